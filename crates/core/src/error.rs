@@ -1,0 +1,122 @@
+//! What can go wrong, with the data that a person needs to put it right.
+
+use std::path::{Path, PathBuf};
+
+/// The library's result type.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Every error of the library; each message names the place and says what to do.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The operating system refused to read or write a file.
+    #[error("{}: {source}; check the path, the permissions and the free space", path.display())]
+    Io {
+        /// The file concerned.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A file is not what its name says, or is damaged.
+    #[error("{}: {place}: {problem}", path.display())]
+    Format {
+        /// The file concerned.
+        path: PathBuf,
+        /// Where in the file (header, line 3, member data.npy, ...).
+        place: String,
+        /// What is wrong there, and what to do.
+        problem: String,
+    },
+    /// An entry that no nonnegative factorization can take.
+    #[error("{}: row {}, column {} (counted from 1) is {value}; {cure}", path.display(), row + 1, column + 1)]
+    Entry {
+        /// The file concerned.
+        path: PathBuf,
+        /// Row, from 0.
+        row: usize,
+        /// Column, from 0.
+        column: usize,
+        /// The offending value, as text.
+        value: String,
+        /// What to do about it.
+        cure: &'static str,
+    },
+    /// Something does not fit the memory; found out before it is allocated.
+    #[error("{what} needs {} of memory, of which {} are available; {cure}", human_bytes(*needed), human_bytes(*available))]
+    Memory {
+        /// What was to be held.
+        what: String,
+        /// Bytes it needs.
+        needed: u64,
+        /// Bytes there are.
+        available: u64,
+        /// What to do about it.
+        cure: &'static str,
+    },
+    /// A parameter out of its range.
+    #[error("{name}: {problem}")]
+    Parameter {
+        /// The parameter, as the user wrote it (`--rank`).
+        name: String,
+        /// What is wrong with it, and what to do.
+        problem: String,
+    },
+    /// Another rank ended before this one had its answer.
+    #[error("rank {rank} lost its connection to rank {peer}; its own message says why")]
+    RankLost {
+        /// The rank that noticed.
+        rank: usize,
+        /// The rank that is gone.
+        peer: usize,
+    },
+    /// Two ranks no longer run the same program.
+    #[error(
+        "rank {rank} got {got} from rank {peer} where it expected {expected}; this is a bug in Partwise, please report it"
+    )]
+    Protocol {
+        /// The rank that noticed.
+        rank: usize,
+        /// The rank that sent.
+        peer: usize,
+        /// What came.
+        got: String,
+        /// What should have come.
+        expected: String,
+    },
+    /// An iterate stopped being finite.
+    #[error("the factors stopped being finite at iteration {iteration}; {cure}")]
+    Diverged {
+        /// The iteration at which it was seen.
+        iteration: usize,
+        /// What to do about it.
+        cure: &'static str,
+    },
+}
+
+impl Error {
+    /// An [`Error::Io`] for `path`, as a closure for `map_err`.
+    pub fn io(path: impl AsRef<Path>) -> impl FnOnce(std::io::Error) -> Error {
+        let path = path.as_ref().to_path_buf();
+        move |source| Error::Io { path, source }
+    }
+
+    /// An [`Error::Format`].
+    pub fn format(path: impl AsRef<Path>, place: impl Into<String>, problem: impl Into<String>) -> Error {
+        Error::Format { path: path.as_ref().to_path_buf(), place: place.into(), problem: problem.into() }
+    }
+
+    /// An [`Error::Parameter`].
+    pub fn parameter(name: impl Into<String>, problem: impl Into<String>) -> Error {
+        Error::Parameter { name: name.into(), problem: problem.into() }
+    }
+}
+
+/// `1536` as `1.5 KiB`.
+pub fn human_bytes(bytes: u64) -> String {
+    const UNITS: [&str; 7] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+    let exponent = (bytes.max(1).ilog2() / 10) as usize;
+    if exponent == 0 {
+        return format!("{bytes} B");
+    }
+    format!("{:.1} {}", bytes as f64 / (1u64 << (10 * exponent)) as f64, UNITS[exponent])
+}

@@ -1,0 +1,1 @@
+//! NumPy's `.npy`: read in either order, written in C order.

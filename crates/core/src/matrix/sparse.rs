@@ -1,0 +1,120 @@
+//! Compressed sparse rows: sorted, without duplicates, 64-bit offsets, 32-bit column numbers.
+
+use crate::Real;
+
+/// A sparse matrix by rows. Within a row the columns ascend and none comes twice.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Csr<T> {
+    rows: usize,
+    cols: usize,
+    offsets: Vec<usize>,
+    indices: Vec<u32>,
+    values: Vec<T>,
+}
+
+impl<T: Real> Csr<T> {
+    /// The largest number of columns (and, since it is transposed, of rows) that a sparse matrix may have.
+    pub const MAX_DIMENSION: usize = u32::MAX as usize;
+
+    /// A matrix from canonical parts.
+    ///
+    /// # Panics
+    /// If the lengths disagree. That columns ascend and stay below `cols` is the caller's promise,
+    /// checked in debug builds.
+    pub fn new(rows: usize, cols: usize, offsets: Vec<usize>, indices: Vec<u32>, values: Vec<T>) -> Self {
+        assert_eq!(offsets.len(), rows + 1, "one offset a row and the end");
+        assert_eq!(offsets[rows], indices.len(), "the last offset is the number of entries");
+        assert_eq!(values.len(), indices.len(), "one column number an entry");
+        assert!(cols <= Self::MAX_DIMENSION && rows <= Self::MAX_DIMENSION, "sizes fit 32 bits");
+        debug_assert!((0..rows).all(|row| {
+            let columns = &indices[offsets[row]..offsets[row + 1]];
+            columns.windows(2).all(|pair| pair[0] < pair[1])
+                && columns.last().is_none_or(|&last| (last as usize) < cols)
+        }));
+        Csr { rows, cols, offsets, indices, values }
+    }
+
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Number of columns.
+    pub fn cols(&self) -> usize {
+        self.cols
+    }
+
+    /// Stored entries.
+    pub fn stored(&self) -> usize {
+        self.values.len()
+    }
+
+    /// Where each row begins, and the end.
+    pub fn offsets(&self) -> &[usize] {
+        &self.offsets
+    }
+
+    /// Column numbers of all entries, row by row.
+    pub fn indices(&self) -> &[u32] {
+        &self.indices
+    }
+
+    /// Values of all entries, row by row.
+    pub fn values(&self) -> &[T] {
+        &self.values
+    }
+
+    /// Columns and values of one row.
+    #[inline(always)]
+    pub fn row(&self, row: usize) -> (&[u32], &[T]) {
+        let range = self.offsets[row]..self.offsets[row + 1];
+        (&self.indices[range.clone()], &self.values[range])
+    }
+
+    /// Bytes in memory.
+    pub fn bytes(&self) -> u64 {
+        Self::bytes_for(self.rows, self.stored())
+    }
+
+    /// Bytes that a matrix of this size takes.
+    pub fn bytes_for(rows: usize, stored: usize) -> u64 {
+        (rows as u64 + 1) * 8 + stored as u64 * (4 + T::PRECISION.bytes())
+    }
+
+    /// The transpose, by one counting pass and one placing pass.
+    pub fn transpose(&self) -> Self {
+        let mut offsets = vec![0usize; self.cols + 1];
+        for &col in &self.indices {
+            offsets[col as usize + 1] += 1;
+        }
+        for col in 0..self.cols {
+            offsets[col + 1] += offsets[col];
+        }
+        let mut next = offsets.clone();
+        let mut indices = vec![0u32; self.stored()];
+        let mut values = vec![T::ZERO; self.stored()];
+        for row in 0..self.rows {
+            let (cols, entries) = self.row(row);
+            for (&col, &value) in cols.iter().zip(entries) {
+                let place = &mut next[col as usize];
+                indices[*place] = row as u32;
+                values[*place] = value;
+                *place += 1;
+            }
+        }
+        Csr { rows: self.cols, cols: self.rows, offsets, indices, values }
+    }
+
+    /// The block of the given rows, copied.
+    pub fn row_block(&self, range: std::ops::Range<usize>) -> Self {
+        let begin = self.offsets[range.start];
+        let end = self.offsets[range.end];
+        Csr {
+            rows: range.len(),
+            cols: self.cols,
+            offsets: self.offsets[range.start..=range.end].iter().map(|offset| offset - begin).collect(),
+            indices: self.indices[begin..end].to_vec(),
+            values: self.values[begin..end].to_vec(),
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! The two element types that a factorization computes in: `f32` and `f64`.
+
+use std::fmt::{Debug, Display};
+use std::ops::{Add, AddAssign, Div, Mul, Neg, Sub, SubAssign};
+
+use serde::{Deserialize, Serialize};
+
+/// A floating-point type that factors are stored and computed in.
+pub trait Real:
+    faer::traits::RealField
+    + bytemuck::Pod
+    + Copy
+    + PartialOrd
+    + Default
+    + Debug
+    + Display
+    + Send
+    + Sync
+    + Add<Output = Self>
+    + Sub<Output = Self>
+    + Mul<Output = Self>
+    + Div<Output = Self>
+    + Neg<Output = Self>
+    + AddAssign
+    + SubAssign
+    + 'static
+{
+    /// Zero.
+    const ZERO: Self;
+    /// One.
+    const ONE: Self;
+    /// Which of the two types this is.
+    const PRECISION: Precision;
+    /// The nearest value of this type (infinite where `value` is out of its range).
+    fn from_f64(value: f64) -> Self;
+    /// This value, exactly.
+    fn to_f64(self) -> f64;
+    /// `self * factor + addend`, rounded once.
+    fn mul_add(self, factor: Self, addend: Self) -> Self;
+}
+
+macro_rules! impl_real {
+    ($type:ident, $precision:expr) => {
+        impl Real for $type {
+            const ZERO: Self = 0.0;
+            const ONE: Self = 1.0;
+            const PRECISION: Precision = $precision;
+            #[inline(always)]
+            fn from_f64(value: f64) -> Self {
+                value as $type
+            }
+            #[inline(always)]
+            fn to_f64(self) -> f64 {
+                self as f64
+            }
+            #[inline(always)]
+            fn mul_add(self, factor: Self, addend: Self) -> Self {
+                $type::mul_add(self, factor, addend)
+            }
+        }
+    };
+}
+
+impl_real!(f32, Precision::F32);
+impl_real!(f64, Precision::F64);
+
+/// The names of the element types, for parameters and messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Precision {
+    /// 32-bit floating point.
+    F32,
+    /// 64-bit floating point.
+    F64,
+}
+
+impl Precision {
+    /// Bytes that one element takes.
+    pub fn bytes(self) -> u64 {
+        match self {
+            Precision::F32 => 4,
+            Precision::F64 => 8,
+        }
+    }
+}
