@@ -1,9 +1,14 @@
 //! Partwise: nonnegative matrix factorization, M ≈ U Vᵀ with all entries ≥ 0.
 
+pub mod comm;
 pub mod error;
 pub mod io;
+pub mod kernels;
 pub mod matrix;
+pub mod partition;
+pub mod random;
 mod real;
+pub mod threads;
 
 pub use error::{Error, Result};
 pub use real::{Precision, Real};

@@ -1,0 +1,95 @@
+//! Ranks as threads of this process, with a channel between each two.
+
+use std::sync::Mutex;
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use super::{Comm, Tag};
+use crate::error::{Error, Result};
+
+type Message = (Tag, Vec<u8>);
+
+/// One in-process rank's end of the channels.
+pub struct LocalComm {
+    rank: usize,
+    senders: Vec<Sender<Message>>,
+    // A receiver serves one thread at a time; the lock is never contended.
+    receivers: Vec<Mutex<Receiver<Message>>>,
+}
+
+impl LocalComm {
+    /// The communicators of a group.
+    pub fn group(size: usize) -> Vec<LocalComm> {
+        let mut ends: Vec<LocalComm> =
+            (0..size).map(|rank| LocalComm { rank, senders: Vec::new(), receivers: Vec::new() }).collect();
+        for to in 0..size {
+            for from in 0..size {
+                let (sender, receiver) = channel();
+                ends[from].senders.push(sender);
+                ends[to].receivers.push(Mutex::new(receiver));
+            }
+        }
+        ends
+    }
+
+    fn lost(&self, peer: usize) -> Error {
+        Error::RankLost { rank: self.rank, peer }
+    }
+}
+
+impl Comm for LocalComm {
+    fn rank(&self) -> usize {
+        self.rank
+    }
+
+    fn size(&self) -> usize {
+        self.senders.len()
+    }
+
+    fn send(&self, to: usize, tag: Tag, message: Vec<u8>) -> Result<()> {
+        self.senders[to].send((tag, message)).map_err(|_| self.lost(to))
+    }
+
+    fn receive(&self, from: usize, tag: Tag) -> Result<Vec<u8>> {
+        let receiver = self.receivers[from].lock().map_err(|_| self.lost(from))?;
+        let (got, message) = receiver.recv().map_err(|_| self.lost(from))?;
+        if got != tag {
+            let (got, expected) = (format!("{got:?}"), format!("{tag:?}"));
+            return Err(Error::Protocol { rank: self.rank, peer: from, got, expected });
+        }
+        Ok(message)
+    }
+}
+
+/// Runs `work` once for each input, a thread and a rank each, and returns what they return, by rank. If one
+/// fails, the others notice at their next message; the error that caused it is the one returned.
+pub fn run_ranks<I: Send, R: Send>(
+    inputs: Vec<I>,
+    work: impl Fn(&LocalComm, I) -> Result<R> + Sync,
+) -> Result<Vec<R>> {
+    let ends = LocalComm::group(inputs.len());
+    let work = &work;
+    let results: Vec<Result<R>> = std::thread::scope(|scope| {
+        let threads: Vec<_> = ends
+            .into_iter()
+            .zip(inputs)
+            // The communicator moves into the thread, so that it is dropped, and the others told, when it ends.
+            .map(|(comm, input)| scope.spawn(move || work(&comm, input)))
+            .collect();
+        threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            .collect()
+    });
+    let mut values = Vec::new();
+    let mut cause = None;
+    for result in results {
+        match result {
+            Ok(value) => values.push(value),
+            Err(lost @ Error::RankLost { .. }) => {
+                cause.get_or_insert(lost);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    cause.map_or(Ok(values), Err)
+}

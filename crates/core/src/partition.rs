@@ -1,0 +1,307 @@
+//! Which rows and columns a rank owns (Sec. 3.1), and the blocks of M that it keeps.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::Real;
+use crate::comm::owned;
+use crate::matrix::{Csr, Dense, Matrix, Order, Values};
+
+/// How a method reads its blocks, which decides how they are stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Whole products: rows of the block one after the other, and one copy of a dense M serves both sides.
+    Whole,
+    /// Sampled columns of the block, each contiguous.
+    Sampled,
+}
+
+/// A dense block, as a view with strides of storage that it may share with the block of the other side.
+#[derive(Clone, Debug)]
+pub struct DenseBlock<T> {
+    /// Number of rows.
+    pub rows: usize,
+    /// Number of columns.
+    pub cols: usize,
+    /// Distance in storage between an entry and the one below it.
+    pub row_stride: usize,
+    /// Distance in storage between an entry and the one to its right.
+    pub col_stride: usize,
+    /// The storage; entry (i, j) is at `i * row_stride + j * col_stride`.
+    pub values: Arc<Values<T>>,
+}
+
+/// One side's part of M, with the rows that the side's factor block belongs to as its rows: M_{I_r:} for U,
+/// (M_{:J_r})ᵀ for V.
+#[derive(Clone, Debug)]
+pub enum Block<T> {
+    /// Dense.
+    Dense(DenseBlock<T>),
+    /// Sparse, by row.
+    ByRow(Arc<Csr<T>>),
+    /// Sparse, by column: the matrix inside is the block's transpose.
+    ByColumn(Arc<Csr<T>>),
+}
+
+impl<T: Real> Block<T> {
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        match self {
+            Block::Dense(dense) => dense.rows,
+            Block::ByRow(csr) => csr.rows(),
+            Block::ByColumn(transpose) => transpose.cols(),
+        }
+    }
+
+    /// Number of columns.
+    pub fn cols(&self) -> usize {
+        match self {
+            Block::Dense(dense) => dense.cols,
+            Block::ByRow(csr) => csr.cols(),
+            Block::ByColumn(transpose) => transpose.rows(),
+        }
+    }
+
+    /// Folds each row's entries, in the order of its columns, into one number a row.
+    pub fn fold_rows(&self, fold: impl Fn(f64, f64) -> f64) -> Vec<f64> {
+        let mut totals = vec![0.0; self.rows()];
+        match self {
+            Block::Dense(dense) => {
+                let mut visit = |row: usize, col: usize| {
+                    let value = dense.values.get(row * dense.row_stride + col * dense.col_stride);
+                    totals[row] = fold(totals[row], value.to_f64());
+                };
+                if dense.col_stride == 1 {
+                    (0..dense.rows).for_each(|row| (0..dense.cols).for_each(|col| visit(row, col)));
+                } else {
+                    (0..dense.cols).for_each(|col| (0..dense.rows).for_each(|row| visit(row, col)));
+                }
+            }
+            Block::ByRow(csr) => {
+                for (row, total) in totals.iter_mut().enumerate() {
+                    *total = csr.row(row).1.iter().fold(0.0, |total, value| fold(total, value.to_f64()));
+                }
+            }
+            Block::ByColumn(transpose) => {
+                for col in 0..transpose.rows() {
+                    let (rows, values) = transpose.row(col);
+                    for (&row, value) in rows.iter().zip(values) {
+                        totals[row as usize] = fold(totals[row as usize], value.to_f64());
+                    }
+                }
+            }
+        }
+        totals
+    }
+}
+
+/// All that one rank holds of M.
+#[derive(Clone, Debug)]
+pub struct Shard<T> {
+    /// m.
+    pub rows: usize,
+    /// n.
+    pub cols: usize,
+    /// Stored entries of the whole of M.
+    pub stored: usize,
+    /// I_r.
+    pub own_rows: Range<usize>,
+    /// J_r.
+    pub own_cols: Range<usize>,
+    /// M_{I_r:}.
+    pub by_rows: Block<T>,
+    /// (M_{:J_r})ᵀ.
+    pub by_cols: Block<T>,
+}
+
+/// Deals M out to `size` ranks. One rank gets M itself, without a copy for an exact method on a dense M.
+pub fn shards<T: Real>(matrix: Matrix<T>, size: usize, access: Access) -> Vec<Shard<T>> {
+    let (rows, cols, stored) = (matrix.rows(), matrix.cols(), matrix.stored());
+    let blocks: Vec<(Block<T>, Block<T>)> = match matrix {
+        Matrix::Dense(dense) => {
+            let by_rows = DenseBlock::of(dense);
+            let by_cols = by_rows.transposed();
+            if size == 1 && access == Access::Whole {
+                vec![(Block::Dense(by_rows), Block::Dense(by_cols))]
+            } else {
+                let part = |block: &DenseBlock<T>, range| Block::Dense(block.by_column(range));
+                (0..size)
+                    .map(|rank| {
+                        (part(&by_rows, owned(rows, rank, size)), part(&by_cols, owned(cols, rank, size)))
+                    })
+                    .collect()
+            }
+        }
+        Matrix::Sparse(csr) => {
+            let transpose = csr.transpose();
+            if size == 1 {
+                let (csr, transpose) = (Arc::new(csr), Arc::new(transpose));
+                vec![match access {
+                    Access::Whole => (Block::ByRow(csr), Block::ByRow(transpose)),
+                    Access::Sampled => (Block::ByColumn(transpose), Block::ByColumn(csr)),
+                }]
+            } else {
+                let part = |by_row: &Csr<T>, range| {
+                    let block = by_row.row_block(range);
+                    match access {
+                        Access::Whole => Block::ByRow(Arc::new(block)),
+                        Access::Sampled => Block::ByColumn(Arc::new(block.transpose())),
+                    }
+                };
+                (0..size)
+                    .map(|rank| {
+                        (part(&csr, owned(rows, rank, size)), part(&transpose, owned(cols, rank, size)))
+                    })
+                    .collect()
+            }
+        }
+    };
+    blocks
+        .into_iter()
+        .enumerate()
+        .map(|(rank, (by_rows, by_cols))| Shard {
+            rows,
+            cols,
+            stored,
+            own_rows: owned(rows, rank, size),
+            own_cols: owned(cols, rank, size),
+            by_rows,
+            by_cols,
+        })
+        .collect()
+}
+
+impl<T: Real> DenseBlock<T> {
+    fn of(dense: Dense<T>) -> Self {
+        let (rows, cols) = (dense.rows(), dense.cols());
+        let (row_stride, col_stride) = match dense.order() {
+            Order::RowMajor => (cols, 1),
+            Order::ColMajor => (1, rows),
+        };
+        DenseBlock { rows, cols, row_stride, col_stride, values: Arc::new(dense.into_values()) }
+    }
+
+    fn transposed(&self) -> Self {
+        DenseBlock {
+            rows: self.cols,
+            cols: self.rows,
+            row_stride: self.col_stride,
+            col_stride: self.row_stride,
+            values: self.values.clone(),
+        }
+    }
+
+    /// The given rows, with every column contiguous: shared if they are so already, copied otherwise.
+    fn by_column(&self, range: Range<usize>) -> Self {
+        if self.row_stride == 1 && range == (0..self.rows) {
+            return self.clone();
+        }
+        let values = match &*self.values {
+            Values::Bytes(bytes) => Values::Bytes(self.copy_by_column(bytes, range.clone())),
+            Values::Real(reals) => Values::Real(self.copy_by_column(reals, range.clone())),
+        };
+        let rows = range.len();
+        DenseBlock { rows, cols: self.cols, row_stride: 1, col_stride: rows, values: Arc::new(values) }
+    }
+
+    /// In square patches, so that both the lines read and the lines written stay in cache.
+    fn copy_by_column<E: Copy + Default>(&self, values: &[E], range: Range<usize>) -> Vec<E> {
+        const PATCH: usize = 64;
+        let rows = range.len();
+        let mut copy = vec![E::default(); rows * self.cols];
+        for first_row in (0..rows).step_by(PATCH) {
+            for first_col in (0..self.cols).step_by(PATCH) {
+                for col in first_col..self.cols.min(first_col + PATCH) {
+                    for row in first_row..rows.min(first_row + PATCH) {
+                        copy[col * rows + row] =
+                            values[(range.start + row) * self.row_stride + col * self.col_stride];
+                    }
+                }
+            }
+        }
+        copy
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn every_index_is_owned_once() {
+        for length in 0..40 {
+            for size in 1..12 {
+                let ranges: Vec<_> = (0..size).map(|rank| owned(length, rank, size)).collect();
+                assert_eq!(
+                    ranges.iter().cloned().flatten().collect::<Vec<_>>(),
+                    (0..length).collect::<Vec<_>>()
+                );
+                let longest = ranges.iter().map(|range| range.len()).max().unwrap();
+                assert!(longest <= length.div_ceil(size));
+            }
+        }
+        assert_eq!(owned(usize::MAX, 2, 3).end, usize::MAX);
+    }
+
+    fn entry(block: &Block<f64>, row: usize, col: usize) -> f64 {
+        let find = |csr: &Csr<f64>, row: usize, col: usize| {
+            let (cols, values) = csr.row(row);
+            cols.binary_search(&(col as u32)).map_or(0.0, |place| values[place])
+        };
+        match block {
+            Block::Dense(dense) => dense.values.get(row * dense.row_stride + col * dense.col_stride),
+            Block::ByRow(csr) => find(csr, row, col),
+            Block::ByColumn(transpose) => find(transpose, col, row),
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_shard_holds_its_rows_and_columns_and_no_others(
+            rows in 1usize..9, cols in 1usize..9, size in 1usize..6, bytes: bool, by_column: bool,
+            sparse: bool, sampled: bool,
+        ) {
+            let at = |row: usize, col: usize| (row * cols + col + 1) as u8;
+            let order = if by_column { Order::ColMajor } else { Order::RowMajor };
+            let values: Vec<u8> = match order {
+                Order::RowMajor => (0..rows * cols).map(|i| at(i / cols, i % cols)).collect(),
+                Order::ColMajor => (0..rows * cols).map(|i| at(i % rows, i / rows)).collect(),
+            };
+            let matrix = if sparse {
+                let offsets = (0..=rows).map(|row| row * cols).collect();
+                let indices = (0..rows * cols).map(|i| (i % cols) as u32).collect();
+                let entries = (0..rows * cols).map(|i| at(i / cols, i % cols) as f64).collect();
+                Matrix::Sparse(Csr::new(rows, cols, offsets, indices, entries))
+            } else if bytes {
+                Matrix::Dense(Dense::new(rows, cols, order, Values::Bytes(values)))
+            } else {
+                let reals = values.iter().map(|&value| value as f64).collect();
+                Matrix::Dense(Dense::new(rows, cols, order, Values::Real(reals)))
+            };
+            let access = if sampled { Access::Sampled } else { Access::Whole };
+            for (rank, shard) in shards(matrix, size, access).into_iter().enumerate() {
+                prop_assert_eq!(&shard.own_rows, &owned(rows, rank, size));
+                prop_assert_eq!((shard.by_rows.rows(), shard.by_rows.cols()), (shard.own_rows.len(), cols));
+                prop_assert_eq!((shard.by_cols.rows(), shard.by_cols.cols()), (shard.own_cols.len(), rows));
+                for col in 0..cols {
+                    for row in 0..rows {
+                        if shard.own_rows.contains(&row) {
+                            prop_assert_eq!(entry(&shard.by_rows, row - shard.own_rows.start, col), at(row, col) as f64);
+                        }
+                        if shard.own_cols.contains(&col) {
+                            prop_assert_eq!(entry(&shard.by_cols, col - shard.own_cols.start, row), at(row, col) as f64);
+                        }
+                    }
+                }
+                let sums = shard.by_rows.fold_rows(|total, value| total + value);
+                for (row, sum) in shard.own_rows.clone().zip(sums) {
+                    prop_assert_eq!(sum, (0..cols).map(|col| at(row, col) as f64).sum::<f64>());
+                }
+                if let (Access::Sampled, Block::Dense(block)) = (access, &shard.by_rows) {
+                    prop_assert_eq!(block.row_stride, 1);
+                }
+            }
+        }
+    }
+}
