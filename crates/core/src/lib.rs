@@ -8,6 +8,9 @@ pub mod matrix;
 pub mod partition;
 pub mod random;
 mod real;
+pub mod run;
+pub mod sketch;
+pub mod solver;
 pub mod threads;
 
 pub use error::{Error, Result};

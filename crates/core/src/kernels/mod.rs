@@ -8,7 +8,7 @@ mod product;
 mod sweep;
 
 pub use gram::gram;
-pub use product::{Columns, Product, multiply};
+pub use product::{Columns, Product, Scratch, multiply};
 pub use sweep::sweep;
 
 use crate::Real;

@@ -1,0 +1,160 @@
+//! DSANLS (Alg. `alg:disSANLS`): each step solves a sketched subproblem, of which only B (k x d) is communicated.
+
+use std::borrow::Cow;
+
+use super::evaluate::Evaluation;
+use super::settings::{Settings, Step};
+use super::start::State;
+use super::{Method, Phases, Rank};
+use crate::Real;
+use crate::comm::{Comm, Numbers, Reduction, gather_all, sum_exactly};
+use crate::error::Result;
+use crate::kernels::{Columns, Product, gram};
+use crate::partition::{Block, Shard};
+use crate::random::Purpose;
+use crate::sketch::Distribution;
+use crate::solver::{Solver, update};
+
+/// The weight μ_t of one side.
+///
+/// Unit-free, μ_t = (α + β t) g_t with g_t the mean Gram diagonal over *earlier* iterations: with the current
+/// sketch's own diagonal the step would be biased, and Theorem `theorem:pgd` would not hold.
+#[derive(Clone, Debug)]
+pub struct Proximal {
+    alpha: f64,
+    beta: f64,
+    step: Step,
+    first: f64,
+    sum: f64,
+    count: f64,
+}
+
+impl Proximal {
+    /// `start` is the mean Gram diagonal of the start values.
+    pub fn new(settings: &Settings, start: f64) -> Self {
+        Proximal {
+            alpha: settings.alpha,
+            beta: settings.beta,
+            step: settings.step,
+            first: start,
+            sum: start,
+            count: 1.0,
+        }
+    }
+
+    /// μ_t; then `diagonal`, this iteration's mean Gram diagonal, joins the mean for later ones.
+    pub fn next(&mut self, iteration: usize, diagonal: f64) -> f64 {
+        let weight = self.alpha + self.beta * iteration as f64;
+        let mean = (self.sum / self.count).clamp(0.1 * self.first, 10.0 * self.first);
+        self.sum += diagonal;
+        self.count += 1.0;
+        match self.step {
+            Step::UnitFree => weight * mean,
+            Step::Absolute => weight,
+        }
+    }
+}
+
+/// One of the two alternating subproblems.
+struct Side {
+    distribution: Distribution,
+    proximal: Proximal,
+}
+
+/// The state of a DSANLS run beside the factors.
+pub struct Dsanls {
+    u: Side,
+    v: Side,
+}
+
+impl Dsanls {
+    /// A run about to begin from `state`.
+    pub fn new<T: Real>(
+        comm: &dyn Comm,
+        shard: &Shard<T>,
+        settings: &Settings,
+        seed: u64,
+        state: &State<T>,
+    ) -> Result<Self> {
+        let k = settings.rank;
+        let (cols, rows) = settings.sketch_sizes(shard.rows, shard.cols);
+        let squares = |factor: &[T]| -> Vec<f64> {
+            factor.chunks_exact(k).map(|row| row.iter().map(|value| value.to_f64().powi(2)).sum()).collect()
+        };
+        let [u, v] = sum_exactly(comm, [&squares(&state.u), &squares(&state.v)])?;
+        let side = |purpose, length, size, squares: f64| Side {
+            distribution: Distribution { kind: settings.sketch, length, size, seed, purpose },
+            proximal: Proximal::new(settings, squares / k as f64),
+        };
+        Ok(Dsanls {
+            u: side(Purpose::SketchU, shard.cols, cols, v),
+            v: side(Purpose::SketchV, shard.rows, rows, u),
+        })
+    }
+}
+
+impl Side {
+    /// X ← one proximal step on min ‖(block − X Yᵀ) S‖.
+    fn step<T: Real>(
+        &mut self,
+        rank: &Rank<'_, T>,
+        iteration: usize,
+        block: &Block<T>,
+        own: &mut [T],
+        (other, other_rows): (&[T], std::ops::Range<usize>),
+        phases: &mut Phases,
+    ) -> Result<()> {
+        let k = rank.k;
+        let operator;
+        let (b, columns, weights);
+        if self.distribution.size == self.distribution.length {
+            let all = if rank.comm.size() == 1 {
+                Cow::Borrowed(other)
+            } else {
+                gather_all(rank.comm, other)?.into()
+            };
+            (b, columns, weights) = (all.clone(), Columns::All, all);
+        } else {
+            operator = phases.sketch(|| self.distribution.draw::<T>(iteration));
+            let mut sum = phases.sketch(|| operator.project(other_rows, other, k));
+            rank.comm.all_reduce(Reduction::Sum, numbers(&mut sum))?;
+            let lifted = phases.sketch(|| operator.lift(&sum, k));
+            (b, columns, weights) = (Cow::Owned(sum), lifted.0, Cow::Owned(lifted.1));
+        }
+        let gram = phases.product(|| gram(rank.threads, &b, k));
+        let diagonal = (0..k).map(|j| gram[j * (k + 1)]).sum::<f64>() / k as f64;
+        let mu = T::from_f64(self.proximal.next(iteration, diagonal));
+        let gram: Vec<T> = gram.iter().map(|&value| T::from_f64(value)).collect();
+        let product = phases.product(|| Product::new(rank.threads, block, columns, &weights, k));
+        let updated = update(rank.threads, Solver::CoordinateDescent { mu }, &gram, &product, own, k);
+        phases.add(&updated);
+        Ok(())
+    }
+}
+
+/// The numbers of either precision, for an all-reduce.
+fn numbers<T: Real>(values: &mut [T]) -> Numbers<'_> {
+    match T::PRECISION {
+        crate::Precision::F32 => Numbers::F32(bytemuck::cast_slice_mut(values)),
+        crate::Precision::F64 => Numbers::F64(bytemuck::cast_slice_mut(values)),
+    }
+}
+
+impl<T: Real> Method<T> for Dsanls {
+    fn iterate(
+        &mut self,
+        rank: &Rank<'_, T>,
+        iteration: usize,
+        state: &mut State<T>,
+        phases: &mut Phases,
+    ) -> Result<Option<Evaluation>> {
+        let shard = rank.shard;
+        let v = (&state.v[..], shard.own_cols.clone());
+        self.u.step(rank, iteration, &shard.by_rows, &mut state.u, v, phases)?;
+        let u = (&state.u[..], shard.own_rows.clone());
+        self.v.step(rank, iteration, &shard.by_cols, &mut state.v, u, phases)?;
+        Ok(None)
+    }
+
+    fn factors_changed(&mut self) {}
+}

@@ -1,0 +1,165 @@
+//! The relative error ‖M − U Vᵀ‖_F / ‖M‖_F, and which components are dead.
+
+use faer::linalg::matmul::matmul;
+use faer::{Accum, MatMut, MatRef, Par};
+
+use super::start::{Constants, State};
+use crate::Real;
+use crate::comm::{Comm, Numbers, Reduction, gather_all, sum_exactly};
+use crate::error::Result;
+use crate::kernels::{Columns, Product, Scratch, TILE, Tile, gram};
+use crate::partition::{Block, DenseBlock, Shard};
+use crate::threads::Threads;
+
+/// Below this error ‖M‖² − 2⟨M V, U⟩ + ⟨UᵀU, VᵀV⟩ has lost too many of `f32`'s digits (at 1e-2 four of seven are
+/// left), and the residual itself is summed.
+pub const CANCELS_BELOW: f64 = 1e-2;
+
+/// What an evaluation finds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Evaluation {
+    /// The relative error.
+    pub error: f64,
+    /// Components of which U's or V's column is zero.
+    pub dead: Vec<usize>,
+}
+
+/// ‖M‖² − 2⟨M V, U⟩ + ⟨UᵀU, VᵀV⟩ as a relative error; NaN stays NaN.
+pub fn relative_error(norm: f64, cross: f64, model: f64) -> f64 {
+    let squared = (norm - 2.0 * cross + model) / norm;
+    if squared <= 0.0 { 0.0 } else { squared.sqrt() }
+}
+
+/// Evaluates the factors. Every sum is either local to a row or independent of the order, so that all numbers of
+/// ranks and threads give the same bits.
+pub fn evaluate<T: Real>(
+    threads: &Threads,
+    comm: &dyn Comm,
+    shard: &Shard<T>,
+    constants: Constants,
+    state: &State<T>,
+    k: usize,
+) -> Result<Evaluation> {
+    let v = gather_all(comm, &state.v)?;
+    let v_exact: Vec<f64> = v.iter().map(|value| value.to_f64()).collect();
+    let gram_v = gram(threads, &v_exact, k);
+    let model = quadratic_forms(threads, &state.u, &gram_v, k);
+    let cross = match &shard.by_rows {
+        Block::Dense(_) => dense_cross(threads, &shard.by_rows, &state.u, &v, k),
+        Block::ByRow(csr) => (0..csr.rows())
+            .map(|row| {
+                let (cols, values) = csr.row(row);
+                let u = &state.u[row * k..][..k];
+                cols.iter()
+                    .zip(values)
+                    .map(|(&col, value)| value.to_f64() * dot(u, &v_exact, col as usize))
+                    .sum()
+            })
+            .collect(),
+        Block::ByColumn(transpose) => {
+            let mut cross = vec![0.0; transpose.cols()];
+            for col in 0..transpose.rows() {
+                let (rows, values) = transpose.row(col);
+                for (&row, value) in rows.iter().zip(values) {
+                    cross[row as usize] +=
+                        value.to_f64() * dot(&state.u[row as usize * k..][..k], &v_exact, col);
+                }
+            }
+            cross
+        }
+    };
+    let [cross, model] = sum_exactly(comm, [&cross, &model])?;
+    let mut error = relative_error(constants.norm, cross, model);
+    if let (Block::Dense(block), true) = (&shard.by_rows, error < CANCELS_BELOW) {
+        let [residual] = sum_exactly(comm, [&residuals(threads, block, &state.u, &v, k)])?;
+        error = (residual / constants.norm).sqrt();
+    }
+    let mut largest: Vec<f64> = (0..k).map(|j| column_max(&state.u, j, k)).collect();
+    comm.all_reduce(Reduction::Max, Numbers::F64(&mut largest))?;
+    let dead = (0..k).filter(|&j| largest[j] == 0.0 || column_max(&v, j, k) == 0.0).collect();
+    Ok(Evaluation { error, dead })
+}
+
+fn column_max<T: Real>(factor: &[T], column: usize, k: usize) -> f64 {
+    factor.iter().skip(column).step_by(k).fold(0.0, |max, value| value.to_f64().max(max))
+}
+
+#[inline(always)]
+fn dot<T: Real>(u: &[T], v: &[f64], row: usize) -> f64 {
+    u.iter().zip(&v[row * u.len()..]).map(|(u, v)| u.to_f64() * v).sum()
+}
+
+/// u G uᵀ for every row u: what ⟨UᵀU, VᵀV⟩ is the sum of.
+fn quadratic_forms<T: Real>(threads: &Threads, u: &[T], gram: &[f64], k: usize) -> Vec<f64> {
+    let gram = MatRef::from_column_major_slice(gram, k, k);
+    let tiles = threads.map(
+        u.chunks(TILE * k).collect(),
+        || (Tile::<f64>::new(k), Tile::<f64>::new(k)),
+        |(values, image), rows: &[T]| {
+            values.values.fill(0.0);
+            let exact: Vec<f64> = rows.iter().map(|value| value.to_f64()).collect();
+            values.load(&exact, k);
+            let target = MatMut::from_column_major_slice_mut(&mut image.values, TILE, k);
+            let tile = MatRef::from_column_major_slice(&values.values, TILE, k);
+            matmul(target, Accum::Replace, tile, gram, 1.0, Par::Seq);
+            row_dots(values, image, rows.len() / k, k)
+        },
+    );
+    tiles.concat()
+}
+
+/// ⟨(M V)_i, U_i⟩ for every row i of a dense block.
+fn dense_cross<T: Real>(threads: &Threads, block: &Block<T>, u: &[T], v: &[T], k: usize) -> Vec<f64> {
+    let product = Product::new(threads, block, Columns::All, v, k);
+    let tiles = threads.map(
+        u.chunks(TILE * k).enumerate().collect(),
+        || (Scratch::new(), Tile::new(k), Tile::new(k)),
+        |(scratch, products, values), (index, rows): (usize, &[T])| {
+            let count = rows.len() / k;
+            product.tile(index * TILE..index * TILE + count, scratch, products);
+            values.load(rows, k);
+            row_dots(products, values, count, k)
+        },
+    );
+    tiles.concat()
+}
+
+fn row_dots<T: Real>(a: &Tile<T>, b: &Tile<T>, rows: usize, k: usize) -> Vec<f64> {
+    let mut dots = vec![0.0; rows];
+    for col in 0..k {
+        for (row, dot) in dots.iter_mut().enumerate() {
+            *dot += a.column(col)[row].to_f64() * b.column(col)[row].to_f64();
+        }
+    }
+    dots
+}
+
+/// Σ_j (M − U Vᵀ)_ij² for every row i of a dense block.
+fn residuals<T: Real>(threads: &Threads, block: &DenseBlock<T>, u: &[T], v: &[T], k: usize) -> Vec<f64> {
+    const WIDTH: usize = 256;
+    let tiles = threads.map(
+        u.chunks(TILE * k).enumerate().collect(),
+        || (Tile::new(k), vec![T::ZERO; TILE * WIDTH]),
+        |(values, model), (index, rows): (usize, &[T])| {
+            values.values.fill(T::ZERO);
+            values.load(rows, k);
+            let mut sums = vec![0.0; rows.len() / k];
+            for (part, v) in v.chunks(WIDTH * k).enumerate() {
+                let width = v.len() / k;
+                let target = MatMut::from_column_major_slice_mut(&mut model[..TILE * width], TILE, width);
+                let tile = MatRef::from_column_major_slice(&values.values, TILE, k);
+                let v = MatRef::from_column_major_slice(v, k, width);
+                matmul(target, Accum::Replace, tile, v, T::ONE, Par::Seq);
+                for col in 0..width {
+                    let first = index * TILE * block.row_stride + (part * WIDTH + col) * block.col_stride;
+                    for (row, sum) in sums.iter_mut().enumerate() {
+                        let entry = block.values.get(first + row * block.row_stride).to_f64();
+                        *sum += (entry - model[col * TILE + row].to_f64()).powi(2);
+                    }
+                }
+            }
+            sums
+        },
+    );
+    tiles.concat()
+}

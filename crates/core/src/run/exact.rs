@@ -1,0 +1,91 @@
+//! HALS: exact coordinate descent on the same ranks as DSANLS, every rank gathering the other factor.
+
+use super::evaluate::{CANCELS_BELOW, Evaluation, relative_error};
+use super::start::{Constants, State};
+use super::{Method, Phases, Rank};
+use crate::Real;
+use crate::comm::{Comm, Numbers, Reduction, gather_all};
+use crate::error::Result;
+use crate::kernels::{Columns, Product, gram};
+use crate::partition::Block;
+use crate::solver::{Solver, Updated, update};
+
+/// Exact alternating coordinate descent, unnormalised.
+pub struct Hals {
+    constants: Constants,
+    /// VᵀV, kept from the end of one iteration to the beginning of the next.
+    gram_v: Option<Vec<f64>>,
+}
+
+impl Hals {
+    /// A run about to begin.
+    pub fn new(constants: Constants) -> Self {
+        Hals { constants, gram_v: None }
+    }
+}
+
+/// XᵀX over the rows of all ranks.
+fn gram_of_all<T: Real>(rank: &Rank<'_, T>, factor: &[T], phases: &mut Phases) -> Result<Vec<f64>> {
+    let mut gram = phases.product(|| gram(rank.threads, factor, rank.k));
+    rank.comm.all_reduce(Reduction::Sum, Numbers::F64(&mut gram))?;
+    Ok(gram)
+}
+
+/// X ← one sweep on min ‖block − X Yᵀ‖, with all of Y.
+fn half_step<T: Real>(
+    rank: &Rank<'_, T>,
+    block: &Block<T>,
+    gram: &[f64],
+    own: &mut [T],
+    other: &[T],
+    phases: &mut Phases,
+) -> Result<Updated> {
+    let gathered;
+    let other = if rank.comm.size() == 1 {
+        other
+    } else {
+        gathered = gather_all(rank.comm, other)?;
+        &gathered
+    };
+    let gram: Vec<T> = gram.iter().map(|&value| T::from_f64(value)).collect();
+    let product = phases.product(|| Product::new(rank.threads, block, Columns::All, other, rank.k));
+    let updated =
+        update(rank.threads, Solver::CoordinateDescent { mu: T::ZERO }, &gram, &product, own, rank.k);
+    phases.add(&updated);
+    Ok(updated)
+}
+
+impl<T: Real> Method<T> for Hals {
+    fn iterate(
+        &mut self,
+        rank: &Rank<'_, T>,
+        _iteration: usize,
+        state: &mut State<T>,
+        phases: &mut Phases,
+    ) -> Result<Option<Evaluation>> {
+        let gram_v = match self.gram_v.take() {
+            Some(gram) => gram,
+            None => gram_of_all(rank, &state.v, phases)?,
+        };
+        half_step(rank, &rank.shard.by_rows, &gram_v, &mut state.u, &state.v, phases)?;
+        let gram_u = gram_of_all(rank, &state.u, phases)?;
+        let updated = half_step(rank, &rank.shard.by_cols, &gram_u, &mut state.v, &state.u, phases)?;
+        let gram_v = gram_of_all(rank, &state.v, phases)?;
+
+        // ⟨Mᵀ U, V⟩ is at hand, and so are the Gram matrices.
+        let mut cross = [updated.cross];
+        rank.comm.all_reduce(Reduction::Sum, Numbers::F64(&mut cross))?;
+        let model = gram_u.iter().zip(&gram_v).map(|(u, v)| u * v).sum();
+        let error = relative_error(self.constants.norm, cross[0], model);
+        let dead = (0..rank.k)
+            .filter(|j| gram_u[j * (rank.k + 1)] == 0.0 || gram_v[j * (rank.k + 1)] == 0.0)
+            .collect();
+        self.gram_v = Some(gram_v);
+        // NaN passes on, to be reported.
+        Ok(if error < CANCELS_BELOW { None } else { Some(Evaluation { error, dead }) })
+    }
+
+    fn factors_changed(&mut self) {
+        self.gram_v = None;
+    }
+}

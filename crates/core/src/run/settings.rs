@@ -1,0 +1,238 @@
+//! What a run is asked to do, checked before anything is computed.
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+use crate::partition::Access;
+use crate::sketch;
+
+/// The methods.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Algorithm {
+    /// Distributed sketched ANLS (Alg. `alg:disSANLS`); with one rank, SANLS.
+    Dsanls,
+    /// Exact coordinate descent, column by column.
+    Hals,
+}
+
+impl Algorithm {
+    /// How the method reads M.
+    pub fn access(self) -> Access {
+        match self {
+            Algorithm::Dsanls => Access::Sampled,
+            Algorithm::Hals => Access::Whole,
+        }
+    }
+}
+
+/// A number of rows or columns, or a share of them.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Amount {
+    /// This many.
+    Count(usize),
+    /// This share of all.
+    Share(f64),
+}
+
+impl std::str::FromStr for Amount {
+    type Err = String;
+
+    /// `0.1` and `10%` are shares, `500` is a number; `1.0` is all, `1` is one.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let share = |number: &str, unit: f64| match number.parse::<f64>() {
+            Ok(share) if share > 0.0 && share / unit <= 1.0 => Ok(Amount::Share(share / unit)),
+            _ => Err(format!("{text} is not a share above 0 and up to 1.0")),
+        };
+        if let Some(percent) = text.strip_suffix('%') {
+            share(percent, 100.0)
+        } else if let Ok(count) = text.parse::<usize>() {
+            if count == 0 {
+                Err("0 would leave nothing; give a number above 0".into())
+            } else {
+                Ok(Amount::Count(count))
+            }
+        } else {
+            share(text, 1.0)
+        }
+    }
+}
+
+/// The weight μ_t of the proximal step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Step {
+    /// μ_t = (α + β t) g_t, with g_t the mean diagonal of the Gram matrix over earlier iterations.
+    UnitFree,
+    /// The paper's μ_t = α + β t, in the units of the data.
+    Absolute,
+}
+
+/// All parameters of a run but the data and the machine.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Settings {
+    /// The method.
+    pub algorithm: Algorithm,
+    /// k, the number of components.
+    pub rank: usize,
+    /// The kind of sketch.
+    pub sketch: sketch::Kind,
+    /// d: columns of M that the U-subproblem is sketched to; by size if absent.
+    pub sketch_cols: Option<Amount>,
+    /// d': rows of M that the V-subproblem is sketched to; by size if absent.
+    pub sketch_rows: Option<Amount>,
+    /// α of the step.
+    pub alpha: f64,
+    /// β of the step.
+    pub beta: f64,
+    /// Units of the step.
+    pub step: Step,
+    /// The seed of everything random.
+    pub seed: u64,
+    /// Iterations at most.
+    pub iterations: usize,
+    /// Stop when the error falls by less than this share of itself an iteration.
+    pub tolerance: f64,
+    /// Stop at this relative error.
+    pub target_error: Option<f64>,
+    /// Stop after these seconds of computing.
+    pub time_limit: Option<f64>,
+    /// Runs, of which the best is kept.
+    pub restarts: usize,
+    /// Iterations between two lines of the trace; by cost if absent.
+    pub trace_every: Option<usize>,
+}
+
+impl Settings {
+    /// The defaults for a number of components.
+    pub fn new(rank: usize) -> Self {
+        Settings {
+            algorithm: Algorithm::Hals,
+            rank,
+            sketch: sketch::Kind::Subsample,
+            sketch_cols: None,
+            sketch_rows: None,
+            alpha: 0.1,
+            beta: 0.01,
+            step: Step::UnitFree,
+            seed: 0,
+            iterations: 500,
+            tolerance: 1e-5,
+            target_error: None,
+            time_limit: None,
+            restarts: 1,
+            trace_every: None,
+        }
+    }
+
+    /// Checks the parameters against each other and against an m x n matrix.
+    pub fn check(&self, m: usize, n: usize) -> Result<()> {
+        let positive = |name: &str, value: usize| match value {
+            0 => Err(Error::parameter(name, "0 is too few; give 1 or more")),
+            _ => Ok(()),
+        };
+        positive("--rank", self.rank)?;
+        positive("--iterations", self.iterations)?;
+        positive("--restarts", self.restarts)?;
+        positive("--trace-every", self.trace_every.unwrap_or(1))?;
+        let not_negative = |name: &str, value: f64| match value {
+            value if value >= 0.0 && value.is_finite() => Ok(()),
+            value => {
+                Err(Error::parameter(name, format!("{value} is out of range; give a number of 0 or more")))
+            }
+        };
+        not_negative("--alpha", self.alpha)?;
+        not_negative("--beta", self.beta)?;
+        not_negative("--tolerance", self.tolerance)?;
+        not_negative("--target-error", self.target_error.unwrap_or(0.0))?;
+        not_negative("--time-limit", self.time_limit.unwrap_or(0.0))?;
+        if self.algorithm == Algorithm::Dsanls && self.alpha + self.beta == 0.0 {
+            return Err(Error::parameter(
+                "--alpha",
+                "--alpha and --beta cannot both be 0, the step would not be damped at all; give one of them",
+            ));
+        }
+        for (name, amount, length, of) in [
+            ("--sketch-cols", self.sketch_cols, n, "columns"),
+            ("--sketch-rows", self.sketch_rows, m, "rows"),
+        ] {
+            match amount {
+                Some(Amount::Count(count)) if count == 0 || count > length => {
+                    return Err(Error::parameter(
+                        name,
+                        format!(
+                            "{count} is out of range, the matrix has {length} {of}; give 1 to {length}, or 1.0 for all"
+                        ),
+                    ));
+                }
+                Some(Amount::Share(share)) if !(share > 0.0 && share <= 1.0) => {
+                    return Err(Error::parameter(
+                        name,
+                        format!("{share} is not a share above 0 and up to 1.0"),
+                    ));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// (d, d'): columns and rows of an m x n matrix that a sketch keeps; n and m where that side is exact.
+    ///
+    /// Without a wish it follows the footnote of Sec. 3.2: a tenth, of large matrices a hundredth, but never so
+    /// little that it hardly represents the problem (4 k); and where one side is ten times the other, the
+    /// subproblem with the short sum is not sketched.
+    pub fn sketch_sizes(&self, m: usize, n: usize) -> (usize, usize) {
+        let by_size = |length: usize, other: usize| {
+            if other / 10 >= length {
+                return length;
+            }
+            let share = if length >= LARGE { length / 100 } else { length / 10 };
+            share.max(4 * self.rank).min(length)
+        };
+        let size = |amount: Option<Amount>, length: usize, other: usize| match amount {
+            None => by_size(length, other),
+            Some(Amount::Count(count)) => count,
+            Some(Amount::Share(share)) => ((share * length as f64).round() as usize).clamp(1, length),
+        };
+        (size(self.sketch_cols, n, m), size(self.sketch_rows, m, n))
+    }
+}
+
+/// From this length on a side counts as large.
+const LARGE: usize = 100_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts() {
+        assert_eq!("0.1".parse(), Ok(Amount::Share(0.1)));
+        assert_eq!("10%".parse(), Ok(Amount::Share(0.1)));
+        assert_eq!("1.0".parse(), Ok(Amount::Share(1.0)));
+        assert_eq!("1".parse(), Ok(Amount::Count(1)));
+        for bad in ["0", "0.0", "1.5", "-1", "120%", "x", "", "nan", "inf"] {
+            assert!(bad.parse::<Amount>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn sketch_sizes_follow_the_footnote() {
+        let settings = Settings::new(20);
+        assert_eq!(settings.sketch_sizes(27_613, 47_236), (4723, 2761));
+        assert_eq!(settings.sketch_sizes(326_186, 326_186), (3261, 3261));
+        // Tall: the U-subproblem, whose sums run over the few columns, is exact.
+        assert_eq!(settings.sketch_sizes(70_000, 784), (784, 7000));
+        assert_eq!(settings.sketch_sizes(96, 2780), (278, 96));
+        // Never below 4 k, never above all.
+        assert_eq!(settings.sketch_sizes(300, 300), (80, 80));
+        assert_eq!(settings.sketch_sizes(30, 30), (30, 30));
+        let exact = Settings {
+            sketch_cols: Some(Amount::Share(1.0)),
+            sketch_rows: Some(Amount::Count(5)),
+            ..settings
+        };
+        assert_eq!(exact.sketch_sizes(300, 200), (200, 5));
+    }
+}

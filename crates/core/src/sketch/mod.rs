@@ -1,0 +1,128 @@
+//! Random matrices S with E[S Sᵀ] = I (Sec. 3.4), drawn from the seed and never sent.
+//!
+//! A [`Distribution`] says what is drawn; an [`Operator`] is one drawn S. One file a kind, and one line in
+//! [`Distribution::draw`].
+
+mod subsample;
+
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
+
+use crate::Real;
+use crate::kernels::Columns;
+use crate::random::Purpose;
+
+/// The kinds of sketch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// d columns of M, drawn without replacement.
+    Subsample,
+}
+
+/// Where random matrices S of n x d are drawn from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Distribution {
+    /// The kind.
+    pub kind: Kind,
+    /// n, the length that is sketched.
+    pub length: usize,
+    /// d, the length that is left. Equal to n, there is no sketch: S = I.
+    pub size: usize,
+    /// The run's seed.
+    pub seed: u64,
+    /// [`Purpose::SketchU`] or [`Purpose::SketchV`].
+    pub purpose: Purpose,
+}
+
+impl Distribution {
+    /// The S of an iteration: the same on every rank.
+    pub fn draw<T: Real>(&self, iteration: usize) -> Box<dyn Operator<T>> {
+        match self.kind {
+            Kind::Subsample => Box::new(subsample::Subsample::draw(self, iteration)),
+        }
+    }
+}
+
+/// One S. The sketched step needs B = Vᵀ S and A Bᵀ = M (S Bᵀ) of it; A = M S itself is never formed.
+pub trait Operator<T: Real> {
+    /// (S_{rows:})ᵀ V_{rows:}, a rank's summand of Bᵀ: d rows of k.
+    fn project(&self, rows: Range<usize>, factor: &[T], k: usize) -> Vec<T>;
+
+    /// S Bᵀ where it is not zero: the columns of M that it meets and, for each, a row of k weights.
+    fn lift(&self, b: &[T], k: usize) -> (Columns<'_>, Vec<T>);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SIDES: [Purpose; 2] = [Purpose::SketchU, Purpose::SketchV];
+
+    /// S Sᵀ, from the operator's own two halves applied to I.
+    fn outer(distribution: Distribution, iteration: usize) -> Vec<f64> {
+        let n = distribution.length;
+        let operator = distribution.draw::<f64>(iteration);
+        let identity: Vec<f64> = (0..n * n).map(|i| if i % n == i / n { 1.0 } else { 0.0 }).collect();
+        let b = operator.project(0..n, &identity, n);
+        let (columns, weights) = operator.lift(&b, n);
+        let mut outer = vec![0.0; n * n];
+        for (place, row) in weights.chunks(n).enumerate() {
+            let column = match columns {
+                Columns::All => place,
+                Columns::Some(columns) => columns[place],
+            };
+            outer[column * n..][..n].copy_from_slice(row);
+        }
+        outer
+    }
+
+    /// Assumption 1, over many seeds: the mean is I and the variance of every entry stays below n / d.
+    #[test]
+    fn the_mean_of_s_s_transposed_is_the_identity_and_its_variance_bounded() {
+        for kind in [Kind::Subsample] {
+            for (n, d) in [(12, 3), (7, 1), (10, 9), (5, 5)] {
+                let draws = 20_000;
+                let (mut sum, mut squares) = (vec![0.0; n * n], vec![0.0; n * n]);
+                for seed in 0..draws {
+                    let purpose = SIDES[seed as usize % 2];
+                    let s =
+                        outer(Distribution { kind, length: n, size: d, seed, purpose }, seed as usize % 3);
+                    for (place, value) in s.iter().enumerate() {
+                        sum[place] += value;
+                        squares[place] += value * value;
+                    }
+                }
+                for place in 0..n * n {
+                    let mean = sum[place] / draws as f64;
+                    let variance = squares[place] / draws as f64 - mean * mean;
+                    let want = if place % n == place / n { 1.0 } else { 0.0 };
+                    let bound = n as f64 / d as f64;
+                    // Five standard errors.
+                    assert!(
+                        (mean - want).abs() <= 5.0 * (bound / draws as f64).sqrt() + 1e-12,
+                        "{n} {d} {mean}"
+                    );
+                    assert!(variance <= 1.1 * bound, "{n} {d} {variance}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_rank_projects_its_own_rows_and_the_summands_add_up() {
+        let (n, k) = (11, 3);
+        let factor: Vec<f64> = (0..n * k).map(|i| i as f64 + 1.0).collect();
+        let distribution =
+            Distribution { kind: Kind::Subsample, length: n, size: 4, seed: 1, purpose: Purpose::SketchU };
+        let whole = distribution.draw::<f64>(2).project(0..n, &factor, k);
+        let mut sum = vec![0.0; whole.len()];
+        for rows in [0..3, 3..3, 3..8, 8..11] {
+            let part =
+                distribution.draw::<f64>(2).project(rows.clone(), &factor[rows.start * k..rows.end * k], k);
+            sum.iter_mut().zip(part).for_each(|(sum, value)| *sum += value);
+        }
+        assert_eq!(sum, whole);
+    }
+}

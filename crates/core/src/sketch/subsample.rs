@@ -1,0 +1,45 @@
+//! The subsampling sketch: columns of sqrt(n/d) I, drawn without replacement.
+
+use std::ops::Range;
+
+use super::{Distribution, Operator};
+use crate::Real;
+use crate::kernels::Columns;
+use crate::random::stream;
+
+/// S = sqrt(n/d) [e_j for j in `columns`]. Without the scale E[S Sᵀ] would be (d/n) I.
+pub struct Subsample {
+    columns: Vec<usize>,
+    scale: f64,
+}
+
+impl Subsample {
+    /// Ascending, so that M is read in order and sums are taken in order.
+    pub fn draw(distribution: &Distribution, iteration: usize) -> Self {
+        let &Distribution { length, size, seed, purpose, .. } = distribution;
+        let mut rng = stream(seed, purpose, iteration, 0);
+        let mut columns = rand::seq::index::sample(&mut rng, length, size).into_vec();
+        columns.sort_unstable();
+        Subsample { columns, scale: (length as f64 / size as f64).sqrt() }
+    }
+}
+
+impl<T: Real> Operator<T> for Subsample {
+    fn project(&self, rows: Range<usize>, factor: &[T], k: usize) -> Vec<T> {
+        let scale = T::from_f64(self.scale);
+        let mut projected = vec![T::ZERO; self.columns.len() * k];
+        let begin = self.columns.partition_point(|&column| column < rows.start);
+        let end = self.columns.partition_point(|&column| column < rows.end);
+        for place in begin..end {
+            let row = self.columns[place] - rows.start;
+            let values = factor[row * k..][..k].iter().map(|&value| scale * value);
+            projected[place * k..][..k].iter_mut().zip(values).for_each(|(target, value)| *target = value);
+        }
+        projected
+    }
+
+    fn lift(&self, b: &[T], _k: usize) -> (Columns<'_>, Vec<T>) {
+        let scale = T::from_f64(self.scale);
+        (Columns::Some(&self.columns), b.iter().map(|&value| scale * value).collect())
+    }
+}
