@@ -6,6 +6,7 @@ mod dsanls;
 mod evaluate;
 mod exact;
 mod factors;
+mod memory;
 mod settings;
 mod start;
 
@@ -15,7 +16,8 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 
 pub use dsanls::Proximal;
-pub use factors::Factors;
+pub use factors::{Factors, Side};
+pub use memory::memory_needed;
 pub use settings::{Algorithm, Amount, Settings, Step};
 
 use crate::Real;

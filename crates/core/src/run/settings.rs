@@ -104,6 +104,15 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// Default damping of the sketched step at its beginning, and its growth.
+    pub const ALPHA: f64 = 0.1;
+    /// See [`Settings::ALPHA`].
+    pub const BETA: f64 = 0.01;
+    /// Default iterations at most.
+    pub const ITERATIONS: usize = 500;
+    /// Default relative change of the error at which to stop.
+    pub const TOLERANCE: f64 = 1e-5;
+
     /// The defaults for a number of components.
     pub fn new(rank: usize) -> Self {
         Settings {
@@ -112,12 +121,12 @@ impl Settings {
             sketch: sketch::Kind::Subsample,
             sketch_cols: None,
             sketch_rows: None,
-            alpha: 0.1,
-            beta: 0.01,
+            alpha: Self::ALPHA,
+            beta: Self::BETA,
             step: Step::UnitFree,
             seed: 0,
-            iterations: 500,
-            tolerance: 1e-5,
+            iterations: Self::ITERATIONS,
+            tolerance: Self::TOLERANCE,
             target_error: None,
             time_limit: None,
             restarts: 1,

@@ -1,0 +1,332 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use partwise::run::{Algorithm, Amount, Settings, Side, Step};
+use partwise::{Precision, io, sketch};
+
+/// Nonnegative matrix factorization: M ≈ U Vᵀ with all entries ≥ 0.
+#[derive(Debug, Parser)]
+#[command(name = "partwise", version, arg_required_else_help = true, after_help = EXAMPLES)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  partwise inspect M.npz
+  partwise factorize M.npz --rank 20 --out result
+  partwise top result
+  partwise evaluate result M.npz
+  partwise transform result new.npz --out W.npy";
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Factorize a matrix and write U, V, the error curve and a record of the run
+    #[command(after_help = FACTORIZE_EXAMPLES)]
+    Factorize(Box<FactorizeArgs>),
+    /// Show a matrix's size, density, range and the memory that a factorization needs
+    #[command(after_help = "Example:\n  partwise inspect M.mtx.gz --rank 50")]
+    Inspect(InspectArgs),
+    /// Recompute the relative error of a result on a matrix
+    #[command(after_help = "Example:\n  partwise evaluate result M.npz")]
+    Evaluate(EvaluateArgs),
+    /// Fit new rows (or columns) to the fixed factors of a result, exactly
+    #[command(
+        after_help = "Examples:\n  partwise transform result new.npz --out W.npy\n  partwise transform result new.csv --side columns --out W.tsv"
+    )]
+    Transform(TransformArgs),
+    /// List each component's strongest rows and columns
+    #[command(after_help = "Example:\n  partwise top result --count 5")]
+    Top(TopArgs),
+}
+
+const FACTORIZE_EXAMPLES: &str = "\
+Examples:
+  partwise factorize M.npy --rank 16 --out result
+  partwise factorize M.npz --rank 50 --algorithm dsanls --nodes 4 --out result
+  partwise factorize genes.csv --transpose --rank 8 --restarts 5 --tsv --out result
+  partwise factorize M.npz --rank 50 --init-from result --tolerance 1e-6 --out better";
+
+/// How to read a matrix file.
+#[derive(Debug, Args)]
+pub struct ReadArgs {
+    /// Work on the transposed matrix
+    #[arg(long)]
+    pub transpose: bool,
+    /// In a text table: whether the first line holds column names
+    #[arg(long, value_enum, default_value_t = Presence::Auto, value_name = "WHEN")]
+    pub header: Presence,
+    /// In a text table: whether the first column holds row names
+    #[arg(long, value_enum, default_value_t = Presence::Auto, value_name = "WHEN")]
+    pub row_names: Presence,
+}
+
+/// Text files with names for rows and columns.
+#[derive(Debug, Args)]
+pub struct LabelArgs {
+    /// A text file with a name a line for the file's rows (before --transpose)
+    #[arg(long, value_name = "FILE")]
+    pub row_labels: Option<PathBuf>,
+    /// A text file with a name a line for the file's columns (before --transpose)
+    #[arg(long, value_name = "FILE")]
+    pub col_labels: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub struct FactorizeArgs {
+    /// The matrix: .npy, .npz (SciPy sparse), .mtx, .csv or .tsv, each also with .gz
+    pub file: PathBuf,
+    /// Number of components, k
+    #[arg(short = 'k', long, value_name = "K")]
+    pub rank: usize,
+    /// Folder to write U.npy, V.npy, trace.csv and run.json to
+    #[arg(short, long, value_name = "DIR")]
+    pub out: PathBuf,
+    /// Replace the results in an existing folder
+    #[arg(long)]
+    pub force: bool,
+    #[command(flatten)]
+    pub read: ReadArgs,
+    #[command(flatten)]
+    pub labels: LabelArgs,
+
+    /// Method: hals (exact) or dsanls (sketched, for many nodes)
+    #[arg(long, value_enum, default_value_t = AlgorithmArg::Hals, help_heading = "Method")]
+    pub algorithm: AlgorithmArg,
+    /// Kind of sketch, with dsanls
+    #[arg(long, value_enum, default_value_t = SketchArg::Subsample, help_heading = "Method")]
+    pub sketch: SketchArg,
+    /// Columns that U's subproblem is sketched to: a share (0.1, 10%) or a number; 1.0 is exact
+    /// [default: a tenth, a hundredth from 100,000 on, at least 4 k; exact if the matrix is 10 times as tall]
+    #[arg(long, value_name = "AMOUNT", help_heading = "Method")]
+    pub sketch_cols: Option<Amount>,
+    /// Rows that V's subproblem is sketched to, likewise [default: exact if the matrix is 10 times as wide]
+    #[arg(long, value_name = "AMOUNT", help_heading = "Method")]
+    pub sketch_rows: Option<Amount>,
+    /// Damping of the sketched step, mu = (alpha + beta t) g: its beginning
+    #[arg(long, default_value_t = Settings::ALPHA, value_name = "X", help_heading = "Method")]
+    pub alpha: f64,
+    /// ... and its growth an iteration
+    #[arg(long, default_value_t = Settings::BETA, value_name = "X", help_heading = "Method")]
+    pub beta: f64,
+    /// Units of the damping: free of units (g is the mean Gram diagonal so far), or the paper's (g = 1)
+    #[arg(long, value_enum, default_value_t = StepArg::UnitFree, help_heading = "Method")]
+    pub step: StepArg,
+    /// Begin from U.npy and V.npy of this folder instead of a random start
+    #[arg(long, value_name = "DIR", help_heading = "Method")]
+    pub init_from: Option<PathBuf>,
+    /// Seed of everything random; the same seed gives the same answer
+    #[arg(long, default_value_t = 0, value_name = "N", help_heading = "Method")]
+    pub seed: u64,
+    /// Number of runs, with seeds N, N+1, ..., of which the best is kept
+    #[arg(long, default_value_t = 1, value_name = "R", help_heading = "Method")]
+    pub restarts: usize,
+
+    /// Stop after this many iterations
+    #[arg(long, default_value_t = Settings::ITERATIONS, value_name = "N", help_heading = "Stopping")]
+    pub iterations: usize,
+    /// Stop when the error falls by less than this share of itself an iteration, over 10 iterations; 0: never
+    #[arg(long, default_value_t = Settings::TOLERANCE, value_name = "X", help_heading = "Stopping")]
+    pub tolerance: f64,
+    /// Stop at this relative error
+    #[arg(long, value_name = "X", help_heading = "Stopping")]
+    pub target_error: Option<f64>,
+    /// Stop after this much computing: seconds, or 10m, 2h (Ctrl-C stops too, and saves)
+    #[arg(long, value_parser = seconds, value_name = "TIME", help_heading = "Stopping")]
+    pub time_limit: Option<f64>,
+
+    /// In-process ranks, each with its own part of the matrix
+    #[arg(long, default_value_t = 1, value_name = "N", help_heading = "Machine")]
+    pub nodes: usize,
+    /// Threads a rank [default: all cores, shared between the ranks]
+    #[arg(long, value_name = "N", help_heading = "Machine")]
+    pub threads: Option<usize>,
+    /// Floating-point type of the factors and the arithmetic
+    #[arg(long, value_enum, default_value_t = PrecisionArg::F32, help_heading = "Machine")]
+    pub precision: PrecisionArg,
+
+    /// Also write U.tsv and V.tsv, with labels
+    #[arg(long, help_heading = "Output")]
+    pub tsv: bool,
+    /// Give U's columns the norm 1 and move their scale into V
+    #[arg(long, help_heading = "Output")]
+    pub normalize: bool,
+    /// Iterations between two lines of trace.csv [default: 1; with dsanls so that evaluating costs about a tenth]
+    #[arg(long, value_name = "N", help_heading = "Output")]
+    pub trace_every: Option<usize>,
+    /// Print nothing but errors
+    #[arg(long, short, help_heading = "Output")]
+    pub quiet: bool,
+    /// Print progress and result as lines of JSON on stdout
+    #[arg(long, conflicts_with = "quiet", help_heading = "Output")]
+    pub json: bool,
+}
+
+impl FactorizeArgs {
+    pub fn settings(&self) -> Settings {
+        Settings {
+            algorithm: match self.algorithm {
+                AlgorithmArg::Hals => Algorithm::Hals,
+                AlgorithmArg::Dsanls => Algorithm::Dsanls,
+            },
+            rank: self.rank,
+            sketch: match self.sketch {
+                SketchArg::Subsample => sketch::Kind::Subsample,
+            },
+            sketch_cols: self.sketch_cols,
+            sketch_rows: self.sketch_rows,
+            alpha: self.alpha,
+            beta: self.beta,
+            step: match self.step {
+                StepArg::UnitFree => Step::UnitFree,
+                StepArg::Absolute => Step::Absolute,
+            },
+            seed: self.seed,
+            iterations: self.iterations,
+            tolerance: self.tolerance,
+            target_error: self.target_error,
+            time_limit: self.time_limit,
+            restarts: self.restarts,
+            trace_every: self.trace_every,
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+pub struct InspectArgs {
+    /// The matrix
+    pub file: PathBuf,
+    #[command(flatten)]
+    pub read: ReadArgs,
+    /// Number of components for the estimate of memory
+    #[arg(short = 'k', long, default_value_t = 20, value_name = "K")]
+    pub rank: usize,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct EvaluateArgs {
+    /// A folder that `factorize` wrote
+    pub dir: PathBuf,
+    /// The matrix
+    pub file: PathBuf,
+    #[command(flatten)]
+    pub read: ReadArgs,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct TransformArgs {
+    /// A folder that `factorize` wrote
+    pub dir: PathBuf,
+    /// New rows (or columns) of the same kind of matrix
+    pub file: PathBuf,
+    /// File to write the fitted factor to: .npy or .tsv
+    #[arg(short, long, value_name = "FILE")]
+    pub out: PathBuf,
+    /// Whether FILE holds new rows or new columns
+    #[arg(long, value_enum, default_value_t = SideArg::Rows)]
+    pub side: SideArg,
+    #[command(flatten)]
+    pub read: ReadArgs,
+    /// Replace an existing file
+    #[arg(long)]
+    pub force: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct TopArgs {
+    /// A folder that `factorize` wrote
+    pub dir: PathBuf,
+    /// How many rows and columns to list for each component
+    #[arg(short = 'n', long, default_value_t = 10, value_name = "N")]
+    pub count: usize,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum Presence {
+    Auto,
+    Yes,
+    No,
+}
+
+impl From<Presence> for io::Presence {
+    fn from(presence: Presence) -> Self {
+        match presence {
+            Presence::Auto => io::Presence::Auto,
+            Presence::Yes => io::Presence::Yes,
+            Presence::No => io::Presence::No,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum AlgorithmArg {
+    Hals,
+    Dsanls,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum SketchArg {
+    Subsample,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum StepArg {
+    UnitFree,
+    Absolute,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum PrecisionArg {
+    F32,
+    F64,
+}
+
+impl From<PrecisionArg> for Precision {
+    fn from(precision: PrecisionArg) -> Self {
+        match precision {
+            PrecisionArg::F32 => Precision::F32,
+            PrecisionArg::F64 => Precision::F64,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum SideArg {
+    Rows,
+    Columns,
+}
+
+impl From<SideArg> for Side {
+    fn from(side: SideArg) -> Self {
+        match side {
+            SideArg::Rows => Side::Rows,
+            SideArg::Columns => Side::Columns,
+        }
+    }
+}
+
+/// `90`, `90s`, `1.5m` or `2h` in seconds.
+fn seconds(text: &str) -> Result<f64, String> {
+    let (number, unit) = match text.strip_suffix(['s', 'm', 'h']) {
+        Some(number) if text.ends_with('m') => (number, 60.0),
+        Some(number) if text.ends_with('h') => (number, 3600.0),
+        Some(number) => (number, 1.0),
+        None => (text, 1.0),
+    };
+    match number.parse::<f64>() {
+        Ok(time) if time.is_finite() && time >= 0.0 => Ok(time * unit),
+        _ => Err("a time is a number of seconds, or a number with s, m or h behind it".into()),
+    }
+}

@@ -1,0 +1,29 @@
+//! `partwise evaluate`: the relative error of a result on a matrix.
+
+use anyhow::Result;
+use partwise::run::error_of;
+use partwise::{Precision, Real};
+use serde_json::json;
+
+use crate::args::EvaluateArgs;
+use crate::{folder, input, machine};
+
+pub fn run(args: &EvaluateArgs) -> Result<()> {
+    let record = folder::record(&args.dir)?;
+    let error = match record.precision {
+        Precision::F32 => error::<f32>(args, record.transpose)?,
+        Precision::F64 => error::<f64>(args, record.transpose)?,
+    };
+    if args.json {
+        println!("{}", json!({ "relative_error": error }));
+    } else {
+        println!("relative error {error:.9}");
+    }
+    Ok(())
+}
+
+fn error<T: Real>(args: &EvaluateArgs, transposed: bool) -> Result<f64> {
+    let folder = folder::read::<T>(&args.dir)?;
+    let input = input::read_turned::<T>(&args.file, &args.read, transposed || args.read.transpose, None)?;
+    Ok(error_of(input.matrix, &folder.factors, machine::cores())?)
+}

@@ -1,0 +1,7 @@
+//! One file a command.
+
+pub mod evaluate;
+pub mod factorize;
+pub mod inspect;
+pub mod top;
+pub mod transform;

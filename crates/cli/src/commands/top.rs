@@ -1,0 +1,67 @@
+//! `partwise top`: each component's strongest rows and columns.
+
+use anyhow::Result;
+use serde_json::{Value, json};
+
+use crate::args::TopArgs;
+use crate::folder;
+
+pub fn run(args: &TopArgs) -> Result<()> {
+    let folder = folder::read::<f64>(&args.dir)?;
+    let factors = &folder.factors;
+    let energies = factors.energies();
+    let total: f64 = energies.iter().sum::<f64>().max(f64::MIN_POSITIVE);
+    let mut listing = Vec::new();
+    for component in 0..factors.k {
+        let rows = strongest(&factors.u, component, factors.k, args.count);
+        let cols = strongest(&factors.v, component, factors.k, args.count);
+        if args.json {
+            let list = |entries: &[(usize, f64)], labels: &Option<Vec<String>>| -> Vec<Value> {
+                entries
+                    .iter()
+                    .map(|&(index, weight)| {
+                        json!({ "index": index, "label": label(labels, index, ""), "weight": weight })
+                    })
+                    .collect()
+            };
+            listing.push(json!({
+                "component": component + 1,
+                "share": energies[component] / total,
+                "rows": list(&rows, &folder.row_labels),
+                "columns": list(&cols, &folder.col_labels),
+            }));
+        } else {
+            let list = |entries: &[(usize, f64)], labels: &Option<Vec<String>>, what: &str| -> String {
+                let named: Vec<String> = entries
+                    .iter()
+                    .map(|&(index, weight)| format!("{} {weight:.4}", label(labels, index, what)))
+                    .collect();
+                if named.is_empty() { "none".into() } else { named.join(", ") }
+            };
+            println!("component {} ({:.1}% of the energy)", component + 1, 100.0 * energies[component] / total);
+            println!("  rows     {}", list(&rows, &folder.row_labels, "row"));
+            println!("  columns  {}", list(&cols, &folder.col_labels, "column"));
+        }
+    }
+    if args.json {
+        println!("{:#}", Value::from(listing));
+    }
+    Ok(())
+}
+
+/// Names count from 1, as in error messages.
+fn label(labels: &Option<Vec<String>>, index: usize, what: &str) -> String {
+    match labels {
+        Some(labels) => labels[index].clone(),
+        None => format!("{what} {}", index + 1).trim().to_string(),
+    }
+}
+
+/// The rows with the largest positive weights in a component, largest first.
+fn strongest(factor: &[f64], component: usize, k: usize, count: usize) -> Vec<(usize, f64)> {
+    let mut entries: Vec<(usize, f64)> =
+        factor.iter().skip(component).step_by(k).copied().enumerate().filter(|(_, weight)| *weight > 0.0).collect();
+    entries.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+    entries.truncate(count);
+    entries
+}
