@@ -83,6 +83,11 @@ impl<T: Real> Dense<T> {
         &self.values
     }
 
+    /// The entries in storage order, moved out.
+    pub fn into_values(self) -> Values<T> {
+        self.values
+    }
+
     /// Number of contiguous vectors: rows in row-major order, columns otherwise.
     pub fn majors(&self) -> usize {
         match self.order {

@@ -1,0 +1,1 @@
+//! Every reader on good, damaged and hostile files.
