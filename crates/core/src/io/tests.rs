@@ -1,1 +1,0 @@
-//! Every reader on good, damaged and hostile files.
