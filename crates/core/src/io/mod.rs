@@ -1,12 +1,31 @@
-//! Reading and writing matrices. One file a format; [`Kind::of`] and [`read`] are the registry.
+//! Reading and writing matrices. One file a format; [`Kind`] and [`read`] are the registry.
+//!
+//! A file is untrusted: whatever its bytes, a reader returns a matrix or an error, never panics, and allocates
+//! nothing large before the sizes that the file claims are held against its length and the memory.
 
-use std::path::{Path, PathBuf};
+use std::io::BufRead;
+use std::path::Path;
 
 use crate::error::{Error, Result};
 use crate::matrix::Matrix;
-use crate::real::Real;
+use crate::real::{Precision, Real};
+use memory::Budget;
+use source::Source;
 
+mod check;
+pub mod labels;
+mod memory;
+mod mtx;
 pub mod npy;
+mod npz;
+mod sniff;
+mod source;
+mod table;
+mod triplets;
+pub mod tsv;
+
+#[cfg(test)]
+mod tests;
 
 /// A matrix as it came from a file, with what the file says of its rows and columns.
 #[derive(Clone, Debug)]
@@ -36,7 +55,8 @@ pub enum Presence {
 /// How to read.
 #[derive(Clone, Copy, Debug)]
 pub struct ReadOptions {
-    /// Bytes that the matrix may take; checked before anything of that size is allocated.
+    /// Bytes that the matrix may take, what reading it needs beside it included; checked before anything of
+    /// that size is allocated.
     pub memory: u64,
     /// Whether a text table begins with column names.
     pub header: Presence,
@@ -44,7 +64,88 @@ pub struct ReadOptions {
     pub row_names: Presence,
 }
 
+/// The formats that [`read`] knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// NumPy array, `.npy`.
+    Npy,
+    /// SciPy sparse matrix, or a single NumPy array, `.npz`.
+    Npz,
+    /// Matrix Market, `.mtx`.
+    MatrixMarket,
+    /// Comma-separated table, `.csv`.
+    Csv,
+    /// Tab-separated table, `.tsv`.
+    Tsv,
+}
+
+impl Kind {
+    /// The format that a file's name promises, `.gz` aside.
+    pub fn of(path: &Path) -> Result<Kind> {
+        let (stem, _) = source::split_gz(path);
+        match stem.rsplit_once('.').map(|(_, extension)| extension) {
+            Some("npy") => Ok(Kind::Npy),
+            Some("npz") => Ok(Kind::Npz),
+            Some("mtx") => Ok(Kind::MatrixMarket),
+            Some("csv") => Ok(Kind::Csv),
+            Some("tsv") => Ok(Kind::Tsv),
+            _ => Err(Error::format(
+                path,
+                "name",
+                "unknown ending; Partwise reads .npy, .npz, .mtx, .csv and .tsv, each also with .gz",
+            )),
+        }
+    }
+
+    /// The format's name, with its article.
+    fn words(self) -> &'static str {
+        match self {
+            Kind::Npy => "a NumPy array",
+            Kind::Npz => "an .npz archive",
+            Kind::MatrixMarket => "a Matrix Market file",
+            Kind::Csv => "a comma-separated table",
+            Kind::Tsv => "a tab-separated table",
+        }
+    }
+}
+
 /// Reads a matrix; format and compression follow from the file's name.
 pub fn read<T: Real>(path: &Path, options: &ReadOptions) -> Result<Input<T>> {
-    todo!()
+    let input = read_unchecked::<T>(path, options)?;
+    let Some(bad) = check::bad_entry(&input.matrix) else {
+        check::substance(path, &input.matrix)?;
+        return Ok(input);
+    };
+    drop(input);
+    // A value infinite in f32 may be finite in the file: a second look, in f64, tells.
+    let exact = if T::PRECISION == Precision::F32 && bad.value.is_infinite() {
+        let wide = read_unchecked::<f64>(path, options).ok();
+        wide.map(|wide| check::entry(&wide.matrix, bad.row, bad.column))
+    } else {
+        Some(bad.value)
+    };
+    Err(check::entry_error::<T>(path, &bad, exact))
+}
+
+fn read_unchecked<T: Real>(path: &Path, options: &ReadOptions) -> Result<Input<T>> {
+    let mut source = Source::open(path)?;
+    let kind = Kind::of(path)?;
+    sniff::expect(kind, &mut source)?;
+    let budget = Budget { path, available: options.memory };
+    let mut input = match kind {
+        Kind::Npy => npy::read(source, budget),
+        Kind::Npz => npz::read(path, budget),
+        Kind::MatrixMarket => mtx::read(source, budget),
+        Kind::Csv => table::read(source, budget, b',', options),
+        Kind::Tsv => table::read(source, budget, b'\t', options),
+    }?;
+    if source::split_gz(path).1 {
+        input.format.push_str(", gzip");
+    }
+    Ok(input)
+}
+
+/// The bytes of a file, decompressed if its name ends in `.gz`.
+pub fn open(path: &Path) -> Result<Box<dyn BufRead>> {
+    Ok(source::open_reader(path)?.0)
 }

@@ -1,0 +1,97 @@
+//! What every input must be, whatever its format: not empty, finite, nonnegative, not all zero.
+
+use std::path::Path;
+
+use crate::error::{Error, Result};
+use crate::matrix::{Dense, Matrix, Order, Values};
+use crate::real::{Precision, Real};
+
+/// An entry that no factorization can take.
+pub(super) struct BadEntry {
+    pub row: usize,
+    pub column: usize,
+    pub value: f64,
+}
+
+/// The first unacceptable entry in storage order.
+pub(super) fn bad_entry<T: Real>(matrix: &Matrix<T>) -> Option<BadEntry> {
+    let good = |value: &T| *value >= T::ZERO && value.to_f64() < f64::INFINITY;
+    match matrix {
+        Matrix::Dense(dense) => {
+            let Values::Real(reals) = dense.values() else { return None };
+            let index = reals.iter().position(|value| !good(value))?;
+            let (row, column) = place(dense, index);
+            Some(BadEntry { row, column, value: reals[index].to_f64() })
+        }
+        Matrix::Sparse(csr) => {
+            let index = csr.values().iter().position(|value| !good(value))?;
+            let row = csr.offsets().partition_point(|&offset| offset <= index) - 1;
+            Some(BadEntry { row, column: csr.indices()[index] as usize, value: csr.values()[index].to_f64() })
+        }
+    }
+}
+
+/// Row and column of the entry at `index` in storage.
+fn place<T: Real>(dense: &Dense<T>, index: usize) -> (usize, usize) {
+    let (major, minor) = (index / dense.minors(), index % dense.minors());
+    match dense.order() {
+        Order::RowMajor => (major, minor),
+        Order::ColMajor => (minor, major),
+    }
+}
+
+/// One entry, stored or not.
+pub(super) fn entry<T: Real>(matrix: &Matrix<T>, row: usize, column: usize) -> f64 {
+    match matrix {
+        Matrix::Dense(dense) => dense.get(row, column).to_f64(),
+        Matrix::Sparse(csr) => {
+            let (columns, values) = csr.row(row);
+            columns.binary_search(&(column as u32)).map_or(0.0, |index| values[index].to_f64())
+        }
+    }
+}
+
+/// The error for an entry that was read as `bad` in precision `T` and is `exact`, if known, in the file.
+pub(super) fn entry_error<T: Real>(path: &Path, bad: &BadEntry, exact: Option<f64>) -> Error {
+    let value = exact.unwrap_or(bad.value);
+    let cure = if value.is_nan() {
+        "replace or remove missing values"
+    } else if value < 0.0 {
+        "a nonnegative factorization needs entries of at least 0: shift, clip or drop it"
+    } else if value.is_finite() || (exact.is_none() && T::PRECISION == Precision::F32) {
+        "this is beyond the range of f32: use --precision f64, or rescale the matrix"
+    } else {
+        "replace or remove infinite values"
+    };
+    // Scientific notation beyond the digits that anyone counts.
+    let value =
+        if value.is_finite() && value.abs() >= 1e16 { format!("{value:e}") } else { value.to_string() };
+    Error::Entry { path: path.to_path_buf(), row: bad.row, column: bad.column, value, cure }
+}
+
+/// Refuses entries that are not finite and nonnegative.
+pub(super) fn entries<T: Real>(path: &Path, matrix: &Matrix<T>) -> Result<()> {
+    bad_entry(matrix).map_or(Ok(()), |bad| Err(entry_error::<T>(path, &bad, None)))
+}
+
+/// Refuses a matrix without rows, without columns, or without a nonzero.
+pub(super) fn substance<T: Real>(path: &Path, matrix: &Matrix<T>) -> Result<()> {
+    let (rows, cols) = (matrix.rows(), matrix.cols());
+    if rows == 0 || cols == 0 {
+        let problem = format!("the matrix is empty ({rows} x {cols}); give one with rows and columns");
+        return Err(Error::format(path, "shape", problem));
+    }
+    let any = |reals: &[T]| reals.iter().any(|&value| value != T::ZERO);
+    let nonzero = match matrix {
+        Matrix::Dense(dense) => match dense.values() {
+            Values::Bytes(bytes) => bytes.iter().any(|&byte| byte != 0),
+            Values::Real(reals) => any(reals),
+        },
+        Matrix::Sparse(csr) => any(csr.values()),
+    };
+    if !nonzero {
+        let problem = "every entry is 0, so there is nothing to factorize; check that this is the right file";
+        return Err(Error::format(path, "entries", problem));
+    }
+    Ok(())
+}

@@ -1,0 +1,311 @@
+//! Matrix Market: coordinate and array files of real, integer or pattern entries, general or symmetric.
+//!
+//! The format: Boisvert, Pozo and Remington, "The Matrix Market exchange formats", NISTIR 5935, 1996.
+
+use super::memory::Budget;
+use super::source::Source;
+use super::triplets::Triplets;
+use super::{Input, sniff};
+use crate::error::{Error, Result};
+use crate::matrix::{Dense, Matrix, Order, Values};
+use crate::real::Real;
+
+/// What the first line says.
+struct Banner {
+    coordinate: bool,
+    field: String,
+    pattern: bool,
+    symmetric: bool,
+}
+
+/// Reads a matrix.
+pub(super) fn read<T: Real>(mut source: Source, budget: Budget) -> Result<Input<T>> {
+    let mut line = Vec::new();
+    source.line(&mut line)?;
+    let banner = Banner::parse(&line).map_err(|problem| source.line_error(problem))?;
+    // Comments and empty lines may stand before the sizes.
+    loop {
+        if !source.line(&mut line)? {
+            return Err(source.line_error("the file ends before the line of sizes; make or fetch it again"));
+        }
+        let text = line.trim_ascii();
+        if !text.is_empty() && text[0] != b'%' {
+            break;
+        }
+    }
+    let sizes: Option<Vec<u64>> = Tokens(&line).map(parse_index).collect();
+    let matrix = match (banner.coordinate, sizes.as_deref()) {
+        (true, Some(&[rows, cols, stored])) => {
+            coordinate(&mut source, budget, &banner, [rows, cols, stored])?
+        }
+        (false, Some(&[rows, cols])) => array(&mut source, budget, &banner, [rows, cols])?,
+        (true, _) => {
+            let problem =
+                "not the three sizes of a coordinate file (rows, columns, entries); correct the line";
+            return Err(source.line_error(problem));
+        }
+        (false, _) => {
+            return Err(
+                source.line_error("not the two sizes of an array file (rows, columns); correct the line")
+            );
+        }
+    };
+    let layout = if banner.coordinate { "coordinate" } else { "array" };
+    let symmetry = if banner.symmetric { "symmetric" } else { "general" };
+    Ok(Input {
+        matrix,
+        row_labels: None,
+        col_labels: None,
+        format: format!("Matrix Market {layout}, {}, {symmetry}", banner.field),
+    })
+}
+
+impl Banner {
+    fn parse(line: &[u8]) -> std::result::Result<Banner, String> {
+        let text = String::from_utf8_lossy(line).to_lowercase();
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let &[banner, object, format, field, symmetry] = words.as_slice() else {
+            if words.first() == Some(&"%%matrixmarket") {
+                return Err(
+                    "the banner is incomplete; it reads like '%%MatrixMarket matrix coordinate real general'"
+                        .to_string(),
+                );
+            }
+            return Err(no_banner(line));
+        };
+        if banner != "%%matrixmarket" {
+            return Err(no_banner(line));
+        }
+        if object != "matrix" {
+            return Err(format!(
+                "the object is {object:.40}, where Partwise reads a matrix; export the matrix itself"
+            ));
+        }
+        let coordinate = match format {
+            "coordinate" => true,
+            "array" => false,
+            _ => return Err(format!("the layout {format:.40} is unknown; use coordinate or array")),
+        };
+        let pattern = match field {
+            "real" | "double" | "integer" | "unsigned-integer" => false,
+            "pattern" if coordinate => true,
+            "pattern" => return Err("an array of pattern entries has no values; use coordinate".to_string()),
+            "complex" => {
+                return Err(
+                    "complex entries cannot be factorized; export real parts or magnitudes".to_string()
+                );
+            }
+            _ => return Err(format!("the field {field:.40} is unknown; use real, integer or pattern")),
+        };
+        let symmetric = match symmetry {
+            "general" => false,
+            "symmetric" => true,
+            "skew-symmetric" => {
+                return Err(
+                    "a skew-symmetric matrix has negative entries; give a nonnegative one".to_string()
+                );
+            }
+            "hermitian" => {
+                return Err(
+                    "a hermitian matrix has complex entries; export real parts or magnitudes".to_string()
+                );
+            }
+            _ => return Err(format!("the symmetry {symmetry:.40} is unknown; use general or symmetric")),
+        };
+        Ok(Banner { coordinate, field: field.to_string(), pattern, symmetric })
+    }
+}
+
+fn no_banner(line: &[u8]) -> String {
+    format!(
+        "no %%MatrixMarket banner but {}; a Matrix Market file begins with one, so correct the file or its name",
+        sniff::looks_like(line)
+    )
+}
+
+fn check_square(source: &Source, rows: u64, cols: u64) -> Result<()> {
+    if rows == cols {
+        return Ok(());
+    }
+    Err(source
+        .line_error(format!("a symmetric matrix cannot be {rows} x {cols}; correct the sizes or the banner")))
+}
+
+/// Refuses a number of items, of at least `shortest` bytes each, that the file cannot hold.
+fn check_count(source: &Source, count: Option<u64>, shortest: u64, items: &str) -> Result<usize> {
+    // The last item may lack its line end.
+    let fits = |count: &u64| {
+        count.checked_mul(shortest).is_some_and(|bytes| bytes <= source.at_most.saturating_add(1))
+    };
+    count.filter(fits).and_then(|count| usize::try_from(count).ok()).ok_or_else(|| {
+        let promised = count.map_or("2^64 or more".to_string(), |count| count.to_string());
+        source.line_error(format!(
+            "{promised} {items} are promised, more than the file can hold; correct the line, or fetch the file again"
+        ))
+    })
+}
+
+fn wrong_count(source: &Source, found: usize, promised: usize, items: &str) -> Error {
+    let more = if found > promised { "more" } else { "only" };
+    let found = if found > promised { String::new() } else { format!(" {found}") };
+    source.line_error(format!(
+        "{more}{found} {items} where the sizes promise {promised}; correct the sizes, or fetch the file again"
+    ))
+}
+
+fn coordinate<T: Real>(
+    source: &mut Source,
+    budget: Budget,
+    banner: &Banner,
+    [rows, cols, stored]: [u64; 3],
+) -> Result<Matrix<T>> {
+    if banner.symmetric {
+        check_square(source, rows, cols)?;
+    }
+    let promised = check_count(source, Some(stored), if banner.pattern { 4 } else { 6 }, "entries")?;
+    let room = if banner.symmetric { promised.saturating_mul(2) } else { promised };
+    budget.check_sparse::<T>(rows, cols, room as u64, 1)?;
+    let mut triplets = Triplets::with_room(budget, room)?;
+    let mut found = 0;
+    let mut line = Vec::new();
+    while source.line(&mut line)? {
+        let mut tokens = Tokens(&line);
+        let Some(row) = tokens.next() else { continue };
+        if row[0] == b'%' {
+            continue;
+        }
+        found += 1;
+        if found > promised {
+            return Err(wrong_count(source, found, promised, "entries"));
+        }
+        let row = index(source, Some(row), rows, "row")?;
+        let col = index(source, tokens.next(), cols, "column")?;
+        let value = if banner.pattern { T::ONE } else { T::from_f64(real(source, tokens.next())?) };
+        if let Some(rest) = tokens.next() {
+            let problem = format!("{:?} follows the entry; remove it", shown(rest));
+            return Err(source.line_error(problem));
+        }
+        triplets.push(row, col, value);
+        if banner.symmetric && row != col {
+            triplets.push(col, row, value);
+        }
+    }
+    if found < promised {
+        return Err(wrong_count(source, found, promised, "entries"));
+    }
+    Ok(Matrix::Sparse(triplets.into_csr(budget, rows as usize, cols as usize)?))
+}
+
+fn array<T: Real>(
+    source: &mut Source,
+    budget: Budget,
+    banner: &Banner,
+    [rows, cols]: [u64; 2],
+) -> Result<Matrix<T>> {
+    let count = if banner.symmetric {
+        check_square(source, rows, cols)?;
+        rows.checked_add(1).and_then(|more| rows.checked_mul(more)).map(|twice| twice / 2)
+    } else {
+        rows.checked_mul(cols)
+    };
+    let promised = check_count(source, count, 2, "values")?;
+    budget.check_dense(rows, cols, T::PRECISION.bytes() * if banner.symmetric { 2 } else { 1 })?;
+    let mut values: Vec<T> = budget.vec("the values", promised)?;
+    let mut line = Vec::new();
+    while source.line(&mut line)? {
+        for token in Tokens(&line) {
+            if token[0] == b'%' {
+                break;
+            }
+            if values.len() == promised {
+                return Err(wrong_count(source, promised.saturating_add(1), promised, "values"));
+            }
+            values.push(T::from_f64(real(source, Some(token))?));
+        }
+    }
+    if values.len() < promised {
+        return Err(wrong_count(source, values.len(), promised, "values"));
+    }
+    let (rows, cols) = (rows as usize, cols as usize);
+    if banner.symmetric {
+        values = mirrored(budget, rows, &values)?;
+    }
+    Ok(Matrix::Dense(Dense::new(rows, cols, Order::ColMajor, Values::Real(values))))
+}
+
+/// The whole of a symmetric matrix from its lower triangle, column by column.
+fn mirrored<T: Real>(budget: Budget, size: usize, lower: &[T]) -> Result<Vec<T>> {
+    let mut whole = budget.vec("the values", size * size)?;
+    whole.resize(size * size, T::ZERO);
+    let mut next = lower.iter();
+    for col in 0..size {
+        for (row, &value) in (col..size).zip(next.by_ref()) {
+            whole[col * size + row] = value;
+            whole[row * size + col] = value;
+        }
+    }
+    Ok(whole)
+}
+
+/// Words between blanks.
+struct Tokens<'a>(&'a [u8]);
+
+impl<'a> Iterator for Tokens<'a> {
+    type Item = &'a [u8];
+
+    #[inline]
+    fn next(&mut self) -> Option<&'a [u8]> {
+        let begin = self.0.iter().position(|byte| !byte.is_ascii_whitespace())?;
+        let rest = &self.0[begin..];
+        let (token, rest) =
+            rest.split_at(rest.iter().position(u8::is_ascii_whitespace).unwrap_or(rest.len()));
+        self.0 = rest;
+        Some(token)
+    }
+}
+
+fn parse_index(token: &[u8]) -> Option<u64> {
+    token.iter().try_fold(0u64, |number, byte| {
+        let digit = byte.is_ascii_digit().then(|| u64::from(byte - b'0'))?;
+        number.checked_mul(10)?.checked_add(digit)
+    })
+}
+
+/// A row or column number of at most `size`, from 0. Sparse sizes fit 32 bits.
+#[inline]
+fn index(source: &Source, token: Option<&[u8]>, size: u64, what: &str) -> Result<u32> {
+    let parsed = token.and_then(parse_index);
+    if let Some(number) = parsed.filter(|&number| number >= 1 && number <= size) {
+        return Ok((number - 1) as u32);
+    }
+    let problem = match token {
+        None => format!("the {what} number is missing; correct the line"),
+        Some(token) if parsed.is_some() => {
+            format!("{what} {} is outside 1 to {size}; correct the line or the sizes", shown(token))
+        }
+        Some(token) => format!("{:?} is not a {what} number; correct the line", shown(token)),
+    };
+    Err(source.line_error(problem))
+}
+
+#[inline]
+fn real(source: &Source, token: Option<&[u8]>) -> Result<f64> {
+    if let Some(token) = token {
+        // Counts, the most frequent values, are exact in f64 up to 15 digits.
+        if token.len() <= 15
+            && let Some(count) = parse_index(token)
+        {
+            return Ok(count as f64);
+        }
+        if let Some(value) = std::str::from_utf8(token).ok().and_then(|text| text.parse().ok()) {
+            return Ok(value);
+        }
+        return Err(source.line_error(format!("{:?} is not a number; correct the line", shown(token))));
+    }
+    Err(source.line_error("the value is missing; correct the line, or make the field pattern"))
+}
+
+/// A word of the file, shortened for a message.
+fn shown(token: &[u8]) -> String {
+    String::from_utf8_lossy(&token[..token.len().min(40)]).into_owned()
+}

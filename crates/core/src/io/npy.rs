@@ -1,1 +1,0 @@
-//! NumPy's `.npy`: read in either order, written in C order.

@@ -1,0 +1,152 @@
+//! Element types of NumPy arrays and their conversion, chunk by chunk.
+
+use crate::real::Real;
+
+/// A type of numbers in a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Bool,
+    U8,
+    I8,
+    U16,
+    I16,
+    U32,
+    I32,
+    U64,
+    I64,
+    F32,
+    F64,
+}
+
+/// How an element is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Element {
+    pub kind: Kind,
+    big_endian: bool,
+}
+
+/// Runs `$body` with `$decode` bound to a function from `$width` bytes to the stored number.
+macro_rules! with_decoder {
+    ($element:expr, |$decode:ident| $body:expr) => {{
+        macro_rules! number {
+            ($type:ident) => {
+                if $element.big_endian {
+                    let $decode = $type::from_be_bytes;
+                    $body
+                } else {
+                    let $decode = $type::from_le_bytes;
+                    $body
+                }
+            };
+        }
+        match $element.kind {
+            Kind::Bool => {
+                let $decode = |[byte]: [u8; 1]| u8::from(byte != 0);
+                $body
+            }
+            Kind::U8 => number!(u8),
+            Kind::I8 => number!(i8),
+            Kind::U16 => number!(u16),
+            Kind::I16 => number!(i16),
+            Kind::U32 => number!(u32),
+            Kind::I32 => number!(i32),
+            Kind::U64 => number!(u64),
+            Kind::I64 => number!(i64),
+            Kind::F32 => number!(f32),
+            Kind::F64 => number!(f64),
+        }
+    }};
+}
+
+impl Element {
+    /// The type that a header's `descr` names; an error is a sentence on what to do instead.
+    pub fn parse(descr: &str) -> Result<Element, String> {
+        let order = descr.chars().next().filter(|order| "<>|=".contains(*order));
+        let code = if order.is_some() { &descr[1..] } else { descr };
+        let kind = match code {
+            "b1" | "?" => Kind::Bool,
+            "u1" => Kind::U8,
+            "i1" => Kind::I8,
+            "u2" => Kind::U16,
+            "i2" => Kind::I16,
+            "u4" => Kind::U32,
+            "i4" => Kind::I32,
+            "u8" => Kind::U64,
+            "i8" => Kind::I64,
+            "f4" => Kind::F32,
+            "f8" => Kind::F64,
+            _ => return Err(refusal(descr, code)),
+        };
+        let big_endian = match order {
+            Some('>') => true,
+            Some('<') => false,
+            _ => cfg!(target_endian = "big"),
+        };
+        Ok(Element { kind, big_endian })
+    }
+
+    /// Bytes of one element.
+    pub fn width(self) -> u64 {
+        match self.kind {
+            Kind::Bool | Kind::U8 | Kind::I8 => 1,
+            Kind::U16 | Kind::I16 => 2,
+            Kind::U32 | Kind::I32 | Kind::F32 => 4,
+            Kind::U64 | Kind::I64 | Kind::F64 => 8,
+        }
+    }
+
+    /// NumPy's name of the type.
+    pub fn name(self) -> &'static str {
+        match self.kind {
+            Kind::Bool => "bool",
+            Kind::U8 => "uint8",
+            Kind::I8 => "int8",
+            Kind::U16 => "uint16",
+            Kind::I16 => "int16",
+            Kind::U32 => "uint32",
+            Kind::I32 => "int32",
+            Kind::U64 => "uint64",
+            Kind::I64 => "int64",
+            Kind::F32 => "float32",
+            Kind::F64 => "float64",
+        }
+    }
+
+    /// Whether the type can count.
+    pub fn is_integer(self) -> bool {
+        !matches!(self.kind, Kind::Bool | Kind::F32 | Kind::F64)
+    }
+
+    /// Appends the numbers in `bytes` to `out`.
+    pub fn reals<T: Real>(self, bytes: &[u8], out: &mut Vec<T>) {
+        with_decoder!(self, |decode| {
+            out.extend(bytes.as_chunks().0.iter().map(|&item| T::from_f64(decode(item) as f64)))
+        })
+    }
+
+    /// Appends the integers in `bytes` to `out`; those above `i64::MAX`, which no size reaches, become it.
+    pub fn integers(self, bytes: &[u8], out: &mut Vec<i64>) {
+        with_decoder!(self, |decode| {
+            out.extend(
+                bytes.as_chunks().0.iter().map(|&item| (decode(item) as i128).min(i64::MAX as i128) as i64),
+            )
+        })
+    }
+}
+
+fn refusal(descr: &str, code: &str) -> String {
+    let what = match code.bytes().next() {
+        Some(b'c') => "complex numbers",
+        Some(b'S' | b'U' | b'a' | b'T') => "text",
+        Some(b'O') => "Python objects",
+        Some(b'M' | b'm') => "dates or times",
+        Some(b'V') => "records or raw bytes",
+        Some(b'f') => "floating-point numbers of a width other than 32 and 64 bits",
+        _ => "elements of an unknown type",
+    };
+    format!(
+        "the array holds {what} (type {:?}), where Partwise reads 8- to 64-bit integers, float32 and float64; \
+         convert it, for instance with .astype('float32')",
+        descr.chars().take(24).collect::<String>()
+    )
+}

@@ -1,0 +1,192 @@
+//! SciPy's sparse `.npz`: a zip archive of NumPy arrays, as csr, csc or coo. An archive of a single array is
+//! read as that array.
+
+use std::path::Path;
+
+use zip::ZipArchive;
+use zip::result::ZipError;
+
+use super::Input;
+use super::memory::Budget;
+use super::npy::{self, Array};
+use super::source::{DEFLATE_RATIO, ReadSeek, Source, open_seekable, read_error};
+use super::triplets::{Triplets, canonical};
+use crate::error::{Error, Result};
+use crate::matrix::{Csr, Matrix};
+use crate::real::Real;
+
+struct Archive<'a> {
+    path: &'a Path,
+    length: u64,
+    zip: ZipArchive<Box<dyn ReadSeek + 'a>>,
+}
+
+/// Reads a matrix.
+pub(super) fn read<T: Real>(path: &Path, budget: Budget) -> Result<Input<T>> {
+    let (reader, length) = open_seekable(path, budget)?;
+    let zip = ZipArchive::new(reader).map_err(|error| zip_error(path, None, error))?;
+    let mut archive = Archive { path, length, zip };
+    if archive.zip.index_for_name("format.npy").is_none() {
+        return archive.single_array(budget);
+    }
+    let format = archive.member("format.npy")?.text()?;
+    let (matrix, element) = match format.as_str() {
+        "csr" => archive.csr(budget)?,
+        "csc" => archive.csc(budget)?,
+        "coo" => archive.coo(budget)?,
+        _ => {
+            let problem =
+                format!("the sparse format {format:?} is not read; convert the matrix with .tocsr()");
+            return Err(Error::format(path, "member format.npy", problem));
+        }
+    };
+    Ok(Input {
+        matrix: Matrix::Sparse(matrix),
+        row_labels: None,
+        col_labels: None,
+        format: format!("SciPy sparse {format}, {element}"),
+    })
+}
+
+impl<'a> Archive<'a> {
+    fn source(&mut self, name: &str) -> Result<Source<'_>> {
+        let file = self.zip.by_name(name).map_err(|error| zip_error(self.path, Some(name), error))?;
+        let at_most = file.compressed_size().min(self.length).saturating_mul(DEFLATE_RATIO).min(file.size());
+        Ok(Source::member(self.path, name, file, at_most))
+    }
+
+    fn member(&mut self, name: &str) -> Result<Array<'_>> {
+        Array::open(self.source(name)?)
+    }
+
+    fn single_array<T: Real>(&mut self, budget: Budget) -> Result<Input<T>> {
+        let names: Vec<String> =
+            self.zip.file_names().filter_map(|name| Some(name.ok()?.into_owned())).collect();
+        if let [name] = names.as_slice()
+            && name.ends_with(".npy")
+        {
+            let mut input = npy::read(self.source(name)?, budget)?;
+            input.format.push_str(", in an .npz archive");
+            return Ok(input);
+        }
+        let mut list = names.iter().take(5).map(String::as_str).collect::<Vec<_>>().join(", ");
+        if names.len() > 5 {
+            list.push_str(", ...");
+        }
+        let problem = format!(
+            "the archive holds {} members ({list:.200}) and no SciPy sparse matrix; \
+             use scipy.sparse.save_npz, or save the one array as .npy",
+            names.len()
+        );
+        Err(Error::format(self.path, "archive", problem))
+    }
+
+    /// Rows and columns.
+    fn shape(&mut self, budget: Budget) -> Result<[u64; 2]> {
+        let mut array = self.member("shape.npy")?;
+        check_length(&array, 2, "for a matrix")?;
+        let shape = array.integers(budget, |_, size| {
+            u64::try_from(size).map_err(|_| format!("the size {size} is negative; save the matrix again"))
+        })?;
+        Ok([shape[0], shape[1]])
+    }
+
+    /// The values, once a matrix of this shape with as many entries is known to fit, and their type's name.
+    fn values<T: Real>(
+        &mut self,
+        budget: Budget,
+        [rows, cols]: [u64; 2],
+        copies: u64,
+    ) -> Result<(Vec<T>, &'static str)> {
+        let mut data = self.member("data.npy")?;
+        budget.check_sparse::<T>(rows, cols, data.shape_1d()?, copies)?;
+        Ok((data.reals(budget)?, data.element()?.name()))
+    }
+
+    /// Row or column numbers below `size`, one for each of `count` entries.
+    fn indices(&mut self, budget: Budget, name: &str, size: u64, count: usize) -> Result<Vec<u32>> {
+        let mut array = self.member(name)?;
+        check_length(&array, count as u64, "as data.npy has values")?;
+        array.integers(budget, |place, index| match u32::try_from(index) {
+            Ok(small) if u64::from(small) < size => Ok(small),
+            _ => Err(format!("entry {place} is {index}, outside 0 to below {size}; save the matrix again")),
+        })
+    }
+
+    /// Compressed vectors: `majors` of them, with entries numbered below `minors`.
+    fn compressed<T: Real>(
+        &mut self,
+        budget: Budget,
+        shape: [u64; 2],
+        [majors, minors]: [u64; 2],
+        copies: u64,
+    ) -> Result<(Csr<T>, &'static str)> {
+        let (values, element) = self.values::<T>(budget, shape, copies)?;
+        let indices = self.indices(budget, "indices.npy", minors, values.len())?;
+        let mut array = self.member("indptr.npy")?;
+        check_length(&array, majors + 1, "for this shape")?;
+        let mut last = 0;
+        let offsets = array.integers(budget, |place, offset| {
+            let fits = offset >= last && (place > 0 || offset == 0);
+            last = offset;
+            usize::try_from(offset).ok().filter(|&offset| fits && offset <= values.len()).ok_or_else(|| {
+                format!(
+                    "entry {place} is {offset}, where offsets rise from 0 to {}; save the matrix again",
+                    values.len()
+                )
+            })
+        })?;
+        if last as usize != values.len() {
+            let problem = format!(
+                "the last offset is {last}, where data.npy has {} values; save the matrix again",
+                values.len()
+            );
+            return Err(array.data_error(problem));
+        }
+        Ok((canonical(budget, majors as usize, minors as usize, offsets, indices, values)?, element))
+    }
+
+    fn csr<T: Real>(&mut self, budget: Budget) -> Result<(Csr<T>, &'static str)> {
+        let shape = self.shape(budget)?;
+        self.compressed(budget, shape, shape, 0)
+    }
+
+    /// Compressed columns are the compressed rows of the transpose.
+    fn csc<T: Real>(&mut self, budget: Budget) -> Result<(Csr<T>, &'static str)> {
+        let shape = self.shape(budget)?;
+        let (transpose, element) = self.compressed::<T>(budget, shape, [shape[1], shape[0]], 1)?;
+        Ok((transpose.transpose(), element))
+    }
+
+    fn coo<T: Real>(&mut self, budget: Budget) -> Result<(Csr<T>, &'static str)> {
+        let shape = self.shape(budget)?;
+        let (values, element) = self.values(budget, shape, 1)?;
+        let rows = self.indices(budget, "row.npy", shape[0], values.len())?;
+        let cols = self.indices(budget, "col.npy", shape[1], values.len())?;
+        let triplets = Triplets { rows, cols, values };
+        Ok((triplets.into_csr(budget, shape[0] as usize, shape[1] as usize)?, element))
+    }
+}
+
+fn check_length(array: &Array, expected: u64, why: &str) -> Result<()> {
+    let length = array.shape_1d()?;
+    if length == expected {
+        return Ok(());
+    }
+    Err(array.error(format!("{length} entries, where {expected} belong {why}; save the matrix again")))
+}
+
+fn zip_error(path: &Path, member: Option<&str>, error: ZipError) -> Error {
+    let place = member.map_or("archive".to_string(), |member| format!("member {member}"));
+    match (error, member) {
+        (ZipError::Io(error), _) => read_error(path, member, error),
+        (ZipError::FileNotFound, _) => {
+            Error::format(path, place, "missing; save the matrix again with scipy.sparse.save_npz")
+        }
+        (error, _) => Error::format(
+            path,
+            place,
+            format!("truncated or damaged ({error}); make or fetch the file again"),
+        ),
+    }
+}

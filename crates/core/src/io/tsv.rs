@@ -1,0 +1,54 @@
+//! Labelled factors as a tab-separated table that spreadsheets, R and pandas read.
+
+use std::io::{self, Write};
+
+use crate::real::{Precision, Real};
+
+/// Writes a matrix, given row by row, below `column_names` and beside `row_labels`; `corner` stands above the
+/// row labels. Numbers have the fewest digits that read back as the same value.
+pub fn write<T: Real>(
+    writer: impl Write,
+    corner: &str,
+    column_names: &[impl AsRef<str>],
+    row_labels: &[impl AsRef<str>],
+    rows: usize,
+    cols: usize,
+    values: &[T],
+) -> io::Result<()> {
+    if column_names.len() != cols || row_labels.len() != rows || rows.checked_mul(cols) != Some(values.len())
+    {
+        let problem = format!(
+            "{} values, {} row labels and {} column names for a table of {rows} x {cols}",
+            values.len(),
+            row_labels.len(),
+            column_names.len()
+        );
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, problem));
+    }
+    let mut table = csv::WriterBuilder::new().delimiter(b'\t').from_writer(writer);
+    table.write_field(corner)?;
+    table.write_record(column_names.iter().map(|name| name.as_ref().as_bytes()))?;
+    let mut number = Vec::new();
+    for (row, label) in row_labels.iter().enumerate() {
+        table.write_field(label.as_ref())?;
+        for &value in &values[row * cols..(row + 1) * cols] {
+            number.clear();
+            write_shortest(&mut number, value)?;
+            table.write_field(&number)?;
+        }
+        table.write_record(None::<&[u8]>)?;
+    }
+    table.flush()
+}
+
+/// Display never uses an exponent and would spell out hundreds of zeros.
+fn write_shortest<T: Real>(number: &mut Vec<u8>, value: T) -> io::Result<()> {
+    let wide = value.to_f64();
+    if wide == 0.0 || (1e-5..1e16).contains(&wide.abs()) {
+        return write!(number, "{value}");
+    }
+    match T::PRECISION {
+        Precision::F32 => write!(number, "{:e}", wide as f32),
+        Precision::F64 => write!(number, "{wide:e}"),
+    }
+}
