@@ -3,9 +3,9 @@
 use std::io::Read;
 use std::path::Path;
 
+use partwise::Real;
 use partwise::error::{Error, Result, human_bytes};
 use partwise::io::{self, Input, ReadOptions};
-use partwise::Real;
 use sha2::{Digest, Sha256};
 
 use crate::args::{LabelArgs, ReadArgs};

@@ -21,7 +21,9 @@ const FAILURE: u8 = 2;
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) if error.use_stderr() && error.kind() != ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+        Err(error)
+            if error.use_stderr() && error.kind() != ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand =>
+        {
             return fail(&first_sentence(&error.to_string()));
         }
         // Help and version, asked for or needed.

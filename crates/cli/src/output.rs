@@ -40,7 +40,10 @@ fn check_absent(target: &Path, force: bool) -> Result<()> {
 fn probe(target: &Path) -> Result<()> {
     let staging = staging_path(target)?;
     fs::create_dir(&staging).and_then(|()| fs::remove_dir(&staging)).with_context(|| {
-        format!("cannot write to {}; choose another --out, or create the folder first", parent(target).display())
+        format!(
+            "cannot write to {}; choose another --out, or create the folder first",
+            parent(target).display()
+        )
     })
 }
 
@@ -76,7 +79,10 @@ impl Staging {
     /// Writes one file of the folder.
     pub fn write(&self, name: &str, write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>) -> Result<()> {
         write_file(&self.path.join(name), write).with_context(|| {
-            format!("cannot write {}; make room there or choose another --out", self.target.join(name).display())
+            format!(
+                "cannot write {}; make room there or choose another --out",
+                self.target.join(name).display()
+            )
         })
     }
 
@@ -118,7 +124,9 @@ pub fn write_whole(target: &Path, write: impl FnOnce(&mut dyn Write) -> std::io:
     if written.is_err() {
         let _ = fs::remove_file(&staging);
     }
-    written.with_context(|| format!("cannot write {}; make room there or choose another --out", target.display()))
+    written.with_context(|| {
+        format!("cannot write {}; make room there or choose another --out", target.display())
+    })
 }
 
 fn write_file(path: &Path, write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>) -> std::io::Result<()> {

@@ -28,9 +28,9 @@ impl Display {
             Display::Json { last }
         } else if stderr().is_terminal() {
             let bar = ProgressBar::new(settings.iterations as u64);
-            if let Ok(style) =
-                ProgressStyle::with_template("{bar:30} iteration {pos}/{len}  error {msg}  {eta} left at most")
-            {
+            if let Ok(style) = ProgressStyle::with_template(
+                "{bar:30} iteration {pos}/{len}  error {msg}  {eta} left at most",
+            ) {
                 bar.set_style(style);
             }
             Display::Bar(bar)
@@ -44,7 +44,11 @@ impl Display {
         match self {
             Display::Bar(bar) => {
                 bar.set_position(iteration as u64);
-                let run = if settings.restarts > 1 { format!(" (run {} of {})", restart + 1, settings.restarts) } else { String::new() };
+                let run = if settings.restarts > 1 {
+                    format!(" (run {} of {})", restart + 1, settings.restarts)
+                } else {
+                    String::new()
+                };
                 bar.set_message(format!("{relative_error:.6}{run}"));
             }
             Display::Lines { last } if last.elapsed() >= PAUSE => {

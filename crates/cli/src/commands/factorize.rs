@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context, Result};
+use partwise::Real;
 use partwise::io::{self, Input};
 use partwise::matrix::Matrix;
 use partwise::run::{Algorithm, Factorization, Factors, Report, Settings, Stop, factorize, memory_needed};
-use partwise::Real;
 use serde_json::{Value, json};
 
 use crate::args::{FactorizeArgs, PrecisionArg};
@@ -108,7 +108,13 @@ fn stop_on_ctrl_c() -> Result<Arc<AtomicUsize>> {
     Ok(asked)
 }
 
-fn introduce<T: Real>(args: &FactorizeArgs, matrix: &Matrix<T>, format: &str, threads: usize, settings: &Settings) {
+fn introduce<T: Real>(
+    args: &FactorizeArgs,
+    matrix: &Matrix<T>,
+    format: &str,
+    threads: usize,
+    settings: &Settings,
+) {
     let (m, n) = (matrix.rows(), matrix.cols());
     println!("{}: {m} x {n}, {format}, {} in memory", args.file.display(), input::size(matrix.bytes()));
     let method = match settings.algorithm {
@@ -217,7 +223,11 @@ fn write<T: Real>(
     staging.write("trace.csv", |file| {
         writeln!(file, "iteration,seconds,relative_error,bytes_sent")?;
         for line in &result.report.trace {
-            writeln!(file, "{},{:.6},{:.9},{}", line.iteration, line.seconds, line.relative_error, line.bytes_sent)?;
+            writeln!(
+                file,
+                "{},{:.6},{:.9},{}",
+                line.iteration, line.seconds, line.relative_error, line.bytes_sent
+            )?;
         }
         Ok(())
     })?;

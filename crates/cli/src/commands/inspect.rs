@@ -43,7 +43,12 @@ pub fn run(args: &InspectArgs) -> Result<()> {
     println!("  empty       {empty_rows} rows, {empty_cols} columns");
     let named = |labels: &Option<Vec<String>>| if labels.is_some() { "named" } else { "not named" };
     println!("  labels      rows {}, columns {}", named(&input.row_labels), named(&input.col_labels));
-    println!("  memory      {} for hals, {} for dsanls (rank {}, f32, one node)", size(exact), size(sketched), args.rank);
+    println!(
+        "  memory      {} for hals, {} for dsanls (rank {}, f32, one node)",
+        size(exact),
+        size(sketched),
+        args.rank
+    );
     Ok(())
 }
 

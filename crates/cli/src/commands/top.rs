@@ -38,7 +38,11 @@ pub fn run(args: &TopArgs) -> Result<()> {
                     .collect();
                 if named.is_empty() { "none".into() } else { named.join(", ") }
             };
-            println!("component {} ({:.1}% of the energy)", component + 1, 100.0 * energies[component] / total);
+            println!(
+                "component {} ({:.1}% of the energy)",
+                component + 1,
+                100.0 * energies[component] / total
+            );
             println!("  rows     {}", list(&rows, &folder.row_labels, "row"));
             println!("  columns  {}", list(&cols, &folder.col_labels, "column"));
         }
@@ -59,8 +63,14 @@ fn label(labels: &Option<Vec<String>>, index: usize, what: &str) -> String {
 
 /// The rows with the largest positive weights in a component, largest first.
 fn strongest(factor: &[f64], component: usize, k: usize, count: usize) -> Vec<(usize, f64)> {
-    let mut entries: Vec<(usize, f64)> =
-        factor.iter().skip(component).step_by(k).copied().enumerate().filter(|(_, weight)| *weight > 0.0).collect();
+    let mut entries: Vec<(usize, f64)> = factor
+        .iter()
+        .skip(component)
+        .step_by(k)
+        .copied()
+        .enumerate()
+        .filter(|(_, weight)| *weight > 0.0)
+        .collect();
     entries.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
     entries.truncate(count);
     entries

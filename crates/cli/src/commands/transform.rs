@@ -17,7 +17,8 @@ pub fn run(args: &TransformArgs) -> Result<()> {
     let record = folder::record(&args.dir)?;
     // In f64 whatever the run was: an exact fit should be one.
     let folder = folder::read::<f64>(&args.dir)?;
-    let input = input::read_turned::<f64>(&args.file, &args.read, record.transpose || args.read.transpose, None)?;
+    let input =
+        input::read_turned::<f64>(&args.file, &args.read, record.transpose || args.read.transpose, None)?;
     let labels = match args.side {
         SideArg::Rows => input.row_labels,
         SideArg::Columns => input.col_labels,

@@ -41,6 +41,26 @@ pub fn write<T: Real>(
     table.flush()
 }
 
+/// Writes a factor with columns `component_1`, `component_2`, ...; rows without labels are counted from 1.
+pub fn write_factor<T: Real>(
+    writer: impl Write,
+    row_labels: Option<&[String]>,
+    rows: usize,
+    k: usize,
+    values: &[T],
+) -> io::Result<()> {
+    let components: Vec<String> = (1..=k).map(|component| format!("component_{component}")).collect();
+    let counted: Vec<String>;
+    let labels = match row_labels {
+        Some(labels) => labels,
+        None => {
+            counted = (1..=rows).map(|row| row.to_string()).collect();
+            &counted
+        }
+    };
+    write(writer, "label", &components, labels, rows, k, values)
+}
+
 /// Display never uses an exponent and would spell out hundreds of zeros.
 fn write_shortest<T: Real>(number: &mut Vec<u8>, value: T) -> io::Result<()> {
     let wide = value.to_f64();

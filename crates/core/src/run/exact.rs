@@ -4,7 +4,7 @@ use super::evaluate::{CANCELS_BELOW, Evaluation, relative_error};
 use super::start::{Constants, State};
 use super::{Method, Phases, Rank};
 use crate::Real;
-use crate::comm::{Comm, Numbers, Reduction, gather_all};
+use crate::comm::{Numbers, Reduction, gather_all};
 use crate::error::Result;
 use crate::kernels::{Columns, Product, gram};
 use crate::partition::Block;

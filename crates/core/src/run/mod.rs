@@ -11,7 +11,7 @@ mod settings;
 mod start;
 
 use std::sync::Mutex;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use serde::Serialize;
 
