@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use faer::linalg::matmul::matmul;
 use faer::{Accum, MatMut, MatRef, Par};
+use pulp::{Simd, WithSimd};
 
 use super::{LANES, TILE, Tile};
 use crate::Real;
@@ -95,7 +96,8 @@ impl<'a, T: Real> Product<'a, T> {
                 scratch.rows.clear();
                 scratch.rows.resize(rows.len() * self.k, T::ZERO);
                 for (row, sum) in rows.zip(scratch.rows.chunks_exact_mut(self.k)) {
-                    gather_row(csr.row(row), places.as_deref(), self.weights, sum);
+                    let (row, places) = (csr.row(row), places.as_deref());
+                    pulp::Arch::new().dispatch(GatherRow { row, places, weights: self.weights, sum });
                 }
                 tile.load(&scratch.rows, self.k);
             }
@@ -236,14 +238,23 @@ fn convert<T: Real>(values: &Values<T>, first: usize, target: &mut [T]) {
         Values::Real(reals) => target.copy_from_slice(&reals[first..first + target.len()]),
         Values::Bytes(bytes) => {
             let bytes = &bytes[first..first + target.len()];
-            pulp::Arch::new().dispatch(
-                #[inline(always)]
-                || {
-                    for (number, &byte) in target.iter_mut().zip(bytes) {
-                        *number = T::from_f64(byte as f64);
-                    }
-                },
-            );
+            pulp::Arch::new().dispatch(Widen { bytes, target });
+        }
+    }
+}
+
+struct Widen<'a, T> {
+    bytes: &'a [u8],
+    target: &'a mut [T],
+}
+
+impl<T: Real> WithSimd for Widen<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _simd: S) {
+        for (number, &byte) in self.target.iter_mut().zip(self.bytes) {
+            *number = T::from_f64(byte as f64);
         }
     }
 }
@@ -261,19 +272,26 @@ fn places(columns: Columns<'_>, all: usize) -> Option<Vec<u32>> {
 }
 
 /// Adds one sparse row times the weights to `sum`.
-fn gather_row<T: Real>((cols, values): (&[u32], &[T]), places: Option<&[u32]>, weights: &[T], sum: &mut [T]) {
-    pulp::Arch::new().dispatch(
-        #[inline(always)]
-        || {
-            let k = sum.len();
-            for (&col, &value) in cols.iter().zip(values) {
-                let place = places.map_or(col, |places| places[col as usize]);
-                if place != ABSENT {
-                    add_scaled(sum, value, &weights[place as usize * k..][..k]);
-                }
+struct GatherRow<'a, T> {
+    row: (&'a [u32], &'a [T]),
+    places: Option<&'a [u32]>,
+    weights: &'a [T],
+    sum: &'a mut [T],
+}
+
+impl<T: Real> WithSimd for GatherRow<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _simd: S) {
+        let k = self.sum.len();
+        for (&col, &value) in self.row.0.iter().zip(self.row.1) {
+            let place = self.places.map_or(col, |places| places[col as usize]);
+            if place != ABSENT {
+                add_scaled(self.sum, value, &self.weights[place as usize * k..][..k]);
             }
-        },
-    );
+        }
+    }
 }
 
 #[inline(always)]
@@ -305,28 +323,43 @@ fn scatter<T: Real>(
     threads.map(
         pieces,
         || (),
-        |(), (range, piece): (Range<usize>, &mut [T])| {
-            pulp::Arch::new().dispatch(
-                #[inline(always)]
-                || {
-                    for (index, weights) in weights.chunks_exact(k).enumerate() {
-                        let column = match columns {
-                            Columns::All => index,
-                            Columns::Some(columns) => columns[index],
-                        };
-                        let (members, values) = transpose.row(column);
-                        let begin = members.partition_point(|&row| (row as usize) < range.start);
-                        let end = begin + members[begin..].partition_point(|&row| (row as usize) < range.end);
-                        for (&row, &value) in members[begin..end].iter().zip(&values[begin..end]) {
-                            let place = (row as usize - range.start) * k;
-                            add_scaled(&mut piece[place..place + k], value, weights);
-                        }
-                    }
-                },
-            );
+        |(), (rows, sums): (Range<usize>, &mut [T])| {
+            pulp::Arch::new().dispatch(Scatter { transpose, columns, weights, k, rows, sums });
         },
     );
     product
+}
+
+/// Adds the terms of some rows, which `sums` holds, column by column.
+struct Scatter<'a, T> {
+    transpose: &'a Csr<T>,
+    columns: Columns<'a>,
+    weights: &'a [T],
+    k: usize,
+    rows: Range<usize>,
+    sums: &'a mut [T],
+}
+
+impl<T: Real> WithSimd for Scatter<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _simd: S) {
+        let k = self.k;
+        for (index, weights) in self.weights.chunks_exact(k).enumerate() {
+            let column = match self.columns {
+                Columns::All => index,
+                Columns::Some(columns) => columns[index],
+            };
+            let (members, values) = self.transpose.row(column);
+            let begin = members.partition_point(|&row| (row as usize) < self.rows.start);
+            let end = begin + members[begin..].partition_point(|&row| (row as usize) < self.rows.end);
+            for (&row, &value) in members[begin..end].iter().zip(&values[begin..end]) {
+                let place = (row as usize - self.rows.start) * k;
+                add_scaled(&mut self.sums[place..place + k], value, weights);
+            }
+        }
+    }
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! One sweep of proximal coordinate descent over a tile of rows (Alg. `alg:cd`, Eq. `eq:entry_sol`).
 
+use pulp::{Simd, WithSimd};
+
 use super::TILE;
 use crate::Real;
 
@@ -9,32 +11,42 @@ use crate::Real;
 ///
 /// `factor` and `product` are tiles of `k` columns, `gram` is k x k.
 pub fn sweep<T: Real>(k: usize, gram: &[T], mu: T, product: &[T], factor: &mut [T]) {
-    pulp::Arch::new().dispatch(
-        #[inline(always)]
-        || sweep_lanes(k, gram, mu, product, factor),
-    );
+    pulp::Arch::new().dispatch(Sweep { k, gram, mu, product, factor });
 }
 
-#[inline(always)]
-fn sweep_lanes<T: Real>(k: usize, gram: &[T], mu: T, product: &[T], factor: &mut [T]) {
-    let (products, _) = product.as_chunks::<TILE>();
-    let (columns, _) = factor.as_chunks_mut::<TILE>();
-    let columns = &mut columns[..k];
-    for (j, gram_row) in gram.chunks_exact(k).enumerate() {
-        let weight = gram_row[j] + mu;
-        if weight <= T::ZERO {
-            continue;
-        }
-        let mut residual = products[j];
-        for (&coefficient, column) in gram_row.iter().zip(columns.iter()) {
-            for (residual, &value) in residual.iter_mut().zip(column) {
-                *residual = (-coefficient).mul_add(value, *residual);
+struct Sweep<'a, T> {
+    k: usize,
+    gram: &'a [T],
+    mu: T,
+    product: &'a [T],
+    factor: &'a mut [T],
+}
+
+impl<T: Real> WithSimd for Sweep<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _simd: S) {
+        let Sweep { k, gram, mu, product, factor } = self;
+        let (products, _) = product.as_chunks::<TILE>();
+        let (columns, _) = factor.as_chunks_mut::<TILE>();
+        let columns = &mut columns[..k];
+        for (j, gram_row) in gram.chunks_exact(k).enumerate() {
+            let weight = gram_row[j] + mu;
+            if weight <= T::ZERO {
+                continue;
             }
-        }
-        let step = T::ONE / weight;
-        for (value, &residual) in columns[j].iter_mut().zip(&residual) {
-            let moved = residual.mul_add(step, *value);
-            *value = if moved > T::ZERO { moved } else { T::ZERO };
+            let mut residual = products[j];
+            for (&coefficient, column) in gram_row.iter().zip(columns.iter()) {
+                for (residual, &value) in residual.iter_mut().zip(column) {
+                    *residual = (-coefficient).mul_add(value, *residual);
+                }
+            }
+            let step = T::ONE / weight;
+            for (value, &residual) in columns[j].iter_mut().zip(&residual) {
+                let moved = residual.mul_add(step, *value);
+                *value = if moved > T::ZERO { moved } else { T::ZERO };
+            }
         }
     }
 }

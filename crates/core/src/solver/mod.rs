@@ -75,12 +75,13 @@ pub fn update<T: Real>(
     Updated { cross, product, solve: wall.saturating_sub(product) }
 }
 
-/// ⟨P, X⟩ over the rows in use; columns are short enough for sums of the factor's own type.
+/// ⟨P, X⟩ over the rows in use: k terms a row in the factor's own type, rows in `f64`.
 fn cross<T: Real>(products: &Tile<T>, values: &Tile<T>, k: usize, rows: usize) -> f64 {
-    let mut total = 0.0;
+    let mut sums = [T::ZERO; TILE];
     for col in 0..k {
-        let pairs = products.column(col)[..rows].iter().zip(&values.column(col)[..rows]);
-        total += pairs.fold(T::ZERO, |sum, (&p, &x)| p.mul_add(x, sum)).to_f64();
+        for ((sum, &p), &x) in sums.iter_mut().zip(products.column(col)).zip(values.column(col)) {
+            *sum += p * x;
+        }
     }
-    total
+    sums[..rows].iter().map(|sum| sum.to_f64()).sum()
 }
