@@ -165,6 +165,7 @@ impl<'a> Array<'a> {
         if self.source.fill(&mut bytes)? < bytes.len() {
             return Err(self.truncated());
         }
+        self.end()?;
         // ASCII in UTF-32 of either byte order is its bytes among zeros.
         Ok(bytes.into_iter().filter(|&byte| byte != 0).map(char::from).collect())
     }
@@ -209,6 +210,11 @@ impl<'a> Array<'a> {
             take(chunk).map_err(|problem| self.source.error("data", problem))?;
             left -= chunk.len();
         }
+        self.end()
+    }
+
+    /// Nothing may follow; asking also makes a decompressor verify its checksum.
+    fn end(&mut self) -> Result<()> {
         if !self.source.peek()?.is_empty() {
             let problem =
                 format!("more bytes than the {} that the header promises; save the array again", self.size());
