@@ -87,13 +87,18 @@ pub(super) fn entries<T: Real>(
     Err(entry_error(path, &bad, exact))
 }
 
-/// Refuses a matrix without rows, without columns, or without a nonzero.
-pub(super) fn substance<T: Real>(path: &Path, matrix: &Matrix<T>) -> Result<()> {
+/// Refuses a matrix without rows or without columns.
+pub(super) fn size<T: Real>(path: &Path, matrix: &Matrix<T>) -> Result<()> {
     let (rows, cols) = (matrix.rows(), matrix.cols());
-    if rows == 0 || cols == 0 {
-        let problem = format!("the matrix is empty ({rows} x {cols}); give one with rows and columns");
-        return Err(Error::format(path, "shape", problem));
+    if rows > 0 && cols > 0 {
+        return Ok(());
     }
+    let problem = format!("the matrix is empty ({rows} x {cols}); give one with rows and columns");
+    Err(Error::format(path, "shape", problem))
+}
+
+/// Refuses a matrix without a nonzero.
+pub(super) fn substance<T: Real>(path: &Path, matrix: &Matrix<T>) -> Result<()> {
     let any = |reals: &[T]| reals.iter().any(|&value| value != T::ZERO);
     let nonzero = match matrix {
         Matrix::Dense(dense) => match dense.values() {

@@ -113,6 +113,7 @@ impl Kind {
 pub fn read<T: Real>(path: &Path, options: &ReadOptions) -> Result<Input<T>> {
     let mut input = read_unchecked::<T>(path, options)?;
     input.matrix = check::entries(path, input.matrix, || Ok(read_unchecked(path, options)?.matrix))?;
+    check::size(path, &input.matrix)?;
     check::substance(path, &input.matrix)?;
     Ok(input)
 }

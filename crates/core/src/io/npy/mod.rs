@@ -277,6 +277,7 @@ pub(super) fn read<T: Real>(source: Source, budget: Budget) -> Result<Input<T>> 
 pub fn read_array<T: Real>(path: &Path, memory: u64) -> Result<(usize, usize, Vec<T>)> {
     let budget = Budget { path, available: memory };
     let matrix = check::entries(path, read_factor::<T>(budget)?, || read_factor(budget))?;
+    check::size(path, &matrix)?;
     let Matrix::Dense(dense) = matrix else { unreachable!("a NumPy array is dense") };
     let (rows, cols) = (dense.rows(), dense.cols());
     if let (Order::RowMajor, Values::Real(_)) = (dense.order(), dense.values()) {
