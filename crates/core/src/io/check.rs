@@ -7,14 +7,14 @@ use crate::matrix::{Dense, Matrix, Order, Values};
 use crate::real::{Precision, Real};
 
 /// An entry that no factorization can take.
-pub(super) struct BadEntry {
-    pub row: usize,
-    pub column: usize,
-    pub value: f64,
+struct BadEntry {
+    row: usize,
+    column: usize,
+    value: f64,
 }
 
 /// The first unacceptable entry in storage order.
-pub(super) fn bad_entry<T: Real>(matrix: &Matrix<T>) -> Option<BadEntry> {
+fn bad_entry<T: Real>(matrix: &Matrix<T>) -> Option<BadEntry> {
     let good = |value: &T| *value >= T::ZERO && value.to_f64() < f64::INFINITY;
     match matrix {
         Matrix::Dense(dense) => {
@@ -41,7 +41,7 @@ fn place<T: Real>(dense: &Dense<T>, index: usize) -> (usize, usize) {
 }
 
 /// One entry, stored or not.
-pub(super) fn entry<T: Real>(matrix: &Matrix<T>, row: usize, column: usize) -> f64 {
+fn entry<T: Real>(matrix: &Matrix<T>, row: usize, column: usize) -> f64 {
     match matrix {
         Matrix::Dense(dense) => dense.get(row, column).to_f64(),
         Matrix::Sparse(csr) => {
@@ -51,14 +51,14 @@ pub(super) fn entry<T: Real>(matrix: &Matrix<T>, row: usize, column: usize) -> f
     }
 }
 
-/// The error for an entry that was read as `bad` in precision `T` and is `exact`, if known, in the file.
-pub(super) fn entry_error<T: Real>(path: &Path, bad: &BadEntry, exact: Option<f64>) -> Error {
+/// The error for an entry that was read as `bad` and is `exact`, if known, in the file.
+fn entry_error(path: &Path, bad: &BadEntry, exact: Option<f64>) -> Error {
     let value = exact.unwrap_or(bad.value);
     let cure = if value.is_nan() {
         "replace or remove missing values"
     } else if value < 0.0 {
         "a nonnegative factorization needs entries of at least 0: shift, clip or drop it"
-    } else if value.is_finite() || (exact.is_none() && T::PRECISION == Precision::F32) {
+    } else if value.is_finite() || exact.is_none() {
         "this is beyond the range of f32: use --precision f64, or rescale the matrix"
     } else {
         "replace or remove infinite values"
@@ -69,18 +69,36 @@ pub(super) fn entry_error<T: Real>(path: &Path, bad: &BadEntry, exact: Option<f6
     Error::Entry { path: path.to_path_buf(), row: bad.row, column: bad.column, value, cure }
 }
 
-/// Refuses entries that are not finite and nonnegative.
-pub(super) fn entries<T: Real>(path: &Path, matrix: &Matrix<T>) -> Result<()> {
-    bad_entry(matrix).map_or(Ok(()), |bad| Err(entry_error::<T>(path, &bad, None)))
+/// Refuses entries that are not finite and nonnegative. A value infinite in f32 may be finite in the file, which
+/// a second look by `reread` tells.
+pub(super) fn entries<T: Real>(
+    path: &Path,
+    matrix: Matrix<T>,
+    reread: impl FnOnce() -> Result<Matrix<f64>>,
+) -> Result<Matrix<T>> {
+    let Some(bad) = bad_entry(&matrix) else { return Ok(matrix) };
+    // Two copies at once might not fit.
+    drop(matrix);
+    let exact = if T::PRECISION == Precision::F32 && bad.value.is_infinite() {
+        reread().ok().map(|wide| entry(&wide, bad.row, bad.column))
+    } else {
+        Some(bad.value)
+    };
+    Err(entry_error(path, &bad, exact))
 }
 
-/// Refuses a matrix without rows, without columns, or without a nonzero.
-pub(super) fn substance<T: Real>(path: &Path, matrix: &Matrix<T>) -> Result<()> {
+/// Refuses a matrix without rows or without columns.
+pub(super) fn size<T: Real>(path: &Path, matrix: &Matrix<T>) -> Result<()> {
     let (rows, cols) = (matrix.rows(), matrix.cols());
-    if rows == 0 || cols == 0 {
-        let problem = format!("the matrix is empty ({rows} x {cols}); give one with rows and columns");
-        return Err(Error::format(path, "shape", problem));
+    if rows > 0 && cols > 0 {
+        return Ok(());
     }
+    let problem = format!("the matrix is empty ({rows} x {cols}); give one with rows and columns");
+    Err(Error::format(path, "shape", problem))
+}
+
+/// Refuses a matrix without a nonzero.
+pub(super) fn substance<T: Real>(path: &Path, matrix: &Matrix<T>) -> Result<()> {
     let any = |reals: &[T]| reals.iter().any(|&value| value != T::ZERO);
     let nonzero = match matrix {
         Matrix::Dense(dense) => match dense.values() {

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use crate::error::{Error, Result};
 use crate::matrix::Matrix;
-use crate::real::{Precision, Real};
+use crate::real::Real;
 use memory::Budget;
 use source::Source;
 
@@ -111,20 +111,11 @@ impl Kind {
 
 /// Reads a matrix; format and compression follow from the file's name.
 pub fn read<T: Real>(path: &Path, options: &ReadOptions) -> Result<Input<T>> {
-    let input = read_unchecked::<T>(path, options)?;
-    let Some(bad) = check::bad_entry(&input.matrix) else {
-        check::substance(path, &input.matrix)?;
-        return Ok(input);
-    };
-    drop(input);
-    // A value infinite in f32 may be finite in the file: a second look, in f64, tells.
-    let exact = if T::PRECISION == Precision::F32 && bad.value.is_infinite() {
-        let wide = read_unchecked::<f64>(path, options).ok();
-        wide.map(|wide| check::entry(&wide.matrix, bad.row, bad.column))
-    } else {
-        Some(bad.value)
-    };
-    Err(check::entry_error::<T>(path, &bad, exact))
+    let mut input = read_unchecked::<T>(path, options)?;
+    input.matrix = check::entries(path, input.matrix, || Ok(read_unchecked(path, options)?.matrix))?;
+    check::size(path, &input.matrix)?;
+    check::substance(path, &input.matrix)?;
+    Ok(input)
 }
 
 fn read_unchecked<T: Real>(path: &Path, options: &ReadOptions) -> Result<Input<T>> {

@@ -5,13 +5,12 @@ use super::source::Source;
 use crate::error::Result;
 
 /// Formats that begin with a signature, what they are called, and the ending that their names should have.
-const SIGNATURES: [(&[u8], Option<Kind>, &str, &str); 8] = [
+const SIGNATURES: [(&[u8], Option<Kind>, &str, &str); 7] = [
     (b"\x93NUMPY", Some(Kind::Npy), "a NumPy array", "rename it to end in .npy"),
     (b"PK\x03\x04", Some(Kind::Npz), "a zip archive", "rename it to end in .npz if NumPy or SciPy made it"),
     (b"%%MatrixMarket", Some(Kind::MatrixMarket), "a Matrix Market file", "rename it to end in .mtx"),
     (b"\x1f\x8b", None, "gzip data", "add .gz to its name"),
     (b"\x89HDF\r\n", None, "an HDF5 file", "export the matrix as .npy, .npz or .mtx"),
-    (b"BZh", None, "bzip2 data", "decompress it, or use gzip"),
     (b"\xfd7zXZ", None, "xz data", "decompress it, or use gzip"),
     (b"\x28\xb5\x2f\xfd", None, "Zstandard data", "decompress it, or use gzip"),
 ];

@@ -165,6 +165,7 @@ impl<'a> Array<'a> {
         if self.source.fill(&mut bytes)? < bytes.len() {
             return Err(self.truncated());
         }
+        self.end()?;
         // ASCII in UTF-32 of either byte order is its bytes among zeros.
         Ok(bytes.into_iter().filter(|&byte| byte != 0).map(char::from).collect())
     }
@@ -209,6 +210,11 @@ impl<'a> Array<'a> {
             take(chunk).map_err(|problem| self.source.error("data", problem))?;
             left -= chunk.len();
         }
+        self.end()
+    }
+
+    /// Nothing may follow; asking also makes a decompressor verify its checksum.
+    fn end(&mut self) -> Result<()> {
         if !self.source.peek()?.is_empty() {
             let problem =
                 format!("more bytes than the {} that the header promises; save the array again", self.size());
@@ -270,11 +276,9 @@ pub(super) fn read<T: Real>(source: Source, budget: Budget) -> Result<Input<T>> 
 /// Reads a factor: a matrix of finite nonnegative numbers, as rows, columns and the entries row by row.
 pub fn read_array<T: Real>(path: &Path, memory: u64) -> Result<(usize, usize, Vec<T>)> {
     let budget = Budget { path, available: memory };
-    let mut source = Source::open(path)?;
-    sniff::expect(Kind::Npy, &mut source)?;
-    let input = read::<T>(source, budget)?;
-    check::entries(path, &input.matrix)?;
-    let Matrix::Dense(dense) = input.matrix else { unreachable!("a NumPy array is dense") };
+    let matrix = check::entries(path, read_factor::<T>(budget)?, || read_factor(budget))?;
+    check::size(path, &matrix)?;
+    let Matrix::Dense(dense) = matrix else { unreachable!("a NumPy array is dense") };
     let (rows, cols) = (dense.rows(), dense.cols());
     if let (Order::RowMajor, Values::Real(_)) = (dense.order(), dense.values()) {
         let Values::Real(reals) = dense.into_values() else { unreachable!("matched above") };
@@ -285,6 +289,12 @@ pub fn read_array<T: Real>(path: &Path, memory: u64) -> Result<(usize, usize, Ve
         (0..rows).flat_map(|row| (0..cols).map(move |col| (row, col))).map(|(row, col)| dense.get(row, col)),
     );
     Ok((rows, cols, reals))
+}
+
+fn read_factor<T: Real>(budget: Budget) -> Result<Matrix<T>> {
+    let mut source = Source::open(budget.path)?;
+    sniff::expect(Kind::Npy, &mut source)?;
+    Ok(read(source, budget)?.matrix)
 }
 
 /// Writes a matrix, given row by row, as version 1.0 in C order.

@@ -139,6 +139,20 @@ fn a_small_file_cannot_claim_a_large_matrix() {
 }
 
 #[test]
+fn no_columns_cost_nothing_however_many_rows() {
+    let folder = Folder::new();
+    for shape in ["(1000000000000000000, 0)", "(0, 1000000000000000000)"] {
+        for order in ["True", "False"] {
+            let file = npy_file("<f8", order, shape, &[]);
+            refused_fast(&folder, "m.npy", &file, 1 << 20);
+            assert!(npy::read_array::<f64>(&folder.write("U.npy", file), 1 << 20).is_err());
+        }
+    }
+    let array = "%%MatrixMarket matrix array real general\n1000000000000000000 0\n";
+    refused_fast(&folder, "m.mtx", array.as_bytes(), 1 << 20);
+}
+
+#[test]
 fn offsets_of_a_sparse_matrix_need_memory_too() {
     let folder = Folder::new();
     for sizes in ["1000000000000 5", "5 1000000000000", "4000000000 4000000000"] {

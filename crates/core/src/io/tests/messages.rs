@@ -83,6 +83,11 @@ fn entries() {
     assert_eq!(refusal(1e300), format!("{place} is 1e300; {beyond}"));
     assert!(refusal(-1e300).starts_with(&format!("{place} is -1e300; a nonnegative")));
     assert!(folder.read::<f64>("m.npy", matrix(1e300)).is_ok());
+    for (value, cure) in [(f64::INFINITY, "replace or remove infinite values"), (1e300, beyond)] {
+        let factor =
+            npy::read_array::<f32>(&folder.write("U.npy", matrix(value)), 1 << 20).unwrap_err().to_string();
+        assert!(factor.ends_with(cure), "{factor}");
+    }
     assert_eq!(folder.refusal("m.csv", "1,1e300\n1,1\n"), format!("{place} is 1e300; {beyond}"));
     let sum = "%%MatrixMarket matrix coordinate real general\n2 3 3\n1 1 1\n1 2 3e38\n1 2 3e38\n";
     assert_eq!(folder.refusal("m.mtx", sum), format!("{place} is 6e38; {beyond}"));
