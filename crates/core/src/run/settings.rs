@@ -107,7 +107,7 @@ impl Settings {
     /// Default damping of the sketched step at its beginning, and its growth.
     pub const ALPHA: f64 = 0.1;
     /// See [`Settings::ALPHA`].
-    pub const BETA: f64 = 0.01;
+    pub const BETA: f64 = 0.02;
     /// Default iterations at most.
     pub const ITERATIONS: usize = 500;
     /// Default relative change of the error at which to stop.
