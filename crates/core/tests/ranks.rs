@@ -3,7 +3,7 @@
 mod common;
 
 use common::{matrices, run, settings};
-use partwise::run::{Algorithm, Amount, Factorization, Settings};
+use partwise::run::{Algorithm, Amount, Factorization, Settings, factorize};
 use partwise::{Precision, Real};
 
 const SHAPES: [(usize, usize); 4] = [(67, 41), (150, 9), (3, 40), (4, 4)];
@@ -133,4 +133,29 @@ fn restarts_keep_the_best_and_a_rank_above_the_size_works() {
     assert_eq!(best.report.seed, 3 + best.errors.iter().position(|&error| error == least).unwrap() as u64);
     let wide = run(&matrix, 3, 1, &settings(Algorithm::Hals, 30, 30));
     assert!(wide.report.relative_error < 0.2);
+}
+
+#[test]
+fn a_component_of_v_that_is_dead_is_redrawn_alike_on_any_number_of_ranks() {
+    for (name, matrix) in matrices::<f64>(67, 41) {
+        for algorithm in [Algorithm::Hals, Algorithm::Dsanls] {
+            let settings = Settings { trace_every: Some(2), ..settings(algorithm, 5, 30) };
+            let mut start = run(&matrix, 1, 1, &settings).factors;
+            for factor in [&mut start.u, &mut start.v] {
+                factor.iter_mut().skip(2).step_by(5).for_each(|value| *value = 0.0);
+            }
+            let from =
+                |nodes| factorize(matrix.clone(), nodes, 1, &settings, Some(&start), &mut |_| false).unwrap();
+            let (alone, three) = (from(1), from(3));
+            assert_eq!(alone.report.redrawn.first().map(|redrawn| redrawn.component), Some(2), "{name}");
+            assert_eq!(alone.report.redrawn, three.report.redrawn, "{name}");
+            assert!(alone.report.redrawn.len() <= 3, "{name}");
+            assert!(alone.factors.v.iter().skip(2).step_by(5).any(|&value| value > 0.0), "{name}");
+            // The column of the empty third column of M stays zero.
+            assert_eq!(alone.factors.v[3 * 5 + 2], 0.0, "{name}");
+            // A redrawn component makes the error no worse than four components have it.
+            let four = run(&matrix, 1, 1, &Settings { rank: 4, ..settings.clone() });
+            assert!(alone.report.relative_error <= 1.02 * four.report.relative_error, "{name} {algorithm:?}");
+        }
+    }
 }

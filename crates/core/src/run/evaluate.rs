@@ -5,7 +5,7 @@ use faer::{Accum, MatMut, MatRef, Par};
 
 use super::start::{Constants, State};
 use crate::Real;
-use crate::comm::{Comm, Numbers, Reduction, gather_all, sum_exactly};
+use crate::comm::{Comm, gather_all, sum_exactly};
 use crate::error::Result;
 use crate::kernels::{Columns, Product, Scratch, TILE, Tile, gram};
 use crate::partition::{Block, DenseBlock, Shard};
@@ -20,7 +20,7 @@ pub const CANCELS_BELOW: f64 = 1e-2;
 pub struct Evaluation {
     /// The relative error.
     pub error: f64,
-    /// Components of which U's or V's column is zero.
+    /// Components of which V's column is zero. (Where U's is, V's stays and the next step may fill U's again.)
     pub dead: Vec<usize>,
 }
 
@@ -74,14 +74,8 @@ pub fn evaluate<T: Real>(
         let [residual] = sum_exactly(comm, [&residuals(threads, block, &state.u, &v, k)])?;
         error = (residual / constants.norm).sqrt();
     }
-    let mut largest: Vec<f64> = (0..k).map(|j| column_max(&state.u, j, k)).collect();
-    comm.all_reduce(Reduction::Max, Numbers::F64(&mut largest))?;
-    let dead = (0..k).filter(|&j| largest[j] == 0.0 || column_max(&v, j, k) == 0.0).collect();
+    let dead = (0..k).filter(|&j| v.iter().skip(j).step_by(k).all(|&value| value == T::ZERO)).collect();
     Ok(Evaluation { error, dead })
-}
-
-fn column_max<T: Real>(factor: &[T], column: usize, k: usize) -> f64 {
-    factor.iter().skip(column).step_by(k).fold(0.0, |max, value| value.to_f64().max(max))
 }
 
 #[inline(always)]

@@ -77,9 +77,7 @@ impl<T: Real> Method<T> for Hals {
         rank.comm.all_reduce(Reduction::Sum, Numbers::F64(&mut cross))?;
         let model = gram_u.iter().zip(&gram_v).map(|(u, v)| u * v).sum();
         let error = relative_error(self.constants.norm, cross[0], model);
-        let dead = (0..rank.k)
-            .filter(|j| gram_u[j * (rank.k + 1)] == 0.0 || gram_v[j * (rank.k + 1)] == 0.0)
-            .collect();
+        let dead = (0..rank.k).filter(|j| gram_v[j * (rank.k + 1)] == 0.0).collect();
         self.gram_v = Some(gram_v);
         // NaN passes on, to be reported.
         Ok(if error < CANCELS_BELOW { None } else { Some(Evaluation { error, dead }) })

@@ -125,4 +125,21 @@ mod tests {
         }
         assert_eq!(sum, whole);
     }
+
+    #[test]
+    fn sides_iterations_and_seeds_draw_different_sketches() {
+        let mut seen: Vec<Vec<f64>> = Vec::new();
+        for seed in 0..3 {
+            for purpose in SIDES {
+                for iteration in 0..4 {
+                    let s = outer(
+                        Distribution { kind: Kind::Subsample, length: 40, size: 20, seed, purpose },
+                        iteration,
+                    );
+                    assert!(!seen.contains(&s), "seed {seed}, {purpose:?}, iteration {iteration}");
+                    seen.push(s);
+                }
+            }
+        }
+    }
 }

@@ -1,0 +1,151 @@
+"""Methods against independent implementations: scikit-learn, SciPy, NumPy."""
+
+import gzip
+import warnings
+
+import numpy as np
+import pytest
+import scipy.optimize
+import scipy.sparse as sp
+from sklearn.decomposition import non_negative_factorization
+
+RANK = 5
+
+
+def sample(kind, rows=60, cols=45, seed=0):
+    """A matrix of rank 5 with noise; the sparse one has empty rows and columns."""
+    rng = np.random.default_rng(seed)
+    dense = rng.random((rows, RANK)) ** 3 @ rng.random((RANK, cols)) ** 3 + 0.1 * rng.random((rows, cols))
+    if kind == "dense":
+        return dense
+    dense[rng.random(dense.shape) < 0.8] = 0
+    dense[[3, 7]] = 0
+    dense[:, [5, 40]] = 0
+    return sp.csr_matrix(dense)
+
+
+def save(matrix, folder, name="M"):
+    if sp.issparse(matrix):
+        sp.save_npz(folder / f"{name}.npz", matrix)
+        return folder / f"{name}.npz"
+    np.save(folder / f"{name}.npy", matrix)
+    return folder / f"{name}.npy"
+
+
+def save_start(folder, m, n, k=RANK, seed=1):
+    rng = np.random.default_rng(seed)
+    u, v = rng.random((m, k)), rng.random((n, k))
+    folder.mkdir()
+    np.save(folder / "U.npy", u)
+    np.save(folder / "V.npy", v)
+    return u, v
+
+
+def scikit_learn(matrix, u, v, iterations):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        w, h, _ = non_negative_factorization(
+            matrix, u.copy(), v.T.copy(), n_components=u.shape[1], init="custom", solver="cd",
+            shuffle=False, max_iter=iterations, tol=0,
+        )
+    return w, h.T
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+@pytest.mark.parametrize("nodes", [1, 3])
+def test_hals_is_scikit_learns_coordinate_descent(factorize, tmp_path, kind, nodes):
+    matrix = sample(kind)
+    u, v = save_start(tmp_path / "start", *matrix.shape)
+    got_u, got_v, record = factorize(
+        save(matrix, tmp_path), "--rank", RANK, "--algorithm", "hals", "--precision", "f64", "--nodes", nodes,
+        "--init-from", tmp_path / "start", "--iterations", 20, "--tolerance", 0,
+    )
+    want_u, want_v = scikit_learn(matrix, u, v, 20)
+    assert record["iterations"] == 20
+    np.testing.assert_allclose(got_u, want_u, rtol=0, atol=1e-8 * want_u.max())
+    np.testing.assert_allclose(got_v, want_v, rtol=0, atol=1e-8 * want_v.max())
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+@pytest.mark.parametrize("precision", ["f32", "f64"])
+@pytest.mark.parametrize("algorithm", ["hals", "dsanls"])
+def test_the_error_is_numpys(factorize, partwise, tmp_path, kind, precision, algorithm):
+    matrix = sample(kind)
+    file = save(matrix, tmp_path)
+    u, v, record = factorize(file, "--rank", RANK, "--algorithm", algorithm, "--precision", precision, "--nodes", 2,
+                             "--iterations", 60)
+    dense = matrix.toarray() if sp.issparse(matrix) else matrix
+    want = np.linalg.norm(dense - u.astype(float) @ v.T.astype(float)) / np.linalg.norm(dense)
+    assert record["relative_error"] == pytest.approx(want, rel=1e-5)
+    assert float(partwise("evaluate", tmp_path / "out", file).split()[-1]) == pytest.approx(want, rel=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+def test_a_tiny_error_is_not_lost_to_cancellation(factorize, tmp_path, kind):
+    rng = np.random.default_rng(4)
+    dense = rng.random((80, 3)) @ rng.random((3, 50)) + 1e-4 * rng.random((80, 50))
+    matrix = sp.csr_matrix(dense) if kind == "sparse" else dense
+    u, v, record = factorize(save(matrix, tmp_path), "--rank", 3, "--iterations", 3000, "--tolerance", 0)
+    want = np.linalg.norm(dense - u.astype(float) @ v.T.astype(float)) / np.linalg.norm(dense)
+    assert want < 1e-3
+    assert record["relative_error"] == pytest.approx(want, rel=1e-2)
+
+
+@pytest.mark.parametrize("side", ["rows", "columns"])
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+def test_transform_is_scipys_nnls(factorize, partwise, tmp_path, kind, side):
+    u, v, _ = factorize(save(sample(kind), tmp_path), "--rank", RANK, "--precision", "f64", "--iterations", 30)
+    shape = (20, 45) if side == "rows" else (60, 20)
+    new = sample(kind, *shape, seed=9) if kind == "dense" else sp.random(*shape, 0.3, format="csr", random_state=9)
+    partwise("transform", tmp_path / "out", save(new, tmp_path, "new"), "--side", side, "--out", tmp_path / "W.npy")
+    dense = new.toarray() if sp.issparse(new) else new
+    rows, fixed = (dense, v) if side == "rows" else (dense.T, u)
+    want = np.array([scipy.optimize.nnls(fixed, row)[0] for row in rows])
+    np.testing.assert_allclose(np.load(tmp_path / "W.npy"), want, atol=1e-8 * want.max())
+
+
+def test_normalized_factors_are_the_same_model(factorize, tmp_path):
+    file = save(sample("dense"), tmp_path)
+    arguments = ("--rank", RANK, "--precision", "f64", "--iterations", 20)
+    u, v, _ = factorize(file, *arguments)
+    scaled_u, scaled_v, _ = factorize(file, *arguments, "--normalize")
+    np.testing.assert_allclose(np.linalg.norm(scaled_u, axis=0), 1)
+    np.testing.assert_allclose(scaled_u @ scaled_v.T, u @ v.T)
+    energy = np.linalg.norm(u, axis=0) * np.linalg.norm(v, axis=0)
+    assert (np.diff(energy) <= 0).all()
+
+
+def test_mnist(factorize, data):
+    """The paper's dense case: bytes in memory, sketched on the long side; against scikit-learn on the same data."""
+    file = data("mnist.npy.gz")
+    _, _, hals = factorize(file, "--rank", 10, "--iterations", 20)
+    _, _, dsanls = factorize(file, "--rank", 10, "--algorithm", "dsanls", "--nodes", 2, "--iterations", 60)
+    assert (hals["input"]["rows"], hals["input"]["cols"]) == (70000, 784)
+    with gzip.open(file) as stream:
+        matrix = np.load(stream)[:5000].astype(np.float32)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        w, h, _ = non_negative_factorization(matrix, n_components=10, init="random", random_state=0, max_iter=20)
+    known = np.linalg.norm(matrix - w @ h) / np.linalg.norm(matrix)
+    assert hals["relative_error"] == pytest.approx(known, rel=0.03)
+    assert dsanls["relative_error"] == pytest.approx(hals["relative_error"], rel=0.03)
+
+
+def test_rcv1_gives_the_same_bits_on_any_number_of_ranks(factorize, data):
+    file = data("rcv1.npz")
+    arguments = ("--rank", 10, "--algorithm", "dsanls", "--iterations", 30)
+    u, v, record = factorize(file, *arguments)
+    assert record["relative_error"] < 0.99
+    empty = np.asarray(abs(sp.load_npz(file)).sum(axis=0)).ravel() == 0
+    assert empty.sum() == 18073 and not v[empty].any()
+    for nodes in [2, 5]:
+        other_u, other_v, _ = factorize(file, *arguments, "--nodes", nodes)
+        assert (u == other_u).all() and (v == other_v).all()
+
+
+def test_pbmc3k_is_the_same_matrix_in_both_formats(factorize, data):
+    arguments = ("--rank", 8, "--iterations", 10)
+    npz = factorize(data("pbmc3k.npz"), *arguments)
+    mtx = factorize(data("pbmc3k.mtx.gz"), *arguments)
+    assert (npz[0] == mtx[0]).all() and (npz[1] == mtx[1]).all()
+    assert npz[2]["input"]["sha256"] != mtx[2]["input"]["sha256"]
