@@ -4,10 +4,12 @@
 //! SIMD lanes run across rows and a tile stays in cache for all k columns.
 
 mod gram;
+mod normals;
 mod product;
 mod sweep;
 
 pub use gram::gram;
+pub use normals::normals;
 pub use product::{Columns, Product, Scratch, multiply};
 pub use sweep::sweep;
 

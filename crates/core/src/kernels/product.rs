@@ -24,13 +24,23 @@ pub enum Columns<'a> {
     All,
     /// These, ascending.
     Some(&'a [usize]),
+    /// All, added up in groups: column j, with the sign of `places[j]`, in the group |`places[j]`| − 1.
+    Hashed(&'a [i32]),
 }
 
+/// Where the weights of a column are: the row, and whether they count negative.
+type Place = (u32, bool);
+
 impl Columns<'_> {
-    fn count(&self, all: usize) -> usize {
+    /// Whether there are as many rows of weights as these columns need.
+    fn fit(&self, rows: usize, all: usize) -> bool {
         match self {
-            Columns::All => all,
-            Columns::Some(columns) => columns.len(),
+            Columns::All => rows == all,
+            Columns::Some(columns) => rows == columns.len(),
+            Columns::Hashed(places) => {
+                places.len() == all
+                    && places.iter().all(|&place| place != 0 && place.unsigned_abs() as usize <= rows)
+            }
         }
     }
 }
@@ -45,7 +55,7 @@ pub struct Product<'a, T> {
 enum Source<'a, T> {
     Dense(&'a DenseBlock<T>, Columns<'a>),
     /// Row by row; where only some columns take part, `places` says which row of the weights a column has.
-    ByRow(&'a Csr<T>, Option<Vec<u32>>),
+    ByRow(&'a Csr<T>, Option<Vec<Place>>),
     /// Computed already, stored by row.
     Ready(Vec<T>),
 }
@@ -53,13 +63,14 @@ enum Source<'a, T> {
 /// Memory that a thread reuses from tile to tile.
 pub struct Scratch<T> {
     gathered: Vec<T>,
+    groups: Vec<T>,
     rows: Vec<T>,
 }
 
 impl<T: Real> Scratch<T> {
     /// Empty; grows on first use.
     pub fn new() -> Self {
-        Scratch { gathered: Vec::new(), rows: Vec::new() }
+        Scratch { gathered: Vec::new(), groups: Vec::new(), rows: Vec::new() }
     }
 }
 
@@ -70,7 +81,7 @@ impl<T: Real> Default for Scratch<T> {
 }
 
 impl<'a, T: Real> Product<'a, T> {
-    /// `weights` has a row of k numbers for each of the columns. A block kept by column is multiplied here,
+    /// `weights` has a row of k numbers for each of the columns, or groups of them. A block kept by column is multiplied here,
     /// all at once; the others when a tile is asked for.
     pub fn new(
         threads: &Threads,
@@ -79,7 +90,7 @@ impl<'a, T: Real> Product<'a, T> {
         weights: &'a [T],
         k: usize,
     ) -> Self {
-        assert_eq!(weights.len(), columns.count(block.cols()) * k, "a row of weights for each column");
+        assert!(columns.fit(weights.len() / k, block.cols()), "a row of weights for each column");
         let source = match block {
             Block::Dense(dense) => Source::Dense(dense, columns),
             Block::ByRow(csr) => Source::ByRow(csr, places(columns, csr.cols())),
@@ -113,8 +124,11 @@ impl<'a, T: Real> Product<'a, T> {
         scratch: &mut Scratch<T>,
         tile: &mut Tile<T>,
     ) {
-        let (k, count) = (self.k, columns.count(block.cols));
+        let (k, count) = (self.k, self.weights.len() / self.k);
         let padded = rows.len().next_multiple_of(LANES);
+        if let Columns::Hashed(places) = columns {
+            add_up(block, places, &rows, count, scratch);
+        }
         if count == 0 {
             tile.values.fill(T::ZERO);
         }
@@ -126,6 +140,12 @@ impl<'a, T: Real> Product<'a, T> {
                 (Values::Real(reals), Columns::All) if rows.len() == padded => {
                     view(block, reals, &rows, &depth)
                 }
+                (_, Columns::Hashed(_)) => MatRef::from_column_major_slice_with_stride(
+                    &scratch.groups[depth.start * TILE..depth.end * TILE],
+                    padded,
+                    depth.len(),
+                    TILE,
+                ),
                 _ => {
                     scratch.gathered.resize(TILE * DEPTH, T::ZERO);
                     gather(block, columns, &rows, &depth, &mut scratch.gathered);
@@ -205,8 +225,8 @@ fn gather<T: Real>(
     gathered: &mut [T],
 ) {
     let column = |index: usize| match columns {
-        Columns::All => index,
         Columns::Some(columns) => columns[index],
+        Columns::All | Columns::Hashed(_) => index,
     };
     if block.row_stride == 1 {
         for (index, target) in depth.clone().zip(gathered.chunks_exact_mut(TILE)) {
@@ -262,19 +282,56 @@ impl<T: Real> WithSimd for Widen<'_, T> {
 /// No row of weights belongs to this column.
 const ABSENT: u32 = u32::MAX;
 
-fn places(columns: Columns<'_>, all: usize) -> Option<Vec<u32>> {
-    let Columns::Some(columns) = columns else { return None };
-    let mut places = vec![ABSENT; all];
-    for (place, &column) in columns.iter().enumerate() {
-        places[column] = place as u32;
+fn places(columns: Columns<'_>, all: usize) -> Option<Vec<Place>> {
+    match columns {
+        Columns::All => None,
+        Columns::Some(columns) => {
+            let mut places = vec![(ABSENT, false); all];
+            for (place, &column) in columns.iter().enumerate() {
+                places[column] = (place as u32, false);
+            }
+            Some(places)
+        }
+        Columns::Hashed(places) => {
+            Some(places.iter().map(|&place| (place.unsigned_abs() - 1, place < 0)).collect())
+        }
     }
-    Some(places)
+}
+
+/// The columns of some rows of a dense block, added up in groups; missing rows are zero.
+fn add_up<T: Real>(
+    block: &DenseBlock<T>,
+    places: &[i32],
+    rows: &Range<usize>,
+    groups: usize,
+    scratch: &mut Scratch<T>,
+) {
+    scratch.groups.clear();
+    scratch.groups.resize(groups * TILE, T::ZERO);
+    scratch.rows.resize(TILE, T::ZERO);
+    let column = &mut scratch.rows[..rows.len()];
+    for (col, &place) in places.iter().enumerate() {
+        let first = rows.start * block.row_stride + col * block.col_stride;
+        if block.row_stride == 1 {
+            convert(&block.values, first, column);
+        } else {
+            let entries = (0..).map(|row| block.values.get(first + row * block.row_stride));
+            column.iter_mut().zip(entries).for_each(|(number, entry)| *number = entry);
+        }
+        let group =
+            scratch.groups[(place.unsigned_abs() as usize - 1) * TILE..][..TILE].iter_mut().zip(&*column);
+        if place > 0 {
+            group.for_each(|(sum, &number)| *sum += number);
+        } else {
+            group.for_each(|(sum, &number)| *sum -= number);
+        }
+    }
 }
 
 /// Adds one sparse row times the weights to `sum`.
 struct GatherRow<'a, T> {
     row: (&'a [u32], &'a [T]),
-    places: Option<&'a [u32]>,
+    places: Option<&'a [Place]>,
     weights: &'a [T],
     sum: &'a mut [T],
 }
@@ -286,8 +343,9 @@ impl<T: Real> WithSimd for GatherRow<'_, T> {
     fn with_simd<S: Simd>(self, _simd: S) {
         let k = self.sum.len();
         for (&col, &value) in self.row.0.iter().zip(self.row.1) {
-            let place = self.places.map_or(col, |places| places[col as usize]);
+            let (place, negative) = self.places.map_or((col, false), |places| places[col as usize]);
             if place != ABSENT {
+                let value = if negative { -value } else { value };
                 add_scaled(self.sum, value, &self.weights[place as usize * k..][..k]);
             }
         }
@@ -346,15 +404,24 @@ impl<T: Real> WithSimd for Scatter<'_, T> {
     #[inline(always)]
     fn with_simd<S: Simd>(self, _simd: S) {
         let k = self.k;
-        for (index, weights) in self.weights.chunks_exact(k).enumerate() {
-            let column = match self.columns {
-                Columns::All => index,
-                Columns::Some(columns) => columns[index],
+        let count = match self.columns {
+            Columns::Some(columns) => columns.len(),
+            Columns::All | Columns::Hashed(_) => self.transpose.rows(),
+        };
+        for index in 0..count {
+            let (column, place, negative) = match self.columns {
+                Columns::All => (index, index, false),
+                Columns::Some(columns) => (columns[index], index, false),
+                Columns::Hashed(places) => {
+                    (index, places[index].unsigned_abs() as usize - 1, places[index] < 0)
+                }
             };
+            let weights = &self.weights[place * k..][..k];
             let (members, values) = self.transpose.row(column);
             let begin = members.partition_point(|&row| (row as usize) < self.rows.start);
             let end = begin + members[begin..].partition_point(|&row| (row as usize) < self.rows.end);
             for (&row, &value) in members[begin..end].iter().zip(&values[begin..end]) {
+                let value = if negative { -value } else { value };
                 let place = (row as usize - self.rows.start) * k;
                 add_scaled(&mut self.sums[place..place + k], value, weights);
             }
@@ -423,6 +490,35 @@ mod tests {
                             let want: f64 = used.iter().enumerate()
                                 .map(|(place, col)| entries[row * cols + col] as f64 * weights[place * k + j]).sum();
                             prop_assert!((got[row * k + j] - want).abs() <= 1e-9 * (1.0 + want));
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn columns_added_up_in_groups_give_the_naive_product(
+            rows in 1usize..150, cols in 1usize..40, k in 1usize..9, groups in 1usize..7, seed: u64,
+        ) {
+            let threads = Threads::new(2).unwrap();
+            let (entries, all) = matrices::<f64>(rows, cols, seed);
+            let mut rng = stream(seed, Purpose::Redraw, 0, 0);
+            let mut sign = || if rng.next_u32() & 1 == 1 { -1 } else { 1 };
+            let places: Vec<i32> = (0..cols).map(|col| sign() * ((col * 7 + seed as usize % 5) % groups + 1) as i32).collect();
+            let weights = draw::<f64>(groups * k, seed);
+            for matrix in all {
+                for access in [Access::Whole, Access::Sampled] {
+                    let shard = shards(matrix.clone(), 1, access).remove(0);
+                    let got = multiply(&threads, &shard.by_rows, Columns::Hashed(&places), &weights, k);
+                    for row in 0..rows {
+                        for j in 0..k {
+                            let want: f64 = places.iter().enumerate().map(|(col, place)| {
+                                let weight = weights[(place.unsigned_abs() as usize - 1) * k + j];
+                                entries[row * cols + col] as f64 * weight * place.signum() as f64
+                            }).sum();
+                            prop_assert!((got[row * k + j] - want).abs() <= 1e-8);
                         }
                     }
                 }
