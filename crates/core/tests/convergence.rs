@@ -5,7 +5,8 @@ mod common;
 use common::settings;
 use partwise::matrix::{Dense, Matrix, Order, Values};
 use partwise::random::{Purpose, stream, uniform};
-use partwise::run::{Algorithm, Amount, Factors, Settings, Step, factorize};
+use partwise::run::{Algorithm, Amount, Factors, Settings, SketchedSolver, Step, factorize};
+use partwise::sketch::Kind;
 
 const M: usize = 40;
 const N: usize = 30;
@@ -56,36 +57,73 @@ fn run(matrix: &[f64], settings: &Settings) -> (f64, f64) {
     (projected_gradient(matrix, &result.factors), result.report.relative_error)
 }
 
+/// The projected gradient and the error after 100, 3,000 and 100,000 iterations.
+fn long_run(
+    matrix: &[f64],
+    sketch: Kind,
+    solver: SketchedSolver,
+    step: Step,
+    bound: bool,
+) -> [(f64, f64); 3] {
+    [100, 3_000, 100_000].map(|iterations| {
+        let (alpha, beta) = match (step, solver) {
+            (Step::UnitFree, _) => solver.damping(),
+            // In units of the data: the Gram diagonals are of the size of 1 to 10 here, their sums below 40.
+            (Step::Absolute, SketchedSolver::Pcd) => (0.1, 0.1),
+            (Step::Absolute, SketchedSolver::Pgd) => (40.0, 0.05),
+        };
+        let sketched = Settings {
+            sketch,
+            sketch_cols: Some(Amount::Share(0.4)),
+            sketch_rows: Some(Amount::Share(0.4)),
+            solver,
+            step,
+            alpha,
+            beta,
+            bound,
+            trace_every: Some(iterations),
+            ..settings(Algorithm::Dsanls, K, iterations)
+        };
+        run(matrix, &sketched)
+    })
+}
+
+fn check(tail: bool, sketch: Kind, solver: SketchedSolver, step: Step, bound: bool) {
+    let matrix = entries(tail);
+    let [early, late, end] = long_run(&matrix, sketch, solver, step, bound);
+    let exact = run(&matrix, &settings(Algorithm::Hals, K, 5_000));
+    let what = format!(
+        "{sketch:?} {solver:?} {step:?}, tail {tail}, bound {bound}: {early:?} {late:?} {end:?} {exact:?}"
+    );
+    println!("{what}");
+    assert!(late.0 < 0.5 * early.0, "{what}");
+    // Steps that fall as 1/t leave noise that falls as 1/sqrt(t): at best a factor of 32 from 100 to 100,000.
+    assert!(end.0 < 0.5 * late.0 && end.0 < 0.2 * early.0, "{what}");
+    assert!(end.1 < 1.02 * exact.1, "{what}");
+}
+
 #[test]
-fn a_long_run_drives_the_projected_gradient_towards_zero() {
+fn coordinate_descent_with_subsampling_converges() {
     for tail in [false, true] {
-        let matrix = entries(tail);
         for step in [Step::UnitFree, Step::Absolute] {
-            let at = |iterations: usize| {
-                let sketched = Settings {
-                    sketch_cols: Some(Amount::Share(0.4)),
-                    sketch_rows: Some(Amount::Share(0.4)),
-                    step,
-                    // In units of the data: the Gram diagonals are of the size of 1 to 10 here.
-                    beta: if step == Step::Absolute { 0.1 } else { Settings::BETA },
-                    trace_every: Some(iterations),
-                    ..settings(Algorithm::Dsanls, K, iterations)
-                };
-                run(&matrix, &sketched)
-            };
-            let [early, late, end] = [100, 3_000, 100_000].map(at);
-            println!("tail {tail}, {step:?}: {early:?} {late:?} {end:?}");
-            assert!(late.0 < 0.5 * early.0, "tail {tail}, {step:?}: {early:?} {late:?}");
-            // Steps that fall as 1/t leave noise that falls as 1/sqrt(t): at best a
-            // factor of 32 from 100 to 100,000.
-            assert!(
-                end.0 < 0.5 * late.0 && end.0 < 0.2 * early.0,
-                "tail {tail}, {step:?}: {early:?} {late:?} {end:?}"
-            );
-            let exact = run(&matrix, &settings(Algorithm::Hals, K, 5_000));
-            assert!(end.1 < 1.02 * exact.1, "tail {tail}, {step:?}: {end:?} against {exact:?}");
+            check(tail, Kind::Subsample, SketchedSolver::Pcd, step, false);
         }
     }
+}
+
+#[test]
+fn coordinate_descent_with_the_other_sketches_converges() {
+    for sketch in [Kind::Gaussian, Kind::Count, Kind::Srht] {
+        check(false, sketch, SketchedSolver::Pcd, Step::UnitFree, true);
+    }
+}
+
+#[test]
+fn gradient_descent_converges() {
+    for sketch in Kind::ALL {
+        check(false, sketch, SketchedSolver::Pgd, Step::UnitFree, false);
+    }
+    check(false, Kind::Subsample, SketchedSolver::Pgd, Step::Absolute, true);
 }
 
 /// With S = I and no damping the proximal step is HALS.

@@ -11,7 +11,7 @@ mod sweep;
 pub use gram::gram;
 pub use normals::normals;
 pub use product::{Columns, Product, Scratch, multiply};
-pub use sweep::sweep;
+pub use sweep::{clamp, sweep};
 
 use crate::Real;
 

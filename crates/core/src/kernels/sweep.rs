@@ -5,19 +5,20 @@ use pulp::{Simd, WithSimd};
 use super::TILE;
 use crate::Real;
 
-/// For j = 1..k in turn, U_j ← max{U_j + (P_j − Σ_l G_jl U_l) / (G_jj + μ), 0}, with the columns before j
-/// already updated. With P = A Bᵀ and G = B Bᵀ this is Eq. `eq:entry_sol`; with μ = 0 it is HALS. A column with
+/// For j = 1..k in turn, U_j ← min{max{U_j + (P_j − Σ_l G_jl U_l) / (G_jj + μ), 0}, upper}, with the columns
+/// before j already updated. With P = A Bᵀ and G = B Bᵀ this is Eq. `eq:entry_sol`; with μ = 0 it is HALS. A column with
 /// G_jj + μ = 0 cannot change the error and stays.
 ///
 /// `factor` and `product` are tiles of `k` columns, `gram` is k x k.
-pub fn sweep<T: Real>(k: usize, gram: &[T], mu: T, product: &[T], factor: &mut [T]) {
-    pulp::Arch::new().dispatch(Sweep { k, gram, mu, product, factor });
+pub fn sweep<T: Real>(k: usize, gram: &[T], mu: T, upper: T, product: &[T], factor: &mut [T]) {
+    pulp::Arch::new().dispatch(Sweep { k, gram, mu, upper, product, factor });
 }
 
 struct Sweep<'a, T> {
     k: usize,
     gram: &'a [T],
     mu: T,
+    upper: T,
     product: &'a [T],
     factor: &'a mut [T],
 }
@@ -27,7 +28,7 @@ impl<T: Real> WithSimd for Sweep<'_, T> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, _simd: S) {
-        let Sweep { k, gram, mu, product, factor } = self;
+        let Sweep { k, gram, mu, upper, product, factor } = self;
         let (products, _) = product.as_chunks::<TILE>();
         let (columns, _) = factor.as_chunks_mut::<TILE>();
         let columns = &mut columns[..k];
@@ -45,10 +46,17 @@ impl<T: Real> WithSimd for Sweep<'_, T> {
             let step = T::ONE / weight;
             for (value, &residual) in columns[j].iter_mut().zip(&residual) {
                 let moved = residual.mul_add(step, *value);
-                *value = if moved > T::ZERO { moved } else { T::ZERO };
+                *value = clamp(moved, upper);
             }
         }
     }
+}
+
+/// Into [0, upper]; NaN goes on, to be noticed.
+#[inline(always)]
+pub fn clamp<T: Real>(value: T, upper: T) -> T {
+    let value = if value < T::ZERO { T::ZERO } else { value };
+    if value > upper { upper } else { value }
 }
 
 #[cfg(test)]
@@ -98,7 +106,7 @@ mod tests {
             let (mut p, mut f) = (Tile::new(k), Tile::new(k));
             p.load(&product, k);
             f.load(&u, k);
-            sweep(k, &gram, mu, &p.values, &mut f.values);
+            sweep(k, &gram, mu, f64::INFINITY, &p.values, &mut f.values);
             let mut swept = u.clone();
             f.store(&mut swept, k);
             naive(&a, &b, d, mu, &mut u, k);

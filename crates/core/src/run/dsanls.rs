@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::evaluate::Evaluation;
-use super::settings::{Settings, Step};
+use super::settings::{Settings, SketchedSolver, Step};
 use super::start::State;
 use super::{Method, Phases, Rank};
 use crate::Real;
@@ -13,44 +13,52 @@ use crate::kernels::{Columns, Product, gram};
 use crate::partition::{Block, Shard};
 use crate::random::Purpose;
 use crate::sketch::Distribution;
-use crate::solver::{Solver, update};
+use crate::solver::{Problem, Solver, Terms, update};
 
-/// The weight μ_t of one side.
+/// The damping of one side's steps.
 ///
-/// Unit-free, μ_t = (α + β t) g_t with g_t the mean Gram diagonal over *earlier* iterations: with the current
+/// Unit-free, its weight is (α + β t) g_t with g_t the mean Gram diagonal over *earlier* iterations: with the current
 /// sketch's own diagonal the step would be biased, and Theorem `theorem:pgd` would not hold.
 #[derive(Clone, Debug)]
-pub struct Proximal {
+pub struct Damping {
     alpha: f64,
     beta: f64,
     step: Step,
+    solver: SketchedSolver,
+    k: usize,
     first: f64,
     sum: f64,
     count: f64,
 }
 
-impl Proximal {
+impl Damping {
     /// `start` is the mean Gram diagonal of the start values.
     pub fn new(settings: &Settings, start: f64) -> Self {
-        Proximal {
+        Damping {
             alpha: settings.alpha,
             beta: settings.beta,
             step: settings.step,
+            solver: settings.solver,
+            k: settings.rank,
             first: start,
             sum: start,
             count: 1.0,
         }
     }
 
-    /// μ_t; then `diagonal`, this iteration's mean Gram diagonal, joins the mean for later ones.
-    pub fn next(&mut self, iteration: usize, diagonal: f64) -> f64 {
+    /// The step of iteration t; then `diagonal`, this iteration's mean Gram diagonal, joins the mean for later ones.
+    pub fn next(&mut self, iteration: usize, diagonal: f64) -> Solver {
         let weight = self.alpha + self.beta * iteration as f64;
         let mean = (self.sum / self.count).clamp(0.1 * self.first, 10.0 * self.first);
         self.sum += diagonal;
         self.count += 1.0;
-        match self.step {
-            Step::UnitFree => weight * mean,
-            Step::Absolute => weight,
+        match (self.solver, self.step) {
+            (SketchedSolver::Pcd, Step::UnitFree) => Solver::CoordinateDescent { mu: weight * mean },
+            (SketchedSolver::Pcd, Step::Absolute) => Solver::CoordinateDescent { mu: weight },
+            (SketchedSolver::Pgd, Step::UnitFree) => {
+                Solver::GradientDescent { eta: 1.0 / (weight * self.k as f64 * mean) }
+            }
+            (SketchedSolver::Pgd, Step::Absolute) => Solver::GradientDescent { eta: 1.0 / weight },
         }
     }
 }
@@ -58,7 +66,8 @@ impl Proximal {
 /// One of the two alternating subproblems.
 struct Side {
     distribution: Distribution,
-    proximal: Proximal,
+    damping: Damping,
+    terms: Terms,
 }
 
 /// The state of a DSANLS run beside the factors.
@@ -73,7 +82,7 @@ impl Dsanls {
         comm: &dyn Comm,
         shard: &Shard<T>,
         settings: &Settings,
-        seed: u64,
+        (seed, terms): (u64, (Terms, Terms)),
         state: &State<T>,
     ) -> Result<Self> {
         let k = settings.rank;
@@ -82,13 +91,14 @@ impl Dsanls {
             factor.chunks_exact(k).map(|row| row.iter().map(|value| value.to_f64().powi(2)).sum()).collect()
         };
         let [u, v] = sum_exactly(comm, [&squares(&state.u), &squares(&state.v)])?;
-        let side = |purpose, length, size, squares: f64| Side {
+        let side = |purpose, length, size, squares: f64, terms| Side {
             distribution: Distribution { kind: settings.sketch, length, size, seed, purpose },
-            proximal: Proximal::new(settings, squares / k as f64),
+            damping: Damping::new(settings, squares / k as f64),
+            terms,
         };
         Ok(Dsanls {
-            u: side(Purpose::SketchU, shard.cols, cols, v),
-            v: side(Purpose::SketchV, shard.rows, rows, u),
+            u: side(Purpose::SketchU, shard.cols, cols, v, terms.0),
+            v: side(Purpose::SketchV, shard.rows, rows, u, terms.1),
         })
     }
 }
@@ -116,17 +126,17 @@ impl Side {
             (b, columns, weights) = (all.clone(), Columns::All, all);
         } else {
             operator = phases.sketch(|| self.distribution.draw::<T>(iteration));
-            let mut sum = phases.sketch(|| operator.project(other_rows, other, k));
+            let mut sum = phases.sketch(|| operator.project(rank.threads, other_rows, other, k));
             rank.comm.all_reduce(Reduction::Sum, numbers(&mut sum))?;
-            let lifted = phases.sketch(|| operator.lift(&sum, k));
+            let lifted = phases.sketch(|| operator.lift(rank.threads, &sum, k));
             (b, columns, weights) = (Cow::Owned(sum), lifted.0, Cow::Owned(lifted.1));
         }
         let gram = phases.product(|| gram(rank.threads, &b, k));
         let diagonal = (0..k).map(|j| gram[j * (k + 1)]).sum::<f64>() / k as f64;
-        let mu = T::from_f64(self.proximal.next(iteration, diagonal));
-        let gram: Vec<T> = gram.iter().map(|&value| T::from_f64(value)).collect();
+        let problem =
+            Problem { solver: self.damping.next(iteration, diagonal), gram: &gram, terms: self.terms };
         let product = phases.product(|| Product::new(rank.threads, block, columns, &weights, k));
-        let updated = update(rank.threads, Solver::CoordinateDescent { mu }, &gram, &product, own, k);
+        let updated = update(rank.threads, &problem, &product, own, k);
         phases.add(&updated);
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! HALS: exact coordinate descent on the same ranks as DSANLS, every rank gathering the other factor.
+//! The exact methods (HALS, MU, ANLS/BPP) on the same ranks as DSANLS, every rank gathering the other factor.
 
 use super::evaluate::{CANCELS_BELOW, Evaluation, relative_error};
 use super::start::{Constants, State};
@@ -8,19 +8,21 @@ use crate::comm::{Numbers, Reduction, gather_all};
 use crate::error::Result;
 use crate::kernels::{Columns, Product, gram};
 use crate::partition::Block;
-use crate::solver::{Solver, Updated, update};
+use crate::solver::{Problem, Solver, Terms, Updated, update};
 
-/// Exact alternating coordinate descent, unnormalised.
-pub struct Hals {
+/// Alternating steps on the unsketched problem, unnormalised.
+pub struct Exact {
+    solver: Solver,
+    terms: (Terms, Terms),
     constants: Constants,
     /// VᵀV, kept from the end of one iteration to the beginning of the next.
     gram_v: Option<Vec<f64>>,
 }
 
-impl Hals {
+impl Exact {
     /// A run about to begin.
-    pub fn new(constants: Constants) -> Self {
-        Hals { constants, gram_v: None }
+    pub fn new(solver: Solver, terms: (Terms, Terms), constants: Constants) -> Self {
+        Exact { solver, terms, constants, gram_v: None }
     }
 }
 
@@ -31,11 +33,11 @@ fn gram_of_all<T: Real>(rank: &Rank<'_, T>, factor: &[T], phases: &mut Phases) -
     Ok(gram)
 }
 
-/// X ← one sweep on min ‖block − X Yᵀ‖, with all of Y.
+/// X ← one step on min ‖block − X Yᵀ‖, with all of Y.
 fn half_step<T: Real>(
     rank: &Rank<'_, T>,
     block: &Block<T>,
-    gram: &[f64],
+    problem: &Problem<'_>,
     own: &mut [T],
     other: &[T],
     phases: &mut Phases,
@@ -47,15 +49,13 @@ fn half_step<T: Real>(
         gathered = gather_all(rank.comm, other)?;
         &gathered
     };
-    let gram: Vec<T> = gram.iter().map(|&value| T::from_f64(value)).collect();
     let product = phases.product(|| Product::new(rank.threads, block, Columns::All, other, rank.k));
-    let updated =
-        update(rank.threads, Solver::CoordinateDescent { mu: T::ZERO }, &gram, &product, own, rank.k);
+    let updated = update(rank.threads, problem, &product, own, rank.k);
     phases.add(&updated);
     Ok(updated)
 }
 
-impl<T: Real> Method<T> for Hals {
+impl<T: Real> Method<T> for Exact {
     fn iterate(
         &mut self,
         rank: &Rank<'_, T>,
@@ -67,9 +67,11 @@ impl<T: Real> Method<T> for Hals {
             Some(gram) => gram,
             None => gram_of_all(rank, &state.v, phases)?,
         };
-        half_step(rank, &rank.shard.by_rows, &gram_v, &mut state.u, &state.v, phases)?;
+        let problem = Problem { solver: self.solver, gram: &gram_v, terms: self.terms.0 };
+        half_step(rank, &rank.shard.by_rows, &problem, &mut state.u, &state.v, phases)?;
         let gram_u = gram_of_all(rank, &state.u, phases)?;
-        let updated = half_step(rank, &rank.shard.by_cols, &gram_u, &mut state.v, &state.u, phases)?;
+        let problem = Problem { solver: self.solver, gram: &gram_u, terms: self.terms.1 };
+        let updated = half_step(rank, &rank.shard.by_cols, &problem, &mut state.v, &state.u, phases)?;
         let gram_v = gram_of_all(rank, &state.v, phases)?;
 
         // ⟨Mᵀ U, V⟩ is at hand, and so are the Gram matrices.

@@ -2,10 +2,10 @@
 
 use crate::Real;
 use crate::error::{Error, Result};
-use crate::kernels::{Columns, gram, multiply};
+use crate::kernels::{Columns, TILE, gram, multiply};
 use crate::matrix::Matrix;
 use crate::partition::{Access, shards};
-use crate::solver::nnls::nnls;
+use crate::solver::pivoting::nnls;
 use crate::threads::Threads;
 
 /// U (m x k) and V (n x k), by row.
@@ -125,11 +125,11 @@ impl<T: Real> Factors<T> {
         let shard = shards(matrix, 1, Access::Whole).remove(0);
         let products = multiply(&threads, &shard.by_rows, Columns::All, fixed, self.k);
         let fitted = threads.map(
-            products.chunks(self.k).collect(),
+            products.chunks(TILE * self.k).collect(),
             || (),
-            |(), row: &[T]| {
-                let product: Vec<f64> = row.iter().map(|value| value.to_f64()).collect();
-                nnls(&gram, &product).into_iter().map(T::from_f64).collect::<Vec<T>>()
+            |(), rows: &[T]| {
+                let rows: Vec<f64> = rows.iter().map(|value| value.to_f64()).collect();
+                nnls(&gram, &rows, None, self.k).into_iter().map(T::from_f64).collect::<Vec<T>>()
             },
         );
         Ok(fitted.concat())

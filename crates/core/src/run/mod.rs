@@ -15,17 +15,17 @@ use std::time::Instant;
 
 use serde::Serialize;
 
-pub use dsanls::Proximal;
+pub use dsanls::Damping;
 pub use factors::{Factors, Side};
 pub use memory::memory_needed;
-pub use settings::{Algorithm, Amount, Settings, Step};
+pub use settings::{Algorithm, Amount, Init, Settings, SketchedSolver, Step};
 
 use crate::Real;
-use crate::comm::{Comm, Metered, gather_all, run_ranks};
+use crate::comm::{Comm, Metered, gather_all, run_ranks, sum_exactly};
 use crate::error::{Error, Result};
 use crate::matrix::Matrix;
 use crate::partition::{Access, Shard, shards};
-use crate::solver::Updated;
+use crate::solver::{Solver, Terms, Updated};
 use crate::threads::Threads;
 use evaluate::{Evaluation, evaluate};
 use start::{Constants, State};
@@ -209,9 +209,13 @@ pub fn run_rank<T: Real>(
         Some(factors) => start::given(shard, factors),
         None => start::random(&aside, shard, constants, seed, k)?,
     };
+    let terms = settings.terms(shard.rows, shard.cols, constants.norm);
+    let exactly = |solver| Box::new(exact::Exact::new(solver, terms, constants)) as Box<dyn Method<T>>;
     let mut method: Box<dyn Method<T>> = match settings.algorithm {
-        Algorithm::Dsanls => Box::new(dsanls::Dsanls::new(&aside, shard, settings, seed, &state)?),
-        Algorithm::Hals => Box::new(exact::Hals::new(constants)),
+        Algorithm::Dsanls => Box::new(dsanls::Dsanls::new(&aside, shard, settings, (seed, terms), &state)?),
+        Algorithm::Hals => exactly(Solver::CoordinateDescent { mu: 0.0 }),
+        Algorithm::Mu => exactly(Solver::Multiplicative),
+        Algorithm::Bpp => exactly(Solver::Pivoting),
     };
     let mut phases = Phases::default();
     let mut redrawn: Vec<Redrawn> = Vec::new();
@@ -227,7 +231,12 @@ pub fn run_rank<T: Real>(
         bytes_sent: work.bytes(),
     };
     let mut trace = vec![line(0, 0.0, look(&state, &mut phases)?.error)];
-    let mut errors = vec![(0, trace[0].relative_error)];
+    let objective = |state: &State<T>, error: f64| -> Result<f64> {
+        let penalty = penalty(&aside, state, terms)?;
+        Ok((error * error + 2.0 * penalty / constants.norm).sqrt())
+    };
+    let error = trace[0].relative_error;
+    let mut history = vec![Seen { iteration: 0, error, objective: objective(&state, error)? }];
     let mut iteration = 0;
     let stopped_by = loop {
         let begin = Instant::now();
@@ -242,7 +251,7 @@ pub fn run_rank<T: Real>(
             if !error.is_finite() {
                 return Err(Error::Diverged { iteration, cure: "raise --alpha, or use --precision f64" });
             }
-            errors.push((iteration, error));
+            history.push(Seen { iteration, error, objective: objective(&state, error)? });
             if due {
                 trace.push(line(iteration, seconds, error));
             }
@@ -256,11 +265,11 @@ pub fn run_rank<T: Real>(
                 }
             }
         }
-        let error = errors[errors.len() - 1].1;
+        let error = history[history.len() - 1].error;
         // Rank 0 alone has the clock and the user.
         let decision = (comm.rank() == 0).then(|| {
             let asked = monitor(iteration, error, seconds);
-            decide(settings, &errors, iteration, seconds, asked)
+            decide(settings, &history, iteration, seconds, asked)
         });
         if let Some(stop) = agree(&aside, decision.flatten())? {
             break stop;
@@ -285,22 +294,45 @@ pub fn run_rank<T: Real>(
     Ok(Outcome { u: state.u, v: state.v, report })
 }
 
+/// An evaluation, as the stopping rule remembers it.
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    iteration: usize,
+    error: f64,
+    /// The error with the penalties counted in: what a regularized run lowers.
+    objective: f64,
+}
+
+/// Both sides' penalties, over all ranks.
+fn penalty<T: Real>(comm: &dyn Comm, state: &State<T>, (of_u, of_v): (Terms, Terms)) -> Result<f64> {
+    if [of_u.l1, of_u.l2, of_v.l1, of_v.l2] == [0.0; 4] {
+        return Ok(0.0);
+    }
+    let entries = |factor: &[T], terms: Terms| -> Vec<f64> {
+        let term = |value: f64| terms.l1 * value + 0.5 * terms.l2 * value * value;
+        factor.iter().map(|value| term(value.to_f64())).collect()
+    };
+    let [u, v] = sum_exactly(comm, [&entries(&state.u, of_u), &entries(&state.v, of_v)])?;
+    Ok(u + v)
+}
+
 /// Whether to stop after `iteration`.
 fn decide(
     settings: &Settings,
-    errors: &[(usize, f64)],
+    history: &[Seen],
     iteration: usize,
     seconds: f64,
     asked: bool,
 ) -> Option<Stop> {
-    let (evaluated, error) = errors[errors.len() - 1];
-    let fresh = evaluated == iteration;
-    if fresh && settings.target_error.is_some_and(|target| error <= target) {
+    let last = history[history.len() - 1];
+    let fresh = last.iteration == iteration;
+    if fresh && settings.target_error.is_some_and(|target| last.error <= target) {
         return Some(Stop::TargetError);
     }
-    let before = errors.iter().rev().find(|(past, _)| past + WINDOW <= iteration);
-    if let (true, Some(&(past, old))) = (fresh && settings.tolerance > 0.0, before)
-        && old - error <= settings.tolerance * (iteration - past) as f64 * error
+    let before = history.iter().rev().find(|past| past.iteration + WINDOW <= iteration);
+    if let (true, Some(past)) = (fresh && settings.tolerance > 0.0, before)
+        && past.objective - last.objective
+            <= settings.tolerance * (iteration - past.iteration) as f64 * last.objective
     {
         return Some(Stop::Tolerance);
     }
@@ -330,8 +362,8 @@ fn evaluation_interval<T>(settings: &Settings, shard: &Shard<T>) -> usize {
     let sweeps = (m + n) * k * k;
     let evaluation = stored * k + 2.0 * sweeps;
     let iteration = match settings.algorithm {
-        // Has its error for nothing.
-        Algorithm::Hals => return 1,
+        // These have their error for nothing.
+        Algorithm::Hals | Algorithm::Mu | Algorithm::Bpp => return 1,
         Algorithm::Dsanls => {
             let (cols, rows) = settings.sketch_sizes(shard.rows, shard.cols);
             let (cols, rows) = (cols as f64, rows as f64);

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result};
 use crate::partition::Access;
 use crate::sketch;
+use crate::solver::Terms;
 
 /// The methods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -14,6 +15,10 @@ pub enum Algorithm {
     Dsanls,
     /// Exact coordinate descent, column by column.
     Hals,
+    /// Multiplicative updates.
+    Mu,
+    /// Alternating nonnegative least squares, each solved exactly by block principal pivoting.
+    Bpp,
 }
 
 impl Algorithm {
@@ -21,7 +26,7 @@ impl Algorithm {
     pub fn access(self) -> Access {
         match self {
             Algorithm::Dsanls => Access::Sampled,
-            Algorithm::Hals => Access::Whole,
+            Algorithm::Hals | Algorithm::Mu | Algorithm::Bpp => Access::Whole,
         }
     }
 }
@@ -58,13 +63,48 @@ impl std::str::FromStr for Amount {
     }
 }
 
-/// The weight μ_t of the proximal step.
+/// What DSANLS does with a sketched subproblem.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SketchedSolver {
+    /// Proximal coordinate descent (Alg. `alg:cd`).
+    Pcd,
+    /// Projected gradient descent (Eq. `eq:gradient_descent`).
+    Pgd,
+}
+
+impl SketchedSolver {
+    /// Default damping: the beginning and its growth. A gradient step longer than α = 1 would overshoot.
+    pub fn damping(self) -> (f64, f64) {
+        match self {
+            SketchedSolver::Pcd => (0.1, 0.02),
+            SketchedSolver::Pgd => (1.0, 0.002),
+        }
+    }
+}
+
+/// Where a run begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Init {
+    /// Uniform, at M's scale.
+    Random,
+    /// From the singular vectors of M (Boutsidis and Gallopoulos 2008), zeros kept.
+    Nndsvd,
+    /// The same, zeros filled with the mean of M.
+    Nndsvda,
+    /// The same, zeros filled with small random numbers.
+    Nndsvdar,
+}
+
+/// The damping of the sketched step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Step {
-    /// μ_t = (α + β t) g_t, with g_t the mean diagonal of the Gram matrix over earlier iterations.
+    /// μ_t = (α + β t) g_t, with g_t the mean diagonal of the Gram matrix over earlier iterations; for the gradient
+    /// step η_t = 1 / ((α + β t) k g_t).
     UnitFree,
-    /// The paper's μ_t = α + β t, in the units of the data.
+    /// The paper's μ_t = α + β t and η_t = 1 / (α + β t), in the units of the data.
     Absolute,
 }
 
@@ -81,12 +121,27 @@ pub struct Settings {
     pub sketch_cols: Option<Amount>,
     /// d': rows of M that the V-subproblem is sketched to; by size if absent.
     pub sketch_rows: Option<Amount>,
+    /// The solver of sketched subproblems.
+    pub solver: SketchedSolver,
     /// α of the step.
     pub alpha: f64,
     /// β of the step.
     pub beta: f64,
     /// Units of the step.
     pub step: Step,
+    /// Whether entries are kept at most √(2‖M‖_F) (Lemma `lemma:exisit_optimal`).
+    pub bound: bool,
+    /// Weights of n‖U‖₁, m‖V‖₁, ½n‖U‖² and ½m‖V‖² beside ½‖M − U Vᵀ‖²: scaled by the length of the other side, they
+    /// mean the same at any size of M, as scikit-learn's `alpha_W` and `alpha_H` do.
+    pub l1_u: f64,
+    /// See [`Settings::l1_u`].
+    pub l1_v: f64,
+    /// See [`Settings::l1_u`].
+    pub l2_u: f64,
+    /// See [`Settings::l1_u`].
+    pub l2_v: f64,
+    /// The start, unless one is given.
+    pub init: Init,
     /// The seed of everything random.
     pub seed: u64,
     /// Iterations at most.
@@ -104,10 +159,6 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Default damping of the sketched step at its beginning, and its growth.
-    pub const ALPHA: f64 = 0.1;
-    /// See [`Settings::ALPHA`].
-    pub const BETA: f64 = 0.02;
     /// Default iterations at most.
     pub const ITERATIONS: usize = 500;
     /// Default relative change of the error at which to stop.
@@ -121,9 +172,16 @@ impl Settings {
             sketch: sketch::Kind::Subsample,
             sketch_cols: None,
             sketch_rows: None,
-            alpha: Self::ALPHA,
-            beta: Self::BETA,
+            solver: SketchedSolver::Pcd,
+            alpha: SketchedSolver::Pcd.damping().0,
+            beta: SketchedSolver::Pcd.damping().1,
             step: Step::UnitFree,
+            bound: false,
+            l1_u: 0.0,
+            l1_v: 0.0,
+            l2_u: 0.0,
+            l2_v: 0.0,
+            init: Init::Random,
             seed: 0,
             iterations: Self::ITERATIONS,
             tolerance: Self::TOLERANCE,
@@ -152,7 +210,14 @@ impl Settings {
         };
         not_negative("--alpha", self.alpha)?;
         not_negative("--beta", self.beta)?;
+        not_negative("--l1-u", self.l1_u)?;
+        not_negative("--l1-v", self.l1_v)?;
+        not_negative("--l2-u", self.l2_u)?;
+        not_negative("--l2-v", self.l2_v)?;
         not_negative("--tolerance", self.tolerance)?;
+        if self.bound && matches!(self.algorithm, Algorithm::Mu | Algorithm::Bpp) {
+            return Err(Error::parameter("--bound", "only hals and dsanls keep a bound; choose one of them"));
+        }
         not_negative("--target-error", self.target_error.unwrap_or(0.0))?;
         not_negative("--time-limit", self.time_limit.unwrap_or(0.0))?;
         if self.algorithm == Algorithm::Dsanls && self.alpha + self.beta == 0.0 {
@@ -184,6 +249,15 @@ impl Settings {
             }
         }
         Ok(())
+    }
+
+    /// Penalty and bound of (U, V), for an m x n matrix of norm ‖M‖_F² = `norm`.
+    pub fn terms(&self, m: usize, n: usize, norm: f64) -> (Terms, Terms) {
+        // 2‖M‖_F from the squared norm.
+        let upper = if self.bound { (2.0 * norm.sqrt()).sqrt() } else { f64::INFINITY };
+        let terms =
+            |l1: f64, l2: f64, length: usize| Terms { l1: l1 * length as f64, l2: l2 * length as f64, upper };
+        (terms(self.l1_u, self.l2_u, n), terms(self.l1_v, self.l2_v, m))
     }
 
     /// (d, d'): columns and rows of an m x n matrix that a sketch keeps; n and m where that side is exact.

@@ -8,6 +8,7 @@ use super::{Distribution, Operator};
 use crate::Real;
 use crate::kernels::Columns;
 use crate::random::stream;
+use crate::threads::Threads;
 
 /// For each row of S its column, from 1, with the entry's sign: M S adds and subtracts columns of M.
 pub struct Count {
@@ -33,7 +34,7 @@ impl Count {
 }
 
 impl<T: Real> Operator<T> for Count {
-    fn project(&self, rows: Range<usize>, factor: &[T], k: usize) -> Vec<T> {
+    fn project(&self, _: &Threads, rows: Range<usize>, factor: &[T], k: usize) -> Vec<T> {
         let mut projected = vec![T::ZERO; self.size * k];
         for (&place, values) in self.places[rows].iter().zip(factor.chunks_exact(k)) {
             let target = projected[(place.unsigned_abs() as usize - 1) * k..][..k].iter_mut().zip(values);
@@ -46,7 +47,7 @@ impl<T: Real> Operator<T> for Count {
         projected
     }
 
-    fn lift(&self, b: &[T], _k: usize) -> (Columns<'_>, Vec<T>) {
+    fn lift(&self, _: &Threads, b: &[T], _k: usize) -> (Columns<'_>, Vec<T>) {
         (Columns::Hashed(&self.places), b.to_vec())
     }
 }

@@ -6,6 +6,7 @@ use super::{Distribution, Operator};
 use crate::Real;
 use crate::kernels::{Columns, normals};
 use crate::random::stream;
+use crate::threads::Threads;
 use faer::linalg::matmul::matmul;
 use faer::{Accum, MatMut, MatRef, Par};
 
@@ -36,38 +37,52 @@ impl Gaussian {
     }
 }
 
-fn blocks(rows: Range<usize>) -> impl Iterator<Item = Range<usize>> {
-    rows.clone().step_by(BLOCK).map(move |first| first..rows.end.min(first + BLOCK))
-}
-
 impl<T: Real> Operator<T> for Gaussian {
-    fn project(&self, rows: Range<usize>, factor: &[T], k: usize) -> Vec<T> {
+    fn project(&self, threads: &Threads, rows: Range<usize>, factor: &[T], k: usize) -> Vec<T> {
         let d = self.distribution.size;
+        // Partial sums over pieces that depend on the number of rows alone, so that threads do not change them.
+        let piece = rows.len().div_ceil(8).next_multiple_of(BLOCK).max(BLOCK);
+        let partial = threads.map(
+            factor.chunks(piece * k).enumerate().collect(),
+            || (Vec::new(), Vec::<T>::new()),
+            |(words, block), (index, piece_rows): (usize, &[T])| {
+                let mut projected = vec![T::ZERO; d * k];
+                let mut first = rows.start + index * piece;
+                for values in piece_rows.chunks(BLOCK * k) {
+                    let count = values.len() / k;
+                    self.rows(first..first + count, words, block);
+                    first += count;
+                    // By row these are the transposes by column: (Vᵀ S)(k x d) += (k x rows)(rows x d).
+                    let target = MatMut::from_column_major_slice_mut(&mut projected, k, d);
+                    let factor = MatRef::from_column_major_slice(values, k, count);
+                    let sketch = MatRef::from_row_major_slice(block, count, d);
+                    matmul(target, Accum::Add, factor, sketch, T::ONE, Par::Seq);
+                }
+                projected
+            },
+        );
         let mut projected = vec![T::ZERO; d * k];
-        let (mut words, mut block) = (Vec::new(), Vec::<T>::new());
-        for part in blocks(rows.clone()) {
-            self.rows(part.clone(), &mut words, &mut block);
-            let values = &factor[(part.start - rows.start) * k..(part.end - rows.start) * k];
-            // By row these are the transposes by column: (Vᵀ S)(k x d) += (k x rows)(rows x d).
-            let target = MatMut::from_column_major_slice_mut(&mut projected, k, d);
-            let factor = MatRef::from_column_major_slice(values, k, part.len());
-            let sketch = MatRef::from_row_major_slice(&block, part.len(), d);
-            matmul(target, Accum::Add, factor, sketch, T::ONE, Par::Seq);
+        for partial in partial {
+            projected.iter_mut().zip(partial).for_each(|(sum, term)| *sum += term);
         }
         projected
     }
 
-    fn lift(&self, b: &[T], k: usize) -> (Columns<'_>, Vec<T>) {
+    fn lift(&self, threads: &Threads, b: &[T], k: usize) -> (Columns<'_>, Vec<T>) {
         let Distribution { length, size, .. } = self.distribution;
         let mut weights = vec![T::ZERO; length * k];
-        let (mut words, mut block) = (Vec::new(), Vec::<T>::new());
-        for (part, target) in blocks(0..length).zip(weights.chunks_mut(BLOCK * k)) {
-            self.rows(part.clone(), &mut words, &mut block);
-            let target = MatMut::from_column_major_slice_mut(target, k, part.len());
-            let b = MatRef::from_column_major_slice(b, k, size);
-            let sketch = MatRef::from_column_major_slice(&block, size, part.len());
-            matmul(target, Accum::Replace, b, sketch, T::ONE, Par::Seq);
-        }
+        threads.map(
+            weights.chunks_mut(BLOCK * k).enumerate().collect(),
+            || (Vec::new(), Vec::<T>::new()),
+            |(words, block), (index, target): (usize, &mut [T])| {
+                let count = target.len() / k;
+                self.rows(index * BLOCK..index * BLOCK + count, words, block);
+                let target = MatMut::from_column_major_slice_mut(target, k, count);
+                let b = MatRef::from_column_major_slice(b, k, size);
+                let sketch = MatRef::from_column_major_slice(block, size, count);
+                matmul(target, Accum::Replace, b, sketch, T::ONE, Par::Seq);
+            },
+        );
         (Columns::All, weights)
     }
 }

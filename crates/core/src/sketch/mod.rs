@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::Real;
 use crate::kernels::Columns;
 use crate::random::Purpose;
+use crate::threads::Threads;
 
 /// The kinds of sketch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,16 +67,20 @@ impl Distribution {
 /// less whenever k < d and keeps a sparse M sparse.
 pub trait Operator<T: Real> {
     /// (S_{rows:})ᵀ V_{rows:}, a rank's summand of Bᵀ: d rows of k.
-    fn project(&self, rows: Range<usize>, factor: &[T], k: usize) -> Vec<T>;
+    fn project(&self, threads: &Threads, rows: Range<usize>, factor: &[T], k: usize) -> Vec<T>;
 
     /// S Bᵀ where it is not zero: the columns of M that it meets and, for each of them or of the groups that they
     /// are added up in, a row of k weights.
-    fn lift(&self, b: &[T], k: usize) -> (Columns<'_>, Vec<T>);
+    fn lift(&self, threads: &Threads, b: &[T], k: usize) -> (Columns<'_>, Vec<T>);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn threads() -> Threads {
+        Threads::new(1).unwrap()
+    }
 
     const SIDES: [Purpose; 2] = [Purpose::SketchU, Purpose::SketchV];
 
@@ -84,8 +89,8 @@ mod tests {
         let n = distribution.length;
         let operator = distribution.draw::<f64>(iteration);
         let identity: Vec<f64> = (0..n * n).map(|i| if i % n == i / n { 1.0 } else { 0.0 }).collect();
-        let b = operator.project(0..n, &identity, n);
-        let (columns, weights) = operator.lift(&b, n);
+        let b = operator.project(&threads(), 0..n, &identity, n);
+        let (columns, weights) = operator.lift(&threads(), &b, n);
         let row = |place: usize| weights[place * n..][..n].iter().copied();
         match columns {
             Columns::All => weights,
@@ -142,7 +147,7 @@ mod tests {
         let factor: Vec<f64> = (0..n * k).map(|i| i as f64 + 1.0).collect();
         for kind in Kind::ALL {
             let distribution = Distribution { kind, length: n, size: 4, seed: 1, purpose: Purpose::SketchU };
-            let whole = distribution.draw::<f64>(2).project(0..n, &factor, k);
+            let whole = distribution.draw::<f64>(2).project(&threads(), 0..n, &factor, k);
             let mut sum = vec![0.0; whole.len()];
             for rows in [0..3, 3..3, 3..8, 8..11] {
                 let part = distribution.draw::<f64>(2).project(

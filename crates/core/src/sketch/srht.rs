@@ -8,6 +8,7 @@ use super::{Distribution, Operator};
 use crate::Real;
 use crate::kernels::Columns;
 use crate::random::stream;
+use crate::threads::Threads;
 
 /// S = 1/√d D H P: D random signs, H the n' x n' Hadamard matrix of entries ±1 (n' the next power of two, the rows
 /// beyond n cut off), P d of its columns without replacement. With H/√n' orthogonal this is √(n'/d) times them.
@@ -51,7 +52,7 @@ fn hadamard<T: Real>(rows: &mut [T], k: usize) {
 }
 
 impl<T: Real> Operator<T> for Srht {
-    fn project(&self, rows: Range<usize>, factor: &[T], k: usize) -> Vec<T> {
+    fn project(&self, _: &Threads, rows: Range<usize>, factor: &[T], k: usize) -> Vec<T> {
         let scale = T::from_f64(self.scale());
         let mut transform = vec![T::ZERO; self.padded * k];
         for (row, values) in rows.zip(factor.chunks_exact(k)) {
@@ -65,7 +66,7 @@ impl<T: Real> Operator<T> for Srht {
         self.columns.iter().flat_map(|&column| transform[column * k..][..k].iter().copied()).collect()
     }
 
-    fn lift(&self, b: &[T], k: usize) -> (Columns<'_>, Vec<T>) {
+    fn lift(&self, _: &Threads, b: &[T], k: usize) -> (Columns<'_>, Vec<T>) {
         let scale = T::from_f64(self.scale());
         let mut transform = vec![T::ZERO; self.padded * k];
         for (&column, values) in self.columns.iter().zip(b.chunks_exact(k)) {

@@ -6,6 +6,7 @@ use super::{Distribution, Operator};
 use crate::Real;
 use crate::kernels::Columns;
 use crate::random::stream;
+use crate::threads::Threads;
 
 /// S = sqrt(n/d) [e_j for j in `columns`]. Without the scale E[S Sᵀ] would be (d/n) I.
 pub struct Subsample {
@@ -25,7 +26,7 @@ impl Subsample {
 }
 
 impl<T: Real> Operator<T> for Subsample {
-    fn project(&self, rows: Range<usize>, factor: &[T], k: usize) -> Vec<T> {
+    fn project(&self, _: &Threads, rows: Range<usize>, factor: &[T], k: usize) -> Vec<T> {
         let scale = T::from_f64(self.scale);
         let mut projected = vec![T::ZERO; self.columns.len() * k];
         let begin = self.columns.partition_point(|&column| column < rows.start);
@@ -38,7 +39,7 @@ impl<T: Real> Operator<T> for Subsample {
         projected
     }
 
-    fn lift(&self, b: &[T], _k: usize) -> (Columns<'_>, Vec<T>) {
+    fn lift(&self, _: &Threads, b: &[T], _k: usize) -> (Columns<'_>, Vec<T>) {
         let scale = T::from_f64(self.scale);
         (Columns::Some(&self.columns), b.iter().map(|&value| scale * value).collect())
     }

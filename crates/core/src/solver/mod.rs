@@ -2,7 +2,9 @@
 //!
 //! One file a solver, and one line in [`Solver::apply`].
 
-pub mod nnls;
+mod gradient;
+mod multiplicative;
+pub mod pivoting;
 
 use std::time::{Duration, Instant};
 
@@ -11,19 +13,98 @@ use crate::kernels::{Product, Scratch, TILE, Tile, sweep};
 use crate::threads::Threads;
 
 /// What is done to every row of the factor, independently of the other rows.
-#[derive(Clone, Copy, Debug)]
-pub enum Solver<T> {
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Solver {
     /// One sweep of proximal coordinate descent with weight μ (Alg. `alg:cd`); with μ = 0, HALS.
     CoordinateDescent {
         /// μ_t.
-        mu: T,
+        mu: f64,
     },
+    /// One step of projected gradient descent (Eq. `eq:gradient_descent`).
+    GradientDescent {
+        /// η_t.
+        eta: f64,
+    },
+    /// Multiplicative updates.
+    Multiplicative,
+    /// The exact solution, by block principal pivoting.
+    Pivoting,
 }
 
-impl<T: Real> Solver<T> {
-    fn apply(&self, k: usize, gram: &[T], product: &Tile<T>, factor: &mut Tile<T>) {
-        match *self {
-            Solver::CoordinateDescent { mu } => sweep(k, gram, mu, &product.values, &mut factor.values),
+/// l1 ‖X‖₁ + ½ l2 ‖X‖², added to ½ ‖M − X Yᵀ‖²; and X ≤ upper.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Terms {
+    /// Weight of the sum of entries.
+    pub l1: f64,
+    /// Weight of the sum of squares.
+    pub l2: f64,
+    /// The largest that an entry may become (Eq. `eq:extra_con`); infinite without a bound.
+    pub upper: f64,
+}
+
+impl Terms {
+    /// No penalty, no bound.
+    pub const NONE: Terms = Terms { l1: 0.0, l2: 0.0, upper: f64::INFINITY };
+}
+
+/// One side's problem: everything but the product and the factor itself.
+pub struct Problem<'a> {
+    /// The solver.
+    pub solver: Solver,
+    /// G, without penalty.
+    pub gram: &'a [f64],
+    /// Penalty and bound.
+    pub terms: Terms,
+}
+
+/// The problem in the type that is computed in, the l2 penalty in G's diagonal.
+struct Prepared<T> {
+    solver: Solver,
+    gram: Vec<T>,
+    exact: Vec<f64>,
+    l1: T,
+    upper: T,
+    k: usize,
+}
+
+impl<T: Real> Prepared<T> {
+    fn new(problem: &Problem<'_>, k: usize) -> Self {
+        let mut exact = problem.gram.to_vec();
+        exact.iter_mut().step_by(k + 1).for_each(|diagonal| *diagonal += problem.terms.l2);
+        Prepared {
+            solver: problem.solver,
+            gram: exact.iter().map(|&value| T::from_f64(value)).collect(),
+            exact,
+            l1: T::from_f64(problem.terms.l1),
+            upper: T::from_f64(problem.terms.upper),
+            k,
+        }
+    }
+
+    /// Moves a tile. `product` is P on entry; the solvers that descend along P − l1 leave that in it.
+    fn apply(&self, product: &mut Tile<T>, factor: &mut Tile<T>, rows: usize) {
+        let Prepared { k, ref gram, l1, upper, .. } = *self;
+        if l1 > T::ZERO && self.solver != Solver::Multiplicative {
+            product.values.iter_mut().for_each(|value| *value -= l1);
+        }
+        match self.solver {
+            Solver::CoordinateDescent { mu } => {
+                sweep(k, gram, T::from_f64(mu), upper, &product.values, &mut factor.values)
+            }
+            Solver::GradientDescent { eta } => {
+                gradient::step(k, gram, T::from_f64(eta), upper, product, factor)
+            }
+            Solver::Multiplicative => multiplicative::update(k, gram, l1, product, factor),
+            Solver::Pivoting => {
+                let exact = |tile: &Tile<T>| {
+                    let mut used = vec![T::ZERO; rows * k];
+                    tile.store(&mut used, k);
+                    used.iter().map(|value| value.to_f64()).collect::<Vec<f64>>()
+                };
+                let solution = pivoting::nnls(&self.exact, &exact(product), Some(&exact(factor)), k);
+                let rows: Vec<T> = solution.into_iter().map(T::from_f64).collect();
+                factor.load(&rows, k);
+            }
         }
     }
 }
@@ -42,13 +123,13 @@ pub struct Updated {
 /// Moves every row of `factor`, tile by tile: product, solver, store, while the tile is in cache.
 pub fn update<T: Real>(
     threads: &Threads,
-    solver: Solver<T>,
-    gram: &[T],
+    problem: &Problem<'_>,
     product: &Product<'_, T>,
     factor: &mut [T],
     k: usize,
 ) -> Updated {
     let begin = Instant::now();
+    let prepared = Prepared::new(problem, k);
     let tiles = threads.map(
         factor.chunks_mut(TILE * k).enumerate().collect(),
         || (Scratch::new(), Tile::new(k), Tile::new(k)),
@@ -59,10 +140,14 @@ pub fn update<T: Real>(
             product.tile(first..first + count, scratch, products);
             let multiplied = Instant::now();
             values.load(rows, k);
-            solver.apply(k, gram, products, values);
+            prepared.apply(products, values, count);
             values.store(rows, k);
-            let cross = cross(products, values, k, count);
-            (cross, multiplied - started, multiplied.elapsed())
+            let mut sums = cross(products, values, k, count);
+            if prepared.l1 > T::ZERO && prepared.solver != Solver::Multiplicative {
+                // The tile holds P − l1 by now.
+                sums += problem.terms.l1 * rows.iter().map(|value| value.to_f64()).sum::<f64>();
+            }
+            (sums, multiplied - started, multiplied.elapsed())
         },
     );
     let wall = begin.elapsed();

@@ -1,0 +1,157 @@
+//! Nonnegative least squares, solved exactly: block principal pivoting (Kim and Park 2011) on the normal equations,
+//! rows with the same passive set together.
+
+use std::collections::BTreeMap;
+
+use faer::Mat;
+use faer::linalg::solvers::Solve;
+
+/// Exchanges of all infeasible variables that may fail to lower their number before the backup rule, which
+/// exchanges one variable at a time and is sure to end, takes over.
+const FULL_EXCHANGES: usize = 3;
+
+/// One row's problem on its way to the solution.
+struct Row {
+    passive: Vec<bool>,
+    fewest: usize,
+    tries: usize,
+}
+
+/// For each row p of `products` (k numbers each) the x ≥ 0 that minimises ½ xᵀG x − pᵀx: with G = BᵀB and p = Bᵀa,
+/// the one that minimises ‖B x − a‖². `start` says which entries are expected to be positive.
+///
+/// The solution satisfies x ≥ 0, y = G x − p ≥ 0 and xᵀy = 0 up to rounding. Where G is singular there are many; a
+/// vanishing ridge then picks one.
+pub fn nnls(gram: &[f64], products: &[f64], start: Option<&[f64]>, k: usize) -> Vec<f64> {
+    let rows = products.len() / k;
+    let mut x = vec![0.0; rows * k];
+    let mut state: Vec<Row> = (0..rows)
+        .map(|row| {
+            let passive = match start {
+                Some(start) => start[row * k..][..k].iter().map(|&value| value > 0.0).collect(),
+                None => vec![false; k],
+            };
+            Row { passive, fewest: k + 1, tries: FULL_EXCHANGES }
+        })
+        .collect();
+    let mut open: Vec<usize> = (0..rows).collect();
+    // The backup rule ends by itself; the limit guards against rounding that makes two sets alternate.
+    for _ in 0..(20 * k + 100) {
+        solve_groups(gram, products, &state, &open, &mut x, k);
+        open.retain(|&row| exchange(gram, &products[row * k..][..k], &x[row * k..][..k], &mut state[row]));
+        if open.is_empty() {
+            break;
+        }
+    }
+    x.iter_mut().for_each(|value| *value = value.max(0.0));
+    x
+}
+
+/// Moves infeasible variables to the other set; false if there are none.
+fn exchange(gram: &[f64], product: &[f64], x: &[f64], row: &mut Row) -> bool {
+    let k = product.len();
+    let size = product.iter().fold(0f64, |max, value| max.max(value.abs()));
+    let slack = 1e-12 * size.max(f64::MIN_POSITIVE);
+    let infeasible: Vec<usize> = (0..k)
+        .filter(|&j| {
+            if row.passive[j] {
+                x[j] < 0.0
+            } else {
+                let predicted: f64 = gram[j * k..][..k].iter().zip(x).map(|(g, x)| g * x).sum();
+                predicted - product[j] < -slack
+            }
+        })
+        .collect();
+    let Some(&last) = infeasible.last() else { return false };
+    let exchanged = if infeasible.len() < row.fewest {
+        (row.fewest, row.tries) = (infeasible.len(), FULL_EXCHANGES);
+        &infeasible[..]
+    } else if row.tries > 0 {
+        row.tries -= 1;
+        &infeasible[..]
+    } else {
+        &[last]
+    };
+    for &j in exchanged {
+        row.passive[j] = !row.passive[j];
+    }
+    true
+}
+
+/// x_F = G_FF⁻¹ p_F on each open row's passive set F, 0 elsewhere: one factorization for all rows with the same F.
+fn solve_groups(gram: &[f64], products: &[f64], state: &[Row], open: &[usize], x: &mut [f64], k: usize) {
+    let mut groups: BTreeMap<&[bool], Vec<usize>> = BTreeMap::new();
+    for &row in open {
+        groups.entry(&state[row].passive).or_default().push(row);
+    }
+    for (passive, rows) in groups {
+        let set: Vec<usize> = (0..k).filter(|&j| passive[j]).collect();
+        let right = Mat::<f64>::from_fn(set.len(), rows.len(), |j, row| products[rows[row] * k + set[j]]);
+        let solution = solve(gram, &set, right, k);
+        for (col, &row) in rows.iter().enumerate() {
+            x[row * k..][..k].fill(0.0);
+            for (place, &j) in set.iter().enumerate() {
+                x[row * k + j] = solution[(place, col)];
+            }
+        }
+    }
+}
+
+fn solve(gram: &[f64], set: &[usize], right: Mat<f64>, k: usize) -> Mat<f64> {
+    // In proportion to G, well below what f64 resolves of a well-posed problem.
+    let ridge = 1e-14 * (0..k).map(|j| gram[j * (k + 1)]).sum::<f64>() / k as f64;
+    let mut weight = 0.0;
+    // A rank-deficient G needs a ridge; each try is 100 times the last.
+    for attempt in 0..8 {
+        let part = Mat::<f64>::from_fn(set.len(), set.len(), |row, col| {
+            gram[set[row] * k + set[col]] + if row == col { weight } else { 0.0 }
+        });
+        if let Ok(factor) = part.llt(faer::Side::Lower) {
+            return factor.solve(&right);
+        }
+        weight = ridge * 100f64.powi(attempt);
+    }
+    // G is zero on this set: nothing there changes the error.
+    Mat::zeros(right.nrows(), right.ncols())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn satisfies_the_optimality_conditions(
+            k in 1usize..12, d in 1usize..20, rows in 1usize..6, warm: bool,
+            numbers in prop::collection::vec(-1f64..1.0, 12 * 20 + 20 * 6 + 12 * 6), nonnegative: bool,
+        ) {
+            let entry = |value: f64| if nonnegative { value.abs() } else { value };
+            let b: Vec<f64> = numbers[..k * d].iter().copied().map(entry).collect();
+            let a = &numbers[240..240 + d * rows];
+            let gram: Vec<f64> = (0..k * k)
+                .map(|i| (0..d).map(|c| b[i / k * d + c] * b[i % k * d + c]).sum()).collect();
+            let products: Vec<f64> = (0..rows * k)
+                .map(|i| (0..d).map(|c| b[i % k * d + c] * a[i / k * d + c]).sum()).collect();
+            let start = warm.then(|| &numbers[360..360 + rows * k]);
+            let x = nnls(&gram, &products, start, k);
+            for row in 0..rows {
+                for j in 0..k {
+                    let value = x[row * k + j];
+                    let y: f64 = (0..k).map(|l| gram[j * k + l] * x[row * k + l]).sum::<f64>() - products[row * k + j];
+                    prop_assert!(value >= 0.0);
+                    prop_assert!(y >= -1e-8, "gradient {y}");
+                    prop_assert!((value * y).abs() <= 1e-7, "complementarity {value} {y}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_zero_problem_has_the_zero_solution() {
+        assert_eq!(nnls(&[0.0; 4], &[0.0; 2], None, 2), [0.0; 2]);
+        assert_eq!(nnls(&[0.0; 4], &[0.0; 2], Some(&[1.0; 2]), 2), [0.0; 2]);
+        assert_eq!(nnls(&[1.0], &[-3.0], None, 1), [0.0]);
+        assert!((nnls(&[2.0], &[3.0], None, 1)[0] - 1.5).abs() < 1e-15);
+    }
+}
