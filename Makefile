@@ -80,7 +80,7 @@ deny:
 	@if ! $(CARGO) deny --version >/dev/null 2>&1; then \
 		set -x; $(CARGO) install --locked cargo-deny; \
 	fi
-	$(CARGO) deny --all-features check
+	$(CARGO) deny check
 
 clean:
 	$(CARGO) clean
