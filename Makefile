@@ -1,4 +1,4 @@
-# `make test` checks everything, on a machine that has Rust; the rest are parts of it, and helpers.
+# `make test` checks everything, on a machine that has Rust; the rest are parts of it, and what helps.
 #
 # Every Cargo call that compiles code is --release: one profile, so that dependencies build once.
 
