@@ -7,7 +7,7 @@ use anyhow::{Result, anyhow, bail};
 use partwise::Real;
 use partwise::io::{self, Input};
 use partwise::matrix::Matrix;
-use partwise::run::{Algorithm, Factorization, Factors, Report, Settings, Stop, factorize, memory_needed};
+use partwise::run::{Algorithm, Factorization, Factors, Report, Settings, Stop, factorize};
 use serde_json::{Value, json};
 
 use crate::args::{FactorizeArgs, PrecisionArg};
@@ -41,7 +41,7 @@ fn run_in<T: Real>(args: &FactorizeArgs) -> Result<()> {
         start.check(dir, &args.file, (m, n), Some(settings.rank))?;
     }
     let start = start.map(|folder| folder.factors);
-    let needed = memory_needed(&matrix, settings.algorithm, settings.rank, args.nodes, T::PRECISION);
+    let needed = input::memory_for(&matrix, settings.algorithm, settings.rank, args.nodes, T::PRECISION);
     input::check_memory("the factorization", needed.saturating_sub(matrix.bytes()))?;
     let entries = (m as u64 + n as u64).saturating_mul(settings.rank as u64);
     output::check_room(&args.out, entries.saturating_mul(T::PRECISION.bytes()))?;
