@@ -107,10 +107,10 @@ pub struct FactorizeArgs {
     #[arg(allow_negative_numbers = true, long, value_name = "AMOUNT", help_heading = "Method")]
     pub sketch_rows: Option<Amount>,
     /// Damping of the sketched step, mu = (alpha + beta t) g: its beginning
-    #[arg(value_parser = real, allow_negative_numbers = true, long, default_value_t = Settings::ALPHA, value_name = "X", help_heading = "Method")]
+    #[arg(value_parser = real, allow_hyphen_values = true, long, default_value_t = Settings::ALPHA, value_name = "X", help_heading = "Method")]
     pub alpha: f64,
     /// ... and its growth an iteration
-    #[arg(value_parser = real, allow_negative_numbers = true, long, default_value_t = Settings::BETA, value_name = "X", help_heading = "Method")]
+    #[arg(value_parser = real, allow_hyphen_values = true, long, default_value_t = Settings::BETA, value_name = "X", help_heading = "Method")]
     pub beta: f64,
     /// Units of the damping: free of units (g is the mean Gram diagonal so far), or the paper's (g = 1)
     #[arg(long, value_enum, default_value_t = StepArg::UnitFree, help_heading = "Method")]
@@ -129,10 +129,10 @@ pub struct FactorizeArgs {
     #[arg(value_parser = count, allow_negative_numbers = true, long, default_value_t = Settings::ITERATIONS, value_name = "N", help_heading = "Stopping")]
     pub iterations: usize,
     /// Stop when the error falls by less than this share of itself an iteration, over 10 iterations; 0: never
-    #[arg(value_parser = real, allow_negative_numbers = true, long, default_value_t = Settings::TOLERANCE, value_name = "X", help_heading = "Stopping")]
+    #[arg(value_parser = real, allow_hyphen_values = true, long, default_value_t = Settings::TOLERANCE, value_name = "X", help_heading = "Stopping")]
     pub tolerance: f64,
     /// Stop at this relative error
-    #[arg(value_parser = real, allow_negative_numbers = true, long, value_name = "X", help_heading = "Stopping")]
+    #[arg(value_parser = real, allow_hyphen_values = true, long, value_name = "X", help_heading = "Stopping")]
     pub target_error: Option<f64>,
     /// Stop after this much computing: seconds, or 10m, 2h (Ctrl-C stops too, and saves)
     #[arg(allow_negative_numbers = true, long, value_parser = seconds, value_name = "TIME", help_heading = "Stopping")]

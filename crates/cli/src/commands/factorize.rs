@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Result, anyhow, bail};
-use partwise::Real;
+use partwise::error::Error;
 use partwise::io::{self, Input};
 use partwise::matrix::Matrix;
 use partwise::run::{Algorithm, Factorization, Factors, Report, Settings, Stop, factorize};
+use partwise::{Precision, Real};
 use serde_json::{Value, json};
 
-use crate::args::{FactorizeArgs, PrecisionArg};
+use crate::args::{AlgorithmArg, FactorizeArgs, PrecisionArg};
 use crate::progress::Display;
 use crate::{folder, input, machine, output, say};
 
@@ -61,7 +62,8 @@ fn run_in<T: Real>(args: &FactorizeArgs) -> Result<()> {
     let mut result = factorize(matrix, args.nodes, threads, &settings, start.as_ref(), &mut |progress| {
         display.show(progress, &settings);
         stop.load(Ordering::Relaxed) > 0
-    })?;
+    })
+    .map_err(|error| explain::<T>(error, args))?;
     display.finish();
     // Components of given factors keep their places, so that they can be compared.
     if start.is_none() {
@@ -84,6 +86,27 @@ fn run_in<T: Real>(args: &FactorizeArgs) -> Result<()> {
         conclude(args, &result.report, &result.errors);
     }
     Ok(())
+}
+
+/// An overflow with what can be done about it in this run.
+fn explain<T: Real>(error: Error, args: &FactorizeArgs) -> anyhow::Error {
+    let Error::Diverged { iteration, .. } = error else { return error.into() };
+    let precision = match T::PRECISION {
+        Precision::F32 => "use --precision f64 or ",
+        Precision::F64 => "",
+    };
+    let alpha = match args.algorithm {
+        AlgorithmArg::Dsanls => ", or raise --alpha",
+        AlgorithmArg::Hals => "",
+    };
+    anyhow!(
+        "{}: the factors grew beyond what {} can hold at iteration {iteration}; {precision}rescale the matrix{alpha}",
+        args.file.display(),
+        match T::PRECISION {
+            Precision::F32 => "f32",
+            Precision::F64 => "f64",
+        }
+    )
 }
 
 /// In-process ranks at most: each has a channel to every other.

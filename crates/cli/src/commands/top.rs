@@ -17,7 +17,7 @@ pub fn run(args: &TopArgs) -> Result<()> {
     let energies = factors.energies();
     let total: f64 = energies.iter().sum::<f64>().max(f64::MIN_POSITIVE);
     let (mut listing, mut text) = (Vec::new(), String::new());
-    for component in 0..factors.k {
+    for (component, energy) in energies.iter().enumerate() {
         let rows = strongest(&factors.u, component, factors.k, args.count);
         let cols = strongest(&factors.v, component, factors.k, args.count);
         if args.json {
@@ -32,7 +32,7 @@ pub fn run(args: &TopArgs) -> Result<()> {
             };
             listing.push(json!({
                 "component": component + 1,
-                "share": energies[component] / total,
+                "share": energy / total,
                 "rows": list(&rows, &folder.row_labels),
                 "columns": list(&cols, &folder.col_labels),
             }));
@@ -44,12 +44,7 @@ pub fn run(args: &TopArgs) -> Result<()> {
                     .collect();
                 if named.is_empty() { "none".into() } else { named.join(", ") }
             };
-            writeln!(
-                text,
-                "component {} ({:.1}% of the energy)",
-                component + 1,
-                100.0 * energies[component] / total
-            )?;
+            writeln!(text, "component {} ({:.1}% of the energy)", component + 1, 100.0 * energy / total)?;
             writeln!(text, "  rows     {}", list(&rows, &folder.row_labels, "row"))?;
             writeln!(text, "  columns  {}", list(&cols, &folder.col_labels, "column"))?;
         }

@@ -40,6 +40,10 @@ pub fn run(args: &TransformArgs) -> Result<()> {
     }
     // The products, the fit, and a copy of it while it is put together.
     input::check_memory("the fit", (count as u64).saturating_mul(k as u64).saturating_mul(24))?;
+    output::check_room(
+        &args.out,
+        (count as u64).saturating_mul(k as u64).saturating_mul(record.precision.bytes()),
+    )?;
     let fitted = folder.factors.transform(input.matrix, side, machine::cores())?;
     let rows = fitted.len() / k;
     output::write_whole(&args.out, |file| match (tsv, record.precision) {

@@ -50,7 +50,11 @@ fn entries_are_named_by_position() {
     desk.write("m.csv", "1,2\n3,1e300\n");
     let said = desk.refused("factorize m.csv --rank 1 --out r");
     assert_says(&said, &["m.csv: row 2, column 2", "1e300", "--precision f64"]);
-    desk.run("factorize m.csv --rank 1 --precision f64 --iterations 2 --out r");
+    // Representable, but its square is not.
+    let words = "factorize m.csv --rank 1 --precision f64 --iterations 2 --out r";
+    assert_says(&refusal(&desk.output(words), words), &["m.csv", "beyond what f64 can hold", "rescale"]);
+    desk.write("m.csv", "1,2\n3,1e100\n");
+    desk.run(words);
 }
 
 #[test]

@@ -85,7 +85,7 @@ impl SmallDisk {
     fn mount(path: std::path::PathBuf) -> Option<Self> {
         std::fs::create_dir(&path).unwrap();
         let mut mount = std::process::Command::new("mount");
-        mount.args(["-t", "tmpfs", "-o", "size=64k", "tmpfs"]).arg(&path);
+        mount.args(["-t", "tmpfs", "-o", "size=80k", "tmpfs"]).arg(&path);
         let mounted = mount.output().is_ok_and(|output| output.status.success());
         mounted.then_some(SmallDisk(path))
     }
@@ -117,7 +117,7 @@ fn full_and_read_only_disks() {
     let said = desk.refused("factorize digits.npy --rank 32 --out disk/new");
     assert_says(
         &said,
-        &["disk/new", "the results need 232.6 KiB", "of which 64.0 KiB are free", "make room"],
+        &["disk/new", "the results need 232.6 KiB", "of which 80.0 KiB are free", "make room"],
     );
     desk.run("factorize m.csv --rank 1 --iterations 3 --out disk/r");
     desk.run("factorize m.csv --rank 1 --iterations 3 --out disk --force");
@@ -129,13 +129,13 @@ fn full_and_read_only_disks() {
         assert_says(&said, &["cannot write", out, "No space left", "make room there"]);
         assert!(before == desk.snapshot(), "{out}");
     }
-    let words = "transform disk/r m.csv --out disk/W.npy";
+    let words = "transform disk/r m.csv --out disk/W.tsv";
     desk.write("disk/ballast", vec![0; 40 << 10]);
-    let long: Vec<f64> = (0..20 * 9000).map(|place| (place % 5 + 1) as f64).collect();
+    let long: Vec<f64> = (0..20 * 1500).map(|place| (place % 5 + 1) as f64).collect();
     desk.write("long.csv", table_bytes(20, &long, ","));
     let before = desk.snapshot();
     let said = refusal(&desk.output(&words.replace("m.csv", "long.csv")), words);
-    assert_says(&said, &["cannot write disk/W.npy", "No space left", "make room there"]);
+    assert_says(&said, &["cannot write disk/W.tsv", "No space left", "make room there"]);
     assert!(before == desk.snapshot());
     disk.make_read_only();
     for out in ["disk/new", "disk/r --force"] {
