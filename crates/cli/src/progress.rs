@@ -30,7 +30,8 @@ impl Display {
             Display::Json { last }
         } else if stderr().is_terminal() {
             let bar = ProgressBar::new(settings.iterations as u64);
-            if let Ok(style) = ProgressStyle::with_template("{bar:30} iteration {pos}/{len}  error {msg}") {
+            if let Ok(style) = ProgressStyle::with_template("iteration {pos}/{len}  error {msg}  {wide_bar}")
+            {
                 bar.set_style(style);
             }
             Display::Bar(bar)

@@ -38,6 +38,7 @@ fn run_in<T: Real>(args: &FactorizeArgs) -> Result<()> {
     let Input { matrix, row_labels, col_labels, format } = input;
     let (m, n, stored) = (matrix.rows(), matrix.cols(), matrix.stored());
     settings.check(m, n)?;
+    input::check_range(&args.file, &matrix)?;
     if let (Some(start), Some(dir)) = (&start, &args.init_from) {
         start.check(dir, &args.file, (m, n), Some(settings.rank))?;
     }
@@ -180,10 +181,11 @@ fn introduce<T: Real>(
 
 fn conclude(args: &FactorizeArgs, report: &Report, errors: &[f64]) {
     if !report.redrawn.is_empty() {
-        say::tell(&format!(
-            "{} dead components were redrawn; run.json says which and when",
-            report.redrawn.len()
-        ));
+        let times = match report.redrawn.len() {
+            1 => "a component died 1 time and was".to_string(),
+            count => format!("components died {count} times and were"),
+        };
+        say::tell(&format!("{times} redrawn; run.json says which and when"));
     }
     if errors.len() > 1 {
         say::tell(&format!("best of {} runs, with seed {}", errors.len(), report.seed));

@@ -46,15 +46,33 @@ fn entries_are_named_by_position() {
             refused(name, bytes, &["row 2, column 3 (counted from 1)", said, cure]);
         }
     }
+}
+
+/// Products of such entries overflow, or vanish and leave an error that is none.
+#[test]
+fn entries_beyond_the_arithmetic() {
     let desk = Desk::new();
-    desk.write("m.csv", "1,2\n3,1e300\n");
-    let said = desk.refused("factorize m.csv --rank 1 --out r");
-    assert_says(&said, &["m.csv: row 2, column 2", "1e300", "--precision f64"]);
-    // Representable, but its square is not.
-    let words = "factorize m.csv --rank 1 --precision f64 --iterations 2 --out r";
-    assert_says(&refusal(&desk.output(words), words), &["m.csv", "beyond what f64 can hold", "rescale"]);
-    desk.write("m.csv", "1,2\n3,1e100\n");
-    desk.run(words);
+    let factorize = "factorize m.csv --rank 1 --iterations 2 --out r";
+    for (entry, expected) in [
+        ("1e300", ["m.csv: row 2, column 2", "is 1e300", "--precision f64, or rescale"]),
+        ("1e30", ["m.csv: entries", "the largest is 1.00e30", "--precision f64, or rescale"]),
+        ("1e-30", ["m.csv: entries", "the largest is 1.00e-30", "--precision f64, or rescale"]),
+        ("1e-60", ["m.csv: entries", "below the range of f32", "--precision f64, or rescale"]),
+    ] {
+        desk.write("m.csv", format!("0,0\n0,{entry}\n"));
+        assert_says(&desk.refused(factorize), &expected);
+    }
+    for entry in ["1.00e-300", "1.00e300"] {
+        desk.write("m.csv", format!("0,0\n0,{entry}\n"));
+        let said = desk.refused(&format!("{factorize} --precision f64"));
+        assert_says(&said, &["m.csv: entries", &format!("the largest is {entry}"), "; rescale the matrix"]);
+    }
+    for (entry, precision) in [("1e-14", "f32"), ("1e14", "f32"), ("1e-99", "f64"), ("1e99", "f64")] {
+        desk.write("m.csv", format!("1{0},2{0}\n2{0},4{0}\n", entry.trim_start_matches('1')));
+        desk.run(&format!("{factorize} --precision {precision} --force"));
+        let error = desk.json("r/run.json")["relative_error"].as_f64().unwrap();
+        assert!(error < 1e-6, "{entry}: {error}");
+    }
 }
 
 #[test]

@@ -183,6 +183,29 @@ fn the_best_of_several_runs_is_kept() {
 }
 
 #[test]
+fn a_component_that_dies_is_redrawn_and_said() {
+    let desk = Desk::with_digits();
+    desk.run("factorize digits.npy --rank 3 --iterations 5 --out r --quiet");
+    let (rows, k, mut v) = desk.factor("r/V.npy");
+    v.iter_mut().skip(1).step_by(k).for_each(|value| *value = 0.0);
+    desk.write_factor("r/V.npy", &(rows, k, v));
+    let (rows, k, mut u) = desk.factor("r/U.npy");
+    u.iter_mut().skip(1).step_by(k).for_each(|value| *value = 0.0);
+    desk.write_factor("r/U.npy", &(rows, k, u));
+    let said = desk.run("factorize digits.npy --rank 3 --init-from r --iterations 20 --out s");
+    assert!(said.contains("a component died 1 time and was redrawn; run.json says which and when"), "{said}");
+    assert_eq!(desk.json("s/run.json")["redrawn"][0]["component"], 1);
+    assert!(energies(&desk.factor("s/U.npy"), &desk.factor("s/V.npy")).iter().all(|energy| *energy > 0.0));
+}
+
+#[test]
+fn images_keep_their_bytes_in_memory() {
+    let desk = Desk::with_digits();
+    let said = desk.run("factorize digits.npy --rank 2 --iterations 1 --out r");
+    assert!(said.contains("uint8") && said.contains("112.3 KiB in memory"), "{said}");
+}
+
+#[test]
 fn a_rank_above_the_sides_is_a_warning() {
     let desk = Desk::new();
     desk.write("m.csv", "1,2,3\n4,5,6\n");
