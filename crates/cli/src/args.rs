@@ -80,7 +80,7 @@ pub struct FactorizeArgs {
     /// The matrix: .npy, .npz (SciPy sparse), .mtx, .csv or .tsv, each also with .gz
     pub file: PathBuf,
     /// Number of components, k
-    #[arg(short = 'k', long, value_name = "K")]
+    #[arg(value_parser = count, allow_negative_numbers = true, short = 'k', long, value_name = "K")]
     pub rank: usize,
     /// Folder to write U.npy, V.npy, trace.csv and run.json to
     #[arg(short, long, value_name = "DIR")]
@@ -101,16 +101,16 @@ pub struct FactorizeArgs {
     pub sketch: SketchArg,
     /// Columns that U's subproblem is sketched to: a share (0.1, 10%) or a number; 1.0 is exact
     /// [default: a tenth, a hundredth from 100,000 on, at least 4 k; exact if the matrix is 10 times as tall]
-    #[arg(long, value_name = "AMOUNT", help_heading = "Method")]
+    #[arg(allow_negative_numbers = true, long, value_name = "AMOUNT", help_heading = "Method")]
     pub sketch_cols: Option<Amount>,
     /// Rows that V's subproblem is sketched to, likewise [default: exact if the matrix is 10 times as wide]
-    #[arg(long, value_name = "AMOUNT", help_heading = "Method")]
+    #[arg(allow_negative_numbers = true, long, value_name = "AMOUNT", help_heading = "Method")]
     pub sketch_rows: Option<Amount>,
     /// Damping of the sketched step, mu = (alpha + beta t) g: its beginning
-    #[arg(long, default_value_t = Settings::ALPHA, value_name = "X", help_heading = "Method")]
+    #[arg(value_parser = real, allow_hyphen_values = true, long, default_value_t = Settings::ALPHA, value_name = "X", help_heading = "Method")]
     pub alpha: f64,
     /// ... and its growth an iteration
-    #[arg(long, default_value_t = Settings::BETA, value_name = "X", help_heading = "Method")]
+    #[arg(value_parser = real, allow_hyphen_values = true, long, default_value_t = Settings::BETA, value_name = "X", help_heading = "Method")]
     pub beta: f64,
     /// Units of the damping: free of units (g is the mean Gram diagonal so far), or the paper's (g = 1)
     #[arg(long, value_enum, default_value_t = StepArg::UnitFree, help_heading = "Method")]
@@ -119,30 +119,30 @@ pub struct FactorizeArgs {
     #[arg(long, value_name = "DIR", help_heading = "Method")]
     pub init_from: Option<PathBuf>,
     /// Seed of everything random; the same seed gives the same answer
-    #[arg(long, default_value_t = 0, value_name = "N", help_heading = "Method")]
+    #[arg(value_parser = whole, allow_negative_numbers = true, long, default_value_t = 0, value_name = "N", help_heading = "Method")]
     pub seed: u64,
     /// Number of runs, with seeds N, N+1, ..., of which the best is kept
-    #[arg(long, default_value_t = 1, value_name = "R", help_heading = "Method")]
+    #[arg(value_parser = count, allow_negative_numbers = true, long, default_value_t = 1, value_name = "R", help_heading = "Method")]
     pub restarts: usize,
 
     /// Stop after this many iterations
-    #[arg(long, default_value_t = Settings::ITERATIONS, value_name = "N", help_heading = "Stopping")]
+    #[arg(value_parser = count, allow_negative_numbers = true, long, default_value_t = Settings::ITERATIONS, value_name = "N", help_heading = "Stopping")]
     pub iterations: usize,
     /// Stop when the error falls by less than this share of itself an iteration, over 10 iterations; 0: never
-    #[arg(long, default_value_t = Settings::TOLERANCE, value_name = "X", help_heading = "Stopping")]
+    #[arg(value_parser = real, allow_hyphen_values = true, long, default_value_t = Settings::TOLERANCE, value_name = "X", help_heading = "Stopping")]
     pub tolerance: f64,
     /// Stop at this relative error
-    #[arg(long, value_name = "X", help_heading = "Stopping")]
+    #[arg(value_parser = real, allow_hyphen_values = true, long, value_name = "X", help_heading = "Stopping")]
     pub target_error: Option<f64>,
     /// Stop after this much computing: seconds, or 10m, 2h (Ctrl-C stops too, and saves)
-    #[arg(long, value_parser = seconds, value_name = "TIME", help_heading = "Stopping")]
+    #[arg(allow_negative_numbers = true, long, value_parser = seconds, value_name = "TIME", help_heading = "Stopping")]
     pub time_limit: Option<f64>,
 
     /// In-process ranks, each with its own part of the matrix
-    #[arg(long, default_value_t = 1, value_name = "N", help_heading = "Machine")]
+    #[arg(value_parser = count, allow_negative_numbers = true, long, default_value_t = 1, value_name = "N", help_heading = "Machine")]
     pub nodes: usize,
     /// Threads a rank [default: all cores, shared between the ranks]
-    #[arg(long, value_name = "N", help_heading = "Machine")]
+    #[arg(value_parser = count, allow_negative_numbers = true, long, value_name = "N", help_heading = "Machine")]
     pub threads: Option<usize>,
     /// Floating-point type of the factors and the arithmetic
     #[arg(long, value_enum, default_value_t = PrecisionArg::F32, help_heading = "Machine")]
@@ -155,7 +155,7 @@ pub struct FactorizeArgs {
     #[arg(long, help_heading = "Output")]
     pub normalize: bool,
     /// Iterations between two lines of trace.csv [default: 1; with dsanls so that evaluating costs about a tenth]
-    #[arg(long, value_name = "N", help_heading = "Output")]
+    #[arg(value_parser = count, allow_negative_numbers = true, long, value_name = "N", help_heading = "Output")]
     pub trace_every: Option<usize>,
     /// Print nothing but errors
     #[arg(long, short, help_heading = "Output")]
@@ -202,7 +202,7 @@ pub struct InspectArgs {
     #[command(flatten)]
     pub read: ReadArgs,
     /// Number of components for the estimate of memory
-    #[arg(short = 'k', long, default_value_t = 20, value_name = "K")]
+    #[arg(value_parser = count, allow_negative_numbers = true, short = 'k', long, default_value_t = 20, value_name = "K")]
     pub rank: usize,
     /// Print JSON
     #[arg(long)]
@@ -246,7 +246,7 @@ pub struct TopArgs {
     /// A folder that `factorize` wrote
     pub dir: PathBuf,
     /// How many rows and columns to list for each component
-    #[arg(short = 'n', long, default_value_t = 10, value_name = "N")]
+    #[arg(value_parser = count, allow_negative_numbers = true, short = 'n', long, default_value_t = 10, value_name = "N")]
     pub count: usize,
     /// Print JSON
     #[arg(long)]
@@ -329,4 +329,17 @@ fn seconds(text: &str) -> Result<f64, String> {
         Ok(time) if time.is_finite() && time >= 0.0 => Ok(time * unit),
         _ => Err("a time is a number of seconds, or a number with s, m or h behind it".into()),
     }
+}
+
+/// How many; that 0 is too few is said where it is known of what.
+fn count(text: &str) -> Result<usize, String> {
+    text.parse().map_err(|_| "give a whole number of 1 or more".into())
+}
+
+fn whole(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| format!("give a whole number from 0 to {}", u64::MAX))
+}
+
+fn real(text: &str) -> Result<f64, String> {
+    text.parse().map_err(|_| "give a number such as 0.01 or 1e-5".into())
 }

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, anyhow, bail};
+use partwise::error::Error;
 use partwise::run::Factors;
 use partwise::{Precision, Real, io};
 use serde_json::Value;
@@ -21,11 +22,22 @@ pub fn read<T: Real>(dir: &Path) -> Result<Folder<T>> {
     if !dir.is_dir() {
         bail!("{} is not a folder; give one that `partwise factorize --out` wrote", dir.display());
     }
+    for name in ["U.npy", "V.npy"] {
+        if !dir.join(name).exists() {
+            bail!("{} has no {name}; give a folder that `partwise factorize --out` wrote", dir.display());
+        }
+    }
     let (rows, k, u) = io::npy::read_array::<T>(&dir.join("U.npy"), available_memory())?;
     let (cols, k_of_v, v) = io::npy::read_array::<T>(&dir.join("V.npy"), available_memory())?;
     if k != k_of_v {
         bail!(
             "{}: U.npy has {k} columns but V.npy has {k_of_v}; they are not of the same run, factorize again",
+            dir.display()
+        );
+    }
+    if rows == 0 || cols == 0 || k == 0 {
+        bail!(
+            "{}: U.npy is {rows} x {k} and V.npy {cols} x {k}, which is empty; factorize again",
             dir.display()
         );
     }
@@ -40,6 +52,32 @@ pub fn read<T: Real>(dir: &Path) -> Result<Folder<T>> {
     })
 }
 
+impl<T: Real> Folder<T> {
+    /// Refuses factors of another matrix than the m x n one in `file`, or with another number of components.
+    pub fn check(&self, dir: &Path, file: &Path, (m, n): (usize, usize), rank: Option<usize>) -> Result<()> {
+        let Factors { rows, cols, k, .. } = self.factors;
+        if (rows, cols) != (m, n) {
+            let cure = if (rows, cols) == (n, m) {
+                "add or drop --transpose"
+            } else {
+                "give those that belong together"
+            };
+            bail!(
+                "{} is {m} x {n}, but the factors in {} are of a {rows} x {cols} matrix; {cure}",
+                file.display(),
+                dir.display()
+            );
+        }
+        match rank {
+            Some(rank) if rank != k => bail!(
+                "--rank: {rank} is asked for, but the factors in {} have {k} components; give --rank {k}, or another --init-from",
+                dir.display()
+            ),
+            _ => Ok(()),
+        }
+    }
+}
+
 /// What `run.json` says, as far as other commands need it.
 pub struct Record {
     pub transpose: bool,
@@ -51,10 +89,10 @@ pub fn record(dir: &Path) -> Result<Record> {
     let path = dir.join("run.json");
     let mut record = Record { transpose: false, precision: Precision::F64 };
     if path.exists() {
-        let text =
-            std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-        let value: Value = serde_json::from_str(&text)
-            .with_context(|| format!("{} is not JSON; factorize again", path.display()))?;
+        let text = std::fs::read(&path).map_err(Error::io(&path))?;
+        let value: Value = serde_json::from_slice(&text).map_err(|error| {
+            anyhow!("{}: not the JSON of a run ({error}); factorize again", path.display())
+        })?;
         record.transpose = value["transpose"].as_bool().unwrap_or(false);
         if value["precision"] == "f32" {
             record.precision = Precision::F32;

@@ -3,9 +3,11 @@
 use std::io::Read;
 use std::path::Path;
 
-use partwise::Real;
 use partwise::error::{Error, Result, human_bytes};
 use partwise::io::{self, Input, ReadOptions};
+use partwise::matrix::{Matrix, Values};
+use partwise::run::{Algorithm, memory_needed};
+use partwise::{Precision, Real};
 use sha2::{Digest, Sha256};
 
 use crate::args::{LabelArgs, ReadArgs};
@@ -40,6 +42,48 @@ pub fn read_turned<T: Real>(
         input.matrix = input.matrix.into_transpose();
     }
     Ok(input)
+}
+
+/// Refuses a matrix whose products would leave the range of the arithmetic, which no error shows: they become 0.
+pub fn check_range<T: Real>(path: &Path, matrix: &Matrix<T>) -> Result<()> {
+    let entries: &[T] = match matrix {
+        Matrix::Dense(dense) => match dense.values() {
+            Values::Bytes(_) => return Ok(()),
+            Values::Real(reals) => reals,
+        },
+        Matrix::Sparse(csr) => csr.values(),
+    };
+    let largest = entries.iter().fold(0.0, |largest: f64, entry| largest.max(entry.to_f64()));
+    // Products have up to twice the exponents of entries, times the number of terms.
+    let (range, cure) = match T::PRECISION {
+        Precision::F32 => (1e-15..=1e15, "use --precision f64, or rescale the matrix"),
+        Precision::F64 => (1e-100..=1e100, "rescale the matrix"),
+    };
+    if range.contains(&largest) {
+        return Ok(());
+    }
+    let problem = format!(
+        "the largest is {largest:.2e}, where the arithmetic needs one from {:e} to {:e}; {cure}",
+        range.start(),
+        range.end()
+    );
+    Err(Error::format(path, "entries", problem))
+}
+
+/// Bytes that a factorization takes in all.
+pub fn memory_for<T: Real>(
+    matrix: &Matrix<T>,
+    algorithm: Algorithm,
+    rank: usize,
+    nodes: usize,
+    precision: Precision,
+) -> u64 {
+    // Gram matrices, which matter for a rank far above the sides of M: partial sums over 64 rows and more, at
+    // most 32 of them, and what a node keeps.
+    let partial = (matrix.rows().max(matrix.cols()) / nodes).div_ceil(64).min(32) as u64;
+    let gram = (rank as u64).saturating_mul(rank as u64).saturating_mul(8);
+    let grams = gram.saturating_mul((partial + 6) * nodes as u64);
+    memory_needed(matrix, algorithm, rank, nodes, precision).saturating_add(grams)
 }
 
 /// Refuses work that does not fit the memory that is left, before it starts.

@@ -1,4 +1,6 @@
-//! What this machine has: memory and cores.
+//! What this machine has: memory, cores and disk.
+
+use std::path::Path;
 
 use sysinfo::{MemoryRefreshKind, RefreshKind, System};
 
@@ -14,6 +16,17 @@ pub fn available_memory() -> u64 {
         0 => u64::MAX,
         bytes => bytes,
     }
+}
+
+/// Bytes that can still be written to the file system of `folder`; all that there can be where it does not tell.
+pub fn free_space(folder: &Path) -> u64 {
+    #[cfg(unix)]
+    if let Ok(space) = rustix::fs::statvfs(folder) {
+        return space.f_bavail.saturating_mul(space.f_frsize);
+    }
+    #[cfg(not(unix))]
+    let _ = folder;
+    u64::MAX
 }
 
 /// Cores that this process may use.

@@ -7,11 +7,12 @@ mod input;
 mod machine;
 mod output;
 mod progress;
+mod say;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{CommandFactory, Parser};
 
 use args::{Cli, Command};
 
@@ -24,7 +25,7 @@ fn main() -> ExitCode {
         Err(error)
             if error.use_stderr() && error.kind() != ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand =>
         {
-            return fail(&first_sentence(&error.to_string()));
+            return fail(&usage_error(&error));
         }
         // Help and version, asked for or needed.
         Err(error) => error.exit(),
@@ -38,19 +39,38 @@ fn main() -> ExitCode {
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => fail(&format!("{error:#}")),
+        // The messages of both crates quote their causes themselves.
+        Err(error) => fail(&error.to_string()),
     }
 }
 
 /// One line on stderr, whatever the error.
 fn fail(message: &str) -> ExitCode {
-    eprintln!("error: {}", message.trim().replace('\n', " "));
+    let line: Vec<&str> = message.split(char::is_control).filter(|part| !part.is_empty()).collect();
+    say::warn(&format!("error: {}", line.join(" ").trim()));
     ExitCode::from(FAILURE)
 }
 
-/// Clap's message without its usage block, which `--help` shows better.
-fn first_sentence(message: &str) -> String {
-    let text: Vec<&str> = message.lines().take_while(|line| !line.is_empty()).map(str::trim).collect();
-    let text = text.join(" ");
-    format!("{}; see `partwise --help`", text.trim_start_matches("error: "))
+/// Clap's message with its suggestion but without its usage block, which `--help` shows better.
+fn usage_error(error: &clap::Error) -> String {
+    let text = error.to_string();
+    let first: Vec<&str> = text.lines().take_while(|line| !line.is_empty()).map(str::trim).collect();
+    let mut sentence = first.join(" ").trim_start_matches("error: ").to_string();
+    let suggestions =
+        [ContextKind::SuggestedArg, ContextKind::SuggestedSubcommand, ContextKind::SuggestedValue];
+    let suggestion = suggestions.into_iter().find_map(|kind| match error.get(kind)? {
+        ContextValue::String(name) => Some(name.clone()),
+        ContextValue::Strings(names) => names.first().cloned(),
+        _ => None,
+    });
+    if let Some(suggestion) = suggestion {
+        sentence.push_str(&format!(" (did you mean {suggestion}?)"));
+    }
+    format!("{sentence}; see `partwise {}--help`", asked_command().map_or(String::new(), |name| name + " "))
+}
+
+/// The command that the user named, if it is one.
+fn asked_command() -> Option<String> {
+    let name = std::env::args_os().nth(1)?.into_string().ok()?;
+    Cli::command().find_subcommand(&name).map(|_| name)
 }

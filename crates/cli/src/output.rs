@@ -1,21 +1,46 @@
 //! Results that appear whole or not at all: written under another name, then renamed.
 
 use std::fs::{self, File};
-use std::io::{BufWriter, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, anyhow, bail};
+use partwise::error::human_bytes;
 
 /// Every file that a run may write into its folder.
-pub const NAMES: [&str; 8] =
+const NAMES: [&str; 8] =
     ["U.npy", "V.npy", "U.tsv", "V.tsv", "rows.txt", "columns.txt", "trace.csv", "run.json"];
+
+/// The staging folder or file that exists now: who ends the program early removes it under this lock, so that
+/// nobody is in the middle of giving it its name.
+static UNFINISHED: Mutex<Option<PathBuf>> = Mutex::new(None);
+
+/// Ends the program at once and leaves nothing unfinished behind.
+pub fn abandon(code: i32) -> ! {
+    // Held until the end: a commit that has not begun will not begin, one that has is waited for.
+    let unfinished = UNFINISHED.lock();
+    if let Ok(Some(path)) = unfinished.as_deref() {
+        let _ = fs::remove_dir_all(path).or_else(|_| fs::remove_file(path));
+    }
+    std::process::exit(code)
+}
+
+fn set_unfinished(path: Option<&Path>) {
+    if let Ok(mut unfinished) = UNFINISHED.lock() {
+        *unfinished = path.map(Path::to_path_buf);
+    }
+}
 
 /// Checks, before any work, that results can be written to `target`: a folder that does not exist yet, or one
 /// whose results may be replaced.
 pub fn check_folder(target: &Path, force: bool) -> Result<()> {
     check_absent(target, force)?;
-    if target.exists() && !target.is_dir() {
+    if fs::symlink_metadata(target).is_ok() && !target.is_dir() {
         bail!("{} is a file, not a folder; choose another --out", target.display());
+    }
+    if let Some(name) = NAMES.iter().find(|name| target.join(name).is_dir()) {
+        bail!("{} is a folder and will not be replaced; choose another --out", target.join(name).display());
     }
     probe(target)
 }
@@ -39,97 +64,136 @@ fn check_absent(target: &Path, force: bool) -> Result<()> {
 /// Whether the place where the staging goes can be written to.
 fn probe(target: &Path) -> Result<()> {
     let staging = staging_path(target)?;
-    fs::create_dir(&staging).and_then(|()| fs::remove_dir(&staging)).with_context(|| {
-        format!(
-            "cannot write to {}; choose another --out, or create the folder first",
-            parent(target).display()
-        )
-    })
+    let made = fs::create_dir(&staging).and_then(|()| fs::remove_dir(&staging));
+    made.map_err(|error| no_place(target, error))
 }
 
-fn parent(target: &Path) -> &Path {
+fn no_place(target: &Path, error: io::Error) -> anyhow::Error {
+    let place = place(target);
+    let cure = match error.kind() {
+        _ if !place.exists() => "create that folder first, or choose another --out",
+        io::ErrorKind::StorageFull => "make room there, or choose another --out",
+        _ => "choose another --out",
+    };
+    anyhow!("cannot write to the folder {}: {error}; {cure}", place.display())
+}
+
+fn cannot_write(path: &Path, error: io::Error) -> anyhow::Error {
+    anyhow!("cannot write {}: {error}; make room there, or choose another --out", path.display())
+}
+
+/// The folder in which files are made: an existing target, which may be on a file system of its own, or else its
+/// parent.
+fn place(target: &Path) -> &Path {
     match target.parent() {
+        _ if target.is_dir() => target,
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     }
 }
 
 fn staging_path(target: &Path) -> Result<PathBuf> {
+    let place = place(target);
+    if place == target {
+        return Ok(place.join(format!(".partial-{}", std::process::id())));
+    }
     let Some(name) = target.file_name() else {
         bail!("{} is not a name to write to; choose another --out", target.display());
     };
-    let name = format!(".{}.partial-{}", name.to_string_lossy(), std::process::id());
-    Ok(parent(target).join(name))
+    Ok(place.join(format!(".{}.partial-{}", name.to_string_lossy(), std::process::id())))
+}
+
+/// Refuses results that do not fit the disk, before they are computed.
+pub fn check_room(target: &Path, needed: u64) -> Result<()> {
+    let free = crate::machine::free_space(place(target));
+    if needed > free {
+        bail!(
+            "{}: the results need {}, of which {} are free there; make room, or choose another --out",
+            target.display(),
+            human_bytes(needed),
+            human_bytes(free)
+        );
+    }
+    Ok(())
 }
 
 /// A folder under construction. Dropped before [`Staging::commit`], it leaves nothing behind.
 pub struct Staging {
     path: PathBuf,
     target: PathBuf,
-    done: bool,
 }
 
 impl Staging {
     pub fn new(target: &Path) -> Result<Self> {
         let path = staging_path(target)?;
-        fs::create_dir(&path).with_context(|| format!("cannot write to {}", parent(target).display()))?;
-        Ok(Staging { path, target: target.to_path_buf(), done: false })
+        set_unfinished(Some(&path));
+        fs::create_dir(&path).map_err(|error| no_place(target, error))?;
+        Ok(Staging { path, target: target.to_path_buf() })
     }
 
     /// Writes one file of the folder.
-    pub fn write(&self, name: &str, write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>) -> Result<()> {
-        write_file(&self.path.join(name), write).with_context(|| {
-            format!(
-                "cannot write {}; make room there or choose another --out",
-                self.target.join(name).display()
-            )
-        })
+    pub fn write(&self, name: &str, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
+        write_file(&self.path.join(name), write).map_err(|error| cannot_write(&self.target.join(name), error))
     }
 
-    /// Gives the folder its name. An existing one keeps whatever else is in it; results of an earlier run that
-    /// this one does not have are removed, so that what is there belongs together.
-    pub fn commit(mut self) -> Result<()> {
-        let failed = || format!("cannot put the results into {}", self.target.display());
-        if !self.target.exists() {
-            fs::rename(&self.path, &self.target).with_context(failed)?;
+    /// Gives the folder its name. An existing one keeps whatever else is in it; its earlier results go, also
+    /// those that this run does not have, so that what is there belongs together.
+    pub fn commit(self) -> Result<()> {
+        let unfinished = UNFINISHED.lock();
+        let renamed = if place(&self.target) == self.target {
+            exchange(&self.path, &self.target)
         } else {
-            for name in NAMES {
-                let (from, to) = (self.path.join(name), self.target.join(name));
-                if from.exists() {
-                    fs::rename(&from, &to).with_context(failed)?;
-                } else if to.exists() {
-                    fs::remove_file(&to).with_context(failed)?;
-                }
-            }
-            fs::remove_dir(&self.path).with_context(failed)?;
-        }
-        self.done = true;
-        Ok(())
+            fs::rename(&self.path, &self.target)
+        };
+        drop(unfinished);
+        renamed.map_err(|error| cannot_write(&self.target, error))
     }
 }
 
 impl Drop for Staging {
     fn drop(&mut self) {
-        if !self.done {
-            // Nothing better can be done with an error here.
-            let _ = fs::remove_dir_all(&self.path);
-        }
+        // Nothing better can be done with an error here; after a rename there is nothing to remove.
+        let _ = fs::remove_dir_all(&self.path);
+        set_unfinished(None);
     }
 }
 
+/// Puts the results in `new` into `folder` in place of those that are there. Whatever fails, all that was moved
+/// goes back, so that old and new never stand side by side.
+fn exchange(new: &Path, folder: &Path) -> io::Result<()> {
+    let old = new.join("old");
+    fs::create_dir(&old)?;
+    let mut moves: Vec<(PathBuf, PathBuf)> = Vec::new();
+    let mut rename = |from: PathBuf, to: PathBuf| match fs::rename(&from, &to) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => {
+            for (from, to) in moves.iter().rev() {
+                let _ = fs::rename(to, from);
+            }
+            Err(error)
+        }
+        Ok(()) => {
+            moves.push((from, to));
+            Ok(())
+        }
+    };
+    for name in NAMES {
+        rename(folder.join(name), old.join(name))?;
+    }
+    NAMES.iter().try_for_each(|name| rename(new.join(name), folder.join(name)))
+}
+
 /// Writes a single file whole or not at all.
-pub fn write_whole(target: &Path, write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>) -> Result<()> {
+pub fn write_whole(target: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
     let staging = staging_path(target)?;
     let written = write_file(&staging, write).and_then(|()| fs::rename(&staging, target));
     if written.is_err() {
         let _ = fs::remove_file(&staging);
     }
-    written.with_context(|| {
-        format!("cannot write {}; make room there or choose another --out", target.display())
-    })
+    written.map_err(|error| cannot_write(target, error))
 }
 
-fn write_file(path: &Path, write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>) -> std::io::Result<()> {
+fn write_file(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
     let mut file = BufWriter::new(File::create_new(path)?);
     write(&mut file)?;
     file.into_inner().map_err(|error| error.into_error())?.sync_all()

@@ -8,6 +8,8 @@ use indicatif::{ProgressBar, ProgressStyle};
 use partwise::run::{Progress, Settings};
 use serde_json::json;
 
+use crate::say;
+
 /// Time between two lines where there is no terminal.
 const PAUSE: Duration = Duration::from_secs(3);
 
@@ -28,9 +30,8 @@ impl Display {
             Display::Json { last }
         } else if stderr().is_terminal() {
             let bar = ProgressBar::new(settings.iterations as u64);
-            if let Ok(style) = ProgressStyle::with_template(
-                "{bar:30} iteration {pos}/{len}  error {msg}  {eta} left at most",
-            ) {
+            if let Ok(style) = ProgressStyle::with_template("iteration {pos}/{len}  error {msg}  {wide_bar}")
+            {
                 bar.set_style(style);
             }
             Display::Bar(bar)
@@ -41,24 +42,23 @@ impl Display {
 
     pub fn show(&mut self, progress: &Progress, settings: &Settings) {
         let &Progress { restart, iteration, relative_error, seconds } = progress;
+        let left = time_left(progress, settings);
+        let run = if settings.restarts > 1 {
+            format!(" (run {} of {})", restart + 1, settings.restarts)
+        } else {
+            String::new()
+        };
         match self {
             Display::Bar(bar) => {
                 bar.set_position(iteration as u64);
-                let run = if settings.restarts > 1 {
-                    format!(" (run {} of {})", restart + 1, settings.restarts)
-                } else {
-                    String::new()
-                };
-                bar.set_message(format!("{relative_error:.6}{run}"));
+                bar.set_message(format!("{relative_error:.6}{run}  {left} left at most"));
             }
             Display::Lines { last } if last.elapsed() >= PAUSE => {
                 *last = Instant::now();
-                let left = seconds / iteration as f64 * (settings.iterations - iteration) as f64;
-                let left = settings.time_limit.map_or(left, |limit| left.min(limit - seconds));
-                eprintln!(
-                    "iteration {iteration}/{}, error {relative_error:.6}, {seconds:.1} s, {left:.0} s left at most",
+                say::warn(&format!(
+                    "iteration {iteration}/{}{run}, error {relative_error:.6}, {seconds:.1} s, {left} left at most",
                     settings.iterations
-                );
+                ));
             }
             Display::Json { last } if last.elapsed() >= PAUSE => {
                 *last = Instant::now();
@@ -66,7 +66,7 @@ impl Display {
                     "event": "progress", "restart": restart, "iteration": iteration,
                     "relative_error": relative_error, "seconds": seconds,
                 });
-                println!("{line}");
+                say::tell(&line.to_string());
             }
             _ => {}
         }
@@ -76,5 +76,17 @@ impl Display {
         if let Display::Bar(bar) = self {
             bar.finish_and_clear();
         }
+    }
+}
+
+/// What this run takes at its pace so far if nothing but its iterations or its time ends it.
+fn time_left(progress: &Progress, settings: &Settings) -> String {
+    let each = progress.seconds / progress.iteration.max(1) as f64;
+    let left = each * settings.iterations.saturating_sub(progress.iteration) as f64;
+    let limit = settings.time_limit.map_or(f64::INFINITY, |limit| limit - progress.seconds);
+    match left.min(limit).max(0.0).round() as u64 {
+        seconds @ 0..60 => format!("{seconds} s"),
+        seconds @ 60..3600 => format!("{} min {} s", seconds / 60, seconds % 60),
+        seconds => format!("{} h {} min", seconds / 3600, seconds / 60 % 60),
     }
 }

@@ -1,5 +1,6 @@
 //! What can go wrong, with the data that a person needs to put it right.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// The library's result type.
@@ -10,7 +11,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[non_exhaustive]
 pub enum Error {
     /// The operating system refused to read or write a file.
-    #[error("{}: {source}; check the path, the permissions and the free space", path.display())]
+    #[error("{}: {source}; {}", path.display(), io_cure(source))]
     Io {
         /// The file concerned.
         path: PathBuf,
@@ -108,6 +109,16 @@ impl Error {
     /// An [`Error::Parameter`].
     pub fn parameter(name: impl Into<String>, problem: impl Into<String>) -> Error {
         Error::Parameter { name: name.into(), problem: problem.into() }
+    }
+}
+
+/// What to do when the operating system refuses.
+fn io_cure(error: &std::io::Error) -> &'static str {
+    match error.kind() {
+        ErrorKind::NotFound | ErrorKind::NotADirectory => "check the path",
+        ErrorKind::PermissionDenied => "check its permissions",
+        ErrorKind::StorageFull => "make room there",
+        _ => "check the path, the permissions and the free space",
     }
 }
 

@@ -6,7 +6,7 @@ use partwise::{Precision, Real};
 use serde_json::json;
 
 use crate::args::EvaluateArgs;
-use crate::{folder, input, machine};
+use crate::{folder, input, machine, say};
 
 pub fn run(args: &EvaluateArgs) -> Result<()> {
     let record = folder::record(&args.dir)?;
@@ -14,16 +14,16 @@ pub fn run(args: &EvaluateArgs) -> Result<()> {
         Precision::F32 => error::<f32>(args, record.transpose)?,
         Precision::F64 => error::<f64>(args, record.transpose)?,
     };
-    if args.json {
-        println!("{}", json!({ "relative_error": error }));
+    say::answer(&if args.json {
+        json!({ "relative_error": error }).to_string()
     } else {
-        println!("relative error {error:.9}");
-    }
-    Ok(())
+        format!("relative error {error:.9}")
+    })
 }
 
 fn error<T: Real>(args: &EvaluateArgs, transposed: bool) -> Result<f64> {
     let folder = folder::read::<T>(&args.dir)?;
     let input = input::read_turned::<T>(&args.file, &args.read, transposed || args.read.transpose, None)?;
+    folder.check(&args.dir, &args.file, (input.matrix.rows(), input.matrix.cols()), None)?;
     Ok(error_of(input.matrix, &folder.factors, machine::cores())?)
 }

@@ -3,16 +3,17 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use anyhow::{Context, Result};
-use partwise::Real;
+use anyhow::{Result, anyhow, bail};
+use partwise::error::Error;
 use partwise::io::{self, Input};
 use partwise::matrix::Matrix;
-use partwise::run::{Algorithm, Factorization, Factors, Report, Settings, Stop, factorize, memory_needed};
+use partwise::run::{Algorithm, Factorization, Factors, Report, Settings, Stop, factorize};
+use partwise::{Precision, Real};
 use serde_json::{Value, json};
 
-use crate::args::{FactorizeArgs, PrecisionArg};
+use crate::args::{AlgorithmArg, FactorizeArgs, PrecisionArg};
 use crate::progress::Display;
-use crate::{folder, input, machine, output};
+use crate::{folder, input, machine, output, say};
 
 pub fn run(args: &FactorizeArgs) -> Result<()> {
     match args.precision {
@@ -27,8 +28,8 @@ fn run_in<T: Real>(args: &FactorizeArgs) -> Result<()> {
     settings.check(usize::MAX, usize::MAX)?;
     let threads = threads(args)?;
     output::check_folder(&args.out, args.force)?;
-    let start = args.init_from.as_deref().map(folder::read::<T>).transpose()?.map(|folder| folder.factors);
-    let stop = stop_on_ctrl_c()?;
+    let start = args.init_from.as_deref().map(folder::read::<T>).transpose()?;
+    let stop = stop_on_ctrl_c(args.quiet)?;
     let hash = std::thread::spawn({
         let file = args.file.clone();
         move || input::sha256(&file)
@@ -37,28 +38,33 @@ fn run_in<T: Real>(args: &FactorizeArgs) -> Result<()> {
     let Input { matrix, row_labels, col_labels, format } = input;
     let (m, n, stored) = (matrix.rows(), matrix.cols(), matrix.stored());
     settings.check(m, n)?;
-    if let Some(start) = &start {
-        start.check(m, n, settings.rank).context("--init-from")?;
+    input::check_range(&args.file, &matrix)?;
+    if let (Some(start), Some(dir)) = (&start, &args.init_from) {
+        start.check(dir, &args.file, (m, n), Some(settings.rank))?;
     }
-    let needed = memory_needed(&matrix, settings.algorithm, settings.rank, args.nodes, T::PRECISION);
+    let start = start.map(|folder| folder.factors);
+    let needed = input::memory_for(&matrix, settings.algorithm, settings.rank, args.nodes, T::PRECISION);
     input::check_memory("the factorization", needed.saturating_sub(matrix.bytes()))?;
+    let entries = (m as u64 + n as u64).saturating_mul(settings.rank as u64);
+    output::check_room(&args.out, entries.saturating_mul(T::PRECISION.bytes()))?;
     let talk = !args.quiet && !args.json;
     if talk {
         introduce(args, &matrix, &format, threads, &settings);
     }
     if settings.rank > m.min(n) && !args.quiet {
-        eprintln!(
+        say::warn(&format!(
             "warning: rank {} is above the smaller side of the matrix ({}), so that components cannot all matter",
             settings.rank,
             m.min(n)
-        );
+        ));
     }
 
     let mut display = Display::new(&settings, args.quiet, args.json);
     let mut result = factorize(matrix, args.nodes, threads, &settings, start.as_ref(), &mut |progress| {
         display.show(progress, &settings);
         stop.load(Ordering::Relaxed) > 0
-    })?;
+    })
+    .map_err(|error| explain::<T>(error, args))?;
     display.finish();
     // Components of given factors keep their places, so that they can be compared.
     if start.is_none() {
@@ -68,7 +74,7 @@ fn run_in<T: Real>(args: &FactorizeArgs) -> Result<()> {
         result.factors.normalize();
     }
 
-    let hash = hash.join().map_err(|_| anyhow::anyhow!("hashing {} failed", args.file.display()))??;
+    let hash = hash.join().map_err(|_| anyhow!("hashing {} failed", args.file.display()))??;
     let record = record::<T>(args, &settings, &result, threads, (m, n, stored, &format, hash))?;
     write(args, &result, &record, row_labels.as_deref(), col_labels.as_deref())?;
     if args.json {
@@ -76,35 +82,77 @@ fn run_in<T: Real>(args: &FactorizeArgs) -> Result<()> {
         if let (Some(line), Value::Object(record)) = (line.as_object_mut(), record) {
             line.extend(record);
         }
-        println!("{line}");
+        say::answer(&line.to_string())?;
     } else if talk {
         conclude(args, &result.report, &result.errors);
     }
     Ok(())
 }
 
-fn threads(args: &FactorizeArgs) -> Result<usize> {
-    if args.nodes == 0 {
-        anyhow::bail!("--nodes: 0 nodes can compute nothing; give 1 or more");
-    }
-    if args.threads == Some(0) {
-        anyhow::bail!("--threads: 0 threads can compute nothing; give 1 or more");
-    }
-    Ok(args.threads.unwrap_or((machine::cores() / args.nodes).max(1)))
+/// An overflow with what can be done about it in this run.
+fn explain<T: Real>(error: Error, args: &FactorizeArgs) -> anyhow::Error {
+    let Error::Diverged { iteration, .. } = error else { return error.into() };
+    let precision = match T::PRECISION {
+        Precision::F32 => "use --precision f64 or ",
+        Precision::F64 => "",
+    };
+    let alpha = match args.algorithm {
+        AlgorithmArg::Dsanls => ", or raise --alpha",
+        AlgorithmArg::Hals => "",
+    };
+    anyhow!(
+        "{}: the factors grew beyond what {} can hold at iteration {iteration}; {precision}rescale the matrix{alpha}",
+        args.file.display(),
+        match T::PRECISION {
+            Precision::F32 => "f32",
+            Precision::F64 => "f64",
+        }
+    )
 }
 
+/// In-process ranks at most: each has a channel to every other.
+const MOST_NODES: usize = 1024;
+
+/// Threads of all ranks at most, well below what systems allow a process.
+const MOST_THREADS: usize = 4096;
+
+fn threads(args: &FactorizeArgs) -> Result<usize> {
+    let nodes = args.nodes;
+    if nodes == 0 {
+        bail!("--nodes: 0 nodes can compute nothing; give 1 or more");
+    }
+    if nodes > MOST_NODES {
+        bail!("--nodes: {nodes} nodes are too many for one process; give at most {MOST_NODES}");
+    }
+    let threads = args.threads.unwrap_or((machine::cores() / nodes).max(1));
+    if threads == 0 {
+        bail!("--threads: 0 threads can compute nothing; give 1 or more");
+    }
+    if threads.saturating_mul(nodes) > MOST_THREADS {
+        bail!(
+            "--threads: {threads} on each of {nodes} nodes are too many for one process; give at most {}",
+            MOST_THREADS / nodes
+        );
+    }
+    Ok(threads)
+}
+
+/// Exit code of a program that a signal ended, as shells have it.
+const INTERRUPTED: i32 = 130;
+
 /// The first Ctrl-C ends the run after its iteration, and what there is is saved; the second ends the program.
-fn stop_on_ctrl_c() -> Result<Arc<AtomicUsize>> {
+fn stop_on_ctrl_c(quiet: bool) -> Result<Arc<AtomicUsize>> {
     let asked = Arc::new(AtomicUsize::new(0));
     let flag = asked.clone();
     ctrlc::set_handler(move || {
-        if flag.fetch_add(1, Ordering::Relaxed) == 0 {
-            eprintln!("stopping after this iteration, then saving; once more ends without saving");
-        } else {
-            std::process::exit(130);
+        if flag.fetch_add(1, Ordering::Relaxed) > 0 {
+            output::abandon(INTERRUPTED);
+        }
+        if !quiet {
+            say::warn("stopping after this iteration, then saving; once more ends without saving");
         }
     })
-    .context("cannot listen for Ctrl-C")?;
+    .map_err(|error| anyhow!("cannot listen for Ctrl-C: {error}; try again"))?;
     Ok(asked)
 }
 
@@ -116,7 +164,11 @@ fn introduce<T: Real>(
     settings: &Settings,
 ) {
     let (m, n) = (matrix.rows(), matrix.cols());
-    println!("{}: {m} x {n}, {format}, {} in memory", args.file.display(), input::size(matrix.bytes()));
+    say::tell(&format!(
+        "{}: {m} x {n}, {format}, {} in memory",
+        args.file.display(),
+        input::size(matrix.bytes())
+    ));
     let method = match settings.algorithm {
         Algorithm::Hals => "hals".to_string(),
         Algorithm::Dsanls => {
@@ -124,15 +176,19 @@ fn introduce<T: Real>(
             format!("dsanls, sketched to {cols} of {n} columns and {rows} of {m} rows")
         }
     };
-    println!("{method}, rank {}, nodes {}, threads a node {threads}", settings.rank, args.nodes);
+    say::tell(&format!("{method}, rank {}, nodes {}, threads a node {threads}", settings.rank, args.nodes));
 }
 
 fn conclude(args: &FactorizeArgs, report: &Report, errors: &[f64]) {
     if !report.redrawn.is_empty() {
-        println!("{} dead components were redrawn; run.json says which and when", report.redrawn.len());
+        let times = match report.redrawn.len() {
+            1 => "a component died 1 time and was".to_string(),
+            count => format!("components died {count} times and were"),
+        };
+        say::tell(&format!("{times} redrawn; run.json says which and when"));
     }
     if errors.len() > 1 {
-        println!("best of {} runs, with seed {}", errors.len(), report.seed);
+        say::tell(&format!("best of {} runs, with seed {}", errors.len(), report.seed));
     }
     let why = match report.stopped_by {
         Stop::Iterations => "all iterations done",
@@ -141,11 +197,11 @@ fn conclude(args: &FactorizeArgs, report: &Report, errors: &[f64]) {
         Stop::TimeLimit => "the time was up",
         Stop::Interrupted => "stopped by the user",
     };
-    println!(
+    say::tell(&format!(
         "relative error {:.6} after {} iterations and {:.2} s ({why})",
         report.relative_error, report.iterations, report.seconds
-    );
-    println!("written to {}", args.out.display());
+    ));
+    say::tell(&format!("written to {}", args.out.display()));
 }
 
 /// `run.json`: everything needed to run it again, and how it went.
@@ -184,7 +240,8 @@ fn record<T: Real>(
         "alpha": sketched.then_some(settings.alpha),
         "beta": sketched.then_some(settings.beta),
         "step": sketched.then_some(settings.step),
-        "init_from": args.init_from,
+        // Not a path to serde, which takes UTF-8 alone.
+        "init_from": args.init_from.as_ref().map(|dir| dir.to_string_lossy()),
         "normalize": args.normalize,
         "transpose": args.read.transpose,
         "precision": T::PRECISION,

@@ -1,13 +1,16 @@
 //! `partwise inspect`: what a matrix is, and what factorizing it takes.
 
+use std::fmt::Write;
+
 use anyhow::Result;
 use partwise::matrix::{Matrix, Summary};
-use partwise::run::{Algorithm, memory_needed};
+use partwise::run::Algorithm;
 use partwise::{Precision, Real};
 use serde_json::json;
 
 use crate::args::InspectArgs;
-use crate::input::{read, size};
+use crate::input::{memory_for, read, size};
+use crate::say;
 
 pub fn run(args: &InspectArgs) -> Result<()> {
     if args.rank == 0 {
@@ -31,28 +34,33 @@ pub fn run(args: &InspectArgs) -> Result<()> {
         value["rank"] = json!(args.rank);
         value["bytes_hals"] = json!(exact);
         value["bytes_dsanls"] = json!(sketched);
-        println!("{value:#}");
-        return Ok(());
+        return say::answer(&format!("{value:#}"));
     }
     let Summary { rows, cols, nonzeros, density, min, max, mean, empty_rows, empty_cols } = summary;
-    println!("{}", args.file.display());
-    println!("  format      {}, {storage}", input.format);
-    println!("  shape       {rows} x {cols}{}", if args.read.transpose { " (transposed)" } else { "" });
-    println!("  nonzeros    {nonzeros} ({:.4}%)", 100.0 * density);
-    println!("  range       {min} to {max}, mean {mean:.6}");
-    println!("  empty       {empty_rows} rows, {empty_cols} columns");
+    let mut text = String::new();
+    writeln!(text, "{}", args.file.display())?;
+    writeln!(text, "  format      {}, {storage}", input.format)?;
+    writeln!(
+        text,
+        "  shape       {rows} x {cols}{}",
+        if args.read.transpose { " (transposed)" } else { "" }
+    )?;
+    writeln!(text, "  nonzeros    {nonzeros} ({:.4}%)", 100.0 * density)?;
+    writeln!(text, "  range       {min} to {max}, mean {mean:.6}")?;
+    writeln!(text, "  empty       {empty_rows} rows, {empty_cols} columns")?;
     let named = |labels: &Option<Vec<String>>| if labels.is_some() { "named" } else { "not named" };
-    println!("  labels      rows {}, columns {}", named(&input.row_labels), named(&input.col_labels));
-    println!(
+    writeln!(text, "  labels      rows {}, columns {}", named(&input.row_labels), named(&input.col_labels))?;
+    writeln!(
+        text,
         "  memory      {} for hals, {} for dsanls (rank {}, f32, one node)",
         size(exact),
         size(sketched),
         args.rank
-    );
-    Ok(())
+    )?;
+    say::answer(&text)
 }
 
 /// What a run in single precision, the default, would take.
 fn memory_of<T: Real>(matrix: &Matrix<T>, algorithm: Algorithm, rank: usize) -> u64 {
-    memory_needed(matrix, algorithm, rank, 1, Precision::F32)
+    memory_for(matrix, algorithm, rank, 1, Precision::F32)
 }

@@ -1,18 +1,23 @@
 //! `partwise top`: each component's strongest rows and columns.
 
-use anyhow::Result;
+use std::fmt::Write;
+
+use anyhow::{Result, bail};
 use serde_json::{Value, json};
 
 use crate::args::TopArgs;
-use crate::folder;
+use crate::{folder, say};
 
 pub fn run(args: &TopArgs) -> Result<()> {
+    if args.count == 0 {
+        bail!("--count: 0 would list nothing; give 1 or more");
+    }
     let folder = folder::read::<f64>(&args.dir)?;
     let factors = &folder.factors;
     let energies = factors.energies();
     let total: f64 = energies.iter().sum::<f64>().max(f64::MIN_POSITIVE);
-    let mut listing = Vec::new();
-    for component in 0..factors.k {
+    let (mut listing, mut text) = (Vec::new(), String::new());
+    for (component, energy) in energies.iter().enumerate() {
         let rows = strongest(&factors.u, component, factors.k, args.count);
         let cols = strongest(&factors.v, component, factors.k, args.count);
         if args.json {
@@ -20,13 +25,14 @@ pub fn run(args: &TopArgs) -> Result<()> {
                 entries
                     .iter()
                     .map(|&(index, weight)| {
-                        json!({ "index": index, "label": label(labels, index, ""), "weight": weight })
+                        let label = labels.as_ref().map(|labels| &labels[index]);
+                        json!({ "index": index, "label": label, "weight": weight })
                     })
                     .collect()
             };
             listing.push(json!({
                 "component": component + 1,
-                "share": energies[component] / total,
+                "share": energy / total,
                 "rows": list(&rows, &folder.row_labels),
                 "columns": list(&cols, &folder.col_labels),
             }));
@@ -38,26 +44,19 @@ pub fn run(args: &TopArgs) -> Result<()> {
                     .collect();
                 if named.is_empty() { "none".into() } else { named.join(", ") }
             };
-            println!(
-                "component {} ({:.1}% of the energy)",
-                component + 1,
-                100.0 * energies[component] / total
-            );
-            println!("  rows     {}", list(&rows, &folder.row_labels, "row"));
-            println!("  columns  {}", list(&cols, &folder.col_labels, "column"));
+            writeln!(text, "component {} ({:.1}% of the energy)", component + 1, 100.0 * energy / total)?;
+            writeln!(text, "  rows     {}", list(&rows, &folder.row_labels, "row"))?;
+            writeln!(text, "  columns  {}", list(&cols, &folder.col_labels, "column"))?;
         }
     }
-    if args.json {
-        println!("{:#}", Value::from(listing));
-    }
-    Ok(())
+    say::answer(&if args.json { format!("{:#}", Value::from(listing)) } else { text })
 }
 
 /// Names count from 1, as in error messages.
 fn label(labels: &Option<Vec<String>>, index: usize, what: &str) -> String {
     match labels {
         Some(labels) => labels[index].clone(),
-        None => format!("{what} {}", index + 1).trim().to_string(),
+        None => format!("{what} {}", index + 1),
     }
 }
 

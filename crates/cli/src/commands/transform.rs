@@ -5,7 +5,7 @@ use partwise::run::Side;
 use partwise::{Precision, io};
 
 use crate::args::{SideArg, TransformArgs};
-use crate::{folder, input, machine, output};
+use crate::{folder, input, machine, output, say};
 
 pub fn run(args: &TransformArgs) -> Result<()> {
     let tsv = match args.out.extension().and_then(|extension| extension.to_str()) {
@@ -25,6 +25,25 @@ pub fn run(args: &TransformArgs) -> Result<()> {
     };
     let k = folder.factors.k;
     let side: Side = args.side.into();
+    let (m, n) = (input.matrix.rows(), input.matrix.cols());
+    let (count, length, expected, what) = match args.side {
+        SideArg::Rows => (m, n, folder.factors.cols, "columns"),
+        SideArg::Columns => (n, m, folder.factors.rows, "rows"),
+    };
+    if length != expected {
+        bail!(
+            "{} has {length} {what}, but the factors in {} are of a matrix with {expected}; give data with the same \
+             {what}, or try --side or --transpose",
+            args.file.display(),
+            args.dir.display()
+        );
+    }
+    // The products, the fit, and a copy of it while it is put together.
+    input::check_memory("the fit", (count as u64).saturating_mul(k as u64).saturating_mul(24))?;
+    output::check_room(
+        &args.out,
+        (count as u64).saturating_mul(k as u64).saturating_mul(record.precision.bytes()),
+    )?;
     let fitted = folder.factors.transform(input.matrix, side, machine::cores())?;
     let rows = fitted.len() / k;
     output::write_whole(&args.out, |file| match (tsv, record.precision) {
@@ -35,6 +54,9 @@ pub fn run(args: &TransformArgs) -> Result<()> {
             io::npy::write(file, rows, k, &narrow)
         }
     })?;
-    println!("{rows} fitted to {k} components, written to {}", args.out.display());
-    Ok(())
+    let what = match args.side {
+        SideArg::Rows => "rows",
+        SideArg::Columns => "columns",
+    };
+    say::answer(&format!("{rows} {what} fitted to {k} components, written to {}", args.out.display()))
 }

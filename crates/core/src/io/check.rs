@@ -97,19 +97,31 @@ pub(super) fn size<T: Real>(path: &Path, matrix: &Matrix<T>) -> Result<()> {
     Err(Error::format(path, "shape", problem))
 }
 
-/// Refuses a matrix without a nonzero.
-pub(super) fn substance<T: Real>(path: &Path, matrix: &Matrix<T>) -> Result<()> {
+/// Refuses a matrix without a nonzero. A value that is 0 in f32 may be above it in the file, which a second look by
+/// `reread` tells.
+pub(super) fn substance<T: Real>(
+    path: &Path,
+    matrix: &Matrix<T>,
+    reread: impl FnOnce() -> Result<Matrix<f64>>,
+) -> Result<()> {
+    if has_nonzero(matrix) {
+        return Ok(());
+    }
+    let problem = if T::PRECISION == Precision::F32 && reread().is_ok_and(|wide| has_nonzero(&wide)) {
+        "every entry is below the range of f32: use --precision f64, or rescale the matrix"
+    } else {
+        "every entry is 0, so there is nothing to factorize; check that this is the right file"
+    };
+    Err(Error::format(path, "entries", problem))
+}
+
+fn has_nonzero<T: Real>(matrix: &Matrix<T>) -> bool {
     let any = |reals: &[T]| reals.iter().any(|&value| value != T::ZERO);
-    let nonzero = match matrix {
+    match matrix {
         Matrix::Dense(dense) => match dense.values() {
             Values::Bytes(bytes) => bytes.iter().any(|&byte| byte != 0),
             Values::Real(reals) => any(reals),
         },
         Matrix::Sparse(csr) => any(csr.values()),
-    };
-    if !nonzero {
-        let problem = "every entry is 0, so there is nothing to factorize; check that this is the right file";
-        return Err(Error::format(path, "entries", problem));
     }
-    Ok(())
 }

@@ -112,9 +112,10 @@ impl Kind {
 /// Reads a matrix; format and compression follow from the file's name.
 pub fn read<T: Real>(path: &Path, options: &ReadOptions) -> Result<Input<T>> {
     let mut input = read_unchecked::<T>(path, options)?;
-    input.matrix = check::entries(path, input.matrix, || Ok(read_unchecked(path, options)?.matrix))?;
+    let reread = || Ok(read_unchecked::<f64>(path, options)?.matrix);
+    input.matrix = check::entries(path, input.matrix, reread)?;
     check::size(path, &input.matrix)?;
-    check::substance(path, &input.matrix)?;
+    check::substance(path, &input.matrix, reread)?;
     Ok(input)
 }
 

@@ -1,0 +1,15 @@
+//! The program as its users meet it: arguments in, files, streams and an exit code out.
+
+mod bad_arguments;
+mod bad_files;
+mod bad_folders;
+mod common;
+mod factorize;
+mod files;
+mod help;
+mod interrupt;
+mod outputs;
+mod ranks;
+mod results;
+mod stopping;
+mod streams;
