@@ -149,3 +149,43 @@ def test_pbmc3k_is_the_same_matrix_in_both_formats(factorize, data):
     mtx = factorize(data("pbmc3k.mtx.gz"), *arguments)
     assert (npz[0] == mtx[0]).all() and (npz[1] == mtx[1]).all()
     assert npz[2]["input"]["sha256"] != mtx[2]["input"]["sha256"]
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+def test_bpp_is_scipys_nnls(factorize, tmp_path, kind):
+    matrix = sample(kind)
+    _, v = save_start(tmp_path / "start", *matrix.shape)
+    got_u, got_v, _ = factorize(
+        save(matrix, tmp_path), "--rank", RANK, "--algorithm", "bpp", "--precision", "f64", "--nodes", 2,
+        "--init-from", tmp_path / "start", "--iterations", 1,
+    )
+    dense = matrix.toarray() if sp.issparse(matrix) else matrix
+    want_u = np.array([scipy.optimize.nnls(v, row)[0] for row in dense])
+    want_v = np.array([scipy.optimize.nnls(want_u, column)[0] for column in dense.T])
+    np.testing.assert_allclose(got_u, want_u, atol=1e-8 * want_u.max())
+    np.testing.assert_allclose(got_v, want_v, atol=1e-7 * want_v.max())
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+@pytest.mark.parametrize("solver", ["cd", "mu"])
+@pytest.mark.parametrize("alpha_w, alpha_h, ratio", [(1e-3, 1e-3, 0.0), (2e-3, 1e-3, 1.0), (1e-3, 3e-3, 0.4)])
+def test_penalties_are_scikit_learns(factorize, tmp_path, kind, solver, alpha_w, alpha_h, ratio):
+    matrix = sample(kind)
+    u, v = save_start(tmp_path / "start", *matrix.shape)
+    u, v = 0.3 * u, 0.3 * v
+    np.save(tmp_path / "start/U.npy", u)
+    np.save(tmp_path / "start/V.npy", v)
+    got_u, got_v, _ = factorize(
+        save(matrix, tmp_path), "--rank", RANK, "--algorithm", {"cd": "hals", "mu": "mu"}[solver],
+        "--precision", "f64", "--init-from", tmp_path / "start", "--iterations", 20, "--tolerance", 0,
+        "--l1-u", alpha_w * ratio, "--l2-u", alpha_w * (1 - ratio),
+        "--l1-v", alpha_h * ratio, "--l2-v", alpha_h * (1 - ratio),
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        want_u, want_h, _ = non_negative_factorization(
+            matrix, u.copy(), v.T.copy(), n_components=RANK, init="custom", solver=solver, shuffle=False,
+            max_iter=20, tol=0, alpha_W=alpha_w, alpha_H=alpha_h, l1_ratio=ratio,
+        )
+    np.testing.assert_allclose(got_u, want_u, rtol=0, atol=1e-8 * want_u.max())
+    np.testing.assert_allclose(got_v, want_h.T, rtol=0, atol=1e-8 * want_h.max())

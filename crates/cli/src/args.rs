@@ -2,9 +2,13 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
-use partwise::run::{Algorithm, Amount, Settings, Side, Step};
-use partwise::{Precision, io, sketch};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Args, Parser, Subcommand};
+use partwise::io::Presence;
+use partwise::run::{Algorithm, Amount, Init, Settings, Side, SketchedSolver, Step};
+use partwise::{Precision, sketch};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 /// Nonnegative matrix factorization: M ≈ U Vᵀ with all entries ≥ 0.
 #[derive(Debug, Parser)]
@@ -53,14 +57,14 @@ Examples:
 /// How to read a matrix file.
 #[derive(Debug, Args)]
 pub struct ReadArgs {
-    /// Work on the transposed matrix
+    /// Work on the transposed matrix (`evaluate` and `transform` do as the run did; there it means the opposite)
     #[arg(long)]
     pub transpose: bool,
     /// In a text table: whether the first line holds column names
-    #[arg(long, value_enum, default_value_t = Presence::Auto, value_name = "WHEN")]
+    #[arg(long, value_parser = named::<Presence>(&["auto", "yes", "no"]), default_value = "auto", value_name = "WHEN")]
     pub header: Presence,
     /// In a text table: whether the first column holds row names
-    #[arg(long, value_enum, default_value_t = Presence::Auto, value_name = "WHEN")]
+    #[arg(long, value_parser = named::<Presence>(&["auto", "yes", "no"]), default_value = "auto", value_name = "WHEN")]
     pub row_names: Presence,
 }
 
@@ -93,12 +97,13 @@ pub struct FactorizeArgs {
     #[command(flatten)]
     pub labels: LabelArgs,
 
-    /// Method: hals (exact) or dsanls (sketched, for many nodes)
-    #[arg(long, value_enum, default_value_t = AlgorithmArg::Hals, help_heading = "Method")]
-    pub algorithm: AlgorithmArg,
+    /// Method: exact by coordinate descent (hals), by multiplicative updates (mu) or by exact least squares (bpp), or
+    /// sketched, for many nodes (dsanls)
+    #[arg(long, value_parser = named::<Algorithm>(&["hals", "mu", "bpp", "dsanls"]), default_value = "hals", help_heading = "Method")]
+    pub algorithm: Algorithm,
     /// Kind of sketch, with dsanls
-    #[arg(long, value_enum, default_value_t = SketchArg::Subsample, help_heading = "Method")]
-    pub sketch: SketchArg,
+    #[arg(long, value_parser = named::<sketch::Kind>(&["subsample", "gaussian", "count", "srht"]), default_value = "subsample", help_heading = "Method")]
+    pub sketch: sketch::Kind,
     /// Columns that U's subproblem is sketched to: a share (0.1, 10%) or a number; 1.0 is exact
     /// [default: a tenth, a hundredth from 100,000 on, at least 4 k; exact if the matrix is 10 times as tall]
     #[arg(allow_negative_numbers = true, long, value_name = "AMOUNT", help_heading = "Method")]
@@ -106,15 +111,34 @@ pub struct FactorizeArgs {
     /// Rows that V's subproblem is sketched to, likewise [default: exact if the matrix is 10 times as wide]
     #[arg(allow_negative_numbers = true, long, value_name = "AMOUNT", help_heading = "Method")]
     pub sketch_rows: Option<Amount>,
-    /// Damping of the sketched step, mu = (alpha + beta t) g: its beginning
-    #[arg(value_parser = real, allow_hyphen_values = true, long, default_value_t = Settings::ALPHA, value_name = "X", help_heading = "Method")]
-    pub alpha: f64,
-    /// ... and its growth an iteration
-    #[arg(value_parser = real, allow_hyphen_values = true, long, default_value_t = Settings::BETA, value_name = "X", help_heading = "Method")]
-    pub beta: f64,
+    /// Solver of sketched subproblems: proximal coordinate descent or projected gradient descent
+    #[arg(long, value_parser = named::<SketchedSolver>(&["pcd", "pgd"]), default_value = "pcd", help_heading = "Method")]
+    pub solver: SketchedSolver,
+    /// Damping of the sketched step, (alpha + beta t) g: its beginning [default: 0.1; with pgd 1]
+    #[arg(value_parser = real, allow_hyphen_values = true, long, value_name = "X", help_heading = "Method")]
+    pub alpha: Option<f64>,
+    /// ... and its growth an iteration [default: 0.02; with pgd 0.002]
+    #[arg(value_parser = real, allow_hyphen_values = true, long, value_name = "X", help_heading = "Method")]
+    pub beta: Option<f64>,
     /// Units of the damping: free of units (g is the mean Gram diagonal so far), or the paper's (g = 1)
-    #[arg(long, value_enum, default_value_t = StepArg::UnitFree, help_heading = "Method")]
-    pub step: StepArg,
+    #[arg(long, value_parser = named::<Step>(&["unit-free", "absolute"]), default_value = "unit-free", help_heading = "Method")]
+    pub step: Step,
+    /// Keep every entry of U and V at most sqrt(2 ||M||_F), as the paper's convergence proof asks
+    #[arg(long, help_heading = "Method")]
+    pub bound: bool,
+    /// Penalty on the sum of U's entries; all four are scaled by the matrix's other side, so that a weight means
+    /// the same at any size (scikit-learn's alpha_W * l1_ratio)
+    #[arg(value_parser = real, allow_hyphen_values = true, long, default_value_t = 0.0, value_name = "X", help_heading = "Method")]
+    pub l1_u: f64,
+    /// Penalty on the sum of V's entries
+    #[arg(value_parser = real, allow_hyphen_values = true, long, default_value_t = 0.0, value_name = "X", help_heading = "Method")]
+    pub l1_v: f64,
+    /// Penalty on half the sum of U's squared entries
+    #[arg(value_parser = real, allow_hyphen_values = true, long, default_value_t = 0.0, value_name = "X", help_heading = "Method")]
+    pub l2_u: f64,
+    /// Penalty on half the sum of V's squared entries
+    #[arg(value_parser = real, allow_hyphen_values = true, long, default_value_t = 0.0, value_name = "X", help_heading = "Method")]
+    pub l2_v: f64,
     /// Begin from U.npy and V.npy of this folder instead of a random start
     #[arg(long, value_name = "DIR", help_heading = "Method")]
     pub init_from: Option<PathBuf>,
@@ -145,8 +169,8 @@ pub struct FactorizeArgs {
     #[arg(value_parser = count, allow_negative_numbers = true, long, value_name = "N", help_heading = "Machine")]
     pub threads: Option<usize>,
     /// Floating-point type of the factors and the arithmetic
-    #[arg(long, value_enum, default_value_t = PrecisionArg::F32, help_heading = "Machine")]
-    pub precision: PrecisionArg,
+    #[arg(long, value_parser = named::<Precision>(&["f32", "f64"]), default_value = "f32", help_heading = "Machine")]
+    pub precision: Precision,
 
     /// Also write U.tsv and V.tsv, with labels
     #[arg(long, help_heading = "Output")]
@@ -167,23 +191,23 @@ pub struct FactorizeArgs {
 
 impl FactorizeArgs {
     pub fn settings(&self) -> Settings {
+        let (alpha, beta) = self.solver.damping();
         Settings {
-            algorithm: match self.algorithm {
-                AlgorithmArg::Hals => Algorithm::Hals,
-                AlgorithmArg::Dsanls => Algorithm::Dsanls,
-            },
+            algorithm: self.algorithm,
             rank: self.rank,
-            sketch: match self.sketch {
-                SketchArg::Subsample => sketch::Kind::Subsample,
-            },
+            sketch: self.sketch,
             sketch_cols: self.sketch_cols,
             sketch_rows: self.sketch_rows,
-            alpha: self.alpha,
-            beta: self.beta,
-            step: match self.step {
-                StepArg::UnitFree => Step::UnitFree,
-                StepArg::Absolute => Step::Absolute,
-            },
+            solver: self.solver,
+            alpha: self.alpha.unwrap_or(alpha),
+            beta: self.beta.unwrap_or(beta),
+            step: self.step,
+            bound: self.bound,
+            l1_u: self.l1_u,
+            l1_v: self.l1_v,
+            l2_u: self.l2_u,
+            l2_v: self.l2_v,
+            init: Init::Random,
             seed: self.seed,
             iterations: self.iterations,
             tolerance: self.tolerance,
@@ -232,8 +256,8 @@ pub struct TransformArgs {
     #[arg(short, long, value_name = "FILE")]
     pub out: PathBuf,
     /// Whether FILE holds new rows or new columns
-    #[arg(long, value_enum, default_value_t = SideArg::Rows)]
-    pub side: SideArg,
+    #[arg(long, value_parser = named::<Side>(&["rows", "columns"]), default_value = "rows")]
+    pub side: Side,
     #[command(flatten)]
     pub read: ReadArgs,
     /// Replace an existing file
@@ -253,68 +277,11 @@ pub struct TopArgs {
     pub json: bool,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum Presence {
-    Auto,
-    Yes,
-    No,
-}
-
-impl From<Presence> for io::Presence {
-    fn from(presence: Presence) -> Self {
-        match presence {
-            Presence::Auto => io::Presence::Auto,
-            Presence::Yes => io::Presence::Yes,
-            Presence::No => io::Presence::No,
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum AlgorithmArg {
-    Hals,
-    Dsanls,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum SketchArg {
-    Subsample,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum StepArg {
-    UnitFree,
-    Absolute,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum PrecisionArg {
-    F32,
-    F64,
-}
-
-impl From<PrecisionArg> for Precision {
-    fn from(precision: PrecisionArg) -> Self {
-        match precision {
-            PrecisionArg::F32 => Precision::F32,
-            PrecisionArg::F64 => Precision::F64,
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum SideArg {
-    Rows,
-    Columns,
-}
-
-impl From<SideArg> for Side {
-    fn from(side: SideArg) -> Self {
-        match side {
-            SideArg::Rows => Side::Rows,
-            SideArg::Columns => Side::Columns,
-        }
-    }
+/// One of the library's choices, by the name that it has in `run.json`.
+fn named<T: DeserializeOwned + Clone + Send + Sync + 'static>(
+    names: &'static [&'static str],
+) -> impl TypedValueParser<Value = T> {
+    PossibleValuesParser::new(names).try_map(|name| serde_json::from_value(Value::String(name)))
 }
 
 /// `90`, `90s`, `1.5m` or `2h` in seconds.

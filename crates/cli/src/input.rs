@@ -6,7 +6,6 @@ use std::path::Path;
 use partwise::error::{Error, Result, human_bytes};
 use partwise::io::{self, Input, ReadOptions};
 use partwise::matrix::{Matrix, Values};
-use partwise::run::{Algorithm, memory_needed};
 use partwise::{Precision, Real};
 use sha2::{Digest, Sha256};
 
@@ -25,11 +24,8 @@ pub fn read_turned<T: Real>(
     transpose: bool,
     labels: Option<&LabelArgs>,
 ) -> Result<Input<T>> {
-    let options = ReadOptions {
-        memory: machine::available_memory(),
-        header: args.header.into(),
-        row_names: args.row_names.into(),
-    };
+    let options =
+        ReadOptions { memory: machine::available_memory(), header: args.header, row_names: args.row_names };
     let mut input = io::read::<T>(path, &options)?;
     if let Some(file) = labels.and_then(|labels| labels.row_labels.as_ref()) {
         input.row_labels = Some(io::labels::read(file, input.matrix.rows())?);
@@ -68,22 +64,6 @@ pub fn check_range<T: Real>(path: &Path, matrix: &Matrix<T>) -> Result<()> {
         range.end()
     );
     Err(Error::format(path, "entries", problem))
-}
-
-/// Bytes that a factorization takes in all.
-pub fn memory_for<T: Real>(
-    matrix: &Matrix<T>,
-    algorithm: Algorithm,
-    rank: usize,
-    nodes: usize,
-    precision: Precision,
-) -> u64 {
-    // Gram matrices, which matter for a rank far above the sides of M: partial sums over 64 rows and more, at
-    // most 32 of them, and what a node keeps.
-    let partial = (matrix.rows().max(matrix.cols()) / nodes).div_ceil(64).min(32) as u64;
-    let gram = (rank as u64).saturating_mul(rank as u64).saturating_mul(8);
-    let grams = gram.saturating_mul((partial + 6) * nodes as u64);
-    memory_needed(matrix, algorithm, rank, nodes, precision).saturating_add(grams)
 }
 
 /// Refuses work that does not fit the memory that is left, before it starts.

@@ -85,12 +85,12 @@ pub enum Error {
         expected: String,
     },
     /// An iterate stopped being finite.
-    #[error("the factors stopped being finite at iteration {iteration}; {cure}")]
+    #[error(
+        "the factors stopped being finite at iteration {iteration}; use double precision, rescale the matrix, or damp a sketched step more"
+    )]
     Diverged {
         /// The iteration at which it was seen.
         iteration: usize,
-        /// What to do about it.
-        cure: &'static str,
     },
 }
 

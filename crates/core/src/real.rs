@@ -1,7 +1,7 @@
 //! The two element types that a factorization computes in: `f32` and `f64`.
 
 use std::fmt::{Debug, Display};
-use std::ops::{Add, AddAssign, Div, Mul, Neg, Sub, SubAssign};
+use std::ops::{Add, AddAssign, Div, Mul, MulAssign, Neg, Sub, SubAssign};
 
 use serde::{Deserialize, Serialize};
 
@@ -23,6 +23,7 @@ pub trait Real:
     + Neg<Output = Self>
     + AddAssign
     + SubAssign
+    + MulAssign
     + 'static
 {
     /// Zero.

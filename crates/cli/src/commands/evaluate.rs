@@ -23,7 +23,7 @@ pub fn run(args: &EvaluateArgs) -> Result<()> {
 
 fn error<T: Real>(args: &EvaluateArgs, transposed: bool) -> Result<f64> {
     let folder = folder::read::<T>(&args.dir)?;
-    let input = input::read_turned::<T>(&args.file, &args.read, transposed || args.read.transpose, None)?;
+    let input = input::read_turned::<T>(&args.file, &args.read, transposed != args.read.transpose, None)?;
     folder.check(&args.dir, &args.file, (input.matrix.rows(), input.matrix.cols()), None)?;
     Ok(error_of(input.matrix, &folder.factors, machine::cores())?)
 }

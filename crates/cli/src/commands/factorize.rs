@@ -1,5 +1,6 @@
 //! `partwise factorize`: from a file to factors.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -7,18 +8,18 @@ use anyhow::{Result, anyhow, bail};
 use partwise::error::Error;
 use partwise::io::{self, Input};
 use partwise::matrix::Matrix;
-use partwise::run::{Algorithm, Factorization, Factors, Report, Settings, Stop, factorize};
+use partwise::run::{Algorithm, Factorization, Factors, Report, Settings, Stop, factorize, memory_needed};
 use partwise::{Precision, Real};
 use serde_json::{Value, json};
 
-use crate::args::{AlgorithmArg, FactorizeArgs, PrecisionArg};
+use crate::args::FactorizeArgs;
 use crate::progress::Display;
 use crate::{folder, input, machine, output, say};
 
 pub fn run(args: &FactorizeArgs) -> Result<()> {
     match args.precision {
-        PrecisionArg::F32 => run_in::<f32>(args),
-        PrecisionArg::F64 => run_in::<f64>(args),
+        Precision::F32 => run_in::<f32>(args),
+        Precision::F64 => run_in::<f64>(args),
     }
 }
 
@@ -43,7 +44,7 @@ fn run_in<T: Real>(args: &FactorizeArgs) -> Result<()> {
         start.check(dir, &args.file, (m, n), Some(settings.rank))?;
     }
     let start = start.map(|folder| folder.factors);
-    let needed = input::memory_for(&matrix, settings.algorithm, settings.rank, args.nodes, T::PRECISION);
+    let needed = memory_needed(&matrix, settings.algorithm, settings.rank, args.nodes, T::PRECISION);
     input::check_memory("the factorization", needed.saturating_sub(matrix.bytes()))?;
     let entries = (m as u64 + n as u64).saturating_mul(settings.rank as u64);
     output::check_room(&args.out, entries.saturating_mul(T::PRECISION.bytes()))?;
@@ -91,14 +92,14 @@ fn run_in<T: Real>(args: &FactorizeArgs) -> Result<()> {
 
 /// An overflow with what can be done about it in this run.
 fn explain<T: Real>(error: Error, args: &FactorizeArgs) -> anyhow::Error {
-    let Error::Diverged { iteration, .. } = error else { return error.into() };
+    let Error::Diverged { iteration } = error else { return error.into() };
     let precision = match T::PRECISION {
         Precision::F32 => "use --precision f64 or ",
         Precision::F64 => "",
     };
     let alpha = match args.algorithm {
-        AlgorithmArg::Dsanls => ", or raise --alpha",
-        AlgorithmArg::Hals => "",
+        Algorithm::Dsanls => ", or raise --alpha",
+        Algorithm::Hals | Algorithm::Mu | Algorithm::Bpp => "",
     };
     anyhow!(
         "{}: the factors grew beyond what {} can hold at iteration {iteration}; {precision}rescale the matrix{alpha}",
@@ -171,9 +172,18 @@ fn introduce<T: Real>(
     ));
     let method = match settings.algorithm {
         Algorithm::Hals => "hals".to_string(),
+        Algorithm::Mu => "mu".to_string(),
+        Algorithm::Bpp => "bpp".to_string(),
         Algorithm::Dsanls => {
             let (cols, rows) = settings.sketch_sizes(m, n);
-            format!("dsanls, sketched to {cols} of {n} columns and {rows} of {m} rows")
+            let side = |size: usize, length: usize, what: &str| {
+                if size == length {
+                    format!("all {length} {what}")
+                } else {
+                    format!("{size} of {length} {what}")
+                }
+            };
+            format!("dsanls, sketched to {} and {}", side(cols, n, "columns"), side(rows, m, "rows"))
         }
     };
     say::tell(&format!("{method}, rank {}, nodes {}, threads a node {threads}", settings.rank, args.nodes));
@@ -215,9 +225,11 @@ fn record<T: Real>(
     let report = &result.report;
     let (sketch_cols, sketch_rows) = settings.sketch_sizes(m, n);
     let sketched = settings.algorithm == Algorithm::Dsanls;
+    // Not as a path to serde, which takes UTF-8 alone.
+    let text = |path: &Option<PathBuf>| path.as_ref().map(|path| path.to_string_lossy().into_owned());
     let name = args.file.file_name().map(|name| name.to_string_lossy().into_owned());
     let bytes = std::fs::metadata(&args.file).map(|data| data.len()).ok();
-    Ok(json!({
+    let mut record = json!({
         "version": env!("CARGO_PKG_VERSION"),
         "algorithm": settings.algorithm,
         "rank": settings.rank,
@@ -227,34 +239,42 @@ fn record<T: Real>(
         "stopped_by": report.stopped_by,
         "seed": report.seed,
         "first_seed": settings.seed,
-        "restarts": settings.restarts,
         "errors_of_restarts": result.errors,
         "redrawn": report.redrawn,
         "max_iterations": settings.iterations,
-        "tolerance": settings.tolerance,
-        "target_error": settings.target_error,
-        "time_limit": settings.time_limit,
-        "sketch": sketched.then_some(settings.sketch),
-        "sketch_cols": sketched.then_some(sketch_cols),
-        "sketch_rows": sketched.then_some(sketch_rows),
-        "alpha": sketched.then_some(settings.alpha),
-        "beta": sketched.then_some(settings.beta),
-        "step": sketched.then_some(settings.step),
-        // Not a path to serde, which takes UTF-8 alone.
-        "init_from": args.init_from.as_ref().map(|dir| dir.to_string_lossy()),
-        "normalize": args.normalize,
+        "sketch_cols": sketch_cols,
+        "sketch_rows": sketch_rows,
+        "trace_every": report.trace_every,
+        "init_from": text(&args.init_from),
         "transpose": args.read.transpose,
+        "header": args.read.header,
+        "row_names": args.read.row_names,
+        "row_labels": text(&args.labels.row_labels),
+        "col_labels": text(&args.labels.col_labels),
         "precision": T::PRECISION,
         "nodes": args.nodes,
         "threads": threads,
-        "trace_every": settings.trace_every,
+        "normalize": args.normalize,
+        "tsv": args.tsv,
         "phases": report.phases,
         "bytes_sent": report.bytes_sent,
         "bytes_evaluate": report.bytes_evaluate,
         "input": {
             "name": name, "bytes": bytes, "sha256": hash, "format": format, "rows": m, "cols": n, "stored": stored,
         },
-    }))
+    });
+    // Every other parameter under its own name; those of the sketch only where there was one.
+    if let (Some(record), Value::Object(rest)) = (record.as_object_mut(), serde_json::to_value(settings)?) {
+        for (name, value) in rest {
+            record.entry(name).or_insert(value);
+        }
+        for name in ["sketch", "sketch_cols", "sketch_rows", "solver", "alpha", "beta", "step"] {
+            if !sketched {
+                record[name] = Value::Null;
+            }
+        }
+    }
+    Ok(record)
 }
 
 fn write<T: Real>(

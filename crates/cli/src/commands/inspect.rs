@@ -4,12 +4,12 @@ use std::fmt::Write;
 
 use anyhow::Result;
 use partwise::matrix::{Matrix, Summary};
-use partwise::run::Algorithm;
+use partwise::run::{Algorithm, memory_needed};
 use partwise::{Precision, Real};
 use serde_json::json;
 
 use crate::args::InspectArgs;
-use crate::input::{memory_for, read, size};
+use crate::input::{read, size};
 use crate::say;
 
 pub fn run(args: &InspectArgs) -> Result<()> {
@@ -62,5 +62,5 @@ pub fn run(args: &InspectArgs) -> Result<()> {
 
 /// What a run in single precision, the default, would take.
 fn memory_of<T: Real>(matrix: &Matrix<T>, algorithm: Algorithm, rank: usize) -> u64 {
-    memory_for(matrix, algorithm, rank, 1, Precision::F32)
+    memory_needed(matrix, algorithm, rank, 1, Precision::F32)
 }

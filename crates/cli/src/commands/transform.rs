@@ -4,7 +4,7 @@ use anyhow::{Result, bail};
 use partwise::run::Side;
 use partwise::{Precision, io};
 
-use crate::args::{SideArg, TransformArgs};
+use crate::args::TransformArgs;
 use crate::{folder, input, machine, output, say};
 
 pub fn run(args: &TransformArgs) -> Result<()> {
@@ -18,17 +18,16 @@ pub fn run(args: &TransformArgs) -> Result<()> {
     // In f64 whatever the run was: an exact fit should be one.
     let folder = folder::read::<f64>(&args.dir)?;
     let input =
-        input::read_turned::<f64>(&args.file, &args.read, record.transpose || args.read.transpose, None)?;
+        input::read_turned::<f64>(&args.file, &args.read, record.transpose != args.read.transpose, None)?;
     let labels = match args.side {
-        SideArg::Rows => input.row_labels,
-        SideArg::Columns => input.col_labels,
+        Side::Rows => input.row_labels,
+        Side::Columns => input.col_labels,
     };
     let k = folder.factors.k;
-    let side: Side = args.side.into();
     let (m, n) = (input.matrix.rows(), input.matrix.cols());
     let (count, length, expected, what) = match args.side {
-        SideArg::Rows => (m, n, folder.factors.cols, "columns"),
-        SideArg::Columns => (n, m, folder.factors.rows, "rows"),
+        Side::Rows => (m, n, folder.factors.cols, "columns"),
+        Side::Columns => (n, m, folder.factors.rows, "rows"),
     };
     if length != expected {
         bail!(
@@ -44,7 +43,7 @@ pub fn run(args: &TransformArgs) -> Result<()> {
         &args.out,
         (count as u64).saturating_mul(k as u64).saturating_mul(record.precision.bytes()),
     )?;
-    let fitted = folder.factors.transform(input.matrix, side, machine::cores())?;
+    let fitted = folder.factors.transform(input.matrix, args.side, machine::cores())?;
     let rows = fitted.len() / k;
     output::write_whole(&args.out, |file| match (tsv, record.precision) {
         (true, _) => io::tsv::write_factor(file, labels.as_deref(), rows, k, &fitted),
@@ -55,8 +54,8 @@ pub fn run(args: &TransformArgs) -> Result<()> {
         }
     })?;
     let what = match args.side {
-        SideArg::Rows => "rows",
-        SideArg::Columns => "columns",
+        Side::Rows => "rows",
+        Side::Columns => "columns",
     };
     say::answer(&format!("{rows} {what} fitted to {k} components, written to {}", args.out.display()))
 }

@@ -55,7 +55,7 @@ fn values_that_do_not_parse() {
         ("--rank 3 --sketch-rows 101%", ["'--sketch-rows <AMOUNT>'", "101% is not a share", "up to 1.0"]),
         ("--rank 3 --time-limit soon", ["'--time-limit <TIME>'", "'soon'", "s, m or h"]),
         ("--rank 3 --time-limit -5", ["'--time-limit <TIME>'", "'-5'", "s, m or h"]),
-        ("--rank 3 --algorithm mu", ["'--algorithm", "'mu'", "hals, dsanls"]),
+        ("--rank 3 --algorithm svd", ["'--algorithm", "'svd'", "hals, mu, bpp, dsanls"]),
         ("--rank 3 --precision f16", ["'--precision", "'f16'", "f32, f64"]),
         ("--rank 3 --sketch gauss", ["'--sketch", "'gauss'", "subsample"]),
         ("--rank 3 --step big", ["'--step", "'big'", "unit-free, absolute"]),

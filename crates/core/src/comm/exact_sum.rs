@@ -1,14 +1,14 @@
 //! Sums that do not depend on the order of their terms, and so not on how rows are spread over ranks.
 //!
-//! Every term is rounded once to a fixed point below its bound; from there on integers are added, which is
+//! Every term is cut off once to a fixed point below its bound; from there on integers are added, which is
 //! exact in any order. What must agree bit for bit between different numbers of ranks (start scale, step
 //! weight, error) is summed here.
 
 use super::{Comm, Numbers, Reduction};
 use crate::error::Result;
 
-/// Bits kept below the bound: far finer than an `f64` sum, with room for 2^27 terms as large as the bound.
-const BITS: i32 = 100;
+/// Bits kept below the bound: far finer than an `f64` sum, with room for 2^47 terms as large as the bound.
+const BITS: i32 = 80;
 
 /// Running fixed-point sums.
 pub struct ExactSum {

@@ -72,12 +72,23 @@ pub fn run_ranks<I: Send, R: Send>(
         let threads: Vec<_> = ends
             .into_iter()
             .zip(inputs)
-            // The communicator moves into the thread, so that it is dropped, and the others told, when it ends.
-            .map(|(comm, input)| scope.spawn(move || work(&comm, input)))
+            .enumerate()
+            .map(|(rank, (comm, input))| {
+                let name = format!("rank {rank}");
+                // The communicator moves into the thread, so that it is dropped, and the others told, when it ends.
+                std::thread::Builder::new().name(name).spawn_scoped(scope, move || work(&comm, input))
+            })
             .collect();
+        let count = threads.len();
+        let failed = |error| {
+            Error::parameter("--nodes", format!("cannot start {count} ranks ({error}); ask for fewer"))
+        };
         threads
             .into_iter()
-            .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            .map(|thread| match thread {
+                Ok(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+                Err(error) => Err(failed(error)),
+            })
             .collect()
     });
     let mut values = Vec::new();

@@ -6,6 +6,8 @@
 use std::io::BufRead;
 use std::path::Path;
 
+use serde::{Deserialize, Serialize};
+
 use crate::error::{Error, Result};
 use crate::matrix::Matrix;
 use crate::real::Real;
@@ -41,7 +43,8 @@ pub struct Input<T> {
 }
 
 /// Whether a text table has a header line, or row names: told by the user, or found out.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Presence {
     /// Look at the file.
     #[default]

@@ -114,7 +114,7 @@ mod tests {
         normals(&mut stream(1, Purpose::SketchU, 0, 0), 2.0, &mut Vec::new(), &mut numbers);
         let moment = |power: i32| numbers.iter().map(|x| (x / 2.0).powi(power)).sum::<f64>() / count as f64;
         for (power, want, spread) in [(1, 0.0, 1.0), (2, 1.0, 2.0), (3, 0.0, 15.0), (4, 3.0, 96.0)] {
-            let error = 5.0 * (spread / count as f64 as f64).sqrt();
+            let error = 5.0 * (spread / count as f64).sqrt();
             assert!((moment(power) - want).abs() < error, "moment {power}: {}", moment(power));
         }
         numbers.sort_by(f64::total_cmp);

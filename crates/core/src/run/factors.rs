@@ -1,5 +1,7 @@
 //! The result: U and V, in an order and scale that people can read.
 
+use serde::{Deserialize, Serialize};
+
 use crate::Real;
 use crate::error::{Error, Result};
 use crate::kernels::{Columns, TILE, gram, multiply};
@@ -24,7 +26,8 @@ pub struct Factors<T> {
 }
 
 /// Which factor's rows are meant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Side {
     /// Rows of M and U.
     Rows,

@@ -32,7 +32,13 @@ pub fn memory_needed<T: Real>(
         // M and its transpose, twice while they are dealt out.
         Matrix::Sparse(_) => (of_sparse(m) + of_sparse(n)) * if nodes == 1 { 1 } else { 2 },
     };
-    // The factors, gathered copies of them and their products; f64 copies while the error is evaluated.
-    let factors = (m as u64 + n as u64).saturating_mul(rank as u64);
-    stored.saturating_add(factors.saturating_mul(3 * precision.bytes() + 8))
+    let (rank, nodes) = (rank as u64, nodes as u64);
+    // The factors and their products; each rank's gathered copy of one of them, in f64 too while the error is
+    // evaluated.
+    let factors = (m as u64 + n as u64).saturating_mul(rank).saturating_mul(2 * precision.bytes());
+    let gathered = (m.max(n) as u64).saturating_mul(rank).saturating_mul(nodes * (precision.bytes() + 8));
+    // Gram matrices, which matter for a rank far above the sides of M: up to 32 partial sums, and what a rank keeps.
+    let partial = (m.max(n) as u64 / nodes).div_ceil(64).min(32);
+    let grams = rank.saturating_mul(rank).saturating_mul(8 * (partial + 6) * nodes);
+    [factors, gathered, grams].into_iter().fold(stored, u64::saturating_add)
 }

@@ -169,6 +169,8 @@ pub struct Report {
     pub seconds: f64,
     /// Why it ended.
     pub stopped_by: Stop,
+    /// Iterations between two lines of the trace.
+    pub trace_every: usize,
     /// Components of V that died and were redrawn, and when.
     pub redrawn: Vec<Redrawn>,
     /// Seconds by phase.
@@ -249,7 +251,7 @@ pub fn run_rank<T: Real>(
         }
         if let Some(Evaluation { error, dead }) = seen {
             if !error.is_finite() {
-                return Err(Error::Diverged { iteration, cure: "raise --alpha, or use --precision f64" });
+                return Err(Error::Diverged { iteration });
             }
             history.push(Seen { iteration, error, objective: objective(&state, error)? });
             if due {
@@ -285,6 +287,7 @@ pub fn run_rank<T: Real>(
         relative_error: trace[trace.len() - 1].relative_error,
         seconds,
         stopped_by,
+        trace_every: every,
         redrawn,
         phases,
         bytes_sent: work.bytes(),
@@ -400,6 +403,10 @@ pub fn factorize<T: Real>(
     }
     if let Some(factors) = start {
         factors.check(m, n, k)?;
+        if settings.restarts > 1 && settings.algorithm != Algorithm::Dsanls {
+            let problem = "runs from one given start are all the same; leave it out, or the given start";
+            return Err(Error::parameter("--restarts", problem));
+        }
     }
     let monitor = Mutex::new(monitor);
     let shards = shards(matrix, nodes, settings.algorithm.access());

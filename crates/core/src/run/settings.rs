@@ -271,7 +271,7 @@ impl Settings {
                 return length;
             }
             let share = if length >= LARGE { length / 100 } else { length / 10 };
-            share.max(4 * self.rank).min(length)
+            share.max(self.rank.saturating_mul(4)).min(length)
         };
         let size = |amount: Option<Amount>, length: usize, other: usize| match amount {
             None => by_size(length, other),

@@ -25,7 +25,7 @@ impl Count {
             .map(|_| {
                 let word = rng.next_u64();
                 // The upper bits pick the column evenly up to 2^-32, the lowest the sign.
-                let place = ((word >> 32) * size as u64 >> 32) as i32 + 1;
+                let place = (((word >> 32) * size as u64) >> 32) as i32 + 1;
                 if word & 1 == 0 { place } else { -place }
             })
             .collect();

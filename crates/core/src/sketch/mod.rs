@@ -151,6 +151,7 @@ mod tests {
             let mut sum = vec![0.0; whole.len()];
             for rows in [0..3, 3..3, 3..8, 8..11] {
                 let part = distribution.draw::<f64>(2).project(
+                    &threads(),
                     rows.clone(),
                     &factor[rows.start * k..rows.end * k],
                     k,

@@ -1,6 +1,6 @@
 //! How a factor moves, given G = B Bᵀ and P = A Bᵀ of its (sketched) least-squares problem.
 //!
-//! One file a solver, and one line in [`Solver::apply`].
+//! One file a solver, and one line in [`Solver`] and in `Prepared::apply`.
 
 mod gradient;
 mod multiplicative;

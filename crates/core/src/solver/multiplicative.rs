@@ -39,7 +39,7 @@ impl<T: Real> WithSimd for Update<'_, T> {
                 columns[j].iter_mut().zip(&denominator).zip(&products[j])
             {
                 if denominator > T::ZERO {
-                    *value = *value * (numerator / denominator);
+                    *value *= numerator / denominator;
                 }
             }
         }

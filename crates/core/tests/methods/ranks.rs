@@ -1,8 +1,6 @@
 //! The same seed gives the same answer, however many ranks and threads compute it.
 
-mod common;
-
-use common::{matrices, run, settings};
+use crate::common::{matrices, run, settings};
 use partwise::run::{Algorithm, Amount, Factorization, Settings, factorize};
 use partwise::{Precision, Real};
 

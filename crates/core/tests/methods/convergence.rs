@@ -1,8 +1,6 @@
 //! Theorem `theorem:pgd`: with a diminishing step DSANLS goes to a stationary point of the unsketched problem.
 
-mod common;
-
-use common::settings;
+use crate::common::settings;
 use partwise::matrix::{Dense, Matrix, Order, Values};
 use partwise::random::{Purpose, stream, uniform};
 use partwise::run::{Algorithm, Amount, Factors, Settings, SketchedSolver, Step, factorize};

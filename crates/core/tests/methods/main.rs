@@ -1,0 +1,6 @@
+//! Whole runs of the methods: agreement between ranks, convergence, descent.
+
+mod common;
+mod convergence;
+mod descent;
+mod ranks;
