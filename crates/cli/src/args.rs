@@ -162,6 +162,13 @@ pub struct FactorizeArgs {
     #[arg(allow_negative_numbers = true, long, value_parser = seconds, value_name = "TIME", help_heading = "Stopping")]
     pub time_limit: Option<f64>,
 
+    /// Save the run to DIR.checkpoint every so many iterations (50), or so much time (30s, 10m, 2h)
+    #[arg(long, value_parser = interval, value_name = "N|TIME", help_heading = "Stopping")]
+    pub checkpoint_every: Option<Interval>,
+    /// Go on from DIR.checkpoint, to the same bits as if never interrupted; begin anew if there is none
+    #[arg(long, conflicts_with = "init_from", help_heading = "Stopping")]
+    pub resume: bool,
+
     /// In-process ranks, each with its own part of the matrix
     #[arg(value_parser = count, allow_negative_numbers = true, long, default_value_t = 1, value_name = "N", help_heading = "Machine")]
     pub nodes: usize,
@@ -282,6 +289,24 @@ fn named<T: DeserializeOwned + Clone + Send + Sync + 'static>(
     names: &'static [&'static str],
 ) -> impl TypedValueParser<Value = T> {
     PossibleValuesParser::new(names).try_map(|name| serde_json::from_value(Value::String(name)))
+}
+
+/// Time or iterations between two checkpoints.
+#[derive(Clone, Copy, Debug)]
+pub enum Interval {
+    Iterations(usize),
+    Seconds(f64),
+}
+
+/// `50` iterations, or `30s`, `10m`, `2h`.
+fn interval(text: &str) -> Result<Interval, String> {
+    match text.parse::<usize>() {
+        Ok(0) => Err("0 is too few; give 1 or more".into()),
+        Ok(count) => Ok(Interval::Iterations(count)),
+        Err(_) => seconds(text)
+            .map(Interval::Seconds)
+            .map_err(|_| "an interval is a number of iterations, or a time such as 30s, 10m or 2h".into()),
+    }
 }
 
 /// `90`, `90s`, `1.5m` or `2h` in seconds.

@@ -1,6 +1,7 @@
 //! The program `partwise`: nonnegative matrix factorization from the command line.
 
 mod args;
+mod checkpoint;
 mod commands;
 mod folder;
 mod input;

@@ -8,11 +8,15 @@ use anyhow::{Result, anyhow, bail};
 use partwise::error::Error;
 use partwise::io::{self, Input};
 use partwise::matrix::Matrix;
-use partwise::run::{Algorithm, Factorization, Factors, Report, Settings, Stop, factorize, memory_needed};
+use partwise::run::{
+    Algorithm, Factorization, Factors, From, Machine, Monitor, Progress, Report, Settings, Snapshot, Stop,
+    Wish, factorize, memory_needed,
+};
 use partwise::{Precision, Real};
 use serde_json::{Value, json};
 
 use crate::args::FactorizeArgs;
+use crate::checkpoint::{self, Checkpoint};
 use crate::progress::Display;
 use crate::{folder, input, machine, output, say};
 
@@ -29,6 +33,7 @@ fn run_in<T: Real>(args: &FactorizeArgs) -> Result<()> {
     settings.check(usize::MAX, usize::MAX)?;
     let threads = threads(args)?;
     output::check_folder(&args.out, args.force)?;
+    checkpoint::check(args)?;
     let start = args.init_from.as_deref().map(folder::read::<T>).transpose()?;
     let stop = stop_on_ctrl_c(args.quiet)?;
     let hash = std::thread::spawn({
@@ -60,13 +65,26 @@ fn run_in<T: Real>(args: &FactorizeArgs) -> Result<()> {
         ));
     }
 
-    let mut display = Display::new(&settings, args.quiet, args.json);
-    let mut result = factorize(matrix, args.nodes, threads, &settings, start.as_ref(), &mut |progress| {
-        display.show(progress, &settings);
-        stop.load(Ordering::Relaxed) > 0
-    })
-    .map_err(|error| explain::<T>(error, args))?;
-    display.finish();
+    let hash = hash.join().map_err(|_| anyhow!("hashing {} failed", args.file.display()))??;
+    let mut watch = Watch {
+        display: Display::new(&settings, args.quiet, args.json),
+        settings: &settings,
+        stop,
+        checkpoint: Checkpoint::new(args, hash.clone()),
+    };
+    let snapshot = if args.resume { watch.checkpoint.read::<T>()? } else { None };
+    if let (true, Some(snapshot)) = (talk, &snapshot) {
+        say::tell(&format!(
+            "going on from iteration {} in {}",
+            snapshot.iteration(),
+            watch.checkpoint.path().display()
+        ));
+    }
+    let from = snapshot.as_ref().map(From::Snapshot).or(start.as_ref().map(From::Factors));
+    let machine = Machine { nodes: args.nodes, threads };
+    let mut result =
+        factorize(matrix, machine, &settings, from, &mut watch).map_err(|error| explain::<T>(error, args))?;
+    watch.display.finish();
     // Components of given factors keep their places, so that they can be compared.
     if start.is_none() {
         result.factors.order_by_energy();
@@ -75,9 +93,12 @@ fn run_in<T: Real>(args: &FactorizeArgs) -> Result<()> {
         result.factors.normalize();
     }
 
-    let hash = hash.join().map_err(|_| anyhow!("hashing {} failed", args.file.display()))??;
     let record = record::<T>(args, &settings, &result, threads, (m, n, stored, &format, hash))?;
     write(args, &result, &record, row_labels.as_deref(), col_labels.as_deref())?;
+    let unfinished = matches!(result.report.stopped_by, Stop::Interrupted | Stop::TimeLimit);
+    if watch.checkpoint.active() && !unfinished {
+        watch.checkpoint.remove();
+    }
     if args.json {
         let mut line = json!({ "event": "result" });
         if let (Some(line), Value::Object(record)) = (line.as_object_mut(), record) {
@@ -91,6 +112,29 @@ fn run_in<T: Real>(args: &FactorizeArgs) -> Result<()> {
 }
 
 /// An overflow with what can be done about it in this run.
+/// Shows progress, listens for Ctrl-C and saves.
+struct Watch<'a> {
+    display: Display,
+    settings: &'a Settings,
+    stop: Arc<AtomicUsize>,
+    checkpoint: Checkpoint,
+}
+
+impl<T: Real> Monitor<T> for Watch<'_> {
+    fn progress(&mut self, progress: &Progress) -> Wish {
+        self.display.show(progress, self.settings);
+        Wish {
+            stop: self.stop.load(Ordering::Relaxed) > 0,
+            save: self.checkpoint.due(progress),
+            save_if_stopped: self.checkpoint.active(),
+        }
+    }
+
+    fn snapshot(&mut self, snapshot: Snapshot<T>) -> partwise::Result<()> {
+        self.checkpoint.save(&snapshot)
+    }
+}
+
 fn explain<T: Real>(error: Error, args: &FactorizeArgs) -> anyhow::Error {
     let Error::Diverged { iteration } = error else { return error.into() };
     let precision = match T::PRECISION {

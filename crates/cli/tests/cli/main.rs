@@ -11,5 +11,6 @@ mod interrupt;
 mod outputs;
 mod ranks;
 mod results;
+mod resume;
 mod stopping;
 mod streams;

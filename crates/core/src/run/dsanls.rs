@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use serde::{Deserialize, Serialize};
+
 use super::evaluate::Evaluation;
 use super::settings::{Settings, SketchedSolver, Step};
 use super::start::State;
@@ -19,7 +21,7 @@ use crate::solver::{Problem, Solver, Terms, update};
 ///
 /// Unit-free, its weight is (α + β t) g_t with g_t the mean Gram diagonal over *earlier* iterations: with the current
 /// sketch's own diagonal the step would be biased, and Theorem `theorem:pgd` would not hold.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Damping {
     alpha: f64,
     beta: f64,
@@ -166,5 +168,13 @@ impl<T: Real> Method<T> for Dsanls {
         Ok(None)
     }
 
-    fn factors_changed(&mut self) {}
+    fn memory(&self) -> Vec<Damping> {
+        vec![self.u.damping.clone(), self.v.damping.clone()]
+    }
+
+    fn remember(&mut self, memory: &[Damping]) {
+        if let [u, v] = memory {
+            (self.u.damping, self.v.damping) = (u.clone(), v.clone());
+        }
+    }
 }

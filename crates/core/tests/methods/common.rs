@@ -3,7 +3,7 @@
 use partwise::Real;
 use partwise::matrix::{Csr, Dense, Matrix, Order, Values};
 use partwise::random::{Purpose, stream, uniform};
-use partwise::run::{Algorithm, Factorization, Settings, factorize};
+use partwise::run::{Algorithm, Factorization, Machine, Progress, Settings, factorize};
 
 /// A matrix of rank 5 with noise, much of it zero, in every storage; one row and one column are empty.
 pub fn matrices<T: Real>(rows: usize, cols: usize) -> Vec<(&'static str, Matrix<T>)> {
@@ -43,7 +43,7 @@ pub fn run<T: Real>(
     threads: usize,
     settings: &Settings,
 ) -> Factorization<T> {
-    factorize(matrix.clone(), nodes, threads, settings, None, &mut |_| false).unwrap()
+    factorize(matrix.clone(), Machine { nodes, threads }, settings, None, &mut |_: &Progress| false).unwrap()
 }
 
 /// Settings for a fixed number of iterations.

@@ -3,7 +3,9 @@
 use crate::common::settings;
 use partwise::matrix::{Dense, Matrix, Order, Values};
 use partwise::random::{Purpose, stream, uniform};
-use partwise::run::{Algorithm, Amount, Factors, Settings, SketchedSolver, Step, factorize};
+use partwise::run::{
+    Algorithm, Amount, Factors, Machine, Progress, Settings, SketchedSolver, Step, factorize,
+};
 use partwise::sketch::Kind;
 
 const M: usize = 40;
@@ -51,7 +53,14 @@ fn projected_gradient(matrix: &[f64], factors: &Factors<f64>) -> f64 {
 
 fn run(matrix: &[f64], settings: &Settings) -> (f64, f64) {
     let dense = Dense::new(M, N, Order::RowMajor, Values::Real(matrix.to_vec()));
-    let result = factorize(Matrix::Dense(dense), 2, 1, settings, None, &mut |_| false).unwrap();
+    let result = factorize(
+        Matrix::Dense(dense),
+        Machine { nodes: 2, threads: 1 },
+        settings,
+        None,
+        &mut |_: &Progress| false,
+    )
+    .unwrap();
     (projected_gradient(matrix, &result.factors), result.report.relative_error)
 }
 

@@ -1,7 +1,7 @@
 //! Exact methods go down, and all methods go where they should together.
 
 use crate::common::{matrices, run, settings};
-use partwise::run::{Algorithm, Amount, Settings, factorize};
+use partwise::run::{Algorithm, Amount, From, Machine, Progress, Settings, factorize};
 use partwise::sketch::Kind;
 
 const EXACT: [Algorithm; 3] = [Algorithm::Hals, Algorithm::Mu, Algorithm::Bpp];
@@ -85,8 +85,14 @@ fn the_bound_holds() {
         for algorithm in [Algorithm::Hals, Algorithm::Dsanls] {
             let largest = |bound: bool| {
                 let settings = Settings { algorithm, bound, alpha: 0.0, ..free.clone() };
-                let result =
-                    factorize(matrix.clone(), 2, 1, &settings, Some(&start), &mut |_| false).unwrap();
+                let result = factorize(
+                    matrix.clone(),
+                    Machine { nodes: 2, threads: 1 },
+                    &settings,
+                    Some(From::Factors(&start)),
+                    &mut |_: &Progress| false,
+                )
+                .unwrap();
                 result.factors.u.into_iter().fold(0.0, f64::max)
             };
             assert!(largest(false) > upper, "{name}: {} {upper}", largest(false));

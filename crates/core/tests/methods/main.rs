@@ -4,3 +4,4 @@ mod common;
 mod convergence;
 mod descent;
 mod ranks;
+mod resume;

@@ -1,7 +1,7 @@
 //! The same seed gives the same answer, however many ranks and threads compute it.
 
 use crate::common::{matrices, run, settings};
-use partwise::run::{Algorithm, Amount, Factorization, Settings, factorize};
+use partwise::run::{Algorithm, Amount, Factorization, From, Machine, Progress, Settings, factorize};
 use partwise::{Precision, Real};
 
 const SHAPES: [(usize, usize); 4] = [(67, 41), (150, 9), (3, 40), (4, 4)];
@@ -142,8 +142,16 @@ fn a_component_of_v_that_is_dead_is_redrawn_alike_on_any_number_of_ranks() {
             for factor in [&mut start.u, &mut start.v] {
                 factor.iter_mut().skip(2).step_by(5).for_each(|value| *value = 0.0);
             }
-            let from =
-                |nodes| factorize(matrix.clone(), nodes, 1, &settings, Some(&start), &mut |_| false).unwrap();
+            let from = |nodes| {
+                factorize(
+                    matrix.clone(),
+                    Machine { nodes, threads: 1 },
+                    &settings,
+                    Some(From::Factors(&start)),
+                    &mut |_: &Progress| false,
+                )
+                .unwrap()
+            };
             let (alone, three) = (from(1), from(3));
             assert_eq!(alone.report.redrawn.first().map(|redrawn| redrawn.component), Some(2), "{name}");
             assert_eq!(alone.report.redrawn, three.report.redrawn, "{name}");

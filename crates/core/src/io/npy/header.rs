@@ -130,7 +130,10 @@ mod tests {
         let header = parse(b"{'descr': '<f8', 'fortran_order': False, 'shape': (3, 4), }     \n").unwrap();
         assert_eq!(header, Header { descr: "<f8".to_string(), fortran: false, shape: vec![3, 4] });
         assert_eq!(parse(b"{'shape':(5L,),'fortran_order':True,\"descr\":\"|u1\"}").unwrap().shape, [5]);
-        assert_eq!(parse(b"{'descr': '|S3', 'fortran_order': False, 'shape': (), }\n").unwrap().shape, []);
+        assert_eq!(
+            parse(b"{'descr': '|S3', 'fortran_order': False, 'shape': (), }\n").unwrap().shape,
+            Vec::<u64>::new()
+        );
     }
 
     #[test]

@@ -1,0 +1,393 @@
+//! One rank's run, iteration by iteration: what is done, noted, evaluated and agreed on between two steps.
+
+use std::time::Instant;
+
+use serde::{Deserialize, Serialize};
+
+use super::evaluate::{Evaluation, evaluate};
+use super::settings::{Algorithm, Settings};
+use super::start::{self, Constants, State};
+use super::{Factors, Method, Outcome, Phases, Rank, Redrawn, Report, Stop, TraceLine, timed};
+use super::{dsanls, exact};
+use crate::Real;
+use crate::comm::{Comm, Metered, gather_all, sum_exactly};
+use crate::error::{Error, Result};
+use crate::partition::Shard;
+use crate::solver::{Solver, Terms};
+use crate::threads::Threads;
+
+/// A component that dies is redrawn this often; then it is left dead.
+const REDRAWS: usize = 3;
+
+/// Iterations over which the tolerance is judged.
+const WINDOW: usize = 10;
+
+/// An evaluation, as the stopping rule remembers it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+struct Seen {
+    iteration: usize,
+    error: f64,
+    /// The error with the penalties counted in: what a regularized run lowers.
+    objective: f64,
+}
+
+/// All of a run's state but the factors: with them, enough to go on to the same bits. The same on every rank but for
+/// the times.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Log {
+    seed: u64,
+    iteration: usize,
+    seconds: f64,
+    trace: Vec<TraceLine>,
+    /// The evaluations that the tolerance still needs.
+    history: Vec<Seen>,
+    redrawn: Vec<Redrawn>,
+    phases: Phases,
+    bytes_sent: u64,
+    bytes_evaluate: u64,
+    damping: Vec<dsanls::Damping>,
+}
+
+impl Log {
+    /// Iterations done.
+    pub fn iteration(&self) -> usize {
+        self.iteration
+    }
+
+    /// The last error evaluated.
+    pub fn error(&self) -> f64 {
+        self.history.last().map_or(f64::NAN, |seen| seen.error)
+    }
+
+    /// Seconds of computing so far.
+    pub fn seconds(&self) -> f64 {
+        self.seconds
+    }
+
+    fn see(&mut self, error: f64, objective: f64) {
+        let iteration = self.iteration;
+        let needed = self.history.iter().rposition(|past| past.iteration + WINDOW <= iteration).unwrap_or(0);
+        self.history.drain(..needed);
+        self.history.push(Seen { iteration, error, objective });
+    }
+
+    /// Whether to stop here.
+    fn decide(&self, settings: &Settings, asked: bool) -> Option<Stop> {
+        let iteration = self.iteration;
+        let last = self.history.last().filter(|last| last.iteration == iteration);
+        if let Some(last) = last {
+            if settings.target_error.is_some_and(|target| last.error <= target) {
+                return Some(Stop::TargetError);
+            }
+            let before = self.history.iter().rev().find(|past| past.iteration + WINDOW <= iteration);
+            if let (true, Some(past)) = (settings.tolerance > 0.0, before)
+                && past.objective - last.objective
+                    <= settings.tolerance * (iteration - past.iteration) as f64 * last.objective
+            {
+                return Some(Stop::Tolerance);
+            }
+        }
+        if iteration >= settings.iterations {
+            return Some(Stop::Iterations);
+        }
+        if asked {
+            return Some(Stop::Interrupted);
+        }
+        settings.time_limit.filter(|&limit| self.seconds >= limit).map(|_| Stop::TimeLimit)
+    }
+}
+
+/// Where a run begins.
+pub enum Begin<'a, T> {
+    /// As the settings say.
+    Init,
+    /// At these factors.
+    Given(&'a Factors<T>),
+    /// In the middle of another run.
+    Middle(&'a Factors<T>, &'a Log),
+}
+
+/// What whoever watches wants after an iteration.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Wish {
+    /// To stop.
+    pub stop: bool,
+    /// To save now.
+    pub save: bool,
+    /// To save if the run stops before its end.
+    pub save_if_stopped: bool,
+}
+
+/// What rank 0 decides between two iterations, and all follow.
+#[derive(Clone, Copy, Debug, Default)]
+struct Decision {
+    stop: Option<Stop>,
+    snapshot: bool,
+}
+
+/// One rank in the middle of a run.
+pub struct Run<'a, T> {
+    shard: &'a Shard<T>,
+    threads: &'a Threads,
+    settings: &'a Settings,
+    /// The communication of the method itself.
+    work: Metered<'a>,
+    /// All other: evaluation, stopping, snapshots.
+    aside: Metered<'a>,
+    constants: Constants,
+    terms: (Terms, Terms),
+    every: usize,
+    state: State<T>,
+    method: Box<dyn Method<T>>,
+    log: Log,
+    /// What the meters had counted, and phases measured, before this process took over.
+    before: Log,
+}
+
+impl<'a, T: Real> Run<'a, T> {
+    /// A run about to take its next step.
+    pub fn new(
+        shard: &'a Shard<T>,
+        comm: &'a dyn Comm,
+        threads: &'a Threads,
+        settings: &'a Settings,
+        seed: u64,
+        begin: Begin<'_, T>,
+    ) -> Result<Self> {
+        let (work, aside) = (Metered::new(comm), Metered::new(comm));
+        let constants = Constants::of(&aside, shard)?;
+        let terms = settings.terms(shard.rows, shard.cols, constants.norm);
+        let state = match begin {
+            Begin::Init => start::random(&aside, shard, constants, seed, settings.rank)?,
+            Begin::Given(factors) | Begin::Middle(factors, _) => start::given(shard, factors),
+        };
+        let exactly = |solver| Box::new(exact::Exact::new(solver, terms, constants)) as Box<dyn Method<T>>;
+        let mut method = match settings.algorithm {
+            Algorithm::Dsanls => {
+                Box::new(dsanls::Dsanls::new(&aside, shard, settings, (seed, terms), &state)?)
+            }
+            Algorithm::Hals => exactly(Solver::CoordinateDescent { mu: 0.0 }),
+            Algorithm::Mu => exactly(Solver::Multiplicative),
+            Algorithm::Bpp => exactly(Solver::Pivoting),
+        };
+        let empty = Log {
+            seed,
+            iteration: 0,
+            seconds: 0.0,
+            trace: Vec::new(),
+            history: Vec::new(),
+            redrawn: Vec::new(),
+            phases: Phases::default(),
+            bytes_sent: 0,
+            bytes_evaluate: 0,
+            damping: Vec::new(),
+        };
+        let log = match begin {
+            Begin::Middle(_, log) => log.clone(),
+            _ => empty,
+        };
+        method.remember(&log.damping);
+        let every = settings.trace_every.unwrap_or_else(|| evaluation_interval(settings, shard));
+        let before = log.clone();
+        let mut run = Run {
+            shard,
+            threads,
+            settings,
+            work,
+            aside,
+            constants,
+            terms,
+            every,
+            state,
+            method,
+            log,
+            before,
+        };
+        if let Begin::Init | Begin::Given(_) = begin {
+            let error = run.evaluate()?.error;
+            run.note(error)?;
+            run.trace(error);
+        }
+        Ok(run)
+    }
+
+    fn k(&self) -> usize {
+        self.settings.rank
+    }
+
+    fn evaluate(&mut self) -> Result<Evaluation> {
+        let Run { shard, threads, aside, constants, state, .. } = self;
+        let k = self.settings.rank;
+        timed(&mut self.log.phases.evaluate, || evaluate(threads, aside, shard, *constants, state, k))
+    }
+
+    fn note(&mut self, error: f64) -> Result<()> {
+        if !error.is_finite() {
+            return Err(Error::Diverged { iteration: self.log.iteration });
+        }
+        let penalty = penalty(&self.aside, &self.state, self.terms)?;
+        self.log.see(error, (error * error + 2.0 * penalty / self.constants.norm).sqrt());
+        Ok(())
+    }
+
+    fn trace(&mut self, relative_error: f64) {
+        let Log { iteration, seconds, .. } = self.log;
+        let bytes_sent = self.before.bytes_sent + self.work.bytes();
+        self.log.trace.push(TraceLine { iteration, seconds, relative_error, bytes_sent });
+    }
+
+    /// One iteration, with what belongs to it.
+    fn step(&mut self) -> Result<()> {
+        let begin = Instant::now();
+        let rank = Rank { shard: self.shard, comm: &self.work, threads: self.threads, k: self.k() };
+        let mut seen =
+            self.method.iterate(&rank, self.log.iteration, &mut self.state, &mut self.log.phases)?;
+        self.log.seconds += begin.elapsed().as_secs_f64();
+        self.log.iteration += 1;
+        let iteration = self.log.iteration;
+        let due = iteration % self.every == 0 || iteration == self.settings.iterations;
+        if due && seen.is_none() {
+            seen = Some(self.evaluate()?);
+        }
+        if let Some(Evaluation { error, dead }) = seen {
+            self.note(error)?;
+            if due {
+                self.trace(error);
+            }
+            if iteration < self.settings.iterations {
+                self.redraw(&dead);
+            }
+        }
+        Ok(())
+    }
+
+    fn redraw(&mut self, dead: &[usize]) {
+        let Log { iteration, seed, ref mut redrawn, .. } = self.log;
+        for &component in dead {
+            if redrawn.iter().filter(|past| past.component == component).count() < REDRAWS {
+                let place = (iteration, component, self.settings.rank);
+                start::redraw(&mut self.state, self.shard, self.constants, seed, place);
+                redrawn.push(Redrawn { iteration, component });
+                self.method.factors_changed();
+            }
+        }
+    }
+
+    /// Steps until it is time to stop. `watch` is asked on rank 0 after every iteration; `save` then gets all of it
+    /// there.
+    pub fn run_on(
+        mut self,
+        watch: &mut dyn FnMut(&Log) -> Wish,
+        save: &mut dyn FnMut(Factors<T>, Log) -> Result<()>,
+    ) -> Result<Outcome<T>> {
+        // A run taken up where it had ended, before its results were written, does not go further.
+        let mut stop =
+            if self.log.iteration > 0 { self.decide(&mut |_| Wish::default())?.stop } else { None };
+        while stop.is_none() {
+            self.step()?;
+            let decision = self.decide(watch)?;
+            if decision.snapshot {
+                self.snapshot(save)?;
+            }
+            stop = decision.stop;
+        }
+        self.finish(stop.unwrap_or(Stop::Iterations))
+    }
+
+    /// Rank 0 alone has the clock and the user.
+    fn decide(&self, watch: &mut dyn FnMut(&Log) -> Wish) -> Result<Decision> {
+        let mut decision = Decision::default();
+        if self.aside.rank() == 0 {
+            let wish = watch(&self.log);
+            let stop = self.log.decide(self.settings, wish.stop);
+            let early = matches!(stop, Some(Stop::Interrupted | Stop::TimeLimit));
+            decision = Decision { stop, snapshot: wish.save || early && wish.save_if_stopped };
+        }
+        agree(&self.aside, decision)
+    }
+
+    fn snapshot(&self, save: &mut dyn FnMut(Factors<T>, Log) -> Result<()>) -> Result<()> {
+        let u = gather_all(&self.aside, &self.state.u)?;
+        let v = gather_all(&self.aside, &self.state.v)?;
+        if self.aside.rank() == 0 {
+            let factors = Factors { rows: self.shard.rows, cols: self.shard.cols, k: self.k(), u, v };
+            save(factors, self.log_so_far())?;
+        }
+        Ok(())
+    }
+
+    /// The log with the meters and the method read.
+    fn log_so_far(&self) -> Log {
+        let mut log = self.log.clone();
+        log.phases.reduce = self.before.phases.reduce + self.work.seconds();
+        log.bytes_sent = self.before.bytes_sent + self.work.bytes();
+        log.bytes_evaluate = self.before.bytes_evaluate + self.aside.bytes();
+        log.damping = self.method.memory();
+        log
+    }
+
+    fn finish(mut self, stopped_by: Stop) -> Result<Outcome<T>> {
+        if self.log.trace.last().is_none_or(|last| last.iteration != self.log.iteration) {
+            let error = self.evaluate()?.error;
+            self.trace(error);
+        }
+        let log = self.log_so_far();
+        let report = Report {
+            seed: log.seed,
+            iterations: log.iteration,
+            relative_error: log.trace.last().map_or(f64::NAN, |last| last.relative_error),
+            seconds: log.seconds,
+            stopped_by,
+            trace_every: self.every,
+            redrawn: log.redrawn,
+            phases: log.phases,
+            bytes_sent: log.bytes_sent,
+            bytes_evaluate: log.bytes_evaluate,
+            trace: log.trace,
+        };
+        Ok(Outcome { u: self.state.u, v: self.state.v, report })
+    }
+}
+
+/// Both sides' penalties, over all ranks.
+fn penalty<T: Real>(comm: &dyn Comm, state: &State<T>, (of_u, of_v): (Terms, Terms)) -> Result<f64> {
+    if [of_u.l1, of_u.l2, of_v.l1, of_v.l2] == [0.0; 4] {
+        return Ok(0.0);
+    }
+    let entries = |factor: &[T], terms: Terms| -> Vec<f64> {
+        let term = |value: f64| terms.l1 * value + 0.5 * terms.l2 * value * value;
+        factor.iter().map(|value| term(value.to_f64())).collect()
+    };
+    let [u, v] = sum_exactly(comm, [&entries(&state.u, of_u), &entries(&state.v, of_v)])?;
+    Ok(u + v)
+}
+
+/// Rank 0's decision, on every rank.
+fn agree(comm: &dyn Comm, decision: Decision) -> Result<Decision> {
+    if comm.size() == 1 {
+        return Ok(decision);
+    }
+    let stop = decision.stop.map_or(u8::MAX, |stop| stop as u8);
+    let message = comm.broadcast(vec![stop, decision.snapshot.into()])?;
+    let stop = message.first().and_then(|&byte| Stop::ALL.get(byte as usize).copied());
+    Ok(Decision { stop, snapshot: message.get(1) == Some(&1) })
+}
+
+/// Iterations between two evaluations, such that evaluating costs about a tenth of iterating. By counts, not by
+/// clocks: the same seed must stop at the same iteration everywhere.
+fn evaluation_interval<T>(settings: &Settings, shard: &Shard<T>) -> usize {
+    let (m, n, k) = (shard.rows as f64, shard.cols as f64, settings.rank as f64);
+    let stored = shard.stored as f64;
+    let sweeps = (m + n) * k * k;
+    let evaluation = stored * k + 2.0 * sweeps;
+    let iteration = match settings.algorithm {
+        // These have their error for nothing.
+        Algorithm::Hals | Algorithm::Mu | Algorithm::Bpp => return 1,
+        Algorithm::Dsanls => {
+            let (cols, rows) = settings.sketch_sizes(shard.rows, shard.cols);
+            let (cols, rows) = (cols as f64, rows as f64);
+            stored * k * (cols / n + rows / m) + sweeps + (cols + rows) * k * k
+        }
+    };
+    (10.0 * evaluation / iteration).ceil().clamp(1.0, 1000.0) as usize
+}
