@@ -54,10 +54,10 @@ unit:
 doctest:
 	$(CARGO) test --release --workspace --doc --locked
 
-# Against NumPy, SciPy and scikit-learn. Tests that need files of PARTWISE_DATA skip themselves where it is absent.
+# Against NumPy, SciPy and scikit-learn, with the program that the other tests built: the same targets, so that
+# nothing is compiled again. Tests that need files of PARTWISE_DATA skip themselves where it is absent.
 oracle: $(VENV)/ready
-	$(CARGO) build --release --locked
-	$(CARGO) build --release --locked --examples -p partwise
+	$(CARGO) build --release --workspace --all-targets --locked
 	PARTWISE_BIN='$(abspath $(TARGET))/release/partwise' \
 	PARTWISE_DUMP='$(abspath $(TARGET))/release/examples/dump' \
 		$(VENV)/bin/python -m pytest -q -rs -p no:cacheprovider tests/oracle

@@ -139,6 +139,10 @@ pub struct FactorizeArgs {
     /// Penalty on half the sum of V's squared entries
     #[arg(value_parser = real, allow_hyphen_values = true, long, default_value_t = 0.0, value_name = "X", help_heading = "Method")]
     pub l2_v: f64,
+    /// Start: random at the matrix's scale, or from its singular vectors, with zeros kept (nndsvd), filled with the
+    /// mean (nndsvda; for mu) or with small random numbers (nndsvdar)
+    #[arg(long, value_parser = named::<Init>(&["random", "nndsvd", "nndsvda", "nndsvdar"]), default_value = "random", help_heading = "Method")]
+    pub init: Init,
     /// Begin from U.npy and V.npy of this folder instead of a random start
     #[arg(long, value_name = "DIR", help_heading = "Method")]
     pub init_from: Option<PathBuf>,
@@ -214,7 +218,7 @@ impl FactorizeArgs {
             l1_v: self.l1_v,
             l2_u: self.l2_u,
             l2_v: self.l2_v,
-            init: Init::Random,
+            init: self.init,
             seed: self.seed,
             iterations: self.iterations,
             tolerance: self.tolerance,

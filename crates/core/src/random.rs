@@ -18,6 +18,10 @@ pub enum Purpose {
     SketchV = 4,
     /// Columns of V that died.
     Redraw = 5,
+    /// The sketch of a randomized SVD.
+    Svd = 6,
+    /// Small numbers in place of zeros.
+    Fill = 7,
 }
 
 /// The stream of one row. The key holds seed, purpose and iteration, the stream number the row: ChaCha has no
@@ -47,8 +51,7 @@ mod tests {
     fn streams_are_distinct_and_repeatable() {
         let first = |seed, purpose, iteration, row| stream(seed, purpose, iteration, row).next_u64();
         let mut seen = HashSet::new();
-        let purposes =
-            [Purpose::StartU, Purpose::StartV, Purpose::SketchU, Purpose::SketchV, Purpose::Redraw];
+        let purposes = [Purpose::StartU, Purpose::SketchU, Purpose::SketchV, Purpose::Redraw, Purpose::Svd];
         for seed in 0..4 {
             for purpose in purposes {
                 for iteration in 0..10 {

@@ -5,10 +5,10 @@ use std::time::Instant;
 use serde::{Deserialize, Serialize};
 
 use super::evaluate::{Evaluation, evaluate};
-use super::settings::{Algorithm, Settings};
+use super::settings::{Algorithm, Init, Settings};
 use super::start::{self, Constants, State};
 use super::{Factors, Method, Outcome, Phases, Rank, Redrawn, Report, Stop, TraceLine, timed};
-use super::{dsanls, exact};
+use super::{dsanls, exact, svd};
 use crate::Real;
 use crate::comm::{Comm, Metered, gather_all, sum_exactly};
 use crate::error::{Error, Result};
@@ -158,7 +158,10 @@ impl<'a, T: Real> Run<'a, T> {
         let constants = Constants::of(&aside, shard)?;
         let terms = settings.terms(shard.rows, shard.cols, constants.norm);
         let state = match begin {
-            Begin::Init => start::random(&aside, shard, constants, seed, settings.rank)?,
+            Begin::Init => match settings.init {
+                Init::Random => start::random(&aside, shard, constants, seed, settings.rank)?,
+                init => svd::nndsvd(&aside, threads, shard, constants, (init, seed, settings.rank))?,
+            },
             Begin::Given(factors) | Begin::Middle(factors, _) => start::given(shard, factors),
         };
         let exactly = |solver| Box::new(exact::Exact::new(solver, terms, constants)) as Box<dyn Method<T>>;

@@ -11,6 +11,7 @@ mod memory;
 mod settings;
 mod snapshot;
 mod start;
+mod svd;
 
 use std::sync::Mutex;
 use std::time::Instant;

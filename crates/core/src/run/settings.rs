@@ -226,6 +226,13 @@ impl Settings {
                 "--alpha and --beta cannot both be 0, the step would not be damped at all; give one of them",
             ));
         }
+        if self.init != Init::Random && self.rank > m.min(n) {
+            let problem = format!(
+                "a start from singular vectors has at most {} of them; lower --rank, or begin at random",
+                m.min(n)
+            );
+            return Err(Error::parameter("--init", problem));
+        }
         for (name, amount, length, of) in [
             ("--sketch-cols", self.sketch_cols, n, "columns"),
             ("--sketch-rows", self.sketch_rows, m, "rows"),

@@ -39,7 +39,8 @@ pub struct State<T> {
     pub used_cols: Vec<bool>,
 }
 
-fn used<T: Real>(block: &Block<T>) -> Vec<bool> {
+/// Which rows of a block have an entry.
+pub fn used<T: Real>(block: &Block<T>) -> Vec<bool> {
     block.fold_rows(f64::max).iter().map(|&largest| largest > 0.0).collect()
 }
 
