@@ -248,7 +248,7 @@ impl<'a, T: Real> Run<'a, T> {
         self.log.seconds += begin.elapsed().as_secs_f64();
         self.log.iteration += 1;
         let iteration = self.log.iteration;
-        let due = iteration % self.every == 0 || iteration == self.settings.iterations;
+        let due = iteration.is_multiple_of(self.every) || iteration == self.settings.iterations;
         if due && seen.is_none() {
             seen = Some(self.evaluate()?);
         }
