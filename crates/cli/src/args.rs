@@ -62,6 +62,9 @@ pub struct ReadArgs {
     /// In a text table: whether the first column holds row names
     #[arg(long, value_enum, default_value_t = Presence::Auto, value_name = "WHEN")]
     pub row_names: Presence,
+    /// Of a folder or .zip of images: whether an image becomes a column or a row
+    #[arg(long, value_enum, default_value_t = ImagesArg::Columns, value_name = "SIDE")]
+    pub images: ImagesArg,
 }
 
 /// Text files with names for rows and columns.
@@ -77,7 +80,8 @@ pub struct LabelArgs {
 
 #[derive(Debug, Args)]
 pub struct FactorizeArgs {
-    /// The matrix: .npy, .npz (SciPy sparse), .mtx, .csv or .tsv, each also with .gz
+    /// The matrix: .npy, .npz (SciPy sparse), .mtx, .csv or .tsv, each also with .gz; or a folder or .zip of
+    /// JPEG and PNG images
     pub file: PathBuf,
     /// Number of components, k
     #[arg(short = 'k', long, value_name = "K")]
@@ -266,6 +270,21 @@ impl From<Presence> for io::Presence {
             Presence::Auto => io::Presence::Auto,
             Presence::Yes => io::Presence::Yes,
             Presence::No => io::Presence::No,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum ImagesArg {
+    Columns,
+    Rows,
+}
+
+impl From<ImagesArg> for io::ImageSide {
+    fn from(images: ImagesArg) -> Self {
+        match images {
+            ImagesArg::Columns => io::ImageSide::Columns,
+            ImagesArg::Rows => io::ImageSide::Rows,
         }
     }
 }

@@ -27,6 +27,7 @@ pub fn read_turned<T: Real>(
         memory: machine::available_memory(),
         header: args.header.into(),
         row_names: args.row_names.into(),
+        images: args.images.into(),
     };
     let mut input = io::read::<T>(path, &options)?;
     if let Some(file) = labels.and_then(|labels| labels.row_labels.as_ref()) {
@@ -36,8 +37,7 @@ pub fn read_turned<T: Real>(
         input.col_labels = Some(io::labels::read(file, input.matrix.cols())?);
     }
     if transpose {
-        std::mem::swap(&mut input.row_labels, &mut input.col_labels);
-        input.matrix = input.matrix.into_transpose();
+        input = input.into_transpose();
     }
     Ok(input)
 }
@@ -56,8 +56,35 @@ pub fn check_memory(what: &str, needed: u64) -> Result<()> {
     Ok(())
 }
 
-/// The SHA-256 of a file, as `sha256sum` prints it.
+/// The SHA-256 of a file, as `sha256sum` prints it; of a folder of images, that of what `sha256sum` prints for
+/// them there, in the order in which they are read.
 pub fn sha256(path: &Path) -> Result<String> {
+    if !path.is_dir() {
+        return sha256_of_file(path);
+    }
+    let mut listing = Vec::new();
+    for file in io::images::files(path)? {
+        let name = file.file_name().unwrap_or_default().as_encoded_bytes();
+        listing.extend_from_slice(sha256_of_file(&file)?.as_bytes());
+        listing.extend_from_slice(&[b"  ", name, b"\n"].concat());
+    }
+    Ok(hex(Sha256::digest(&listing).as_slice()))
+}
+
+/// The size of a file, or of the images of a folder together.
+pub fn bytes(path: &Path) -> Option<u64> {
+    let length = |path: &Path| Some(std::fs::metadata(path).ok()?.len());
+    if !path.is_dir() {
+        return length(path);
+    }
+    io::images::files(path).ok()?.iter().map(|file| length(file)).sum()
+}
+
+fn hex(hash: &[u8]) -> String {
+    hash.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn sha256_of_file(path: &Path) -> Result<String> {
     let mut file = std::fs::File::open(path).map_err(Error::io(path))?;
     let mut hash = Sha256::new();
     let mut buffer = vec![0; 1 << 20];
@@ -67,7 +94,7 @@ pub fn sha256(path: &Path) -> Result<String> {
             count => hash.update(&buffer[..count]),
         }
     }
-    Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(hex(hash.finalize().as_slice()))
 }
 
 /// `12.3 MiB`, for the reader of a report.

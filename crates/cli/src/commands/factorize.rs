@@ -34,7 +34,7 @@ fn run_in<T: Real>(args: &FactorizeArgs) -> Result<()> {
         move || input::sha256(&file)
     });
     let input = input::read::<T>(&args.file, &args.read, Some(&args.labels))?;
-    let Input { matrix, row_labels, col_labels, format } = input;
+    let Input { matrix, row_labels, col_labels, format, image, .. } = input;
     let (m, n, stored) = (matrix.rows(), matrix.cols(), matrix.stored());
     settings.check(m, n)?;
     if let Some(start) = &start {
@@ -69,7 +69,10 @@ fn run_in<T: Real>(args: &FactorizeArgs) -> Result<()> {
     }
 
     let hash = hash.join().map_err(|_| anyhow::anyhow!("hashing {} failed", args.file.display()))??;
-    let record = record::<T>(args, &settings, &result, threads, (m, n, stored, &format, hash))?;
+    let mut record = record::<T>(args, &settings, &result, threads, (m, n, stored, &format, hash))?;
+    if let Some(shape) = image {
+        record["image"] = json!(shape);
+    }
     write(args, &result, &record, row_labels.as_deref(), col_labels.as_deref())?;
     if args.json {
         let mut line = json!({ "event": "result" });
@@ -160,7 +163,7 @@ fn record<T: Real>(
     let (sketch_cols, sketch_rows) = settings.sketch_sizes(m, n);
     let sketched = settings.algorithm == Algorithm::Dsanls;
     let name = args.file.file_name().map(|name| name.to_string_lossy().into_owned());
-    let bytes = std::fs::metadata(&args.file).map(|data| data.len()).ok();
+    let bytes = input::bytes(&args.file);
     Ok(json!({
         "version": env!("CARGO_PKG_VERSION"),
         "algorithm": settings.algorithm,

@@ -8,11 +8,13 @@ use std::path::Path;
 
 use crate::error::{Error, Result};
 use crate::matrix::Matrix;
-use crate::real::Real;
+use crate::real::{Precision, Real};
+pub use images::{ImageShape, ImageSide};
 use memory::Budget;
 use source::Source;
 
 mod check;
+pub mod images;
 pub mod labels;
 mod memory;
 mod mtx;
@@ -38,6 +40,28 @@ pub struct Input<T> {
     pub col_labels: Option<Vec<String>>,
     /// The file's format in words, such as `NumPy array, uint8, C order, gzip`.
     pub format: String,
+    /// The narrower of the two real types that holds every number of the file's type.
+    pub precision: Precision,
+    /// What each column, or row, looks like, if the input is images.
+    pub image: Option<ImageShape>,
+}
+
+impl<T: Real> Input<T> {
+    /// A matrix without labels.
+    fn unlabelled(matrix: Matrix<T>, format: String, precision: Precision) -> Self {
+        Input { matrix, row_labels: None, col_labels: None, format, precision, image: None }
+    }
+
+    /// The transpose, labels and images included.
+    pub fn into_transpose(self) -> Self {
+        Input {
+            matrix: self.matrix.into_transpose(),
+            row_labels: self.col_labels,
+            col_labels: self.row_labels,
+            image: self.image.map(|shape| ImageShape { images: shape.images.other(), ..shape }),
+            ..self
+        }
+    }
 }
 
 /// Whether a text table has a header line, or row names: told by the user, or found out.
@@ -62,6 +86,8 @@ pub struct ReadOptions {
     pub header: Presence,
     /// Whether the first column of a text table holds row names.
     pub row_names: Presence,
+    /// Whether images become columns or rows.
+    pub images: ImageSide,
 }
 
 /// The formats that [`read`] knows.
@@ -77,11 +103,16 @@ pub enum Kind {
     Csv,
     /// Tab-separated table, `.tsv`.
     Tsv,
+    /// JPEG and PNG images, a folder or `.zip`.
+    Images,
 }
 
 impl Kind {
-    /// The format that a file's name promises, `.gz` aside.
+    /// The format that a file's name promises, `.gz` aside. A folder, whatever its name, is one of images.
     pub fn of(path: &Path) -> Result<Kind> {
+        if path.is_dir() {
+            return Ok(Kind::Images);
+        }
         let (stem, _) = source::split_gz(path);
         match stem.rsplit_once('.').map(|(_, extension)| extension) {
             Some("npy") => Ok(Kind::Npy),
@@ -89,10 +120,12 @@ impl Kind {
             Some("mtx") => Ok(Kind::MatrixMarket),
             Some("csv") => Ok(Kind::Csv),
             Some("tsv") => Ok(Kind::Tsv),
+            Some("zip") => Ok(Kind::Images),
             _ => Err(Error::format(
                 path,
                 "name",
-                "unknown ending; Partwise reads .npy, .npz, .mtx, .csv and .tsv, each also with .gz",
+                "unknown ending; Partwise reads .npy, .npz, .mtx, .csv and .tsv, each also with .gz, and images in a \
+                 folder or a .zip",
             )),
         }
     }
@@ -105,6 +138,7 @@ impl Kind {
             Kind::MatrixMarket => "a Matrix Market file",
             Kind::Csv => "a comma-separated table",
             Kind::Tsv => "a tab-separated table",
+            Kind::Images => "a zip archive of images",
         }
     }
 }
@@ -119,16 +153,20 @@ pub fn read<T: Real>(path: &Path, options: &ReadOptions) -> Result<Input<T>> {
 }
 
 fn read_unchecked<T: Real>(path: &Path, options: &ReadOptions) -> Result<Input<T>> {
+    let budget = Budget { path, available: options.memory };
+    if path.is_dir() {
+        return images::read_folder(budget, options.images);
+    }
     let mut source = Source::open(path)?;
     let kind = Kind::of(path)?;
     sniff::expect(kind, &mut source)?;
-    let budget = Budget { path, available: options.memory };
     let mut input = match kind {
         Kind::Npy => npy::read(source, budget),
         Kind::Npz => npz::read(path, budget),
         Kind::MatrixMarket => mtx::read(source, budget),
         Kind::Csv => table::read(source, budget, b',', options),
         Kind::Tsv => table::read(source, budget, b'\t', options),
+        Kind::Images => images::read_zip(budget, options.images),
     }?;
     if source::split_gz(path).1 {
         input.format.push_str(", gzip");

@@ -8,7 +8,7 @@ use super::triplets::Triplets;
 use super::{Input, sniff};
 use crate::error::{Error, Result};
 use crate::matrix::{Dense, Matrix, Order, Values};
-use crate::real::Real;
+use crate::real::{Precision, Real};
 
 /// What the first line says.
 struct Banner {
@@ -52,12 +52,8 @@ pub(super) fn read<T: Real>(mut source: Source, budget: Budget) -> Result<Input<
     };
     let layout = if banner.coordinate { "coordinate" } else { "array" };
     let symmetry = if banner.symmetric { "symmetric" } else { "general" };
-    Ok(Input {
-        matrix,
-        row_labels: None,
-        col_labels: None,
-        format: format!("Matrix Market {layout}, {}, {symmetry}", banner.field),
-    })
+    let format = format!("Matrix Market {layout}, {}, {symmetry}", banner.field);
+    Ok(Input::unlabelled(matrix, format, Precision::F64))
 }
 
 impl Banner {

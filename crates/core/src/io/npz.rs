@@ -8,7 +8,7 @@ use zip::result::ZipError;
 
 use super::Input;
 use super::memory::Budget;
-use super::npy::{self, Array};
+use super::npy::{self, Array, Element};
 use super::source::{DEFLATE_RATIO, ReadSeek, Source, open_seekable, read_error};
 use super::triplets::{Triplets, canonical};
 use crate::error::{Error, Result};
@@ -40,12 +40,8 @@ pub(super) fn read<T: Real>(path: &Path, budget: Budget) -> Result<Input<T>> {
             return Err(Error::format(path, "member format.npy", problem));
         }
     };
-    Ok(Input {
-        matrix: Matrix::Sparse(matrix),
-        row_labels: None,
-        col_labels: None,
-        format: format!("SciPy sparse {format}, {element}"),
-    })
+    let words = format!("SciPy sparse {format}, {}", element.name());
+    Ok(Input::unlabelled(Matrix::Sparse(matrix), words, element.precision()))
 }
 
 impl<'a> Archive<'a> {
@@ -91,16 +87,16 @@ impl<'a> Archive<'a> {
         Ok([shape[0], shape[1]])
     }
 
-    /// The values, once a matrix of this shape with as many entries is known to fit, and their type's name.
+    /// The values, once a matrix of this shape with as many entries is known to fit, and their type.
     fn values<T: Real>(
         &mut self,
         budget: Budget,
         [rows, cols]: [u64; 2],
         copies: u64,
-    ) -> Result<(Vec<T>, &'static str)> {
+    ) -> Result<(Vec<T>, Element)> {
         let mut data = self.member("data.npy")?;
         budget.check_sparse::<T>(rows, cols, data.shape_1d()?, copies)?;
-        Ok((data.reals(budget)?, data.element()?.name()))
+        Ok((data.reals(budget)?, data.element()?))
     }
 
     /// Row or column numbers below `size`, one for each of `count` entries.
@@ -120,7 +116,7 @@ impl<'a> Archive<'a> {
         shape: [u64; 2],
         [majors, minors]: [u64; 2],
         copies: u64,
-    ) -> Result<(Csr<T>, &'static str)> {
+    ) -> Result<(Csr<T>, Element)> {
         let (values, element) = self.values::<T>(budget, shape, copies)?;
         let indices = self.indices(budget, "indices.npy", minors, values.len())?;
         let mut array = self.member("indptr.npy")?;
@@ -146,19 +142,19 @@ impl<'a> Archive<'a> {
         Ok((canonical(budget, majors as usize, minors as usize, offsets, indices, values)?, element))
     }
 
-    fn csr<T: Real>(&mut self, budget: Budget) -> Result<(Csr<T>, &'static str)> {
+    fn csr<T: Real>(&mut self, budget: Budget) -> Result<(Csr<T>, Element)> {
         let shape = self.shape(budget)?;
         self.compressed(budget, shape, shape, 0)
     }
 
     /// Compressed columns are the compressed rows of the transpose.
-    fn csc<T: Real>(&mut self, budget: Budget) -> Result<(Csr<T>, &'static str)> {
+    fn csc<T: Real>(&mut self, budget: Budget) -> Result<(Csr<T>, Element)> {
         let shape = self.shape(budget)?;
         let (transpose, element) = self.compressed::<T>(budget, shape, [shape[1], shape[0]], 1)?;
         Ok((transpose.transpose(), element))
     }
 
-    fn coo<T: Real>(&mut self, budget: Budget) -> Result<(Csr<T>, &'static str)> {
+    fn coo<T: Real>(&mut self, budget: Budget) -> Result<(Csr<T>, Element)> {
         let shape = self.shape(budget)?;
         let (values, element) = self.values(budget, shape, 1)?;
         let rows = self.indices(budget, "row.npy", shape[0], values.len())?;
@@ -176,7 +172,7 @@ fn check_length(array: &Array, expected: u64, why: &str) -> Result<()> {
     Err(array.error(format!("{length} entries, where {expected} belong {why}; save the matrix again")))
 }
 
-fn zip_error(path: &Path, member: Option<&str>, error: ZipError) -> Error {
+pub(super) fn zip_error(path: &Path, member: Option<&str>, error: ZipError) -> Error {
     let place = member.map_or("archive".to_string(), |member| format!("member {member}"));
     match (error, member) {
         (ZipError::Io(error), _) => read_error(path, member, error),

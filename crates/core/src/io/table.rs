@@ -11,7 +11,7 @@ use super::source::{Source, read_error};
 use super::{Input, Presence, ReadOptions};
 use crate::error::{Error, Result};
 use crate::matrix::{Dense, Matrix, Order, Values};
-use crate::real::Real;
+use crate::real::{Precision, Real};
 
 /// Whether the table begins with column names, and each record with a row name.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -72,6 +72,8 @@ pub(super) fn read<T: Real>(
         row_labels: layout.row_names.then_some(rows.names),
         col_labels,
         format,
+        precision: Precision::F64,
+        image: None,
     })
 }
 

@@ -14,7 +14,8 @@ use super::{Input, Kind, check, sniff};
 use crate::error::{Error, Result};
 use crate::matrix::{Dense, Matrix, Order, Values};
 use crate::real::{Precision, Real};
-use element::{Element, Kind as Number};
+pub(super) use element::Element;
+use element::Kind as Number;
 use header::Header;
 
 /// Bytes converted at a time; a multiple of every element's width.
@@ -265,12 +266,9 @@ pub(super) fn read<T: Real>(source: Source, budget: Budget) -> Result<Input<T>> 
         Values::Real(array.reals(budget)?)
     };
     let order_name = if array.header.fortran { "Fortran" } else { "C" };
-    Ok(Input {
-        matrix: Matrix::Dense(Dense::new(rows, cols, order, values)),
-        row_labels: None,
-        col_labels: None,
-        format: format!("NumPy array, {}, {order_name} order", element.name()),
-    })
+    let matrix = Matrix::Dense(Dense::new(rows, cols, order, values));
+    let format = format!("NumPy array, {}, {order_name} order", element.name());
+    Ok(Input::unlabelled(matrix, format, element.precision()))
 }
 
 /// Reads a factor: a matrix of finite nonnegative numbers, as rows, columns and the entries row by row.

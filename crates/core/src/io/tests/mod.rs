@@ -12,8 +12,12 @@ use tempfile::TempDir;
 
 use super::*;
 
-const OPTIONS: ReadOptions =
-    ReadOptions { memory: 1 << 24, header: Presence::Auto, row_names: Presence::Auto };
+const OPTIONS: ReadOptions = ReadOptions {
+    memory: 1 << 24,
+    header: Presence::Auto,
+    row_names: Presence::Auto,
+    images: ImageSide::Columns,
+};
 
 /// A folder whose files are overwritten by each attempt.
 struct Folder(TempDir);
