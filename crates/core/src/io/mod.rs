@@ -9,10 +9,13 @@ use std::path::Path;
 use crate::error::{Error, Result};
 use crate::matrix::Matrix;
 use crate::real::{Precision, Real};
-pub use images::{ImageShape, ImageSide};
 use memory::Budget;
 use source::Source;
 
+pub use images::{ImageShape, ImageSide};
+pub use write::{check_write, write};
+
+mod binary;
 mod check;
 pub mod images;
 pub mod labels;
@@ -25,6 +28,7 @@ mod source;
 mod table;
 mod triplets;
 pub mod tsv;
+mod write;
 
 #[cfg(test)]
 mod tests;
@@ -103,6 +107,8 @@ pub enum Kind {
     Csv,
     /// Tab-separated table, `.tsv`.
     Tsv,
+    /// The binary format of the paper's own program, `.bin`.
+    Bin,
     /// JPEG and PNG images, a folder or `.zip`.
     Images,
 }
@@ -120,12 +126,13 @@ impl Kind {
             Some("mtx") => Ok(Kind::MatrixMarket),
             Some("csv") => Ok(Kind::Csv),
             Some("tsv") => Ok(Kind::Tsv),
+            Some("bin") => Ok(Kind::Bin),
             Some("zip") => Ok(Kind::Images),
             _ => Err(Error::format(
                 path,
                 "name",
-                "unknown ending; Partwise reads .npy, .npz, .mtx, .csv and .tsv, each also with .gz, and images in a \
-                 folder or a .zip",
+                "unknown ending; Partwise reads .npy, .npz, .mtx, .csv, .tsv and .bin, each also with .gz, and images in \
+                 a folder or a .zip",
             )),
         }
     }
@@ -138,6 +145,7 @@ impl Kind {
             Kind::MatrixMarket => "a Matrix Market file",
             Kind::Csv => "a comma-separated table",
             Kind::Tsv => "a tab-separated table",
+            Kind::Bin => "a DSANLS binary",
             Kind::Images => "a zip archive of images",
         }
     }
@@ -166,6 +174,7 @@ fn read_unchecked<T: Real>(path: &Path, options: &ReadOptions) -> Result<Input<T
         Kind::MatrixMarket => mtx::read(source, budget),
         Kind::Csv => table::read(source, budget, b',', options),
         Kind::Tsv => table::read(source, budget, b'\t', options),
+        Kind::Bin => binary::read(source, budget),
         Kind::Images => images::read_zip(budget, options.images),
     }?;
     if source::split_gz(path).1 {

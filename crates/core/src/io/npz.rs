@@ -1,19 +1,22 @@
 //! SciPy's sparse `.npz`: a zip archive of NumPy arrays, as csr, csc or coo. An archive of a single array is
 //! read as that array.
 
+use std::io::{self, Write};
 use std::path::Path;
 
-use zip::ZipArchive;
 use zip::result::ZipError;
+use zip::write::SimpleFileOptions;
+use zip::{CompressionMethod, ZipArchive, ZipWriter};
 
 use super::Input;
 use super::memory::Budget;
 use super::npy::{self, Array, Element};
 use super::source::{DEFLATE_RATIO, ReadSeek, Source, open_seekable, read_error};
-use super::triplets::{Triplets, canonical};
+use super::triplets::{Offsets, Triplets, canonical, index_below};
+use super::write::{each_line, put};
 use crate::error::{Error, Result};
-use crate::matrix::{Csr, Matrix};
-use crate::real::Real;
+use crate::matrix::{Csr, Matrix, Order};
+use crate::real::{Precision, Real};
 
 struct Archive<'a> {
     path: &'a Path,
@@ -103,10 +106,7 @@ impl<'a> Archive<'a> {
     fn indices(&mut self, budget: Budget, name: &str, size: u64, count: usize) -> Result<Vec<u32>> {
         let mut array = self.member(name)?;
         check_length(&array, count as u64, "as data.npy has values")?;
-        array.integers(budget, |place, index| match u32::try_from(index) {
-            Ok(small) if u64::from(small) < size => Ok(small),
-            _ => Err(format!("entry {place} is {index}, outside 0 to below {size}; save the matrix again")),
-        })
+        array.integers(budget, |place, index| index_below(place, index, size))
     }
 
     /// Compressed vectors: `majors` of them, with entries numbered below `minors`.
@@ -121,18 +121,10 @@ impl<'a> Archive<'a> {
         let indices = self.indices(budget, "indices.npy", minors, values.len())?;
         let mut array = self.member("indptr.npy")?;
         check_length(&array, majors + 1, "for this shape")?;
-        let mut last = 0;
-        let offsets = array.integers(budget, |place, offset| {
-            let fits = offset >= last && (place > 0 || offset == 0);
-            last = offset;
-            usize::try_from(offset).ok().filter(|&offset| fits && offset <= values.len()).ok_or_else(|| {
-                format!(
-                    "entry {place} is {offset}, where offsets rise from 0 to {}; save the matrix again",
-                    values.len()
-                )
-            })
-        })?;
-        if last as usize != values.len() {
+        let mut rising = Offsets::to(values.len());
+        let offsets = array.integers(budget, |_, offset| rising.next(offset))?;
+        let last = offsets[majors as usize];
+        if last != values.len() {
             let problem = format!(
                 "the last offset is {last}, where data.npy has {} values; save the matrix again",
                 values.len()
@@ -184,5 +176,71 @@ pub(super) fn zip_error(path: &Path, member: Option<&str>, error: ZipError) -> E
             place,
             format!("truncated or damaged ({error}); make or fetch the file again"),
         ),
+    }
+}
+
+/// Writes a csr matrix as `scipy.sparse.save_npz` does; of a dense one only what is not 0.
+pub(super) fn write<T: Real>(
+    writer: &mut dyn Write,
+    matrix: &Matrix<T>,
+    precision: Precision,
+) -> io::Result<()> {
+    let mut offsets = vec![0u64];
+    each_compressed(matrix, |cols, _| {
+        offsets.push(offsets[offsets.len() - 1] + cols.len() as u64);
+        Ok(())
+    })?;
+    let (rows, cols, stored) = (matrix.rows(), matrix.cols(), offsets[matrix.rows()]);
+    let wide = stored.max(cols as u64) > i32::MAX as u64;
+    let integer = if wide { "<i8" } else { "<i4" };
+    let put_integer = |writer: &mut dyn Write, number: u64| match wide {
+        true => writer.write_all(&number.to_le_bytes()),
+        false => writer.write_all(&(number as u32).to_le_bytes()),
+    };
+    // Sizes are not known before a member ends; those that may pass 4 GiB must say so in advance.
+    let large = stored.max(rows as u64 + 1) >= 1 << 28;
+    let options =
+        SimpleFileOptions::default().compression_method(CompressionMethod::Deflated).large_file(large);
+    let mut zip = ZipWriter::new_stream(writer);
+    zip.start_file("indices.npy", options)?;
+    npy::write_header(&mut zip, integer, Order::RowMajor, &format!("({stored},)"))?;
+    each_compressed(matrix, |cols, _| cols.iter().try_for_each(|&col| put_integer(&mut zip, col.into())))?;
+    zip.start_file("indptr.npy", options)?;
+    npy::write_header(&mut zip, integer, Order::RowMajor, &format!("({},)", offsets.len()))?;
+    offsets.iter().try_for_each(|&offset| put_integer(&mut zip, offset))?;
+    zip.start_file("format.npy", options)?;
+    npy::write_header(&mut zip, "|S3", Order::RowMajor, "()")?;
+    zip.write_all(b"csr")?;
+    zip.start_file("shape.npy", options)?;
+    npy::write_header(&mut zip, "<i8", Order::RowMajor, "(2,)")?;
+    [rows, cols].iter().try_for_each(|&size| zip.write_all(&(size as u64).to_le_bytes()))?;
+    zip.start_file("data.npy", options)?;
+    npy::write_header(&mut zip, npy::descr(precision), Order::RowMajor, &format!("({stored},)"))?;
+    each_compressed(matrix, |_, values| put(&mut zip, values, precision))?;
+    zip.finish()?.flush()
+}
+
+/// Hands over the columns and values of each row.
+fn each_compressed<T: Real>(
+    matrix: &Matrix<T>,
+    mut take: impl FnMut(&[u32], &[T]) -> io::Result<()>,
+) -> io::Result<()> {
+    match matrix {
+        Matrix::Sparse(csr) => (0..csr.rows()).try_for_each(|row| {
+            let (cols, values) = csr.row(row);
+            take(cols, values)
+        }),
+        Matrix::Dense(dense) => {
+            let (mut cols, mut values) = (Vec::new(), Vec::new());
+            each_line(dense, Order::RowMajor, 0..dense.rows(), |line| {
+                cols.clear();
+                values.clear();
+                for (col, &value) in line.iter().enumerate().filter(|(_, value)| **value != T::ZERO) {
+                    cols.push(col as u32);
+                    values.push(value);
+                }
+                take(&cols, &values)
+            })
+        }
     }
 }

@@ -102,9 +102,7 @@ impl<'a> Zip<'a> {
         let mut members = Vec::new();
         for (index, name) in archive.file_names().enumerate() {
             let name = name.map_err(|error| zip_error(budget.path, None, error))?.into_owned();
-            if !name.ends_with('/')
-                && is_image(&name).map_err(|problem| error(budget, &name, problem))?
-            {
+            if !name.ends_with('/') && is_image(&name).map_err(|problem| error(budget, &name, problem))? {
                 members.push((name, index));
             }
         }

@@ -139,7 +139,8 @@ fn jpeg_ends(file: &[u8]) -> bool {
     let mut rest = file.get(2..).unwrap_or_default();
     loop {
         // Compressed data have a 0 behind each FF; restart markers stand alone.
-        let marker = rest.windows(2).position(|pair| pair[0] == 0xff && !matches!(pair[1], 0 | 0xd0..=0xd7 | 0xff));
+        let marker =
+            rest.windows(2).position(|pair| pair[0] == 0xff && !matches!(pair[1], 0 | 0xd0..=0xd7 | 0xff));
         let Some(place) = marker else { return false };
         match rest[place + 1] {
             0xd9 => return true,
