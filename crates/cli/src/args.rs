@@ -17,6 +17,7 @@ pub struct Cli {
 const EXAMPLES: &str = "\
 Examples:
   partwise inspect M.npz
+  partwise convert M.csv M.npy
   partwise factorize M.npz --rank 20 --out result
   partwise top result
   partwise evaluate result M.npz
@@ -27,6 +28,9 @@ pub enum Command {
     /// Factorize a matrix and write U, V, the error curve and a record of the run
     #[command(after_help = FACTORIZE_EXAMPLES)]
     Factorize(Box<FactorizeArgs>),
+    /// Write a matrix in another format, exactly
+    #[command(after_help = CONVERT_EXAMPLES)]
+    Convert(ConvertArgs),
     /// Show a matrix's size, density, range and the memory that a factorization needs
     #[command(after_help = "Example:\n  partwise inspect M.mtx.gz --rank 50")]
     Inspect(InspectArgs),
@@ -49,6 +53,15 @@ Examples:
   partwise factorize M.npz --rank 50 --algorithm dsanls --nodes 4 --out result
   partwise factorize genes.csv --transpose --rank 8 --restarts 5 --tsv --out result
   partwise factorize M.npz --rank 50 --init-from result --tolerance 1e-6 --out better";
+
+const CONVERT_EXAMPLES: &str = "\
+Examples:
+  partwise convert M.mtx.gz M.npz
+  partwise convert counts.csv counts.npy --transpose
+  partwise convert frames.zip frames.npy
+  partwise convert M.npy M.bin --precision f32
+
+Numbers keep their type: bytes stay bytes in .npy, float32 stays float32, and text has all digits.";
 
 /// How to read a matrix file.
 #[derive(Debug, Args)]
@@ -80,8 +93,8 @@ pub struct LabelArgs {
 
 #[derive(Debug, Args)]
 pub struct FactorizeArgs {
-    /// The matrix: .npy, .npz (SciPy sparse), .mtx, .csv or .tsv, each also with .gz; or a folder or .zip of
-    /// JPEG and PNG images
+    /// The matrix: .npy, .npz (SciPy sparse), .mtx, .csv, .tsv or .bin (the paper's program), each also with .gz;
+    /// or a folder or .zip of JPEG and PNG images
     pub file: PathBuf,
     /// Number of components, k
     #[arg(short = 'k', long, value_name = "K")]
@@ -197,6 +210,27 @@ impl FactorizeArgs {
             trace_every: self.trace_every,
         }
     }
+}
+
+#[derive(Debug, Args)]
+pub struct ConvertArgs {
+    /// The matrix: .npy, .npz (SciPy sparse), .mtx, .csv, .tsv or .bin (the paper's program), each also with .gz;
+    /// or a folder or .zip of JPEG and PNG images
+    #[arg(value_name = "IN")]
+    pub file: PathBuf,
+    /// File to write: .npy, .npz (sparse, csr), .mtx, .csv, .tsv or .bin, each also with .gz
+    #[arg(value_name = "OUT")]
+    pub out: PathBuf,
+    #[command(flatten)]
+    pub read: ReadArgs,
+    #[command(flatten)]
+    pub labels: LabelArgs,
+    /// Round or widen numbers to this type instead of keeping the file's own
+    #[arg(long, value_enum)]
+    pub precision: Option<PrecisionArg>,
+    /// Replace an existing file
+    #[arg(long)]
+    pub force: bool,
 }
 
 #[derive(Debug, Args)]

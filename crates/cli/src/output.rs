@@ -13,35 +13,35 @@ pub const NAMES: [&str; 8] =
 /// Checks, before any work, that results can be written to `target`: a folder that does not exist yet, or one
 /// whose results may be replaced.
 pub fn check_folder(target: &Path, force: bool) -> Result<()> {
-    check_absent(target, force)?;
+    check_absent(target, "--out", force)?;
     if target.exists() && !target.is_dir() {
         bail!("{} is a file, not a folder; choose another --out", target.display());
     }
-    probe(target)
+    probe(target, "--out")
 }
 
-/// The same for a single file.
-pub fn check_file(target: &Path, force: bool) -> Result<()> {
-    check_absent(target, force)?;
+/// The same for a single file, which the user gave as `argument`.
+pub fn check_file(target: &Path, argument: &str, force: bool) -> Result<()> {
+    check_absent(target, argument, force)?;
     if target.is_dir() {
-        bail!("{} is a folder, not a file; choose another --out", target.display());
+        bail!("{} is a folder, not a file; choose another {argument}", target.display());
     }
-    probe(target)
+    probe(target, argument)
 }
 
-fn check_absent(target: &Path, force: bool) -> Result<()> {
+fn check_absent(target: &Path, argument: &str, force: bool) -> Result<()> {
     if fs::symlink_metadata(target).is_ok() && !force {
-        bail!("{} exists already; choose another --out, or replace it with --force", target.display());
+        bail!("{} exists already; choose another {argument}, or replace it with --force", target.display());
     }
     Ok(())
 }
 
 /// Whether the place where the staging goes can be written to.
-fn probe(target: &Path) -> Result<()> {
+fn probe(target: &Path, argument: &str) -> Result<()> {
     let staging = staging_path(target)?;
     fs::create_dir(&staging).and_then(|()| fs::remove_dir(&staging)).with_context(|| {
         format!(
-            "cannot write to {}; choose another --out, or create the folder first",
+            "cannot write to {}; choose another {argument}, or create the folder first",
             parent(target).display()
         )
     })
@@ -118,14 +118,18 @@ impl Drop for Staging {
 }
 
 /// Writes a single file whole or not at all.
-pub fn write_whole(target: &Path, write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>) -> Result<()> {
+pub fn write_whole(
+    target: &Path,
+    argument: &str,
+    write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>,
+) -> Result<()> {
     let staging = staging_path(target)?;
     let written = write_file(&staging, write).and_then(|()| fs::rename(&staging, target));
     if written.is_err() {
         let _ = fs::remove_file(&staging);
     }
     written.with_context(|| {
-        format!("cannot write {}; make room there or choose another --out", target.display())
+        format!("cannot write {}; make room there or choose another {argument}", target.display())
     })
 }
 

@@ -13,7 +13,7 @@ pub fn run(args: &TransformArgs) -> Result<()> {
         Some("tsv") => true,
         _ => bail!("{} ends neither in .npy nor in .tsv; choose one of them for --out", args.out.display()),
     };
-    output::check_file(&args.out, args.force)?;
+    output::check_file(&args.out, "--out", args.force)?;
     let record = folder::record(&args.dir)?;
     // In f64 whatever the run was: an exact fit should be one.
     let folder = folder::read::<f64>(&args.dir)?;
@@ -27,7 +27,7 @@ pub fn run(args: &TransformArgs) -> Result<()> {
     let side: Side = args.side.into();
     let fitted = folder.factors.transform(input.matrix, side, machine::cores())?;
     let rows = fitted.len() / k;
-    output::write_whole(&args.out, |file| match (tsv, record.precision) {
+    output::write_whole(&args.out, "--out", |file| match (tsv, record.precision) {
         (true, _) => io::tsv::write_factor(file, labels.as_deref(), rows, k, &fitted),
         (false, Precision::F64) => io::npy::write(file, rows, k, &fitted),
         (false, Precision::F32) => {
