@@ -17,8 +17,10 @@ pub use write::{check_write, write};
 
 mod binary;
 mod check;
+mod h5ad;
 pub mod images;
 pub mod labels;
+mod lzf;
 mod memory;
 mod mtx;
 pub mod npy;
@@ -109,6 +111,8 @@ pub enum Kind {
     Tsv,
     /// The binary format of the paper's own program, `.bin`.
     Bin,
+    /// AnnData in HDF5, `.h5ad`.
+    H5ad,
     /// JPEG and PNG images, a folder or `.zip`.
     Images,
 }
@@ -127,11 +131,12 @@ impl Kind {
             Some("csv") => Ok(Kind::Csv),
             Some("tsv") => Ok(Kind::Tsv),
             Some("bin") => Ok(Kind::Bin),
+            Some("h5ad") => Ok(Kind::H5ad),
             Some("zip") => Ok(Kind::Images),
             _ => Err(Error::format(
                 path,
                 "name",
-                "unknown ending; Partwise reads .npy, .npz, .mtx, .csv, .tsv and .bin, each also with .gz, and images in \
+                "unknown ending; Partwise reads .npy, .npz, .mtx, .csv, .tsv, .bin and .h5ad, each also with .gz, and images in \
                  a folder or a .zip",
             )),
         }
@@ -146,6 +151,7 @@ impl Kind {
             Kind::Csv => "a comma-separated table",
             Kind::Tsv => "a tab-separated table",
             Kind::Bin => "a DSANLS binary",
+            Kind::H5ad => "an HDF5 file",
             Kind::Images => "a zip archive of images",
         }
     }
@@ -175,6 +181,7 @@ fn read_unchecked<T: Real>(path: &Path, options: &ReadOptions) -> Result<Input<T
         Kind::Csv => table::read(source, budget, b',', options),
         Kind::Tsv => table::read(source, budget, b'\t', options),
         Kind::Bin => binary::read(source, budget),
+        Kind::H5ad => h5ad::read(budget),
         Kind::Images => images::read_zip(budget, options.images),
     }?;
     if source::split_gz(path).1 {

@@ -15,7 +15,7 @@ const SIGNATURES: [(&[u8], Option<Kind>, &str, &str); 7] = [
     ),
     (b"%%MatrixMarket", Some(Kind::MatrixMarket), "a Matrix Market file", "rename it to end in .mtx"),
     (b"\x1f\x8b", None, "gzip data", "add .gz to its name"),
-    (b"\x89HDF\r\n", None, "an HDF5 file", "export the matrix as .npy, .npz or .mtx"),
+    (b"\x89HDF\r\n", Some(Kind::H5ad), "an HDF5 file", "rename it to end in .h5ad if AnnData made it"),
     (b"\xfd7zXZ", None, "xz data", "decompress it, or use gzip"),
     (b"\x28\xb5\x2f\xfd", None, "Zstandard data", "decompress it, or use gzip"),
 ];

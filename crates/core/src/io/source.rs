@@ -84,6 +84,13 @@ pub(super) fn open_seekable<'a>(path: &'a Path, budget: Budget) -> Result<(Box<d
         let (file, length) = open_file(path)?;
         return Ok((Box::new(BufReader::with_capacity(BUFFER, file)), length));
     }
+    let bytes = expand(path, budget)?;
+    let length = bytes.len() as u64;
+    Ok((Box::new(Cursor::new(bytes)), length))
+}
+
+/// The bytes of a compressed file.
+pub(super) fn expand(path: &Path, budget: Budget) -> Result<Vec<u8>> {
     let mut source = Source::open(path)?;
     let mut bytes = Vec::new();
     loop {
@@ -96,8 +103,7 @@ pub(super) fn open_seekable<'a>(path: &'a Path, budget: Budget) -> Result<(Box<d
         bytes.extend_from_slice(chunk);
         source.reader.consume(length);
     }
-    let length = bytes.len() as u64;
-    Ok((Box::new(Cursor::new(bytes)), length))
+    Ok(bytes)
 }
 
 impl<'a> Source<'a> {

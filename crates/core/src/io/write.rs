@@ -18,7 +18,7 @@ impl Kind {
     /// The format in which a file of this name is written.
     pub fn to_write(path: &Path) -> Result<Kind> {
         match Kind::of(path) {
-            Ok(kind) if kind != Kind::Images => Ok(kind),
+            Ok(kind) if !matches!(kind, Kind::Images | Kind::H5ad) => Ok(kind),
             _ => Err(Error::format(
                 path,
                 "name",
@@ -93,7 +93,7 @@ fn write_plain<T: Real>(
         Kind::Csv => table::write(writer, input, b',', 0..matrix.rows()),
         Kind::Tsv => table::write(writer, input, b'\t', 0..matrix.rows()),
         Kind::Bin => binary::write(writer, matrix, precision),
-        Kind::Images => Err(io::Error::new(io::ErrorKind::Unsupported, "images are not written")),
+        Kind::H5ad | Kind::Images => Err(io::Error::new(io::ErrorKind::Unsupported, "not a format to write")),
     }
 }
 

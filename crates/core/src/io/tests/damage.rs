@@ -57,8 +57,8 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..200), kind in 0usize..7) {
-        let name = ["m.npy", "m.npz", "m.mtx", "m.csv", "m.tsv", "m.bin", "m.zip"][kind];
+    fn any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..200), kind in 0usize..8) {
+        let name = ["m.npy", "m.npz", "m.mtx", "m.csv", "m.tsv", "m.bin", "m.zip", "m.h5ad"][kind];
         let folder = Folder::new();
         let _ = folder.read::<f32>(name, &bytes);
         let _ = folder.read::<f32>(&format!("{name}.gz"), gzip(&bytes));

@@ -11,7 +11,7 @@ fn names_and_content() {
         (
             "m.txt",
             b"1".to_vec(),
-            "name: unknown ending; Partwise reads .npy, .npz, .mtx, .csv, .tsv and .bin, each also with .gz, and images \
+            "name: unknown ending; Partwise reads .npy, .npz, .mtx, .csv, .tsv, .bin and .h5ad, each also with .gz, and images \
              in a folder or a .zip",
         ),
         ("m.npy", b"".to_vec(), "content: the file is empty; make or fetch it again"),

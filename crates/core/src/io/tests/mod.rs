@@ -3,6 +3,7 @@
 
 mod binary;
 mod damage;
+mod h5ad;
 mod images;
 mod messages;
 mod round_trip;
@@ -157,7 +158,7 @@ fn samples() -> Vec<(String, Vec<u8>)> {
         ("csc.npz", zip_file(&csc_members(), zip::CompressionMethod::Stored)),
         ("dense.bin", binary::dense_file(2, 3, &narrow)),
         ("sparse.bin", binary::sparse_file([4, 3, 4], &[0, 2, 2, 3, 4], &[2, 0, 0, 1], &narrow[..16])),
-        ("images.zip", zip_file(&images::members(), zip::CompressionMethod::Deflated)),
+        ("images.zip", zip_file(&images::members()[..4].to_vec(), zip::CompressionMethod::Deflated)),
         ("coo.npz", zip_file(&coo_members(), zip::CompressionMethod::Stored)),
     ];
     plain
