@@ -93,8 +93,8 @@ pub struct LabelArgs {
 
 #[derive(Debug, Args)]
 pub struct FactorizeArgs {
-    /// The matrix: .npy, .npz (SciPy sparse), .mtx, .csv, .tsv or .bin (the paper's program), each also with .gz;
-    /// or a folder or .zip of JPEG and PNG images
+    /// The matrix: .npy, .npz (SciPy sparse), .mtx, .csv, .tsv, .h5ad or .bin (the paper's program), each also
+    /// with .gz; or a folder or .zip of JPEG and PNG images
     pub file: PathBuf,
     /// Number of components, k
     #[arg(short = 'k', long, value_name = "K")]
@@ -214,8 +214,8 @@ impl FactorizeArgs {
 
 #[derive(Debug, Args)]
 pub struct ConvertArgs {
-    /// The matrix: .npy, .npz (SciPy sparse), .mtx, .csv, .tsv or .bin (the paper's program), each also with .gz;
-    /// or a folder or .zip of JPEG and PNG images
+    /// The matrix: .npy, .npz (SciPy sparse), .mtx, .csv, .tsv, .h5ad or .bin (the paper's program), each also
+    /// with .gz; or a folder or .zip of JPEG and PNG images
     #[arg(value_name = "IN")]
     pub file: PathBuf,
     /// File to write: .npy, .npz (sparse, csr), .mtx, .csv, .tsv or .bin, each also with .gz

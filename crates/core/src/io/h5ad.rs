@@ -55,7 +55,7 @@ fn open(budget: Budget) -> Result<Group> {
         .with_chunk_cache_bytes(0)
         .with_max_chunk_bytes(limit)
         .with_max_read_bytes(limit)
-        .with_max_object_header_bytes(limit.min(1 << 24));
+        .with_max_object_header_bytes(1 << 24);
     Hdf5File::from_storage_with_options(storage, options).and_then(|file| file.root_group()).map_err(wrong)
 }
 

@@ -193,10 +193,6 @@ pub(super) fn write<T: Real>(
     let (rows, cols, stored) = (matrix.rows(), matrix.cols(), offsets[matrix.rows()]);
     let wide = stored.max(cols as u64) > i32::MAX as u64;
     let integer = if wide { "<i8" } else { "<i4" };
-    let put_integer = |writer: &mut dyn Write, number: u64| match wide {
-        true => writer.write_all(&number.to_le_bytes()),
-        false => writer.write_all(&(number as u32).to_le_bytes()),
-    };
     // Sizes are not known before a member ends; those that may pass 4 GiB must say so in advance.
     let large = stored.max(rows as u64 + 1) >= 1 << 28;
     let options =
@@ -204,10 +200,10 @@ pub(super) fn write<T: Real>(
     let mut zip = ZipWriter::new_stream(writer);
     zip.start_file("indices.npy", options)?;
     npy::write_header(&mut zip, integer, Order::RowMajor, &format!("({stored},)"))?;
-    each_compressed(matrix, |cols, _| cols.iter().try_for_each(|&col| put_integer(&mut zip, col.into())))?;
+    each_compressed(matrix, |cols, _| put_integers(&mut zip, wide, cols.iter().map(|&col| col.into())))?;
     zip.start_file("indptr.npy", options)?;
     npy::write_header(&mut zip, integer, Order::RowMajor, &format!("({},)", offsets.len()))?;
-    offsets.iter().try_for_each(|&offset| put_integer(&mut zip, offset))?;
+    put_integers(&mut zip, wide, offsets.iter().copied())?;
     zip.start_file("format.npy", options)?;
     npy::write_header(&mut zip, "|S3", Order::RowMajor, "()")?;
     zip.write_all(b"csr")?;
@@ -218,6 +214,15 @@ pub(super) fn write<T: Real>(
     npy::write_header(&mut zip, npy::descr(precision), Order::RowMajor, &format!("({stored},)"))?;
     each_compressed(matrix, |_, values| put(&mut zip, values, precision))?;
     zip.finish()?.flush()
+}
+
+/// Writes integers of 64 bits if `wide`, else of 32.
+fn put_integers(writer: &mut dyn Write, wide: bool, integers: impl Iterator<Item = u64>) -> io::Result<()> {
+    let mut bytes = Vec::new();
+    for integer in integers {
+        bytes.extend_from_slice(&integer.to_le_bytes()[..if wide { 8 } else { 4 }]);
+    }
+    writer.write_all(&bytes)
 }
 
 /// Hands over the columns and values of each row.

@@ -30,13 +30,14 @@ fn every_encoding() {
 fn damaged_files() {
     let folder = Folder::new();
     for (encoding, bytes) in FILES {
-        for length in (0..bytes.len()).step_by(7) {
+        for length in (0..bytes.len()).step_by(31) {
             // What was cut off may have been padding.
             if let Ok(input) = folder.read::<f64>("m.h5ad", &bytes[..length]) {
                 assert_eq!(entries(&input.matrix), EXPECTED, "{encoding} cut to {length} of {}", bytes.len());
             }
         }
-        for place in 0..bytes.len() {
+        // Most of a file is zeros between its parts.
+        for place in (0..bytes.len()).filter(|&place| bytes[place] != 0 || place % 16 == 0) {
             for change in [0x80, 0xff] {
                 let mut changed = bytes.to_vec();
                 changed[place] ^= change;
