@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
-use partwise::io::Presence;
+use partwise::io::{ImageSide, Presence};
 use partwise::run::{Algorithm, Amount, Init, Settings, Side, SketchedSolver, Step};
 use partwise::{Precision, sketch};
 use serde::de::DeserializeOwned;
@@ -21,6 +21,7 @@ pub struct Cli {
 const EXAMPLES: &str = "\
 Examples:
   partwise inspect M.npz
+  partwise convert M.csv M.npy
   partwise factorize M.npz --rank 20 --out result
   partwise top result
   partwise evaluate result M.npz
@@ -31,6 +32,9 @@ pub enum Command {
     /// Factorize a matrix and write U, V, the error curve and a record of the run
     #[command(after_help = FACTORIZE_EXAMPLES)]
     Factorize(Box<FactorizeArgs>),
+    /// Write a matrix in another format, exactly
+    #[command(after_help = CONVERT_EXAMPLES)]
+    Convert(ConvertArgs),
     /// Show a matrix's size, density, range and the memory that a factorization needs
     #[command(after_help = "Example:\n  partwise inspect M.mtx.gz --rank 50")]
     Inspect(InspectArgs),
@@ -54,6 +58,15 @@ Examples:
   partwise factorize genes.csv --transpose --rank 8 --restarts 5 --tsv --out result
   partwise factorize M.npz --rank 50 --init-from result --tolerance 1e-6 --out better";
 
+const CONVERT_EXAMPLES: &str = "\
+Examples:
+  partwise convert M.mtx.gz M.npz
+  partwise convert counts.csv counts.npy --transpose
+  partwise convert frames.zip frames.npy
+  partwise convert M.npy M.bin --precision f32
+
+Numbers keep their type: bytes stay bytes in .npy, float32 stays float32, and text has all digits.";
+
 /// How to read a matrix file.
 #[derive(Debug, Args)]
 pub struct ReadArgs {
@@ -66,6 +79,10 @@ pub struct ReadArgs {
     /// In a text table: whether the first column holds row names
     #[arg(long, value_parser = named::<Presence>(&["auto", "yes", "no"]), default_value = "auto", value_name = "WHEN")]
     pub row_names: Presence,
+    /// Of a folder or .zip of images: whether an image becomes a column or a row [default: columns; where there was
+    /// a run, as there]
+    #[arg(long, value_parser = named::<ImageSide>(&["columns", "rows"]), value_name = "SIDE")]
+    pub images: Option<ImageSide>,
 }
 
 /// Text files with names for rows and columns.
@@ -81,7 +98,8 @@ pub struct LabelArgs {
 
 #[derive(Debug, Args)]
 pub struct FactorizeArgs {
-    /// The matrix: .npy, .npz (SciPy sparse), .mtx, .csv or .tsv, each also with .gz
+    /// The matrix: .npy, .npz (SciPy sparse), .mtx, .csv, .tsv, .h5ad or .bin (the paper's program), each also
+    /// with .gz; or a folder or .zip of JPEG and PNG images
     pub file: PathBuf,
     /// Number of components, k
     #[arg(value_parser = count, allow_negative_numbers = true, short = 'k', long, value_name = "K")]
@@ -228,6 +246,27 @@ impl FactorizeArgs {
             trace_every: self.trace_every,
         }
     }
+}
+
+#[derive(Debug, Args)]
+pub struct ConvertArgs {
+    /// The matrix: .npy, .npz (SciPy sparse), .mtx, .csv, .tsv, .h5ad or .bin (the paper's program), each also
+    /// with .gz; or a folder or .zip of JPEG and PNG images
+    #[arg(value_name = "IN")]
+    pub file: PathBuf,
+    /// File to write: .npy, .npz (sparse, csr), .mtx, .csv, .tsv or .bin, each also with .gz
+    #[arg(value_name = "OUT")]
+    pub out: PathBuf,
+    #[command(flatten)]
+    pub read: ReadArgs,
+    #[command(flatten)]
+    pub labels: LabelArgs,
+    /// Round or widen numbers to this type instead of keeping the file's own
+    #[arg(long, value_parser = named::<Precision>(&["f32", "f64"]))]
+    pub precision: Option<Precision>,
+    /// Replace an existing file
+    #[arg(long)]
+    pub force: bool,
 }
 
 #[derive(Debug, Args)]

@@ -77,7 +77,7 @@ impl Checkpoint {
             path: self.path.clone(),
             source: error.downcast().unwrap_or_else(std::io::Error::other),
         };
-        output::write_whole(&self.path, |file| snapshot.write(file, &self.input)).map_err(failed)
+        output::write_whole(&self.path, "--out", |file| snapshot.write(file, &self.input)).map_err(failed)
     }
 
     /// The results are written: nothing to go on from.

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use anyhow::{Result, anyhow, bail};
 use partwise::error::Error;
+use partwise::io::ImageSide;
 use partwise::run::Factors;
 use partwise::{Precision, Real, io};
 use serde_json::Value;
@@ -81,19 +82,25 @@ impl<T: Real> Folder<T> {
 /// What `run.json` says, as far as other commands need it.
 pub struct Record {
     pub transpose: bool,
+    /// The side that images were on when they were read.
+    pub images: Option<ImageSide>,
     pub precision: Precision,
 }
 
 /// Reads `run.json`; a folder with factors alone, made by hand, is taken as untransposed and f64.
 pub fn record(dir: &Path) -> Result<Record> {
     let path = dir.join("run.json");
-    let mut record = Record { transpose: false, precision: Precision::F64 };
+    let mut record = Record { transpose: false, images: None, precision: Precision::F64 };
     if path.exists() {
         let text = std::fs::read(&path).map_err(Error::io(&path))?;
         let value: Value = serde_json::from_slice(&text).map_err(|error| {
             anyhow!("{}: not the JSON of a run ({error}); factorize again", path.display())
         })?;
         record.transpose = value["transpose"].as_bool().unwrap_or(false);
+        // Noted is the side after turning.
+        let columns = (value["image"]["images"] == "columns") != record.transpose;
+        let side = if columns { ImageSide::Columns } else { ImageSide::Rows };
+        record.images = value["image"].is_object().then_some(side);
         if value["precision"] == "f32" {
             record.precision = Precision::F32;
         }

@@ -4,7 +4,7 @@ use std::io::Read;
 use std::path::Path;
 
 use partwise::error::{Error, Result, human_bytes};
-use partwise::io::{self, Input, ReadOptions};
+use partwise::io::{self, ImageSide, Input, ReadOptions};
 use partwise::matrix::{Matrix, Values};
 use partwise::{Precision, Real};
 use sha2::{Digest, Sha256};
@@ -14,18 +14,22 @@ use crate::machine;
 
 /// Reads a matrix; `--transpose` and the label files are applied.
 pub fn read<T: Real>(path: &Path, args: &ReadArgs, labels: Option<&LabelArgs>) -> Result<Input<T>> {
-    read_turned(path, args, args.transpose, labels)
+    read_turned(path, args, (args.transpose, None), labels)
 }
 
-/// Reads a matrix, turned if `transpose` says so.
+/// Reads a matrix for factors that are there: turned if `transpose` says so, images on the side that was recorded.
 pub fn read_turned<T: Real>(
     path: &Path,
     args: &ReadArgs,
-    transpose: bool,
+    (transpose, recorded): (bool, Option<ImageSide>),
     labels: Option<&LabelArgs>,
 ) -> Result<Input<T>> {
-    let options =
-        ReadOptions { memory: machine::available_memory(), header: args.header, row_names: args.row_names };
+    let options = ReadOptions {
+        memory: machine::available_memory(),
+        header: args.header,
+        row_names: args.row_names,
+        images: args.images.or(recorded).unwrap_or_default(),
+    };
     let mut input = io::read::<T>(path, &options)?;
     if let Some(file) = labels.and_then(|labels| labels.row_labels.as_ref()) {
         input.row_labels = Some(io::labels::read(file, input.matrix.rows())?);
@@ -34,8 +38,7 @@ pub fn read_turned<T: Real>(
         input.col_labels = Some(io::labels::read(file, input.matrix.cols())?);
     }
     if transpose {
-        std::mem::swap(&mut input.row_labels, &mut input.col_labels);
-        input.matrix = input.matrix.into_transpose();
+        input = input.into_transpose();
     }
     Ok(input)
 }
@@ -80,8 +83,35 @@ pub fn check_memory(what: &str, needed: u64) -> Result<()> {
     Ok(())
 }
 
-/// The SHA-256 of a file, as `sha256sum` prints it.
+/// The SHA-256 of a file, as `sha256sum` prints it; of a folder of images, that of what `sha256sum` prints for
+/// them there, in the order in which they are read.
 pub fn sha256(path: &Path) -> Result<String> {
+    if !path.is_dir() {
+        return sha256_of_file(path);
+    }
+    let mut listing = Vec::new();
+    for file in io::images::files(path)? {
+        let name = file.file_name().unwrap_or_default().as_encoded_bytes();
+        listing.extend_from_slice(sha256_of_file(&file)?.as_bytes());
+        listing.extend_from_slice(&[b"  ", name, b"\n"].concat());
+    }
+    Ok(hex(Sha256::digest(&listing).as_slice()))
+}
+
+/// The size of a file, or of the images of a folder together.
+pub fn bytes(path: &Path) -> Option<u64> {
+    let length = |path: &Path| Some(std::fs::metadata(path).ok()?.len());
+    if !path.is_dir() {
+        return length(path);
+    }
+    io::images::files(path).ok()?.iter().map(|file| length(file)).sum()
+}
+
+fn hex(hash: &[u8]) -> String {
+    hash.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn sha256_of_file(path: &Path) -> Result<String> {
     let mut file = std::fs::File::open(path).map_err(Error::io(path))?;
     let mut hash = Sha256::new();
     let mut buffer = vec![0; 1 << 20];
@@ -91,7 +121,7 @@ pub fn sha256(path: &Path) -> Result<String> {
             count => hash.update(&buffer[..count]),
         }
     }
-    Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(hex(hash.finalize().as_slice()))
 }
 
 /// `12.3 MiB`, for the reader of a report.

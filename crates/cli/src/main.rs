@@ -33,6 +33,7 @@ fn main() -> ExitCode {
     };
     let result = match cli.command {
         Command::Factorize(args) => commands::factorize::run(&args),
+        Command::Convert(args) => commands::convert::run(&args),
         Command::Inspect(args) => commands::inspect::run(&args),
         Command::Evaluate(args) => commands::evaluate::run(&args),
         Command::Transform(args) => commands::transform::run(&args),

@@ -35,51 +35,51 @@ fn set_unfinished(path: Option<&Path>) {
 /// Checks, before any work, that results can be written to `target`: a folder that does not exist yet, or one
 /// whose results may be replaced.
 pub fn check_folder(target: &Path, force: bool) -> Result<()> {
-    check_absent(target, force)?;
+    check_absent(target, "--out", force)?;
     if fs::symlink_metadata(target).is_ok() && !target.is_dir() {
         bail!("{} is a file, not a folder; choose another --out", target.display());
     }
     if let Some(name) = NAMES.iter().find(|name| target.join(name).is_dir()) {
         bail!("{} is a folder and will not be replaced; choose another --out", target.join(name).display());
     }
-    probe(target)
+    probe(target, "--out")
 }
 
-/// The same for a single file.
-pub fn check_file(target: &Path, force: bool) -> Result<()> {
-    check_absent(target, force)?;
+/// The same for a single file, which the user gave as `argument`.
+pub fn check_file(target: &Path, argument: &str, force: bool) -> Result<()> {
+    check_absent(target, argument, force)?;
     if target.is_dir() {
-        bail!("{} is a folder, not a file; choose another --out", target.display());
+        bail!("{} is a folder, not a file; choose another {argument}", target.display());
     }
-    probe(target)
+    probe(target, argument)
 }
 
-fn check_absent(target: &Path, force: bool) -> Result<()> {
+fn check_absent(target: &Path, argument: &str, force: bool) -> Result<()> {
     if fs::symlink_metadata(target).is_ok() && !force {
-        bail!("{} exists already; choose another --out, or replace it with --force", target.display());
+        bail!("{} exists already; choose another {argument}, or replace it with --force", target.display());
     }
     Ok(())
 }
 
 /// Whether the place where the staging goes can be written to.
-fn probe(target: &Path) -> Result<()> {
+fn probe(target: &Path, argument: &str) -> Result<()> {
     let staging = staging_path(target)?;
     let made = fs::create_dir(&staging).and_then(|()| fs::remove_dir(&staging));
-    made.map_err(|error| no_place(target, error))
+    made.map_err(|error| no_place(target, argument, error))
 }
 
-fn no_place(target: &Path, error: io::Error) -> anyhow::Error {
+fn no_place(target: &Path, argument: &str, error: io::Error) -> anyhow::Error {
     let place = place(target);
     let cure = match error.kind() {
-        _ if !place.exists() => "create that folder first, or choose another --out",
-        io::ErrorKind::StorageFull => "make room there, or choose another --out",
-        _ => "choose another --out",
+        _ if !place.exists() => "create that folder first, or choose another ",
+        io::ErrorKind::StorageFull => "make room there, or choose another ",
+        _ => "choose another ",
     };
-    anyhow!("cannot write to the folder {}: {error}; {cure}", place.display())
+    anyhow!("cannot write to the folder {}: {error}; {cure}{argument}", place.display())
 }
 
-fn cannot_write(path: &Path, error: io::Error) -> anyhow::Error {
-    anyhow!("cannot write {}: {error}; make room there, or choose another --out", path.display())
+fn cannot_write(path: &Path, argument: &str, error: io::Error) -> anyhow::Error {
+    anyhow!("cannot write {}: {error}; make room there, or choose another {argument}", path.display())
 }
 
 /// The folder in which files are made: an existing target, which may be on a file system of its own, or else its
@@ -127,13 +127,14 @@ impl Staging {
     pub fn new(target: &Path) -> Result<Self> {
         let path = staging_path(target)?;
         set_unfinished(Some(&path));
-        fs::create_dir(&path).map_err(|error| no_place(target, error))?;
+        fs::create_dir(&path).map_err(|error| no_place(target, "--out", error))?;
         Ok(Staging { path, target: target.to_path_buf() })
     }
 
     /// Writes one file of the folder.
     pub fn write(&self, name: &str, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
-        write_file(&self.path.join(name), write).map_err(|error| cannot_write(&self.target.join(name), error))
+        write_file(&self.path.join(name), write)
+            .map_err(|error| cannot_write(&self.target.join(name), "--out", error))
     }
 
     /// Gives the folder its name. An existing one keeps whatever else is in it; its earlier results go, also
@@ -146,7 +147,7 @@ impl Staging {
             fs::rename(&self.path, &self.target)
         };
         drop(unfinished);
-        renamed.map_err(|error| cannot_write(&self.target, error))
+        renamed.map_err(|error| cannot_write(&self.target, "--out", error))
     }
 }
 
@@ -184,13 +185,17 @@ fn exchange(new: &Path, folder: &Path) -> io::Result<()> {
 }
 
 /// Writes a single file whole or not at all.
-pub fn write_whole(target: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
+pub fn write_whole(
+    target: &Path,
+    argument: &str,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> Result<()> {
     let staging = staging_path(target)?;
     let written = write_file(&staging, write).and_then(|()| fs::rename(&staging, target));
     if written.is_err() {
         let _ = fs::remove_file(&staging);
     }
-    written.map_err(|error| cannot_write(target, error))
+    written.map_err(|error| cannot_write(target, argument, error))
 }
 
 fn write_file(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {

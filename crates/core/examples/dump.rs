@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use partwise::Real;
-use partwise::io::{self, Presence, ReadOptions};
+use partwise::io::{self, ImageSide, Presence, ReadOptions};
 use partwise::matrix::Matrix;
 
 fn main() {
@@ -29,7 +29,12 @@ fn main() {
 }
 
 fn dump<T: Real>(path: &Path, time: bool) -> Result<(), Box<dyn std::error::Error>> {
-    let options = ReadOptions { memory: 4 << 30, header: Presence::Auto, row_names: Presence::Auto };
+    let options = ReadOptions {
+        memory: 4 << 30,
+        header: Presence::Auto,
+        row_names: Presence::Auto,
+        images: ImageSide::Columns,
+    };
     let start = Instant::now();
     let input = io::read::<T>(path, &options)?;
     let seconds = start.elapsed().as_secs_f64();

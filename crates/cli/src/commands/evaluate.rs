@@ -11,8 +11,8 @@ use crate::{folder, input, machine, say};
 pub fn run(args: &EvaluateArgs) -> Result<()> {
     let record = folder::record(&args.dir)?;
     let error = match record.precision {
-        Precision::F32 => error::<f32>(args, record.transpose)?,
-        Precision::F64 => error::<f64>(args, record.transpose)?,
+        Precision::F32 => error::<f32>(args, &record)?,
+        Precision::F64 => error::<f64>(args, &record)?,
     };
     say::answer(&if args.json {
         json!({ "relative_error": error }).to_string()
@@ -21,9 +21,14 @@ pub fn run(args: &EvaluateArgs) -> Result<()> {
     })
 }
 
-fn error<T: Real>(args: &EvaluateArgs, transposed: bool) -> Result<f64> {
+fn error<T: Real>(args: &EvaluateArgs, record: &folder::Record) -> Result<f64> {
     let folder = folder::read::<T>(&args.dir)?;
-    let input = input::read_turned::<T>(&args.file, &args.read, transposed != args.read.transpose, None)?;
+    let input = input::read_turned::<T>(
+        &args.file,
+        &args.read,
+        (record.transpose != args.read.transpose, record.images),
+        None,
+    )?;
     folder.check(&args.dir, &args.file, (input.matrix.rows(), input.matrix.cols()), None)?;
     Ok(error_of(input.matrix, &folder.factors, machine::cores())?)
 }

@@ -41,7 +41,7 @@ fn run_in<T: Real>(args: &FactorizeArgs) -> Result<()> {
         move || input::sha256(&file)
     });
     let input = input::read::<T>(&args.file, &args.read, Some(&args.labels))?;
-    let Input { matrix, row_labels, col_labels, format } = input;
+    let Input { matrix, row_labels, col_labels, format, image, .. } = input;
     let (m, n, stored) = (matrix.rows(), matrix.cols(), matrix.stored());
     settings.check(m, n)?;
     input::check_range(&args.file, &matrix)?;
@@ -93,7 +93,10 @@ fn run_in<T: Real>(args: &FactorizeArgs) -> Result<()> {
         result.factors.normalize();
     }
 
-    let record = record::<T>(args, &settings, &result, threads, (m, n, stored, &format, hash))?;
+    let mut record = record::<T>(args, &settings, &result, threads, (m, n, stored, &format, hash))?;
+    if let Some(shape) = image {
+        record["image"] = json!(shape);
+    }
     write(args, &result, &record, row_labels.as_deref(), col_labels.as_deref())?;
     let unfinished = matches!(result.report.stopped_by, Stop::Interrupted | Stop::TimeLimit);
     if watch.checkpoint.active() && !unfinished {
@@ -272,7 +275,7 @@ fn record<T: Real>(
     // Not as a path to serde, which takes UTF-8 alone.
     let text = |path: &Option<PathBuf>| path.as_ref().map(|path| path.to_string_lossy().into_owned());
     let name = args.file.file_name().map(|name| name.to_string_lossy().into_owned());
-    let bytes = std::fs::metadata(&args.file).map(|data| data.len()).ok();
+    let bytes = input::bytes(&args.file);
     let mut record = json!({
         "version": env!("CARGO_PKG_VERSION"),
         "algorithm": settings.algorithm,

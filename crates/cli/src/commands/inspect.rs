@@ -29,6 +29,7 @@ pub fn run(args: &InspectArgs) -> Result<()> {
         let mut value = serde_json::to_value(&summary)?;
         value["format"] = json!(input.format);
         value["storage"] = json!(storage);
+        value["image"] = json!(input.image);
         value["row_labels"] = json!(input.row_labels.is_some());
         value["col_labels"] = json!(input.col_labels.is_some());
         value["rank"] = json!(args.rank);

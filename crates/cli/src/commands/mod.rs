@@ -1,5 +1,6 @@
 //! One file a command.
 
+pub mod convert;
 pub mod evaluate;
 pub mod factorize;
 pub mod inspect;

@@ -13,12 +13,16 @@ pub fn run(args: &TransformArgs) -> Result<()> {
         Some("tsv") => true,
         _ => bail!("{} ends neither in .npy nor in .tsv; choose one of them for --out", args.out.display()),
     };
-    output::check_file(&args.out, args.force)?;
+    output::check_file(&args.out, "--out", args.force)?;
     let record = folder::record(&args.dir)?;
     // In f64 whatever the run was: an exact fit should be one.
     let folder = folder::read::<f64>(&args.dir)?;
-    let input =
-        input::read_turned::<f64>(&args.file, &args.read, record.transpose != args.read.transpose, None)?;
+    let input = input::read_turned::<f64>(
+        &args.file,
+        &args.read,
+        (record.transpose != args.read.transpose, record.images),
+        None,
+    )?;
     let labels = match args.side {
         Side::Rows => input.row_labels,
         Side::Columns => input.col_labels,
@@ -45,7 +49,7 @@ pub fn run(args: &TransformArgs) -> Result<()> {
     )?;
     let fitted = folder.factors.transform(input.matrix, args.side, machine::cores())?;
     let rows = fitted.len() / k;
-    output::write_whole(&args.out, |file| match (tsv, record.precision) {
+    output::write_whole(&args.out, "--out", |file| match (tsv, record.precision) {
         (true, _) => io::tsv::write_factor(file, labels.as_deref(), rows, k, &fitted),
         (false, Precision::F64) => io::npy::write(file, rows, k, &fitted),
         (false, Precision::F32) => {

@@ -102,7 +102,7 @@ fn mislabelled_files() {
     refused("m.npy.gz", &npy, &["not gzip", "remove .gz"]);
     refused("m.npy", "1,2\n", &["no NumPy signature but text", "correct the name"]);
     refused("m.mtx", "1,2\n", &["line 1", "banner", "correct the file or its name"]);
-    refused("m.txt", "1 2\n", &["unknown ending", ".npy, .npz, .mtx, .csv and .tsv"]);
+    refused("m.txt", "1 2\n", &["unknown ending", ".npy, .npz, .mtx, .csv, .tsv, .bin and .h5ad"]);
     refused("m", "1 2\n", &["unknown ending"]);
     refused("m.gz", gzip(b"1 2\n"), &["unknown ending"]);
 }
@@ -189,7 +189,7 @@ fn no_file_there() {
     for (name, expected) in [
         ("none.npy", ["No such file", "check the path"]),
         ("none", ["No such file", "check the path"]),
-        ("folder.npy", ["this is a folder", "give a file in it"]),
+        ("folder.npy", ["no JPEG or PNG image in a folder", "give a file in it"]),
         ("file/m.npy", ["Not a directory", "check the path"]),
         ("/dev/null", ["this is a pipe or a device", "save its data as a file"]),
     ] {

@@ -10,12 +10,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::matrix::Matrix;
-use crate::real::Real;
+use crate::real::{Precision, Real};
 use memory::Budget;
 use source::Source;
 
+pub use images::{ImageShape, ImageSide};
+pub use write::{check_write, write};
+
+mod binary;
 mod check;
+mod h5ad;
+pub mod images;
 pub mod labels;
+mod lzf;
 mod memory;
 mod mtx;
 pub mod npy;
@@ -25,6 +32,7 @@ mod source;
 mod table;
 mod triplets;
 pub mod tsv;
+mod write;
 
 #[cfg(test)]
 mod tests;
@@ -40,6 +48,28 @@ pub struct Input<T> {
     pub col_labels: Option<Vec<String>>,
     /// The file's format in words, such as `NumPy array, uint8, C order, gzip`.
     pub format: String,
+    /// The narrower of the two real types that holds every number of the file's type.
+    pub precision: Precision,
+    /// What each column, or row, looks like, if the input is images.
+    pub image: Option<ImageShape>,
+}
+
+impl<T: Real> Input<T> {
+    /// A matrix without labels.
+    fn unlabelled(matrix: Matrix<T>, format: String, precision: Precision) -> Self {
+        Input { matrix, row_labels: None, col_labels: None, format, precision, image: None }
+    }
+
+    /// The transpose, labels and images included.
+    pub fn into_transpose(self) -> Self {
+        Input {
+            matrix: self.matrix.into_transpose(),
+            row_labels: self.col_labels,
+            col_labels: self.row_labels,
+            image: self.image.map(|shape| ImageShape { images: shape.images.other(), ..shape }),
+            ..self
+        }
+    }
 }
 
 /// Whether a text table has a header line, or row names: told by the user, or found out.
@@ -65,6 +95,8 @@ pub struct ReadOptions {
     pub header: Presence,
     /// Whether the first column of a text table holds row names.
     pub row_names: Presence,
+    /// Whether images become columns or rows.
+    pub images: ImageSide,
 }
 
 /// The formats that [`read`] knows.
@@ -80,11 +112,20 @@ pub enum Kind {
     Csv,
     /// Tab-separated table, `.tsv`.
     Tsv,
+    /// The binary format of the paper's own program, `.bin`.
+    Bin,
+    /// AnnData in HDF5, `.h5ad`.
+    H5ad,
+    /// JPEG and PNG images, a folder or `.zip`.
+    Images,
 }
 
 impl Kind {
-    /// The format that a file's name promises, `.gz` aside.
+    /// The format that a file's name promises, `.gz` aside. A folder, whatever its name, is one of images.
     pub fn of(path: &Path) -> Result<Kind> {
+        if path.is_dir() {
+            return Ok(Kind::Images);
+        }
         let (stem, _) = source::split_gz(path);
         match stem.rsplit_once('.').map(|(_, extension)| extension) {
             Some("npy") => Ok(Kind::Npy),
@@ -92,10 +133,14 @@ impl Kind {
             Some("mtx") => Ok(Kind::MatrixMarket),
             Some("csv") => Ok(Kind::Csv),
             Some("tsv") => Ok(Kind::Tsv),
+            Some("bin") => Ok(Kind::Bin),
+            Some("h5ad") => Ok(Kind::H5ad),
+            Some("zip") => Ok(Kind::Images),
             _ => Err(Error::format(
                 path,
                 "name",
-                "unknown ending; Partwise reads .npy, .npz, .mtx, .csv and .tsv, each also with .gz",
+                "unknown ending; Partwise reads .npy, .npz, .mtx, .csv, .tsv, .bin and .h5ad, each also with .gz, and images in \
+                 a folder or a .zip",
             )),
         }
     }
@@ -108,6 +153,9 @@ impl Kind {
             Kind::MatrixMarket => "a Matrix Market file",
             Kind::Csv => "a comma-separated table",
             Kind::Tsv => "a tab-separated table",
+            Kind::Bin => "a DSANLS binary",
+            Kind::H5ad => "an HDF5 file",
+            Kind::Images => "a zip archive of images",
         }
     }
 }
@@ -123,16 +171,22 @@ pub fn read<T: Real>(path: &Path, options: &ReadOptions) -> Result<Input<T>> {
 }
 
 fn read_unchecked<T: Real>(path: &Path, options: &ReadOptions) -> Result<Input<T>> {
+    let budget = Budget { path, available: options.memory };
+    if path.is_dir() {
+        return images::read_folder(budget, options.images);
+    }
     let mut source = Source::open(path)?;
     let kind = Kind::of(path)?;
     sniff::expect(kind, &mut source)?;
-    let budget = Budget { path, available: options.memory };
     let mut input = match kind {
         Kind::Npy => npy::read(source, budget),
         Kind::Npz => npz::read(path, budget),
         Kind::MatrixMarket => mtx::read(source, budget),
         Kind::Csv => table::read(source, budget, b',', options),
         Kind::Tsv => table::read(source, budget, b'\t', options),
+        Kind::Bin => binary::read(source, budget),
+        Kind::H5ad => h5ad::read(budget),
+        Kind::Images => images::read_zip(budget, options.images),
     }?;
     if source::split_gz(path).1 {
         input.format.push_str(", gzip");

@@ -2,13 +2,17 @@
 //!
 //! The format: Boisvert, Pozo and Remington, "The Matrix Market exchange formats", NISTIR 5935, 1996.
 
+use std::io::{self, Write};
+
 use super::memory::Budget;
 use super::source::Source;
 use super::triplets::Triplets;
+use super::tsv::write_shortest;
+use super::write::each_line;
 use super::{Input, sniff};
 use crate::error::{Error, Result};
 use crate::matrix::{Dense, Matrix, Order, Values};
-use crate::real::Real;
+use crate::real::{Precision, Real};
 
 /// What the first line says.
 struct Banner {
@@ -52,12 +56,8 @@ pub(super) fn read<T: Real>(mut source: Source, budget: Budget) -> Result<Input<
     };
     let layout = if banner.coordinate { "coordinate" } else { "array" };
     let symmetry = if banner.symmetric { "symmetric" } else { "general" };
-    Ok(Input {
-        matrix,
-        row_labels: None,
-        col_labels: None,
-        format: format!("Matrix Market {layout}, {}, {symmetry}", banner.field),
-    })
+    let format = format!("Matrix Market {layout}, {}, {symmetry}", banner.field);
+    Ok(Input::unlabelled(matrix, format, Precision::F64))
 }
 
 impl Banner {
@@ -245,6 +245,45 @@ fn mirrored<T: Real>(budget: Budget, size: usize, lower: &[T]) -> Result<Vec<T>>
         }
     }
     Ok(whole)
+}
+
+/// Writes a matrix: a dense one as an array, a sparse one by coordinates.
+pub(super) fn write<T: Real>(writer: &mut dyn Write, matrix: &Matrix<T>) -> io::Result<()> {
+    // Whole numbers up to here are exact and written without an exponent.
+    const LARGEST: f64 = 9007199254740992.0;
+    let mut whole = true;
+    matrix.for_each_stored(|_, _, value| whole &= value.fract() == 0.0 && value <= LARGEST);
+    let field = if whole { "integer" } else { "real" };
+    let (rows, cols) = (matrix.rows(), matrix.cols());
+    let mut text = Vec::new();
+    match matrix {
+        Matrix::Dense(dense) => {
+            writeln!(writer, "%%MatrixMarket matrix array {field} general\n{rows} {cols}")?;
+            each_line(dense, Order::ColMajor, 0..cols, |line| {
+                text.clear();
+                for &value in line {
+                    write_shortest(&mut text, value)?;
+                    text.push(b'\n');
+                }
+                writer.write_all(&text)
+            })
+        }
+        Matrix::Sparse(csr) => {
+            writeln!(writer, "%%MatrixMarket matrix coordinate {field} general")?;
+            writeln!(writer, "{rows} {cols} {}", csr.stored())?;
+            for row in 0..rows {
+                let (cols, values) = csr.row(row);
+                text.clear();
+                for (&col, &value) in cols.iter().zip(values) {
+                    write!(text, "{} {} ", row + 1, u64::from(col) + 1)?;
+                    write_shortest(&mut text, value)?;
+                    text.push(b'\n');
+                }
+                writer.write_all(&text)?;
+            }
+            Ok(())
+        }
+    }
 }
 
 /// Words between blanks.

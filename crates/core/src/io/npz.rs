@@ -1,19 +1,22 @@
 //! SciPy's sparse `.npz`: a zip archive of NumPy arrays, as csr, csc or coo. An archive of a single array is
 //! read as that array.
 
+use std::io::{self, Write};
 use std::path::Path;
 
-use zip::ZipArchive;
 use zip::result::ZipError;
+use zip::write::SimpleFileOptions;
+use zip::{CompressionMethod, ZipArchive, ZipWriter};
 
 use super::Input;
 use super::memory::Budget;
-use super::npy::{self, Array};
+use super::npy::{self, Array, Element};
 use super::source::{DEFLATE_RATIO, ReadSeek, Source, open_seekable, read_error};
-use super::triplets::{Triplets, canonical};
+use super::triplets::{Offsets, Triplets, canonical, index_below};
+use super::write::{each_line, put};
 use crate::error::{Error, Result};
-use crate::matrix::{Csr, Matrix};
-use crate::real::Real;
+use crate::matrix::{Csr, Matrix, Order};
+use crate::real::{Precision, Real};
 
 struct Archive<'a> {
     path: &'a Path,
@@ -40,12 +43,8 @@ pub(super) fn read<T: Real>(path: &Path, budget: Budget) -> Result<Input<T>> {
             return Err(Error::format(path, "member format.npy", problem));
         }
     };
-    Ok(Input {
-        matrix: Matrix::Sparse(matrix),
-        row_labels: None,
-        col_labels: None,
-        format: format!("SciPy sparse {format}, {element}"),
-    })
+    let words = format!("SciPy sparse {format}, {}", element.name());
+    Ok(Input::unlabelled(Matrix::Sparse(matrix), words, element.precision()))
 }
 
 impl<'a> Archive<'a> {
@@ -91,26 +90,23 @@ impl<'a> Archive<'a> {
         Ok([shape[0], shape[1]])
     }
 
-    /// The values, once a matrix of this shape with as many entries is known to fit, and their type's name.
+    /// The values, once a matrix of this shape with as many entries is known to fit, and their type.
     fn values<T: Real>(
         &mut self,
         budget: Budget,
         [rows, cols]: [u64; 2],
         copies: u64,
-    ) -> Result<(Vec<T>, &'static str)> {
+    ) -> Result<(Vec<T>, Element)> {
         let mut data = self.member("data.npy")?;
         budget.check_sparse::<T>(rows, cols, data.shape_1d()?, copies)?;
-        Ok((data.reals(budget)?, data.element()?.name()))
+        Ok((data.reals(budget)?, data.element()?))
     }
 
     /// Row or column numbers below `size`, one for each of `count` entries.
     fn indices(&mut self, budget: Budget, name: &str, size: u64, count: usize) -> Result<Vec<u32>> {
         let mut array = self.member(name)?;
         check_length(&array, count as u64, "as data.npy has values")?;
-        array.integers(budget, |place, index| match u32::try_from(index) {
-            Ok(small) if u64::from(small) < size => Ok(small),
-            _ => Err(format!("entry {place} is {index}, outside 0 to below {size}; save the matrix again")),
-        })
+        array.integers(budget, |place, index| index_below(place, index, size))
     }
 
     /// Compressed vectors: `majors` of them, with entries numbered below `minors`.
@@ -120,23 +116,15 @@ impl<'a> Archive<'a> {
         shape: [u64; 2],
         [majors, minors]: [u64; 2],
         copies: u64,
-    ) -> Result<(Csr<T>, &'static str)> {
+    ) -> Result<(Csr<T>, Element)> {
         let (values, element) = self.values::<T>(budget, shape, copies)?;
         let indices = self.indices(budget, "indices.npy", minors, values.len())?;
         let mut array = self.member("indptr.npy")?;
         check_length(&array, majors + 1, "for this shape")?;
-        let mut last = 0;
-        let offsets = array.integers(budget, |place, offset| {
-            let fits = offset >= last && (place > 0 || offset == 0);
-            last = offset;
-            usize::try_from(offset).ok().filter(|&offset| fits && offset <= values.len()).ok_or_else(|| {
-                format!(
-                    "entry {place} is {offset}, where offsets rise from 0 to {}; save the matrix again",
-                    values.len()
-                )
-            })
-        })?;
-        if last as usize != values.len() {
+        let mut rising = Offsets::to(values.len());
+        let offsets = array.integers(budget, |_, offset| rising.next(offset))?;
+        let last = offsets[majors as usize];
+        if last != values.len() {
             let problem = format!(
                 "the last offset is {last}, where data.npy has {} values; save the matrix again",
                 values.len()
@@ -146,19 +134,19 @@ impl<'a> Archive<'a> {
         Ok((canonical(budget, majors as usize, minors as usize, offsets, indices, values)?, element))
     }
 
-    fn csr<T: Real>(&mut self, budget: Budget) -> Result<(Csr<T>, &'static str)> {
+    fn csr<T: Real>(&mut self, budget: Budget) -> Result<(Csr<T>, Element)> {
         let shape = self.shape(budget)?;
         self.compressed(budget, shape, shape, 0)
     }
 
     /// Compressed columns are the compressed rows of the transpose.
-    fn csc<T: Real>(&mut self, budget: Budget) -> Result<(Csr<T>, &'static str)> {
+    fn csc<T: Real>(&mut self, budget: Budget) -> Result<(Csr<T>, Element)> {
         let shape = self.shape(budget)?;
         let (transpose, element) = self.compressed::<T>(budget, shape, [shape[1], shape[0]], 1)?;
         Ok((transpose.transpose(), element))
     }
 
-    fn coo<T: Real>(&mut self, budget: Budget) -> Result<(Csr<T>, &'static str)> {
+    fn coo<T: Real>(&mut self, budget: Budget) -> Result<(Csr<T>, Element)> {
         let shape = self.shape(budget)?;
         let (values, element) = self.values(budget, shape, 1)?;
         let rows = self.indices(budget, "row.npy", shape[0], values.len())?;
@@ -176,7 +164,7 @@ fn check_length(array: &Array, expected: u64, why: &str) -> Result<()> {
     Err(array.error(format!("{length} entries, where {expected} belong {why}; save the matrix again")))
 }
 
-fn zip_error(path: &Path, member: Option<&str>, error: ZipError) -> Error {
+pub(super) fn zip_error(path: &Path, member: Option<&str>, error: ZipError) -> Error {
     let place = member.map_or("archive".to_string(), |member| format!("member {member}"));
     match (error, member) {
         (ZipError::Io(error), _) => read_error(path, member, error),
@@ -188,5 +176,76 @@ fn zip_error(path: &Path, member: Option<&str>, error: ZipError) -> Error {
             place,
             format!("truncated or damaged ({error}); make or fetch the file again"),
         ),
+    }
+}
+
+/// Writes a csr matrix as `scipy.sparse.save_npz` does; of a dense one only what is not 0.
+pub(super) fn write<T: Real>(
+    writer: &mut dyn Write,
+    matrix: &Matrix<T>,
+    precision: Precision,
+) -> io::Result<()> {
+    let mut offsets = vec![0u64];
+    each_compressed(matrix, |cols, _| {
+        offsets.push(offsets[offsets.len() - 1] + cols.len() as u64);
+        Ok(())
+    })?;
+    let (rows, cols, stored) = (matrix.rows(), matrix.cols(), offsets[matrix.rows()]);
+    let wide = stored.max(cols as u64) > i32::MAX as u64;
+    let integer = if wide { "<i8" } else { "<i4" };
+    // Sizes are not known before a member ends; those that may pass 4 GiB must say so in advance.
+    let large = stored.max(rows as u64 + 1) >= 1 << 28;
+    let options =
+        SimpleFileOptions::default().compression_method(CompressionMethod::Deflated).large_file(large);
+    let mut zip = ZipWriter::new_stream(writer);
+    zip.start_file("indices.npy", options)?;
+    npy::write_header(&mut zip, integer, Order::RowMajor, &format!("({stored},)"))?;
+    each_compressed(matrix, |cols, _| put_integers(&mut zip, wide, cols.iter().map(|&col| col.into())))?;
+    zip.start_file("indptr.npy", options)?;
+    npy::write_header(&mut zip, integer, Order::RowMajor, &format!("({},)", offsets.len()))?;
+    put_integers(&mut zip, wide, offsets.iter().copied())?;
+    zip.start_file("format.npy", options)?;
+    npy::write_header(&mut zip, "|S3", Order::RowMajor, "()")?;
+    zip.write_all(b"csr")?;
+    zip.start_file("shape.npy", options)?;
+    npy::write_header(&mut zip, "<i8", Order::RowMajor, "(2,)")?;
+    [rows, cols].iter().try_for_each(|&size| zip.write_all(&(size as u64).to_le_bytes()))?;
+    zip.start_file("data.npy", options)?;
+    npy::write_header(&mut zip, npy::descr(precision), Order::RowMajor, &format!("({stored},)"))?;
+    each_compressed(matrix, |_, values| put(&mut zip, values, precision))?;
+    zip.finish()?.flush()
+}
+
+/// Writes integers of 64 bits if `wide`, else of 32.
+fn put_integers(writer: &mut dyn Write, wide: bool, integers: impl Iterator<Item = u64>) -> io::Result<()> {
+    let mut bytes = Vec::new();
+    for integer in integers {
+        bytes.extend_from_slice(&integer.to_le_bytes()[..if wide { 8 } else { 4 }]);
+    }
+    writer.write_all(&bytes)
+}
+
+/// Hands over the columns and values of each row.
+fn each_compressed<T: Real>(
+    matrix: &Matrix<T>,
+    mut take: impl FnMut(&[u32], &[T]) -> io::Result<()>,
+) -> io::Result<()> {
+    match matrix {
+        Matrix::Sparse(csr) => (0..csr.rows()).try_for_each(|row| {
+            let (cols, values) = csr.row(row);
+            take(cols, values)
+        }),
+        Matrix::Dense(dense) => {
+            let (mut cols, mut values) = (Vec::new(), Vec::new());
+            each_line(dense, Order::RowMajor, 0..dense.rows(), |line| {
+                cols.clear();
+                values.clear();
+                for (col, &value) in line.iter().enumerate().filter(|(_, value)| **value != T::ZERO) {
+                    cols.push(col as u32);
+                    values.push(value);
+                }
+                take(&cols, &values)
+            })
+        }
     }
 }

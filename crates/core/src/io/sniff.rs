@@ -7,10 +7,15 @@ use crate::error::Result;
 /// Formats that begin with a signature, what they are called, and the ending that their names should have.
 const SIGNATURES: [(&[u8], Option<Kind>, &str, &str); 7] = [
     (b"\x93NUMPY", Some(Kind::Npy), "a NumPy array", "rename it to end in .npy"),
-    (b"PK\x03\x04", Some(Kind::Npz), "a zip archive", "rename it to end in .npz if NumPy or SciPy made it"),
+    (
+        b"PK\x03\x04",
+        Some(Kind::Npz),
+        "a zip archive",
+        "rename it to end in .npz if NumPy or SciPy made it, in .zip if it holds images",
+    ),
     (b"%%MatrixMarket", Some(Kind::MatrixMarket), "a Matrix Market file", "rename it to end in .mtx"),
     (b"\x1f\x8b", None, "gzip data", "add .gz to its name"),
-    (b"\x89HDF\r\n", None, "an HDF5 file", "export the matrix as .npy, .npz or .mtx"),
+    (b"\x89HDF\r\n", Some(Kind::H5ad), "an HDF5 file", "rename it to end in .h5ad if AnnData made it"),
     (b"\xfd7zXZ", None, "xz data", "decompress it, or use gzip"),
     (b"\x28\xb5\x2f\xfd", None, "Zstandard data", "decompress it, or use gzip"),
 ];
@@ -21,7 +26,8 @@ fn mislabelled(kind: Kind, start: &[u8]) -> Option<String> {
         start.get(..signature.len()).is_some_and(|bytes| bytes.eq_ignore_ascii_case(signature))
     };
     let (_, found, what, cure) = SIGNATURES.iter().find(|(signature, ..)| begins(signature))?;
-    if *found == Some(kind) {
+    let zip_of_images = kind == Kind::Images && *found == Some(Kind::Npz);
+    if *found == Some(kind) || zip_of_images {
         return None;
     }
     Some(format!("this is {what}, not {}; {cure}", kind.words()))

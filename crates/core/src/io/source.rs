@@ -14,6 +14,9 @@ pub(super) const DEFLATE_RATIO: u64 = 1032;
 
 const BUFFER: usize = 1 << 17;
 
+/// Bytes handed over at a time; a multiple of every number's width.
+const CHUNK: usize = 1 << 16;
+
 /// No line of a Matrix Market or label file comes near this; a stream without line ends must not fill the memory.
 const LONGEST_LINE: u64 = 1 << 20;
 
@@ -81,6 +84,13 @@ pub(super) fn open_seekable<'a>(path: &'a Path, budget: Budget) -> Result<(Box<d
         let (file, length) = open_file(path)?;
         return Ok((Box::new(BufReader::with_capacity(BUFFER, file)), length));
     }
+    let bytes = expand(path, budget)?;
+    let length = bytes.len() as u64;
+    Ok((Box::new(Cursor::new(bytes)), length))
+}
+
+/// The bytes of a compressed file.
+pub(super) fn expand(path: &Path, budget: Budget) -> Result<Vec<u8>> {
     let mut source = Source::open(path)?;
     let mut bytes = Vec::new();
     loop {
@@ -93,8 +103,7 @@ pub(super) fn open_seekable<'a>(path: &'a Path, budget: Budget) -> Result<(Box<d
         bytes.extend_from_slice(chunk);
         source.reader.consume(length);
     }
-    let length = bytes.len() as u64;
-    Ok((Box::new(Cursor::new(bytes)), length))
+    Ok(bytes)
 }
 
 impl<'a> Source<'a> {
@@ -140,6 +149,26 @@ impl<'a> Source<'a> {
             }
         }
         Ok(filled)
+    }
+
+    /// Hands over the next `length` bytes piece by piece, each a multiple of 8 except perhaps the last; false if
+    /// there are fewer. `take` may refuse with a sentence.
+    pub fn chunks(
+        &mut self,
+        length: usize,
+        mut take: impl FnMut(&[u8]) -> std::result::Result<(), String>,
+    ) -> Result<bool> {
+        let mut left = length;
+        let mut buffer = vec![0u8; CHUNK.min(left)];
+        while left > 0 {
+            let chunk = &mut buffer[..CHUNK.min(left)];
+            if self.fill(chunk)? < chunk.len() {
+                return Ok(false);
+            }
+            take(chunk).map_err(|problem| self.error("data", problem))?;
+            left -= chunk.len();
+        }
+        Ok(true)
     }
 
     /// Reads the next line, without its end, into `line`; false at the end of the file.

@@ -1,17 +1,20 @@
 //! Comma- and tab-separated tables, with or without column names and row names.
 
 use std::cell::Cell;
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
+use std::ops::Range;
 use std::rc::Rc;
 
 use csv::ByteRecord;
 
 use super::memory::Budget;
 use super::source::{Source, read_error};
+use super::tsv::write_shortest;
+use super::write::each_row;
 use super::{Input, Presence, ReadOptions};
 use crate::error::{Error, Result};
 use crate::matrix::{Dense, Matrix, Order, Values};
-use crate::real::Real;
+use crate::real::{Precision, Real};
 
 /// Whether the table begins with column names, and each record with a row name.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -31,7 +34,7 @@ pub(super) fn read<T: Real>(
     let (mut first, mut second) = (ByteRecord::new(), ByteRecord::new());
     let has_first = records.next(&mut first)?;
     let has_second = has_first && records.next(&mut second)?;
-    let layout = Layout::find(&first, has_second.then_some(&second), options);
+    let layout = Layout::find(&first, has_second.then_some(&second), options.header, options.row_names);
 
     let mut rows = Rows::<T> {
         layout,
@@ -72,22 +75,82 @@ pub(super) fn read<T: Real>(
         row_labels: layout.row_names.then_some(rows.names),
         col_labels,
         format,
+        precision: Precision::F64,
+        image: None,
+    })
+}
+
+/// Writes the given rows of a matrix, below its column names and beside its row names if it has them.
+pub(super) fn write<T: Real>(
+    writer: &mut dyn Write,
+    input: &Input<T>,
+    delimiter: u8,
+    rows: Range<usize>,
+) -> io::Result<()> {
+    let mut table = csv::WriterBuilder::new().delimiter(delimiter).from_writer(writer);
+    if let Some(names) = &input.col_labels {
+        if input.row_labels.is_some() {
+            table.write_field("")?;
+        }
+        table.write_record(names)?;
+    }
+    let mut row = rows.start;
+    let mut number = Vec::new();
+    each_row(&input.matrix, rows, |line| {
+        if let Some(names) = &input.row_labels {
+            table.write_field(&names[row])?;
+        }
+        row += 1;
+        for &value in line {
+            number.clear();
+            write_shortest(&mut number, value)?;
+            table.write_field(&number)?;
+        }
+        Ok(table.write_record(None::<&[u8]>)?)
+    })?;
+    table.flush()
+}
+
+/// What to say if reading the written table would take names for numbers or the other way round.
+pub(super) fn unclear<T: Real>(input: &Input<T>, delimiter: u8) -> Option<String> {
+    let written = Layout { header: input.col_labels.is_some(), row_names: input.row_labels.is_some() };
+    let mut text = Vec::new();
+    write(&mut text, input, delimiter, 0..input.matrix.rows().min(2)).ok()?;
+    let mut reader = csv::ReaderBuilder::new()
+        .has_headers(false)
+        .flexible(true)
+        .delimiter(delimiter)
+        .from_reader(&text[..]);
+    let mut records = reader.byte_records().map_while(|record| record.ok());
+    let first = records.next()?;
+    let found = Layout::find(&first, records.next().as_ref(), Presence::Auto, Presence::Auto);
+    let when = |there| if there { "yes" } else { "no" };
+    (found != written).then(|| {
+        format!(
+            "some names could be taken for numbers; read the table with --header {} --row-names {}",
+            when(written.header),
+            when(written.row_names)
+        )
     })
 }
 
 impl Layout {
     /// Decides from the first two records what the user did not say.
-    fn find(first: &ByteRecord, second: Option<&ByteRecord>, options: &ReadOptions) -> Layout {
+    fn find(
+        first: &ByteRecord,
+        second: Option<&ByteRecord>,
+        header: Presence,
+        row_names: Presence,
+    ) -> Layout {
         let told = |presence| match presence {
             Presence::Auto => None,
             Presence::Yes => Some(true),
             Presence::No => Some(false),
         };
-        let corner = options.header != Presence::No && has_corner(first, second, options.header);
-        let row_names =
-            told(options.row_names).unwrap_or_else(|| corner || has_row_names(first, second, options.header));
-        let header = told(options.header)
-            .unwrap_or_else(|| (corner && row_names) || names_from(first, row_names.into()));
+        let corner = header != Presence::No && has_corner(first, second, header);
+        let row_names = told(row_names).unwrap_or_else(|| corner || has_row_names(first, second, header));
+        let header =
+            told(header).unwrap_or_else(|| (corner && row_names) || names_from(first, row_names.into()));
         Layout { header, row_names }
     }
 }

@@ -58,6 +58,38 @@ impl<T: Real> Triplets<T> {
     }
 }
 
+/// Offsets of compressed rows, checked one by one: they rise from 0.
+pub(super) struct Offsets {
+    place: usize,
+    last: i64,
+    end: usize,
+}
+
+impl Offsets {
+    /// Offsets up to `end`.
+    pub fn to(end: usize) -> Self {
+        Offsets { place: 0, last: 0, end }
+    }
+
+    /// The next one; an error is a sentence.
+    pub fn next(&mut self, offset: i64) -> std::result::Result<usize, String> {
+        let Offsets { place, last, end } = *self;
+        let fits = offset >= last && (place > 0 || offset == 0);
+        *self = Offsets { place: place + 1, last: offset, end };
+        usize::try_from(offset).ok().filter(|&offset| fits && offset <= end).ok_or_else(|| {
+            format!("entry {place} is {offset}, where offsets rise from 0 to {end}; save the matrix again")
+        })
+    }
+}
+
+/// A row or column number below `size`, the `place`th of them; an error is a sentence.
+pub(super) fn index_below(place: usize, index: i64, size: u64) -> std::result::Result<u32, String> {
+    match u32::try_from(index) {
+        Ok(small) if u64::from(small) < size => Ok(small),
+        _ => Err(format!("entry {place} is {index}, outside 0 to below {size}; save the matrix again")),
+    }
+}
+
 /// Compressed rows with columns in any order, sorted, and entries of the same place summed, in f64 and in the
 /// order in which they came.
 pub(super) fn canonical<T: Real>(

@@ -1,6 +1,6 @@
 //! Element types of NumPy arrays and their conversion, chunk by chunk.
 
-use crate::real::Real;
+use crate::real::{Precision, Real};
 
 /// A type of numbers in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,6 +109,15 @@ impl Element {
             Kind::I64 => "int64",
             Kind::F32 => "float32",
             Kind::F64 => "float64",
+        }
+    }
+
+    /// The narrower real type that holds all of this type's numbers (those of 64-bit integers beyond 2^53 are in
+    /// neither).
+    pub fn precision(self) -> Precision {
+        match self.kind {
+            Kind::Bool | Kind::U8 | Kind::I8 | Kind::U16 | Kind::I16 | Kind::F32 => Precision::F32,
+            Kind::U32 | Kind::I32 | Kind::U64 | Kind::I64 | Kind::F64 => Precision::F64,
         }
     }
 

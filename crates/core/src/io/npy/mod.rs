@@ -1,4 +1,4 @@
-//! NumPy's `.npy`: read in either order, written in C order.
+//! NumPy's `.npy`: read and written in either order.
 //!
 //! The format: <https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html>.
 
@@ -10,15 +10,14 @@ use std::path::Path;
 
 use super::memory::Budget;
 use super::source::Source;
+use super::write::{each_line, each_row, put};
 use super::{Input, Kind, check, sniff};
 use crate::error::{Error, Result};
 use crate::matrix::{Dense, Matrix, Order, Values};
 use crate::real::{Precision, Real};
-use element::{Element, Kind as Number};
+pub(super) use element::Element;
+use element::Kind as Number;
 use header::Header;
-
-/// Bytes converted at a time; a multiple of every element's width.
-const CHUNK: usize = 1 << 16;
 
 /// NumPy's own headers stay below 64 KiB; versions 2 and 3 could claim 4 GiB.
 const LONGEST_HEADER: u32 = 1 << 20;
@@ -198,17 +197,11 @@ impl<'a> Array<'a> {
     fn each_chunk(
         &mut self,
         element: Element,
-        mut take: impl FnMut(&[u8]) -> std::result::Result<(), String>,
+        take: impl FnMut(&[u8]) -> std::result::Result<(), String>,
     ) -> Result<()> {
-        let mut left = self.count(element)?.saturating_mul(element.width() as usize);
-        let mut buffer = vec![0u8; CHUNK.min(left)];
-        while left > 0 {
-            let chunk = &mut buffer[..CHUNK.min(left)];
-            if self.source.fill(chunk)? < chunk.len() {
-                return Err(self.truncated());
-            }
-            take(chunk).map_err(|problem| self.source.error("data", problem))?;
-            left -= chunk.len();
+        let length = self.count(element)?.saturating_mul(element.width() as usize);
+        if !self.source.chunks(length, take)? {
+            return Err(self.truncated());
         }
         self.end()
     }
@@ -265,12 +258,9 @@ pub(super) fn read<T: Real>(source: Source, budget: Budget) -> Result<Input<T>> 
         Values::Real(array.reals(budget)?)
     };
     let order_name = if array.header.fortran { "Fortran" } else { "C" };
-    Ok(Input {
-        matrix: Matrix::Dense(Dense::new(rows, cols, order, values)),
-        row_labels: None,
-        col_labels: None,
-        format: format!("NumPy array, {}, {order_name} order", element.name()),
-    })
+    let matrix = Matrix::Dense(Dense::new(rows, cols, order, values));
+    let format = format!("NumPy array, {}, {order_name} order", element.name());
+    Ok(Input::unlabelled(matrix, format, element.precision()))
 }
 
 /// Reads a factor: a matrix of finite nonnegative numbers, as rows, columns and the entries row by row.
@@ -303,19 +293,53 @@ pub fn write<T: Real>(mut writer: impl Write, rows: usize, cols: usize, values: 
         let problem = format!("{} values for a matrix of {rows} x {cols}", values.len());
         return Err(io::Error::new(io::ErrorKind::InvalidInput, problem));
     }
-    let endian = if cfg!(target_endian = "big") { '>' } else { '<' };
-    let width = match T::PRECISION {
-        Precision::F32 => 4,
-        Precision::F64 => 8,
-    };
-    let mut header =
-        format!("{{'descr': '{endian}f{width}', 'fortran_order': False, 'shape': ({rows}, {cols}), }}");
+    write_header(&mut writer, descr(T::PRECISION), Order::RowMajor, &format!("({rows}, {cols})"))?;
+    put(&mut writer, values, T::PRECISION)
+}
+
+/// Writes a matrix in its own order, a sparse one in C order with its zeros; bytes as such if `keep_bytes`.
+pub(super) fn write_matrix<T: Real>(
+    writer: &mut dyn Write,
+    matrix: &Matrix<T>,
+    precision: Precision,
+    keep_bytes: bool,
+) -> io::Result<()> {
+    let shape = format!("({}, {})", matrix.rows(), matrix.cols());
+    match matrix {
+        Matrix::Dense(dense) => match dense.values() {
+            Values::Bytes(bytes) if keep_bytes => {
+                write_header(writer, "|u1", dense.order(), &shape)?;
+                writer.write_all(bytes)
+            }
+            _ => {
+                write_header(writer, descr(precision), dense.order(), &shape)?;
+                each_line(dense, dense.order(), 0..dense.majors(), |line| put(writer, line, precision))
+            }
+        },
+        Matrix::Sparse(csr) => {
+            write_header(writer, descr(precision), Order::RowMajor, &shape)?;
+            each_row(matrix, 0..csr.rows(), |row| put(writer, row, precision))
+        }
+    }
+}
+
+/// NumPy's name of a real type as [`put`] writes it.
+pub(super) fn descr(precision: Precision) -> &'static str {
+    match precision {
+        Precision::F32 => "<f4",
+        Precision::F64 => "<f8",
+    }
+}
+
+/// Writes what stands before the data, in version 1.0.
+pub(super) fn write_header(writer: &mut dyn Write, descr: &str, order: Order, shape: &str) -> io::Result<()> {
+    let fortran = if order == Order::ColMajor { "True" } else { "False" };
+    let mut header = format!("{{'descr': '{descr}', 'fortran_order': {fortran}, 'shape': {shape}, }}");
     // Signature, version and length take 10 bytes; the data begin at a multiple of 64, for memory maps.
     let length = (10 + header.len() + 1).next_multiple_of(64) - 10;
     header.extend(std::iter::repeat_n(' ', length - 1 - header.len()));
     header.push('\n');
     writer.write_all(b"\x93NUMPY\x01\x00")?;
     writer.write_all(&(length as u16).to_le_bytes())?;
-    writer.write_all(header.as_bytes())?;
-    writer.write_all(bytemuck::cast_slice(values))
+    writer.write_all(header.as_bytes())
 }

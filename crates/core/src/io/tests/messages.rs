@@ -11,13 +11,15 @@ fn names_and_content() {
         (
             "m.txt",
             b"1".to_vec(),
-            "name: unknown ending; Partwise reads .npy, .npz, .mtx, .csv and .tsv, each also with .gz",
+            "name: unknown ending; Partwise reads .npy, .npz, .mtx, .csv, .tsv, .bin and .h5ad, each also with .gz, and images \
+             in a folder or a .zip",
         ),
         ("m.npy", b"".to_vec(), "content: the file is empty; make or fetch it again"),
         (
             "m.npy",
             zip.clone(),
-            "content: this is a zip archive, not a NumPy array; rename it to end in .npz if NumPy or SciPy made it",
+            "content: this is a zip archive, not a NumPy array; rename it to end in .npz if NumPy or SciPy made it, \
+             in .zip if it holds images",
         ),
         ("m.npy", gzip(&npy), "content: this is gzip data, not a NumPy array; add .gz to its name"),
         (
@@ -62,7 +64,10 @@ fn missing_files_and_folders() {
     );
     std::fs::create_dir(folder.0.path().join("m.npy")).unwrap();
     let message = read::<f32>(&folder.0.path().join("m.npy"), &OPTIONS).unwrap_err().to_string();
-    assert!(message.ends_with("content: this is a folder; give a file in it"), "{message}");
+    assert!(
+        message.contains("content: no JPEG or PNG image in a folder; give one that holds them"),
+        "{message}"
+    );
 }
 
 #[test]

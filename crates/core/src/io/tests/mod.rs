@@ -1,9 +1,13 @@
 //! Every reader on good, damaged and hostile files. Files that NumPy and SciPy wrote are tested in
 //! `tests/oracle`.
 
+mod binary;
 mod damage;
+mod h5ad;
+mod images;
 mod messages;
 mod round_trip;
+mod writers;
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -12,8 +16,12 @@ use tempfile::TempDir;
 
 use super::*;
 
-const OPTIONS: ReadOptions =
-    ReadOptions { memory: 1 << 24, header: Presence::Auto, row_names: Presence::Auto };
+const OPTIONS: ReadOptions = ReadOptions {
+    memory: 1 << 24,
+    header: Presence::Auto,
+    row_names: Presence::Auto,
+    images: ImageSide::Columns,
+};
 
 /// A folder whose files are overwritten by each attempt.
 struct Folder(TempDir);
@@ -134,6 +142,8 @@ fn samples() -> Vec<(String, Vec<u8>)> {
     let dense: Vec<f64> = (1..=6).map(f64::from).collect();
     let mut written = Vec::new();
     npy::write(&mut written, 2, 3, &dense).unwrap();
+    // Half of an f64 file would be a whole f32 file.
+    let narrow = bytes_of(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], f32::to_le_bytes);
     let plain = [
         ("m.npy", written),
         ("bytes.npy", npy_file("|u1", "True", "(2, 3)", &[1, 2, 3, 4, 5, 6])),
@@ -146,6 +156,9 @@ fn samples() -> Vec<(String, Vec<u8>)> {
         ("m.tsv", b"1\t2\n3\t4\n".to_vec()),
         ("csr.npz", zip_file(&csr_members(), zip::CompressionMethod::Deflated)),
         ("csc.npz", zip_file(&csc_members(), zip::CompressionMethod::Stored)),
+        ("dense.bin", binary::dense_file(2, 3, &narrow)),
+        ("sparse.bin", binary::sparse_file([4, 3, 4], &[0, 2, 2, 3, 4], &[2, 0, 0, 1], &narrow[..16])),
+        ("images.zip", zip_file(&images::members()[..4].to_vec(), zip::CompressionMethod::Deflated)),
         ("coo.npz", zip_file(&coo_members(), zip::CompressionMethod::Stored)),
     ];
     plain

@@ -1,0 +1,27 @@
+//! `partwise convert`: the same matrix in another format.
+
+use anyhow::Result;
+use partwise::{Precision, Real, io};
+
+use crate::args::ConvertArgs;
+use crate::{input, machine, output, say};
+
+pub fn run(args: &ConvertArgs) -> Result<()> {
+    io::Kind::to_write(&args.out)?;
+    output::check_file(&args.out, "OUT", args.force)?;
+    match args.precision {
+        Some(Precision::F32) => convert::<f32>(args, Some(Precision::F32)),
+        // f64 holds every entry of every format.
+        precision => convert::<f64>(args, precision),
+    }
+}
+
+fn convert<T: Real>(args: &ConvertArgs, precision: Option<Precision>) -> Result<()> {
+    let input = input::read::<T>(&args.file, &args.read, Some(&args.labels))?;
+    for note in io::check_write(&args.out, &input, machine::available_memory())? {
+        say::warn(&format!("note: {}: {note}", args.out.display()));
+    }
+    output::write_whole(&args.out, "OUT", |file| io::write(file, &args.out, &input, precision))?;
+    let (rows, cols) = (input.matrix.rows(), input.matrix.cols());
+    say::answer(&format!("{rows} x {cols}, {}, written to {}", input.format, args.out.display()))
+}

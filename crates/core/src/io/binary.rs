@@ -1,0 +1,190 @@
+//! The binary format of the paper's own program, `.bin`, little endian. One byte, 0 or 1, says dense or sparse.
+//! Dense: rows and columns as i32, then the entries row by row. Sparse: rows, columns and entries as i32, then for
+//! each row and the end its offset, for each entry its column number, all i32, and the values. Whether numbers are
+//! f32 or f64 follows from the length alone.
+
+use std::io::{self, Write};
+
+use super::Input;
+use super::memory::Budget;
+use super::npy::Element;
+use super::source::{Source, split_gz};
+use super::triplets::{Offsets, canonical, index_below};
+use super::write::{each_row, put};
+use crate::error::Result;
+use crate::matrix::{Csr, Dense, Matrix, Order, Values};
+use crate::real::{Precision, Real};
+
+/// The largest size or number of entries that the format can say.
+pub(super) const LARGEST: u64 = i32::MAX as u64;
+
+/// Reads a matrix.
+pub(super) fn read<T: Real>(mut source: Source, budget: Budget) -> Result<Input<T>> {
+    let mut first = [0u8];
+    source.fill(&mut first)?;
+    let sparse = match first[0] {
+        0 => false,
+        1 => true,
+        byte => {
+            let problem = format!(
+                "the first byte is {byte}, where 0 means dense and 1 sparse; correct the file or its name"
+            );
+            return Err(source.error("header", problem));
+        }
+    };
+    let [rows, cols] = [size(&mut source, "rows")?, size(&mut source, "columns")?];
+    let stored = if sparse { size(&mut source, "entries")? } else { rows * cols };
+    let before = if sparse { 13 + 4 * (rows + 1) + 4 * stored } else { 9 };
+    let precision = precision(&mut source, budget, before, stored)?;
+    let element = match precision {
+        Precision::F32 => Element::parse("<f4"),
+        Precision::F64 => Element::parse("<f8"),
+    };
+    let element = element.map_err(|problem| source.error("header", problem))?;
+    let matrix = if sparse {
+        budget.check_sparse::<T>(rows, cols, stored, 0)?;
+        Matrix::Sparse(compressed(
+            &mut source,
+            budget,
+            [rows as usize, cols as usize, stored as usize],
+            element,
+        )?)
+    } else {
+        budget.check_dense(rows, cols, T::PRECISION.bytes())?;
+        let values = reals(&mut source, budget, stored as usize, element)?;
+        Matrix::Dense(Dense::new(rows as usize, cols as usize, Order::RowMajor, Values::Real(values)))
+    };
+    // Asking for more makes a decompressor verify its checksum.
+    source.peek()?;
+    let layout = if sparse { "sparse" } else { "dense" };
+    Ok(Input::unlabelled(matrix, format!("DSANLS binary, {layout}, {}", element.name()), precision))
+}
+
+/// A size, of 31 bits: products of two of them fit 64.
+fn size(source: &mut Source, what: &str) -> Result<u64> {
+    let mut bytes = [0u8; 4];
+    if source.fill(&mut bytes)? < 4 {
+        return Err(source.error("header", "the file ends here; make or fetch it again"));
+    }
+    let size = i32::from_le_bytes(bytes);
+    u64::try_from(size)
+        .map_err(|_| source.error("header", format!("{size} {what} cannot be; make or fetch the file again")))
+}
+
+/// The type of the values, from the number of bytes that the file has.
+fn precision(source: &mut Source, budget: Budget, before: u64, stored: u64) -> Result<Precision> {
+    let expected = [4u64, 8].map(|width| stored.saturating_mul(width).saturating_add(before));
+    let length =
+        if split_gz(budget.path).1 { count(budget, expected[1].saturating_add(1))? } else { source.at_most };
+    if length == expected[0] {
+        return Ok(Precision::F32);
+    }
+    if length == expected[1] {
+        return Ok(Precision::F64);
+    }
+    let more = if length > expected[1] && length < source.at_most { "more than " } else { "" };
+    let problem = format!(
+        "{more}{length} bytes, where the sizes need {} with float32 and {} with float64; make or fetch the file again",
+        expected[0], expected[1]
+    );
+    Err(source.error("length", problem))
+}
+
+/// The number of bytes in a compressed file, counted no further than `limit`.
+fn count(budget: Budget, limit: u64) -> Result<u64> {
+    let mut source = Source::open(budget.path)?;
+    let mut buffer = vec![0u8; 1 << 16];
+    let mut length = 0;
+    while length < limit {
+        match source.fill(&mut buffer)? {
+            0 => break,
+            filled => length += filled as u64,
+        }
+    }
+    Ok(length.min(limit))
+}
+
+fn reals<T: Real>(source: &mut Source, budget: Budget, count: usize, element: Element) -> Result<Vec<T>> {
+    let mut reals = budget.vec("the values", count)?;
+    source.chunks(count.saturating_mul(element.width() as usize), |bytes| {
+        element.reals(bytes, &mut reals);
+        Ok(())
+    })?;
+    whole(source, reals, count)
+}
+
+fn integers<I>(
+    source: &mut Source,
+    budget: Budget,
+    count: usize,
+    mut convert: impl FnMut(usize, i64) -> std::result::Result<I, String>,
+) -> Result<Vec<I>> {
+    let mut integers = budget.vec("the offsets and column numbers", count)?;
+    source.chunks(count.saturating_mul(4), |bytes| {
+        for &item in bytes.as_chunks().0 {
+            integers.push(convert(integers.len(), i32::from_le_bytes(item).into())?);
+        }
+        Ok(())
+    })?;
+    whole(source, integers, count)
+}
+
+/// The file may have become shorter since its length was taken.
+fn whole<I>(source: &Source, items: Vec<I>, count: usize) -> Result<Vec<I>> {
+    if items.len() == count {
+        return Ok(items);
+    }
+    Err(source.error("data", "the file ends here; make or fetch it again"))
+}
+
+fn compressed<T: Real>(
+    source: &mut Source,
+    budget: Budget,
+    [rows, cols, stored]: [usize; 3],
+    element: Element,
+) -> Result<Csr<T>> {
+    let mut rising = Offsets::to(stored);
+    let offsets = integers(source, budget, rows + 1, |_, offset| rising.next(offset))?;
+    if offsets[rows] != stored {
+        let problem = format!(
+            "the last offset is {}, where {stored} entries belong; write the file again",
+            offsets[rows]
+        );
+        return Err(source.error("data", problem));
+    }
+    let indices = integers(source, budget, stored, |place, index| index_below(place, index, cols as u64))?;
+    let values = reals(source, budget, stored, element)?;
+    canonical(budget, rows, cols, offsets, indices, values)
+}
+
+/// Writes a matrix, whose sizes and entries are at most [`LARGEST`].
+pub(super) fn write<T: Real>(
+    writer: &mut dyn Write,
+    matrix: &Matrix<T>,
+    precision: Precision,
+) -> io::Result<()> {
+    let sizes = [matrix.rows(), matrix.cols()];
+    match matrix {
+        Matrix::Dense(_) => {
+            writer.write_all(&[0])?;
+            integers_out(writer, sizes)?;
+            each_row(matrix, 0..matrix.rows(), |row| put(writer, row, precision))
+        }
+        Matrix::Sparse(csr) => {
+            writer.write_all(&[1])?;
+            integers_out(writer, sizes.into_iter().chain([csr.stored()]))?;
+            integers_out(writer, csr.offsets().iter().copied())?;
+            integers_out(writer, csr.indices().iter().map(|&index| index as usize))?;
+            put(writer, csr.values(), precision)
+        }
+    }
+}
+
+fn integers_out(writer: &mut dyn Write, integers: impl IntoIterator<Item = usize>) -> io::Result<()> {
+    for integer in integers {
+        let integer = i32::try_from(integer)
+            .map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "a size beyond 31 bits"))?;
+        writer.write_all(&integer.to_le_bytes())?;
+    }
+    Ok(())
+}

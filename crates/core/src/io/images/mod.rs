@@ -1,0 +1,128 @@
+//! Images, one a column or a row: the JPEG and PNG files of a folder or a zip archive, in the byte order of their
+//! names. Pixels stay bytes, row by row with the channels of a pixel side by side.
+
+mod album;
+mod decode;
+
+use serde::{Deserialize, Serialize};
+
+use super::Input;
+use super::memory::Budget;
+use crate::error::{Error, Result};
+use crate::matrix::{Dense, Matrix, Order, Values};
+use crate::real::{Precision, Real};
+use album::{Album, Folder, Zip};
+use decode::{Converted, Picture};
+
+pub use album::files;
+
+/// Whether images are the columns or the rows of a matrix.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ImageSide {
+    /// An image a column.
+    #[default]
+    Columns,
+    /// An image a row.
+    Rows,
+}
+
+impl ImageSide {
+    /// The side of the transpose.
+    pub(super) fn other(self) -> Self {
+        match self {
+            ImageSide::Columns => ImageSide::Rows,
+            ImageSide::Rows => ImageSide::Columns,
+        }
+    }
+}
+
+/// How to see a column, or a row, as a picture again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct ImageShape {
+    /// Pixels in a line.
+    pub width: u32,
+    /// Lines.
+    pub height: u32,
+    /// Bytes of a pixel: 1 for grey, 3 for RGB.
+    pub channels: u8,
+    /// Which side of the matrix the images are.
+    pub images: ImageSide,
+}
+
+/// Reads the images of a folder; folders within it are not searched.
+pub(super) fn read_folder<T: Real>(budget: Budget, side: ImageSide) -> Result<Input<T>> {
+    read(Folder::open(budget)?, budget, side, "a folder")
+}
+
+/// Reads the images of a zip archive, in folders within it too.
+pub(super) fn read_zip<T: Real>(budget: Budget, side: ImageSide) -> Result<Input<T>> {
+    read(Zip::open(budget)?, budget, side, "a zip archive")
+}
+
+fn read<T: Real>(mut album: impl Album, budget: Budget, side: ImageSide, place: &str) -> Result<Input<T>> {
+    let names = album.names();
+    let mut first: Option<Picture> = None;
+    let mut pixels = Vec::new();
+    let mut converted = Converted::default();
+    for (index, name) in names.iter().enumerate() {
+        let file = album.load(index)?;
+        let damaged = |problem: String| error(budget, name, problem);
+        let (picture, decoder) = decode::open(&file, budget.available).map_err(damaged)?;
+        match first {
+            None => {
+                check_memory(budget, picture, names.len(), file.len())?;
+                pixels = budget.vec("the images", names.len().saturating_mul(picture.bytes()))?;
+                first = Some(picture);
+            }
+            Some(first) if first != picture => {
+                let problem = format!(
+                    "{picture}, where {} is {first}; give images of one size and kind, or convert them",
+                    names[0]
+                );
+                return Err(error(budget, name, problem));
+            }
+            Some(_) => {}
+        }
+        let begin = pixels.len();
+        pixels.resize(begin + picture.bytes(), 0);
+        converted.add(decode::pixels(decoder, &file, &mut pixels[begin..]).map_err(damaged)?);
+    }
+    let Some(Picture { width, height, channels }) = first else {
+        let problem = format!("no JPEG or PNG image in {place}; {}", album.cure());
+        return Err(Error::format(budget.path, "content", problem));
+    };
+    let length = pixels.len() / names.len();
+    let kind = if channels == 1 { "grey" } else { "RGB" };
+    let (rows, cols, order) = match side {
+        ImageSide::Columns => (length, names.len(), Order::ColMajor),
+        ImageSide::Rows => (names.len(), length, Order::RowMajor),
+    };
+    let (row_labels, col_labels) = match side {
+        ImageSide::Columns => (None, Some(names)),
+        ImageSide::Rows => (Some(names), None),
+    };
+    Ok(Input {
+        matrix: Matrix::Dense(Dense::new(rows, cols, order, Values::Bytes(pixels))),
+        row_labels,
+        col_labels,
+        format: format!("{width} x {height} {kind} images in {place}{converted}"),
+        precision: Precision::F32,
+        image: Some(ImageShape { width, height, channels, images: side }),
+    })
+}
+
+/// Refuses images that do not fit, with what decoding one of them takes beside the file itself.
+fn check_memory(budget: Budget, picture: Picture, count: usize, file: usize) -> Result<()> {
+    // Progressive JPEG holds 16-bit coefficients and wide samples; 16-bit PNG two bytes a sample.
+    const WORK: u64 = 8;
+    let one = picture.bytes() as u64;
+    let needed = one.saturating_mul(count as u64).saturating_add(one.saturating_mul(WORK));
+    let Picture { width, height, .. } = picture;
+    let what = format!("the matrix of {count} images of {width} x {height} pixels");
+    budget.check(&what, needed.saturating_add(file as u64))
+}
+
+fn error(budget: Budget, name: &str, problem: impl Into<String>) -> Error {
+    Error::format(budget.path, format!("image {name}"), problem)
+}

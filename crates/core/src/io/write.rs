@@ -1,0 +1,174 @@
+//! Writing a matrix in the format that a name asks for.
+
+use std::io::{self, Write};
+use std::ops::Range;
+use std::path::Path;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
+use super::memory::Budget;
+use super::source::split_gz;
+use super::{Input, Kind, binary, mtx, npy, npz, table};
+use crate::error::{Error, Result};
+use crate::matrix::{Dense, Matrix, Order, Values};
+use crate::real::{Precision, Real};
+
+impl Kind {
+    /// The format in which a file of this name is written.
+    pub fn to_write(path: &Path) -> Result<Kind> {
+        match Kind::of(path) {
+            Ok(kind) if !matches!(kind, Kind::Images | Kind::H5ad) => Ok(kind),
+            _ => Err(Error::format(
+                path,
+                "name",
+                "Partwise writes .npy, .npz, .mtx, .csv, .tsv and .bin, each also with .gz; choose one of them",
+            )),
+        }
+    }
+}
+
+/// Checks that a matrix can be written under this name, and tells in sentences what will not be there as one
+/// might expect.
+pub fn check_write<T: Real>(path: &Path, input: &Input<T>, memory: u64) -> Result<Vec<String>> {
+    let kind = Kind::to_write(path)?;
+    let (rows, cols, stored) = (input.matrix.rows(), input.matrix.cols(), input.matrix.stored());
+    let budget = Budget { path, available: memory };
+    let dense_format = matches!(kind, Kind::Npy | Kind::Csv | Kind::Tsv);
+    if dense_format && matches!(input.matrix, Matrix::Sparse(_)) {
+        // Row by row it could be written, but no longer be read here.
+        budget.check_dense(rows as u64, cols as u64, input.precision.bytes())?;
+    }
+    let entries = if matches!(input.matrix, Matrix::Sparse(_)) { stored as u64 } else { 0 };
+    if kind == Kind::Bin && (rows as u64).max(cols as u64).max(entries) > binary::LARGEST {
+        let problem = format!(
+            "{rows} x {cols} with {stored} entries is more than this format's 32-bit sizes can say; \
+             choose .npz or .mtx"
+        );
+        return Err(Error::format(path, "name", problem));
+    }
+    let labelled = input.row_labels.is_some() || input.col_labels.is_some();
+    let note = match kind {
+        Kind::Csv => table::unclear(input, b','),
+        Kind::Tsv => table::unclear(input, b'\t'),
+        _ if labelled => {
+            Some("the format has no place for row and column names, so they are dropped".to_string())
+        }
+        _ => None,
+    };
+    Ok(note.into_iter().collect())
+}
+
+/// Writes a matrix in the format and compression that the name of `path` asks for. Numbers of binary formats
+/// have the precision given, or else the file's own: bytes stay bytes where the format has them, and f32 stays
+/// f32. Text has as many digits as it takes to read the same `T` back.
+pub fn write<T: Real>(
+    writer: impl Write,
+    path: &Path,
+    input: &Input<T>,
+    precision: Option<Precision>,
+) -> io::Result<()> {
+    let kind = Kind::to_write(path).map_err(io::Error::other)?;
+    if split_gz(path).1 {
+        let mut encoder = GzEncoder::new(writer, Compression::default());
+        write_plain(&mut encoder, kind, input, precision)?;
+        return encoder.finish()?.flush();
+    }
+    let mut writer = writer;
+    write_plain(&mut writer, kind, input, precision)
+}
+
+fn write_plain<T: Real>(
+    writer: &mut dyn Write,
+    kind: Kind,
+    input: &Input<T>,
+    asked: Option<Precision>,
+) -> io::Result<()> {
+    let matrix = &input.matrix;
+    let precision = asked.unwrap_or(input.precision);
+    match kind {
+        Kind::Npy => npy::write_matrix(writer, matrix, precision, asked.is_none()),
+        Kind::Npz => npz::write(writer, matrix, precision),
+        Kind::MatrixMarket => mtx::write(writer, matrix),
+        Kind::Csv => table::write(writer, input, b',', 0..matrix.rows()),
+        Kind::Tsv => table::write(writer, input, b'\t', 0..matrix.rows()),
+        Kind::Bin => binary::write(writer, matrix, precision),
+        Kind::H5ad | Kind::Images => Err(io::Error::new(io::ErrorKind::Unsupported, "not a format to write")),
+    }
+}
+
+/// Hands over the given rows, with their zeros, one by one.
+pub(super) fn each_row<T: Real>(
+    matrix: &Matrix<T>,
+    rows: Range<usize>,
+    mut take: impl FnMut(&[T]) -> io::Result<()>,
+) -> io::Result<()> {
+    match matrix {
+        Matrix::Dense(dense) => each_line(dense, Order::RowMajor, rows, take),
+        Matrix::Sparse(csr) => {
+            let mut line = vec![T::ZERO; csr.cols()];
+            for row in rows {
+                let (cols, values) = csr.row(row);
+                cols.iter().zip(values).for_each(|(&col, &value)| line[col as usize] = value);
+                take(&line)?;
+                cols.iter().for_each(|&col| line[col as usize] = T::ZERO);
+            }
+            Ok(())
+        }
+    }
+}
+
+/// Hands over the given rows in row-major order, or columns in column-major order, whatever the matrix's own.
+pub(super) fn each_line<T: Real>(
+    dense: &Dense<T>,
+    order: Order,
+    lines: Range<usize>,
+    mut take: impl FnMut(&[T]) -> io::Result<()>,
+) -> io::Result<()> {
+    let length = dense.minors();
+    if dense.order() == order {
+        let mut line = Vec::new();
+        for major in lines {
+            let range = major * length..(major + 1) * length;
+            match dense.values() {
+                Values::Real(reals) => take(&reals[range])?,
+                Values::Bytes(bytes) => {
+                    line.clear();
+                    line.extend(bytes[range].iter().map(|&byte| T::from_f64(byte.into())));
+                    take(&line)?;
+                }
+            }
+        }
+        return Ok(());
+    }
+    // Several lines at a time, so that each cache line fetched serves all of them.
+    const BLOCK: usize = 64;
+    let majors = dense.majors();
+    let mut block = vec![T::ZERO; majors * BLOCK.min(lines.len())];
+    for begin in lines.clone().step_by(BLOCK) {
+        let wanted = begin..lines.end.min(begin + BLOCK);
+        for major in 0..majors {
+            for (place, minor) in wanted.clone().enumerate() {
+                block[place * majors + major] = dense.values().get(major * length + minor);
+            }
+        }
+        block.chunks_exact(majors).take(wanted.len()).try_for_each(&mut take)?;
+    }
+    Ok(())
+}
+
+/// Writes numbers, little endian.
+pub(super) fn put<T: Real>(writer: &mut dyn Write, reals: &[T], precision: Precision) -> io::Result<()> {
+    let mut bytes = Vec::new();
+    for chunk in reals.chunks(1 << 13) {
+        bytes.clear();
+        match precision {
+            Precision::F32 => {
+                bytes.extend(chunk.iter().flat_map(|value| (value.to_f64() as f32).to_le_bytes()));
+            }
+            Precision::F64 => bytes.extend(chunk.iter().flat_map(|value| value.to_f64().to_le_bytes())),
+        }
+        writer.write_all(&bytes)?;
+    }
+    Ok(())
+}
