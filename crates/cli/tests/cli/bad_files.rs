@@ -189,7 +189,7 @@ fn no_file_there() {
     for (name, expected) in [
         ("none.npy", ["No such file", "check the path"]),
         ("none", ["No such file", "check the path"]),
-        ("folder.npy", ["no JPEG or PNG image in a folder", "give a file in it"]),
+        ("folder.npy", ["no JPEG or PNG image in a folder", "give a file"]),
         ("file/m.npy", ["Not a directory", "check the path"]),
         ("/dev/null", ["this is a pipe or a device", "save its data as a file"]),
     ] {
