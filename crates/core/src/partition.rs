@@ -62,36 +62,50 @@ impl<T: Real> Block<T> {
         }
     }
 
-    /// Folds each row's entries, in the order of its columns, into one number a row.
-    pub fn fold_rows(&self, fold: impl Fn(f64, f64) -> f64) -> Vec<f64> {
-        let mut totals = vec![0.0; self.rows()];
+    /// Sums and sums of squares of the rows, in one pass; a row's terms are added in the order of its columns,
+    /// however the block is stored.
+    pub fn row_sums(&self) -> RowSums {
+        let mut sums = RowSums { sums: vec![0.0; self.rows()], squares: vec![0.0; self.rows()] };
         match self {
-            Block::Dense(dense) => {
-                let mut visit = |row: usize, col: usize| {
-                    let value = dense.values.get(row * dense.row_stride + col * dense.col_stride);
-                    totals[row] = fold(totals[row], value.to_f64());
-                };
-                if dense.col_stride == 1 {
-                    (0..dense.rows).for_each(|row| (0..dense.cols).for_each(|col| visit(row, col)));
-                } else {
-                    (0..dense.cols).for_each(|col| (0..dense.rows).for_each(|row| visit(row, col)));
-                }
-            }
+            Block::Dense(dense) => match &*dense.values {
+                Values::Bytes(bytes) => dense.add_rows(bytes, |byte| byte as f64, &mut sums),
+                Values::Real(reals) => dense.add_rows(reals, T::to_f64, &mut sums),
+            },
             Block::ByRow(csr) => {
-                for (row, total) in totals.iter_mut().enumerate() {
-                    *total = csr.row(row).1.iter().fold(0.0, |total, value| fold(total, value.to_f64()));
+                for row in 0..csr.rows() {
+                    csr.row(row).1.iter().for_each(|value| sums.add(row, value.to_f64()));
                 }
             }
             Block::ByColumn(transpose) => {
                 for col in 0..transpose.rows() {
                     let (rows, values) = transpose.row(col);
-                    for (&row, value) in rows.iter().zip(values) {
-                        totals[row as usize] = fold(totals[row as usize], value.to_f64());
-                    }
+                    rows.iter().zip(values).for_each(|(&row, value)| sums.add(row as usize, value.to_f64()));
                 }
             }
         }
-        totals
+        sums
+    }
+}
+
+/// What a pass over a block tells of its rows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RowSums {
+    /// Σ_j M_ij.
+    pub sums: Vec<f64>,
+    /// Σ_j M_ij².
+    pub squares: Vec<f64>,
+}
+
+impl RowSums {
+    #[inline(always)]
+    fn add(&mut self, row: usize, value: f64) {
+        self.sums[row] += value;
+        self.squares[row] += value * value;
+    }
+
+    /// Which rows have an entry above 0.
+    pub fn used(&self) -> Vec<bool> {
+        self.sums.iter().map(|&sum| sum > 0.0).collect()
     }
 }
 
@@ -204,6 +218,25 @@ impl<T: Real> DenseBlock<T> {
         DenseBlock { rows, cols: self.cols, row_stride: 1, col_stride: rows, values: Arc::new(values) }
     }
 
+    fn add_rows<E: Copy>(&self, values: &[E], exact: impl Fn(E) -> f64, sums: &mut RowSums) {
+        if self.row_stride == 1 {
+            for col in 0..self.cols {
+                let column = &values[col * self.col_stride..][..self.rows];
+                let targets = sums.sums.iter_mut().zip(&mut sums.squares);
+                for ((sum, square), &value) in targets.zip(column) {
+                    let value = exact(value);
+                    *sum += value;
+                    *square += value * value;
+                }
+            }
+        } else {
+            for row in 0..self.rows {
+                let entries = &values[row * self.row_stride..][..self.cols];
+                entries.iter().for_each(|&value| sums.add(row, exact(value)));
+            }
+        }
+    }
+
     /// In square patches, so that both the lines read and the lines written stay in cache.
     fn copy_by_column<E: Copy + Default>(&self, values: &[E], range: Range<usize>) -> Vec<E> {
         const PATCH: usize = 64;
@@ -294,9 +327,10 @@ mod tests {
                         }
                     }
                 }
-                let sums = shard.by_rows.fold_rows(|total, value| total + value);
-                for (row, sum) in shard.own_rows.clone().zip(sums) {
+                let RowSums { sums, squares } = shard.by_rows.row_sums();
+                for ((row, sum), square) in shard.own_rows.clone().zip(sums).zip(squares) {
                     prop_assert_eq!(sum, (0..cols).map(|col| at(row, col) as f64).sum::<f64>());
+                    prop_assert_eq!(square, (0..cols).map(|col| (at(row, col) as f64).powi(2)).sum::<f64>());
                 }
                 if let (Access::Sampled, Block::Dense(block)) = (access, &shard.by_rows) {
                     prop_assert_eq!(block.row_stride, 1);

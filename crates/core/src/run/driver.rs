@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::evaluate::{Evaluation, evaluate};
 use super::settings::{Algorithm, Init, Settings};
-use super::start::{self, Constants, State};
+use super::start::{self, Knowledge, State};
 use super::{Factors, Method, Outcome, Phases, Rank, Redrawn, Report, Stop, TraceLine, timed};
 use super::{dsanls, exact, svd};
 use crate::Real;
@@ -134,7 +134,7 @@ pub struct Run<'a, T> {
     work: Metered<'a>,
     /// All other: evaluation, stopping, snapshots.
     aside: Metered<'a>,
-    constants: Constants,
+    known: Knowledge,
     terms: (Terms, Terms),
     every: usize,
     state: State<T>,
@@ -155,11 +155,12 @@ impl<'a, T: Real> Run<'a, T> {
         begin: Begin<'_, T>,
     ) -> Result<Self> {
         let (work, aside) = (Metered::new(comm), Metered::new(comm));
-        let constants = Constants::of(&aside, shard)?;
+        let known = Knowledge::of(&aside, shard)?;
+        let constants = known.constants;
         let terms = settings.terms(shard.rows, shard.cols, constants.norm);
         let state = match begin {
             Begin::Init => match settings.init {
-                Init::Random => start::random(&aside, shard, constants, seed, settings.rank)?,
+                Init::Random => start::random(&aside, shard, &known, seed, settings.rank)?,
                 init => svd::nndsvd(&aside, threads, shard, constants, (init, seed, settings.rank))?,
             },
             Begin::Given(factors) | Begin::Middle(factors, _) => start::given(shard, factors),
@@ -192,20 +193,8 @@ impl<'a, T: Real> Run<'a, T> {
         method.remember(&log.damping);
         let every = settings.trace_every.unwrap_or_else(|| evaluation_interval(settings, shard));
         let before = log.clone();
-        let mut run = Run {
-            shard,
-            threads,
-            settings,
-            work,
-            aside,
-            constants,
-            terms,
-            every,
-            state,
-            method,
-            log,
-            before,
-        };
+        let mut run =
+            Run { shard, threads, settings, work, aside, known, terms, every, state, method, log, before };
         if let Begin::Init | Begin::Given(_) = begin {
             let error = run.evaluate()?.error;
             run.note(error)?;
@@ -219,9 +208,9 @@ impl<'a, T: Real> Run<'a, T> {
     }
 
     fn evaluate(&mut self) -> Result<Evaluation> {
-        let Run { shard, threads, aside, constants, state, .. } = self;
+        let Run { shard, threads, aside, known, state, .. } = self;
         let k = self.settings.rank;
-        timed(&mut self.log.phases.evaluate, || evaluate(threads, aside, shard, *constants, state, k))
+        timed(&mut self.log.phases.evaluate, || evaluate(threads, aside, shard, known.constants, state, k))
     }
 
     fn note(&mut self, error: f64) -> Result<()> {
@@ -229,7 +218,7 @@ impl<'a, T: Real> Run<'a, T> {
             return Err(Error::Diverged { iteration: self.log.iteration });
         }
         let penalty = penalty(&self.aside, &self.state, self.terms)?;
-        self.log.see(error, (error * error + 2.0 * penalty / self.constants.norm).sqrt());
+        self.log.see(error, (error * error + 2.0 * penalty / self.known.constants.norm).sqrt());
         Ok(())
     }
 
@@ -269,7 +258,7 @@ impl<'a, T: Real> Run<'a, T> {
         for &component in dead {
             if redrawn.iter().filter(|past| past.component == component).count() < REDRAWS {
                 let place = (iteration, component, self.settings.rank);
-                start::redraw(&mut self.state, self.shard, self.constants, seed, place);
+                start::redraw(&mut self.state, self.shard, &self.known, seed, place);
                 redrawn.push(Redrawn { iteration, component });
                 self.method.factors_changed();
             }

@@ -33,7 +33,7 @@ use crate::threads::Threads;
 pub use driver::Wish;
 use driver::{Begin, Log, Run};
 use evaluate::{Evaluation, evaluate};
-use start::{Constants, State};
+use start::{Knowledge, State};
 
 /// What a method sees of its rank.
 struct Rank<'a, T> {
@@ -299,7 +299,7 @@ fn best_of_restarts<T: Real>(
     if let Some(From::Snapshot(snapshot)) = from {
         errors = snapshot.errors.clone();
         best = snapshot.best.as_ref().map(|(factors, report)| {
-            let State { u, v, .. } = start::given(shard, factors);
+            let State { u, v } = start::given(shard, factors);
             Outcome { u, v, report: report.clone() }
         });
         middle = Some(snapshot);
@@ -373,7 +373,7 @@ pub fn error_of<T: Real>(matrix: Matrix<T>, factors: &Factors<T>, threads: usize
     factors.check(matrix.rows(), matrix.cols(), factors.k)?;
     let threads = Threads::new(threads)?;
     let mut errors = run_ranks(shards(matrix, 1, Access::Whole), |comm, shard| {
-        let constants = Constants::of(comm, &shard)?;
+        let constants = Knowledge::of(comm, &shard)?.constants;
         let state = start::given(&shard, factors);
         evaluate(&threads, comm, &shard, constants, &state, factors.k).map(|evaluation| evaluation.error)
     })?;

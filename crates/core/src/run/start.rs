@@ -6,10 +6,21 @@ use super::Factors;
 use crate::Real;
 use crate::comm::{Comm, ExactSum, sum_exactly};
 use crate::error::Result;
-use crate::partition::{Block, Shard};
+use crate::partition::Shard;
 use crate::random::{Purpose, stream, uniform};
 
-/// What is known of M before the first iteration, the same on every rank.
+/// What is known of M before the first iteration.
+#[derive(Clone, Debug)]
+pub struct Knowledge {
+    /// The same on every rank.
+    pub constants: Constants,
+    /// Which of the own rows of M have an entry; the others start as zero rows of U.
+    pub used_rows: Vec<bool>,
+    /// Which of the own columns have one; the others keep zero rows in V.
+    pub used_cols: Vec<bool>,
+}
+
+/// Numbers of the whole of M.
 #[derive(Clone, Copy, Debug)]
 pub struct Constants {
     /// ‖M‖_F².
@@ -18,13 +29,13 @@ pub struct Constants {
     pub mean: f64,
 }
 
-impl Constants {
-    /// One pass over M, summed independently of the partition.
+impl Knowledge {
+    /// One pass over each side's part of M, summed independently of the partition.
     pub fn of<T: Real>(comm: &dyn Comm, shard: &Shard<T>) -> Result<Self> {
-        let sums = shard.by_rows.fold_rows(|total, value| total + value);
-        let squares = shard.by_rows.fold_rows(|total, value| value.mul_add(value, total));
-        let [sum, norm] = sum_exactly(comm, [&sums, &squares])?;
-        Ok(Constants { norm, mean: sum / (shard.rows as f64 * shard.cols as f64) })
+        let rows = shard.by_rows.row_sums();
+        let [sum, norm] = sum_exactly(comm, [&rows.sums, &rows.squares])?;
+        let constants = Constants { norm, mean: sum / (shard.rows as f64 * shard.cols as f64) };
+        Ok(Knowledge { constants, used_rows: rows.used(), used_cols: shard.by_cols.row_sums().used() })
     }
 }
 
@@ -35,13 +46,6 @@ pub struct State<T> {
     pub u: Vec<T>,
     /// V_{J_r:}, by row.
     pub v: Vec<T>,
-    /// Which of the own columns of M have an entry; the others keep zero rows in V.
-    pub used_cols: Vec<bool>,
-}
-
-/// Which rows of a block have an entry.
-pub fn used<T: Real>(block: &Block<T>) -> Vec<bool> {
-    block.fold_rows(f64::max).iter().map(|&largest| largest > 0.0).collect()
 }
 
 /// Uniform draws for the rows in use, zeros for the others.
@@ -60,13 +64,12 @@ fn draw(seed: u64, purpose: Purpose, rows: &Range<usize>, used: &[bool], k: usiz
 pub fn random<T: Real>(
     comm: &dyn Comm,
     shard: &Shard<T>,
-    constants: Constants,
+    known: &Knowledge,
     seed: u64,
     k: usize,
 ) -> Result<State<T>> {
-    let used_cols = used(&shard.by_cols);
-    let u = draw(seed, Purpose::StartU, &shard.own_rows, &used(&shard.by_rows), k);
-    let v = draw(seed, Purpose::StartV, &shard.own_cols, &used_cols, k);
+    let u = draw(seed, Purpose::StartU, &shard.own_rows, &known.used_rows, k);
+    let v = draw(seed, Purpose::StartV, &shard.own_cols, &known.used_cols, k);
     let column_sums = |factor: &[f64]| -> Result<Vec<f64>> {
         // Draws are at most 1.
         let mut sums = ExactSum::new(&vec![1.0; k]);
@@ -74,9 +77,9 @@ pub fn random<T: Real>(
         sums.finish(comm)
     };
     let total: f64 = column_sums(&u)?.iter().zip(column_sums(&v)?).map(|(u, v)| u * v).sum();
-    let scale = (constants.mean * shard.rows as f64 * shard.cols as f64 / total).sqrt();
+    let scale = (known.constants.mean * shard.rows as f64 * shard.cols as f64 / total).sqrt();
     let scaled = |factor: Vec<f64>| factor.into_iter().map(|value| T::from_f64(value * scale)).collect();
-    Ok(State { u: scaled(u), v: scaled(v), used_cols })
+    Ok(State { u: scaled(u), v: scaled(v) })
 }
 
 /// The own rows of given factors, as they are.
@@ -85,7 +88,6 @@ pub fn given<T: Real>(shard: &Shard<T>, factors: &Factors<T>) -> State<T> {
     State {
         u: factors.u[shard.own_rows.start * k..shard.own_rows.end * k].to_vec(),
         v: factors.v[shard.own_cols.start * k..shard.own_cols.end * k].to_vec(),
-        used_cols: used(&shard.by_cols),
     }
 }
 
@@ -94,14 +96,14 @@ pub fn given<T: Real>(shard: &Shard<T>, factors: &Factors<T>) -> State<T> {
 pub fn redraw<T: Real>(
     state: &mut State<T>,
     shard: &Shard<T>,
-    constants: Constants,
+    known: &Knowledge,
     seed: u64,
     (iteration, component, k): (usize, usize, usize),
 ) {
     // E[u v] = scale² / 4 for uniform draws, k of them to make up the mean.
-    let scale = 2.0 * (constants.mean / k as f64).sqrt();
+    let scale = 2.0 * (known.constants.mean / k as f64).sqrt();
     state.u.iter_mut().skip(component).step_by(k).for_each(|value| *value = T::ZERO);
-    let rows = shard.own_cols.clone().zip(&state.used_cols);
+    let rows = shard.own_cols.clone().zip(&known.used_cols);
     for ((row, &used), value) in rows.zip(state.v.iter_mut().skip(component).step_by(k)) {
         let mut rng = stream(seed, Purpose::Redraw, iteration * k + component, row);
         *value = if used { T::from_f64(scale * uniform(&mut rng)) } else { T::ZERO };

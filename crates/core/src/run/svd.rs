@@ -5,7 +5,7 @@ use faer::linalg::matmul::matmul;
 use faer::{Accum, Mat, MatMut, MatRef, Par, Side};
 
 use super::settings::Init;
-use super::start::{Constants, State, used};
+use super::start::{Constants, State};
 use crate::Real;
 use crate::comm::{Comm, Numbers, Reduction, gather_all};
 use crate::error::Result;
@@ -181,7 +181,7 @@ pub fn nndsvd<T: Real>(
     for (factor, own, side) in [(&mut u, &shard.own_rows, 0), (&mut v, &shard.own_cols, 1)] {
         fill(factor, own.start, init, constants.mean, (seed, side, k));
     }
-    Ok(State { u, v, used_cols: used(&shard.by_cols) })
+    Ok(State { u, v })
 }
 
 /// Replaces zeros, which multiplicative updates could not leave, as the variant says.

@@ -1,0 +1,136 @@
+//! A block of M, or some of its columns, times a thin matrix.
+
+mod dense;
+mod sparse;
+#[cfg(test)]
+mod tests;
+
+use std::ops::Range;
+
+use super::{TILE, Tile};
+use crate::Real;
+use crate::matrix::Csr;
+use crate::partition::{Block, DenseBlock};
+use crate::threads::Threads;
+use sparse::{GatherRow, Place, places, scatter};
+
+/// Which columns of a block take part.
+#[derive(Clone, Copy, Debug)]
+pub enum Columns<'a> {
+    /// All.
+    All,
+    /// These, ascending.
+    Some(&'a [usize]),
+    /// All, added up in groups: column j, with the sign of `places[j]`, in the group |`places[j]`| − 1.
+    Hashed(&'a [i32]),
+}
+
+impl Columns<'_> {
+    /// Whether there are as many rows of weights as these columns need.
+    fn fit(&self, rows: usize, all: usize) -> bool {
+        match self {
+            Columns::All => rows == all,
+            Columns::Some(columns) => rows == columns.len(),
+            Columns::Hashed(places) => {
+                places.len() == all
+                    && places.iter().all(|&place| place != 0 && place.unsigned_abs() as usize <= rows)
+            }
+        }
+    }
+}
+
+/// block[:, columns] · weights, with k columns, to be had tile by tile.
+pub struct Product<'a, T> {
+    weights: &'a [T],
+    k: usize,
+    source: Source<'a, T>,
+}
+
+enum Source<'a, T> {
+    Dense(&'a DenseBlock<T>, Columns<'a>),
+    /// Row by row; where only some columns take part, `places` says which row of the weights a column has.
+    ByRow(&'a Csr<T>, Option<Vec<Place>>),
+    /// Computed already, stored by row.
+    Ready(Vec<T>),
+}
+
+/// Memory that a thread reuses from tile to tile.
+pub struct Scratch<T> {
+    gathered: Vec<T>,
+    groups: Vec<T>,
+    rows: Vec<T>,
+}
+
+impl<T: Real> Scratch<T> {
+    /// Empty; grows on first use.
+    pub fn new() -> Self {
+        Scratch { gathered: Vec::new(), groups: Vec::new(), rows: Vec::new() }
+    }
+}
+
+impl<T: Real> Default for Scratch<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<'a, T: Real> Product<'a, T> {
+    /// `weights` has a row of k numbers for each of the columns, or groups of them. A block kept by column is multiplied here,
+    /// all at once; the others when a tile is asked for.
+    pub fn new(
+        threads: &Threads,
+        block: &'a Block<T>,
+        columns: Columns<'a>,
+        weights: &'a [T],
+        k: usize,
+    ) -> Self {
+        assert!(columns.fit(weights.len() / k, block.cols()), "a row of weights for each column");
+        let source = match block {
+            Block::Dense(dense) => Source::Dense(dense, columns),
+            Block::ByRow(csr) => Source::ByRow(csr, places(columns, csr.cols())),
+            Block::ByColumn(transpose) => Source::Ready(scatter(threads, transpose, columns, weights, k)),
+        };
+        Product { weights, k, source }
+    }
+
+    /// Rows `rows` (at most [`TILE`]) of the product, into `tile`.
+    pub fn tile(&self, rows: Range<usize>, scratch: &mut Scratch<T>, tile: &mut Tile<T>) {
+        match &self.source {
+            Source::Dense(block, columns) => {
+                dense::tile(block, *columns, (self.weights, self.k), rows, scratch, tile)
+            }
+            Source::ByRow(csr, places) => {
+                scratch.rows.clear();
+                scratch.rows.resize(rows.len() * self.k, T::ZERO);
+                for (row, sum) in rows.zip(scratch.rows.chunks_exact_mut(self.k)) {
+                    let (row, places) = (csr.row(row), places.as_deref());
+                    pulp::Arch::new().dispatch(GatherRow { row, places, weights: self.weights, sum });
+                }
+                tile.load(&scratch.rows, self.k);
+            }
+            Source::Ready(product) => tile.load(&product[rows.start * self.k..rows.end * self.k], self.k),
+        }
+    }
+}
+
+/// The whole of block[:, columns] · weights, stored by row.
+pub fn multiply<T: Real>(
+    threads: &Threads,
+    block: &Block<T>,
+    columns: Columns<'_>,
+    weights: &[T],
+    k: usize,
+) -> Vec<T> {
+    let product = Product::new(threads, block, columns, weights, k);
+    let mut result = vec![T::ZERO; block.rows() * k];
+    threads.map(
+        result.chunks_mut(TILE * k).enumerate().collect(),
+        || (Scratch::new(), Tile::new(k)),
+        |(scratch, tile), (index, rows): (usize, &mut [T])| {
+            let first = index * TILE;
+            product.tile(first..first + rows.len() / k, scratch, tile);
+            tile.store(rows, k);
+        },
+    );
+    result
+}
