@@ -11,7 +11,7 @@ pub fn run(args: &ConvertArgs) -> Result<()> {
     output::check_file(&args.out, "OUT", args.force)?;
     match args.precision {
         Some(Precision::F32) => convert::<f32>(args, Some(Precision::F32)),
-        // f64 holds every entry of every format.
+        // f64 holds every entry of every format, but for integers beyond 2^53.
         precision => convert::<f64>(args, precision),
     }
 }

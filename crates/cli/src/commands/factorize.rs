@@ -114,7 +114,6 @@ fn run_in<T: Real>(args: &FactorizeArgs) -> Result<()> {
     Ok(())
 }
 
-/// An overflow with what can be done about it in this run.
 /// Shows progress, listens for Ctrl-C and saves.
 struct Watch<'a> {
     display: Display,
@@ -138,6 +137,7 @@ impl<T: Real> Monitor<T> for Watch<'_> {
     }
 }
 
+/// An overflow with what can be done about it in this run.
 fn explain<T: Real>(error: Error, args: &FactorizeArgs) -> anyhow::Error {
     let Error::Diverged { iteration } = error else { return error.into() };
     let precision = match T::PRECISION {
