@@ -1,6 +1,6 @@
 //! The drivers: where communication and arithmetic meet.
 //!
-//! [`factorize`] runs in-process ranks; [`run_rank`] is one rank on any communicator.
+//! [`factorize`] runs in-process ranks, each of them a `driver::Run` on its communicator.
 
 mod driver;
 mod dsanls;
