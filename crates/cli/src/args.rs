@@ -132,7 +132,7 @@ pub struct FactorizeArgs {
     /// Solver of sketched subproblems: proximal coordinate descent or projected gradient descent
     #[arg(long, value_parser = named::<SketchedSolver>(&["pcd", "pgd"]), default_value = "pcd", help_heading = "Method")]
     pub solver: SketchedSolver,
-    /// Damping of the sketched step, (alpha + beta t) g: its beginning [default: 0.1; with pgd 1]
+    /// Damping of the sketched step, (alpha + beta t) g: its beginning [default: 0.1; with pgd 2]
     #[arg(value_parser = real, allow_hyphen_values = true, long, value_name = "X", help_heading = "Method")]
     pub alpha: Option<f64>,
     /// ... and its growth an iteration [default: 0.02; with pgd 0.002]
@@ -188,7 +188,7 @@ pub struct FactorizeArgs {
     #[arg(long, value_parser = interval, value_name = "N|TIME", help_heading = "Stopping")]
     pub checkpoint_every: Option<Interval>,
     /// Go on from DIR.checkpoint, to the same bits as if never interrupted; begin anew if there is none
-    #[arg(long, conflicts_with = "init_from", help_heading = "Stopping")]
+    #[arg(long, help_heading = "Stopping")]
     pub resume: bool,
 
     /// In-process ranks, each with its own part of the matrix

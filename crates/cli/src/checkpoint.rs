@@ -8,21 +8,23 @@ use partwise::Real;
 use partwise::error::Error;
 use partwise::run::{Progress, Snapshot};
 
-use crate::args::{FactorizeArgs, Interval};
+use crate::args::{FactorizeArgs, Interval, ReadArgs};
 use crate::output;
 
 /// The file beside the output folder.
 pub struct Checkpoint {
     path: PathBuf,
     every: Option<Interval>,
-    /// The hash of the input: another matrix of the same size is another run.
+    /// The hash of the input, and how it is read: another matrix of the same size is another run.
     input: String,
+    reading: String,
     last: Instant,
 }
 
 /// `result` saves to `result.checkpoint`.
 fn path_beside(out: &Path) -> PathBuf {
-    let mut name = out.as_os_str().to_owned();
+    // Without a slash at the end.
+    let mut name = out.components().as_path().as_os_str().to_owned();
     name.push(".checkpoint");
     name.into()
 }
@@ -38,7 +40,15 @@ pub fn check(args: &FactorizeArgs) -> Result<()> {
 
 impl Checkpoint {
     pub fn new(args: &FactorizeArgs, input: String) -> Self {
-        Checkpoint { path: path_beside(&args.out), every: args.checkpoint_every, input, last: Instant::now() }
+        let ReadArgs { transpose, header, row_names, images } = args.read;
+        let given = args.init_from.as_ref().map(|dir| dir.to_string_lossy());
+        Checkpoint {
+            path: path_beside(&args.out),
+            every: args.checkpoint_every,
+            input,
+            reading: format!("{transpose:?} {header:?} {row_names:?} {images:?} {given:?}"),
+            last: Instant::now(),
+        }
     }
 
     /// What an earlier run left, if anything.
@@ -46,7 +56,15 @@ impl Checkpoint {
         if !self.path.exists() {
             return Ok(None);
         }
-        let (snapshot, input) = Snapshot::read(&self.path)?;
+        let (snapshot, note) = Snapshot::read(&self.path)?;
+        let (input, reading) = note.split_once(' ').unwrap_or((&note, ""));
+        if input == self.input && reading != self.reading {
+            bail!(
+                "{}: it is of a run with other --transpose, --images, --header, --row-names or --init-from; give the \
+                 same, or begin anew without --resume",
+                self.path.display()
+            );
+        }
         if input != self.input {
             bail!(
                 "{}: it is of another input file; give the same, or begin anew without --resume",
@@ -77,7 +95,10 @@ impl Checkpoint {
             path: self.path.clone(),
             source: error.downcast().unwrap_or_else(std::io::Error::other),
         };
-        output::write_whole(&self.path, "--out", |file| snapshot.write(file, &self.input)).map_err(failed)
+        output::write_whole(&self.path, "--out", |file| {
+            snapshot.write(file, &format!("{} {}", self.input, self.reading))
+        })
+        .map_err(failed)
     }
 
     /// The results are written: nothing to go on from.

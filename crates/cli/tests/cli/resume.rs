@@ -73,7 +73,10 @@ fn checkpoints_of_other_runs_and_damaged_ones_are_refused() {
     assert_says(&asked(&format!("{RUN} r --resume --precision f64")), &["r.checkpoint", "--precision"]);
     let other = RUN.replace("digits.npy", "other.csv");
     assert_says(&asked(&format!("{other} r --resume")), &["r.checkpoint", "another input"]);
-    assert_says(&asked(&format!("{RUN} r --resume --init-from x")), &["--resume", "--init-from"]);
+    assert_says(
+        &asked(&format!("{RUN} r --resume --transpose")),
+        &["r.checkpoint", "--transpose", "begin anew"],
+    );
     let bytes = desk.bytes("r.checkpoint");
     desk.write("r.checkpoint", &bytes[..bytes.len() - 9]);
     assert_says(&asked(&format!("{RUN} r --resume")), &["r.checkpoint", "cut off", "begin anew"]);

@@ -81,7 +81,8 @@ impl Log {
             }
             let before = self.history.iter().rev().find(|past| past.iteration + WINDOW <= iteration);
             if let (true, Some(past)) = (settings.tolerance > 0.0, before)
-                && past.objective - last.objective
+                // A rise is no convergence either.
+                && (past.objective - last.objective).abs()
                     <= settings.tolerance * (iteration - past.iteration) as f64 * last.objective
             {
                 return Some(Stop::Tolerance);
@@ -246,7 +247,8 @@ impl<'a, T: Real> Run<'a, T> {
             if due {
                 self.trace(error);
             }
-            if iteration < self.settings.iterations {
+            // Multiplicative updates could not fill the column of U that a redraw empties.
+            if iteration < self.settings.iterations && self.settings.algorithm != Algorithm::Mu {
                 self.redraw(&dead);
             }
         }

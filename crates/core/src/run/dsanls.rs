@@ -48,8 +48,9 @@ impl Damping {
         }
     }
 
-    /// The step of iteration t; then `diagonal`, this iteration's mean Gram diagonal, joins the mean for later ones.
-    pub fn next(&mut self, iteration: usize, diagonal: f64) -> Solver {
+    /// The step of iteration t; then `diagonal`, this iteration's mean Gram diagonal, joins the mean for later ones. `l2` is
+    /// the penalty's part of the curvature.
+    pub fn next(&mut self, iteration: usize, diagonal: f64, l2: f64) -> Solver {
         let weight = self.alpha + self.beta * iteration as f64;
         let mean = (self.sum / self.count).clamp(0.1 * self.first, 10.0 * self.first);
         self.sum += diagonal;
@@ -58,7 +59,7 @@ impl Damping {
             (SketchedSolver::Pcd, Step::UnitFree) => Solver::CoordinateDescent { mu: weight * mean },
             (SketchedSolver::Pcd, Step::Absolute) => Solver::CoordinateDescent { mu: weight },
             (SketchedSolver::Pgd, Step::UnitFree) => {
-                Solver::GradientDescent { eta: 1.0 / (weight * self.k as f64 * mean) }
+                Solver::GradientDescent { eta: 1.0 / (weight * (self.k as f64 * mean + l2)) }
             }
             (SketchedSolver::Pgd, Step::Absolute) => Solver::GradientDescent { eta: 1.0 / weight },
         }
@@ -135,8 +136,11 @@ impl Side {
         }
         let gram = phases.product(|| gram(rank.threads, &b, k));
         let diagonal = (0..k).map(|j| gram[j * (k + 1)]).sum::<f64>() / k as f64;
-        let problem =
-            Problem { solver: self.damping.next(iteration, diagonal), gram: &gram, terms: self.terms };
+        let problem = Problem {
+            solver: self.damping.next(iteration, diagonal, self.terms.l2),
+            gram: &gram,
+            terms: self.terms,
+        };
         let product = phases.product(|| Product::new(rank.threads, block, columns, &weights, k));
         let updated = update(rank.threads, &problem, &product, own, k);
         phases.add(&updated);

@@ -142,7 +142,9 @@ impl<T: Real> Snapshot<T> {
         let mut factors = || Factors { rows, cols, k, u: take(of_u), v: take(of_v) };
         let current = factors();
         let best = best.map(|report| (factors(), report));
-        current.check(rows, cols, k)?;
+        for factors in [Some(&current), best.as_ref().map(|(factors, _)| factors)].into_iter().flatten() {
+            factors.check(rows, cols, k)?;
+        }
         Ok((Snapshot { settings, factors: current, log, errors, best }, note))
     }
 }

@@ -140,14 +140,12 @@ pub fn update<T: Real>(
             product.tile(first..first + count, scratch, products);
             let multiplied = Instant::now();
             values.load(rows, k);
+            // Solvers may change the product, of which the error needs the original.
+            let original = (prepared.l1 > T::ZERO).then(|| products.clone());
             prepared.apply(products, values, count);
             values.store(rows, k);
-            let mut sums = cross(products, values, k, count);
-            if prepared.l1 > T::ZERO && prepared.solver != Solver::Multiplicative {
-                // The tile holds P − l1 by now.
-                sums += problem.terms.l1 * rows.iter().map(|value| value.to_f64()).sum::<f64>();
-            }
-            (sums, multiplied - started, multiplied.elapsed())
+            let cross = cross(original.as_ref().unwrap_or(products), values, k, count);
+            (cross, multiplied - started, multiplied.elapsed())
         },
     );
     let wall = begin.elapsed();
