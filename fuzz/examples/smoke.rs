@@ -76,7 +76,12 @@ fn fuzz(target: &Target, time: Duration, seed: u64) {
         if outcome.is_err() || start.elapsed() > SLOWEST {
             let path = std::env::temp_dir().join(format!("partwise-fuzz-found-{}", target.name));
             std::fs::write(&path, &bytes).expect("the finding can be written");
-            eprintln!("{}: run {runs} took {:?}; its input is {}", target.name, start.elapsed(), path.display());
+            eprintln!(
+                "{}: run {runs} took {:?}; its input is {}",
+                target.name,
+                start.elapsed(),
+                path.display()
+            );
             std::process::exit(1);
         }
     }

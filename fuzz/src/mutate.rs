@@ -35,8 +35,20 @@ const INTERESTING: [u64; 12] = [
 
 /// Words that text formats treat in their own way.
 const WORDS: [&[u8]; 14] = [
-    b"\n", b"\r\n", b",", b"\t", b"\"", b" ", b"-1", b"nan", b"inf", b"1e999", b"0", b"18446744073709551616",
-    b"4294967296", b"99999999999",
+    b"\n",
+    b"\r\n",
+    b",",
+    b"\t",
+    b"\"",
+    b" ",
+    b"-1",
+    b"nan",
+    b"inf",
+    b"1e999",
+    b"0",
+    b"18446744073709551616",
+    b"4294967296",
+    b"99999999999",
 ];
 
 /// One of the seeds after a few changes.

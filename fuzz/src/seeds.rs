@@ -80,8 +80,7 @@ fn sparse_members() -> Vec<Vec<(&'static str, Vec<u8>)>> {
             ("data.npy", array("<f4", "(4,)", &values)),
         ]
     };
-    let compressed =
-        [("indices.npy", integers(&[2, 0, 0, 1])), ("indptr.npy", integers(&[0, 2, 2, 3, 4]))];
+    let compressed = [("indices.npy", integers(&[2, 0, 0, 1])), ("indptr.npy", integers(&[0, 2, 2, 3, 4]))];
     let coordinates = [("row.npy", integers(&[3, 0, 2, 0])), ("col.npy", integers(&[1, 2, 0, 2]))];
     vec![
         [common("csr", [4, 3]), compressed.to_vec()].concat(),

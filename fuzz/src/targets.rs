@@ -3,10 +3,10 @@
 use std::io::{Cursor, Write};
 use std::path::Path;
 
+use partwise::Real;
 use partwise::io::{self, ImageSide, Presence, ReadOptions};
 use partwise::matrix::Matrix;
 use partwise::run::{self, Factors, Machine, Progress, Snapshot};
-use partwise::Real;
 
 use crate::Scratch;
 use crate::valid;
@@ -90,11 +90,8 @@ fn table(suffix: &str, bytes: &[u8]) {
     const SAID: [Presence; 3] = [Presence::Auto, Presence::Yes, Presence::No];
     let file = Scratch::file(suffix, bytes);
     both(&file.0, OPTIONS);
-    let options = ReadOptions {
-        header: SAID[bytes.len() % 3],
-        row_names: SAID[bytes.len() / 3 % 3],
-        ..OPTIONS
-    };
+    let options =
+        ReadOptions { header: SAID[bytes.len() % 3], row_names: SAID[bytes.len() / 3 % 3], ..OPTIONS };
     both(&file.0, options);
 }
 
@@ -159,4 +156,3 @@ pub fn gz(bytes: &[u8]) {
     matrix(".mtx.gz", bytes);
     matrix(".npz.gz", bytes);
 }
-
