@@ -51,7 +51,7 @@ pub fn npy() -> Vec<Vec<u8>> {
     let mut files = written("m.npy");
     files.push(array("|b1", "(2, 2)", &[1, 0, 0, 1]));
     files.push(array(">i2", "(1, 2)", &[0, 1, 1, 0]));
-    files.push(array("<f2", "(2, 1)", &[0, 0x3c, 0, 0x40]));
+    files.push(array("<u8", "(1, 1)", &[1, 0, 0, 0, 0, 0, 0, 0x80]));
     files
 }
 
