@@ -14,27 +14,37 @@ VENV := .venv
 export PARTWISE_DATA ?= $(CURDIR)/../shared/data
 
 # Its own target folder may be given to Cargo in the environment.
-TARGET := $(or $(CARGO_TARGET_DIR),target)
+BUILT := $(abspath $(or $(CARGO_TARGET_DIR),target))
 
-.PHONY: help test test-all fmt fmt-check clippy doc unit doctest oracle deny clean
+# What `make fuzz` runs, and for how long.
+TARGET ?= npy
+SECONDS ?= 1800
+FUZZ_TARGETS := $(basename $(notdir $(wildcard fuzz/fuzz_targets/*.rs)))
+FUZZ_SHORT := 20
+
+.PHONY: help test test-all fmt fmt-check clippy doc unit doctest oracle deny fuzz fuzz-short fuzz-seeds clean
 
 help:
 	@echo 'make test      format, lints, docs, unit, property, command-line, documentation and oracle tests'
-	@echo 'make test-all  the same, and deny'
+	@echo 'make test-all  the same, deny and fuzz-short'
 	@echo 'make deny      licences, advisories and sources of the dependencies; builds cargo-deny if it is missing'
+	@echo 'make fuzz-short  every reader on damaged files, $(FUZZ_SHORT) seconds each; by cargo-fuzz if it is there'
+	@echo 'make fuzz TARGET=npy SECONDS=1800  one reader for long; needs cargo-fuzz and the nightly toolchain'
 	@echo 'make fmt       format the code'
-	@echo 'make doc       the documentation of the library, in $(TARGET)/doc'
+	@echo 'make doc       the documentation of the library, in $(BUILT)/doc'
 	@echo 'make clean     remove what was built, the Python environment too'
 
 test: fmt-check clippy doc unit doctest oracle
 
-test-all: test deny
+test-all: test deny fuzz-short
 
 fmt:
 	$(CARGO) fmt --all
+	$(CARGO) fmt --manifest-path fuzz/Cargo.toml
 
 fmt-check:
 	$(CARGO) fmt --all --check
+	$(CARGO) fmt --manifest-path fuzz/Cargo.toml --check
 
 clippy:
 	$(CARGO) clippy --release --workspace --all-targets --locked -- -D warnings
@@ -58,8 +68,8 @@ doctest:
 # nothing is compiled again. Tests that need files of PARTWISE_DATA skip themselves where it is absent.
 oracle: $(VENV)/ready
 	$(CARGO) build --release --workspace --all-targets --locked
-	PARTWISE_BIN='$(abspath $(TARGET))/release/partwise' \
-	PARTWISE_DUMP='$(abspath $(TARGET))/release/examples/dump' \
+	PARTWISE_BIN='$(BUILT)/release/partwise' \
+	PARTWISE_DUMP='$(BUILT)/release/examples/dump' \
 		$(VENV)/bin/python -m pytest -q -rs -p no:cacheprovider tests/oracle
 
 $(VENV)/ready: tests/oracle/requirements.txt
@@ -81,6 +91,32 @@ deny:
 		set -x; $(CARGO) install --locked cargo-deny; \
 	fi
 	$(CARGO) deny check
+
+# A reader is given 64 MiB; beyond that there is the fuzzer's own memory.
+LIBFUZZER := -rss_limit_mb=512 -malloc_limit_mb=300 -timeout=10 -print_final_stats=1
+# Freed memory is kept aside for a while, which counts.
+RUN_FUZZER := ASAN_OPTIONS=quarantine_size_mb=32 $(CARGO) +nightly fuzz run
+
+fuzz: fuzz-seeds
+	$(RUN_FUZZER) $(TARGET) -- $(LIBFUZZER) -max_total_time=$(SECONDS)
+
+# The seeds of every target, where cargo-fuzz looks for them.
+fuzz-seeds:
+	$(CARGO) run --release --locked --manifest-path fuzz/Cargo.toml --target-dir '$(BUILT)' --no-default-features \
+		--example seeds -- fuzz/corpus
+
+# Without cargo-fuzz or the nightly toolchain, random changes of the seeds that do not see what they reach.
+fuzz-short:
+	@if $(CARGO) +nightly fuzz --version >/dev/null 2>&1; then \
+		$(MAKE) fuzz-seeds; \
+		for target in $(FUZZ_TARGETS); do \
+			( set -x; $(RUN_FUZZER) $$target -- $(LIBFUZZER) -max_total_time=$(FUZZ_SHORT) ); \
+		done; \
+	else \
+		set -x; \
+		$(CARGO) run --release --locked --manifest-path fuzz/Cargo.toml --target-dir '$(BUILT)' \
+			--no-default-features --example smoke -- $(FUZZ_SHORT); \
+	fi
 
 clean:
 	$(CARGO) clean

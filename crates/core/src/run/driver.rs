@@ -54,6 +54,13 @@ impl Log {
         self.iteration
     }
 
+    /// Whether it can be a run's: its counts have room to grow, and it remembers only what was.
+    pub fn is_plausible(&self) -> bool {
+        let counts = [self.iteration as u64, self.bytes_sent, self.bytes_evaluate];
+        counts.iter().all(|&count| count < 1 << 60)
+            && self.history.iter().all(|seen| seen.iteration <= self.iteration)
+    }
+
     /// The last error evaluated.
     pub fn error(&self) -> f64 {
         self.history.last().map_or(f64::NAN, |seen| seen.error)

@@ -143,8 +143,88 @@ impl<T: Real> Snapshot<T> {
         let current = factors();
         let best = best.map(|report| (factors(), report));
         for factors in [Some(&current), best.as_ref().map(|(factors, _)| factors)].into_iter().flatten() {
-            factors.check(rows, cols, k)?;
+            factors.check(rows, cols, k).map_err(|_| bad("its factors are damaged"))?;
+        }
+        if settings.check(rows, cols).is_err() || !log.is_plausible() {
+            return Err(bad("its header is damaged"));
         }
         Ok((Snapshot { settings, factors: current, log, errors, best }, note))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::matrix::{Dense, Matrix, Order, Values};
+    use crate::run::{Algorithm, Machine, Monitor, Progress, Wish, factorize};
+
+    /// Keeps the last snapshot as a file's bytes.
+    struct Keep(Vec<u8>);
+
+    impl Monitor<f32> for Keep {
+        fn progress(&mut self, _progress: &Progress) -> Wish {
+            Wish { save: true, ..Wish::default() }
+        }
+
+        fn snapshot(&mut self, snapshot: Snapshot<f32>) -> Result<()> {
+            self.0.clear();
+            snapshot.write(&mut self.0, "note").map_err(Error::io(Path::new("memory")))
+        }
+    }
+
+    /// A checkpoint of the second of two runs, and the place of its numbers.
+    fn checkpoint() -> (Vec<u8>, usize) {
+        let values = (1..=12).map(|value| value as f32).collect();
+        let matrix = Matrix::Dense(Dense::new(4, 3, Order::RowMajor, Values::Real(values)));
+        let settings =
+            Settings { algorithm: Algorithm::Hals, iterations: 2, restarts: 2, ..Settings::new(2) };
+        let mut kept = Keep(Vec::new());
+        factorize(matrix, Machine { nodes: 1, threads: 1 }, &settings, None, &mut kept).unwrap();
+        // Current and best, U and V.
+        let numbers = kept.0.len() - 2 * (4 + 3) * 2 * size_of::<f32>();
+        (kept.0, numbers)
+    }
+
+    fn read(bytes: &[u8]) -> Result<(Snapshot<f32>, String)> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("run.checkpoint");
+        std::fs::write(&path, bytes).unwrap();
+        Snapshot::read(&path)
+    }
+
+    #[test]
+    fn damaged_numbers_are_refused_in_the_best_run_too() {
+        let (bytes, numbers) = checkpoint();
+        assert_eq!(read(&bytes).unwrap().1, "note");
+        for place in (numbers..bytes.len()).step_by(size_of::<f32>()) {
+            for wrong in [f32::NAN, f32::INFINITY, -1.0] {
+                let mut damaged = bytes.clone();
+                damaged[place..place + 4].copy_from_slice(&wrong.to_ne_bytes());
+                let message = read(&damaged).unwrap_err().to_string();
+                assert!(
+                    message.contains("its factors are damaged; begin anew without --resume"),
+                    "{message}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn counts_that_would_overflow_are_refused() {
+        let (bytes, numbers) = checkpoint();
+        let header = std::str::from_utf8(&bytes[..numbers]).unwrap();
+        let log = header.find("\"log\"").unwrap();
+        for field in
+            ["\"iteration\":", "\"history\":[{\"iteration\":", "\"bytes_sent\":0,\"bytes_evaluate\":"]
+        {
+            let place = log + header[log..].find(field).unwrap() + field.len();
+            let digits = header[place..].find([',', '}']).unwrap();
+            let largest = u64::MAX.to_string();
+            let damaged = [&bytes[..place], largest.as_bytes(), &bytes[place + digits..]].concat();
+            let message = read(&damaged).unwrap_err().to_string();
+            assert!(message.contains("its header is damaged"), "{field} {message}");
+        }
+        let none = header.replacen("\"restarts\":2", "\"restarts\":0", 1).into_bytes();
+        assert!(read(&[&none, &bytes[numbers..]].concat()).is_err());
     }
 }
