@@ -76,14 +76,16 @@ fn active_set(gram: &[f64], product: &[f64]) -> Vec<f64> {
         loop {
             let right = Mat::<f64>::from_fn(set.len(), 1, |place, _| product[set[place]]);
             let solution = solve(gram, &set, right, k);
-            let at = |place: usize| solution[(place, 0)];
-            if !(at(set.len() - 1) > 0.0) && set[set.len() - 1] == entering && x[entering] == 0.0 {
+            // What a singular set gives counts as blocked.
+            let at =
+                |place: usize| Some(solution[(place, 0)]).filter(|value| value.is_finite()).unwrap_or(0.0);
+            if at(set.len() - 1) <= 0.0 && set[set.len() - 1] == entering && x[entering] == 0.0 {
                 // Rounding alone made it look promising.
                 barred[entering] = true;
                 set.pop();
                 break;
             }
-            let blocked = (0..set.len()).filter(|&place| !(at(place) > 0.0));
+            let blocked = (0..set.len()).filter(|&place| at(place) <= 0.0);
             let step = blocked.map(|place| x[set[place]] / (x[set[place]] - at(place))).fold(1.0, f64::min);
             for (place, &j) in set.iter().enumerate() {
                 x[j] += step * (at(place) - x[j]);
