@@ -25,9 +25,16 @@ FUZZ_SHORT := 20
 .PHONY: help test test-all fmt fmt-check clippy doc unit doctest oracle mpi mpi-installed mpich bench-mpi deny fuzz fuzz-short \
 	fuzz-seeds clean
 
-# All but what needs MPI, which `make mpi` tests.
-PLAIN := --workspace --exclude partwise-mpi
-WITH_MPI := -p partwise-mpi -p partwise-cli --features partwise-cli/mpi
+# `make test MPI=no` does without MPI. Otherwise all Cargo calls choose the same packages, so that dependencies build once.
+MPI ?= yes
+ifeq ($(MPI),no)
+PACKAGES := --workspace --exclude partwise-mpi
+else
+PACKAGES := --workspace
+MPI_TESTS := mpi
+clippy unit doctest oracle: mpi-installed
+endif
+WITH_MPI := --workspace --features partwise-cli/mpi
 
 help:
 	@echo 'make test      format, lints, docs, unit, property, command-line, documentation and oracle tests, and MPI'
@@ -42,7 +49,7 @@ help:
 	@echo 'make doc       the documentation of the library, in $(BUILT)/doc'
 	@echo 'make clean     remove what was built, the Python environment too'
 
-test: fmt-check clippy doc unit doctest oracle mpi
+test: fmt-check clippy doc unit doctest oracle $(MPI_TESTS)
 
 test-all: test mpich deny fuzz-short
 
@@ -55,7 +62,7 @@ fmt-check:
 	$(CARGO) fmt --manifest-path fuzz/Cargo.toml --check
 
 clippy:
-	$(CARGO) clippy --release $(PLAIN) --all-targets --locked -- -D warnings
+	$(CARGO) clippy --release $(PACKAGES) --all-targets --locked -- -D warnings
 
 # The program and the library have the same name, and so the same page; the library's is the one to read.
 doc:
@@ -64,18 +71,18 @@ doc:
 # nextest where it is installed: it runs each test in a process of its own and all of them at once.
 unit:
 	@if $(CARGO) nextest --version >/dev/null 2>&1; then \
-		set -x; $(CARGO) nextest run --release $(PLAIN) --all-targets --locked; \
+		set -x; $(CARGO) nextest run --release $(PACKAGES) --all-targets --locked; \
 	else \
-		set -x; $(CARGO) test --release $(PLAIN) --all-targets --locked; \
+		set -x; $(CARGO) test --release $(PACKAGES) --all-targets --locked; \
 	fi
 
 doctest:
-	$(CARGO) test --release $(PLAIN) --doc --locked
+	$(CARGO) test --release $(PACKAGES) --doc --locked
 
 # Against NumPy, SciPy and scikit-learn, with the program that the other tests built: the same targets, so that
 # nothing is compiled again. Tests that need files of PARTWISE_DATA skip themselves where it is absent.
 oracle: $(VENV)/ready
-	$(CARGO) build --release $(PLAIN) --all-targets --locked
+	$(CARGO) build --release $(PACKAGES) --all-targets --locked
 	PARTWISE_BIN='$(BUILT)/release/partwise' \
 	PARTWISE_DUMP='$(BUILT)/release/examples/dump' \
 		$(VENV)/bin/python -m pytest -q -rs -p no:cacheprovider tests/oracle

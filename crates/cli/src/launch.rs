@@ -33,7 +33,11 @@ const LOCAL: [&str; 4] =
 
 /// How this process was started, if not by itself.
 pub fn launched() -> Option<Launched> {
-    let number = |name: &str| env::var(name).ok()?.parse::<usize>().ok();
+    launched_in(&|name| env::var(name).ok())
+}
+
+fn launched_in(variable: &dyn Fn(&str) -> Option<String>) -> Option<Launched> {
+    let number = |name: &str| variable(name)?.parse::<usize>().ok();
     let local = LOCAL.iter().find_map(|name| number(name)).unwrap_or(1).max(1);
     NAMES.iter().find_map(|(rank, size)| Some(Launched { rank: number(rank)?, size: number(size)?, local }))
 }
@@ -50,23 +54,17 @@ pub enum Job {
 impl Job {
     /// Joins the others, if there are any.
     pub fn join(launched: Option<Launched>, command: &Command) -> Result<Self> {
-        let Some(Launched { size, .. }) = launched else { return Ok(Job::Alone) };
+        let Some(Launched { size: size @ 2.., .. }) = launched else { return Ok(Job::Alone) };
         let Command::Factorize(args) = command else {
-            if size > 1 {
-                bail!("this command works in one process, but mpirun started {size}; run it without mpirun");
-            }
-            return Ok(Job::Alone);
+            bail!("this command works in one process, but mpirun started {size}; run it without mpirun");
         };
         #[cfg(not(feature = "mpi"))]
         {
             let _ = args;
-            if size > 1 {
-                bail!(
-                    "mpirun started {size} ranks, but this program was built without MPI; build it with `cargo build --release -p \
-                     partwise-cli --features mpi`, or run it without mpirun and with --nodes {size}"
-                );
-            }
-            Ok(Job::Alone)
+            bail!(
+                "mpirun started {size} ranks, but this program was built without MPI; build it with `cargo build --release -p \
+                 partwise-cli --features mpi`, or run it without mpirun and with --nodes {size}"
+            );
         }
         #[cfg(feature = "mpi")]
         {
@@ -106,10 +104,39 @@ impl Job {
     /// Ends the job on every rank, if the others may still be at work.
     pub fn abort(&self) {
         #[cfg(feature = "mpi")]
-        if let Job::Mpi(_, comm) = self
-            && comm.size() > 1
-        {
+        if let Job::Mpi(..) = self {
             partwise_mpi::abort(crate::FAILURE.into());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn launchers_are_known_by_their_names() {
+        let with = |pairs: &'static [(&str, &str)]| {
+            launched_in(&|name| {
+                pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| value.to_string())
+            })
+        };
+        assert_eq!(with(&[]), None);
+        let open_mpi = &[
+            ("OMPI_COMM_WORLD_RANK", "3"),
+            ("OMPI_COMM_WORLD_SIZE", "8"),
+            ("OMPI_COMM_WORLD_LOCAL_SIZE", "4"),
+            ("PMIX_RANK", "3"),
+        ];
+        assert_eq!(with(open_mpi), Some(Launched { rank: 3, size: 8, local: 4 }));
+        assert_eq!(
+            with(&[("PMI_RANK", "0"), ("PMI_SIZE", "2")]),
+            Some(Launched { rank: 0, size: 2, local: 1 })
+        );
+        let slurm =
+            with(&[("PMIX_RANK", "1"), ("SLURM_STEP_NUM_TASKS", "6"), ("SLURM_NTASKS_PER_NODE", "2")]);
+        assert_eq!(slurm, Some(Launched { rank: 1, size: 6, local: 2 }));
+        // A batch script by itself is one process, whatever its job has asked for.
+        assert_eq!(with(&[("SLURM_NTASKS", "6"), ("SLURM_PROCID", "0")]), None);
     }
 }

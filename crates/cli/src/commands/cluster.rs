@@ -40,7 +40,8 @@ pub fn run<T: Real>(args: &FactorizeArgs, comm: &dyn Comm) -> Result<()> {
     let settings = args.settings();
     let threads = agree(comm, prepare(args, &settings, comm, chief))?;
     let source = agree(comm, parts::open(&args.file, comm.size()))?;
-    agree(comm, same_file(comm, &source, &args.file))?;
+    let print = agree(comm, source.fingerprint())?;
+    agree(comm, same_file(comm, &print, &args.file))?;
     let stop = factorize::stop_on_ctrl_c(true)?;
     // Rank 0 alone reads all of the file, without keeping it.
     let hash = chief.then(|| source.hash_in_background());
@@ -123,8 +124,8 @@ fn prepare(args: &FactorizeArgs, settings: &Settings, comm: &dyn Comm, chief: bo
 }
 
 /// Refuses to begin if a rank sees another file under that name.
-fn same_file(comm: &dyn Comm, source: &Source, path: &Path) -> Result<()> {
-    let prints = comm.all_gather(&source.fingerprint()?)?;
+fn same_file(comm: &dyn Comm, print: &[u8], path: &Path) -> Result<()> {
+    let prints = comm.all_gather(print)?;
     match prints.iter().position(|print| *print != prints[0]) {
         None => Ok(()),
         Some(rank) => bail!(
