@@ -8,14 +8,18 @@ use serde::{Deserialize, Serialize};
 use super::driver::penalty;
 use super::evaluate::{CANCELS_BELOW, Evaluation, relative_error};
 use super::exact::{gram_of_all, half_step};
-use super::start::{Constants, State};
+use super::links::{Links, numbers, whole};
+use super::sample::rows_of;
+use super::start::{Constants, Knowledge, State};
 use super::{Method, Phases, Rank};
 use crate::Real;
 use crate::comm::{Numbers, Reduction};
 use crate::error::Result;
-use crate::grid::Factor;
-use crate::partition::Shard;
-use crate::solver::{Moving, Problem, Solver, Terms};
+use crate::grid::{Factor, Grid};
+use crate::partition::{Access, Shard, shards};
+use crate::random::Purpose;
+use crate::sketch::{Distribution, Kind};
+use crate::solver::{Moving, Problem, Solver, Terms, Updated};
 
 /// How fast the momentum may be.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -50,6 +54,7 @@ impl Pace {
 pub struct Auto<T> {
     terms: (Terms, Terms),
     constants: Constants,
+    seed: u64,
     sweeps: (usize, usize),
     pace: Pace,
     /// The last U that was solved for, and V_y.
@@ -58,43 +63,41 @@ pub struct Auto<T> {
 
 impl<T: Real> Auto<T> {
     /// A run about to begin.
-    pub fn new(shard: &Shard<T>, k: usize, terms: (Terms, Terms), constants: Constants) -> Self {
+    pub fn new(shard: &Shard<T>, k: usize, terms: (Terms, Terms), constants: Constants, seed: u64) -> Self {
         let sweeps = (sweeps(shard.stored, shard.rows, k), sweeps(shard.stored, shard.cols, k));
-        Auto { terms, constants, sweeps, pace: Pace::BEGIN, beside: None }
+        Auto { terms, constants, seed, sweeps, pace: Pace::BEGIN, beside: None }
     }
-}
 
-/// Sweeps for each product, by what they cost.
-fn sweeps(stored: usize, rows: usize, k: usize) -> usize {
-    let set = std::env::var("PW_SWEEPS").ok().and_then(|s| s.parse().ok());
-    if let Some(set) = set {
-        return set;
+    /// X ← some sweeps of coordinate descent at the other factor.
+    fn half(
+        &self,
+        rank: &Rank<'_, T>,
+        factor: Factor,
+        sweeps: usize,
+        own: Moving<'_, T>,
+        other: &[T],
+        phases: &mut Phases,
+    ) -> Result<(Updated, Vec<f64>)> {
+        let gram = gram_of_all(rank, other, phases)?;
+        let terms = if factor == Factor::U { self.terms.0 } else { self.terms.1 };
+        let problem = Problem { solver: Solver::CoordinateDescent { mu: 0.0, sweeps }, gram: &gram, terms };
+        Ok((half_step(rank, factor, &problem, own, other, phases)?, gram))
     }
-    let product = stored as f64 / rows as f64;
-    ((1.0 + 0.5 * product / k as f64) as usize).clamp(1, 3)
-}
 
-impl<T: Real> Method<T> for Auto<T> {
-    fn iterate(
+    /// One iteration; the sweeps of its first half are given.
+    fn step(
         &mut self,
         rank: &Rank<'_, T>,
-        _iteration: usize,
+        sweeps: usize,
         state: &mut State<T>,
         phases: &mut Phases,
-    ) -> Result<Option<Evaluation>> {
-        let beside = self.beside.get_or_insert_with(|| state.clone());
+    ) -> Result<Evaluation> {
+        let mut beside = self.beside.take().unwrap_or_else(|| state.clone());
         let beta = self.pace.weight;
-        let solver = |sweeps| Solver::CoordinateDescent { mu: 0.0, sweeps };
-
-        let gram = gram_of_all(rank, &beside.v, phases)?;
-        let problem = Problem { solver: solver(self.sweeps.0), gram: &gram, terms: self.terms.0 };
         let u = Moving { factor: &mut state.u, momentum: Some((beta, &mut beside.u)) };
-        half_step(rank, Factor::U, &problem, u, &beside.v, phases)?;
-
-        let gram_u = gram_of_all(rank, &state.u, phases)?;
-        let problem = Problem { solver: solver(self.sweeps.1), gram: &gram_u, terms: self.terms.1 };
+        self.half(rank, Factor::U, sweeps, u, &beside.v, phases)?;
         let v = Moving { factor: &mut beside.v, momentum: Some((beta, &mut state.v)) };
-        let updated = half_step(rank, Factor::V, &problem, v, &state.u, phases)?;
+        let (updated, gram_u) = self.half(rank, Factor::V, self.sweeps.1, v, &state.u, phases)?;
 
         let gram_v = gram_of_all(rank, &state.v, phases)?;
         let mut cross = [updated.cross];
@@ -105,9 +108,121 @@ impl<T: Real> Method<T> for Auto<T> {
         if self.pace.judge(error * error + 2.0 * penalty / self.constants.norm) {
             beside.v.copy_from_slice(&state.v);
         }
+        self.beside = Some(beside);
         let dead = (0..rank.k).filter(|j| gram_v[j * (rank.k + 1)] == 0.0).collect();
+        Ok(Evaluation { error, dead })
+    }
+
+    /// Learns the factor of the shorter side from ever larger samples of the longer one. Every rank works on the whole
+    /// sample, so that the answer does not depend on how many there are.
+    fn begin(&mut self, rank: &Rank<'_, T>, state: &mut State<T>, phases: &mut Phases) -> Result<()> {
+        let (shard, k) = (rank.shard, rank.k);
+        let long = if shard.rows >= shard.cols { Factor::U } else { Factor::V };
+        let length = shard.rows.max(shard.cols);
+        let sizes = sample_sizes(length, shard.rows.min(shard.cols), shard.stored, k);
+        if sizes.is_empty() {
+            return Ok(());
+        }
+        let place = shard.place;
+        let (own_long, own_short) = match long {
+            Factor::U => (&state.u, &state.v),
+            Factor::V => (&state.v, &state.u),
+        };
+        let mut short = whole(rank.links.all, place, long.other(), own_short, k)?;
+        let own = place.own(long);
+        for (level, &size) in sizes.iter().enumerate() {
+            let (kind, seed, purpose) = (Kind::Subsample, self.seed, Purpose::Sample);
+            let wanted = Distribution { kind, length, size, seed, purpose }.choose(level);
+            let mut start = vec![T::ZERO; size * k];
+            for (row, target) in wanted.iter().zip(start.chunks_exact_mut(k)) {
+                if own.contains(row) {
+                    target.copy_from_slice(&own_long[(row - own.start) * k..][..k]);
+                }
+            }
+            rank.links.all.all_reduce(Reduction::Sum, numbers(&mut start))?;
+            let matrix = phases.sketch(|| rows_of(rank, long, &wanted))?;
+            let part = shards(matrix, Grid::ONE, Access::Whole).remove(0);
+            let links = Links::alone();
+            let constants = Knowledge::of(&links, &part)?.constants;
+            let share = size as f64 / length as f64;
+            let (of_long, of_short) = match long {
+                Factor::U => self.terms,
+                Factor::V => (self.terms.1, self.terms.0),
+            };
+            let of_short = Terms { l1: of_short.l1 * share, l2: of_short.l2 * share, ..of_short };
+            let mut auto = Auto::new(&part, k, (of_long, of_short), constants, self.seed);
+            let rank = Rank { shard: &part, links, threads: rank.threads, k };
+            let mut sampled = State { u: start, v: short };
+            let (mut last, mut sweeps) = (f64::INFINITY, SETTLING);
+            for _ in 0..knob("PW_ITERS", 30.0) as usize {
+                let error = auto.step(&rank, sweeps, &mut sampled, phases)?.error;
+                if !(error < last * (1.0 - knob("PW_STALL", 1e-3))) {
+                    break;
+                }
+                (last, sweeps) = (error, auto.sweeps.0);
+            }
+            if std::env::var("PW_V").is_ok() { eprintln!("level {size} of {length}: {last}"); }
+            short = sampled.v;
+        }
+        let own_short = place.own(long.other());
+        let short = &short[own_short.start * k..own_short.end * k];
+        match long {
+            Factor::U => state.v.copy_from_slice(short),
+            Factor::V => {
+                state.u.copy_from_slice(short);
+                let v = Moving::plain(&mut state.v);
+                self.half(rank, Factor::V, SETTLING, v, &state.u, phases)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Sweeps that a factor far from the other one is given.
+const SETTLING: usize = 5;
+
+fn knob(name: &str, default: f64) -> f64 {
+    std::env::var(name).ok().and_then(|s| s.parse().ok()).unwrap_or(default)
+}
+
+/// Sweeps for each product, by what they cost.
+fn sweeps(stored: usize, rows: usize, k: usize) -> usize {
+    let product = stored as f64 / rows as f64;
+    ((1.0 + 0.5 * product / k as f64) as usize).clamp(1, knob("PW_SWEEPS", 3.0) as usize)
+}
+
+/// Rows of the samples, ascending.
+fn sample_sizes(length: usize, short: usize, stored: usize, k: usize) -> Vec<usize> {
+    let a_row = stored as f64 / length as f64;
+    let least = (knob("PW_MIN", 20.0) * k as f64).max(10.0 * short as f64 / a_row);
+    let most = (length as f64 / knob("PW_MAX", 4.0)).min((1 << 24) as f64 / a_row);
+    let grow = knob("PW_GROW", 4.0);
+    let mut sizes = Vec::new();
+    let mut size = most;
+    while size >= least {
+        sizes.push(size as usize);
+        size /= grow;
+    }
+    sizes.reverse();
+    sizes
+}
+
+impl<T: Real> Method<T> for Auto<T> {
+    fn iterate(
+        &mut self,
+        rank: &Rank<'_, T>,
+        iteration: usize,
+        state: &mut State<T>,
+        phases: &mut Phases,
+    ) -> Result<Option<Evaluation>> {
+        let mut sweeps = self.sweeps.0;
+        if iteration == 0 {
+            self.begin(rank, state, phases)?;
+            sweeps = SETTLING;
+        }
+        let evaluation = self.step(rank, sweeps, state, phases)?;
         // NaN passes on, to be reported.
-        Ok(if error < CANCELS_BELOW { None } else { Some(Evaluation { error, dead }) })
+        Ok(if evaluation.error < CANCELS_BELOW { None } else { Some(evaluation) })
     }
 
     fn factors_changed(&mut self) {

@@ -182,7 +182,7 @@ impl<'a, T: Real> Run<'a, T> {
             Algorithm::Dsanls => {
                 Box::new(dsanls::Dsanls::new(links.all, shard, settings, (seed, terms), &state)?)
             }
-            Algorithm::Auto => Box::new(auto::Auto::new(shard, settings.rank, terms, constants)),
+            Algorithm::Auto => Box::new(auto::Auto::new(shard, settings.rank, terms, constants, seed)),
             Algorithm::Hals => exactly(Solver::CoordinateDescent { mu: 0.0, sweeps: 1 }),
             Algorithm::Mu => exactly(Solver::Multiplicative),
             Algorithm::Bpp => exactly(Solver::Pivoting),

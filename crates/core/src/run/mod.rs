@@ -10,6 +10,7 @@ mod exact;
 mod factors;
 mod links;
 mod memory;
+mod sample;
 mod settings;
 mod snapshot;
 mod start;
