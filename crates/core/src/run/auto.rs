@@ -11,7 +11,7 @@ use super::exact::{gram_of_all, half_step};
 use super::links::{Links, numbers, whole};
 use super::sample::rows_of;
 use super::start::{Constants, Knowledge, State};
-use super::{Method, Phases, Rank};
+use super::{Memory, Method, Phases, Rank};
 use crate::Real;
 use crate::comm::{Numbers, Reduction};
 use crate::error::Result;
@@ -29,15 +29,15 @@ pub struct Pace {
     /// What β may grow to for now.
     ceiling: f64,
     /// The squared relative error, penalties included, after the last iteration.
-    last: f64,
+    last: Option<f64>,
 }
 
 impl Pace {
-    const BEGIN: Pace = Pace { weight: 0.5, ceiling: 1.0, last: f64::INFINITY };
+    const BEGIN: Pace = Pace { weight: 0.5, ceiling: 1.0, last: None };
 
     /// After an iteration that led to `objective`; says whether it was too fast.
     fn judge(&mut self, objective: f64) -> bool {
-        let rose = objective > self.last;
+        let rose = self.last.is_some_and(|last| objective > last);
         if rose {
             self.ceiling = self.weight;
             self.weight /= 1.5;
@@ -45,8 +45,65 @@ impl Pace {
             self.weight = (1.05 * self.weight).min(self.ceiling);
             self.ceiling = (1.01 * self.ceiling).min(1.0);
         }
-        self.last = objective;
+        self.last = Some(objective);
         rose
+    }
+}
+
+/// What is done, by counts alone: the same on every machine and any number of ranks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    length: usize,
+    rows: bool,
+    /// Sweeps of U and of V for each product.
+    sweeps: (usize, usize),
+    /// Rows (or columns, if there are more of them) of the samples that the run begins with.
+    samples: Vec<usize>,
+}
+
+/// Most iterations on one sample.
+const ON_A_SAMPLE: usize = 30;
+
+/// A sample has told what it can once its error falls by less than this share in an iteration.
+const STALLED: f64 = 1e-3;
+
+/// Sweeps that a factor far from the other one is given.
+const SETTLING: usize = 5;
+
+/// Most entries of a sample: every rank has all of it.
+const LARGEST_SAMPLE: f64 = (1 << 24) as f64;
+
+impl Plan {
+    /// For an m x n matrix with so many stored entries.
+    pub fn of(rows: usize, cols: usize, stored: usize, k: usize) -> Self {
+        let sweeps = |length: usize| {
+            // A sweep costs k² a row, a product k for each entry: further sweeps as long as they are cheap beside it.
+            let ratio = stored as f64 / (length as f64 * k as f64);
+            ((1.0 + 0.5 * ratio) as usize).clamp(1, 3)
+        };
+        let (length, a_row) = (rows.max(cols), stored as f64 / rows.max(cols) as f64);
+        // A sample of a sparse matrix leaves too little in its columns: measured, it does not pay.
+        let dense = stored as f64 > 0.5 * rows as f64 * cols as f64;
+        let mut samples = Vec::new();
+        let mut size = (length / 4).min((LARGEST_SAMPLE / a_row) as usize);
+        while dense && size >= 20 * k {
+            samples.insert(0, size);
+            size /= 4;
+        }
+        Plan { length, rows: rows >= cols, sweeps: (sweeps(rows), sweeps(cols)), samples }
+    }
+}
+
+impl std::fmt::Display for Plan {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (u, v) = self.sweeps;
+        write!(f, "hals with momentum, {u} sweeps of U and {v} of V for each product (by its cost)")?;
+        if let [.., last] = self.samples[..] {
+            let (count, kind) = (self.samples.len(), if self.rows { "rows" } else { "columns" });
+            let samples = if count == 1 { "a sample".into() } else { format!("{count} samples") };
+            write!(f, ", begun on {samples} of up to {last} of {} {kind} (dense, and many)", self.length)?;
+        }
+        Ok(())
     }
 }
 
@@ -55,7 +112,7 @@ pub struct Auto<T> {
     terms: (Terms, Terms),
     constants: Constants,
     seed: u64,
-    sweeps: (usize, usize),
+    plan: Plan,
     pace: Pace,
     /// The last U that was solved for, and V_y.
     beside: Option<State<T>>,
@@ -64,8 +121,8 @@ pub struct Auto<T> {
 impl<T: Real> Auto<T> {
     /// A run about to begin.
     pub fn new(shard: &Shard<T>, k: usize, terms: (Terms, Terms), constants: Constants, seed: u64) -> Self {
-        let sweeps = (sweeps(shard.stored, shard.rows, k), sweeps(shard.stored, shard.cols, k));
-        Auto { terms, constants, seed, sweeps, pace: Pace::BEGIN, beside: None }
+        let plan = Plan::of(shard.rows, shard.cols, shard.stored, k);
+        Auto { terms, constants, seed, plan, pace: Pace::BEGIN, beside: None }
     }
 
     /// X ← some sweeps of coordinate descent at the other factor.
@@ -97,7 +154,7 @@ impl<T: Real> Auto<T> {
         let u = Moving { factor: &mut state.u, momentum: Some((beta, &mut beside.u)) };
         self.half(rank, Factor::U, sweeps, u, &beside.v, phases)?;
         let v = Moving { factor: &mut beside.v, momentum: Some((beta, &mut state.v)) };
-        let (updated, gram_u) = self.half(rank, Factor::V, self.sweeps.1, v, &state.u, phases)?;
+        let (updated, gram_u) = self.half(rank, Factor::V, self.plan.sweeps.1, v, &state.u, phases)?;
 
         let gram_v = gram_of_all(rank, &state.v, phases)?;
         let mut cross = [updated.cross];
@@ -119,10 +176,6 @@ impl<T: Real> Auto<T> {
         let (shard, k) = (rank.shard, rank.k);
         let long = if shard.rows >= shard.cols { Factor::U } else { Factor::V };
         let length = shard.rows.max(shard.cols);
-        let sizes = sample_sizes(length, shard.rows.min(shard.cols), shard.stored, k);
-        if sizes.is_empty() {
-            return Ok(());
-        }
         let place = shard.place;
         let (own_long, own_short) = match long {
             Factor::U => (&state.u, &state.v),
@@ -130,7 +183,7 @@ impl<T: Real> Auto<T> {
         };
         let mut short = whole(rank.links.all, place, long.other(), own_short, k)?;
         let own = place.own(long);
-        for (level, &size) in sizes.iter().enumerate() {
+        for (level, &size) in self.plan.samples.iter().enumerate() {
             let (kind, seed, purpose) = (Kind::Subsample, self.seed, Purpose::Sample);
             let wanted = Distribution { kind, length, size, seed, purpose }.choose(level);
             let mut start = vec![T::ZERO; size * k];
@@ -154,14 +207,13 @@ impl<T: Real> Auto<T> {
             let rank = Rank { shard: &part, links, threads: rank.threads, k };
             let mut sampled = State { u: start, v: short };
             let (mut last, mut sweeps) = (f64::INFINITY, SETTLING);
-            for _ in 0..knob("PW_ITERS", 30.0) as usize {
+            for _ in 0..ON_A_SAMPLE {
                 let error = auto.step(&rank, sweeps, &mut sampled, phases)?.error;
-                if !(error < last * (1.0 - knob("PW_STALL", 1e-3))) {
+                if error.is_nan() || error > last * (1.0 - STALLED) {
                     break;
                 }
-                (last, sweeps) = (error, auto.sweeps.0);
+                (last, sweeps) = (error, auto.plan.sweeps.0);
             }
-            if std::env::var("PW_V").is_ok() { eprintln!("level {size} of {length}: {last}"); }
             short = sampled.v;
         }
         let own_short = place.own(long.other());
@@ -178,35 +230,6 @@ impl<T: Real> Auto<T> {
     }
 }
 
-/// Sweeps that a factor far from the other one is given.
-const SETTLING: usize = 5;
-
-fn knob(name: &str, default: f64) -> f64 {
-    std::env::var(name).ok().and_then(|s| s.parse().ok()).unwrap_or(default)
-}
-
-/// Sweeps for each product, by what they cost.
-fn sweeps(stored: usize, rows: usize, k: usize) -> usize {
-    let product = stored as f64 / rows as f64;
-    ((1.0 + 0.5 * product / k as f64) as usize).clamp(1, knob("PW_SWEEPS", 3.0) as usize)
-}
-
-/// Rows of the samples, ascending.
-fn sample_sizes(length: usize, short: usize, stored: usize, k: usize) -> Vec<usize> {
-    let a_row = stored as f64 / length as f64;
-    let least = (knob("PW_MIN", 20.0) * k as f64).max(10.0 * short as f64 / a_row);
-    let most = (length as f64 / knob("PW_MAX", 4.0)).min((1 << 24) as f64 / a_row);
-    let grow = knob("PW_GROW", 4.0);
-    let mut sizes = Vec::new();
-    let mut size = most;
-    while size >= least {
-        sizes.push(size as usize);
-        size /= grow;
-    }
-    sizes.reverse();
-    sizes
-}
-
 impl<T: Real> Method<T> for Auto<T> {
     fn iterate(
         &mut self,
@@ -215,8 +238,8 @@ impl<T: Real> Method<T> for Auto<T> {
         state: &mut State<T>,
         phases: &mut Phases,
     ) -> Result<Option<Evaluation>> {
-        let mut sweeps = self.sweeps.0;
-        if iteration == 0 {
+        let mut sweeps = self.plan.sweeps.0;
+        if iteration == 0 && !self.plan.samples.is_empty() {
             self.begin(rank, state, phases)?;
             sweeps = SETTLING;
         }
@@ -227,5 +250,18 @@ impl<T: Real> Method<T> for Auto<T> {
 
     fn factors_changed(&mut self) {
         self.beside = None;
+    }
+
+    fn memory(&self) -> Memory {
+        Memory { pace: Some(self.pace), ..Memory::default() }
+    }
+
+    fn beside(&self) -> Option<&State<T>> {
+        self.beside.as_ref()
+    }
+
+    fn remember(&mut self, memory: &Memory, beside: Option<State<T>>) {
+        self.pace = memory.pace.unwrap_or(Pace::BEGIN);
+        self.beside = beside;
     }
 }

@@ -21,6 +21,7 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
+pub use auto::Plan;
 pub use factors::{Factors, Side};
 pub use memory::memory_needed;
 pub use settings::{Algorithm, Amount, Init, Settings, SketchedSolver, Step};
@@ -63,12 +64,24 @@ trait Method<T> {
     fn factors_changed(&mut self) {}
 
     /// What the method knows beside the factors, if it cannot be had from them.
-    fn memory(&self) -> Vec<dsanls::Damping> {
-        Vec::new()
+    fn memory(&self) -> Memory {
+        Memory::default()
     }
 
-    /// Takes back what [`Method::memory`] gave; nothing from a run about to begin.
-    fn remember(&mut self, _memory: &[dsanls::Damping]) {}
+    /// Its own rows of two more factors, if it has them.
+    fn beside(&self) -> Option<&State<T>> {
+        None
+    }
+
+    /// Takes back what [`Method::memory`] and [`Method::beside`] gave.
+    fn remember(&mut self, _memory: &Memory, _beside: Option<State<T>>) {}
+}
+
+/// What a method must be told to go on as if it had never stopped.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Memory {
+    damping: Vec<dsanls::Damping>,
+    pace: Option<auto::Pace>,
 }
 
 /// Seconds by phase. Gram matrices count as products.
@@ -362,7 +375,7 @@ fn best_of_restarts<T: Real>(
     for restart in errors.len()..settings.restarts {
         let seed = settings.seed.wrapping_add(restart as u64);
         let begin = match (middle.take(), from) {
-            (Some(snapshot), _) => Begin::Middle(&snapshot.factors, &snapshot.log),
+            (Some(snapshot), _) => Begin::Middle(snapshot),
             (None, Some(From::Factors(factors))) => Begin::Given(factors),
             _ => Begin::Init,
         };
@@ -383,10 +396,11 @@ fn best_of_restarts<T: Real>(
             (Some(best), 2..) => Some(whole(comm, shard, best, settings.rank)?),
             _ => None,
         };
-        let save = &mut |factors: Factors<T>, log: Log| {
+        let save = &mut |factors: Factors<T>, beside: Option<Factors<T>>, log: Log| {
             let snapshot = Snapshot {
                 settings: settings.clone(),
                 factors,
+                beside,
                 log,
                 errors: errors.clone(),
                 best: whole_best.clone(),
