@@ -162,6 +162,7 @@ impl<'a, T: Real> Run<'a, T> {
         seed: u64,
         begin: Begin<'_, T>,
     ) -> Result<Self> {
+        let started = Instant::now();
         let (work, aside) = (Metered::new(comm), Metered::new(comm));
         let known = Knowledge::of(&aside, shard)?;
         let constants = known.constants;
@@ -203,6 +204,7 @@ impl<'a, T: Real> Run<'a, T> {
         let before = log.clone();
         let mut run =
             Run { shard, threads, settings, work, aside, known, terms, every, state, method, log, before };
+        run.log.phases.start += started.elapsed().as_secs_f64();
         if let Begin::Init | Begin::Given(_) = begin {
             let error = run.evaluate()?.error;
             run.note(error)?;

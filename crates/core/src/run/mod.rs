@@ -69,6 +69,9 @@ trait Method<T> {
 /// Seconds by phase. Gram matrices count as products.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Phases {
+    /// Before the first iteration: dealing M out, its sums, the start values.
+    #[serde(default)]
+    pub start: f64,
     /// Drawing and applying sketches to factors.
     pub sketch: f64,
     /// Products with M, and Gram matrices.
@@ -270,7 +273,8 @@ pub fn factorize<T: Real>(
         }
     }
     let monitor = Mutex::new(monitor);
-    let shards = shards(matrix, machine.nodes, settings.algorithm.access());
+    let mut dealing = 0.0;
+    let shards = timed(&mut dealing, || shards(matrix, machine.nodes, settings.algorithm.access()));
     let ranks = run_ranks(shards, |comm, shard| {
         let threads = Threads::new(machine.threads)?;
         best_of_restarts(&shard, comm, &threads, settings, from, &monitor)
@@ -281,6 +285,7 @@ pub fn factorize<T: Real>(
         whole.u.extend(part.u);
         whole.v.extend(part.v);
     }
+    whole.report.phases.start += dealing;
     let factors = Factors { rows: m, cols: n, k, u: whole.u, v: whole.v };
     Ok(Factorization { factors, report: whole.report, errors })
 }
