@@ -3,8 +3,8 @@
 import math
 from html import escape
 
-WIDTH, HEIGHT = 760, 400
-LEFT, RIGHT, TOP, BOTTOM = 70, 210, 34, 52
+WIDTH, HEIGHT = 800, 400
+LEFT, RIGHT, TOP, BOTTOM = 70, 250, 34, 52
 
 # Each reads on white and on near-black.
 COLOURS = ["#d9480f", "#e67700", "#c2255c", "#1c7ed6", "#0c8599", "#5c7cfa", "#2b8a3e", "#74b816", "#868e96"]
@@ -67,7 +67,7 @@ def draw(title, lines, x, y, x_label, y_label, marks=()):
     parts += [rule(LEFT, bottom, right, bottom, "axis"), rule(LEFT, TOP, LEFT, bottom, "axis")]
     for value, words in marks:
         at = down(value)
-        parts.append(rule(LEFT, at, right, at, "mark") + text(right - 4, at - 4, words, "note", "end"))
+        parts.append(rule(LEFT, at, right, at, "mark") + text(LEFT + 6, at - 4, words, "note"))
     parts.append(text((LEFT + right) / 2, HEIGHT - 14, x_label, anchor="middle"))
     middle = (TOP + bottom) / 2
     parts.append(f'<g transform="rotate(-90 16 {middle})">{text(16, middle, y_label, anchor="middle")}</g>')

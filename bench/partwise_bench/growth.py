@@ -76,13 +76,14 @@ def measure(store, threads, repeats, doublings=DOUBLINGS):
             for size in sizes(data, doublings):
                 for contestant in CONTESTANTS:
                     if not store.is_current(contestant, str(size), repeat, None):
-                        limits = {"cap": CAP, "iterations": ITERATIONS}
+                        limits = {"cap": CAP, "iterations": ITERATIONS, "trace_every": 1}
                         run = store.run(contestant, str(size), repeat, threads, **place(size), **limits)
                         print(f"growth, {size}, repeat {repeat + 1}, {contestant}: {seconds_of(run):.5f} s", flush=True)
                         yield
 
 
 def seconds_of(run):
-    """Of an iteration, the median; the first has caches to fill."""
-    times = [seconds for _, seconds, _ in run["curve"]]
-    return statistics.median(after - before for before, after in zip(times, times[1:]))
+    """Of an iteration, the median; the first, with caches to fill, counts only where the cap left no other."""
+    curve = run["curve"] if len(run["curve"]) > 1 else [(0, 0.0, 1.0), *run["curve"]]
+    pairs = zip(curve, curve[1:])
+    return statistics.median((after[1] - before[1]) / (after[0] - before[0]) for before, after in pairs)

@@ -10,9 +10,9 @@ from .cases import load
 from .stopwatch import Done, RelativeError, Stopwatch
 
 
-def measure(contestant, file, k, start, threads, cap, target=None, iterations=None):
+def measure(contestant, file, k, start, threads, cap, target=None, iterations=None, trace_every=None):
     if contestant in contestants.PARTWISE:
-        options = contestants.PARTWISE[contestant]
+        options = contestants.PARTWISE[contestant] + (["--trace-every", trace_every] if trace_every else [])
         return partwise.run(file, k, threads, start, options, target, cap, iterations or 10**9)
     matrix = load(file)
     if reason := contestants.cannot(contestant, matrix):

@@ -49,6 +49,8 @@ class Results:
         if math.isinf(middle):
             shortest = min(run["curve"][-1][1] for run in self.runs[name])
             return f"> {figure(shortest / statistics.median(seconds))}"
+        if len(seconds) == 1:
+            return figure(middle)
         spread = f"{figure(least)} to {figure(greatest)}" if math.isfinite(greatest) else f"{figure(least)} to never"
         return f"{figure(middle)} ({spread})"
 
@@ -143,15 +145,15 @@ def section(out, results):
 def curves(results):
     """Error over time, of each program's first run."""
     lines, ends = [], []
+    lowest, first = results.errors[-1][1], results.errors[0][1]
+    # What lies far above the first of the three errors is cut off.
+    top = min(results.runs[REFERENCE][0]["curve"][0][2], first + max(first - lowest, 0.05 * first))
     for name in [*PARTWISE, *PEERS]:
         if name in results.runs:
             curve = results.runs[name][0]["curve"]
-            lines.append(chart.Line(name, thinned(curve), COLOUR[name], bold=name == DEFAULT))
+            words = name if min(point[2] for point in curve) < top else f"{name} (above)"
+            lines.append(chart.Line(words, thinned(curve), COLOUR[name], bold=name == DEFAULT))
             ends += [curve[0][1], curve[-1][1]]
-    reference = results.runs[REFERENCE][0]["curve"]
-    lowest, first = results.errors[-1][1], results.errors[0][1]
-    # What comes before the first of the three errors is cut off at twice its distance.
-    top = min(reference[0][2], first + max(first - lowest, 0.05 * first))
     marks = {error: f"scikit-learn cd, {iteration} iterations" for iteration, error in reversed(results.errors)}
     room = 0.06 * (top - lowest)
     x = (max(min(ends) / 1.2, max(ends) / 1e5), max(ends) * 1.2, True)
@@ -175,33 +177,38 @@ def thinned(curve, most=80):
 
 def grown(out, store, repeats, doublings):
     parts = [
-        "Median time of an iteration, operations counted as two products with M (four per stored entry and component), "
-        "two Gram matrices and two sweeps; for `dsanls` those of the sketched problem. A straight line of slope 1 is "
-        "a rate that does not depend on the size."
+        "Median milliseconds of an iteration, and in brackets Gflop/s. Operations are counted as those of two products "
+        "with M (four per stored entry and component), two Gram matrices and two sweeps; for `dsanls` as those of the "
+        "sketched problem. Where a curve is parallel to the line of slope 1, the rate does not depend on the size."
     ]
     for data in growth.DATASETS:
         rows, lines = [], {}
         for size in growth.sizes(data, doublings):
+            cells = []
             for name in growth.CONTESTANTS:
                 runs = [store.get(name, str(size), repeat) for repeat in range(repeats)]
-                if not all(run and "curve" in run for run in runs):
-                    continue
-                seconds = statistics.median(growth.seconds_of(run) for run in runs)
-                flops = size.flops(runs[0])
-                lines.setdefault((name, size.grown), []).append((flops / 1e9, seconds * 1e3))
-                cells = [f"{flops / 1e9:.3g}", f"{seconds * 1e3:.3g}", f"{flops / seconds / 1e9:.1f}"]
-                rows.append([size.grown, str(size.rows), str(size.k), name, *cells])
-        if not rows:
-            continue
-        drawn = [
-            chart.Line(f"{name}, {what}", points, COLOUR[name], bold=what == "k", dots=True)
-            for (name, what), points in sorted(lines.items())
-        ]
-        x, y = ([point[side] for line in drawn for point in line.points] for side in (0, 1))
-        limits = [(min(values) / 1.3, max(values) * 1.3, True) for values in (x, y)]
-        words = ("Gflop an iteration (log)", "milliseconds an iteration (log)")
-        title = f"{data}: time of an iteration against operations"
-        (out / f"growth-{data}.svg").write_text(chart.draw(title, drawn, *limits, *words))
-        heads = ["doubled", "rows", "k", "program", "Gflop", "ms", "Gflop/s"]
-        parts.append(f"### `{data}`\n\n{table(heads, rows)}\n\n![time against operations](growth-{data}.svg)")
+                if all(run and "curve" in run for run in runs):
+                    seconds = statistics.median(growth.seconds_of(run) for run in runs)
+                    gflop = size.flops(runs[0]) / 1e9
+                    lines.setdefault((name, size.grown), []).append((gflop, seconds * 1e3))
+                    cells.append(f"{seconds * 1e3:,.4g} ({gflop / seconds:.3g})")
+            if len(cells) == len(growth.CONTESTANTS):
+                rows.append([size.grown, str(size.rows), str(size.k), *cells])
+        if rows:
+            (out / f"growth-{data}.svg").write_text(growth_chart(data, lines))
+            heads = ["doubled", "rows", "k", *growth.CONTESTANTS]
+            parts.append(f"### `{data}`\n\n{table(heads, rows)}\n\n![time against operations](growth-{data}.svg)")
     return parts
+
+
+def growth_chart(data, lines):
+    drawn = [
+        chart.Line(f"{name}, {what} doubled", points, COLOUR[name], bold=what == "k", dots=True)
+        for (name, what), points in sorted(lines.items())
+    ]
+    x, y = ([point[side] for line in drawn for point in line.points] for side in (0, 1))
+    least, growth_of_x = (min(x), min(y)), max(x) / min(x)
+    drawn.append(chart.Line("slope 1", [least, (least[0] * growth_of_x, least[1] * growth_of_x)], chart.COLOURS[-1]))
+    limits = [(min(values) / 1.3, max(values) * 1.3, True) for values in (x, y)]
+    words = ("Gflop an iteration (log)", "milliseconds an iteration (log)")
+    return chart.draw(f"{data}: time of an iteration against operations", drawn, *limits, *words)
