@@ -111,7 +111,7 @@ $(BENCH_VENV)/ready: bench/requirements.txt bench/peers.txt
 # Every run is kept in $(BUILT)/bench: what was interrupted goes on where it was.
 bench: $(BENCH_VENV)/ready
 	$(CARGO) build --release --locked -p partwise-cli
-	$(BENCH_VENV)/bin/python -m pytest -q -p no:cacheprovider bench/test_times.py
+	$(BENCH_VENV)/bin/python -m pytest -q -p no:cacheprovider bench/test_times.py bench/test_report.py
 	cd bench && CARGO_TARGET_DIR='$(BUILT)' .venv/bin/python -m partwise_bench $(BENCH)
 
 bench-report: $(BENCH_VENV)/ready

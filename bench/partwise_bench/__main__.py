@@ -20,6 +20,7 @@ def arguments():
     parser.add_argument("--budget", type=float, default=math.inf, help="start no run after so many seconds")
     parser.add_argument("--part", choices=["all", "cases", "growth", "report"], default="all")
     parser.add_argument("--quick", action="store_true", help="three cases, within 5 minutes, apart from the rest")
+    parser.add_argument("--redo-disturbed", action="store_true", help="run again what other processes disturbed")
     parser.add_argument("--fresh", action="store_true", help="forget what was measured before")
     return parser.parse_args()
 
@@ -31,9 +32,9 @@ def main():
     prefix, repeats, cap, patience, doublings = "", asked.repeats, CAP, 4.0, growth.DOUBLINGS
     out = ROOT / "docs/performance"
     if asked.quick:
-        prefix, repeats, cap, patience, doublings = "quick-", 1, 12.0, 2.0, 2
+        prefix, repeats, cap, patience, doublings = "quick-", 1, 5.0, 2.0, 2
         out = WORK / "quick"
-    stores = [Store(prefix + "cases"), Store(prefix + "growth")]
+    stores = [Store(prefix + part, asked.redo_disturbed) for part in ("cases", "growth")]
     if asked.fresh:
         for store in stores:
             store.forget()

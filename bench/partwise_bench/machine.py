@@ -5,6 +5,7 @@ import pathlib
 import platform
 
 from .contestants import PARTWISE
+from .load import DISTURBING, is_disturbed
 from .store import version_of_package
 
 
@@ -14,6 +15,7 @@ def description(runs):
     days = sorted(run["at"] for run in runs) or ["never"]
     threads = sorted({run["asked"]["threads"] for run in runs})
     builds = sorted({run["version"] for run in runs if run["asked"]["contestant"] in PARTWISE})
+    disturbed = sum(map(is_disturbed, runs))
     rows = [
         ("processor", f"{processor()}, {os.cpu_count()} cores"),
         ("memory", f"{os.sysconf('SC_PHYS_PAGES') * os.sysconf('SC_PAGE_SIZE') / 2**30:.0f} GiB"),
@@ -22,6 +24,7 @@ def description(runs):
         ("Partwise", f"program with the digest {', '.join(builds)}"),
         ("peers", versions),
         ("measured", f"{days[0]} to {days[-1]}"),
+        ("disturbed", f"{disturbed} of {len(runs)} runs: other processes took more than {DISTURBING} cores"),
     ]
     return "\n".join(["| | |", "|---|---|", *(f"| {name} | {value} |" for name, value in rows)])
 

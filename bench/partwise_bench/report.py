@@ -6,6 +6,7 @@ import statistics
 from . import chart, growth, machine
 from .cases import everything
 from .contestants import PARTWISE, PEERS, REFERENCE, everybody
+from .load import DISTURBING, is_disturbed
 from .stopwatch import MILESTONES
 from .times import fastest, ratios, time_to_reach
 
@@ -44,8 +45,12 @@ class Results:
         return best, peers[best], {name: ratios(times, peers[best]) for name, times in everyone.items()}
 
     def cell(self, name, milestone):
+        """The ratio in words, with a star where other processes disturbed either of the two."""
         best, seconds, compared = self.compared(milestone)
-        least, middle, greatest = compared[name]
+        star = " *" if any(map(is_disturbed, self.runs[name] + self.runs[best])) else ""
+        return self.ratio(name, seconds, *compared[name]) + star
+
+    def ratio(self, name, seconds, least, middle, greatest):
         if math.isinf(middle):
             shortest = min(run["curve"][-1][1] for run in self.runs[name])
             return f"> {figure(shortest / statistics.median(seconds))}"
@@ -73,7 +78,8 @@ def write(out, plan, growth_store, doublings):
         "## Partwise against the fastest peer",
         f"Time of `partwise`, with the options that a user gets, divided by that of the fastest other program, to the "
         f"three errors that scikit-learn's coordinate descent has after {', '.join(map(str, MILESTONES[:-1]))} and "
-        f"{MILESTONES[-1]} iterations: median (least to greatest) of {plan.repeats} repeats. Below 1 Partwise is faster.",
+        f"{MILESTONES[-1]} iterations: median (least to greatest) of {plan.repeats} repeats. Below 1 Partwise is faster. A star: other processes "
+        f"took more than {DISTURBING} cores meanwhile, and the figure is not to be relied on.",
         summary(cases),
         "## The whole process",
         "What a user waits for: `partwise` from its start to its end, to the last of the three errors; the computing "
@@ -81,7 +87,7 @@ def write(out, plan, growth_store, doublings):
         "errors, writing. Medians.",
         processes(cases),
         "## Every program",
-        "Ratios to the fastest peer, as above. `> 4.0`: not reached when the run was ended, which had then taken so "
+        "Ratios to the fastest peer, as above. `> 4.00`: not reached when the run was ended, which had then taken so "
         "many times as long.",
         *[section(out, results) for results in cases],
         "## How cost grows",

@@ -3,6 +3,7 @@
 import time
 
 from .contestants import REFERENCE, everybody
+from .load import is_disturbed
 from .stopwatch import MILESTONES
 from .times import milestones, time_to_reach
 
@@ -27,7 +28,7 @@ class Plan:
         if contestant == REFERENCE:
             return {"target": None, "iterations": last, "cap": self.cap}
         needed = time_to_reach(self.store.get(REFERENCE, str(case), 0)["curve"], error)
-        return {"target": error, "cap": min(self.cap, max(5.0, self.patience * needed))}
+        return {"target": error, "cap": min(self.cap, max(self.cap / 24, self.patience * needed))}
 
     def pending(self, cases, contestants):
         """One run after the other, so that targets are known when they are needed."""
@@ -57,4 +58,5 @@ def words(run):
     if "failed" in run:
         return run["failed"]
     iteration, seconds, error = run["curve"][-1]
-    return f"{error:.6f} after {iteration} iterations, {seconds:.2f} s"
+    disturbed = f"; disturbed: other processes took {run['others']:.2f} cores" if is_disturbed(run) else ""
+    return f"{error:.6f} after {iteration} iterations, {seconds:.2f} s{disturbed}"

@@ -11,6 +11,7 @@ import sys
 
 from .cases import PROGRAM, ROOT, WORK
 from .contestants import package
+from .load import Others, is_disturbed
 
 # Runs end after this many seconds of computing.
 CAP = 120.0
@@ -34,7 +35,8 @@ def version_of_package(name):
 class Store:
     """The last line for a key counts. `asked` is all that decides what comes out, but for the program."""
 
-    def __init__(self, name):
+    def __init__(self, name, redo_disturbed=False):
+        self.redo_disturbed = redo_disturbed
         self.file = WORK / f"{name}.jsonl"
         lines = self.file.read_text().splitlines() if self.file.exists() else []
         self.runs = {}
@@ -53,9 +55,11 @@ class Store:
         return self.runs.get((contestant, case, repeat))
 
     def is_current(self, contestant, case, repeat, target):
-        """Whether a run need not be made: of this version, and not for a lower or a higher error."""
+        """Whether a run need not be made: there is one of this version, for this error, undisturbed if that is asked."""
         run = self.get(contestant, case, repeat)
-        return bool(run) and run["version"] == version(contestant) and run["asked"].get("target") == target
+        if not run or self.redo_disturbed and is_disturbed(run):
+            return False
+        return run["version"] == version(contestant) and run["asked"].get("target") == target
 
     def run(self, contestant, case, repeat, threads, **asked):
         """Runs it in a process of its own and keeps the result."""
@@ -63,6 +67,7 @@ class Store:
         variables = ["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"]
         environment = {**os.environ, **dict.fromkeys(variables, str(threads)), "PYTHONWARNINGS": "ignore"}
         command = [sys.executable, "-m", "partwise_bench.one_run", json.dumps(job)]
+        others = Others()
         done = subprocess.run(command, cwd=ROOT / "bench", env=environment, stdout=subprocess.PIPE, text=True)
         # A peer that the system killed, for want of memory, has failed; a Ctrl-C never comes here.
         result = json.loads(done.stdout) if done.returncode == 0 else {"failed": f"ended by {done.returncode}"}
@@ -71,6 +76,7 @@ class Store:
             | {name: value for name, value in asked.items() if name not in ("file", "start")},
             "version": version(contestant),
             "at": datetime.datetime.now().isoformat(timespec="seconds"),
+            "others": round(others.cores(), 3),
             **result,
         }
         self.file.parent.mkdir(parents=True, exist_ok=True)
