@@ -22,7 +22,7 @@ def plan(runs, cap=120.0, patience=4.0):
         found = runs.get((name, repeat))
         if found is None:
             return None
-        run = {"failed": found} if isinstance(found, str) else {"curve": found, "process": 9.0, "algorithm": "hals"}
+        run = {"failed": found} if isinstance(found, str) else {"curve": found, "ended": found[-1][1], "process": 9.0, "algorithm": "hals"}
         return {"others": 0.5 if name == "torchnmf" else 0.0, **run}
 
     repeats = 1 + max(repeat for _, repeat in runs)

@@ -1,6 +1,7 @@
 """What the tables say is computed from curves: times to an error, the errors themselves, ratios."""
 
 import math
+import time
 
 import pytest
 
@@ -71,3 +72,22 @@ def test_the_iterations_of_the_milestones_are_always_evaluated():
     iterations = [point[0] for point in watched([1.0] * 1000, cap=60, iterations=200)]
     assert {10, 50, 200} <= set(iterations)
     assert all(after - before <= max(1, before / 20) for before, after in zip(iterations, iterations[1:]))
+
+
+def test_the_cap_ends_an_iteration_that_does_not_end():
+    watch = Stopwatch(lambda u, v: 0.5, cap=0.5)
+    with pytest.raises(Done), watch.capped():
+        watch.start()
+        watch.iterated(lambda: (None, None))
+        while True:
+            time.sleep(0.01)
+    assert len(watch.curve) == 1 and watch.seconds() >= 0.5
+
+
+def test_the_clock_stands_still_while_it_is_paused():
+    watch = Stopwatch(None, cap=60)
+    watch.start()
+    with watch.paused():
+        before = watch.seconds()
+        time.sleep(0.01)
+        assert watch.seconds() == before

@@ -20,14 +20,17 @@ def measure(contestant, file, k, start, threads, cap, target=None, iterations=No
     u, v = (np.load(f"{start}/{name}.npy") for name in "UV")
     watch = Stopwatch(RelativeError(matrix), cap, target, iterations)
     try:
-        contestants.peer(contestant)(matrix, u, v, watch)
+        with watch.capped():
+            contestants.peer(contestant)(matrix, u, v, watch)
     except Done:
         pass
     except ImportError as missing:
         return {"failed": f"is not installed: {missing}"}
     except (RuntimeError, MemoryError, ValueError, TypeError) as problem:
         return {"failed": f"{type(problem).__name__}: {str(problem).splitlines()[0][:100]}"}
-    return {"curve": watch.curve}
+    if not watch.curve:
+        return {"failed": f"did not end an iteration in {cap:g} s"}
+    return {"curve": watch.curve, "ended": watch.seconds()}
 
 
 if __name__ == "__main__":

@@ -37,4 +37,7 @@ def run(file, k, threads, start, options=(), target=None, cap=120.0, iterations=
         if int(line["iteration"]) > 0
     ]
     sketch = [record["sketch_cols"], record["sketch_rows"]] if record["sketch"] else None
-    return {"curve": curve, "process": process, "algorithm": record["algorithm"], "sketch": sketch}
+    if not curve:
+        return {"failed": f"did not evaluate an error in {cap:g} s"}
+    ended = curve[-1][1]
+    return {"curve": curve, "ended": ended, "process": process, "algorithm": record["algorithm"], "sketch": sketch}

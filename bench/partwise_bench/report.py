@@ -52,7 +52,7 @@ class Results:
 
     def ratio(self, name, seconds, least, middle, greatest):
         if math.isinf(middle):
-            shortest = min(run["curve"][-1][1] for run in self.runs[name])
+            shortest = min(run["ended"] for run in self.runs[name])
             return f"> {figure(shortest / statistics.median(seconds))}"
         if len(seconds) == 1:
             return figure(middle)

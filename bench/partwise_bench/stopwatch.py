@@ -1,12 +1,16 @@
 """A clock that stops while the error is evaluated, and the curve that comes of it."""
 
 import contextlib
+import signal
 import time
 
 import numpy as np
 
 # Scikit-learn's coordinate descent after these iterations gives the errors that all have to reach.
 MILESTONES = [10, 50, 200]
+
+# Seconds between two looks at the cap.
+LOOK = 0.25
 
 
 class Done(Exception):
@@ -27,11 +31,30 @@ class Stopwatch:
     def start(self):
         self._since = time.perf_counter()
 
+    def seconds(self):
+        return self._seconds + (time.perf_counter() - self._since if self._since is not None else 0.0)
+
     @contextlib.contextmanager
     def paused(self):
-        self._seconds += time.perf_counter() - self._since
+        self._seconds, self._since = self.seconds(), None
         yield
         self._since = time.perf_counter()
+
+    @contextlib.contextmanager
+    def capped(self):
+        """Ends a run at its cap also in the middle of an iteration, which can take minutes."""
+
+        def look(*_):
+            if self._since is not None and self.seconds() >= self.cap:
+                raise Done
+
+        before = signal.signal(signal.SIGALRM, look)
+        signal.setitimer(signal.ITIMER_REAL, LOOK, LOOK)
+        try:
+            yield
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
 
     def iterated(self, factors):
         """To be called after each iteration; `factors` returns U and V, and is called when they are needed."""
