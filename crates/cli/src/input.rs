@@ -1,7 +1,7 @@
 //! Reading a matrix as the arguments ask, and hashing its file.
 
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use partwise::error::{Error, Result, human_bytes};
 use partwise::io::{self, ImageSide, Input, ReadOptions};
@@ -43,16 +43,29 @@ pub fn read_turned<T: Real>(
     Ok(input)
 }
 
+/// The largest entry.
+pub fn largest<T: Real>(matrix: &Matrix<T>) -> f64 {
+    let largest = |entries: &[T]| entries.iter().fold(0.0, |largest: f64, entry| largest.max(entry.to_f64()));
+    match matrix {
+        Matrix::Dense(dense) => match dense.values() {
+            Values::Bytes(bytes) => bytes.iter().max().map_or(0.0, |&byte| byte.into()),
+            Values::Real(reals) => largest(reals),
+        },
+        Matrix::Sparse(csr) => largest(csr.values()),
+    }
+}
+
 /// Refuses a matrix whose products would leave the range of the arithmetic, which no error shows: they become 0.
 pub fn check_range<T: Real>(path: &Path, matrix: &Matrix<T>) -> Result<()> {
-    let entries: &[T] = match matrix {
-        Matrix::Dense(dense) => match dense.values() {
-            Values::Bytes(_) => return Ok(()),
-            Values::Real(reals) => reals,
-        },
-        Matrix::Sparse(csr) => csr.values(),
-    };
-    let largest = entries.iter().fold(0.0, |largest: f64, entry| largest.max(entry.to_f64()));
+    check_largest::<T>(path, largest(matrix))
+}
+
+/// The same, known by its largest entry.
+pub fn check_largest<T: Real>(path: &Path, largest: f64) -> Result<()> {
+    if largest == 0.0 {
+        let problem = "every entry is 0, so there is nothing to factorize; check that this is the right file";
+        return Err(Error::format(path, "entries", problem));
+    }
     // Products have up to twice the exponents of entries, times the number of terms.
     let (range, cure) = match T::PRECISION {
         Precision::F32 => (1e-15..=1e15, "use --precision f64, or rescale the matrix"),
@@ -67,6 +80,18 @@ pub fn check_range<T: Real>(path: &Path, matrix: &Matrix<T>) -> Result<()> {
         range.end()
     );
     Err(Error::format(path, "entries", problem))
+}
+
+/// Labels of rows and of columns.
+pub type Labels = (Option<Vec<String>>, Option<Vec<String>>);
+
+/// Labels of the rows and columns of an m x n matrix, from the files that were given for it.
+pub fn labels(read: &ReadArgs, labels: &LabelArgs, (m, n): (usize, usize)) -> Result<Labels> {
+    let (rows, cols) = if read.transpose { (n, m) } else { (m, n) };
+    let of =
+        |file: &Option<PathBuf>, count| file.as_ref().map(|file| io::labels::read(file, count)).transpose();
+    let (rows, cols) = (of(&labels.row_labels, rows)?, of(&labels.col_labels, cols)?);
+    Ok(if read.transpose { (cols, rows) } else { (rows, cols) })
 }
 
 /// Refuses work that does not fit the memory that is left, before it starts.
