@@ -64,6 +64,11 @@ def test_a_capped_reference_is_noted():
     assert "stopped by the cap" in summary([results])
 
 
+def test_a_reference_that_came_to_one_iteration_can_be_drawn(tmp_path):
+    results = Results(plan({(REFERENCE, 0): falling(90.0, 1), ("partwise", 0): falling(9.0, 1)}), CASE)
+    assert "| partwise | 0.10 | 0.10 | 0.10 |" in section(tmp_path, results)
+
+
 def test_caps():
     quick_case = plan({(REFERENCE, 0): falling(0.01)})
     assert quick_case.limits("partwise", CASE, 0) == {"target": 1 / 200, "cap": 8.0}

@@ -29,7 +29,7 @@ def measure(contestant, file, k, start, threads, cap, target=None, iterations=No
     except (RuntimeError, MemoryError, ValueError, TypeError) as problem:
         return {"failed": f"{type(problem).__name__}: {str(problem).splitlines()[0][:100]}"}
     if not watch.curve:
-        return {"failed": f"did not end an iteration in {cap:g} s"}
+        return {"failed": f"did not end an iteration in {cap:.3g} s"}
     return {"curve": watch.curve, "ended": watch.seconds()}
 
 

@@ -38,6 +38,6 @@ def run(file, k, threads, start, options=(), target=None, cap=120.0, iterations=
     ]
     sketch = [record["sketch_cols"], record["sketch_rows"]] if record["sketch"] else None
     if not curve:
-        return {"failed": f"did not evaluate an error in {cap:g} s"}
+        return {"failed": f"did not evaluate an error in {cap:.3g} s"}
     ended = curve[-1][1]
     return {"curve": curve, "ended": ended, "process": process, "algorithm": record["algorithm"], "sketch": sketch}

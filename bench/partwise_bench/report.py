@@ -152,8 +152,9 @@ def curves(results):
     """Error over time, of each program's first run."""
     lines, ends = [], []
     lowest, first = results.errors[-1][1], results.errors[0][1]
-    # What lies far above the first of the three errors is cut off.
+    # What lies far above the first of the three errors is cut off; the three may be one, under the cap.
     top = min(results.runs[REFERENCE][0]["curve"][0][2], first + max(first - lowest, 0.05 * first))
+    top = max(top, 1.01 * lowest)
     for name in [*PARTWISE, *PEERS]:
         if name in results.runs:
             curve = results.runs[name][0]["curve"]
