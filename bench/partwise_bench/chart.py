@@ -3,8 +3,8 @@
 import math
 from html import escape
 
-WIDTH, HEIGHT = 800, 400
-LEFT, RIGHT, TOP, BOTTOM = 70, 250, 34, 52
+WIDTH, HEIGHT = 840, 400
+LEFT, RIGHT, TOP, BOTTOM = 70, 290, 34, 52
 
 # Each reads on white and on near-black.
 COLOURS = ["#d9480f", "#e67700", "#c2255c", "#1c7ed6", "#0c8599", "#5c7cfa", "#2b8a3e", "#74b816", "#868e96"]
@@ -34,8 +34,8 @@ class Scale:
 
     def ticks(self):
         if not self.logarithmic:
-            step = 10 ** math.floor(math.log10((self.high - self.low) / 2))
-            step = next(step * part for part in (1, 2, 5, 10) if (self.high - self.low) / (step * part) <= 6)
+            step = 10 ** (math.floor(math.log10(self.high - self.low)) - 1)
+            step = next(step * part for part in (1, 2, 5, 10, 20) if (self.high - self.low) / (step * part) <= 6)
             first = math.ceil(self.low / step)
             return [step * i for i in range(first, math.floor(self.high / step * (1 + 1e-12)) + 1)]
         powers = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)) + 1)
