@@ -171,6 +171,7 @@ impl<'a, T: Real> Run<'a, T> {
         seed: u64,
         begin: Begin<'_, T>,
     ) -> Result<Self> {
+        let started = Instant::now();
         let (work, aside) = (groups.metered(shard.place), groups.metered(shard.place));
         let links = aside.links();
         let known = Knowledge::of(&links, shard)?;
@@ -230,6 +231,7 @@ impl<'a, T: Real> Run<'a, T> {
             log,
             before,
         };
+        run.log.phases.start += started.elapsed().as_secs_f64();
         if let Begin::Init | Begin::Given(_) = begin {
             let error = run.evaluate()?.error;
             run.note(error)?;

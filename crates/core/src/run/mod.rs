@@ -87,6 +87,9 @@ pub struct Memory {
 /// Seconds by phase. Gram matrices count as products.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Phases {
+    /// Before the first iteration: dealing M out, its sums, the start values.
+    #[serde(default)]
+    pub start: f64,
     /// Drawing and applying sketches to factors.
     pub sketch: f64,
     /// Products with M, and Gram matrices.
@@ -303,7 +306,9 @@ pub fn factorize<T: Real>(
     check(settings, from, m, n)?;
     let grid = settings.grid(machine.grid, (m, n), machine.nodes)?;
     let monitor = Mutex::new(monitor);
-    let ranks = run_ranks(shards(matrix, grid, settings.algorithm.access()), |comm, shard| {
+    let mut dealing = 0.0;
+    let shards = timed(&mut dealing, || shards(matrix, grid, settings.algorithm.access()));
+    let ranks = run_ranks(shards, |comm, shard| {
         let threads = Threads::new(machine.threads)?;
         let (outcome, errors) = best_of_restarts(&shard, comm, &threads, settings, from, &monitor)?;
         Ok((shard.own_rows, shard.own_cols, outcome, errors))
@@ -313,7 +318,10 @@ pub fn factorize<T: Real>(
         factors.u[own_rows.start * k..own_rows.end * k].copy_from_slice(&outcome.u);
         factors.v[own_cols.start * k..own_cols.end * k].copy_from_slice(&outcome.v);
     }
-    let Some((_, _, outcome, errors)) = ranks.into_iter().next() else { unreachable!("at least one rank") };
+    let Some((_, _, mut outcome, errors)) = ranks.into_iter().next() else {
+        unreachable!("at least one rank")
+    };
+    outcome.report.phases.start += dealing;
     Ok(Factorization { factors, report: outcome.report, errors })
 }
 
