@@ -80,7 +80,8 @@ impl<T: Real> Panels for AddColumns<'_, T> {
     #[inline(always)]
     fn panel<S: Simd, const R: usize, const P: usize>(&mut self, simd: S, panel: Panel) {
         let Panel { registers, strip, first } = panel;
-        let columns = self.starts.iter().map(|&start| &T::vectors::<S>(&self.values[start..start + TILE])[strip..]);
+        let columns =
+            self.starts.iter().map(|&start| &T::vectors::<S>(&self.values[start..start + TILE])[strip..]);
         let weights = self.weights.chunks_exact(self.k).map(|weights| &weights[first..]);
         let sums = combine::<T, S, R, P>(simd, weights.zip(columns));
         let tile = T::vectors_mut::<S>(self.tile);
