@@ -197,7 +197,7 @@ pub(super) fn explain<T: Real>(error: Error, args: &FactorizeArgs) -> anyhow::Er
     };
     let alpha = match args.algorithm {
         Algorithm::Dsanls => ", or raise --alpha",
-        Algorithm::Hals | Algorithm::Mu | Algorithm::Bpp => "",
+        Algorithm::Auto | Algorithm::Hals | Algorithm::Mu | Algorithm::Bpp => "",
     };
     anyhow!(
         "{}: the factors grew beyond what {} can hold at iteration {iteration}; {precision}rescale the matrix{alpha}",
@@ -275,6 +275,7 @@ fn introduce<T: Real>(
 /// The method in words, for an m x n matrix.
 pub(super) fn method(settings: &Settings, m: usize, n: usize) -> String {
     match settings.algorithm {
+        Algorithm::Auto => "auto".to_string(),
         Algorithm::Hals => "hals".to_string(),
         Algorithm::Mu => "mu".to_string(),
         Algorithm::Bpp => "bpp".to_string(),

@@ -9,7 +9,7 @@ use crate::comm::{Numbers, Reduction};
 use crate::error::Result;
 use crate::grid::Factor;
 use crate::kernels::{Columns, Product, gram, multiply};
-use crate::solver::{Problem, Solver, Terms, Updated, update};
+use crate::solver::{Moving, Problem, Solver, Terms, Updated, update};
 
 /// Alternating steps on the unsketched problem, unnormalised.
 pub struct Exact {
@@ -39,7 +39,7 @@ pub fn half_step<T: Real>(
     rank: &Rank<'_, T>,
     factor: Factor,
     problem: &Problem<'_>,
-    own: &mut [T],
+    own: Moving<'_, T>,
     other: &[T],
     phases: &mut Phases,
 ) -> Result<Updated> {
@@ -71,10 +71,10 @@ impl<T: Real> Method<T> for Exact {
             None => gram_of_all(rank, &state.v, phases)?,
         };
         let problem = Problem { solver: self.solver, gram: &gram_v, terms: self.terms.0 };
-        half_step(rank, Factor::U, &problem, &mut state.u, &state.v, phases)?;
+        half_step(rank, Factor::U, &problem, Moving::plain(&mut state.u), &state.v, phases)?;
         let gram_u = gram_of_all(rank, &state.u, phases)?;
         let problem = Problem { solver: self.solver, gram: &gram_u, terms: self.terms.1 };
-        let updated = half_step(rank, Factor::V, &problem, &mut state.v, &state.u, phases)?;
+        let updated = half_step(rank, Factor::V, &problem, Moving::plain(&mut state.v), &state.u, phases)?;
         let gram_v = gram_of_all(rank, &state.v, phases)?;
 
         // ⟨Mᵀ U, V⟩ is at hand, and so are the Gram matrices.
