@@ -3,10 +3,10 @@
 use std::io::Read;
 use std::path::Path;
 
+use partwise::Real;
 use partwise::error::{Error, Result, human_bytes};
 use partwise::io::{self, ImageSide, Input, ReadOptions};
-use partwise::matrix::{Matrix, Values};
-use partwise::{Precision, Real};
+use partwise::matrix::Matrix;
 use sha2::{Digest, Sha256};
 
 use crate::args::{LabelArgs, ReadArgs};
@@ -45,28 +45,7 @@ pub fn read_turned<T: Real>(
 
 /// Refuses a matrix whose products would leave the range of the arithmetic, which no error shows: they become 0.
 pub fn check_range<T: Real>(path: &Path, matrix: &Matrix<T>) -> Result<()> {
-    let entries: &[T] = match matrix {
-        Matrix::Dense(dense) => match dense.values() {
-            Values::Bytes(_) => return Ok(()),
-            Values::Real(reals) => reals,
-        },
-        Matrix::Sparse(csr) => csr.values(),
-    };
-    let largest = entries.iter().fold(0.0, |largest: f64, entry| largest.max(entry.to_f64()));
-    // Products have up to twice the exponents of entries, times the number of terms.
-    let (range, cure) = match T::PRECISION {
-        Precision::F32 => (1e-15..=1e15, "use --precision f64, or rescale the matrix"),
-        Precision::F64 => (1e-100..=1e100, "rescale the matrix"),
-    };
-    if range.contains(&largest) {
-        return Ok(());
-    }
-    let problem = format!(
-        "the largest is {largest:.2e}, where the arithmetic needs one from {:e} to {:e}; {cure}",
-        range.start(),
-        range.end()
-    );
-    Err(Error::format(path, "entries", problem))
+    matrix.range_problem().map_or(Ok(()), |problem| Err(Error::format(path, "entries", problem)))
 }
 
 /// Refuses work that does not fit the memory that is left, before it starts.

@@ -4,6 +4,7 @@ pub mod comm;
 pub mod error;
 pub mod io;
 pub mod kernels;
+pub mod machine;
 pub mod matrix;
 pub mod partition;
 pub mod random;

@@ -1,5 +1,6 @@
 //! A dense matrix that keeps the order, and for images the bytes, of its file.
 
+use super::Buffer;
 use crate::Real;
 
 /// Which index of a dense matrix runs fastest in memory.
@@ -15,9 +16,9 @@ pub enum Order {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Values<T> {
     /// Unsigned bytes.
-    Bytes(Vec<u8>),
+    Bytes(Buffer<u8>),
     /// Reals of the type that the factorization computes in.
-    Real(Vec<T>),
+    Real(Buffer<T>),
 }
 
 impl<T: Real> Values<T> {

@@ -1,12 +1,16 @@
 //! Matrices in memory: dense (bytes or reals, by row or by column) and compressed sparse rows.
 
+mod buffer;
 mod dense;
 mod sparse;
 mod summary;
 
+pub use buffer::Buffer;
 pub use dense::{Dense, Order, Values};
 pub use sparse::Csr;
 pub use summary::Summary;
+
+use crate::Precision;
 
 /// An input matrix M; dense or sparse is decided at run time from the file.
 #[derive(Clone, Debug, PartialEq)]
@@ -56,6 +60,33 @@ impl<T: crate::Real> Matrix<T> {
             Matrix::Dense(dense) => Matrix::Dense(dense.into_transpose()),
             Matrix::Sparse(csr) => Matrix::Sparse(csr.transpose()),
         }
+    }
+
+    /// Why products with this matrix would leave the range of the arithmetic, which no error shows: they become 0.
+    pub fn range_problem(&self) -> Option<String> {
+        let largest = |entries: &[T]| entries.iter().fold(0.0, |max: f64, entry| max.max(entry.to_f64()));
+        let largest = match self {
+            Matrix::Dense(dense) => match dense.values() {
+                Values::Bytes(bytes) => bytes.iter().copied().max().unwrap_or(0) as f64,
+                Values::Real(reals) => largest(reals),
+            },
+            Matrix::Sparse(csr) => largest(csr.values()),
+        };
+        if largest == 0.0 {
+            return Some("every entry is 0, so there is nothing to factorize".into());
+        }
+        // Products have up to twice the exponents of entries, times the number of terms.
+        let (range, cure) = match T::PRECISION {
+            Precision::F32 => (1e-15..=1e15, "use --precision f64, or rescale the matrix"),
+            Precision::F64 => (1e-100..=1e100, "rescale the matrix"),
+        };
+        (!range.contains(&largest)).then(|| {
+            format!(
+                "the largest is {largest:.2e}, where the arithmetic needs one from {:e} to {:e}; {cure}",
+                range.start(),
+                range.end()
+            )
+        })
     }
 
     /// Calls `visit(row, column, value)` for every stored entry, in storage order.

@@ -368,14 +368,29 @@ fn whole<T: Real>(
     Ok((Factors { rows: shard.rows, cols: shard.cols, k, u, v }, outcome.report.clone()))
 }
 
+/// How far factors are from a matrix.
+#[derive(Clone, Copy, Debug)]
+pub struct Residual {
+    /// ‖M − U Vᵀ‖_F / ‖M‖_F.
+    pub relative_error: f64,
+    /// ‖M‖_F.
+    pub norm: f64,
+}
+
 /// The relative error of given factors on a matrix.
 pub fn error_of<T: Real>(matrix: Matrix<T>, factors: &Factors<T>, threads: usize) -> Result<f64> {
+    Ok(residual_of(matrix, factors, threads)?.relative_error)
+}
+
+/// The error of given factors on a matrix, and what it is relative to.
+pub fn residual_of<T: Real>(matrix: Matrix<T>, factors: &Factors<T>, threads: usize) -> Result<Residual> {
     factors.check(matrix.rows(), matrix.cols(), factors.k)?;
     let threads = Threads::new(threads)?;
-    let mut errors = run_ranks(shards(matrix, 1, Access::Whole), |comm, shard| {
+    let mut residuals = run_ranks(shards(matrix, 1, Access::Whole), |comm, shard| {
         let constants = Knowledge::of(comm, &shard)?.constants;
         let state = start::given(&shard, factors);
-        evaluate(&threads, comm, &shard, constants, &state, factors.k).map(|evaluation| evaluation.error)
+        let evaluation = evaluate(&threads, comm, &shard, constants, &state, factors.k)?;
+        Ok(Residual { relative_error: evaluation.error, norm: constants.norm.sqrt() })
     })?;
-    Ok(errors.remove(0))
+    Ok(residuals.remove(0))
 }
