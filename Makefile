@@ -16,17 +16,21 @@ export PARTWISE_DATA ?= $(CURDIR)/../shared/data
 # Its own target folder may be given to Cargo in the environment.
 BUILT := $(abspath $(or $(CARGO_TARGET_DIR),target))
 
+WHEELS := $(BUILT)/wheels
+
 # What `make fuzz` runs, and for how long.
 TARGET ?= npy
 SECONDS ?= 1800
 FUZZ_TARGETS := $(basename $(notdir $(wildcard fuzz/fuzz_targets/*.rs)))
 FUZZ_SHORT := 20
 
-.PHONY: help test test-all fmt fmt-check clippy doc unit doctest oracle deny fuzz fuzz-short fuzz-seeds clean
+.PHONY: help test test-all fmt fmt-check clippy doc unit doctest oracle wheel python deny fuzz fuzz-short fuzz-seeds clean
 
 help:
-	@echo 'make test      format, lints, docs, unit, property, command-line, documentation and oracle tests'
+	@echo 'make test      format, lints, docs, unit, property, command-line, documentation, oracle and Python tests'
 	@echo 'make test-all  the same, deny and fuzz-short'
+	@echo 'make wheel     the Python package, in $(WHEELS)'
+	@echo 'make python    the Python package, installed in $(VENV) and tested'
 	@echo 'make deny      licences, advisories and sources of the dependencies; builds cargo-deny if it is missing'
 	@echo 'make fuzz-short  every reader on damaged files, $(FUZZ_SHORT) seconds each; by cargo-fuzz if it is there'
 	@echo 'make fuzz TARGET=npy SECONDS=1800  one reader for long; needs cargo-fuzz and the nightly toolchain'
@@ -34,7 +38,7 @@ help:
 	@echo 'make doc       the documentation of the library, in $(BUILT)/doc'
 	@echo 'make clean     remove what was built, the Python environment too'
 
-test: fmt-check clippy doc unit doctest oracle
+test: fmt-check clippy doc unit doctest oracle python
 
 test-all: test deny fuzz-short
 
@@ -71,6 +75,17 @@ oracle: $(VENV)/ready
 	PARTWISE_BIN='$(BUILT)/release/partwise' \
 	PARTWISE_DUMP='$(BUILT)/release/examples/dump' \
 		$(VENV)/bin/python -m pytest -q -rs -p no:cacheprovider tests/oracle
+
+# In the same target folder and profile as all else, so that dependencies are not built again.
+wheel: $(VENV)/ready
+	rm -rf '$(WHEELS)'
+	CARGO_TARGET_DIR='$(BUILT)' $(VENV)/bin/maturin build --release --locked --out '$(WHEELS)'
+
+# As users have it: installed from its wheel. The examples in docstrings are tests too.
+python: wheel
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --force-reinstall '$(WHEELS)'/*.whl
+	$(VENV)/bin/python -m pytest -q -rs -p no:cacheprovider tests/python
+	$(VENV)/bin/python -m pytest -q -p no:cacheprovider --doctest-modules --pyargs partwise
 
 $(VENV)/ready: tests/oracle/requirements.txt
 	@if ! $(PYTHON) -c 'import ensurepip, venv' >/dev/null 2>&1; then \
