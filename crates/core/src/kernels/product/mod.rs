@@ -12,7 +12,7 @@ use crate::Real;
 use crate::matrix::Csr;
 use crate::partition::{Block, DenseBlock};
 use crate::threads::Threads;
-use sparse::{GatherRow, Place, places, scatter};
+use sparse::{GatherRows, Place, places, scatter};
 
 /// Which columns of a block take part.
 #[derive(Clone, Copy, Debug)]
@@ -26,6 +26,15 @@ pub enum Columns<'a> {
 }
 
 impl Columns<'_> {
+    /// The column of the block that is number `index` of these.
+    #[inline(always)]
+    fn at(&self, index: usize) -> usize {
+        match self {
+            Columns::Some(columns) => columns[index],
+            Columns::All | Columns::Hashed(_) => index,
+        }
+    }
+
     /// Whether there are as many rows of weights as these columns need.
     fn fit(&self, rows: usize, all: usize) -> bool {
         match self {
@@ -100,12 +109,10 @@ impl<'a, T: Real> Product<'a, T> {
                 dense::tile(block, *columns, (self.weights, self.k), rows, scratch, tile)
             }
             Source::ByRow(csr, places) => {
-                scratch.rows.clear();
                 scratch.rows.resize(rows.len() * self.k, T::ZERO);
-                for (row, sum) in rows.zip(scratch.rows.chunks_exact_mut(self.k)) {
-                    let (row, places) = (csr.row(row), places.as_deref());
-                    pulp::Arch::new().dispatch(GatherRow { row, places, weights: self.weights, sum });
-                }
+                let (places, weights, k) = (places.as_deref(), self.weights, self.k);
+                let target = &mut scratch.rows[..];
+                pulp::Arch::new().dispatch(GatherRows { csr, rows, places, weights, k, target });
                 tile.load(&scratch.rows, self.k);
             }
             Source::Ready(product) => tile.load(&product[rows.start * self.k..rows.end * self.k], self.k),
