@@ -25,7 +25,7 @@ W = model.fit_transform(images)
 print(f"{images.shape[0]} images, relative error {model.relative_error_:.3f} after {model.n_iter_} iterations")
 
 shown = 4
-figure = plt.figure(figsize=(9, 6.4), layout="constrained")
+figure = plt.figure(figsize=(10, 4), layout="constrained")
 parts, examples, curve = figure.subfigures(1, 3, width_ratios=[4, 2, 3])
 parts.suptitle("components")
 for axes, component in zip(parts.subplots(4, 4).flat, model.components_):

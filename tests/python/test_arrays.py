@@ -114,7 +114,7 @@ print(peak() - before, size)
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_a_fit_needs_no_room_for_a_copy(dtype, order):
     grown, size = peak_of_fit(
-        f"X = np.ones((20_000, 1000), '{dtype}', order='{order}'); size = X.nbytes"
+        f"X = np.ones((10_000, 1000), '{dtype}', order='{order}'); size = X.nbytes"
     )
     # For bytes the two factors and their products weigh a tenth of X.
     assert grown < 0.5 * size
