@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 
 from partwise import NMF
-from partwise._nmf import _readable
+from partwise._checks import readable
 
 RNG = np.random.default_rng(0)
 BYTES = (RNG.random((50, 30)) ** 3 * 255).astype(np.uint8)
@@ -82,13 +82,13 @@ def test_types(given, computed, sparse):
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_dense_arrays_are_handed_over_as_they_are(dtype, order):
     X = np.asarray(BYTES, dtype, order=order)
-    assert np.shares_memory(_readable(X), X)
+    assert np.shares_memory(readable(X), X)
 
 
 @pytest.mark.parametrize("container", [sp.csr_array, sp.csc_array, sp.csr_matrix, sp.csc_matrix])
 def test_sparse_matrices_are_handed_over_as_they_are(container):
     X = container(BYTES.astype(np.float32))
-    assert _readable(X) is X
+    assert readable(X) is X
 
 
 def peak_of_fit(setup):

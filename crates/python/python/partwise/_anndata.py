@@ -84,7 +84,7 @@ def nmf(
     obsm, varm, uns = (key_added,) * 3 if key_added else ("X_nmf", "NMF", "nmf")
     adata.obsm[obsm] = W
     adata.varm[varm] = H
-    given = {"n_components": n_components, "random_state": random_state, "layer": layer, "mask_var": used}
+    given: dict[str, Any] = {"n_components": n_components, "random_state": random_state, "layer": layer, "mask_var": used}
     given |= {name: value for name, value in parameters.items() if np.isscalar(value)}
     adata.uns[uns] = {
         # None has no place in an .h5ad file.

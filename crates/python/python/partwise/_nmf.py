@@ -16,6 +16,7 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
 
 from partwise import _partwise
+from partwise._checks import DTYPES, amount, checked_factor, dtype_of, number, one_of, readable
 from partwise._progress import Callback, Line, Lines, joined
 
 #: The solver unless one is chosen.
@@ -25,9 +26,6 @@ DEFAULT_SOLVER = "hals"
 ALGORITHMS = {"cd": "hals", "mu": "mu", "hals": "hals", "bpp": "bpp", "dsanls": "dsanls"}
 STARTS = ("random", "nndsvd", "nndsvda", "nndsvdar")
 SKETCHES = ("subsample", "gaussian", "count", "srht")
-
-#: X is read as it is in one of these types, and converted to the first from any other.
-DTYPES = [np.float64, np.float32, np.uint8]
 
 #: Well below what systems allow a process.
 MOST_THREADS = 4096
@@ -261,7 +259,7 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         check_non_negative(X, "NMF (input X)")
         start = self._start(X, W, H)
         k = self._n_components
-        dtype = _dtype(X)
+        dtype = dtype_of(X)
         # A run fills these; a given start is in them.
         w, v = start or (np.empty((X.shape[0], k), dtype), np.empty((X.shape[1], k), dtype))
         line = Line(self.max_iter, self.n_init) if self.progress else None
@@ -269,7 +267,7 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         try:
             report = json.loads(
                 _partwise.fit(
-                    _readable(X), w, v, settings=json.dumps(self._settings(X)), given=start is not None,
+                    readable(X), w, v, settings=json.dumps(self._settings(X)), given=start is not None,
                     threads=self._threads(), callback=joined(watchers),
                 )
             )
@@ -333,7 +331,7 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
 
     @property
     def _n_features_out(self) -> int:
-        return self.components_.shape[0]
+        return int(self.components_.shape[0])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -344,39 +342,39 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
 
     def _solve(self, X: Any, H: NDArray[Any]) -> NDArray[Any]:
         """W for a checked X and given components."""
-        dtype = _dtype(X)
+        dtype = dtype_of(X)
         w = np.empty((X.shape[0], H.shape[0]), dtype)
         v = np.ascontiguousarray(H.T, dtype)
         (l1, l2), _ = self._penalties()
         n_features = X.shape[1]
         _partwise.transform(
-            _readable(X), w, v, l1=l1 * n_features, l2=l2 * n_features, threads=self._threads()
+            readable(X), w, v, l1=l1 * n_features, l2=l2 * n_features, threads=self._threads()
         )
         return w
 
     def _check_parameters(self) -> None:
         """Refuses what the compiled part would not know the name of."""
-        _one_of("init", self.init, (*STARTS, "custom", None))
-        _one_of("solver", self.solver, ALGORITHMS)
-        _one_of("sketch", self.sketch, SKETCHES)
-        _one_of("sketch_solver", self.sketch_solver, ("pcd", "pgd"))
+        one_of("init", self.init, (*STARTS, "custom", None))
+        one_of("solver", self.solver, ALGORITHMS)
+        one_of("sketch", self.sketch, SKETCHES)
+        one_of("sketch_solver", self.sketch_solver, ("pcd", "pgd"))
         if self.beta_loss not in ("frobenius", 2):
             raise ValueError(
                 f"Invalid beta_loss parameter: solver {self.solver!r} does not handle beta_loss = "
                 f"{self.beta_loss!r}; leave it at 'frobenius'"
             )
         if self.n_components not in ("auto", None):
-            _number("n_components", self.n_components, Integral, 1)
-        _number("max_iter", self.max_iter, Integral, 1)
-        _number("n_init", self.n_init, Integral, 1)
-        _number("tol", self.tol, Real, 0)
-        _number("alpha_W", self.alpha_W, Real, 0)
+            number("n_components", self.n_components, Integral, 1)
+        number("max_iter", self.max_iter, Integral, 1)
+        number("n_init", self.n_init, Integral, 1)
+        number("tol", self.tol, Real, 0)
+        number("alpha_W", self.alpha_W, Real, 0)
         if not isinstance(self.alpha_H, str) or self.alpha_H != "same":
-            _number("alpha_H", self.alpha_H, Real, 0)
-        _number("l1_ratio", self.l1_ratio, Real, 0, 1)
+            number("alpha_H", self.alpha_H, Real, 0)
+        number("l1_ratio", self.l1_ratio, Real, 0, 1)
         for name in ("target_error", "time_limit"):
             if getattr(self, name) is not None:
-                _number(name, getattr(self, name), Real, 0)
+                number(name, getattr(self, name), Real, 0)
         if self.solver == "mu" and self.init == "nndsvd":
             warnings.warn(
                 "The multiplicative update ('mu') solver cannot update zeros present in the initialization, and so "
@@ -390,9 +388,9 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         """Settles the number of components; copies of W and Hᵀ, if the run is to begin there."""
         self._n_components: Any = X.shape[1] if self.n_components is None else self.n_components
         if self.init == "custom":
-            H = _checked_factor(H, (self._n_components, X.shape[1]), "NMF (input H)")
-            W = _checked_factor(W, (X.shape[0], self._n_components), "NMF (input W)")
-            dtype = _dtype(X)
+            H = checked_factor(H, (self._n_components, X.shape[1]), "NMF (input H)")
+            W = checked_factor(W, (X.shape[0], self._n_components), "NMF (input W)")
+            dtype = dtype_of(X)
             if H.dtype != dtype or W.dtype != dtype:
                 raise TypeError(
                     f"H and W should have the same dtype as X. Got H.dtype = {H.dtype} and W.dtype = {W.dtype}."
@@ -430,8 +428,8 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
             "algorithm": ALGORITHMS[self.solver],
             "rank": int(self._n_components),
             "sketch": self.sketch,
-            "sketch_cols": _amount("sketch_cols", self.sketch_cols),
-            "sketch_rows": _amount("sketch_rows", self.sketch_rows),
+            "sketch_cols": amount("sketch_cols", self.sketch_cols),
+            "sketch_rows": amount("sketch_rows", self.sketch_rows),
             "solver": self.sketch_solver,
             "l1_u": l1_u,
             "l1_v": l1_v,
@@ -520,67 +518,7 @@ def non_negative_factorization(
     X = check_array(X, accept_sparse=("csr", "csc"), dtype=DTYPES)
     check_non_negative(X, "NMF (input X)")
     k = X.shape[1] if n_components is None else n_components
-    H = _checked_factor(H, (k, X.shape[1]), "NMF (input H)")
-    if H.dtype != _dtype(X):
+    H = checked_factor(H, (k, X.shape[1]), "NMF (input H)")
+    if H.dtype != dtype_of(X):
         raise TypeError(f"H should have the same dtype as X. Got H.dtype = {H.dtype}.")
     return model._solve(X, H), H, 1
-
-
-def _dtype(X: Any) -> type[np.floating[Any]]:
-    """What is computed in."""
-    return np.float32 if X.dtype == np.float32 else np.float64
-
-
-def _readable(X: Any) -> Any:
-    """X as the compiled part can read it: itself, where it is contiguous or canonical."""
-    if isinstance(X, np.ndarray):
-        X = np.asarray(X)
-        if X.flags.aligned and (X.flags.c_contiguous or X.flags.f_contiguous):
-            return X
-        return np.array(X, order="C")
-    if X.dtype == np.uint8:
-        X = X.astype(np.float64)
-    if not X.has_canonical_format:
-        X = X.copy()
-        X.sum_duplicates()
-    return X
-
-
-def _checked_factor(factor: Any, shape: tuple[Any, Any], whom: str) -> NDArray[Any]:
-    """A given W or H, in scikit-learn's words where it is wrong."""
-    if factor is None:
-        raise ValueError(f"{whom} is missing; give it, or another init")
-    factor = check_array(factor, dtype=[np.float64, np.float32])
-    for side, (expected, got) in zip(("first", "second"), zip(shape, factor.shape)):
-        if expected not in ("auto", got):
-            raise ValueError(
-                f"Array with wrong {side} dimension passed to {whom}. Expected {expected}, but got {got}."
-            )
-    check_non_negative(factor, whom)
-    if factor.max() == 0:
-        raise ValueError(f"Array passed to {whom} is full of zeros.")
-    return factor
-
-
-def _one_of(name: str, value: Any, known: Any) -> None:
-    if not (value is None or isinstance(value, str)) or value not in known:
-        names = ", ".join(repr(each) for each in known)
-        raise ValueError(f"{name} is {value!r}; give one of {names}")
-
-
-def _number(name: str, value: Any, kind: type, low: float, high: float = np.inf) -> None:
-    kinds = "an integer" if kind is Integral else "a number"
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, kind) or not low <= value <= high:
-        limits = f"of {low} or more" if high == np.inf else f"from {low} to {high}"
-        raise ValueError(f"{name} is {value!r}; give {kinds} {limits}")
-
-
-def _amount(name: str, value: Any) -> dict[str, Any] | None:
-    """A number of rows or columns, or a share of them."""
-    if value is None:
-        return None
-    if isinstance(value, Integral):
-        _number(name, value, Integral, 1)
-        return {"Count": int(value)}
-    _number(name, value, Real, 0, 1)
-    return {"Share": float(value)}
