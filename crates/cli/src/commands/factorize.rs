@@ -146,7 +146,7 @@ fn explain<T: Real>(error: Error, args: &FactorizeArgs) -> anyhow::Error {
     };
     let alpha = match args.algorithm {
         Algorithm::Dsanls => ", or raise --alpha",
-        Algorithm::Hals | Algorithm::Mu | Algorithm::Bpp => "",
+        Algorithm::Auto | Algorithm::Hals | Algorithm::Mu | Algorithm::Bpp => "",
     };
     anyhow!(
         "{}: the factors grew beyond what {} can hold at iteration {iteration}; {precision}rescale the matrix{alpha}",
@@ -218,6 +218,7 @@ fn introduce<T: Real>(
         input::size(matrix.bytes())
     ));
     let method = match settings.algorithm {
+        Algorithm::Auto => "auto".to_string(),
         Algorithm::Hals => "hals".to_string(),
         Algorithm::Mu => "mu".to_string(),
         Algorithm::Bpp => "bpp".to_string(),

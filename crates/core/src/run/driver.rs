@@ -8,7 +8,7 @@ use super::evaluate::{Evaluation, evaluate};
 use super::settings::{Algorithm, Init, Settings};
 use super::start::{self, Knowledge, State};
 use super::{Factors, Method, Outcome, Phases, Rank, Redrawn, Report, Stop, TraceLine, timed};
-use super::{dsanls, exact, svd};
+use super::{auto, dsanls, exact, svd};
 use crate::Real;
 use crate::comm::{Comm, Metered, gather_all, sum_exactly};
 use crate::error::{Error, Result};
@@ -173,12 +173,13 @@ impl<'a, T: Real> Run<'a, T> {
             },
             Begin::Given(factors) | Begin::Middle(factors, _) => start::given(shard, factors),
         };
-        let exactly = |solver| Box::new(exact::Exact::new(solver, terms, constants)) as Box<dyn Method<T>>;
-        let mut method = match settings.algorithm {
+        let exactly = |solver| Box::new(exact::Exact::new(solver, terms, constants));
+        let mut method: Box<dyn Method<T>> = match settings.algorithm {
             Algorithm::Dsanls => {
                 Box::new(dsanls::Dsanls::new(&aside, shard, settings, (seed, terms), &state)?)
             }
-            Algorithm::Hals => exactly(Solver::CoordinateDescent { mu: 0.0 }),
+            Algorithm::Auto => Box::new(auto::Auto::new(shard, settings.rank, terms, constants)),
+            Algorithm::Hals => exactly(Solver::CoordinateDescent { mu: 0.0, sweeps: 1 }),
             Algorithm::Mu => exactly(Solver::Multiplicative),
             Algorithm::Bpp => exactly(Solver::Pivoting),
         };
@@ -351,7 +352,7 @@ impl<'a, T: Real> Run<'a, T> {
 }
 
 /// Both sides' penalties, over all ranks.
-fn penalty<T: Real>(comm: &dyn Comm, state: &State<T>, (of_u, of_v): (Terms, Terms)) -> Result<f64> {
+pub fn penalty<T: Real>(comm: &dyn Comm, state: &State<T>, (of_u, of_v): (Terms, Terms)) -> Result<f64> {
     if [of_u.l1, of_u.l2, of_v.l1, of_v.l2] == [0.0; 4] {
         return Ok(0.0);
     }
@@ -383,7 +384,7 @@ fn evaluation_interval<T>(settings: &Settings, shard: &Shard<T>) -> usize {
     let evaluation = stored * k + 2.0 * sweeps;
     let iteration = match settings.algorithm {
         // These have their error for nothing.
-        Algorithm::Hals | Algorithm::Mu | Algorithm::Bpp => return 1,
+        Algorithm::Auto | Algorithm::Hals | Algorithm::Mu | Algorithm::Bpp => return 1,
         Algorithm::Dsanls => {
             let (cols, rows) = settings.sketch_sizes(shard.rows, shard.cols);
             let (cols, rows) = (cols as f64, rows as f64);

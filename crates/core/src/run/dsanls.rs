@@ -15,7 +15,7 @@ use crate::kernels::{Columns, Product, gram};
 use crate::partition::{Block, Shard};
 use crate::random::Purpose;
 use crate::sketch::Distribution;
-use crate::solver::{Problem, Solver, Terms, update};
+use crate::solver::{Moving, Problem, Solver, Terms, update};
 
 /// The damping of one side's steps.
 ///
@@ -56,8 +56,10 @@ impl Damping {
         self.sum += diagonal;
         self.count += 1.0;
         match (self.solver, self.step) {
-            (SketchedSolver::Pcd, Step::UnitFree) => Solver::CoordinateDescent { mu: weight * mean },
-            (SketchedSolver::Pcd, Step::Absolute) => Solver::CoordinateDescent { mu: weight },
+            (SketchedSolver::Pcd, Step::UnitFree) => {
+                Solver::CoordinateDescent { mu: weight * mean, sweeps: 1 }
+            }
+            (SketchedSolver::Pcd, Step::Absolute) => Solver::CoordinateDescent { mu: weight, sweeps: 1 },
             (SketchedSolver::Pgd, Step::UnitFree) => {
                 Solver::GradientDescent { eta: 1.0 / (weight * (self.k as f64 * mean + l2)) }
             }
@@ -142,7 +144,7 @@ impl Side {
             terms: self.terms,
         };
         let product = phases.product(|| Product::new(rank.threads, block, columns, &weights, k));
-        let updated = update(rank.threads, &problem, &product, own, k);
+        let updated = update(rank.threads, &problem, &product, Moving::plain(own), k);
         phases.add(&updated);
         Ok(())
     }

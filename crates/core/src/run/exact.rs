@@ -8,7 +8,7 @@ use crate::comm::{Numbers, Reduction, gather_all};
 use crate::error::Result;
 use crate::kernels::{Columns, Product, gram};
 use crate::partition::Block;
-use crate::solver::{Problem, Solver, Terms, Updated, update};
+use crate::solver::{Moving, Problem, Solver, Terms, Updated, update};
 
 /// Alternating steps on the unsketched problem, unnormalised.
 pub struct Exact {
@@ -27,18 +27,18 @@ impl Exact {
 }
 
 /// XᵀX over the rows of all ranks.
-fn gram_of_all<T: Real>(rank: &Rank<'_, T>, factor: &[T], phases: &mut Phases) -> Result<Vec<f64>> {
+pub fn gram_of_all<T: Real>(rank: &Rank<'_, T>, factor: &[T], phases: &mut Phases) -> Result<Vec<f64>> {
     let mut gram = phases.product(|| gram(rank.threads, factor, rank.k));
     rank.comm.all_reduce(Reduction::Sum, Numbers::F64(&mut gram))?;
     Ok(gram)
 }
 
 /// X ← one step on min ‖block − X Yᵀ‖, with all of Y.
-fn half_step<T: Real>(
+pub fn half_step<T: Real>(
     rank: &Rank<'_, T>,
     block: &Block<T>,
     problem: &Problem<'_>,
-    own: &mut [T],
+    own: Moving<'_, T>,
     other: &[T],
     phases: &mut Phases,
 ) -> Result<Updated> {
@@ -68,10 +68,11 @@ impl<T: Real> Method<T> for Exact {
             None => gram_of_all(rank, &state.v, phases)?,
         };
         let problem = Problem { solver: self.solver, gram: &gram_v, terms: self.terms.0 };
-        half_step(rank, &rank.shard.by_rows, &problem, &mut state.u, &state.v, phases)?;
+        half_step(rank, &rank.shard.by_rows, &problem, Moving::plain(&mut state.u), &state.v, phases)?;
         let gram_u = gram_of_all(rank, &state.u, phases)?;
         let problem = Problem { solver: self.solver, gram: &gram_u, terms: self.terms.1 };
-        let updated = half_step(rank, &rank.shard.by_cols, &problem, &mut state.v, &state.u, phases)?;
+        let updated =
+            half_step(rank, &rank.shard.by_cols, &problem, Moving::plain(&mut state.v), &state.u, phases)?;
         let gram_v = gram_of_all(rank, &state.v, phases)?;
 
         // ⟨Mᵀ U, V⟩ is at hand, and so are the Gram matrices.

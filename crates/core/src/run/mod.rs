@@ -2,6 +2,7 @@
 //!
 //! [`factorize`] runs in-process ranks, each of them a `driver::Run` on its communicator.
 
+mod auto;
 mod driver;
 mod dsanls;
 mod evaluate;

@@ -11,6 +11,8 @@ use crate::solver::Terms;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Algorithm {
+    /// The fastest way to a given error that we know, chosen by counts.
+    Auto,
     /// Distributed sketched ANLS (Alg. `alg:disSANLS`); with one rank, SANLS.
     Dsanls,
     /// Exact coordinate descent, column by column.
@@ -26,7 +28,7 @@ impl Algorithm {
     pub fn access(self) -> Access {
         match self {
             Algorithm::Dsanls => Access::Sampled,
-            Algorithm::Hals | Algorithm::Mu | Algorithm::Bpp => Access::Whole,
+            Algorithm::Auto | Algorithm::Hals | Algorithm::Mu | Algorithm::Bpp => Access::Whole,
         }
     }
 }
