@@ -19,11 +19,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from partwise import NMF, non_negative_factorization
+from partwise._nmf import ALGORITHMS
 
 HERE = pathlib.Path(__file__).parent
 
 
-@parametrize_with_checks([NMF(), NMF(solver="bpp"), NMF(solver="mu"), NMF(solver="dsanls")])
+@parametrize_with_checks([NMF(solver=solver) for solver in ALGORITHMS if solver != "cd"])
 def test_all_checks_of_an_estimator(estimator, check):
     check(estimator)
 

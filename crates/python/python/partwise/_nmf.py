@@ -23,7 +23,9 @@ from partwise._progress import Callback, Line, Lines, joined
 DEFAULT_SOLVER = "hals"
 
 #: Solvers by scikit-learn's names, and by ours where these differ.
-ALGORITHMS = {"cd": "hals", "mu": "mu", "hals": "hals", "bpp": "bpp", "dsanls": "dsanls"}
+ALGORITHMS = {
+    "cd": "hals", "mu": "mu", "hals": "hals", "bpp": "bpp", "dsanls": "dsanls", "auto": "auto",
+}
 STARTS = ("random", "nndsvd", "nndsvda", "nndsvdar")
 SKETCHES = ("subsample", "gaussian", "count", "srht")
 
@@ -61,8 +63,9 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         ('nndsvdar'); at the W and H given to `fit` ('custom'). With None
         'nndsvda' if n_components <= min(n_samples, n_features), else 'random'.
 
-    solver : {'hals', 'bpp', 'mu', 'dsanls', 'cd'}, default='hals'
-        'hals', for scikit-learn 'cd', is exact coordinate descent; 'bpp'
+    solver : {'hals', 'auto', 'bpp', 'mu', 'dsanls', 'cd'}, default='hals'
+        'hals', for scikit-learn 'cd', is exact coordinate descent; 'auto' the
+        same with several sweeps a product and with momentum; 'bpp'
         alternating least squares, each solved exactly; 'mu' multiplicative
         updates; 'dsanls' solves a random sketch of the problem in each step, for
         matrices so large that reading all of X each time takes too long.
