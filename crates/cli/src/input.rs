@@ -1,12 +1,12 @@
 //! Reading a matrix as the arguments ask, and hashing its file.
 
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use partwise::Real;
 use partwise::error::{Error, Result, human_bytes};
 use partwise::io::{self, ImageSide, Input, ReadOptions};
-use partwise::matrix::Matrix;
+use partwise::matrix::{Matrix, range_problem};
 use sha2::{Digest, Sha256};
 
 use crate::args::{LabelArgs, ReadArgs};
@@ -45,7 +45,24 @@ pub fn read_turned<T: Real>(
 
 /// Refuses a matrix whose products would leave the range of the arithmetic, which no error shows: they become 0.
 pub fn check_range<T: Real>(path: &Path, matrix: &Matrix<T>) -> Result<()> {
-    matrix.range_problem().map_or(Ok(()), |problem| Err(Error::format(path, "entries", problem)))
+    check_largest::<T>(path, matrix.largest())
+}
+
+/// The same, known by its largest entry.
+pub fn check_largest<T: Real>(path: &Path, largest: f64) -> Result<()> {
+    range_problem::<T>(largest).map_or(Ok(()), |problem| Err(Error::format(path, "entries", problem)))
+}
+
+/// Labels of rows and of columns.
+pub type Labels = (Option<Vec<String>>, Option<Vec<String>>);
+
+/// Labels of the rows and columns of an m x n matrix, from the files that were given for it.
+pub fn labels(read: &ReadArgs, labels: &LabelArgs, (m, n): (usize, usize)) -> Result<Labels> {
+    let (rows, cols) = if read.transpose { (n, m) } else { (m, n) };
+    let of =
+        |file: &Option<PathBuf>, count| file.as_ref().map(|file| io::labels::read(file, count)).transpose();
+    let (rows, cols) = (of(&labels.row_labels, rows)?, of(&labels.col_labels, cols)?);
+    Ok(if read.transpose { (cols, rows) } else { (rows, cols) })
 }
 
 /// Refuses work that does not fit the memory that is left, before it starts.

@@ -1,7 +1,7 @@
 //! The two things that Python asks for: factors of a matrix, and new rows in terms of them.
 
 use partwise::error::Error;
-use partwise::matrix::Matrix;
+use partwise::matrix::{Matrix, range_problem};
 use partwise::run::{Factors, From, Machine, Report, Settings, Side, factorize, memory_needed, residual_of};
 use partwise::solver::Terms;
 use partwise::{Real, machine};
@@ -75,12 +75,12 @@ fn fit_matrix<T: Real + Element>(
     watch: &mut Watch,
 ) -> partwise::Result<Fitted<T>> {
     let (stored, transposed) = lent.stored();
-    if let Some(problem) = stored.range_problem() {
+    if let Some(problem) = range_problem::<T>(stored.largest()) {
         return Err(Error::parameter("X", problem));
     }
     check_memory(&stored, settings)?;
     let from = start.as_ref().map(From::Factors);
-    let result = factorize(lent.whole(), Machine { nodes: 1, threads }, settings, from, watch)?;
+    let result = factorize(lent.whole(), Machine::new(1, threads), settings, from, watch)?;
     let (mut factors, mut report) = (result.factors, result.report);
     // Components of a given start keep their places.
     if start.is_none() {

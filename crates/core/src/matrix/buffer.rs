@@ -32,6 +32,17 @@ impl<E> Buffer<E> {
 }
 
 impl<E: Clone> Buffer<E> {
+    /// The numbers to be changed, copied first if they are somebody else's.
+    pub fn to_mut(&mut self) -> &mut Vec<E> {
+        if let Storage::Foreign(..) = self.0 {
+            self.0 = Storage::Owned(self.to_vec());
+        }
+        match &mut self.0 {
+            Storage::Owned(numbers) => numbers,
+            Storage::Foreign(..) => unreachable!("made its own above"),
+        }
+    }
+
     /// The numbers as a vector, copied if they are somebody else's.
     pub fn into_vec(self) -> Vec<E> {
         match self.0 {
@@ -100,7 +111,9 @@ mod tests {
         let clone = buffer.clone();
         assert!(std::ptr::eq(&*clone, &NUMBERS[..]), "a clone is no copy");
         assert_eq!((Arc::strong_count(&owner), &clone), (3, &Buffer::from(vec![1, 2, 3])));
-        drop(buffer);
+        let mut changed = buffer;
+        changed.to_mut()[0] = 7;
+        assert_eq!((changed[0], clone[0], Arc::strong_count(&owner)), (7, 1, 2));
         assert_eq!((clone.into_vec(), Arc::strong_count(&owner)), (vec![1, 2, 3], 1));
     }
 }

@@ -1,5 +1,6 @@
 //! Compressed sparse rows: sorted, without duplicates, 64-bit offsets, 32-bit column numbers.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::Buffer;
@@ -131,11 +132,28 @@ impl<T: Real> Csr<T> {
     }
 
     /// The block of the given rows, copied.
-    pub fn row_block(&self, range: std::ops::Range<usize>) -> Self {
+    pub fn row_block(&self, range: Range<usize>) -> Self {
         let begin = self.offsets[range.start];
         let end = self.offsets[range.end];
         let offsets = self.offsets[range.start..=range.end].iter().map(|offset| offset - begin).collect();
         let (indices, values) = (self.indices[begin..end].to_vec(), self.values[begin..end].to_vec());
         Csr::new(range.len(), self.cols, offsets, indices, values)
+    }
+
+    /// The entries in the given rows and columns, copied.
+    pub fn part(&self, rows: Range<usize>, cols: Range<usize>) -> Self {
+        if cols == (0..self.cols) {
+            return self.row_block(rows);
+        }
+        let (mut offsets, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());
+        for row in rows.clone() {
+            let (of_row, entries) = self.row(row);
+            let place = |bound: usize| of_row.partition_point(|&col| (col as usize) < bound);
+            let wanted = place(cols.start)..place(cols.end);
+            indices.extend(of_row[wanted.clone()].iter().map(|&col| col - cols.start as u32));
+            values.extend_from_slice(&entries[wanted]);
+            offsets.push(indices.len());
+        }
+        Csr::new(rows.len(), cols.len(), offsets, indices, values)
     }
 }

@@ -13,6 +13,7 @@ use super::{Method, Phases, Rank};
 use crate::Real;
 use crate::comm::{Numbers, Reduction};
 use crate::error::Result;
+use crate::grid::Factor;
 use crate::partition::Shard;
 use crate::solver::{Moving, Problem, Solver, Terms};
 
@@ -88,19 +89,19 @@ impl<T: Real> Method<T> for Auto<T> {
         let gram = gram_of_all(rank, &beside.v, phases)?;
         let problem = Problem { solver: solver(self.sweeps.0), gram: &gram, terms: self.terms.0 };
         let u = Moving { factor: &mut state.u, momentum: Some((beta, &mut beside.u)) };
-        half_step(rank, &rank.shard.by_rows, &problem, u, &beside.v, phases)?;
+        half_step(rank, Factor::U, &problem, u, &beside.v, phases)?;
 
         let gram_u = gram_of_all(rank, &state.u, phases)?;
         let problem = Problem { solver: solver(self.sweeps.1), gram: &gram_u, terms: self.terms.1 };
         let v = Moving { factor: &mut beside.v, momentum: Some((beta, &mut state.v)) };
-        let updated = half_step(rank, &rank.shard.by_cols, &problem, v, &state.u, phases)?;
+        let updated = half_step(rank, Factor::V, &problem, v, &state.u, phases)?;
 
         let gram_v = gram_of_all(rank, &state.v, phases)?;
         let mut cross = [updated.cross];
-        rank.comm.all_reduce(Reduction::Sum, Numbers::F64(&mut cross))?;
+        rank.links.all.all_reduce(Reduction::Sum, Numbers::F64(&mut cross))?;
         let model = gram_u.iter().zip(&gram_v).map(|(u, v)| u * v).sum();
         let error = relative_error(self.constants.norm, cross[0], model);
-        let penalty = penalty(rank.comm, state, self.terms)?;
+        let penalty = penalty(rank.links.all, state, self.terms)?;
         if self.pace.judge(error * error + 2.0 * penalty / self.constants.norm) {
             beside.v.copy_from_slice(&state.v);
         }

@@ -5,13 +5,15 @@ use std::time::Instant;
 use serde::{Deserialize, Serialize};
 
 use super::evaluate::{Evaluation, evaluate};
+use super::links::{Groups, Meters, whole};
 use super::settings::{Algorithm, Init, Settings};
 use super::start::{self, Knowledge, State};
-use super::{Factors, Method, Outcome, Phases, Rank, Redrawn, Report, Stop, TraceLine, timed};
+use super::{Factors, Method, Outcome, Phases, Rank, RankReport, Redrawn, Report, Stop, TraceLine, timed};
 use super::{auto, dsanls, exact, svd};
 use crate::Real;
-use crate::comm::{Comm, Metered, gather_all, sum_exactly};
+use crate::comm::{Comm, sum_exactly};
 use crate::error::{Error, Result};
+use crate::grid::Factor;
 use crate::partition::Shard;
 use crate::solver::{Solver, Terms};
 use crate::threads::Threads;
@@ -136,12 +138,13 @@ struct Decision {
 /// One rank in the middle of a run.
 pub struct Run<'a, T> {
     shard: &'a Shard<T>,
+    groups: &'a Groups<'a>,
     threads: &'a Threads,
     settings: &'a Settings,
     /// The communication of the method itself.
-    work: Metered<'a>,
+    work: Meters<'a>,
     /// All other: evaluation, stopping, snapshots.
-    aside: Metered<'a>,
+    aside: Meters<'a>,
     known: Knowledge,
     terms: (Terms, Terms),
     every: usize,
@@ -156,27 +159,28 @@ impl<'a, T: Real> Run<'a, T> {
     /// A run about to take its next step.
     pub fn new(
         shard: &'a Shard<T>,
-        comm: &'a dyn Comm,
+        groups: &'a Groups<'a>,
         threads: &'a Threads,
         settings: &'a Settings,
         seed: u64,
         begin: Begin<'_, T>,
     ) -> Result<Self> {
-        let (work, aside) = (Metered::new(comm), Metered::new(comm));
-        let known = Knowledge::of(&aside, shard)?;
+        let (work, aside) = (groups.metered(shard.place), groups.metered(shard.place));
+        let links = aside.links();
+        let known = Knowledge::of(&links, shard)?;
         let constants = known.constants;
         let terms = settings.terms(shard.rows, shard.cols, constants.norm);
         let state = match begin {
             Begin::Init => match settings.init {
-                Init::Random => start::random(&aside, shard, &known, seed, settings.rank)?,
-                init => svd::nndsvd(&aside, threads, shard, constants, (init, seed, settings.rank))?,
+                Init::Random => start::random(links.all, shard, &known, seed, settings.rank)?,
+                init => svd::nndsvd(links, threads, shard, constants, (init, seed, settings.rank))?,
             },
             Begin::Given(factors) | Begin::Middle(factors, _) => start::given(shard, factors),
         };
         let exactly = |solver| Box::new(exact::Exact::new(solver, terms, constants));
         let mut method: Box<dyn Method<T>> = match settings.algorithm {
             Algorithm::Dsanls => {
-                Box::new(dsanls::Dsanls::new(&aside, shard, settings, (seed, terms), &state)?)
+                Box::new(dsanls::Dsanls::new(links.all, shard, settings, (seed, terms), &state)?)
             }
             Algorithm::Auto => Box::new(auto::Auto::new(shard, settings.rank, terms, constants)),
             Algorithm::Hals => exactly(Solver::CoordinateDescent { mu: 0.0, sweeps: 1 }),
@@ -202,8 +206,21 @@ impl<'a, T: Real> Run<'a, T> {
         method.remember(&log.damping);
         let every = settings.trace_every.unwrap_or_else(|| evaluation_interval(settings, shard));
         let before = log.clone();
-        let mut run =
-            Run { shard, threads, settings, work, aside, known, terms, every, state, method, log, before };
+        let mut run = Run {
+            shard,
+            groups,
+            threads,
+            settings,
+            work,
+            aside,
+            known,
+            terms,
+            every,
+            state,
+            method,
+            log,
+            before,
+        };
         if let Begin::Init | Begin::Given(_) = begin {
             let error = run.evaluate()?.error;
             run.note(error)?;
@@ -217,30 +234,31 @@ impl<'a, T: Real> Run<'a, T> {
     }
 
     fn evaluate(&mut self) -> Result<Evaluation> {
-        let Run { shard, threads, aside, known, state, .. } = self;
-        let k = self.settings.rank;
-        timed(&mut self.log.phases.evaluate, || evaluate(threads, aside, shard, known.constants, state, k))
+        let Run { shard, threads, ref aside, ref known, ref state, .. } = *self;
+        let rank = Rank { shard, links: aside.links(), threads, k: self.settings.rank };
+        timed(&mut self.log.phases.evaluate, || evaluate(&rank, known.constants, state))
     }
 
     fn note(&mut self, error: f64) -> Result<()> {
         if !error.is_finite() {
             return Err(Error::Diverged { iteration: self.log.iteration });
         }
-        let penalty = penalty(&self.aside, &self.state, self.terms)?;
+        let penalty = penalty(&self.aside.all, &self.state, self.terms)?;
         self.log.see(error, (error * error + 2.0 * penalty / self.known.constants.norm).sqrt());
         Ok(())
     }
 
     fn trace(&mut self, relative_error: f64) {
         let Log { iteration, seconds, .. } = self.log;
-        let bytes_sent = self.before.bytes_sent + self.work.bytes();
+        let bytes_sent = self.before.bytes_sent + self.work.all.bytes();
         self.log.trace.push(TraceLine { iteration, seconds, relative_error, bytes_sent });
     }
 
     /// One iteration, with what belongs to it.
     fn step(&mut self) -> Result<()> {
         let begin = Instant::now();
-        let rank = Rank { shard: self.shard, comm: &self.work, threads: self.threads, k: self.k() };
+        let links = self.work.links();
+        let rank = Rank { shard: self.shard, links, threads: self.threads, k: self.k() };
         let mut seen =
             self.method.iterate(&rank, self.log.iteration, &mut self.state, &mut self.log.phases)?;
         self.log.seconds += begin.elapsed().as_secs_f64();
@@ -299,19 +317,20 @@ impl<'a, T: Real> Run<'a, T> {
     /// Rank 0 alone has the clock and the user.
     fn decide(&self, watch: &mut dyn FnMut(&Log) -> Wish) -> Result<Decision> {
         let mut decision = Decision::default();
-        if self.aside.rank() == 0 {
+        if self.aside.all.rank() == 0 {
             let wish = watch(&self.log);
             let stop = self.log.decide(self.settings, wish.stop);
             let early = matches!(stop, Some(Stop::Interrupted | Stop::TimeLimit));
             decision = Decision { stop, snapshot: wish.save || early && wish.save_if_stopped };
         }
-        agree(&self.aside, decision)
+        agree(&self.aside.all, decision)
     }
 
     fn snapshot(&self, save: &mut dyn FnMut(Factors<T>, Log) -> Result<()>) -> Result<()> {
-        let u = gather_all(&self.aside, &self.state.u)?;
-        let v = gather_all(&self.aside, &self.state.v)?;
-        if self.aside.rank() == 0 {
+        let place = self.shard.place;
+        let u = whole(&self.aside.all, place, Factor::U, &self.state.u, self.k())?;
+        let v = whole(&self.aside.all, place, Factor::V, &self.state.v, self.k())?;
+        if self.aside.all.rank() == 0 {
             let factors = Factors { rows: self.shard.rows, cols: self.shard.cols, k: self.k(), u, v };
             save(factors, self.log_so_far())?;
         }
@@ -321,9 +340,9 @@ impl<'a, T: Real> Run<'a, T> {
     /// The log with the meters and the method read.
     fn log_so_far(&self) -> Log {
         let mut log = self.log.clone();
-        log.phases.reduce = self.before.phases.reduce + self.work.seconds();
-        log.bytes_sent = self.before.bytes_sent + self.work.bytes();
-        log.bytes_evaluate = self.before.bytes_evaluate + self.aside.bytes();
+        log.phases.reduce = self.before.phases.reduce + self.work.all.seconds();
+        log.bytes_sent = self.before.bytes_sent + self.work.all.bytes();
+        log.bytes_evaluate = self.before.bytes_evaluate + self.aside.all.bytes();
         log.damping = self.method.memory();
         log
     }
@@ -334,6 +353,13 @@ impl<'a, T: Real> Run<'a, T> {
             self.trace(error);
         }
         let log = self.log_so_far();
+        let own = RankReport {
+            seconds: log.seconds - self.before.seconds,
+            phases: log.phases,
+            method: self.work.meter(),
+            aside: self.aside.meter(),
+        };
+        let ranks = reports(self.groups.all(), &own)?;
         let report = Report {
             seed: log.seed,
             iterations: log.iteration,
@@ -345,10 +371,19 @@ impl<'a, T: Real> Run<'a, T> {
             phases: log.phases,
             bytes_sent: log.bytes_sent,
             bytes_evaluate: log.bytes_evaluate,
+            ranks,
             trace: log.trace,
         };
         Ok(Outcome { u: self.state.u, v: self.state.v, report })
     }
+}
+
+/// What every rank says of itself, by rank.
+fn reports(comm: &dyn Comm, own: &RankReport) -> Result<Vec<RankReport>> {
+    let text = serde_json::to_vec(own).unwrap_or_default();
+    let all = comm.all_gather(&text)?;
+    // All ranks are the same program, so that they read what they wrote.
+    Ok(all.iter().filter_map(|text| serde_json::from_slice(text).ok()).collect())
 }
 
 /// Both sides' penalties, over all ranks.

@@ -3,12 +3,14 @@
 use faer::linalg::matmul::matmul;
 use faer::{Accum, MatMut, MatRef, Par};
 
+use super::Rank;
 use super::start::{Constants, State};
 use crate::Real;
-use crate::comm::{Comm, gather_all, sum_exactly};
+use crate::comm::{Numbers, Reduction, sum_exactly};
 use crate::error::Result;
+use crate::grid::Factor;
 use crate::kernels::{Columns, Product, Scratch, TILE, Tile, gram};
-use crate::partition::{Block, DenseBlock, Shard};
+use crate::partition::{Block, DenseBlock};
 use crate::threads::Threads;
 
 /// Below this error ‖M‖² − 2⟨M V, U⟩ + ⟨UᵀU, VᵀV⟩ has lost too many of `f32`'s digits (at 1e-2 four of seven are
@@ -32,24 +34,26 @@ pub fn relative_error(norm: f64, cross: f64, model: f64) -> f64 {
 
 /// Evaluates the factors. Every sum is either local to a row or independent of the order, so that all numbers of
 /// ranks and threads give the same bits.
-pub fn evaluate<T: Real>(
-    threads: &Threads,
-    comm: &dyn Comm,
-    shard: &Shard<T>,
-    constants: Constants,
-    state: &State<T>,
-    k: usize,
-) -> Result<Evaluation> {
-    let v = gather_all(comm, &state.v)?;
+pub fn evaluate<T: Real>(rank: &Rank<'_, T>, constants: Constants, state: &State<T>) -> Result<Evaluation> {
+    let &Rank { shard, links, threads, k } = rank;
+    let v = links.gather(shard.place, Factor::U, &state.v, k)?;
+    let u = links.rows_of_block(shard.place, Factor::U, &state.u, k)?;
     let v_exact: Vec<f64> = v.iter().map(|value| value.to_f64()).collect();
-    let gram_v = gram(threads, &v_exact, k);
+    let gram_v = if links.is_complete(shard.place, Factor::U) {
+        gram(threads, &v_exact, k)
+    } else {
+        let own: Vec<f64> = state.v.iter().map(|value| value.to_f64()).collect();
+        let mut gram = gram(threads, &own, k);
+        links.all.all_reduce(Reduction::Sum, Numbers::F64(&mut gram))?;
+        gram
+    };
     let model = quadratic_forms(threads, &state.u, &gram_v, k);
     let cross = match &shard.by_rows {
-        Block::Dense(_) => dense_cross(threads, &shard.by_rows, &state.u, &v, k),
+        Block::Dense(_) => dense_cross(threads, &shard.by_rows, &u, &v, k),
         Block::ByRow(csr) => (0..csr.rows())
             .map(|row| {
                 let (cols, values) = csr.row(row);
-                let u = &state.u[row * k..][..k];
+                let u = &u[row * k..][..k];
                 cols.iter()
                     .zip(values)
                     .map(|(&col, value)| value.to_f64() * dot(u, &v_exact, col as usize))
@@ -61,20 +65,20 @@ pub fn evaluate<T: Real>(
             for col in 0..transpose.rows() {
                 let (rows, values) = transpose.row(col);
                 for (&row, value) in rows.iter().zip(values) {
-                    cross[row as usize] +=
-                        value.to_f64() * dot(&state.u[row as usize * k..][..k], &v_exact, col);
+                    cross[row as usize] += value.to_f64() * dot(&u[row as usize * k..][..k], &v_exact, col);
                 }
             }
             cross
         }
     };
-    let [cross, model] = sum_exactly(comm, [&cross, &model])?;
+    let [cross, model] = sum_exactly(links.all, [&cross, &model])?;
     let mut error = relative_error(constants.norm, cross, model);
     if let (Block::Dense(block), true) = (&shard.by_rows, error < CANCELS_BELOW) {
-        let [residual] = sum_exactly(comm, [&residuals(threads, block, &state.u, &v, k)])?;
+        let [residual] = sum_exactly(links.all, [&residuals(threads, block, &u, &v, k)])?;
         error = (residual / constants.norm).sqrt();
     }
-    let dead = (0..k).filter(|&j| v.iter().skip(j).step_by(k).all(|&value| value == T::ZERO)).collect();
+    let is_dead = |j: &usize| gram_v[j * (k + 1)] == 0.0;
+    let dead = (0..k).filter(is_dead).collect();
     Ok(Evaluation { error, dead })
 }
 

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
+use crate::grid::Grid;
 use crate::partition::Access;
 use crate::sketch;
 use crate::solver::Terms;
@@ -265,6 +266,20 @@ impl Settings {
             }
         }
         Ok(())
+    }
+
+    /// How `size` ranks are arranged on an m x n matrix: in a single column for sketched methods, which do not communicate
+    /// by blocks of M.
+    pub fn grid(&self, asked: Option<Grid>, (m, n): (usize, usize), size: usize) -> Result<Grid> {
+        match (self.algorithm.access(), asked) {
+            (Access::Whole, asked) => Grid::of(asked, (m, n), size),
+            (Access::Sampled, None) => Ok(Grid::tall(size)),
+            (Access::Sampled, Some(_)) => {
+                let problem =
+                    "dsanls needs no grid, it communicates sketches; leave it out, or choose an exact method";
+                Err(Error::parameter("--grid", problem))
+            }
+        }
     }
 
     /// Penalty and bound of (U, V), for an m x n matrix of norm ‖M‖_F² = `norm`.

@@ -3,9 +3,11 @@
 use std::ops::Range;
 
 use super::Factors;
+use super::links::Links;
 use crate::Real;
 use crate::comm::{Comm, ExactSum, sum_exactly};
 use crate::error::Result;
+use crate::grid::Factor;
 use crate::partition::Shard;
 use crate::random::{Purpose, stream, uniform};
 
@@ -31,11 +33,17 @@ pub struct Constants {
 
 impl Knowledge {
     /// One pass over each side's part of M, summed independently of the partition.
-    pub fn of<T: Real>(comm: &dyn Comm, shard: &Shard<T>) -> Result<Self> {
+    pub fn of<T: Real>(links: &Links<'_>, shard: &Shard<T>) -> Result<Self> {
         let rows = shard.by_rows.row_sums();
-        let [sum, norm] = sum_exactly(comm, [&rows.sums, &rows.squares])?;
+        let [sum, norm] = sum_exactly(links.all, [&rows.sums, &rows.squares])?;
         let constants = Constants { norm, mean: sum / (shard.rows as f64 * shard.cols as f64) };
-        Ok(Knowledge { constants, used_rows: rows.used(), used_cols: shard.by_cols.row_sums().used() })
+        let used = |factor, sums: Vec<f64>| -> Result<Vec<bool>> {
+            let sums = links.sum_rows(shard.place, factor, sums, 1)?;
+            Ok(sums.into_iter().map(|sum| sum > 0.0).collect())
+        };
+        let used_rows = used(Factor::U, rows.sums)?;
+        let used_cols = used(Factor::V, shard.by_cols.row_sums().sums)?;
+        Ok(Knowledge { constants, used_rows, used_cols })
     }
 }
 

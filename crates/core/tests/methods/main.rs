@@ -3,5 +3,6 @@
 mod common;
 mod convergence;
 mod descent;
+mod grid;
 mod ranks;
 mod resume;

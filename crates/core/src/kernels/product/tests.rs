@@ -1,6 +1,7 @@
 //! Every storage against the naive product, and rows against the partition.
 
 use super::*;
+use crate::grid::Grid;
 use crate::matrix::{Csr, Dense, Matrix, Order, Values};
 use crate::partition::{Access, shards};
 use crate::random::{Purpose, stream, uniform};
@@ -52,7 +53,7 @@ proptest! {
         let weights = draw::<f64>(used.len() * k, seed);
         for matrix in all {
             for access in [Access::Whole, Access::Sampled] {
-                let shard = shards(matrix.clone(), 1, access).remove(0);
+                let shard = shards(matrix.clone(), Grid::ONE, access).remove(0);
                 let got = multiply(&threads, &shard.by_rows, columns, &weights, k);
                 for row in 0..rows {
                     for j in 0..k {
@@ -79,7 +80,7 @@ proptest! {
         let weights = draw::<f64>(groups * k, seed);
         for matrix in all {
             for access in [Access::Whole, Access::Sampled] {
-                let shard = shards(matrix.clone(), 1, access).remove(0);
+                let shard = shards(matrix.clone(), Grid::ONE, access).remove(0);
                 let got = multiply(&threads, &shard.by_rows, Columns::Hashed(&places), &weights, k);
                 for row in 0..rows {
                     for j in 0..k {
@@ -108,7 +109,7 @@ fn a_row_does_not_depend_on_the_partition() {
             {
                 let product = |size: usize, threads: usize| -> Vec<T> {
                     let threads = Threads::new(threads).unwrap();
-                    shards(matrix.clone(), size, Access::Sampled)
+                    shards(matrix.clone(), Grid::tall(size), Access::Sampled)
                         .iter()
                         .flat_map(|shard| multiply(&threads, &shard.by_rows, columns, weights, k))
                         .collect()
