@@ -17,6 +17,8 @@ export PARTWISE_DATA ?= $(CURDIR)/../shared/data
 # Its own target folder may be given to Cargo in the environment.
 BUILT := $(abspath $(or $(CARGO_TARGET_DIR),target))
 
+WHEELS := $(BUILT)/wheels
+
 # What `make fuzz` runs, and for how long.
 TARGET ?= npy
 SECONDS ?= 1800
@@ -28,7 +30,7 @@ CASES ?=
 BENCH := $(if $(CASES),--cases $(CASES)) $(if $(QUICK),--quick) $(if $(FRESH),--fresh)
 
 .PHONY: help test test-all fmt fmt-check clippy doc unit doctest oracle mpi mpi-installed mpich bench-mpi \
-	bench bench-report deny fuzz fuzz-short fuzz-seeds clean
+	bench bench-report bench-kernels wheel python deny fuzz fuzz-short fuzz-seeds clean
 
 # `make test MPI=no` does without MPI. Otherwise all Cargo calls choose the same packages, so that dependencies build once.
 MPI ?= yes
@@ -56,13 +58,16 @@ define make-venv
 endef
 
 help:
-	@echo 'make test      format, lints, docs, unit, property, command-line, documentation and oracle tests, and MPI'
+	@echo 'make test      format, lints, docs, unit, property, command-line, documentation and oracle tests, MPI, Python'
 	@echo 'make test-all  the same, mpich, deny and fuzz-short'
 	@echo 'make mpi       the transport and whole runs under Open MPI with 2, 3 and 4 ranks; installs Open MPI if it can'
 	@echo 'make mpich     the same under MPICH'
 	@echo 'make bench-mpi 2 ranks over 1, seconds an iteration'
 	@echo 'make bench     Partwise against other programs, hours; QUICK=1: 5 minutes; CASES=mnist-20,rcv1-100: these'
+	@echo 'make bench-kernels  each kernel against its floor'
 	@echo 'make bench-report  its tables and curves again, from what was measured'
+	@echo 'make wheel     the Python package, in $(WHEELS)'
+	@echo 'make python    the Python package, installed in $(VENV) and tested'
 	@echo 'make deny      licences, advisories and sources of the dependencies; builds cargo-deny if it is missing'
 	@echo 'make fuzz-short  every reader on damaged files, $(FUZZ_SHORT) seconds each; by cargo-fuzz if it is there'
 	@echo 'make fuzz TARGET=npy SECONDS=1800  one reader for long; needs cargo-fuzz and the nightly toolchain'
@@ -70,7 +75,7 @@ help:
 	@echo 'make doc       the documentation of the library, in $(BUILT)/doc'
 	@echo 'make clean     remove what was built, the Python environment too'
 
-test: fmt-check clippy doc unit doctest oracle $(MPI_TESTS)
+test: fmt-check clippy doc unit doctest oracle $(MPI_TESTS) python
 
 test-all: test mpich deny fuzz-short
 
@@ -108,13 +113,23 @@ oracle: $(VENV)/ready
 	PARTWISE_DUMP='$(BUILT)/release/examples/dump' \
 		$(VENV)/bin/python -m pytest -q -rs -p no:cacheprovider tests/oracle bench
 
+# In the same target folder and profile as all else, so that dependencies are not built again.
+wheel: $(VENV)/ready
+	rm -rf '$(WHEELS)'
+	CARGO_TARGET_DIR='$(BUILT)' $(VENV)/bin/maturin build --release --locked --out '$(WHEELS)'
+
+# As users have it: installed from its wheel. The examples in docstrings are tests too.
+python: wheel
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --force-reinstall '$(WHEELS)'/*.whl
+	$(VENV)/bin/python -m pytest -q -rs -p no:cacheprovider tests/python
+	$(VENV)/bin/python -m pytest -q -p no:cacheprovider --doctest-modules --pyargs partwise
+
 $(VENV)/ready: tests/oracle/requirements.txt
 	$(call make-venv,$(VENV),$<)
 	@touch $@
 
-# The peers one by one: one that cannot be installed is named in the table, and the others are measured. From PyPI,
-# torch for Linux comes with CUDA, 6 GB in all; the environment variable
-# PIP_EXTRA_INDEX_URL=https://download.pytorch.org/whl/cpu gets the small one.
+# The peers one by one: one that cannot be installed is named in the table, and the others are measured. PyPI's torch for
+# Linux comes with CUDA, 6 GB in all.
 $(BENCH_VENV)/ready: bench/requirements.txt bench/peers.txt
 	$(call make-venv,$(BENCH_VENV),$<)
 	@while read -r peer; do \
@@ -128,6 +143,10 @@ bench: $(BENCH_VENV)/ready
 	$(CARGO) build --release --locked -p partwise-cli
 	$(BENCH_VENV)/bin/python -m pytest -q -p no:cacheprovider bench/test_times.py bench/test_report.py
 	cd bench && CARGO_TARGET_DIR='$(BUILT)' .venv/bin/python -m partwise_bench $(BENCH)
+
+# Each kernel against its floor.
+bench-kernels:
+	$(CARGO) bench --locked -p partwise --bench kernels
 
 bench-report: $(BENCH_VENV)/ready
 	cd bench && CARGO_TARGET_DIR='$(BUILT)' .venv/bin/python -m partwise_bench $(BENCH) --part report

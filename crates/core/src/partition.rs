@@ -44,6 +44,16 @@ pub enum Block<T> {
 }
 
 impl<T: Real> Block<T> {
+    /// The whole of M, or of Mᵀ, without a copy.
+    pub fn of(matrix: Matrix<T>, transposed: bool) -> Self {
+        match (matrix, transposed) {
+            (Matrix::Dense(dense), false) => Block::Dense(DenseBlock::of(dense)),
+            (Matrix::Dense(dense), true) => Block::Dense(DenseBlock::of(dense.into_transpose())),
+            (Matrix::Sparse(csr), false) => Block::ByRow(Arc::new(csr)),
+            (Matrix::Sparse(csr), true) => Block::ByColumn(Arc::new(csr)),
+        }
+    }
+
     /// Number of rows.
     pub fn rows(&self) -> usize {
         match self {
@@ -182,8 +192,7 @@ fn stored_both_ways<T: Real>(part: Matrix<T>, access: Access) -> (Block<T>, Bloc
             }
         }
         (Matrix::Sparse(csr), access) => {
-            let transpose = Arc::new(csr.transpose());
-            let csr = Arc::new(csr);
+            let (csr, transpose) = csr.both_ways();
             match access {
                 Access::Whole => (Block::ByRow(csr), Block::ByRow(transpose)),
                 Access::Sampled => (Block::ByColumn(transpose), Block::ByColumn(csr)),
@@ -237,8 +246,8 @@ impl<T: Real> DenseBlock<T> {
             return self.clone();
         }
         let values = match &*self.values {
-            Values::Bytes(bytes) => Values::Bytes(self.copy_by_column(bytes, range.clone())),
-            Values::Real(reals) => Values::Real(self.copy_by_column(reals, range.clone())),
+            Values::Bytes(bytes) => Values::Bytes(self.copy_by_column(bytes, range.clone()).into()),
+            Values::Real(reals) => Values::Real(self.copy_by_column(reals, range.clone()).into()),
         };
         let rows = range.len();
         DenseBlock { rows, cols: self.cols, row_stride: 1, col_stride: rows, values: Arc::new(values) }
@@ -313,11 +322,12 @@ mod tests {
             };
             let matrix = if sparse {
                 let offsets = (0..=rows).map(|row| row * cols).collect();
-                let indices = (0..rows * cols).map(|i| (i % cols) as u32).collect();
-                let entries = (0..rows * cols).map(|i| at(i / cols, i % cols) as f64).collect();
-                Matrix::Sparse(Csr::new(rows, cols, offsets, indices, entries))
+                let indices: Vec<u32> = (0..rows * cols).map(|i| (i % cols) as u32).collect();
+                let entries: Vec<f64> = (0..rows * cols).map(|i| at(i / cols, i % cols) as f64).collect();
+                let csr = Csr::new(rows, cols, offsets, indices, entries);
+                Matrix::Sparse(if by_column { Csr::from_transpose(csr.transpose()) } else { csr })
             } else if bytes {
-                Matrix::Dense(Dense::new(rows, cols, order, Values::Bytes(values)))
+                Matrix::Dense(Dense::new(rows, cols, order, Values::Bytes(values.into())))
             } else {
                 let reals = values.iter().map(|&value| value as f64).collect();
                 Matrix::Dense(Dense::new(rows, cols, order, Values::Real(reals)))

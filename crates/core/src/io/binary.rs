@@ -77,7 +77,7 @@ pub(super) fn read<T: Real>(mut source: Source, budget: Budget) -> Result<Input<
     } else {
         budget.check_dense(rows, cols, T::PRECISION.bytes())?;
         let values = reals(&mut source, budget, stored as usize, element)?;
-        Matrix::Dense(Dense::new(rows as usize, cols as usize, Order::RowMajor, Values::Real(values)))
+        Matrix::Dense(Dense::new(rows as usize, cols as usize, Order::RowMajor, Values::Real(values.into())))
     };
     // Asking for more makes a decompressor verify its checksum.
     source.peek()?;

@@ -445,12 +445,27 @@ fn whole<T: Real>(
     Ok((Factors { rows: shard.rows, cols: shard.cols, k, u, v }, outcome.report.clone()))
 }
 
+/// How far factors are from a matrix.
+#[derive(Clone, Copy, Debug)]
+pub struct Residual {
+    /// ‖M − U Vᵀ‖_F / ‖M‖_F.
+    pub relative_error: f64,
+    /// ‖M‖_F.
+    pub norm: f64,
+}
+
 /// The relative error of given factors on a matrix.
 pub fn error_of<T: Real>(matrix: Matrix<T>, factors: &Factors<T>, threads: usize) -> Result<f64> {
+    Ok(residual_of(matrix, factors, threads)?.relative_error)
+}
+
+/// The error of given factors on a matrix, and what it is relative to.
+pub fn residual_of<T: Real>(matrix: Matrix<T>, factors: &Factors<T>, threads: usize) -> Result<Residual> {
     factors.check(matrix.rows(), matrix.cols(), factors.k)?;
     let threads = Threads::new(threads)?;
     let shard = shards(matrix, Grid::ONE, Access::Whole).remove(0);
     let rank = Rank { shard: &shard, links: Links::alone(), threads: &threads, k: factors.k };
     let constants = Knowledge::of(&rank.links, &shard)?.constants;
-    Ok(evaluate(&rank, constants, &start::given(&shard, factors))?.error)
+    let relative_error = evaluate(&rank, constants, &start::given(&shard, factors))?.error;
+    Ok(Residual { relative_error, norm: constants.norm.sqrt() })
 }

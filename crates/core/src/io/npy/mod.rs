@@ -267,9 +267,9 @@ pub(super) fn read<T: Real>(source: Source, budget: Budget) -> Result<Input<T>> 
     let is_byte = element.is_byte();
     budget.check_dense(rows as u64, cols as u64, if is_byte { 1 } else { T::PRECISION.bytes() })?;
     let values = if is_byte {
-        Values::Bytes(array.bytes(element, budget)?)
+        Values::Bytes(array.bytes(element, budget)?.into())
     } else {
-        Values::Real(array.reals(budget)?)
+        Values::Real(array.reals(budget)?.into())
     };
     let format = array.format(element);
     let matrix = Matrix::Dense(Dense::new(rows, cols, order, values));
@@ -299,7 +299,7 @@ pub fn read_array<T: Real>(path: &Path, memory: u64) -> Result<(usize, usize, Ve
     let (rows, cols) = (dense.rows(), dense.cols());
     if let (Order::RowMajor, Values::Real(_)) = (dense.order(), dense.values()) {
         let Values::Real(reals) = dense.into_values() else { unreachable!("matched above") };
-        return Ok((rows, cols, reals));
+        return Ok((rows, cols, reals.into_vec()));
     }
     let mut reals = budget.vec("the array", rows * cols)?;
     reals.extend(

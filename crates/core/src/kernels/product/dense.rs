@@ -37,7 +37,7 @@ pub fn tile<T: Real>(
         let weights = &weights[depth.start * k..depth.end * k];
         let mut starts = [0; DEPTH];
         let starts = &mut starts[..depth.len()];
-        let values = match (&*block.values, columns) {
+        let values: &[T] = match (&*block.values, columns) {
             (_, Columns::Hashed(_)) => {
                 starts.iter_mut().zip(depth).for_each(|(start, index)| *start = index * TILE);
                 &scratch.groups

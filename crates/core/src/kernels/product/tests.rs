@@ -26,10 +26,10 @@ fn matrices<T: Real>(rows: usize, cols: usize, seed: u64) -> (Vec<u8>, Vec<Matri
     }
     let dense = |order, values| Matrix::Dense(Dense::new(rows, cols, order, values));
     let all = vec![
-        dense(Order::RowMajor, Values::Bytes(entries.clone())),
-        dense(Order::ColMajor, Values::Bytes(turned.clone())),
-        dense(Order::RowMajor, Values::Real(reals(&entries))),
-        dense(Order::ColMajor, Values::Real(reals(&turned))),
+        dense(Order::RowMajor, Values::Bytes(entries.clone().into())),
+        dense(Order::ColMajor, Values::Bytes(turned.clone().into())),
+        dense(Order::RowMajor, Values::Real(reals(&entries).into())),
+        dense(Order::ColMajor, Values::Real(reals(&turned).into())),
         Matrix::Sparse(Csr::new(rows, cols, offsets, indices, values)),
     ];
     (entries, all)
