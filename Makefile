@@ -22,11 +22,12 @@ SECONDS ?= 1800
 FUZZ_TARGETS := $(basename $(notdir $(wildcard fuzz/fuzz_targets/*.rs)))
 FUZZ_SHORT := 20
 
-.PHONY: help test test-all fmt fmt-check clippy doc unit doctest oracle deny fuzz fuzz-short fuzz-seeds clean
+.PHONY: help test test-all fmt fmt-check clippy doc unit doctest oracle bench-memory deny fuzz fuzz-short fuzz-seeds clean
 
 help:
 	@echo 'make test      format, lints, docs, unit, property, command-line, documentation and oracle tests'
 	@echo 'make test-all  the same, deny and fuzz-short'
+	@echo 'make bench-memory  8 GiB within 2 GiB, 60 million nonzeros within 256 MiB; 9 GiB of disk, some minutes'
 	@echo 'make deny      licences, advisories and sources of the dependencies; builds cargo-deny if it is missing'
 	@echo 'make fuzz-short  every reader on damaged files, $(FUZZ_SHORT) seconds each; by cargo-fuzz if it is there'
 	@echo 'make fuzz TARGET=npy SECONDS=1800  one reader for long; needs cargo-fuzz and the nightly toolchain'
@@ -84,6 +85,11 @@ $(VENV)/ready: tests/oracle/requirements.txt
 	$(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -r tests/oracle/requirements.txt
 	@touch $@
+
+# Matrices larger than the memory given, made and removed again in FOLDER (default: where temporary files go).
+bench-memory: $(VENV)/ready
+	$(CARGO) build --release --workspace --all-targets --locked
+	$(VENV)/bin/python bench/memory.py '$(BUILT)/release/partwise' $(if $(FOLDER),--folder '$(FOLDER)')
 
 # Not in `make test`: building cargo-deny takes minutes, and its advisories come over the network.
 deny:

@@ -1,7 +1,7 @@
 //! Reading a matrix as the arguments ask, and hashing its file.
 
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use partwise::error::{Error, Result, human_bytes};
 use partwise::io::{self, ImageSide, Input, ReadOptions};
@@ -24,23 +24,40 @@ pub fn read_turned<T: Real>(
     (transpose, recorded): (bool, Option<ImageSide>),
     labels: Option<&LabelArgs>,
 ) -> Result<Input<T>> {
+    read_within(path, args, (transpose, recorded), labels, machine::available_memory())
+}
+
+/// The same, within so much memory.
+pub fn read_within<T: Real>(
+    path: &Path,
+    args: &ReadArgs,
+    (transpose, recorded): (bool, Option<ImageSide>),
+    labels: Option<&LabelArgs>,
+    memory: u64,
+) -> Result<Input<T>> {
     let options = ReadOptions {
-        memory: machine::available_memory(),
+        memory,
         header: args.header,
         row_names: args.row_names,
         images: args.images.or(recorded).unwrap_or_default(),
     };
     let mut input = io::read::<T>(path, &options)?;
-    if let Some(file) = labels.and_then(|labels| labels.row_labels.as_ref()) {
-        input.row_labels = Some(io::labels::read(file, input.matrix.rows())?);
-    }
-    if let Some(file) = labels.and_then(|labels| labels.col_labels.as_ref()) {
-        input.col_labels = Some(io::labels::read(file, input.matrix.cols())?);
+    if let Some(labels) = labels {
+        let [rows, cols] = label_files(labels, [input.matrix.rows(), input.matrix.cols()])?;
+        input.row_labels = rows.or(input.row_labels);
+        input.col_labels = cols.or(input.col_labels);
     }
     if transpose {
         input = input.into_transpose();
     }
     Ok(input)
+}
+
+/// The label files for a file's rows and columns.
+pub fn label_files(labels: &LabelArgs, [rows, cols]: [usize; 2]) -> Result<[Option<Vec<String>>; 2]> {
+    let read =
+        |file: &Option<PathBuf>, count| file.as_ref().map(|file| io::labels::read(file, count)).transpose();
+    Ok([read(&labels.row_labels, rows)?, read(&labels.col_labels, cols)?])
 }
 
 /// Refuses a matrix whose products would leave the range of the arithmetic, which no error shows: they become 0.
@@ -52,7 +69,11 @@ pub fn check_range<T: Real>(path: &Path, matrix: &Matrix<T>) -> Result<()> {
         },
         Matrix::Sparse(csr) => csr.values(),
     };
-    let largest = entries.iter().fold(0.0, |largest: f64, entry| largest.max(entry.to_f64()));
+    check_largest::<T>(path, entries.iter().fold(0.0, |largest: f64, entry| largest.max(entry.to_f64())))
+}
+
+/// The same, from the largest entry.
+pub fn check_largest<T: Real>(path: &Path, largest: f64) -> Result<()> {
     // Products have up to twice the exponents of entries, times the number of terms.
     let (range, cure) = match T::PRECISION {
         Precision::F32 => (1e-15..=1e15, "use --precision f64, or rescale the matrix"),
@@ -77,7 +98,7 @@ pub fn check_memory(what: &str, needed: u64) -> Result<()> {
             what: what.into(),
             needed,
             available,
-            cure: "lower --rank, use --precision f32, or take a machine with more memory",
+            cure: "lower --rank, use --precision f32, give --memory, or take a machine with more memory",
         });
     }
     Ok(())

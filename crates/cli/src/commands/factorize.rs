@@ -6,17 +6,17 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Result, anyhow, bail};
 use partwise::error::Error;
-use partwise::io::{self, Input};
-use partwise::matrix::Matrix;
+use partwise::io;
 use partwise::run::{
     Algorithm, Factorization, Factors, From, Machine, Monitor, Progress, Report, Settings, Snapshot, Stop,
-    Wish, factorize, memory_needed,
+    Wish, factorize, factorize_streamed,
 };
 use partwise::{Precision, Real};
 use serde_json::{Value, json};
 
 use crate::args::FactorizeArgs;
 use crate::checkpoint::{self, Checkpoint};
+use crate::data::{self, Data, Given};
 use crate::progress::Display;
 use crate::{folder, input, machine, output, say};
 
@@ -40,22 +40,21 @@ fn run_in<T: Real>(args: &FactorizeArgs) -> Result<()> {
         let file = args.file.clone();
         move || input::sha256(&file)
     });
-    let input = input::read::<T>(&args.file, &args.read, Some(&args.labels))?;
-    let Input { matrix, row_labels, col_labels, format, image, .. } = input;
-    let (m, n, stored) = (matrix.rows(), matrix.cols(), matrix.stored());
-    settings.check(m, n)?;
-    input::check_range(&args.file, &matrix)?;
+    let given = data::open::<T>(args, &settings, threads)?;
+    let Given { data, rows: m, cols: n, stored, row_labels, col_labels, format, image } = given;
+    let settings = match &data {
+        Data::Whole(_) => settings,
+        Data::Streamed(streamed) => streamed.adjusted(settings),
+    };
     if let (Some(start), Some(dir)) = (&start, &args.init_from) {
         start.check(dir, &args.file, (m, n), Some(settings.rank))?;
     }
     let start = start.map(|folder| folder.factors);
-    let needed = memory_needed(&matrix, settings.algorithm, settings.rank, args.nodes, T::PRECISION);
-    input::check_memory("the factorization", needed.saturating_sub(matrix.bytes()))?;
     let entries = (m as u64 + n as u64).saturating_mul(settings.rank as u64);
     output::check_room(&args.out, entries.saturating_mul(T::PRECISION.bytes()))?;
     let talk = !args.quiet && !args.json;
     if talk {
-        introduce(args, &matrix, &format, threads, &settings);
+        introduce(args, (m, n), &format!("{format}, {}", data.words()), threads, &settings);
     }
     if settings.rank > m.min(n) && !args.quiet {
         say::warn(&format!(
@@ -82,8 +81,14 @@ fn run_in<T: Real>(args: &FactorizeArgs) -> Result<()> {
     }
     let from = snapshot.as_ref().map(From::Snapshot).or(start.as_ref().map(From::Factors));
     let machine = Machine { nodes: args.nodes, threads };
-    let mut result =
-        factorize(matrix, machine, &settings, from, &mut watch).map_err(|error| explain::<T>(error, args))?;
+    let (result, streamed) = match data {
+        Data::Whole(matrix) => (factorize(matrix, machine, &settings, from, &mut watch), Value::Null),
+        Data::Streamed(streamed) => {
+            let result = factorize_streamed(&streamed, threads, &settings, from, &mut watch);
+            (result, data::record(&streamed))
+        }
+    };
+    let mut result = result.map_err(|error| explain::<T>(error, args))?;
     watch.display.finish();
     // Components of given factors keep their places, so that they can be compared.
     if start.is_none() {
@@ -94,6 +99,7 @@ fn run_in<T: Real>(args: &FactorizeArgs) -> Result<()> {
     }
 
     let mut record = record::<T>(args, &settings, &result, threads, (m, n, stored, &format, hash))?;
+    record["streamed"] = streamed;
     if let Some(shape) = image {
         record["image"] = json!(shape);
     }
@@ -204,19 +210,14 @@ fn stop_on_ctrl_c(quiet: bool) -> Result<Arc<AtomicUsize>> {
     Ok(asked)
 }
 
-fn introduce<T: Real>(
+fn introduce(
     args: &FactorizeArgs,
-    matrix: &Matrix<T>,
-    format: &str,
+    (m, n): (usize, usize),
+    matrix: &str,
     threads: usize,
     settings: &Settings,
 ) {
-    let (m, n) = (matrix.rows(), matrix.cols());
-    say::tell(&format!(
-        "{}: {m} x {n}, {format}, {} in memory",
-        args.file.display(),
-        input::size(matrix.bytes())
-    ));
+    say::tell(&format!("{}: {m} x {n}, {matrix}", args.file.display()));
     let method = match settings.algorithm {
         Algorithm::Hals => "hals".to_string(),
         Algorithm::Mu => "mu".to_string(),
@@ -301,6 +302,7 @@ fn record<T: Real>(
         "precision": T::PRECISION,
         "nodes": args.nodes,
         "threads": threads,
+        "memory": args.memory,
         "normalize": args.normalize,
         "tsv": args.tsv,
         "phases": report.phases,

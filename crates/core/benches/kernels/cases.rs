@@ -77,7 +77,8 @@ fn sweeps(small: bool) -> Vec<Case> {
             floor_name: FAER,
             work: 1.0,
             kernel: Box::new(move || {
-                for (rows, products) in factor.chunks_exact_mut(TILE * k).zip(products.chunks_exact(TILE * k)) {
+                for (rows, products) in factor.chunks_exact_mut(TILE * k).zip(products.chunks_exact(TILE * k))
+                {
                     product.load(products, k);
                     tile.load(rows, k);
                     sweep(k, &system, 0.0, f32::INFINITY, &product.values, &mut tile.values);
@@ -101,7 +102,8 @@ fn dense_products(small: bool) -> Vec<Case> {
                 Values::Real(numbers(rows * cols))
             };
             let (row_stride, col_stride) = if by_row { (cols, 1) } else { (1, rows) };
-            let block = Block::Dense(DenseBlock { rows, cols, row_stride, col_stride, values: Arc::new(values) });
+            let block =
+                Block::Dense(DenseBlock { rows, cols, row_stride, col_stride, values: Arc::new(values) });
             let weights = numbers(cols * k);
             let threads = one_thread();
             let kind = if bytes { "bytes" } else { "f32" };

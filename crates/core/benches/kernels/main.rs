@@ -55,9 +55,8 @@ fn main() {
             group.finish();
             if measuring {
                 let turns = (0..TURNS).map(|_| (once(&mut case.kernel), once(&mut case.floor)));
-                let (kernel, floor) = turns
-                    .reduce(|best, turn| (best.0.min(turn.0), best.1.min(turn.1)))
-                    .unwrap_or_default();
+                let (kernel, floor) =
+                    turns.reduce(|best, turn| (best.0.min(turn.0), best.1.min(turn.1))).unwrap_or_default();
                 let (kernel, floor) = (kernel.as_secs_f64(), floor.as_secs_f64() * case.work);
                 table += &format!(
                     "| {} | {:.2} | {:.2} | {:.2} | {} |\n",

@@ -9,6 +9,7 @@ use super::Input;
 use super::memory::Budget;
 use super::npy::Element;
 use super::source::{Source, split_gz};
+use super::stream::{Body, Layout, Part};
 use super::triplets::{Offsets, canonical, index_below};
 use super::write::{each_row, put};
 use crate::error::Result;
@@ -18,8 +19,24 @@ use crate::real::{Precision, Real};
 /// The largest size or number of entries that the format can say.
 pub(super) const LARGEST: u64 = i32::MAX as u64;
 
-/// Reads a matrix.
-pub(super) fn read<T: Real>(mut source: Source, budget: Budget) -> Result<Input<T>> {
+/// What the file says before its numbers.
+struct Header {
+    rows: u64,
+    cols: u64,
+    stored: u64,
+    sparse: bool,
+    precision: Precision,
+    element: Element,
+}
+
+impl Header {
+    fn words(&self) -> String {
+        let layout = if self.sparse { "sparse" } else { "dense" };
+        format!("DSANLS binary, {layout}, {}", self.element.name())
+    }
+}
+
+fn header(source: &mut Source, budget: Budget) -> Result<Header> {
     let mut first = [0u8];
     source.fill(&mut first)?;
     let sparse = match first[0] {
@@ -32,15 +49,40 @@ pub(super) fn read<T: Real>(mut source: Source, budget: Budget) -> Result<Input<
             return Err(source.error("header", problem));
         }
     };
-    let [rows, cols] = [size(&mut source, "rows")?, size(&mut source, "columns")?];
-    let stored = if sparse { size(&mut source, "entries")? } else { rows * cols };
+    let [rows, cols] = [size(source, "rows")?, size(source, "columns")?];
+    let stored = if sparse { size(source, "entries")? } else { rows * cols };
     let before = if sparse { 13 + 4 * (rows + 1) + 4 * stored } else { 9 };
-    let precision = precision(&mut source, budget, before, stored)?;
+    let precision = precision(source, budget, before, stored)?;
     let element = match precision {
         Precision::F32 => Element::parse("<f4"),
         Precision::F64 => Element::parse("<f8"),
     };
     let element = element.map_err(|problem| source.error("header", problem))?;
+    Ok(Header { rows, cols, stored, sparse, precision, element })
+}
+
+/// How a matrix is laid out in a file that is not compressed.
+pub(super) fn layout(mut source: Source, budget: Budget) -> Result<Layout> {
+    let header = header(&mut source, budget)?;
+    let Header { rows, cols, stored, sparse, element, .. } = header;
+    let body = if sparse {
+        let indices = 13 + 4 * (rows + 1);
+        Body::Sparse {
+            offsets: offsets(&mut source, budget, rows as usize, stored as usize)?,
+            indices: Part { element: Element::I32, offset: indices },
+            values: Part { element, offset: indices + 4 * stored },
+        }
+    } else {
+        Body::Dense(Part { element, offset: 9 })
+    };
+    let format = header.words();
+    Ok(Layout { rows: rows as usize, cols: cols as usize, order: Order::RowMajor, body, format })
+}
+
+/// Reads a matrix.
+pub(super) fn read<T: Real>(mut source: Source, budget: Budget) -> Result<Input<T>> {
+    let header = header(&mut source, budget)?;
+    let Header { rows, cols, stored, sparse, precision, element } = header;
     let matrix = if sparse {
         budget.check_sparse::<T>(rows, cols, stored, 0)?;
         Matrix::Sparse(compressed(
@@ -56,8 +98,7 @@ pub(super) fn read<T: Real>(mut source: Source, budget: Budget) -> Result<Input<
     };
     // Asking for more makes a decompressor verify its checksum.
     source.peek()?;
-    let layout = if sparse { "sparse" } else { "dense" };
-    Ok(Input::unlabelled(matrix, format!("DSANLS binary, {layout}, {}", element.name()), precision))
+    Ok(Input::unlabelled(matrix, header.words(), precision))
 }
 
 /// A size, of 31 bits: products of two of them fit 64.
@@ -137,12 +178,8 @@ fn whole<I>(source: &Source, items: Vec<I>, count: usize) -> Result<Vec<I>> {
     Err(source.error("data", "the file ends here; make or fetch it again"))
 }
 
-fn compressed<T: Real>(
-    source: &mut Source,
-    budget: Budget,
-    [rows, cols, stored]: [usize; 3],
-    element: Element,
-) -> Result<Csr<T>> {
+/// Where each row begins, and the end.
+fn offsets(source: &mut Source, budget: Budget, rows: usize, stored: usize) -> Result<Vec<usize>> {
     let mut rising = Offsets::to(stored);
     let offsets = integers(source, budget, rows + 1, |_, offset| rising.next(offset))?;
     if offsets[rows] != stored {
@@ -152,6 +189,16 @@ fn compressed<T: Real>(
         );
         return Err(source.error("data", problem));
     }
+    Ok(offsets)
+}
+
+fn compressed<T: Real>(
+    source: &mut Source,
+    budget: Budget,
+    [rows, cols, stored]: [usize; 3],
+    element: Element,
+) -> Result<Csr<T>> {
+    let offsets = offsets(source, budget, rows, stored)?;
     let indices = integers(source, budget, stored, |place, index| index_below(place, index, cols as u64))?;
     let values = reals(source, budget, stored, element)?;
     canonical(budget, rows, cols, offsets, indices, values)

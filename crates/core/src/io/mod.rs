@@ -15,7 +15,7 @@ use memory::Budget;
 use source::Source;
 
 pub use images::{ImageShape, ImageSide};
-pub use write::{check_write, write};
+pub use write::{WriteOptions, check_write, write};
 
 mod binary;
 mod check;
@@ -29,6 +29,7 @@ pub mod npy;
 mod npz;
 mod sniff;
 mod source;
+pub mod stream;
 mod table;
 mod triplets;
 pub mod tsv;

@@ -12,6 +12,7 @@ use super::Input;
 use super::memory::Budget;
 use super::npy::{self, Array, Element};
 use super::source::{DEFLATE_RATIO, ReadSeek, Source, open_seekable, read_error};
+use super::stream::{Body, Layout, Part};
 use super::triplets::{Offsets, Triplets, canonical, index_below};
 use super::write::{each_line, put};
 use crate::error::{Error, Result};
@@ -26,9 +27,7 @@ struct Archive<'a> {
 
 /// Reads a matrix.
 pub(super) fn read<T: Real>(path: &Path, budget: Budget) -> Result<Input<T>> {
-    let (reader, length) = open_seekable(path, budget)?;
-    let zip = ZipArchive::new(reader).map_err(|error| zip_error(path, None, error))?;
-    let mut archive = Archive { path, length, zip };
+    let mut archive = Archive::open(path, budget)?;
     if archive.zip.index_for_name("format.npy").is_none() {
         return archive.single_array(budget);
     }
@@ -47,7 +46,59 @@ pub(super) fn read<T: Real>(path: &Path, budget: Budget) -> Result<Input<T>> {
     Ok(Input::unlabelled(Matrix::Sparse(matrix), words, element.precision()))
 }
 
+/// How a matrix is laid out in the archive; nothing if it is compressed, or coo, which has no order.
+pub(super) fn layout(path: &Path, budget: Budget) -> Result<Option<Layout>> {
+    let mut archive = Archive::open(path, budget)?;
+    if archive.zip.index_for_name("format.npy").is_none() {
+        let Some(name) = archive.single_name() else { return Ok(None) };
+        let Some(first) = archive.place(&name)? else { return Ok(None) };
+        let mut layout = npy::layout(archive.source(&name)?, first)?;
+        layout.format.push_str(IN_AN_ARCHIVE);
+        return Ok(Some(layout));
+    }
+    let format = archive.member("format.npy")?.text()?;
+    let order = match format.as_str() {
+        "csr" => Order::RowMajor,
+        "csc" => Order::ColMajor,
+        _ => return Ok(None),
+    };
+    let [rows, cols] = archive.shape(budget)?;
+    budget.check_dimensions(rows, cols)?;
+    let stored = archive.member("data.npy")?.shape_1d()?;
+    check_length(&archive.member("indices.npy")?, stored, AS_VALUES)?;
+    let (Some(values), Some(indices)) = (archive.part("data.npy")?, archive.part("indices.npy")?) else {
+        return Ok(None);
+    };
+    let majors = if order == Order::RowMajor { rows } else { cols };
+    let offsets = archive.offsets(budget, majors, stored as usize)?;
+    let format = format!("SciPy sparse {format}, {}", values.element.name());
+    let body = Body::Sparse { offsets, indices, values };
+    Ok(Some(Layout { rows: rows as usize, cols: cols as usize, order, body, format }))
+}
+
+const IN_AN_ARCHIVE: &str = ", in an .npz archive";
+const AS_VALUES: &str = "as data.npy has values";
+
 impl<'a> Archive<'a> {
+    fn open(path: &'a Path, budget: Budget) -> Result<Self> {
+        let (reader, length) = open_seekable(path, budget)?;
+        let zip = ZipArchive::new(reader).map_err(|error| zip_error(path, None, error))?;
+        Ok(Archive { path, length, zip })
+    }
+
+    /// Where a member's bytes begin in the file, if they are stored as they are.
+    fn place(&mut self, name: &str) -> Result<Option<u64>> {
+        let file = self.zip.by_name(name).map_err(|error| zip_error(self.path, Some(name), error))?;
+        let stored = file.compression() == CompressionMethod::Stored;
+        Ok(file.data_start().filter(|_| stored))
+    }
+
+    /// Where a member's numbers are in the file, likewise.
+    fn part(&mut self, name: &str) -> Result<Option<Part>> {
+        let Some(first) = self.place(name)? else { return Ok(None) };
+        self.member(name)?.part(first).map(Some)
+    }
+
     fn source(&mut self, name: &str) -> Result<Source<'_>> {
         let file = self.zip.by_name(name).map_err(|error| zip_error(self.path, Some(name), error))?;
         let at_most = file.compressed_size().min(self.length).saturating_mul(DEFLATE_RATIO).min(file.size());
@@ -58,16 +109,23 @@ impl<'a> Archive<'a> {
         Array::open(self.source(name)?)
     }
 
+    fn names(&self) -> Vec<String> {
+        self.zip.file_names().filter_map(|name| Some(name.ok()?.into_owned())).collect()
+    }
+
+    /// The name of the only array.
+    fn single_name(&self) -> Option<String> {
+        let mut names = self.names();
+        names.pop().filter(|name| names.is_empty() && name.ends_with(".npy"))
+    }
+
     fn single_array<T: Real>(&mut self, budget: Budget) -> Result<Input<T>> {
-        let names: Vec<String> =
-            self.zip.file_names().filter_map(|name| Some(name.ok()?.into_owned())).collect();
-        if let [name] = names.as_slice()
-            && name.ends_with(".npy")
-        {
-            let mut input = npy::read(self.source(name)?, budget)?;
-            input.format.push_str(", in an .npz archive");
+        if let Some(name) = self.single_name() {
+            let mut input = npy::read(self.source(&name)?, budget)?;
+            input.format.push_str(IN_AN_ARCHIVE);
             return Ok(input);
         }
+        let names = self.names();
         let mut list = names.iter().take(5).map(String::as_str).collect::<Vec<_>>().join(", ");
         if names.len() > 5 {
             list.push_str(", ...");
@@ -105,8 +163,24 @@ impl<'a> Archive<'a> {
     /// Row or column numbers below `size`, one for each of `count` entries.
     fn indices(&mut self, budget: Budget, name: &str, size: u64, count: usize) -> Result<Vec<u32>> {
         let mut array = self.member(name)?;
-        check_length(&array, count as u64, "as data.npy has values")?;
+        check_length(&array, count as u64, AS_VALUES)?;
         array.integers(budget, |place, index| index_below(place, index, size))
+    }
+
+    /// Where each of `majors` compressed vectors begins, and the end, which is `stored`.
+    fn offsets(&mut self, budget: Budget, majors: u64, stored: usize) -> Result<Vec<usize>> {
+        let mut array = self.member("indptr.npy")?;
+        check_length(&array, majors + 1, "for this shape")?;
+        let mut rising = Offsets::to(stored);
+        let offsets = array.integers(budget, |_, offset| rising.next(offset))?;
+        let last = offsets[majors as usize];
+        if last != stored {
+            let problem = format!(
+                "the last offset is {last}, where data.npy has {stored} values; save the matrix again"
+            );
+            return Err(array.data_error(problem));
+        }
+        Ok(offsets)
     }
 
     /// Compressed vectors: `majors` of them, with entries numbered below `minors`.
@@ -119,18 +193,7 @@ impl<'a> Archive<'a> {
     ) -> Result<(Csr<T>, Element)> {
         let (values, element) = self.values::<T>(budget, shape, copies)?;
         let indices = self.indices(budget, "indices.npy", minors, values.len())?;
-        let mut array = self.member("indptr.npy")?;
-        check_length(&array, majors + 1, "for this shape")?;
-        let mut rising = Offsets::to(values.len());
-        let offsets = array.integers(budget, |_, offset| rising.next(offset))?;
-        let last = offsets[majors as usize];
-        if last != values.len() {
-            let problem = format!(
-                "the last offset is {last}, where data.npy has {} values; save the matrix again",
-                values.len()
-            );
-            return Err(array.data_error(problem));
-        }
+        let offsets = self.offsets(budget, majors, values.len())?;
         Ok((canonical(budget, majors as usize, minors as usize, offsets, indices, values)?, element))
     }
 
@@ -184,6 +247,7 @@ pub(super) fn write<T: Real>(
     writer: &mut dyn Write,
     matrix: &Matrix<T>,
     precision: Precision,
+    uncompressed: bool,
 ) -> io::Result<()> {
     let mut offsets = vec![0u64];
     each_compressed(matrix, |cols, _| {
@@ -195,8 +259,8 @@ pub(super) fn write<T: Real>(
     let integer = if wide { "<i8" } else { "<i4" };
     // Sizes are not known before a member ends; those that may pass 4 GiB must say so in advance.
     let large = stored.max(rows as u64 + 1) >= 1 << 28;
-    let options =
-        SimpleFileOptions::default().compression_method(CompressionMethod::Deflated).large_file(large);
+    let method = if uncompressed { CompressionMethod::Stored } else { CompressionMethod::Deflated };
+    let options = SimpleFileOptions::default().compression_method(method).large_file(large);
     let mut zip = ZipWriter::new_stream(writer);
     zip.start_file("indices.npy", options)?;
     npy::write_header(&mut zip, integer, Order::RowMajor, &format!("({stored},)"))?;

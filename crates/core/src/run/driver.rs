@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::evaluate::{Evaluation, evaluate};
 use super::settings::{Algorithm, Init, Settings};
 use super::start::{self, Knowledge, State};
+use super::streamed::{self, Streamed};
 use super::{Factors, Method, Outcome, Phases, Rank, Redrawn, Report, Stop, TraceLine, timed};
 use super::{dsanls, exact, svd};
 use crate::Real;
@@ -136,6 +137,8 @@ struct Decision {
 /// One rank in the middle of a run.
 pub struct Run<'a, T> {
     shard: &'a Shard<T>,
+    /// Where M is, if not in the shard.
+    streamed: Option<&'a Streamed>,
     threads: &'a Threads,
     settings: &'a Settings,
     /// The communication of the method itself.
@@ -146,7 +149,7 @@ pub struct Run<'a, T> {
     terms: (Terms, Terms),
     every: usize,
     state: State<T>,
-    method: Box<dyn Method<T>>,
+    method: Box<dyn Method<T> + 'a>,
     log: Log,
     /// What the meters had counted, and phases measured, before this process took over.
     before: Log,
@@ -156,6 +159,7 @@ impl<'a, T: Real> Run<'a, T> {
     /// A run about to take its next step.
     pub fn new(
         shard: &'a Shard<T>,
+        streamed: Option<&'a Streamed>,
         comm: &'a dyn Comm,
         threads: &'a Threads,
         settings: &'a Settings,
@@ -163,7 +167,10 @@ impl<'a, T: Real> Run<'a, T> {
         begin: Begin<'_, T>,
     ) -> Result<Self> {
         let (work, aside) = (Metered::new(comm), Metered::new(comm));
-        let known = Knowledge::of(&aside, shard)?;
+        let known = match streamed {
+            Some(streamed) => streamed.known.clone(),
+            None => Knowledge::of(&aside, shard)?,
+        };
         let constants = known.constants;
         let terms = settings.terms(shard.rows, shard.cols, constants.norm);
         let state = match begin {
@@ -173,14 +180,25 @@ impl<'a, T: Real> Run<'a, T> {
             },
             Begin::Given(factors) | Begin::Middle(factors, _) => start::given(shard, factors),
         };
-        let exactly = |solver| Box::new(exact::Exact::new(solver, terms, constants)) as Box<dyn Method<T>>;
-        let mut method = match settings.algorithm {
-            Algorithm::Dsanls => {
+        let every = settings.trace_every.unwrap_or_else(|| evaluation_interval(settings, shard));
+        let exactly = |solver| -> Box<dyn Method<T> + 'a> {
+            match streamed {
+                Some(streamed) => {
+                    Box::new(streamed::Exact::new(streamed, (solver, settings.rank), terms, constants))
+                }
+                None => Box::new(exact::Exact::new(solver, terms, constants)),
+            }
+        };
+        let mut method: Box<dyn Method<T> + 'a> = match (settings.algorithm, streamed) {
+            (Algorithm::Dsanls, Some(streamed)) => {
+                Box::new(streamed::Sampled::new(streamed, settings, (seed, every), terms, &state))
+            }
+            (Algorithm::Dsanls, None) => {
                 Box::new(dsanls::Dsanls::new(&aside, shard, settings, (seed, terms), &state)?)
             }
-            Algorithm::Hals => exactly(Solver::CoordinateDescent { mu: 0.0 }),
-            Algorithm::Mu => exactly(Solver::Multiplicative),
-            Algorithm::Bpp => exactly(Solver::Pivoting),
+            (Algorithm::Hals, _) => exactly(Solver::CoordinateDescent { mu: 0.0 }),
+            (Algorithm::Mu, _) => exactly(Solver::Multiplicative),
+            (Algorithm::Bpp, _) => exactly(Solver::Pivoting),
         };
         let empty = Log {
             seed,
@@ -199,10 +217,22 @@ impl<'a, T: Real> Run<'a, T> {
             _ => empty,
         };
         method.remember(&log.damping);
-        let every = settings.trace_every.unwrap_or_else(|| evaluation_interval(settings, shard));
         let before = log.clone();
-        let mut run =
-            Run { shard, threads, settings, work, aside, known, terms, every, state, method, log, before };
+        let mut run = Run {
+            shard,
+            streamed,
+            threads,
+            settings,
+            work,
+            aside,
+            known,
+            terms,
+            every,
+            state,
+            method,
+            log,
+            before,
+        };
         if let Begin::Init | Begin::Given(_) = begin {
             let error = run.evaluate()?.error;
             run.note(error)?;
@@ -218,14 +248,18 @@ impl<'a, T: Real> Run<'a, T> {
     fn evaluate(&mut self) -> Result<Evaluation> {
         let Run { shard, threads, aside, known, state, .. } = self;
         let k = self.settings.rank;
-        timed(&mut self.log.phases.evaluate, || evaluate(threads, aside, shard, known.constants, state, k))
+        let phases = &mut self.log.phases;
+        timed(&mut phases.evaluate, || match self.streamed {
+            Some(streamed) => streamed.evaluate(threads, known.constants, state, k),
+            None => evaluate(threads, aside, shard, known.constants, state, k),
+        })
     }
 
     fn note(&mut self, error: f64) -> Result<()> {
         if !error.is_finite() {
             return Err(Error::Diverged { iteration: self.log.iteration });
         }
-        let penalty = penalty(&self.aside, &self.state, self.terms)?;
+        let penalty = penalty(&self.aside, &self.state, self.terms, self.k())?;
         self.log.see(error, (error * error + 2.0 * penalty / self.known.constants.norm).sqrt());
         Ok(())
     }
@@ -351,15 +385,20 @@ impl<'a, T: Real> Run<'a, T> {
 }
 
 /// Both sides' penalties, over all ranks.
-fn penalty<T: Real>(comm: &dyn Comm, state: &State<T>, (of_u, of_v): (Terms, Terms)) -> Result<f64> {
+fn penalty<T: Real>(
+    comm: &dyn Comm,
+    state: &State<T>,
+    (of_u, of_v): (Terms, Terms),
+    k: usize,
+) -> Result<f64> {
     if [of_u.l1, of_u.l2, of_v.l1, of_v.l2] == [0.0; 4] {
         return Ok(0.0);
     }
-    let entries = |factor: &[T], terms: Terms| -> Vec<f64> {
+    let rows = |factor: &[T], terms: Terms| -> Vec<f64> {
         let term = |value: f64| terms.l1 * value + 0.5 * terms.l2 * value * value;
-        factor.iter().map(|value| term(value.to_f64())).collect()
+        factor.chunks_exact(k).map(|row| row.iter().map(|value| term(value.to_f64())).sum()).collect()
     };
-    let [u, v] = sum_exactly(comm, [&entries(&state.u, of_u), &entries(&state.v, of_v)])?;
+    let [u, v] = sum_exactly(comm, [&rows(&state.u, of_u), &rows(&state.v, of_v)])?;
     Ok(u + v)
 }
 

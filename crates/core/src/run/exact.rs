@@ -55,6 +55,20 @@ fn half_step<T: Real>(
     Ok(updated)
 }
 
+/// The error from ⟨Mᵀ U, V⟩ and the Gram matrices; nothing where it cancels.
+pub fn evaluation(
+    constants: Constants,
+    cross: f64,
+    (gram_u, gram_v): (&[f64], &[f64]),
+    k: usize,
+) -> Option<Evaluation> {
+    let model = gram_u.iter().zip(gram_v).map(|(u, v)| u * v).sum();
+    let error = relative_error(constants.norm, cross, model);
+    let dead = (0..k).filter(|j| gram_v[j * (k + 1)] == 0.0).collect();
+    // NaN passes on, to be reported.
+    if error < CANCELS_BELOW { None } else { Some(Evaluation { error, dead }) }
+}
+
 impl<T: Real> Method<T> for Exact {
     fn iterate(
         &mut self,
@@ -77,12 +91,9 @@ impl<T: Real> Method<T> for Exact {
         // ⟨Mᵀ U, V⟩ is at hand, and so are the Gram matrices.
         let mut cross = [updated.cross];
         rank.comm.all_reduce(Reduction::Sum, Numbers::F64(&mut cross))?;
-        let model = gram_u.iter().zip(&gram_v).map(|(u, v)| u * v).sum();
-        let error = relative_error(self.constants.norm, cross[0], model);
-        let dead = (0..rank.k).filter(|j| gram_v[j * (rank.k + 1)] == 0.0).collect();
+        let seen = evaluation(self.constants, cross[0], (&gram_u, &gram_v), rank.k);
         self.gram_v = Some(gram_v);
-        // NaN passes on, to be reported.
-        Ok(if error < CANCELS_BELOW { None } else { Some(Evaluation { error, dead }) })
+        Ok(seen)
     }
 
     fn factors_changed(&mut self) {

@@ -11,6 +11,7 @@ mod memory;
 mod settings;
 mod snapshot;
 mod start;
+mod streamed;
 mod svd;
 
 use std::sync::Mutex;
@@ -19,9 +20,10 @@ use std::time::Instant;
 use serde::{Deserialize, Serialize};
 
 pub use factors::{Factors, Side};
-pub use memory::memory_needed;
+pub use memory::{memory_needed, memory_needed_whole};
 pub use settings::{Algorithm, Amount, Init, Settings, SketchedSolver, Step};
 pub use snapshot::Snapshot;
+pub use streamed::{Demand, Streamed, factorize_streamed};
 
 use crate::Real;
 use crate::comm::{Comm, gather_all, run_ranks};
@@ -79,6 +81,9 @@ pub struct Phases {
     pub reduce: f64,
     /// Evaluating the error, its communication included.
     pub evaluate: f64,
+    /// Waiting for a matrix that stays in its file.
+    #[serde(default)]
+    pub read: f64,
 }
 
 impl Phases {
@@ -254,26 +259,15 @@ pub fn factorize<T: Real>(
     monitor: &mut dyn Monitor<T>,
 ) -> Result<Factorization<T>> {
     let (m, n, k) = (matrix.rows(), matrix.cols(), settings.rank);
-    settings.check(m, n)?;
+    check(settings, (m, n), from)?;
     if machine.nodes == 0 {
         return Err(Error::parameter("--nodes", "0 nodes can compute nothing; give 1 or more"));
-    }
-    match from {
-        None => {}
-        Some(From::Snapshot(snapshot)) => snapshot.check(settings, m, n)?,
-        Some(From::Factors(factors)) => {
-            factors.check(m, n, k)?;
-            if settings.restarts > 1 && settings.algorithm != Algorithm::Dsanls {
-                let problem = "runs from one given start are all the same; leave it out, or the given start";
-                return Err(Error::parameter("--restarts", problem));
-            }
-        }
     }
     let monitor = Mutex::new(monitor);
     let shards = shards(matrix, machine.nodes, settings.algorithm.access());
     let ranks = run_ranks(shards, |comm, shard| {
         let threads = Threads::new(machine.threads)?;
-        best_of_restarts(&shard, comm, &threads, settings, from, &monitor)
+        best_of_restarts(&shard, None, comm, &threads, settings, from, &monitor)
     })?;
     let mut ranks = ranks.into_iter();
     let Some((mut whole, errors)) = ranks.next() else { unreachable!("at least one rank") };
@@ -285,9 +279,24 @@ pub fn factorize<T: Real>(
     Ok(Factorization { factors, report: whole.report, errors })
 }
 
+/// Whether settings, matrix and start go together.
+fn check<T: Real>(settings: &Settings, (m, n): (usize, usize), from: Option<From<'_, T>>) -> Result<()> {
+    settings.check(m, n)?;
+    match from {
+        None => Ok(()),
+        Some(From::Snapshot(snapshot)) => snapshot.check(settings, m, n),
+        Some(From::Factors(_)) if settings.restarts > 1 && settings.algorithm != Algorithm::Dsanls => {
+            let problem = "runs from one given start are all the same; leave it out, or the given start";
+            Err(Error::parameter("--restarts", problem))
+        }
+        Some(From::Factors(factors)) => factors.check(m, n, settings.rank),
+    }
+}
+
 /// One rank's part in all runs; the same rank has the best on every rank.
 fn best_of_restarts<T: Real>(
     shard: &Shard<T>,
+    streamed: Option<&Streamed>,
     comm: &dyn Comm,
     threads: &Threads,
     settings: &Settings,
@@ -312,7 +321,7 @@ fn best_of_restarts<T: Real>(
             (None, Some(From::Factors(factors))) => Begin::Given(factors),
             _ => Begin::Init,
         };
-        let run = Run::new(shard, comm, threads, &limited, seed, begin)?;
+        let run = Run::new(shard, streamed, comm, threads, &limited, seed, begin)?;
         let watch = &mut |log: &Log| {
             let progress = Progress {
                 restart,

@@ -5,3 +5,4 @@ mod convergence;
 mod descent;
 mod ranks;
 mod resume;
+mod streamed;

@@ -10,6 +10,7 @@ use std::path::Path;
 
 use super::memory::Budget;
 use super::source::Source;
+use super::stream::{Body, Layout, Part};
 use super::write::{each_line, each_row, put};
 use super::{Input, Kind, check, sniff};
 use crate::error::{Error, Result};
@@ -26,6 +27,8 @@ const LONGEST_HEADER: u32 = 1 << 20;
 pub(super) struct Array<'a> {
     source: Source<'a>,
     header: Header,
+    /// Bytes before the data.
+    begin: u64,
 }
 
 impl<'a> Array<'a> {
@@ -65,7 +68,8 @@ impl<'a> Array<'a> {
             return Err(short(&source));
         }
         let header = header::parse(&text).map_err(|problem| source.error("header", problem))?;
-        Ok(Array { source, header })
+        let begin = (start.len() + width + text.len()) as u64;
+        Ok(Array { source, header, begin })
     }
 
     /// The size of each dimension.
@@ -98,6 +102,13 @@ impl<'a> Array<'a> {
     /// The element type.
     pub fn element(&self) -> Result<Element> {
         Element::parse(&self.header.descr).map_err(|problem| self.error(problem))
+    }
+
+    /// The order of a matrix, and the format in words.
+    fn described(&self, element: Element) -> (Order, String) {
+        let (order, name) =
+            if self.header.fortran { (Order::ColMajor, "Fortran") } else { (Order::RowMajor, "C") };
+        (order, format!("NumPy array, {}, {name} order", element.name()))
     }
 
     /// An error at the header.
@@ -192,6 +203,17 @@ impl<'a> Array<'a> {
         }
     }
 
+    /// Where the data are, in a file in which the array begins at `first`, and nothing follows them.
+    pub fn part(&self, first: u64) -> Result<Part> {
+        let element = self.element()?;
+        let bytes = self.count(element)? as u64 * element.width();
+        match self.source.at_most.checked_sub(self.begin + bytes) {
+            None => Err(self.truncated()),
+            Some(0) => Ok(Part { element, offset: first + self.begin }),
+            Some(_) => Err(self.surplus()),
+        }
+    }
+
     /// Hands the data over piece by piece and makes sure that nothing follows them; `take` may refuse with a
     /// sentence.
     fn each_chunk(
@@ -209,11 +231,15 @@ impl<'a> Array<'a> {
     /// Nothing may follow; asking also makes a decompressor verify its checksum.
     fn end(&mut self) -> Result<()> {
         if !self.source.peek()?.is_empty() {
-            let problem =
-                format!("more bytes than the {} that the header promises; save the array again", self.size());
-            return Err(self.data_error(problem));
+            return Err(self.surplus());
         }
         Ok(())
+    }
+
+    fn surplus(&self) -> Error {
+        let problem =
+            format!("more bytes than the {} that the header promises; save the array again", self.size());
+        self.data_error(problem)
     }
 
     fn truncated(&self) -> Error {
@@ -248,19 +274,25 @@ pub(super) fn read<T: Real>(source: Source, budget: Budget) -> Result<Input<T>> 
     let mut array = Array::open(source)?;
     let (rows, cols) = array.shape_2d()?;
     let element = array.element()?;
-    let order = if array.header.fortran { Order::ColMajor } else { Order::RowMajor };
     array.count(element)?;
-    let is_byte = matches!(element.kind, Number::U8 | Number::Bool);
-    budget.check_dense(rows as u64, cols as u64, if is_byte { 1 } else { T::PRECISION.bytes() })?;
-    let values = if is_byte {
+    budget.check_dense(rows as u64, cols as u64, if element.is_byte() { 1 } else { T::PRECISION.bytes() })?;
+    let values = if element.is_byte() {
         Values::Bytes(array.bytes(element, budget)?)
     } else {
         Values::Real(array.reals(budget)?)
     };
-    let order_name = if array.header.fortran { "Fortran" } else { "C" };
+    let (order, format) = array.described(element);
     let matrix = Matrix::Dense(Dense::new(rows, cols, order, values));
-    let format = format!("NumPy array, {}, {order_name} order", element.name());
     Ok(Input::unlabelled(matrix, format, element.precision()))
+}
+
+/// How a matrix is laid out in a file in which the array begins at `first`.
+pub(super) fn layout(source: Source, first: u64) -> Result<Layout> {
+    let array = Array::open(source)?;
+    let (rows, cols) = array.shape_2d()?;
+    let part = array.part(first)?;
+    let (order, format) = array.described(part.element);
+    Ok(Layout { rows, cols, order, body: Body::Dense(part), format })
 }
 
 /// Reads a factor: a matrix of finite nonnegative numbers, as rows, columns and the entries row by row.
