@@ -65,7 +65,10 @@ pub(super) fn layout(path: &Path, budget: Budget) -> Result<Option<Layout>> {
     let [rows, cols] = archive.shape(budget)?;
     budget.check_dimensions(rows, cols)?;
     let stored = archive.member("data.npy")?.shape_1d()?;
-    check_length(&archive.member("indices.npy")?, stored, AS_VALUES)?;
+    let places = archive.member("indices.npy")?;
+    check_length(&places, stored, AS_VALUES)?;
+    places.integer_element()?;
+    drop(places);
     let (Some(values), Some(indices)) = (archive.part("data.npy")?, archive.part("indices.npy")?) else {
         return Ok(None);
     };

@@ -75,13 +75,13 @@ fn files<T: Real>(folder: &Path, rows: usize, cols: usize) -> Vec<std::path::Pat
     files
 }
 
-/// Blocks of 512 lines have the bits of a product in memory, and so has all that follows.
+/// Blocks of a multiple of 64 lines have the bits of a product in memory, and so has all that follows.
 fn same_bits<T: Real>(rows: usize, cols: usize, restarts: usize) {
     let folder = tempfile::tempdir().unwrap();
     for path in files::<T>(folder.path(), rows, cols) {
         for transpose in [false, true] {
             let matrix = load::<T>(&path, transpose);
-            // 512 lines and some that do not fill a block; of sparse ones as they come.
+            // 512 lines, and less than 64 that are left out; of sparse ones as they come.
             let stream = Stream::open(&path, transpose, MEMORY).unwrap().unwrap();
             let block = if stream.is_sparse() { 50_000 } else { 530 * stream.bytes_of::<T>(0..1) };
             for algorithm in [Algorithm::Hals, Algorithm::Mu, Algorithm::Bpp] {

@@ -104,6 +104,15 @@ impl<'a> Array<'a> {
         Element::parse(&self.header.descr).map_err(|problem| self.error(problem))
     }
 
+    /// The element type of an array of counts or indices.
+    pub fn integer_element(&self) -> Result<Element> {
+        let element = self.element()?;
+        if element.is_integer() {
+            return Ok(element);
+        }
+        Err(self.error(format!("{} numbers, where integers belong; save it again", element.name())))
+    }
+
     /// The order of a matrix, and the format in words.
     fn described(&self, element: Element) -> (Order, String) {
         let (order, name) =
@@ -138,12 +147,7 @@ impl<'a> Array<'a> {
         budget: Budget,
         mut convert: impl FnMut(usize, i64) -> std::result::Result<I, String>,
     ) -> Result<Vec<I>> {
-        let element = self.element()?;
-        if !element.is_integer() {
-            return Err(
-                self.error(format!("{} numbers, where integers belong; save it again", element.name()))
-            );
-        }
+        let element = self.integer_element()?;
         let mut integers = budget.vec("the array", self.count(element)?)?;
         let mut scratch = Vec::new();
         self.each_chunk(element, |bytes| {

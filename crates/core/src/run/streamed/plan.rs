@@ -80,14 +80,14 @@ pub fn blocks<T: Real>(stream: &Stream, demand: &Demand) -> Result<(Vec<Range<us
 }
 
 /// Lines cut into blocks of at most `bytes`, which is at least a line. Dense ones have a multiple of [`DEPTH`] lines
-/// where that fits, for which sums over them have the bits of a product in memory, or else of a tile.
+/// where that fits, for which sums over them have the bits of a product in memory.
 fn cut<T: Real>(stream: &Stream, bytes: u64) -> Vec<Range<usize>> {
     let lines = stream.lines();
     let mut blocks = Vec::new();
     let mut begin = 0;
     if !stream.is_sparse() {
         let fit = (bytes / stream.bytes_of::<T>(0..1).max(1)).min(lines as u64) as usize;
-        let unit = [lines, DEPTH, TILE, 1].into_iter().find(|&unit| fit >= unit).unwrap_or(1);
+        let unit = [lines, DEPTH, 1].into_iter().find(|&unit| fit >= unit).unwrap_or(1);
         let height = fit / unit * unit;
         return (0..lines).step_by(height).map(|begin| begin..lines.min(begin + height)).collect();
     }

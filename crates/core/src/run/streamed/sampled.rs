@@ -6,7 +6,7 @@ use std::ops::Range;
 use super::Streamed;
 use crate::Real;
 use crate::error::{Error, Result};
-use crate::kernels::{DEPTH, Product, TILE, gram};
+use crate::kernels::{DEPTH, Product, gram};
 use crate::random::{Purpose, stream};
 use crate::run::dsanls::Damping;
 use crate::run::evaluate::Evaluation;
@@ -84,8 +84,7 @@ impl<'a, T: Real> Sampled<'a, T> {
         let (of_cols, of_rows) = settings.sketch_sizes(rows, cols);
         let sampled = if streamed.stream.by_columns() { of_cols } else { of_rows };
         let lines = streamed.stream.lines();
-        let height = lines.div_ceil(STRETCHES);
-        let height = height.next_multiple_of(if height >= DEPTH { DEPTH } else { TILE });
+        let height = lines.div_ceil(STRETCHES).next_multiple_of(DEPTH);
         let stretches = lines.div_ceil(height);
         let drawn = (stretches as f64 * sampled as f64 / lines as f64).round() as usize;
         let (x, _) = streamed.sides(&state.u, &state.v);
