@@ -22,11 +22,26 @@ SECONDS ?= 1800
 FUZZ_TARGETS := $(basename $(notdir $(wildcard fuzz/fuzz_targets/*.rs)))
 FUZZ_SHORT := 20
 
-.PHONY: help test test-all fmt fmt-check clippy doc unit doctest oracle bench-memory deny fuzz fuzz-short fuzz-seeds clean
+.PHONY: bench-memory help test test-all fmt fmt-check clippy doc unit doctest oracle mpi mpi-installed mpich bench-mpi deny fuzz fuzz-short \
+	fuzz-seeds clean
+
+# `make test MPI=no` does without MPI. Otherwise all Cargo calls choose the same packages, so that dependencies build once.
+MPI ?= yes
+ifeq ($(MPI),no)
+PACKAGES := --workspace --exclude partwise-mpi
+else
+PACKAGES := --workspace
+MPI_TESTS := mpi
+clippy unit doctest oracle: mpi-installed
+endif
+WITH_MPI := --workspace --features partwise-cli/mpi
 
 help:
-	@echo 'make test      format, lints, docs, unit, property, command-line, documentation and oracle tests'
-	@echo 'make test-all  the same, deny and fuzz-short'
+	@echo 'make test      format, lints, docs, unit, property, command-line, documentation and oracle tests, and MPI'
+	@echo 'make test-all  the same, mpich, deny and fuzz-short'
+	@echo 'make mpi       the transport and whole runs under Open MPI with 2, 3 and 4 ranks; installs Open MPI if it can'
+	@echo 'make mpich     the same under MPICH'
+	@echo 'make bench-mpi 2 ranks over 1, seconds an iteration'
 	@echo 'make bench-memory  8 GiB within 2 GiB, 60 million nonzeros within 256 MiB; 9 GiB of disk, some minutes'
 	@echo 'make deny      licences, advisories and sources of the dependencies; builds cargo-deny if it is missing'
 	@echo 'make fuzz-short  every reader on damaged files, $(FUZZ_SHORT) seconds each; by cargo-fuzz if it is there'
@@ -35,9 +50,9 @@ help:
 	@echo 'make doc       the documentation of the library, in $(BUILT)/doc'
 	@echo 'make clean     remove what was built, the Python environment too'
 
-test: fmt-check clippy doc unit doctest oracle
+test: fmt-check clippy doc unit doctest oracle $(MPI_TESTS)
 
-test-all: test deny fuzz-short
+test-all: test mpich deny fuzz-short
 
 fmt:
 	$(CARGO) fmt --all
@@ -48,7 +63,7 @@ fmt-check:
 	$(CARGO) fmt --manifest-path fuzz/Cargo.toml --check
 
 clippy:
-	$(CARGO) clippy --release --workspace --all-targets --locked -- -D warnings
+	$(CARGO) clippy --release $(PACKAGES) --all-targets --locked -- -D warnings
 
 # The program and the library have the same name, and so the same page; the library's is the one to read.
 doc:
@@ -57,18 +72,18 @@ doc:
 # nextest where it is installed: it runs each test in a process of its own and all of them at once.
 unit:
 	@if $(CARGO) nextest --version >/dev/null 2>&1; then \
-		set -x; $(CARGO) nextest run --release --workspace --all-targets --locked; \
+		set -x; $(CARGO) nextest run --release $(PACKAGES) --all-targets --locked; \
 	else \
-		set -x; $(CARGO) test --release --workspace --all-targets --locked; \
+		set -x; $(CARGO) test --release $(PACKAGES) --all-targets --locked; \
 	fi
 
 doctest:
-	$(CARGO) test --release --workspace --doc --locked
+	$(CARGO) test --release $(PACKAGES) --doc --locked
 
 # Against NumPy, SciPy and scikit-learn, with the program that the other tests built: the same targets, so that
 # nothing is compiled again. Tests that need files of PARTWISE_DATA skip themselves where it is absent.
 oracle: $(VENV)/ready
-	$(CARGO) build --release --workspace --all-targets --locked
+	$(CARGO) build --release $(PACKAGES) --all-targets --locked
 	PARTWISE_BIN='$(BUILT)/release/partwise' \
 	PARTWISE_DUMP='$(BUILT)/release/examples/dump' \
 		$(VENV)/bin/python -m pytest -q -rs -p no:cacheprovider tests/oracle
@@ -86,9 +101,39 @@ $(VENV)/ready: tests/oracle/requirements.txt
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -r tests/oracle/requirements.txt
 	@touch $@
 
+# After the others, since it builds the program anew, with MPI.
+mpi: mpi-installed
+	$(CARGO) clippy --release $(WITH_MPI) --all-targets --locked -- -D warnings
+	$(CARGO) test --release $(WITH_MPI) --test mpirun --test mpi --locked
+
+mpi-installed:
+	@if ! command -v mpicc >/dev/null || ! command -v mpirun >/dev/null || ! ls /usr/lib/llvm-*/lib/libclang*.so* >/dev/null 2>&1; then \
+		if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+			echo 'installing Open MPI and libclang'; \
+			{ apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+				openmpi-bin libopenmpi-dev libclang-dev clang; } >/dev/null; \
+		elif ! command -v mpicc >/dev/null; then \
+			echo 'The MPI tests need Open MPI and libclang: install openmpi-bin, libopenmpi-dev and libclang-dev, then make test again.' >&2; \
+			exit 1; \
+		fi; \
+	fi
+
+# In a target folder of its own: the bindings are those of another library.
+mpich: mpi-installed
+	@if ! command -v mpicc.mpich >/dev/null && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		apt-get install -y -qq --no-install-recommends mpich libmpich-dev >/dev/null; \
+	fi
+	MPICC=mpicc.mpich MPIRUN=mpirun.mpich CARGO_TARGET_DIR='$(BUILT)/mpich' \
+		$(CARGO) test --release $(WITH_MPI) --test mpirun --test mpi --locked
+
+# Reads PARTWISE_DATA.
+bench-mpi: mpi-installed
+	$(CARGO) build --release -p partwise-cli --features mpi --locked
+	$(PYTHON) bench/mpi.py '$(BUILT)/release/partwise'
+
 # Matrices larger than the memory given, made and removed again in FOLDER (default: where temporary files go).
 bench-memory: $(VENV)/ready
-	$(CARGO) build --release --workspace --all-targets --locked
+	$(CARGO) build --release --locked
 	$(VENV)/bin/python bench/memory.py '$(BUILT)/release/partwise' $(if $(FOLDER),--folder '$(FOLDER)')
 
 # Not in `make test`: building cargo-deny takes minutes, and its advisories come over the network.

@@ -210,7 +210,7 @@ impl<T: Real> Monitor<T> for Keep {
 
 pub fn checkpoint() -> Vec<Vec<u8>> {
     let mut kept = Keep(Vec::new());
-    let machine = Machine { nodes: 1, threads: 1 };
+    let machine = Machine::new(1, 1);
     for algorithm in [Algorithm::Dsanls, Algorithm::Hals] {
         let settings = Settings { iterations: 2, restarts: 2, algorithm, ..Settings::new(2) };
         let matrix = Matrix::Dense(dense::<f32>(4, 3));

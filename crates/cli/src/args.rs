@@ -4,10 +4,12 @@ use std::path::PathBuf;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
+use partwise::grid::Grid;
 use partwise::io::{ImageSide, Presence};
 use partwise::run::{Algorithm, Amount, Init, Settings, Side, SketchedSolver, Step};
 use partwise::{Precision, sketch};
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// Nonnegative matrix factorization: M ≈ U Vᵀ with all entries ≥ 0.
@@ -35,6 +37,9 @@ pub enum Command {
     /// Write a matrix in another format, exactly
     #[command(after_help = CONVERT_EXAMPLES)]
     Convert(ConvertArgs),
+    /// Part a matrix into a folder with a part for each rank of a job, on a cluster
+    #[command(after_help = SPLIT_EXAMPLES)]
+    Split(SplitArgs),
     /// Show a matrix's size, density, range and the memory that a factorization needs
     #[command(after_help = "Example:\n  partwise inspect M.mtx.gz --rank 50")]
     Inspect(InspectArgs),
@@ -66,6 +71,11 @@ Examples:
   partwise convert M.npy M.bin --precision f32
 
 Numbers keep their type: bytes stay bytes in .npy, float32 stays float32, and text has all digits.";
+
+const SPLIT_EXAMPLES: &str = "\
+Example:
+  partwise split M.npz --nodes 8 --out M.parts
+  mpirun -n 8 partwise factorize M.parts --rank 50 --out result";
 
 /// How to read a matrix file.
 #[derive(Debug, Args)]
@@ -117,7 +127,7 @@ pub struct FactorizeArgs {
 
     /// Method: exact by coordinate descent (hals), by multiplicative updates (mu) or by exact least squares (bpp), or
     /// sketched, for many nodes (dsanls)
-    #[arg(long, value_parser = named::<Algorithm>(&["hals", "mu", "bpp", "dsanls"]), default_value = "hals", help_heading = "Method")]
+    #[arg(long, value_parser = named::<Algorithm>(&["auto", "hals", "mu", "bpp", "dsanls"]), default_value = "hals", help_heading = "Method")]
     pub algorithm: Algorithm,
     /// Kind of sketch, with dsanls
     #[arg(long, value_parser = named::<sketch::Kind>(&["subsample", "gaussian", "count", "srht"]), default_value = "subsample", help_heading = "Method")]
@@ -201,6 +211,13 @@ pub struct FactorizeArgs {
     /// (csr or csc, uncompressed), and is read block by block in every iteration
     #[arg(value_parser = size, long, value_name = "SIZE", help_heading = "Machine")]
     pub memory: Option<u64>,
+    /// Rows and columns of ranks for the exact methods [default: those that send the least]
+    #[arg(long, value_name = "RxC", help_heading = "Machine")]
+    pub grid: Option<Grid>,
+    /// Who adds up over MPI ranks: MPI itself, or Partwise in rank order, to the same bits on any network (ranks within
+    /// one process always do)
+    #[arg(long, value_parser = named::<Sums>(&["native", "ordered"]), default_value = "native", help_heading = "Machine")]
+    pub reduction: Sums,
     /// Floating-point type of the factors and the arithmetic
     #[arg(long, value_parser = named::<Precision>(&["f32", "f64"]), default_value = "f32", help_heading = "Machine")]
     pub precision: Precision,
@@ -274,6 +291,32 @@ pub struct ConvertArgs {
     /// Replace an existing file
     #[arg(long)]
     pub force: bool,
+}
+
+/// Who adds up over MPI ranks.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Sums {
+    Native,
+    Ordered,
+}
+
+#[derive(Debug, Args)]
+pub struct SplitArgs {
+    /// The matrix: .npy, .npz, .mtx (coordinates) or .bin, each also with .gz
+    pub file: PathBuf,
+    /// Number of ranks
+    #[arg(value_parser = count, allow_negative_numbers = true, long, value_name = "N")]
+    pub nodes: usize,
+    /// Folder to write the parts to
+    #[arg(short, long, value_name = "DIR")]
+    pub out: PathBuf,
+    /// Part the transposed matrix
+    #[arg(long)]
+    pub transpose: bool,
+    /// Round or widen numbers to this type instead of keeping the file's own
+    #[arg(long, value_parser = named::<Precision>(&["f32", "f64"]))]
+    pub precision: Option<Precision>,
 }
 
 #[derive(Debug, Args)]

@@ -78,11 +78,7 @@ fn streamed<T: Real>(
         );
     }
     let (rows, cols, stored) = (stream.rows(), stream.cols(), stream.stored());
-    let sizes = if args.read.transpose { [cols, rows] } else { [rows, cols] };
-    let [mut row_labels, mut col_labels] = input::label_files(&args.labels, sizes)?;
-    if args.read.transpose {
-        std::mem::swap(&mut row_labels, &mut col_labels);
-    }
+    let (row_labels, col_labels) = input::labels(&args.read, &args.labels, (rows, cols))?;
     let labels = row_labels.iter().chain(&col_labels).flatten();
     let demand = Demand {
         copies: copies(args, settings),

@@ -42,10 +42,11 @@ pub fn read_within<T: Real>(
         images: args.images.or(recorded).unwrap_or_default(),
     };
     let mut input = io::read::<T>(path, &options)?;
-    if let Some(labels) = labels {
-        let [rows, cols] = label_files(labels, [input.matrix.rows(), input.matrix.cols()])?;
-        input.row_labels = rows.or(input.row_labels);
-        input.col_labels = cols.or(input.col_labels);
+    if let Some(file) = labels.and_then(|labels| labels.row_labels.as_ref()) {
+        input.row_labels = Some(io::labels::read(file, input.matrix.rows())?);
+    }
+    if let Some(file) = labels.and_then(|labels| labels.col_labels.as_ref()) {
+        input.col_labels = Some(io::labels::read(file, input.matrix.cols())?);
     }
     if transpose {
         input = input.into_transpose();
@@ -53,27 +54,29 @@ pub fn read_within<T: Real>(
     Ok(input)
 }
 
-/// The label files for a file's rows and columns.
-pub fn label_files(labels: &LabelArgs, [rows, cols]: [usize; 2]) -> Result<[Option<Vec<String>>; 2]> {
-    let read =
-        |file: &Option<PathBuf>, count| file.as_ref().map(|file| io::labels::read(file, count)).transpose();
-    Ok([read(&labels.row_labels, rows)?, read(&labels.col_labels, cols)?])
+/// The largest entry.
+pub fn largest<T: Real>(matrix: &Matrix<T>) -> f64 {
+    let largest = |entries: &[T]| entries.iter().fold(0.0, |largest: f64, entry| largest.max(entry.to_f64()));
+    match matrix {
+        Matrix::Dense(dense) => match dense.values() {
+            Values::Bytes(bytes) => bytes.iter().max().map_or(0.0, |&byte| byte.into()),
+            Values::Real(reals) => largest(reals),
+        },
+        Matrix::Sparse(csr) => largest(csr.values()),
+    }
 }
 
 /// Refuses a matrix whose products would leave the range of the arithmetic, which no error shows: they become 0.
 pub fn check_range<T: Real>(path: &Path, matrix: &Matrix<T>) -> Result<()> {
-    let entries: &[T] = match matrix {
-        Matrix::Dense(dense) => match dense.values() {
-            Values::Bytes(_) => return Ok(()),
-            Values::Real(reals) => reals,
-        },
-        Matrix::Sparse(csr) => csr.values(),
-    };
-    check_largest::<T>(path, entries.iter().fold(0.0, |largest: f64, entry| largest.max(entry.to_f64())))
+    check_largest::<T>(path, largest(matrix))
 }
 
-/// The same, from the largest entry.
+/// The same, known by its largest entry.
 pub fn check_largest<T: Real>(path: &Path, largest: f64) -> Result<()> {
+    if largest == 0.0 {
+        let problem = "every entry is 0, so there is nothing to factorize; check that this is the right file";
+        return Err(Error::format(path, "entries", problem));
+    }
     // Products have up to twice the exponents of entries, times the number of terms.
     let (range, cure) = match T::PRECISION {
         Precision::F32 => (1e-15..=1e15, "use --precision f64, or rescale the matrix"),
@@ -88,6 +91,18 @@ pub fn check_largest<T: Real>(path: &Path, largest: f64) -> Result<()> {
         range.end()
     );
     Err(Error::format(path, "entries", problem))
+}
+
+/// Labels of rows and of columns.
+pub type Labels = (Option<Vec<String>>, Option<Vec<String>>);
+
+/// Labels of the rows and columns of an m x n matrix, from the files that were given for it.
+pub fn labels(read: &ReadArgs, labels: &LabelArgs, (m, n): (usize, usize)) -> Result<Labels> {
+    let (rows, cols) = if read.transpose { (n, m) } else { (m, n) };
+    let of =
+        |file: &Option<PathBuf>, count| file.as_ref().map(|file| io::labels::read(file, count)).transpose();
+    let (rows, cols) = (of(&labels.row_labels, rows)?, of(&labels.col_labels, cols)?);
+    Ok(if read.transpose { (cols, rows) } else { (rows, cols) })
 }
 
 /// Refuses work that does not fit the memory that is left, before it starts.

@@ -33,3 +33,11 @@ pub fn free_space(folder: &Path) -> u64 {
 pub fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, |count| count.get())
 }
+
+/// The most bytes that this process has had in memory at once; 0 where the system does not tell.
+pub fn peak_memory() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kibibytes = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+    kibibytes.unwrap_or(0) * 1024
+}

@@ -2,6 +2,7 @@
 
 pub mod comm;
 pub mod error;
+pub mod grid;
 pub mod io;
 pub mod kernels;
 pub mod matrix;

@@ -5,25 +5,32 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Result, anyhow, bail};
+use partwise::comm::Comm;
 use partwise::error::Error;
 use partwise::io;
 use partwise::run::{
-    Algorithm, Factorization, Factors, From, Machine, Monitor, Progress, Report, Settings, Snapshot, Stop,
-    Wish, factorize, factorize_streamed,
+    Algorithm, Factorization, Factors, From, Machine, Monitor, Progress, RankReport, Report, Settings,
+    Snapshot, Stop, Wish, factorize, factorize_streamed,
 };
 use partwise::{Precision, Real};
 use serde_json::{Value, json};
 
+use super::cluster::{self, note_grid};
 use crate::args::FactorizeArgs;
 use crate::checkpoint::{self, Checkpoint};
 use crate::data::{self, Data, Given};
 use crate::progress::Display;
 use crate::{folder, input, machine, output, say};
 
-pub fn run(args: &FactorizeArgs) -> Result<()> {
-    match args.precision {
-        Precision::F32 => run_in::<f32>(args),
-        Precision::F64 => run_in::<f64>(args),
+pub fn run(args: &FactorizeArgs, comm: Option<&dyn Comm>) -> Result<()> {
+    if comm.is_some() && args.memory.is_some() {
+        bail!("--memory: ranks of MPI hold their parts of the matrix; leave it out, or add nodes");
+    }
+    match (args.precision, comm) {
+        (Precision::F32, None) => run_in::<f32>(args),
+        (Precision::F64, None) => run_in::<f64>(args),
+        (Precision::F32, Some(comm)) => cluster::run::<f32>(args, comm),
+        (Precision::F64, Some(comm)) => cluster::run::<f64>(args, comm),
     }
 }
 
@@ -31,7 +38,8 @@ fn run_in<T: Real>(args: &FactorizeArgs) -> Result<()> {
     let settings = args.settings();
     // What is wrong whatever the matrix is said before it is read.
     settings.check(usize::MAX, usize::MAX)?;
-    let threads = threads(args)?;
+    let threads = threads(args, args.nodes)?;
+    settings.grid(args.grid, (1, 1), args.nodes)?;
     output::check_folder(&args.out, args.force)?;
     checkpoint::check(args)?;
     let start = args.init_from.as_deref().map(folder::read::<T>).transpose()?;
@@ -56,12 +64,8 @@ fn run_in<T: Real>(args: &FactorizeArgs) -> Result<()> {
     if talk {
         introduce(args, (m, n), &format!("{format}, {}", data.words()), threads, &settings);
     }
-    if settings.rank > m.min(n) && !args.quiet {
-        say::warn(&format!(
-            "warning: rank {} is above the smaller side of the matrix ({}), so that components cannot all matter",
-            settings.rank,
-            m.min(n)
-        ));
+    if !args.quiet {
+        warn_rank(&settings, m, n);
     }
 
     let hash = hash.join().map_err(|_| anyhow!("hashing {} failed", args.file.display()))??;
@@ -72,15 +76,12 @@ fn run_in<T: Real>(args: &FactorizeArgs) -> Result<()> {
         checkpoint: Checkpoint::new(args, hash.clone()),
     };
     let snapshot = if args.resume { watch.checkpoint.read::<T>()? } else { None };
-    if let (true, Some(snapshot)) = (talk, &snapshot) {
-        say::tell(&format!(
-            "going on from iteration {} in {}",
-            snapshot.iteration(),
-            watch.checkpoint.path().display()
-        ));
+    if talk {
+        tell_resumed(snapshot.as_ref(), &watch.checkpoint);
     }
     let from = snapshot.as_ref().map(From::Snapshot).or(start.as_ref().map(From::Factors));
-    let machine = Machine { nodes: args.nodes, threads };
+    let machine = Machine { nodes: args.nodes, threads, grid: args.grid };
+    let grid = settings.grid(args.grid, (m, n), args.nodes)?;
     let (result, streamed) = match data {
         Data::Whole(matrix) => (factorize(matrix, machine, &settings, from, &mut watch), Value::Null),
         Data::Streamed(streamed) => {
@@ -88,44 +89,97 @@ fn run_in<T: Real>(args: &FactorizeArgs) -> Result<()> {
             (result, data::record(&streamed))
         }
     };
-    let mut result = result.map_err(|error| explain::<T>(error, args))?;
+    let result = result.map_err(|error| explain::<T>(error, args))?;
     watch.display.finish();
-    // Components of given factors keep their places, so that they can be compared.
-    if start.is_none() {
-        result.factors.order_by_energy();
-    }
-    if args.normalize {
-        result.factors.normalize();
-    }
-
-    let mut record = record::<T>(args, &settings, &result, threads, (m, n, stored, &format, hash))?;
-    record["streamed"] = streamed;
-    if let Some(shape) = image {
-        record["image"] = json!(shape);
-    }
-    write(args, &result, &record, row_labels.as_deref(), col_labels.as_deref())?;
-    let unfinished = matches!(result.report.stopped_by, Stop::Interrupted | Stop::TimeLimit);
-    if watch.checkpoint.active() && !unfinished {
-        watch.checkpoint.remove();
-    }
-    if args.json {
-        let mut line = json!({ "event": "result" });
-        if let (Some(line), Value::Object(record)) = (line.as_object_mut(), record) {
-            line.extend(record);
+    let ending = Ending {
+        args,
+        settings: &settings,
+        threads,
+        facts: (m, n, stored, &format, hash),
+        labels: (row_labels, col_labels),
+        given: start.is_some(),
+        checkpoint: &watch.checkpoint,
+    };
+    ending.write(result, |record| {
+        note_grid(record, &settings, grid);
+        record["streamed"] = streamed;
+        if let Some(shape) = image {
+            record["image"] = json!(shape);
         }
-        say::answer(&line.to_string())?;
-    } else if talk {
-        conclude(args, &result.report, &result.errors);
+    })
+}
+
+/// What is left to do with a result.
+pub(super) struct Ending<'a> {
+    pub args: &'a FactorizeArgs,
+    pub settings: &'a Settings,
+    pub threads: usize,
+    /// Sizes, stored entries, format and hash of the input.
+    pub facts: (usize, usize, usize, &'a str, String),
+    pub labels: input::Labels,
+    /// Whether the run began from given factors.
+    pub given: bool,
+    pub checkpoint: &'a Checkpoint,
+}
+
+impl Ending<'_> {
+    /// Puts the factors in order, writes all, and says so; `note` adds to `run.json`.
+    pub fn write<T: Real>(self, mut result: Factorization<T>, note: impl FnOnce(&mut Value)) -> Result<()> {
+        let Ending { args, settings, threads, facts, labels: (row_labels, col_labels), given, checkpoint } =
+            self;
+        // Components of given factors keep their places, so that they can be compared.
+        if !given {
+            result.factors.order_by_energy();
+        }
+        if args.normalize {
+            result.factors.normalize();
+        }
+        let mut record = record::<T>(args, settings, &result, threads, facts)?;
+        note(&mut record);
+        write(args, &result, &record, row_labels.as_deref(), col_labels.as_deref())?;
+        let unfinished = matches!(result.report.stopped_by, Stop::Interrupted | Stop::TimeLimit);
+        if checkpoint.active() && !unfinished {
+            checkpoint.remove();
+        }
+        if args.json {
+            let mut line = json!({ "event": "result" });
+            if let (Some(line), Value::Object(record)) = (line.as_object_mut(), record) {
+                line.extend(record);
+            }
+            say::answer(&line.to_string())?;
+        } else if !args.quiet {
+            conclude(args, &result.report, &result.errors);
+        }
+        Ok(())
     }
-    Ok(())
+}
+
+pub(super) fn warn_rank(settings: &Settings, m: usize, n: usize) {
+    if settings.rank > m.min(n) {
+        say::warn(&format!(
+            "warning: rank {} is above the smaller side of the matrix ({}), so that components cannot all matter",
+            settings.rank,
+            m.min(n)
+        ));
+    }
+}
+
+pub(super) fn tell_resumed<T: Real>(snapshot: Option<&Snapshot<T>>, checkpoint: &Checkpoint) {
+    if let Some(snapshot) = snapshot {
+        say::tell(&format!(
+            "going on from iteration {} in {}",
+            snapshot.iteration(),
+            checkpoint.path().display()
+        ));
+    }
 }
 
 /// Shows progress, listens for Ctrl-C and saves.
-struct Watch<'a> {
-    display: Display,
-    settings: &'a Settings,
-    stop: Arc<AtomicUsize>,
-    checkpoint: Checkpoint,
+pub(super) struct Watch<'a> {
+    pub display: Display,
+    pub settings: &'a Settings,
+    pub stop: Arc<AtomicUsize>,
+    pub checkpoint: Checkpoint,
 }
 
 impl<T: Real> Monitor<T> for Watch<'_> {
@@ -144,7 +198,7 @@ impl<T: Real> Monitor<T> for Watch<'_> {
 }
 
 /// An overflow with what can be done about it in this run.
-fn explain<T: Real>(error: Error, args: &FactorizeArgs) -> anyhow::Error {
+pub(super) fn explain<T: Real>(error: Error, args: &FactorizeArgs) -> anyhow::Error {
     let Error::Diverged { iteration } = error else { return error.into() };
     let precision = match T::PRECISION {
         Precision::F32 => "use --precision f64 or ",
@@ -152,7 +206,7 @@ fn explain<T: Real>(error: Error, args: &FactorizeArgs) -> anyhow::Error {
     };
     let alpha = match args.algorithm {
         Algorithm::Dsanls => ", or raise --alpha",
-        Algorithm::Hals | Algorithm::Mu | Algorithm::Bpp => "",
+        Algorithm::Auto | Algorithm::Hals | Algorithm::Mu | Algorithm::Bpp => "",
     };
     anyhow!(
         "{}: the factors grew beyond what {} can hold at iteration {iteration}; {precision}rescale the matrix{alpha}",
@@ -170,8 +224,8 @@ const MOST_NODES: usize = 1024;
 /// Threads of all ranks at most, well below what systems allow a process.
 const MOST_THREADS: usize = 4096;
 
-fn threads(args: &FactorizeArgs) -> Result<usize> {
-    let nodes = args.nodes;
+/// Threads of each of so many ranks on this machine.
+pub(super) fn threads(args: &FactorizeArgs, nodes: usize) -> Result<usize> {
     if nodes == 0 {
         bail!("--nodes: 0 nodes can compute nothing; give 1 or more");
     }
@@ -195,7 +249,7 @@ fn threads(args: &FactorizeArgs) -> Result<usize> {
 const INTERRUPTED: i32 = 130;
 
 /// The first Ctrl-C ends the run after its iteration, and what there is is saved; the second ends the program.
-fn stop_on_ctrl_c(quiet: bool) -> Result<Arc<AtomicUsize>> {
+pub(super) fn stop_on_ctrl_c(quiet: bool) -> Result<Arc<AtomicUsize>> {
     let asked = Arc::new(AtomicUsize::new(0));
     let flag = asked.clone();
     ctrlc::set_handler(move || {
@@ -218,7 +272,14 @@ fn introduce(
     settings: &Settings,
 ) {
     say::tell(&format!("{}: {m} x {n}, {matrix}", args.file.display()));
-    let method = match settings.algorithm {
+    let method = method(settings, m, n);
+    say::tell(&format!("{method}, rank {}, nodes {}, threads a node {threads}", settings.rank, args.nodes));
+}
+
+/// The method in words, for an m x n matrix.
+pub(super) fn method(settings: &Settings, m: usize, n: usize) -> String {
+    match settings.algorithm {
+        Algorithm::Auto => "auto".to_string(),
         Algorithm::Hals => "hals".to_string(),
         Algorithm::Mu => "mu".to_string(),
         Algorithm::Bpp => "bpp".to_string(),
@@ -233,8 +294,7 @@ fn introduce(
             };
             format!("dsanls, sketched to {} and {}", side(cols, n, "columns"), side(rows, m, "rows"))
         }
-    };
-    say::tell(&format!("{method}, rank {}, nodes {}, threads a node {threads}", settings.rank, args.nodes));
+    }
 }
 
 fn conclude(args: &FactorizeArgs, report: &Report, errors: &[f64]) {
@@ -259,7 +319,29 @@ fn conclude(args: &FactorizeArgs, report: &Report, errors: &[f64]) {
         "relative error {:.6} after {} iterations and {:.2} s ({why})",
         report.relative_error, report.iterations, report.seconds
     ));
+    table(&report.ranks);
     say::tell(&format!("written to {}", args.out.display()));
+}
+
+/// Where each rank's time went, if there are several.
+fn table(ranks: &[RankReport]) {
+    if ranks.len() < 2 {
+        return;
+    }
+    say::tell("seconds by rank:  product    solve   sketch  gather  scatter   reduce     all   MiB sent");
+    for (rank, report) in ranks.iter().enumerate() {
+        let RankReport { seconds, phases, method, .. } = report;
+        say::tell(&format!(
+            "{rank:>15} {:>9.2} {:>8.2} {:>8.2} {:>7.2} {:>8.2} {:>8.2} {seconds:>7.2} {:>10.1}",
+            phases.product,
+            phases.solve,
+            phases.sketch,
+            method.all_gather.seconds,
+            method.reduce_scatter.seconds,
+            method.all_reduce.seconds,
+            method.bytes() as f64 / (1 << 20) as f64
+        ));
+    }
 }
 
 /// `run.json`: everything needed to run it again, and how it went.
@@ -308,6 +390,7 @@ fn record<T: Real>(
         "phases": report.phases,
         "bytes_sent": report.bytes_sent,
         "bytes_evaluate": report.bytes_evaluate,
+        "ranks": report.ranks,
         "input": {
             "name": name, "bytes": bytes, "sha256": hash, "format": format, "rows": m, "cols": n, "stored": stored,
         },

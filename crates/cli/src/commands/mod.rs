@@ -1,8 +1,10 @@
 //! One file a command.
 
+pub mod cluster;
 pub mod convert;
 pub mod evaluate;
 pub mod factorize;
 pub mod inspect;
+pub mod split;
 pub mod top;
 pub mod transform;

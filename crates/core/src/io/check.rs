@@ -87,12 +87,20 @@ pub(super) fn entries<T: Real>(
     Err(entry_error(path, &bad, exact))
 }
 
+/// The same for a part of a matrix that begins at the given row and column.
+pub(super) fn part<T: Real>(path: &Path, part: &Matrix<T>, (row, column): (usize, usize)) -> Result<()> {
+    let Some(bad) = bad_entry(part) else { return Ok(()) };
+    let exact = (T::PRECISION == Precision::F64 || !bad.value.is_infinite()).then_some(bad.value);
+    let bad = BadEntry { row: row + bad.row, column: column + bad.column, value: bad.value };
+    Err(entry_error(path, &bad, exact))
+}
+
 /// Refuses a matrix without rows or without columns.
 pub(super) fn size<T: Real>(path: &Path, matrix: &Matrix<T>) -> Result<()> {
     shape(path, matrix.rows(), matrix.cols())
 }
 
-/// The same, of a matrix not read yet.
+/// The same, known by its sizes.
 pub(super) fn shape(path: &Path, rows: usize, cols: usize) -> Result<()> {
     if rows > 0 && cols > 0 {
         return Ok(());

@@ -15,6 +15,7 @@ use memory::Budget;
 use source::Source;
 
 pub use images::{ImageShape, ImageSide};
+pub use part::{Parts, Region, read_parts};
 pub use write::{WriteOptions, check_write, write};
 
 mod binary;
@@ -27,6 +28,7 @@ mod memory;
 mod mtx;
 pub mod npy;
 mod npz;
+mod part;
 mod sniff;
 mod source;
 pub mod stream;
@@ -87,7 +89,7 @@ pub enum Presence {
 }
 
 /// How to read.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct ReadOptions {
     /// Bytes that the matrix may take, what reading it needs beside it included; checked before anything of
     /// that size is allocated.

@@ -11,6 +11,7 @@ use zip::{CompressionMethod, ZipArchive, ZipWriter};
 use super::Input;
 use super::memory::Budget;
 use super::npy::{self, Array, Element};
+use super::part::{self, Column, Keep, Parts, Wanted};
 use super::source::{DEFLATE_RATIO, ReadSeek, Source, open_seekable, read_error};
 use super::stream::{Body, Layout, Part};
 use super::triplets::{Offsets, Triplets, canonical, index_below};
@@ -36,21 +37,58 @@ pub(super) fn read<T: Real>(path: &Path, budget: Budget) -> Result<Input<T>> {
         "csr" => archive.csr(budget)?,
         "csc" => archive.csc(budget)?,
         "coo" => archive.coo(budget)?,
-        _ => {
-            let problem =
-                format!("the sparse format {format:?} is not read; convert the matrix with .tocsr()");
-            return Err(Error::format(path, "member format.npy", problem));
-        }
+        _ => return Err(unread_format(path, &format)),
     };
     let words = format!("SciPy sparse {format}, {}", element.name());
     Ok(Input::unlabelled(Matrix::Sparse(matrix), words, element.precision()))
+}
+
+/// Reads the wanted parts of a matrix. Indices and values are members that are read side by side, through an archive
+/// opened for each.
+pub(super) fn read_parts<T: Real>(path: &Path, budget: Budget, wanted: Wanted<'_>) -> Result<Parts<T>> {
+    let mut archive = Archive::open(path, budget)?;
+    if archive.zip.index_for_name("format.npy").is_none() {
+        let name = archive.single_name()?;
+        let mut parts = npy::read_parts(archive.source(&name)?, budget, wanted)?;
+        parts.format.push_str(IN_AN_ARCHIVE);
+        return Ok(parts);
+    }
+    let format = archive.member("format.npy")?.text()?;
+    let shape = archive.shape(budget)?;
+    budget.check_sparse::<T>(shape[0], shape[1], 0, 0)?;
+    let [rows, cols] = shape.map(|size| size as usize);
+    let mut keep = Keep::new(budget, wanted(rows, cols)?);
+    let mut others = [Archive::open(path, budget)?, Archive::open(path, budget)?];
+    let [of_first, of_second] = &mut others;
+    let data = archive.member("data.npy")?;
+    let stored = data.shape_1d()? as usize;
+    let values = data.column()?;
+    let element = values.element;
+    let order = match format.as_str() {
+        "csr" => Some(Order::RowMajor),
+        "csc" => Some(Order::ColMajor),
+        "coo" => None,
+        _ => return Err(unread_format(path, &format)),
+    };
+    if let Some(order) = order {
+        let (majors, minors) =
+            if order == Order::RowMajor { (shape[0], shape[1]) } else { (shape[1], shape[0]) };
+        let offsets = of_first.offsets(budget, majors, stored)?;
+        let indices = of_second.entries("indices.npy", stored)?;
+        part::compressed(&mut keep, (&offsets, minors, order), [indices, values])?;
+    } else {
+        let columns = [of_first.entries("row.npy", stored)?, of_second.entries("col.npy", stored)?, values];
+        part::coordinates(&mut keep, columns, stored, shape)?;
+    }
+    let format = format!("SciPy sparse {format}, {}", element.name());
+    Ok(Parts { rows, cols, parts: keep.finish()?, format, precision: element.precision() })
 }
 
 /// How a matrix is laid out in the archive; nothing if it is compressed, or coo, which has no order.
 pub(super) fn layout(path: &Path, budget: Budget) -> Result<Option<Layout>> {
     let mut archive = Archive::open(path, budget)?;
     if archive.zip.index_for_name("format.npy").is_none() {
-        let Some(name) = archive.single_name() else { return Ok(None) };
+        let name = archive.single_name()?;
         let Some(first) = archive.place(&name)? else { return Ok(None) };
         let mut layout = npy::layout(archive.source(&name)?, first)?;
         layout.format.push_str(IN_AN_ARCHIVE);
@@ -64,23 +102,24 @@ pub(super) fn layout(path: &Path, budget: Budget) -> Result<Option<Layout>> {
     };
     let [rows, cols] = archive.shape(budget)?;
     budget.check_dimensions(rows, cols)?;
-    let stored = archive.member("data.npy")?.shape_1d()?;
-    let places = archive.member("indices.npy")?;
-    check_length(&places, stored, AS_VALUES)?;
-    places.integer_element()?;
-    drop(places);
+    let stored = archive.member("data.npy")?.shape_1d()? as usize;
+    archive.entries("indices.npy", stored)?;
     let (Some(values), Some(indices)) = (archive.part("data.npy")?, archive.part("indices.npy")?) else {
         return Ok(None);
     };
     let majors = if order == Order::RowMajor { rows } else { cols };
-    let offsets = archive.offsets(budget, majors, stored as usize)?;
+    let offsets = archive.offsets(budget, majors, stored)?;
     let format = format!("SciPy sparse {format}, {}", values.element.name());
     let body = Body::Sparse { offsets, indices, values };
     Ok(Some(Layout { rows: rows as usize, cols: cols as usize, order, body, format }))
 }
 
 const IN_AN_ARCHIVE: &str = ", in an .npz archive";
-const AS_VALUES: &str = "as data.npy has values";
+
+fn unread_format(path: &Path, format: &str) -> Error {
+    let problem = format!("the sparse format {format:?} is not read; convert the matrix with .tocsr()");
+    Error::format(path, "member format.npy", problem)
+}
 
 impl<'a> Archive<'a> {
     fn open(path: &'a Path, budget: Budget) -> Result<Self> {
@@ -102,6 +141,30 @@ impl<'a> Archive<'a> {
         self.member(name)?.part(first).map(Some)
     }
 
+    /// A member with an integer for each of `count` entries, to be read a few at a time.
+    fn entries(&mut self, name: &str, count: usize) -> Result<Column<'_>> {
+        let array = self.member(name)?;
+        check_length(&array, count as u64, "as data.npy has values")?;
+        array.check_integers()?;
+        array.column()
+    }
+
+    /// Where each of `majors` compressed vectors begins, and the end, which is `stored`.
+    fn offsets(&mut self, budget: Budget, majors: u64, stored: usize) -> Result<Vec<usize>> {
+        let mut array = self.member("indptr.npy")?;
+        check_length(&array, majors + 1, "for this shape")?;
+        let mut rising = Offsets::to(stored);
+        let offsets = array.integers(budget, |_, offset| rising.next(offset))?;
+        let last = offsets[majors as usize];
+        if last != stored {
+            let problem = format!(
+                "the last offset is {last}, where data.npy has {stored} values; save the matrix again"
+            );
+            return Err(array.data_error(problem));
+        }
+        Ok(offsets)
+    }
+
     fn source(&mut self, name: &str) -> Result<Source<'_>> {
         let file = self.zip.by_name(name).map_err(|error| zip_error(self.path, Some(name), error))?;
         let at_most = file.compressed_size().min(self.length).saturating_mul(DEFLATE_RATIO).min(file.size());
@@ -112,23 +175,22 @@ impl<'a> Archive<'a> {
         Array::open(self.source(name)?)
     }
 
-    fn names(&self) -> Vec<String> {
-        self.zip.file_names().filter_map(|name| Some(name.ok()?.into_owned())).collect()
+    fn single_array<T: Real>(&mut self, budget: Budget) -> Result<Input<T>> {
+        let name = self.single_name()?;
+        let mut input = npy::read(self.source(&name)?, budget)?;
+        input.format.push_str(IN_AN_ARCHIVE);
+        Ok(input)
     }
 
     /// The name of the only array.
-    fn single_name(&self) -> Option<String> {
-        let mut names = self.names();
-        names.pop().filter(|name| names.is_empty() && name.ends_with(".npy"))
-    }
-
-    fn single_array<T: Real>(&mut self, budget: Budget) -> Result<Input<T>> {
-        if let Some(name) = self.single_name() {
-            let mut input = npy::read(self.source(&name)?, budget)?;
-            input.format.push_str(IN_AN_ARCHIVE);
-            return Ok(input);
+    fn single_name(&self) -> Result<String> {
+        let names: Vec<String> =
+            self.zip.file_names().filter_map(|name| Some(name.ok()?.into_owned())).collect();
+        if let [name] = names.as_slice()
+            && name.ends_with(".npy")
+        {
+            return Ok(name.clone());
         }
-        let names = self.names();
         let mut list = names.iter().take(5).map(String::as_str).collect::<Vec<_>>().join(", ");
         if names.len() > 5 {
             list.push_str(", ...");
@@ -166,24 +228,8 @@ impl<'a> Archive<'a> {
     /// Row or column numbers below `size`, one for each of `count` entries.
     fn indices(&mut self, budget: Budget, name: &str, size: u64, count: usize) -> Result<Vec<u32>> {
         let mut array = self.member(name)?;
-        check_length(&array, count as u64, AS_VALUES)?;
+        check_length(&array, count as u64, "as data.npy has values")?;
         array.integers(budget, |place, index| index_below(place, index, size))
-    }
-
-    /// Where each of `majors` compressed vectors begins, and the end, which is `stored`.
-    fn offsets(&mut self, budget: Budget, majors: u64, stored: usize) -> Result<Vec<usize>> {
-        let mut array = self.member("indptr.npy")?;
-        check_length(&array, majors + 1, "for this shape")?;
-        let mut rising = Offsets::to(stored);
-        let offsets = array.integers(budget, |_, offset| rising.next(offset))?;
-        let last = offsets[majors as usize];
-        if last != stored {
-            let problem = format!(
-                "the last offset is {last}, where data.npy has {stored} values; save the matrix again"
-            );
-            return Err(array.data_error(problem));
-        }
-        Ok(offsets)
     }
 
     /// Compressed vectors: `majors` of them, with entries numbered below `minors`.

@@ -2,11 +2,14 @@
 
 mod dense;
 mod sparse;
+mod stack;
 mod summary;
 
 pub use dense::{Dense, Order, Values};
 pub use sparse::Csr;
 pub use summary::Summary;
+
+use std::ops::Range;
 
 /// An input matrix M; dense or sparse is decided at run time from the file.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,6 +58,14 @@ impl<T: crate::Real> Matrix<T> {
         match self {
             Matrix::Dense(dense) => Matrix::Dense(dense.into_transpose()),
             Matrix::Sparse(csr) => Matrix::Sparse(csr.transpose()),
+        }
+    }
+
+    /// The entries in the given rows and columns, copied.
+    pub fn part(&self, rows: Range<usize>, cols: Range<usize>) -> Self {
+        match self {
+            Matrix::Dense(dense) => Matrix::Dense(dense.part(rows, cols)),
+            Matrix::Sparse(csr) => Matrix::Sparse(csr.part(rows, cols)),
         }
     }
 

@@ -1,5 +1,7 @@
 //! Compressed sparse rows: sorted, without duplicates, 64-bit offsets, 32-bit column numbers.
 
+use std::ops::Range;
+
 use crate::Real;
 
 /// A sparse matrix by rows. Within a row the columns ascend and none comes twice.
@@ -111,7 +113,7 @@ impl<T: Real> Csr<T> {
     }
 
     /// The block of the given rows, copied.
-    pub fn row_block(&self, range: std::ops::Range<usize>) -> Self {
+    pub fn row_block(&self, range: Range<usize>) -> Self {
         let begin = self.offsets[range.start];
         let end = self.offsets[range.end];
         Csr {
@@ -121,5 +123,22 @@ impl<T: Real> Csr<T> {
             indices: self.indices[begin..end].to_vec(),
             values: self.values[begin..end].to_vec(),
         }
+    }
+
+    /// The entries in the given rows and columns, copied.
+    pub fn part(&self, rows: Range<usize>, cols: Range<usize>) -> Self {
+        if cols == (0..self.cols) {
+            return self.row_block(rows);
+        }
+        let (mut offsets, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());
+        for row in rows.clone() {
+            let (of_row, entries) = self.row(row);
+            let place = |bound: usize| of_row.partition_point(|&col| (col as usize) < bound);
+            let wanted = place(cols.start)..place(cols.end);
+            indices.extend(of_row[wanted.clone()].iter().map(|&col| col - cols.start as u32));
+            values.extend_from_slice(&entries[wanted]);
+            offsets.push(indices.len());
+        }
+        Csr { rows: rows.len(), cols: cols.len(), offsets, indices, values }
     }
 }

@@ -5,14 +5,16 @@ use std::time::Instant;
 use serde::{Deserialize, Serialize};
 
 use super::evaluate::{Evaluation, evaluate};
+use super::links::{Groups, Meters, whole};
 use super::settings::{Algorithm, Init, Settings};
 use super::start::{self, Knowledge, State};
-use super::streamed::{self, Streamed};
-use super::{Factors, Method, Outcome, Phases, Rank, Redrawn, Report, Stop, TraceLine, timed};
-use super::{dsanls, exact, svd};
+use super::streamed::Streamed;
+use super::{Factors, Method, Outcome, Phases, Rank, RankReport, Redrawn, Report, Stop, TraceLine, timed};
+use super::{auto, dsanls, exact, svd};
 use crate::Real;
-use crate::comm::{Comm, Metered, gather_all, sum_exactly};
+use crate::comm::{Comm, sum_exactly};
 use crate::error::{Error, Result};
+use crate::grid::Factor;
 use crate::partition::Shard;
 use crate::solver::{Solver, Terms};
 use crate::threads::Threads;
@@ -139,12 +141,13 @@ pub struct Run<'a, T> {
     shard: &'a Shard<T>,
     /// Where M is, if not in the shard.
     streamed: Option<&'a Streamed>,
+    groups: &'a Groups<'a>,
     threads: &'a Threads,
     settings: &'a Settings,
     /// The communication of the method itself.
-    work: Metered<'a>,
+    work: Meters<'a>,
     /// All other: evaluation, stopping, snapshots.
-    aside: Metered<'a>,
+    aside: Meters<'a>,
     known: Knowledge,
     terms: (Terms, Terms),
     every: usize,
@@ -158,47 +161,39 @@ pub struct Run<'a, T> {
 impl<'a, T: Real> Run<'a, T> {
     /// A run about to take its next step.
     pub fn new(
-        shard: &'a Shard<T>,
-        streamed: Option<&'a Streamed>,
-        comm: &'a dyn Comm,
+        (shard, streamed): (&'a Shard<T>, Option<&'a Streamed>),
+        groups: &'a Groups<'a>,
         threads: &'a Threads,
         settings: &'a Settings,
         seed: u64,
         begin: Begin<'_, T>,
     ) -> Result<Self> {
-        let (work, aside) = (Metered::new(comm), Metered::new(comm));
+        let (work, aside) = (groups.metered(shard.place), groups.metered(shard.place));
+        let links = aside.links();
         let known = match streamed {
             Some(streamed) => streamed.known.clone(),
-            None => Knowledge::of(&aside, shard)?,
+            None => Knowledge::of(&links, shard)?,
         };
         let constants = known.constants;
         let terms = settings.terms(shard.rows, shard.cols, constants.norm);
         let state = match begin {
             Begin::Init => match settings.init {
-                Init::Random => start::random(&aside, shard, &known, seed, settings.rank)?,
-                init => svd::nndsvd(&aside, threads, shard, constants, (init, seed, settings.rank))?,
+                Init::Random => start::random(links.all, shard, &known, seed, settings.rank)?,
+                init => svd::nndsvd(links, threads, shard, constants, (init, seed, settings.rank))?,
             },
             Begin::Given(factors) | Begin::Middle(factors, _) => start::given(shard, factors),
         };
         let every = settings.trace_every.unwrap_or_else(|| evaluation_interval(settings, shard));
-        let exactly = |solver| -> Box<dyn Method<T> + 'a> {
-            match streamed {
-                Some(streamed) => {
-                    Box::new(streamed::Exact::new(streamed, (solver, settings.rank), terms, constants))
-                }
-                None => Box::new(exact::Exact::new(solver, terms, constants)),
+        let exactly = |solver| Box::new(exact::Exact::new(solver, terms, constants));
+        let mut method: Box<dyn Method<T> + 'a> = match (streamed, settings.algorithm) {
+            (Some(streamed), _) => streamed.method(settings, (seed, every), terms, &state),
+            (None, Algorithm::Dsanls) => {
+                Box::new(dsanls::Dsanls::new(links.all, shard, settings, (seed, terms), &state)?)
             }
-        };
-        let mut method: Box<dyn Method<T> + 'a> = match (settings.algorithm, streamed) {
-            (Algorithm::Dsanls, Some(streamed)) => {
-                Box::new(streamed::Sampled::new(streamed, settings, (seed, every), terms, &state))
-            }
-            (Algorithm::Dsanls, None) => {
-                Box::new(dsanls::Dsanls::new(&aside, shard, settings, (seed, terms), &state)?)
-            }
-            (Algorithm::Hals, _) => exactly(Solver::CoordinateDescent { mu: 0.0 }),
-            (Algorithm::Mu, _) => exactly(Solver::Multiplicative),
-            (Algorithm::Bpp, _) => exactly(Solver::Pivoting),
+            (None, Algorithm::Auto) => Box::new(auto::Auto::new(shard, settings.rank, terms, constants)),
+            (None, Algorithm::Hals) => exactly(Solver::CoordinateDescent { mu: 0.0, sweeps: 1 }),
+            (None, Algorithm::Mu) => exactly(Solver::Multiplicative),
+            (None, Algorithm::Bpp) => exactly(Solver::Pivoting),
         };
         let empty = Log {
             seed,
@@ -221,6 +216,7 @@ impl<'a, T: Real> Run<'a, T> {
         let mut run = Run {
             shard,
             streamed,
+            groups,
             threads,
             settings,
             work,
@@ -246,12 +242,11 @@ impl<'a, T: Real> Run<'a, T> {
     }
 
     fn evaluate(&mut self) -> Result<Evaluation> {
-        let Run { shard, threads, aside, known, state, .. } = self;
-        let k = self.settings.rank;
-        let phases = &mut self.log.phases;
-        timed(&mut phases.evaluate, || match self.streamed {
-            Some(streamed) => streamed.evaluate(threads, known.constants, state, k),
-            None => evaluate(threads, aside, shard, known.constants, state, k),
+        let Run { shard, threads, ref aside, ref known, ref state, .. } = *self;
+        let rank = Rank { shard, links: aside.links(), threads, k: self.settings.rank };
+        timed(&mut self.log.phases.evaluate, || match self.streamed {
+            Some(streamed) => streamed.evaluate(threads, known.constants, state, rank.k),
+            None => evaluate(&rank, known.constants, state),
         })
     }
 
@@ -259,21 +254,22 @@ impl<'a, T: Real> Run<'a, T> {
         if !error.is_finite() {
             return Err(Error::Diverged { iteration: self.log.iteration });
         }
-        let penalty = penalty(&self.aside, &self.state, self.terms, self.k())?;
+        let penalty = penalty(&self.aside.all, &self.state, self.terms, self.k())?;
         self.log.see(error, (error * error + 2.0 * penalty / self.known.constants.norm).sqrt());
         Ok(())
     }
 
     fn trace(&mut self, relative_error: f64) {
         let Log { iteration, seconds, .. } = self.log;
-        let bytes_sent = self.before.bytes_sent + self.work.bytes();
+        let bytes_sent = self.before.bytes_sent + self.work.all.bytes();
         self.log.trace.push(TraceLine { iteration, seconds, relative_error, bytes_sent });
     }
 
     /// One iteration, with what belongs to it.
     fn step(&mut self) -> Result<()> {
         let begin = Instant::now();
-        let rank = Rank { shard: self.shard, comm: &self.work, threads: self.threads, k: self.k() };
+        let links = self.work.links();
+        let rank = Rank { shard: self.shard, links, threads: self.threads, k: self.k() };
         let mut seen =
             self.method.iterate(&rank, self.log.iteration, &mut self.state, &mut self.log.phases)?;
         self.log.seconds += begin.elapsed().as_secs_f64();
@@ -332,19 +328,20 @@ impl<'a, T: Real> Run<'a, T> {
     /// Rank 0 alone has the clock and the user.
     fn decide(&self, watch: &mut dyn FnMut(&Log) -> Wish) -> Result<Decision> {
         let mut decision = Decision::default();
-        if self.aside.rank() == 0 {
+        if self.aside.all.rank() == 0 {
             let wish = watch(&self.log);
             let stop = self.log.decide(self.settings, wish.stop);
             let early = matches!(stop, Some(Stop::Interrupted | Stop::TimeLimit));
             decision = Decision { stop, snapshot: wish.save || early && wish.save_if_stopped };
         }
-        agree(&self.aside, decision)
+        agree(&self.aside.all, decision)
     }
 
     fn snapshot(&self, save: &mut dyn FnMut(Factors<T>, Log) -> Result<()>) -> Result<()> {
-        let u = gather_all(&self.aside, &self.state.u)?;
-        let v = gather_all(&self.aside, &self.state.v)?;
-        if self.aside.rank() == 0 {
+        let place = self.shard.place;
+        let u = whole(&self.aside.all, place, Factor::U, &self.state.u, self.k())?;
+        let v = whole(&self.aside.all, place, Factor::V, &self.state.v, self.k())?;
+        if self.aside.all.rank() == 0 {
             let factors = Factors { rows: self.shard.rows, cols: self.shard.cols, k: self.k(), u, v };
             save(factors, self.log_so_far())?;
         }
@@ -354,9 +351,9 @@ impl<'a, T: Real> Run<'a, T> {
     /// The log with the meters and the method read.
     fn log_so_far(&self) -> Log {
         let mut log = self.log.clone();
-        log.phases.reduce = self.before.phases.reduce + self.work.seconds();
-        log.bytes_sent = self.before.bytes_sent + self.work.bytes();
-        log.bytes_evaluate = self.before.bytes_evaluate + self.aside.bytes();
+        log.phases.reduce = self.before.phases.reduce + self.work.all.seconds();
+        log.bytes_sent = self.before.bytes_sent + self.work.all.bytes();
+        log.bytes_evaluate = self.before.bytes_evaluate + self.aside.all.bytes();
         log.damping = self.method.memory();
         log
     }
@@ -367,6 +364,13 @@ impl<'a, T: Real> Run<'a, T> {
             self.trace(error);
         }
         let log = self.log_so_far();
+        let own = RankReport {
+            seconds: log.seconds - self.before.seconds,
+            phases: log.phases,
+            method: self.work.meter(),
+            aside: self.aside.meter(),
+        };
+        let ranks = reports(self.groups.all(), &own)?;
         let report = Report {
             seed: log.seed,
             iterations: log.iteration,
@@ -378,14 +382,23 @@ impl<'a, T: Real> Run<'a, T> {
             phases: log.phases,
             bytes_sent: log.bytes_sent,
             bytes_evaluate: log.bytes_evaluate,
+            ranks,
             trace: log.trace,
         };
         Ok(Outcome { u: self.state.u, v: self.state.v, report })
     }
 }
 
+/// What every rank says of itself, by rank.
+fn reports(comm: &dyn Comm, own: &RankReport) -> Result<Vec<RankReport>> {
+    let text = serde_json::to_vec(own).unwrap_or_default();
+    let all = comm.all_gather(&text)?;
+    // All ranks are the same program, so that they read what they wrote.
+    Ok(all.iter().filter_map(|text| serde_json::from_slice(text).ok()).collect())
+}
+
 /// Both sides' penalties, over all ranks.
-fn penalty<T: Real>(
+pub fn penalty<T: Real>(
     comm: &dyn Comm,
     state: &State<T>,
     (of_u, of_v): (Terms, Terms),
@@ -422,7 +435,7 @@ fn evaluation_interval<T>(settings: &Settings, shard: &Shard<T>) -> usize {
     let evaluation = stored * k + 2.0 * sweeps;
     let iteration = match settings.algorithm {
         // These have their error for nothing.
-        Algorithm::Hals | Algorithm::Mu | Algorithm::Bpp => return 1,
+        Algorithm::Auto | Algorithm::Hals | Algorithm::Mu | Algorithm::Bpp => return 1,
         Algorithm::Dsanls => {
             let (cols, rows) = settings.sketch_sizes(shard.rows, shard.cols);
             let (cols, rows) = (cols as f64, rows as f64);

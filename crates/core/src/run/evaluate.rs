@@ -3,12 +3,14 @@
 use faer::linalg::matmul::matmul;
 use faer::{Accum, MatMut, MatRef, Par};
 
+use super::Rank;
 use super::start::{Constants, State};
 use crate::Real;
-use crate::comm::{Comm, gather_all, sum_exactly};
+use crate::comm::{Numbers, Reduction, sum_exactly};
 use crate::error::Result;
+use crate::grid::Factor;
 use crate::kernels::{Columns, Product, Scratch, TILE, Tile, gram_in_f64};
-use crate::partition::{Block, DenseBlock, Shard};
+use crate::partition::{Block, DenseBlock};
 use crate::threads::Threads;
 
 /// Below this error ‖M‖² − 2⟨M V, U⟩ + ⟨UᵀU, VᵀV⟩ has lost too many of `f32`'s digits (at 1e-2 four of seven are
@@ -32,30 +34,29 @@ pub fn relative_error(norm: f64, cross: f64, model: f64) -> f64 {
 
 /// Evaluates the factors. Every sum is either local to a row or independent of the order, so that all numbers of
 /// ranks and threads give the same bits.
-pub fn evaluate<T: Real>(
-    threads: &Threads,
-    comm: &dyn Comm,
-    shard: &Shard<T>,
-    constants: Constants,
-    state: &State<T>,
-    k: usize,
-) -> Result<Evaluation> {
-    let v = gather_all(comm, &state.v)?;
-    let gram_v = gram_in_f64(threads, &v, k);
+pub fn evaluate<T: Real>(rank: &Rank<'_, T>, constants: Constants, state: &State<T>) -> Result<Evaluation> {
+    let &Rank { shard, links, threads, k } = rank;
+    let v = links.gather(shard.place, Factor::U, &state.v, k)?;
+    let u = links.rows_of_block(shard.place, Factor::U, &state.u, k)?;
+    let mut gram_v =
+        gram_in_f64(threads, if links.is_complete(shard.place, Factor::U) { &v } else { &state.v }, k);
+    if !links.is_complete(shard.place, Factor::U) {
+        links.all.all_reduce(Reduction::Sum, Numbers::F64(&mut gram_v))?;
+    }
     let model = quadratic_forms(threads, &state.u, &gram_v, k);
-    let cross = crosses(threads, &shard.by_rows, &state.u, &v, k);
-    let [cross, model] = sum_exactly(comm, [&cross, &model])?;
+    let cross = crosses(threads, &shard.by_rows, &u, &v, k);
+    let [cross, model] = sum_exactly(links.all, [&cross, &model])?;
     let mut error = relative_error(constants.norm, cross, model);
     if let (Block::Dense(block), true) = (&shard.by_rows, error < CANCELS_BELOW) {
-        let [residual] = sum_exactly(comm, [&residuals(threads, block, &state.u, &v, k)])?;
+        let [residual] = sum_exactly(links.all, [&residuals(threads, block, &u, &v, k)])?;
         error = (residual / constants.norm).sqrt();
     }
-    Ok(Evaluation { error, dead: dead(&v, k) })
+    Ok(Evaluation { error, dead: dead(&gram_v, k) })
 }
 
-/// Components of which V's column is zero.
-pub fn dead<T: Real>(v: &[T], k: usize) -> Vec<usize> {
-    (0..k).filter(|&j| v.iter().skip(j).step_by(k).all(|&value| value == T::ZERO)).collect()
+/// Components of which V's column is zero, from VᵀV.
+pub fn dead(gram_v: &[f64], k: usize) -> Vec<usize> {
+    (0..k).filter(|j| gram_v[j * (k + 1)] == 0.0).collect()
 }
 
 /// ⟨(M V)_i, U_i⟩ for every row i of a block; of a sparse one in `f64`.

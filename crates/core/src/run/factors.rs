@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Real;
 use crate::error::{Error, Result};
+use crate::grid::Grid;
 use crate::kernels::{Columns, TILE, gram, multiply};
 use crate::matrix::Matrix;
 use crate::partition::{Access, shards};
@@ -125,7 +126,7 @@ impl<T: Real> Factors<T> {
         }
         let exact: Vec<f64> = fixed.iter().map(|value| value.to_f64()).collect();
         let gram = gram(&threads, &exact, self.k);
-        let shard = shards(matrix, 1, Access::Whole).remove(0);
+        let shard = shards(matrix, Grid::ONE, Access::Whole).remove(0);
         let products = multiply(&threads, &shard.by_rows, Columns::All, fixed, self.k);
         let fitted = threads.map(
             products.chunks(TILE * self.k).collect(),

@@ -2,11 +2,13 @@
 //!
 //! [`factorize`] runs in-process ranks, each of them a `driver::Run` on its communicator.
 
+mod auto;
 mod driver;
 mod dsanls;
 mod evaluate;
 mod exact;
 mod factors;
+mod links;
 mod memory;
 mod settings;
 mod snapshot;
@@ -26,8 +28,9 @@ pub use snapshot::Snapshot;
 pub use streamed::{Demand, Streamed, factorize_streamed};
 
 use crate::Real;
-use crate::comm::{Comm, gather_all, run_ranks};
+use crate::comm::{Comm, Meter, gather_all, run_ranks};
 use crate::error::{Error, Result};
+use crate::grid::{Factor, Grid};
 use crate::matrix::Matrix;
 use crate::partition::{Access, Shard, shards};
 use crate::solver::Updated;
@@ -35,12 +38,13 @@ use crate::threads::Threads;
 pub use driver::Wish;
 use driver::{Begin, Log, Run};
 use evaluate::{Evaluation, evaluate};
+use links::{Groups, Links};
 use start::{Knowledge, State};
 
 /// What a method sees of its rank.
 struct Rank<'a, T> {
     shard: &'a Shard<T>,
-    comm: &'a dyn Comm,
+    links: Links<'a>,
     threads: &'a Threads,
     k: usize,
 }
@@ -208,8 +212,24 @@ pub struct Report {
     pub bytes_sent: u64,
     /// The same for error evaluation, stopping and the start.
     pub bytes_evaluate: u64,
+    /// What each rank did, by rank; of a run that was taken up again, since then.
+    #[serde(default)]
+    pub ranks: Vec<RankReport>,
     /// The curve.
     pub trace: Vec<TraceLine>,
+}
+
+/// One rank's work.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RankReport {
+    /// Seconds of computing, without error evaluation.
+    pub seconds: f64,
+    /// Seconds by phase.
+    pub phases: Phases,
+    /// What the method handed to each collective.
+    pub method: Meter,
+    /// The same for error evaluation, stopping and the start.
+    pub aside: Meter,
 }
 
 /// A component that was drawn anew.
@@ -239,6 +259,15 @@ pub struct Machine {
     pub nodes: usize,
     /// Threads of each.
     pub threads: usize,
+    /// How the exact methods arrange the ranks; by sizes if absent.
+    pub grid: Option<Grid>,
+}
+
+impl Machine {
+    /// Ranks arranged by sizes.
+    pub fn new(nodes: usize, threads: usize) -> Self {
+        Machine { nodes, threads, grid: None }
+    }
 }
 
 /// Where to begin, other than as the settings say.
@@ -259,50 +288,71 @@ pub fn factorize<T: Real>(
     monitor: &mut dyn Monitor<T>,
 ) -> Result<Factorization<T>> {
     let (m, n, k) = (matrix.rows(), matrix.cols(), settings.rank);
-    check(settings, (m, n), from)?;
     if machine.nodes == 0 {
         return Err(Error::parameter("--nodes", "0 nodes can compute nothing; give 1 or more"));
     }
+    check(settings, from, m, n)?;
+    let grid = settings.grid(machine.grid, (m, n), machine.nodes)?;
     let monitor = Mutex::new(monitor);
-    let shards = shards(matrix, machine.nodes, settings.algorithm.access());
-    let ranks = run_ranks(shards, |comm, shard| {
+    let ranks = run_ranks(shards(matrix, grid, settings.algorithm.access()), |comm, shard| {
         let threads = Threads::new(machine.threads)?;
-        best_of_restarts(&shard, None, comm, &threads, settings, from, &monitor)
+        let (outcome, errors) = best_of_restarts((&shard, None), comm, &threads, settings, from, &monitor)?;
+        Ok((shard.own_rows, shard.own_cols, outcome, errors))
     })?;
-    let mut ranks = ranks.into_iter();
-    let Some((mut whole, errors)) = ranks.next() else { unreachable!("at least one rank") };
-    for (part, _) in ranks {
-        whole.u.extend(part.u);
-        whole.v.extend(part.v);
+    let mut factors = Factors { rows: m, cols: n, k, u: vec![T::ZERO; m * k], v: vec![T::ZERO; n * k] };
+    for (own_rows, own_cols, outcome, _) in &ranks {
+        factors.u[own_rows.start * k..own_rows.end * k].copy_from_slice(&outcome.u);
+        factors.v[own_cols.start * k..own_cols.end * k].copy_from_slice(&outcome.v);
     }
-    let factors = Factors { rows: m, cols: n, k, u: whole.u, v: whole.v };
-    Ok(Factorization { factors, report: whole.report, errors })
+    let Some((_, _, outcome, errors)) = ranks.into_iter().next() else { unreachable!("at least one rank") };
+    Ok(Factorization { factors, report: outcome.report, errors })
 }
 
-/// Whether settings, matrix and start go together.
-fn check<T: Real>(settings: &Settings, (m, n): (usize, usize), from: Option<From<'_, T>>) -> Result<()> {
+/// One rank's part in a factorization over any communicator; every rank gets the whole result. The monitor of rank 0
+/// alone is asked.
+pub fn factorize_on<T: Real>(
+    comm: &dyn Comm,
+    shard: &Shard<T>,
+    threads: usize,
+    settings: &Settings,
+    from: Option<From<'_, T>>,
+    monitor: &mut dyn Monitor<T>,
+) -> Result<Factorization<T>> {
+    check(settings, from, shard.rows, shard.cols)?;
+    let threads = Threads::new(threads)?;
+    let (outcome, errors) =
+        best_of_restarts((shard, None), comm, &threads, settings, from, &Mutex::new(monitor))?;
+    let (factors, report) = whole(comm, shard, &outcome, settings.rank)?;
+    Ok(Factorization { factors, report, errors })
+}
+
+/// Whether such a run can begin.
+fn check<T: Real>(settings: &Settings, from: Option<From<'_, T>>, m: usize, n: usize) -> Result<()> {
     settings.check(m, n)?;
     match from {
-        None => Ok(()),
-        Some(From::Snapshot(snapshot)) => snapshot.check(settings, m, n),
-        Some(From::Factors(_)) if settings.restarts > 1 && settings.algorithm != Algorithm::Dsanls => {
-            let problem = "runs from one given start are all the same; leave it out, or the given start";
-            Err(Error::parameter("--restarts", problem))
+        None => {}
+        Some(From::Snapshot(snapshot)) => snapshot.check(settings, m, n)?,
+        Some(From::Factors(factors)) => {
+            factors.check(m, n, settings.rank)?;
+            if settings.restarts > 1 && settings.algorithm != Algorithm::Dsanls {
+                let problem = "runs from one given start are all the same; leave it out, or the given start";
+                return Err(Error::parameter("--restarts", problem));
+            }
         }
-        Some(From::Factors(factors)) => factors.check(m, n, settings.rank),
     }
+    Ok(())
 }
 
 /// One rank's part in all runs; the same rank has the best on every rank.
 fn best_of_restarts<T: Real>(
-    shard: &Shard<T>,
-    streamed: Option<&Streamed>,
+    (shard, streamed): (&Shard<T>, Option<&Streamed>),
     comm: &dyn Comm,
     threads: &Threads,
     settings: &Settings,
     from: Option<From<'_, T>>,
     monitor: &Mutex<&mut dyn Monitor<T>>,
 ) -> Result<(Outcome<T>, Vec<f64>)> {
+    let groups = Groups::new(comm, shard.place)?;
     let (mut errors, mut best) = (Vec::new(), None);
     let mut middle = None;
     if let Some(From::Snapshot(snapshot)) = from {
@@ -321,7 +371,7 @@ fn best_of_restarts<T: Real>(
             (None, Some(From::Factors(factors))) => Begin::Given(factors),
             _ => Begin::Init,
         };
-        let run = Run::new(shard, streamed, comm, threads, &limited, seed, begin)?;
+        let run = Run::new((shard, streamed), &groups, threads, &limited, seed, begin)?;
         let watch = &mut |log: &Log| {
             let progress = Progress {
                 restart,
@@ -373,7 +423,8 @@ fn whole<T: Real>(
     outcome: &Outcome<T>,
     k: usize,
 ) -> Result<(Factors<T>, Report)> {
-    let (u, v) = (gather_all(comm, &outcome.u)?, gather_all(comm, &outcome.v)?);
+    let u = links::whole(comm, shard.place, Factor::U, &outcome.u, k)?;
+    let v = links::whole(comm, shard.place, Factor::V, &outcome.v, k)?;
     Ok((Factors { rows: shard.rows, cols: shard.cols, k, u, v }, outcome.report.clone()))
 }
 
@@ -381,10 +432,8 @@ fn whole<T: Real>(
 pub fn error_of<T: Real>(matrix: Matrix<T>, factors: &Factors<T>, threads: usize) -> Result<f64> {
     factors.check(matrix.rows(), matrix.cols(), factors.k)?;
     let threads = Threads::new(threads)?;
-    let mut errors = run_ranks(shards(matrix, 1, Access::Whole), |comm, shard| {
-        let constants = Knowledge::of(comm, &shard)?.constants;
-        let state = start::given(&shard, factors);
-        evaluate(&threads, comm, &shard, constants, &state, factors.k).map(|evaluation| evaluation.error)
-    })?;
-    Ok(errors.remove(0))
+    let shard = shards(matrix, Grid::ONE, Access::Whole).remove(0);
+    let rank = Rank { shard: &shard, links: Links::alone(), threads: &threads, k: factors.k };
+    let constants = Knowledge::of(&rank.links, &shard)?.constants;
+    Ok(evaluate(&rank, constants, &start::given(&shard, factors))?.error)
 }

@@ -179,7 +179,7 @@ mod tests {
         let settings =
             Settings { algorithm: Algorithm::Hals, iterations: 2, restarts: 2, ..Settings::new(2) };
         let mut kept = Keep(Vec::new());
-        factorize(matrix, Machine { nodes: 1, threads: 1 }, &settings, None, &mut kept).unwrap();
+        factorize(matrix, Machine::new(1, 1), &settings, None, &mut kept).unwrap();
         // Current and best, U and V.
         let numbers = kept.0.len() - 2 * (4 + 3) * 2 * size_of::<f32>();
         (kept.0, numbers)

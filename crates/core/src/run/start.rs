@@ -3,9 +3,11 @@
 use std::ops::Range;
 
 use super::Factors;
+use super::links::Links;
 use crate::Real;
 use crate::comm::{Comm, ExactSum, sum_exactly};
 use crate::error::Result;
+use crate::grid::Factor;
 use crate::partition::{RowSums, Shard};
 use crate::random::{Purpose, stream, uniform};
 
@@ -31,21 +33,24 @@ pub struct Constants {
 
 impl Knowledge {
     /// One pass over each side's part of M, summed independently of the partition.
-    pub fn of<T: Real>(comm: &dyn Comm, shard: &Shard<T>) -> Result<Self> {
-        let (rows, cols) = (shard.by_rows.row_sums(), shard.by_cols.row_sums());
-        Self::from_sums(comm, (shard.rows, shard.cols), &rows, &cols)
+    pub fn of<T: Real>(links: &Links<'_>, shard: &Shard<T>) -> Result<Self> {
+        let rows = shard.by_rows.row_sums();
+        let constants = Constants::of(links.all, (shard.rows, shard.cols), &rows)?;
+        let used = |factor, sums: Vec<f64>| -> Result<Vec<bool>> {
+            let sums = links.sum_rows(shard.place, factor, sums, 1)?;
+            Ok(sums.into_iter().map(|sum| sum > 0.0).collect())
+        };
+        let used_rows = used(Factor::U, rows.sums)?;
+        let used_cols = used(Factor::V, shard.by_cols.row_sums().sums)?;
+        Ok(Knowledge { constants, used_rows, used_cols })
     }
+}
 
-    /// From the sums of the own rows and columns of an m x n matrix.
-    pub fn from_sums(
-        comm: &dyn Comm,
-        (m, n): (usize, usize),
-        rows: &RowSums,
-        cols: &RowSums,
-    ) -> Result<Self> {
+impl Constants {
+    /// From the sums of the own rows of an m x n matrix.
+    pub fn of(comm: &dyn Comm, (m, n): (usize, usize), rows: &RowSums) -> Result<Self> {
         let [sum, norm] = sum_exactly(comm, [&rows.sums, &rows.squares])?;
-        let constants = Constants { norm, mean: sum / (m as f64 * n as f64) };
-        Ok(Knowledge { constants, used_rows: rows.used(), used_cols: cols.used() })
+        Ok(Constants { norm, mean: sum / (m as f64 * n as f64) })
     }
 }
 

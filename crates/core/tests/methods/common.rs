@@ -43,7 +43,8 @@ pub fn run<T: Real>(
     threads: usize,
     settings: &Settings,
 ) -> Factorization<T> {
-    factorize(matrix.clone(), Machine { nodes, threads }, settings, None, &mut |_: &Progress| false).unwrap()
+    factorize(matrix.clone(), Machine::new(nodes, threads), settings, None, &mut |_: &Progress| false)
+        .unwrap()
 }
 
 /// Settings for a fixed number of iterations.

@@ -53,14 +53,9 @@ fn projected_gradient(matrix: &[f64], factors: &Factors<f64>) -> f64 {
 
 fn run(matrix: &[f64], settings: &Settings) -> (f64, f64) {
     let dense = Dense::new(M, N, Order::RowMajor, Values::Real(matrix.to_vec()));
-    let result = factorize(
-        Matrix::Dense(dense),
-        Machine { nodes: 2, threads: 1 },
-        settings,
-        None,
-        &mut |_: &Progress| false,
-    )
-    .unwrap();
+    let result =
+        factorize(Matrix::Dense(dense), Machine::new(2, 1), settings, None, &mut |_: &Progress| false)
+            .unwrap();
     (projected_gradient(matrix, &result.factors), result.report.relative_error)
 }
 

@@ -171,7 +171,7 @@ fn given_factors_and_dead_components_are_as_in_memory() {
                 factor.iter_mut().skip(2).step_by(5).for_each(|value| *value = 0.0);
             }
             let from = Some(From::Factors(&start));
-            let machine = partwise::run::Machine { nodes: 1, threads: 1 };
+            let machine = partwise::run::Machine::new(1, 1);
             let quiet = &mut |_: &Progress| false;
             let whole = partwise::run::factorize(matrix, machine, &settings, from, quiet).unwrap();
             let streamed = streamed::<f32>(&path, transpose, 1 << 20, 5);

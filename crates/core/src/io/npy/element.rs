@@ -143,9 +143,17 @@ impl Element {
         self.kind == Kind::Bool
     }
 
-    /// Whether entries stay bytes in memory.
+    /// Whether numbers are kept as bytes.
     pub fn is_byte(self) -> bool {
         matches!(self.kind, Kind::U8 | Kind::Bool)
+    }
+
+    /// Appends numbers that are bytes to `out`.
+    pub fn bytes(self, bytes: &[u8], out: &mut Vec<u8>) {
+        match self.kind {
+            Kind::Bool => out.extend(bytes.iter().map(|&byte| u8::from(byte != 0))),
+            _ => out.extend_from_slice(bytes),
+        }
     }
 
     /// Appends the numbers in `bytes` to `out`.

@@ -9,6 +9,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use super::memory::Budget;
+use super::part::{self, Column, Parts, Wanted};
 use super::source::Source;
 use super::stream::{Body, Layout, Part};
 use super::write::{each_line, each_row, put};
@@ -17,7 +18,6 @@ use crate::error::{Error, Result};
 use crate::matrix::{Dense, Matrix, Order, Values};
 use crate::real::{Precision, Real};
 pub(super) use element::Element;
-use element::Kind as Number;
 use header::Header;
 
 /// NumPy's own headers stay below 64 KiB; versions 2 and 3 could claim 4 GiB.
@@ -104,20 +104,17 @@ impl<'a> Array<'a> {
         Element::parse(&self.header.descr).map_err(|problem| self.error(problem))
     }
 
-    /// The element type of an array of counts or indices.
-    pub fn integer_element(&self) -> Result<Element> {
-        let element = self.element()?;
-        if element.is_integer() {
-            return Ok(element);
-        }
-        Err(self.error(format!("{} numbers, where integers belong; save it again", element.name())))
+    /// The format in words.
+    fn format(&self, element: Element) -> String {
+        let order = if self.header.fortran { "Fortran" } else { "C" };
+        format!("NumPy array, {}, {order} order", element.name())
     }
 
-    /// The order of a matrix, and the format in words.
-    fn described(&self, element: Element) -> (Order, String) {
-        let (order, name) =
-            if self.header.fortran { (Order::ColMajor, "Fortran") } else { (Order::RowMajor, "C") };
-        (order, format!("NumPy array, {}, {name} order", element.name()))
+    /// The numbers alone, to be read a few at a time.
+    pub fn column(self) -> Result<Column<'a>> {
+        let element = self.element()?;
+        self.count(element)?;
+        Ok(Column { element, source: self.source })
     }
 
     /// An error at the header.
@@ -141,13 +138,22 @@ impl<'a> Array<'a> {
         Ok(reals)
     }
 
+    /// The element type, which must be one that can count.
+    pub fn check_integers(&self) -> Result<Element> {
+        let element = self.element()?;
+        if element.is_integer() {
+            return Ok(element);
+        }
+        Err(self.error(format!("{} numbers, where integers belong; save it again", element.name())))
+    }
+
     /// All integers, in storage order, each passed through `convert`, which gets its place in the data too.
     pub fn integers<I>(
         &mut self,
         budget: Budget,
         mut convert: impl FnMut(usize, i64) -> std::result::Result<I, String>,
     ) -> Result<Vec<I>> {
-        let element = self.integer_element()?;
+        let element = self.check_integers()?;
         let mut integers = budget.vec("the array", self.count(element)?)?;
         let mut scratch = Vec::new();
         self.each_chunk(element, |bytes| {
@@ -188,10 +194,7 @@ impl<'a> Array<'a> {
     fn bytes(&mut self, element: Element, budget: Budget) -> Result<Vec<u8>> {
         let mut all = budget.vec("the array", self.count(element)?)?;
         self.each_chunk(element, |bytes| {
-            match element.kind {
-                Number::Bool => all.extend(bytes.iter().map(|&byte| u8::from(byte != 0))),
-                _ => all.extend_from_slice(bytes),
-            }
+            element.bytes(bytes, &mut all);
             Ok(())
         })?;
         Ok(all)
@@ -278,14 +281,16 @@ pub(super) fn read<T: Real>(source: Source, budget: Budget) -> Result<Input<T>> 
     let mut array = Array::open(source)?;
     let (rows, cols) = array.shape_2d()?;
     let element = array.element()?;
+    let order = if array.header.fortran { Order::ColMajor } else { Order::RowMajor };
     array.count(element)?;
-    budget.check_dense(rows as u64, cols as u64, if element.is_byte() { 1 } else { T::PRECISION.bytes() })?;
-    let values = if element.is_byte() {
+    let is_byte = element.is_byte();
+    budget.check_dense(rows as u64, cols as u64, if is_byte { 1 } else { T::PRECISION.bytes() })?;
+    let values = if is_byte {
         Values::Bytes(array.bytes(element, budget)?)
     } else {
         Values::Real(array.reals(budget)?)
     };
-    let (order, format) = array.described(element);
+    let format = array.format(element);
     let matrix = Matrix::Dense(Dense::new(rows, cols, order, values));
     Ok(Input::unlabelled(matrix, format, element.precision()))
 }
@@ -295,8 +300,23 @@ pub(super) fn layout(source: Source, first: u64) -> Result<Layout> {
     let array = Array::open(source)?;
     let (rows, cols) = array.shape_2d()?;
     let part = array.part(first)?;
-    let (order, format) = array.described(part.element);
+    let order = if array.header.fortran { Order::ColMajor } else { Order::RowMajor };
+    let format = array.format(part.element);
     Ok(Layout { rows, cols, order, body: Body::Dense(part), format })
+}
+
+/// Reads the wanted parts of a matrix.
+pub(super) fn read_parts<T: Real>(source: Source, budget: Budget, wanted: Wanted<'_>) -> Result<Parts<T>> {
+    let mut array = Array::open(source)?;
+    let (rows, cols) = array.shape_2d()?;
+    let element = array.element()?;
+    array.count(element)?;
+    let order = if array.header.fortran { Order::ColMajor } else { Order::RowMajor };
+    let regions = wanted(rows, cols)?;
+    let parts = part::dense(&mut array.source, budget, (element, order), (rows, cols), &regions)?;
+    let parts = parts.ok_or_else(|| array.truncated())?;
+    array.end()?;
+    Ok(Parts { rows, cols, parts, format: array.format(element), precision: element.precision() })
 }
 
 /// Reads a factor: a matrix of finite nonnegative numbers, as rows, columns and the entries row by row.

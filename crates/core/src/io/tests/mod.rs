@@ -6,6 +6,7 @@ mod damage;
 mod h5ad;
 mod images;
 mod messages;
+mod parts;
 mod round_trip;
 mod stream;
 mod writers;

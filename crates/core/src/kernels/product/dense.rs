@@ -45,6 +45,7 @@ pub fn add_to_tile<T: Real>(
     }
     for first in (0..count).step_by(DEPTH) {
         let depth = first..count.min(first + DEPTH);
+        let depth_end = depth.end;
         let weights = &weights[depth.start * k..depth.end * k];
         let mut starts = [0; DEPTH];
         let starts = &mut starts[..depth.len()];
@@ -66,6 +67,13 @@ pub fn add_to_tile<T: Real>(
                 &scratch.gathered
             }
         };
+        // What comes next is fetched while this is computed; the hardware does not foresee such strides.
+        let next = if depth_end < count {
+            (rows.clone(), depth_end..count.min(depth_end + DEPTH))
+        } else {
+            (rows.end..block.rows.min(rows.end + TILE), 0..count.min(DEPTH))
+        };
+        prefetch(block, columns, next);
         pulp::Arch::new().dispatch(AddColumns { values, starts, weights, k, tile: &mut tile.values });
     }
 }
@@ -102,6 +110,49 @@ impl<T: Real> Panels for AddColumns<'_, T> {
             for part in 0..R {
                 target[part] = T::sum(simd, target[part], sums[part]);
             }
+        }
+    }
+}
+
+/// Asks for the given rows and columns to be brought near.
+fn prefetch<T: Real>(
+    block: &DenseBlock<T>,
+    columns: Columns<'_>,
+    (rows, depth): (Range<usize>, Range<usize>),
+) {
+    if let (Columns::Hashed(_), _) | (_, true) = (columns, rows.is_empty()) {
+        return;
+    }
+    if block.row_stride == 1 {
+        for index in depth {
+            let first = rows.start + columns.at(index) * block.col_stride;
+            touch(&block.values, first..first + rows.len());
+        }
+    } else if let Columns::All = columns {
+        for row in rows {
+            let first = row * block.row_stride;
+            touch(&block.values, first + depth.start..first + depth.end);
+        }
+    }
+}
+
+fn touch<T: Real>(values: &Values<T>, range: Range<usize>) {
+    match values {
+        Values::Bytes(bytes) => touch_lines(&bytes[range]),
+        Values::Real(reals) => touch_lines(&reals[range]),
+    }
+}
+
+#[inline(always)]
+fn touch_lines<E>(numbers: &[E]) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
+        const LINE: usize = 64;
+        let last = numbers.len().saturating_sub(1);
+        for index in (0..numbers.len()).step_by(LINE / size_of::<E>()).chain([last]) {
+            // SAFETY: a prefetch reads nothing and cannot fault.
+            unsafe { _mm_prefetch::<_MM_HINT_T1>(numbers.as_ptr().wrapping_add(index).cast()) };
         }
     }
 }

@@ -109,7 +109,7 @@ impl<'a, T: Real> Product<'a, T> {
     }
 
     /// A product that is there already, stored by row.
-    pub fn ready(product: &'a [T], k: usize) -> Self {
+    pub fn ready(product: impl Into<Cow<'a, [T]>>, k: usize) -> Self {
         Product { weights: &[], k, source: Source::Ready(product.into()) }
     }
 

@@ -1,6 +1,7 @@
 //! Every storage against the naive product, and rows against the partition.
 
 use super::*;
+use crate::grid::Grid;
 use crate::matrix::{Csr, Dense, Matrix, Order, Values};
 use crate::partition::{Access, shards};
 use crate::random::{Purpose, stream, uniform};
@@ -52,7 +53,7 @@ proptest! {
         let weights = draw::<f64>(used.len() * k, seed);
         for matrix in all {
             for access in [Access::Whole, Access::Sampled] {
-                let shard = shards(matrix.clone(), 1, access).remove(0);
+                let shard = shards(matrix.clone(), Grid::ONE, access).remove(0);
                 let got = multiply(&threads, &shard.by_rows, columns, &weights, k);
                 for row in 0..rows {
                     for j in 0..k {
@@ -79,7 +80,7 @@ proptest! {
         let weights = draw::<f64>(groups * k, seed);
         for matrix in all {
             for access in [Access::Whole, Access::Sampled] {
-                let shard = shards(matrix.clone(), 1, access).remove(0);
+                let shard = shards(matrix.clone(), Grid::ONE, access).remove(0);
                 let got = multiply(&threads, &shard.by_rows, Columns::Hashed(&places), &weights, k);
                 for row in 0..rows {
                     for j in 0..k {
@@ -108,7 +109,7 @@ fn a_row_does_not_depend_on_the_partition() {
             {
                 let product = |size: usize, threads: usize| -> Vec<T> {
                     let threads = Threads::new(threads).unwrap();
-                    shards(matrix.clone(), size, Access::Sampled)
+                    shards(matrix.clone(), Grid::tall(size), Access::Sampled)
                         .iter()
                         .flat_map(|shard| multiply(&threads, &shard.by_rows, columns, weights, k))
                         .collect()
@@ -138,7 +139,7 @@ fn sums_over_blocks_have_the_bits_of_the_product() {
         for matrix in matrices::<T>(rows, cols, 5).1 {
             let sparse = matches!(matrix, Matrix::Sparse(_));
             let one = Threads::new(1).unwrap();
-            let whole = shards(matrix.clone(), 1, Access::Whole).remove(0);
+            let whole = shards(matrix.clone(), Grid::ONE, Access::Whole).remove(0);
             let want = multiply(&one, &whole.by_rows, Columns::All, &weights, k);
             // Columns of M are lines here, dealt out as the rows of its transpose.
             for (blocks, threads) in [(1, 2), (2, 1), (3, 2), (cols, 1)] {

@@ -8,7 +8,7 @@ use crate::run::evaluate::Evaluation;
 use crate::run::exact::evaluation;
 use crate::run::start::{Constants, State};
 use crate::run::{Method, Phases, Rank};
-use crate::solver::{Problem, Solver, Terms, update};
+use crate::solver::{Moving, Problem, Solver, Terms, update};
 
 /// Alternating steps on the unsketched problem.
 ///
@@ -17,7 +17,8 @@ use crate::solver::{Problem, Solver, Terms, update};
 /// the first iteration takes a pass more.
 pub struct Exact<'a, T> {
     streamed: &'a Streamed,
-    solver: Solver,
+    /// For (U, V), as the terms are.
+    solvers: (Solver, Solver),
     terms: (Terms, Terms),
     constants: Constants,
     /// VᵀV, kept from the end of one iteration to the beginning of the next.
@@ -31,12 +32,12 @@ impl<'a, T: Real> Exact<'a, T> {
     /// A run about to begin.
     pub fn new(
         streamed: &'a Streamed,
-        (solver, k): (Solver, usize),
+        (solvers, k): ((Solver, Solver), usize),
         terms: (Terms, Terms),
-        constants: Constants,
     ) -> Self {
         let sums = vec![T::ZERO; streamed.stream.line_length() * k];
-        Exact { streamed, solver, terms, constants, gram_v: None, sums, current: false }
+        let constants = streamed.known.constants;
+        Exact { streamed, solvers, terms, constants, gram_v: None, sums, current: false }
     }
 }
 
@@ -48,29 +49,29 @@ impl<T: Real> Method<T> for Exact<'_, T> {
         state: &mut State<T>,
         phases: &mut Phases,
     ) -> Result<Option<Evaluation>> {
-        let Exact { streamed, solver, terms, ref mut sums, .. } = *self;
+        let Exact { streamed, solvers, terms, ref mut sums, .. } = *self;
         let (threads, k, blocks) = (rank.threads, rank.k, &streamed.blocks);
         let State { u, v } = state;
         let gram_v = match self.gram_v.take() {
             Some(gram) => gram,
             None => phases.product(|| gram(threads, v, k)),
         };
-        let for_u = Problem { solver, gram: &gram_v, terms: terms.0 };
+        let for_u = Problem { solver: solvers.0, gram: &gram_v, terms: terms.0 };
         let (gram_u, cross);
         if streamed.stream.by_columns() {
             if !self.current {
                 streamed.step(threads, blocks, None, (v, u, sums), k, phases)?;
             }
-            phases.add(&update(threads, &for_u, &Product::ready(sums, k), u, k));
+            phases.add(&update(threads, &for_u, &Product::ready(&sums[..], k), Moving::plain(u), k));
             gram_u = phases.product(|| gram(threads, u, k));
-            let for_v = Problem { solver, gram: &gram_u, terms: terms.1 };
+            let for_v = Problem { solver: solvers.1, gram: &gram_u, terms: terms.1 };
             cross = streamed.step(threads, blocks, Some(&for_v), (v, u, sums), k, phases)?;
             self.current = true;
         } else {
             streamed.step(threads, blocks, Some(&for_u), (u, v, sums), k, phases)?;
             gram_u = phases.product(|| gram(threads, u, k));
-            let for_v = Problem { solver, gram: &gram_u, terms: terms.1 };
-            let updated = update(threads, &for_v, &Product::ready(sums, k), v, k);
+            let for_v = Problem { solver: solvers.1, gram: &gram_u, terms: terms.1 };
+            let updated = update(threads, &for_v, &Product::ready(&sums[..], k), Moving::plain(v), k);
             phases.add(&updated);
             cross = updated.cross;
         }

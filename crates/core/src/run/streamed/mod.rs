@@ -15,22 +15,21 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-pub(super) use exact::Exact;
 pub use plan::Demand;
-pub(super) use sampled::Sampled;
 
 use super::evaluate::{Evaluation, crosses, dead, quadratic_forms, relative_error, residuals};
 use super::start::{Constants, Knowledge, State};
-use super::{Factorization, Factors, From, Monitor, Phases, Settings, best_of_restarts, check};
+use super::{Factorization, Factors, From, Method, Monitor, Phases, Settings, auto, best_of_restarts, check};
 use crate::Real;
 use crate::comm::run_ranks;
 use crate::error::{Error, Result};
+use crate::grid::{Grid, Place};
 use crate::io::stream::Stream;
 use crate::kernels::{Columns, Product, gram_in_f64, multiply_add};
 use crate::matrix::Csr;
-use crate::partition::{Block, Shard};
+use crate::partition::{Access, Block, Shard};
 use crate::run::settings::{Algorithm, Init};
-use crate::solver::{Problem, update};
+use crate::solver::{Moving, Problem, Solver, Terms, update};
 use crate::threads::Threads;
 
 /// A file, cut into blocks that fit the memory, and looked through once.
@@ -83,6 +82,30 @@ impl Streamed {
         sampled::adjusted(self, settings)
     }
 
+    /// The method of a run about to begin from `state`. `auto` is HALS with as many sweeps for each product as it has in
+    /// memory, without momentum.
+    pub(super) fn method<'a, T: Real>(
+        &'a self,
+        settings: &Settings,
+        (seed, every): (u64, usize),
+        terms: (Terms, Terms),
+        state: &State<T>,
+    ) -> Box<dyn Method<T> + 'a> {
+        let k = settings.rank;
+        let exactly = |solvers| Box::new(exact::Exact::new(self, (solvers, k), terms));
+        let descent = |sweeps| Solver::CoordinateDescent { mu: 0.0, sweeps };
+        match settings.algorithm {
+            Algorithm::Dsanls => Box::new(sampled::Sampled::new(self, settings, (seed, every), terms, state)),
+            Algorithm::Auto => {
+                let sweeps = |length| descent(auto::sweeps(self.stream.stored(), length, k));
+                exactly((sweeps(self.stream.rows()), sweeps(self.stream.cols())))
+            }
+            Algorithm::Hals => exactly((descent(1), descent(1))),
+            Algorithm::Mu => exactly((Solver::Multiplicative, Solver::Multiplicative)),
+            Algorithm::Bpp => exactly((Solver::Pivoting, Solver::Pivoting)),
+        }
+    }
+
     /// (X, Y) of (U, V), and back.
     fn sides<F>(&self, u: F, v: F) -> (F, F) {
         if self.stream.by_columns() { (v, u) } else { (u, v) }
@@ -129,7 +152,7 @@ impl Streamed {
             let x = &mut x[lines.start * k..lines.end * k];
             if let Some(problem) = problem {
                 let product = Product::new(threads, by_line, Columns::All, y, k);
-                let updated = update(threads, problem, &product, x, k);
+                let updated = update(threads, problem, &product, Moving::plain(x), k);
                 phases.add(&updated);
                 cross += updated.cross;
             }
@@ -148,7 +171,8 @@ impl Streamed {
         k: usize,
     ) -> Result<Evaluation> {
         let (x, y) = self.sides(&state.u, &state.v);
-        let gram = gram_in_f64(threads, y, k);
+        let (gram_u, gram_v) = (gram_in_f64(threads, &state.u, k), gram_in_f64(threads, &state.v, k));
+        let (_, gram) = self.sides(&gram_u, &gram_v);
         let (mut residual, mut cross, mut model) = (0.0, 0.0, 0.0);
         // All of it is a phase of its own, waiting included.
         self.pass(&self.blocks, &mut Phases::default(), |lines, by_line, _, _| {
@@ -157,7 +181,7 @@ impl Streamed {
                 residuals(threads, dense, x, y, k).iter().for_each(|term| residual += term);
             } else {
                 crosses(threads, by_line, x, y, k).iter().for_each(|term| cross += term);
-                quadratic_forms(threads, x, &gram, k).iter().for_each(|term| model += term);
+                quadratic_forms(threads, x, gram, k).iter().for_each(|term| model += term);
             }
         })?;
         let error = if self.stream.is_sparse() {
@@ -165,7 +189,7 @@ impl Streamed {
         } else {
             (residual / constants.norm).sqrt()
         };
-        Ok(Evaluation { error, dead: dead(&state.v, k) })
+        Ok(Evaluation { error, dead: dead(&gram_v, k) })
     }
 
     /// One rank's part of M without M: its sizes.
@@ -176,6 +200,7 @@ impl Streamed {
             rows,
             cols,
             stored,
+            place: Place { rows, cols, grid: Grid::ONE, rank: 0, access: Access::Whole },
             own_rows: 0..rows,
             own_cols: 0..cols,
             by_rows: nothing(),
@@ -193,7 +218,7 @@ pub fn factorize_streamed<T: Real>(
     monitor: &mut dyn Monitor<T>,
 ) -> Result<Factorization<T>> {
     let (rows, cols, k) = (streamed.stream.rows(), streamed.stream.cols(), settings.rank);
-    check(settings, (rows, cols), from)?;
+    check(settings, from, rows, cols)?;
     if settings.init != Init::Random && from.is_none() {
         let problem = "singular vectors need the matrix in memory; begin at random, or raise --memory";
         return Err(Error::parameter("--init", problem));
@@ -204,7 +229,7 @@ pub fn factorize_streamed<T: Real>(
     let monitor = std::sync::Mutex::new(monitor);
     let mut ranks = run_ranks(vec![streamed.shard()], |comm, shard| {
         let threads = Threads::new(threads)?;
-        best_of_restarts(&shard, Some(streamed), comm, &threads, settings, from, &monitor)
+        best_of_restarts((&shard, Some(streamed)), comm, &threads, settings, from, &monitor)
     })?;
     let (outcome, errors) = ranks.remove(0);
     let factors = Factors { rows, cols, k, u: outcome.u, v: outcome.v };

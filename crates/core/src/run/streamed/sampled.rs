@@ -15,7 +15,7 @@ use crate::run::settings::{Amount, Settings};
 use crate::run::start::{Constants, State};
 use crate::run::{Method, Phases, Rank};
 use crate::sketch::Kind;
-use crate::solver::{Problem, Solver, Terms, update};
+use crate::solver::{Moving, Problem, Solver, Terms, update};
 
 /// Stretches that a file is cut into at most.
 const STRETCHES: usize = 256;
@@ -132,7 +132,7 @@ impl<T: Real> Method<T> for Sampled<'_, T> {
         let weight = self.streamed.stream.lines().div_ceil(self.height) as f64 / stretches.len() as f64;
         let (x, y) = self.streamed.sides(&mut state.u, &mut state.v);
         let gram_y = phases.product(|| gram(threads, y, k));
-        let solver = Solver::CoordinateDescent { mu: 0.0 };
+        let solver = Solver::CoordinateDescent { mu: 0.0, sweeps: 1 };
         let problem = Problem { solver, gram: &gram_y, terms: self.terms.0 };
         let blocks: Vec<_> = stretches.iter().flat_map(|lines| self.streamed.blocks_of(lines)).collect();
         self.streamed.step(threads, &blocks, Some(&problem), (x, y, &mut self.sums), k, phases)?;
@@ -150,7 +150,7 @@ impl<T: Real> Method<T> for Sampled<'_, T> {
         let damped = self.damping.next(iteration, diagonal, self.terms.1.l2);
         let solver = if all { solver } else { damped };
         let problem = Problem { solver, gram: &gram_x, terms: self.terms.1 };
-        let updated = update(threads, &problem, &Product::ready(&self.sums, k), y, k);
+        let updated = update(threads, &problem, &Product::ready(&self.sums[..], k), Moving::plain(y), k);
         phases.add(&updated);
         if !all {
             return Ok(None);

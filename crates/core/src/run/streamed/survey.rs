@@ -3,12 +3,12 @@
 use std::ops::Range;
 
 use crate::Real;
-use crate::comm::LocalComm;
+use crate::comm::Alone;
 use crate::error::Result;
 use crate::io::stream::Stream;
 use crate::matrix::{Matrix, Values};
 use crate::partition::{Block, RowSums};
-use crate::run::start::Knowledge;
+use crate::run::start::{Constants, Knowledge};
 use crate::threads::Threads;
 
 /// What a start needs to know of M, with the bits that it has in memory, and the largest entry.
@@ -35,8 +35,9 @@ pub fn survey<T: Real>(
         return Err(stream.nothing::<T>(blocks));
     }
     let (rows, cols) = if stream.by_columns() { (across, by_line) } else { (by_line, across) };
-    let alone = LocalComm::group(1).remove(0);
-    Ok((Knowledge::from_sums(&alone, (stream.rows(), stream.cols()), &rows, &cols)?, largest))
+    let constants = Constants::of(&Alone, (stream.rows(), stream.cols()), &rows)?;
+    let used = |sums: RowSums| sums.sums.into_iter().map(|sum| sum > 0.0).collect();
+    Ok((Knowledge { constants, used_rows: used(rows), used_cols: used(cols) }, largest))
 }
 
 fn largest_of<T: Real>(matrix: &Matrix<T>) -> f64 {
