@@ -38,7 +38,7 @@ fn write_sparse(desk: &Desk, name: &str) {
     let (rows, cols, each) = (24_000i32, 3000i32, 130);
     let mut draw = draws(2);
     let mut bytes = vec![1u8];
-    let mut put = |bytes: &mut Vec<u8>, number: i32| bytes.extend(number.to_le_bytes());
+    let put = |bytes: &mut Vec<u8>, number: i32| bytes.extend(number.to_le_bytes());
     [rows, cols, rows * each].iter().for_each(|&size| put(&mut bytes, size));
     (0..=rows).for_each(|row| put(&mut bytes, row * each));
     for row in 0..rows {
