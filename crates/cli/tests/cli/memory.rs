@@ -42,10 +42,10 @@ fn write_sparse(desk: &Desk, name: &str) {
     [rows, cols, rows * each].iter().for_each(|&size| put(&mut bytes, size));
     (0..=rows).for_each(|row| put(&mut bytes, row * each));
     for row in 0..rows {
-        // Distinct columns, ascending, more of them where a row's kind has its home.
+        // Distinct columns, ascending: odd ones anywhere, even ones where a row's kind has its home.
         let home = row % 3 * 1000;
-        let wide: Vec<i32> = (0..30).map(|place| (place * 100 + (draw() * 100.0) as i32) % cols).collect();
-        let near: Vec<i32> = (0..100).map(|place| home + place * 10 + (draw() * 10.0) as i32).collect();
+        let wide: Vec<i32> = (0..30).map(|place| place * 100 + 2 * (draw() * 50.0) as i32 + 1).collect();
+        let near: Vec<i32> = (0..100).map(|place| home + place * 10 + 2 * (draw() * 5.0) as i32).collect();
         let mut places: Vec<i32> = wide.into_iter().chain(near).collect();
         places.sort_unstable();
         places.iter().for_each(|&place| put(&mut bytes, place));
