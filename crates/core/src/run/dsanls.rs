@@ -58,7 +58,9 @@ impl Damping {
         self.sum += diagonal;
         self.count += 1.0;
         match (self.solver, self.step) {
-            (SketchedSolver::Pcd, Step::UnitFree) => Solver::CoordinateDescent { mu: weight * mean, sweeps: 1 },
+            (SketchedSolver::Pcd, Step::UnitFree) => {
+                Solver::CoordinateDescent { mu: weight * mean, sweeps: 1 }
+            }
             (SketchedSolver::Pcd, Step::Absolute) => Solver::CoordinateDescent { mu: weight, sweeps: 1 },
             (SketchedSolver::Pgd, Step::UnitFree) => {
                 Solver::GradientDescent { eta: 1.0 / (weight * (self.k as f64 * mean + l2)) }
