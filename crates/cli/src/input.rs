@@ -3,10 +3,10 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use partwise::Real;
 use partwise::error::{Error, Result, human_bytes};
 use partwise::io::{self, ImageSide, Input, ReadOptions};
-use partwise::matrix::{Matrix, Values};
-use partwise::{Precision, Real};
+use partwise::matrix::{Matrix, range_problem};
 use sha2::{Digest, Sha256};
 
 use crate::args::{LabelArgs, ReadArgs};
@@ -24,8 +24,19 @@ pub fn read_turned<T: Real>(
     (transpose, recorded): (bool, Option<ImageSide>),
     labels: Option<&LabelArgs>,
 ) -> Result<Input<T>> {
+    read_within(path, args, (transpose, recorded), labels, machine::available_memory())
+}
+
+/// The same, within so much memory.
+pub fn read_within<T: Real>(
+    path: &Path,
+    args: &ReadArgs,
+    (transpose, recorded): (bool, Option<ImageSide>),
+    labels: Option<&LabelArgs>,
+    memory: u64,
+) -> Result<Input<T>> {
     let options = ReadOptions {
-        memory: machine::available_memory(),
+        memory,
         header: args.header,
         row_names: args.row_names,
         images: args.images.or(recorded).unwrap_or_default(),
@@ -43,43 +54,14 @@ pub fn read_turned<T: Real>(
     Ok(input)
 }
 
-/// The largest entry.
-pub fn largest<T: Real>(matrix: &Matrix<T>) -> f64 {
-    let largest = |entries: &[T]| entries.iter().fold(0.0, |largest: f64, entry| largest.max(entry.to_f64()));
-    match matrix {
-        Matrix::Dense(dense) => match dense.values() {
-            Values::Bytes(bytes) => bytes.iter().max().map_or(0.0, |&byte| byte.into()),
-            Values::Real(reals) => largest(reals),
-        },
-        Matrix::Sparse(csr) => largest(csr.values()),
-    }
-}
-
 /// Refuses a matrix whose products would leave the range of the arithmetic, which no error shows: they become 0.
 pub fn check_range<T: Real>(path: &Path, matrix: &Matrix<T>) -> Result<()> {
-    check_largest::<T>(path, largest(matrix))
+    check_largest::<T>(path, matrix.largest())
 }
 
 /// The same, known by its largest entry.
 pub fn check_largest<T: Real>(path: &Path, largest: f64) -> Result<()> {
-    if largest == 0.0 {
-        let problem = "every entry is 0, so there is nothing to factorize; check that this is the right file";
-        return Err(Error::format(path, "entries", problem));
-    }
-    // Products have up to twice the exponents of entries, times the number of terms.
-    let (range, cure) = match T::PRECISION {
-        Precision::F32 => (1e-15..=1e15, "use --precision f64, or rescale the matrix"),
-        Precision::F64 => (1e-100..=1e100, "rescale the matrix"),
-    };
-    if range.contains(&largest) {
-        return Ok(());
-    }
-    let problem = format!(
-        "the largest is {largest:.2e}, where the arithmetic needs one from {:e} to {:e}; {cure}",
-        range.start(),
-        range.end()
-    );
-    Err(Error::format(path, "entries", problem))
+    range_problem::<T>(largest).map_or(Ok(()), |problem| Err(Error::format(path, "entries", problem)))
 }
 
 /// Labels of rows and of columns.
@@ -102,7 +84,7 @@ pub fn check_memory(what: &str, needed: u64) -> Result<()> {
             what: what.into(),
             needed,
             available,
-            cure: "lower --rank, use --precision f32, or take a machine with more memory",
+            cure: "lower --rank, use --precision f32, give --memory, or take a machine with more memory",
         });
     }
     Ok(())

@@ -5,6 +5,7 @@ pub mod error;
 pub mod grid;
 pub mod io;
 pub mod kernels;
+pub mod machine;
 pub mod matrix;
 pub mod partition;
 pub mod random;

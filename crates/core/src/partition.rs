@@ -44,6 +44,16 @@ pub enum Block<T> {
 }
 
 impl<T: Real> Block<T> {
+    /// The whole of M, or of Mᵀ, without a copy.
+    pub fn of(matrix: Matrix<T>, transposed: bool) -> Self {
+        match (matrix, transposed) {
+            (Matrix::Dense(dense), false) => Block::Dense(DenseBlock::of(dense)),
+            (Matrix::Dense(dense), true) => Block::Dense(DenseBlock::of(dense.into_transpose())),
+            (Matrix::Sparse(csr), false) => Block::ByRow(Arc::new(csr)),
+            (Matrix::Sparse(csr), true) => Block::ByColumn(Arc::new(csr)),
+        }
+    }
+
     /// Number of rows.
     pub fn rows(&self) -> usize {
         match self {
@@ -62,14 +72,48 @@ impl<T: Real> Block<T> {
         }
     }
 
+    /// A matrix as its own block and, transposed, as that of the other side, without a copy.
+    pub fn both_ways(matrix: Matrix<T>) -> (Self, Self) {
+        match matrix {
+            Matrix::Dense(dense) => {
+                let block = DenseBlock::of(dense);
+                let turned = block.transposed();
+                (Block::Dense(block), Block::Dense(turned))
+            }
+            Matrix::Sparse(csr) => {
+                let csr = Arc::new(csr);
+                (Block::ByRow(csr.clone()), Block::ByColumn(csr))
+            }
+        }
+    }
+
+    /// Undoes [`Block::both_ways`] of a matrix by row, for its memory; nothing if somebody else still has it.
+    pub fn one_way(self, turned: Self) -> Option<Matrix<T>> {
+        drop(turned);
+        match self {
+            Block::Dense(DenseBlock { rows, cols, values, .. }) => {
+                let values = Arc::into_inner(values)?;
+                Some(Matrix::Dense(Dense::new(rows, cols, Order::RowMajor, values)))
+            }
+            Block::ByRow(csr) => Arc::into_inner(csr).map(Matrix::Sparse),
+            Block::ByColumn(_) => None,
+        }
+    }
+
     /// Sums and sums of squares of the rows, in one pass; a row's terms are added in the order of its columns,
     /// however the block is stored.
     pub fn row_sums(&self) -> RowSums {
-        let mut sums = RowSums { sums: vec![0.0; self.rows()], squares: vec![0.0; self.rows()] };
+        let mut sums = RowSums::new(self.rows());
+        self.add_row_sums(&mut sums);
+        sums
+    }
+
+    /// Goes on with the sums of the same rows over the columns before these.
+    pub fn add_row_sums(&self, sums: &mut RowSums) {
         match self {
             Block::Dense(dense) => match &*dense.values {
-                Values::Bytes(bytes) => dense.add_rows(bytes, |byte| byte as f64, &mut sums),
-                Values::Real(reals) => dense.add_rows(reals, T::to_f64, &mut sums),
+                Values::Bytes(bytes) => dense.add_rows(bytes, |byte| byte as f64, sums),
+                Values::Real(reals) => dense.add_rows(reals, T::to_f64, sums),
             },
             Block::ByRow(csr) => {
                 for row in 0..csr.rows() {
@@ -83,7 +127,6 @@ impl<T: Real> Block<T> {
                 }
             }
         }
-        sums
     }
 }
 
@@ -97,6 +140,11 @@ pub struct RowSums {
 }
 
 impl RowSums {
+    /// Sums of nothing, of so many rows.
+    pub fn new(rows: usize) -> Self {
+        RowSums { sums: vec![0.0; rows], squares: vec![0.0; rows] }
+    }
+
     #[inline(always)]
     fn add(&mut self, row: usize, value: f64) {
         self.sums[row] += value;
@@ -182,8 +230,7 @@ fn stored_both_ways<T: Real>(part: Matrix<T>, access: Access) -> (Block<T>, Bloc
             }
         }
         (Matrix::Sparse(csr), access) => {
-            let transpose = Arc::new(csr.transpose());
-            let csr = Arc::new(csr);
+            let (csr, transpose) = csr.both_ways();
             match access {
                 Access::Whole => (Block::ByRow(csr), Block::ByRow(transpose)),
                 Access::Sampled => (Block::ByColumn(transpose), Block::ByColumn(csr)),
@@ -237,8 +284,8 @@ impl<T: Real> DenseBlock<T> {
             return self.clone();
         }
         let values = match &*self.values {
-            Values::Bytes(bytes) => Values::Bytes(self.copy_by_column(bytes, range.clone())),
-            Values::Real(reals) => Values::Real(self.copy_by_column(reals, range.clone())),
+            Values::Bytes(bytes) => Values::Bytes(self.copy_by_column(bytes, range.clone()).into()),
+            Values::Real(reals) => Values::Real(self.copy_by_column(reals, range.clone()).into()),
         };
         let rows = range.len();
         DenseBlock { rows, cols: self.cols, row_stride: 1, col_stride: rows, values: Arc::new(values) }
@@ -313,11 +360,12 @@ mod tests {
             };
             let matrix = if sparse {
                 let offsets = (0..=rows).map(|row| row * cols).collect();
-                let indices = (0..rows * cols).map(|i| (i % cols) as u32).collect();
-                let entries = (0..rows * cols).map(|i| at(i / cols, i % cols) as f64).collect();
-                Matrix::Sparse(Csr::new(rows, cols, offsets, indices, entries))
+                let indices: Vec<u32> = (0..rows * cols).map(|i| (i % cols) as u32).collect();
+                let entries: Vec<f64> = (0..rows * cols).map(|i| at(i / cols, i % cols) as f64).collect();
+                let csr = Csr::new(rows, cols, offsets, indices, entries);
+                Matrix::Sparse(if by_column { Csr::from_transpose(csr.transpose()) } else { csr })
             } else if bytes {
-                Matrix::Dense(Dense::new(rows, cols, order, Values::Bytes(values)))
+                Matrix::Dense(Dense::new(rows, cols, order, Values::Bytes(values.into())))
             } else {
                 let reals = values.iter().map(|&value| value as f64).collect();
                 Matrix::Dense(Dense::new(rows, cols, order, Values::Real(reals)))

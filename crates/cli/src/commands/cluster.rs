@@ -8,6 +8,7 @@ use partwise::Real;
 use partwise::comm::{Comm, Numbers, Reduction, gather_all};
 use partwise::error::Error;
 use partwise::grid::{Grid, Place};
+use partwise::matrix::Matrix;
 use partwise::partition::{Access, Shard};
 use partwise::run::{Factors, From, Monitor, Progress, Settings, factorize_on};
 use serde_json::{Value, json};
@@ -151,7 +152,7 @@ fn read<T: Real>(
     };
     let (place, mut blocks, format) = source.read::<T>(&args.read, &place)?;
     let stored = blocks[0].stored();
-    let largest = blocks.iter().map(input::largest).fold(0.0, f64::max);
+    let largest = blocks.iter().map(Matrix::largest).fold(0.0, f64::max);
     let columns = (blocks.len() > 1).then(|| blocks.remove(1));
     // The factors gathered whole, for the result and for checkpoints, and the other's rows during a step.
     let (m, n) = (place.rows as u64, place.cols as u64);
@@ -197,7 +198,7 @@ fn introduce<T: Real>(
 ) {
     let Place { rows, cols, grid, access, .. } = shard.place;
     say::tell(&format!("{}: {rows} x {cols}, {format}, each rank with its own part", args.file.display()));
-    let method = factorize::method(settings, rows, cols);
+    let method = factorize::method(settings, (rows, cols, shard.stored), false);
     let arranged = if access == Access::Whole { format!(" as {grid}") } else { String::new() };
     say::tell(&format!(
         "{method}, rank {}, MPI ranks {size}{arranged}, threads a rank {threads}",

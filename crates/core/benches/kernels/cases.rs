@@ -99,7 +99,7 @@ fn dense_products(small: bool) -> Vec<Case> {
             let values = if bytes {
                 Values::Bytes(numbers(rows * cols).iter().map(|value| (value * 255.0) as u8).collect())
             } else {
-                Values::Real(numbers(rows * cols))
+                Values::Real(numbers(rows * cols).into())
             };
             let (row_stride, col_stride) = if by_row { (cols, 1) } else { (1, rows) };
             let block =
@@ -126,7 +126,7 @@ fn sampled_products(small: bool) -> Vec<Case> {
     let (rows, cols) = if small { (640, 100) } else { (14_000, 784) };
     let case = |k: usize| {
         let sample: Vec<usize> = (0..cols).step_by(10).collect();
-        let values = Arc::new(Values::Real(numbers(rows * cols)));
+        let values = Arc::new(Values::Real(numbers(rows * cols).into()));
         let block = Block::Dense(DenseBlock { rows, cols, row_stride: 1, col_stride: rows, values });
         let weights = numbers(sample.len() * k);
         let threads = one_thread();

@@ -269,7 +269,7 @@ fn array<T: Real>(
     if banner.symmetric {
         values = mirrored(budget, rows, &values)?;
     }
-    Ok(Matrix::Dense(Dense::new(rows, cols, Order::ColMajor, Values::Real(values))))
+    Ok(Matrix::Dense(Dense::new(rows, cols, Order::ColMajor, Values::Real(values.into()))))
 }
 
 /// The whole of a symmetric matrix from its lower triangle, column by column.

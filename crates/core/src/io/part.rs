@@ -95,9 +95,9 @@ pub(super) fn dense<T: Real>(
     for region in regions {
         let count = region.rows.len() * region.cols.len();
         kept.push(if element.is_byte() {
-            Values::Bytes(budget.vec("a rank's part", count)?)
+            Values::Bytes(budget.vec("a rank's part", count)?.into())
         } else {
-            Values::Real(budget.vec("a rank's part", count)?)
+            Values::Real(budget.vec("a rank's part", count)?.into())
         });
     }
     let mut line = Vec::new();
@@ -118,8 +118,8 @@ pub(super) fn dense<T: Real>(
                 if majors.contains(&major) && !minors.is_empty() {
                     let bytes = &line[(minors.start - begin) * width..(minors.end - begin) * width];
                     match values {
-                        Values::Bytes(all) => element.bytes(bytes, all),
-                        Values::Real(all) => element.reals(bytes, all),
+                        Values::Bytes(all) => element.bytes(bytes, all.to_mut()),
+                        Values::Real(all) => element.reals(bytes, all.to_mut()),
                     }
                 }
             }

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::Buffer;
 use crate::Real;
 
 /// Which index of a dense matrix runs fastest in memory.
@@ -17,9 +18,9 @@ pub enum Order {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Values<T> {
     /// Unsigned bytes.
-    Bytes(Vec<u8>),
+    Bytes(Buffer<u8>),
     /// Reals of the type that the factorization computes in.
-    Real(Vec<T>),
+    Real(Buffer<T>),
 }
 
 impl<T: Real> Values<T> {
@@ -146,8 +147,8 @@ impl<T: Real> Dense<T> {
             Order::ColMajor => (cols.clone(), rows.clone()),
         };
         let values = match &self.values {
-            Values::Bytes(bytes) => Values::Bytes(lines(bytes, self.minors(), majors, minors)),
-            Values::Real(reals) => Values::Real(lines(reals, self.minors(), majors, minors)),
+            Values::Bytes(bytes) => Values::Bytes(lines(bytes, self.minors(), majors, minors).into()),
+            Values::Real(reals) => Values::Real(lines(reals, self.minors(), majors, minors).into()),
         };
         Dense::new(rows.len(), cols.len(), self.order, values)
     }

@@ -38,8 +38,8 @@ fn dense_stacked<T: Real>(parts: &[Dense<T>]) -> Option<Dense<T>> {
         .map(|part| if let Values::Real(reals) = part.values() { Some(&reals[..]) } else { None })
         .collect();
     let values = match (bytes, reals) {
-        (Some(bytes), _) => Values::Bytes(joined(&bytes, cols, order)),
-        (_, Some(reals)) => Values::Real(joined(&reals, cols, order)),
+        (Some(bytes), _) => Values::Bytes(joined(&bytes, cols, order).into()),
+        (_, Some(reals)) => Values::Real(joined(&reals, cols, order).into()),
         _ => return None,
     };
     Some(Dense::new(parts.iter().map(Dense::rows).sum(), cols, order, values))
@@ -70,8 +70,8 @@ fn sparse_stacked<T: Real>(parts: &[Csr<T>]) -> Option<Csr<T>> {
         let before = offsets[offsets.len() - 1];
         offsets.extend(part.offsets()[1..].iter().map(|offset| before + offset));
     }
-    let indices = parts.iter().flat_map(|part| part.indices()).copied().collect();
-    let values = parts.iter().flat_map(|part| part.values()).copied().collect();
+    let indices: Vec<u32> = parts.iter().flat_map(|part| part.indices()).copied().collect();
+    let values: Vec<T> = parts.iter().flat_map(|part| part.values()).copied().collect();
     Some(Csr::new(parts.iter().map(Csr::rows).sum(), cols, offsets, indices, values))
 }
 
@@ -90,11 +90,11 @@ mod tests {
             let order = if by_column { Order::ColMajor } else { Order::RowMajor };
             let reals = || bytes.iter().map(|&byte| byte as f64).collect::<Vec<f64>>();
             let matrix = match kind {
-                0 => Matrix::Dense(Dense::new(rows, cols, order, Values::Bytes(bytes))),
-                1 => Matrix::Dense(Dense::new(rows, cols, order, Values::Real(reals()))),
+                0 => Matrix::Dense(Dense::new(rows, cols, order, Values::Bytes(bytes.into()))),
+                1 => Matrix::Dense(Dense::new(rows, cols, order, Values::Real(reals().into()))),
                 _ => {
                     let offsets = (0..=rows).map(|row| row * cols).collect();
-                    let indices = (0..rows * cols).map(|place| (place % cols) as u32).collect();
+                    let indices: Vec<u32> = (0..rows * cols).map(|place| (place % cols) as u32).collect();
                     Matrix::Sparse(Csr::new(rows, cols, offsets, indices, reals()))
                 }
             };
@@ -107,7 +107,8 @@ mod tests {
 
     #[test]
     fn parts_that_do_not_fit_are_refused() {
-        let dense = |cols| Matrix::Dense(Dense::new(1, cols, Order::RowMajor, Values::Real(vec![1.0; cols])));
+        let dense =
+            |cols| Matrix::Dense(Dense::new(1, cols, Order::RowMajor, Values::Real(vec![1.0; cols].into())));
         let sparse = Matrix::Sparse(Csr::new(1, 2, vec![0, 1], vec![0], vec![1.0]));
         assert_eq!(Matrix::stacked(vec![dense(2), dense(3)]), None);
         assert_eq!(Matrix::stacked(vec![dense(2), sparse]), None);

@@ -8,7 +8,11 @@ use super::evaluate::{Evaluation, evaluate};
 use super::links::{Groups, Meters, whole};
 use super::settings::{Algorithm, Init, Settings};
 use super::start::{self, Knowledge, State};
-use super::{Factors, Method, Outcome, Phases, Rank, RankReport, Redrawn, Report, Stop, TraceLine, timed};
+use super::streamed::Streamed;
+use super::{
+    Factors, Memory, Method, Outcome, Phases, Rank, RankReport, Redrawn, Report, Snapshot, Stop, TraceLine,
+    timed,
+};
 use super::{auto, dsanls, exact, svd};
 use crate::Real;
 use crate::comm::{Comm, sum_exactly};
@@ -47,7 +51,7 @@ pub struct Log {
     phases: Phases,
     bytes_sent: u64,
     bytes_evaluate: u64,
-    damping: Vec<dsanls::Damping>,
+    memory: Memory,
 }
 
 impl Log {
@@ -114,7 +118,7 @@ pub enum Begin<'a, T> {
     /// At these factors.
     Given(&'a Factors<T>),
     /// In the middle of another run.
-    Middle(&'a Factors<T>, &'a Log),
+    Middle(&'a Snapshot<T>),
 }
 
 /// What whoever watches wants after an iteration.
@@ -135,9 +139,14 @@ struct Decision {
     snapshot: bool,
 }
 
+/// Takes the factors, those beside them, and all else.
+type Save<'s, T> = dyn FnMut(Factors<T>, Option<Factors<T>>, Log) -> Result<()> + 's;
+
 /// One rank in the middle of a run.
 pub struct Run<'a, T> {
     shard: &'a Shard<T>,
+    /// Where M is, if not in the shard.
+    streamed: Option<&'a Streamed>,
     groups: &'a Groups<'a>,
     threads: &'a Threads,
     settings: &'a Settings,
@@ -149,7 +158,7 @@ pub struct Run<'a, T> {
     terms: (Terms, Terms),
     every: usize,
     state: State<T>,
-    method: Box<dyn Method<T>>,
+    method: Box<dyn Method<T> + 'a>,
     log: Log,
     /// What the meters had counted, and phases measured, before this process took over.
     before: Log,
@@ -158,16 +167,20 @@ pub struct Run<'a, T> {
 impl<'a, T: Real> Run<'a, T> {
     /// A run about to take its next step.
     pub fn new(
-        shard: &'a Shard<T>,
+        (shard, streamed): (&'a Shard<T>, Option<&'a Streamed>),
         groups: &'a Groups<'a>,
         threads: &'a Threads,
         settings: &'a Settings,
         seed: u64,
         begin: Begin<'_, T>,
     ) -> Result<Self> {
+        let started = Instant::now();
         let (work, aside) = (groups.metered(shard.place), groups.metered(shard.place));
         let links = aside.links();
-        let known = Knowledge::of(&links, shard)?;
+        let known = match streamed {
+            Some(streamed) => streamed.known.clone(),
+            None => Knowledge::of(&links, shard)?,
+        };
         let constants = known.constants;
         let terms = settings.terms(shard.rows, shard.cols, constants.norm);
         let state = match begin {
@@ -175,17 +188,22 @@ impl<'a, T: Real> Run<'a, T> {
                 Init::Random => start::random(links.all, shard, &known, seed, settings.rank)?,
                 init => svd::nndsvd(links, threads, shard, constants, (init, seed, settings.rank))?,
             },
-            Begin::Given(factors) | Begin::Middle(factors, _) => start::given(shard, factors),
+            Begin::Given(factors) => start::given(shard, factors),
+            Begin::Middle(snapshot) => start::given(shard, &snapshot.factors),
         };
+        let every = settings.trace_every.unwrap_or_else(|| evaluation_interval(settings, shard));
         let exactly = |solver| Box::new(exact::Exact::new(solver, terms, constants));
-        let mut method: Box<dyn Method<T>> = match settings.algorithm {
-            Algorithm::Dsanls => {
+        let mut method: Box<dyn Method<T> + 'a> = match (streamed, settings.algorithm) {
+            (Some(streamed), _) => streamed.method(settings, (seed, every), terms, &state),
+            (None, Algorithm::Dsanls) => {
                 Box::new(dsanls::Dsanls::new(links.all, shard, settings, (seed, terms), &state)?)
             }
-            Algorithm::Auto => Box::new(auto::Auto::new(shard, settings.rank, terms, constants)),
-            Algorithm::Hals => exactly(Solver::CoordinateDescent { mu: 0.0, sweeps: 1 }),
-            Algorithm::Mu => exactly(Solver::Multiplicative),
-            Algorithm::Bpp => exactly(Solver::Pivoting),
+            (None, Algorithm::Auto) => {
+                Box::new(auto::Auto::new(shard, settings.rank, terms, constants, seed))
+            }
+            (None, Algorithm::Hals) => exactly(Solver::CoordinateDescent { mu: 0.0, sweeps: 1 }),
+            (None, Algorithm::Mu) => exactly(Solver::Multiplicative),
+            (None, Algorithm::Bpp) => exactly(Solver::Pivoting),
         };
         let empty = Log {
             seed,
@@ -197,17 +215,19 @@ impl<'a, T: Real> Run<'a, T> {
             phases: Phases::default(),
             bytes_sent: 0,
             bytes_evaluate: 0,
-            damping: Vec::new(),
+            memory: Memory::default(),
         };
         let log = match begin {
-            Begin::Middle(_, log) => log.clone(),
+            Begin::Middle(snapshot) => snapshot.log.clone(),
             _ => empty,
         };
-        method.remember(&log.damping);
-        let every = settings.trace_every.unwrap_or_else(|| evaluation_interval(settings, shard));
+        if let Begin::Middle(Snapshot { beside, .. }) = begin {
+            method.remember(&log.memory, beside.as_ref().map(|beside| start::given(shard, beside)));
+        }
         let before = log.clone();
         let mut run = Run {
             shard,
+            streamed,
             groups,
             threads,
             settings,
@@ -221,6 +241,7 @@ impl<'a, T: Real> Run<'a, T> {
             log,
             before,
         };
+        run.log.phases.start += started.elapsed().as_secs_f64();
         if let Begin::Init | Begin::Given(_) = begin {
             let error = run.evaluate()?.error;
             run.note(error)?;
@@ -236,14 +257,17 @@ impl<'a, T: Real> Run<'a, T> {
     fn evaluate(&mut self) -> Result<Evaluation> {
         let Run { shard, threads, ref aside, ref known, ref state, .. } = *self;
         let rank = Rank { shard, links: aside.links(), threads, k: self.settings.rank };
-        timed(&mut self.log.phases.evaluate, || evaluate(&rank, known.constants, state))
+        timed(&mut self.log.phases.evaluate, || match self.streamed {
+            Some(streamed) => streamed.evaluate(threads, known.constants, state, rank.k),
+            None => evaluate(&rank, known.constants, state),
+        })
     }
 
     fn note(&mut self, error: f64) -> Result<()> {
         if !error.is_finite() {
             return Err(Error::Diverged { iteration: self.log.iteration });
         }
-        let penalty = penalty(&self.aside.all, &self.state, self.terms)?;
+        let penalty = penalty(&self.aside.all, &self.state, self.terms, self.k())?;
         self.log.see(error, (error * error + 2.0 * penalty / self.known.constants.norm).sqrt());
         Ok(())
     }
@@ -298,7 +322,7 @@ impl<'a, T: Real> Run<'a, T> {
     pub fn run_on(
         mut self,
         watch: &mut dyn FnMut(&Log) -> Wish,
-        save: &mut dyn FnMut(Factors<T>, Log) -> Result<()>,
+        save: &mut Save<'_, T>,
     ) -> Result<Outcome<T>> {
         // A run taken up where it had ended, before its results were written, does not go further.
         let mut stop =
@@ -326,13 +350,16 @@ impl<'a, T: Real> Run<'a, T> {
         agree(&self.aside.all, decision)
     }
 
-    fn snapshot(&self, save: &mut dyn FnMut(Factors<T>, Log) -> Result<()>) -> Result<()> {
-        let place = self.shard.place;
-        let u = whole(&self.aside.all, place, Factor::U, &self.state.u, self.k())?;
-        let v = whole(&self.aside.all, place, Factor::V, &self.state.v, self.k())?;
+    fn snapshot(&self, save: &mut Save<'_, T>) -> Result<()> {
+        let whole = |state: &State<T>| -> Result<Factors<T>> {
+            let (comm, place, k) = (&self.aside.all, self.shard.place, self.k());
+            let u = whole(comm, place, Factor::U, &state.u, k)?;
+            let v = whole(comm, place, Factor::V, &state.v, k)?;
+            Ok(Factors { rows: self.shard.rows, cols: self.shard.cols, k, u, v })
+        };
+        let (factors, beside) = (whole(&self.state)?, self.method.beside().map(whole).transpose()?);
         if self.aside.all.rank() == 0 {
-            let factors = Factors { rows: self.shard.rows, cols: self.shard.cols, k: self.k(), u, v };
-            save(factors, self.log_so_far())?;
+            save(factors, beside, self.log_so_far())?;
         }
         Ok(())
     }
@@ -343,7 +370,7 @@ impl<'a, T: Real> Run<'a, T> {
         log.phases.reduce = self.before.phases.reduce + self.work.all.seconds();
         log.bytes_sent = self.before.bytes_sent + self.work.all.bytes();
         log.bytes_evaluate = self.before.bytes_evaluate + self.aside.all.bytes();
-        log.damping = self.method.memory();
+        log.memory = self.method.memory();
         log
     }
 
@@ -387,15 +414,20 @@ fn reports(comm: &dyn Comm, own: &RankReport) -> Result<Vec<RankReport>> {
 }
 
 /// Both sides' penalties, over all ranks.
-pub fn penalty<T: Real>(comm: &dyn Comm, state: &State<T>, (of_u, of_v): (Terms, Terms)) -> Result<f64> {
+pub fn penalty<T: Real>(
+    comm: &dyn Comm,
+    state: &State<T>,
+    (of_u, of_v): (Terms, Terms),
+    k: usize,
+) -> Result<f64> {
     if [of_u.l1, of_u.l2, of_v.l1, of_v.l2] == [0.0; 4] {
         return Ok(0.0);
     }
-    let entries = |factor: &[T], terms: Terms| -> Vec<f64> {
+    let rows = |factor: &[T], terms: Terms| -> Vec<f64> {
         let term = |value: f64| terms.l1 * value + 0.5 * terms.l2 * value * value;
-        factor.iter().map(|value| term(value.to_f64())).collect()
+        factor.chunks_exact(k).map(|row| row.iter().map(|value| term(value.to_f64())).sum()).collect()
     };
-    let [u, v] = sum_exactly(comm, [&entries(&state.u, of_u), &entries(&state.v, of_v)])?;
+    let [u, v] = sum_exactly(comm, [&rows(&state.u, of_u), &rows(&state.v, of_v)])?;
     Ok(u + v)
 }
 

@@ -10,9 +10,11 @@ mod exact;
 mod factors;
 mod links;
 mod memory;
+mod sample;
 mod settings;
 mod snapshot;
 mod start;
+mod streamed;
 mod svd;
 
 use std::sync::Mutex;
@@ -20,10 +22,12 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
+pub use auto::Plan;
 pub use factors::{Factors, Side};
-pub use memory::memory_needed;
+pub use memory::{memory_needed, memory_needed_whole};
 pub use settings::{Algorithm, Amount, Init, Settings, SketchedSolver, Step};
 pub use snapshot::Snapshot;
+pub use streamed::{Demand, Streamed, factorize_streamed};
 
 use crate::Real;
 use crate::comm::{Comm, Meter, gather_all, run_ranks};
@@ -62,17 +66,32 @@ trait Method<T> {
     fn factors_changed(&mut self) {}
 
     /// What the method knows beside the factors, if it cannot be had from them.
-    fn memory(&self) -> Vec<dsanls::Damping> {
-        Vec::new()
+    fn memory(&self) -> Memory {
+        Memory::default()
     }
 
-    /// Takes back what [`Method::memory`] gave; nothing from a run about to begin.
-    fn remember(&mut self, _memory: &[dsanls::Damping]) {}
+    /// Its own rows of two more factors, if it has them.
+    fn beside(&self) -> Option<&State<T>> {
+        None
+    }
+
+    /// Takes back what [`Method::memory`] and [`Method::beside`] gave.
+    fn remember(&mut self, _memory: &Memory, _beside: Option<State<T>>) {}
+}
+
+/// What a method must be told to go on as if it had never stopped.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Memory {
+    damping: Vec<dsanls::Damping>,
+    pace: Option<auto::Pace>,
 }
 
 /// Seconds by phase. Gram matrices count as products.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Phases {
+    /// Before the first iteration: dealing M out, its sums, the start values.
+    #[serde(default)]
+    pub start: f64,
     /// Drawing and applying sketches to factors.
     pub sketch: f64,
     /// Products with M, and Gram matrices.
@@ -83,6 +102,9 @@ pub struct Phases {
     pub reduce: f64,
     /// Evaluating the error, its communication included.
     pub evaluate: f64,
+    /// Waiting for a matrix that stays in its file.
+    #[serde(default)]
+    pub read: f64,
 }
 
 impl Phases {
@@ -289,9 +311,11 @@ pub fn factorize<T: Real>(
     check(settings, from, m, n)?;
     let grid = settings.grid(machine.grid, (m, n), machine.nodes)?;
     let monitor = Mutex::new(monitor);
-    let ranks = run_ranks(shards(matrix, grid, settings.algorithm.access()), |comm, shard| {
+    let mut dealing = 0.0;
+    let shards = timed(&mut dealing, || shards(matrix, grid, settings.algorithm.access()));
+    let ranks = run_ranks(shards, |comm, shard| {
         let threads = Threads::new(machine.threads)?;
-        let (outcome, errors) = best_of_restarts(&shard, comm, &threads, settings, from, &monitor)?;
+        let (outcome, errors) = best_of_restarts((&shard, None), comm, &threads, settings, from, &monitor)?;
         Ok((shard.own_rows, shard.own_cols, outcome, errors))
     })?;
     let mut factors = Factors { rows: m, cols: n, k, u: vec![T::ZERO; m * k], v: vec![T::ZERO; n * k] };
@@ -299,7 +323,10 @@ pub fn factorize<T: Real>(
         factors.u[own_rows.start * k..own_rows.end * k].copy_from_slice(&outcome.u);
         factors.v[own_cols.start * k..own_cols.end * k].copy_from_slice(&outcome.v);
     }
-    let Some((_, _, outcome, errors)) = ranks.into_iter().next() else { unreachable!("at least one rank") };
+    let Some((_, _, mut outcome, errors)) = ranks.into_iter().next() else {
+        unreachable!("at least one rank")
+    };
+    outcome.report.phases.start += dealing;
     Ok(Factorization { factors, report: outcome.report, errors })
 }
 
@@ -315,7 +342,8 @@ pub fn factorize_on<T: Real>(
 ) -> Result<Factorization<T>> {
     check(settings, from, shard.rows, shard.cols)?;
     let threads = Threads::new(threads)?;
-    let (outcome, errors) = best_of_restarts(shard, comm, &threads, settings, from, &Mutex::new(monitor))?;
+    let (outcome, errors) =
+        best_of_restarts((shard, None), comm, &threads, settings, from, &Mutex::new(monitor))?;
     let (factors, report) = whole(comm, shard, &outcome, settings.rank)?;
     Ok(Factorization { factors, report, errors })
 }
@@ -339,7 +367,7 @@ fn check<T: Real>(settings: &Settings, from: Option<From<'_, T>>, m: usize, n: u
 
 /// One rank's part in all runs; the same rank has the best on every rank.
 fn best_of_restarts<T: Real>(
-    shard: &Shard<T>,
+    (shard, streamed): (&Shard<T>, Option<&Streamed>),
     comm: &dyn Comm,
     threads: &Threads,
     settings: &Settings,
@@ -361,11 +389,11 @@ fn best_of_restarts<T: Real>(
     for restart in errors.len()..settings.restarts {
         let seed = settings.seed.wrapping_add(restart as u64);
         let begin = match (middle.take(), from) {
-            (Some(snapshot), _) => Begin::Middle(&snapshot.factors, &snapshot.log),
+            (Some(snapshot), _) => Begin::Middle(snapshot),
             (None, Some(From::Factors(factors))) => Begin::Given(factors),
             _ => Begin::Init,
         };
-        let run = Run::new(shard, &groups, threads, &limited, seed, begin)?;
+        let run = Run::new((shard, streamed), &groups, threads, &limited, seed, begin)?;
         let watch = &mut |log: &Log| {
             let progress = Progress {
                 restart,
@@ -382,10 +410,11 @@ fn best_of_restarts<T: Real>(
             (Some(best), 2..) => Some(whole(comm, shard, best, settings.rank)?),
             _ => None,
         };
-        let save = &mut |factors: Factors<T>, log: Log| {
+        let save = &mut |factors: Factors<T>, beside: Option<Factors<T>>, log: Log| {
             let snapshot = Snapshot {
                 settings: settings.clone(),
                 factors,
+                beside,
                 log,
                 errors: errors.clone(),
                 best: whole_best.clone(),
@@ -422,12 +451,27 @@ fn whole<T: Real>(
     Ok((Factors { rows: shard.rows, cols: shard.cols, k, u, v }, outcome.report.clone()))
 }
 
+/// How far factors are from a matrix.
+#[derive(Clone, Copy, Debug)]
+pub struct Residual {
+    /// ‖M − U Vᵀ‖_F / ‖M‖_F.
+    pub relative_error: f64,
+    /// ‖M‖_F.
+    pub norm: f64,
+}
+
 /// The relative error of given factors on a matrix.
 pub fn error_of<T: Real>(matrix: Matrix<T>, factors: &Factors<T>, threads: usize) -> Result<f64> {
+    Ok(residual_of(matrix, factors, threads)?.relative_error)
+}
+
+/// The error of given factors on a matrix, and what it is relative to.
+pub fn residual_of<T: Real>(matrix: Matrix<T>, factors: &Factors<T>, threads: usize) -> Result<Residual> {
     factors.check(matrix.rows(), matrix.cols(), factors.k)?;
     let threads = Threads::new(threads)?;
     let shard = shards(matrix, Grid::ONE, Access::Whole).remove(0);
     let rank = Rank { shard: &shard, links: Links::alone(), threads: &threads, k: factors.k };
     let constants = Knowledge::of(&rank.links, &shard)?.constants;
-    Ok(evaluate(&rank, constants, &start::given(&shard, factors))?.error)
+    let relative_error = evaluate(&rank, constants, &start::given(&shard, factors))?.error;
+    Ok(Residual { relative_error, norm: constants.norm.sqrt() })
 }

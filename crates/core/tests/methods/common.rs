@@ -29,7 +29,7 @@ pub fn matrices<T: Real>(rows: usize, cols: usize) -> Vec<(&'static str, Matrix<
     }
     let dense = |order, values| Matrix::Dense(Dense::new(rows, cols, order, values));
     vec![
-        ("bytes by row", dense(Order::RowMajor, Values::Bytes(by_row.clone()))),
+        ("bytes by row", dense(Order::RowMajor, Values::Bytes(by_row.clone().into()))),
         ("reals by row", dense(Order::RowMajor, reals(&by_row))),
         ("reals by column", dense(Order::ColMajor, reals(&by_col))),
         ("sparse", Matrix::Sparse(Csr::new(rows, cols, offsets, indices, values))),

@@ -52,7 +52,7 @@ fn projected_gradient(matrix: &[f64], factors: &Factors<f64>) -> f64 {
 }
 
 fn run(matrix: &[f64], settings: &Settings) -> (f64, f64) {
-    let dense = Dense::new(M, N, Order::RowMajor, Values::Real(matrix.to_vec()));
+    let dense = Dense::new(M, N, Order::RowMajor, Values::Real(matrix.to_vec().into()));
     let result =
         factorize(Matrix::Dense(dense), Machine::new(2, 1), settings, None, &mut |_: &Progress| false)
             .unwrap();
