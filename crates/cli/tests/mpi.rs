@@ -361,7 +361,7 @@ fn no_rank_holds_the_whole_matrix() {
         return;
     }
     let desk = Desk::new();
-    let (rows, cols) = (3072, 4096);
+    let (rows, cols) = (3072usize, 4096usize);
     let values: Vec<f64> = (0..rows * cols).map(|place| (place * 7919 % 1000) as f64).collect();
     desk.write("large.npy", npy_bytes("<f8", &format!("({rows}, {cols})"), &f64_bytes(&values)));
     desk.write("small.npy", npy_bytes("<f8", "(4, 3)", &f64_bytes(&values[1..13])));
