@@ -11,6 +11,7 @@ SHELL := /bin/bash
 CARGO ?= cargo
 PYTHON ?= python3
 VENV := .venv
+BENCH_VENV := bench/.venv
 export PARTWISE_DATA ?= $(CURDIR)/../shared/data
 
 # Its own target folder may be given to Cargo in the environment.
@@ -24,8 +25,12 @@ SECONDS ?= 1800
 FUZZ_TARGETS := $(basename $(notdir $(wildcard fuzz/fuzz_targets/*.rs)))
 FUZZ_SHORT := 20
 
-.PHONY: help test test-all fmt fmt-check clippy doc unit doctest oracle mpi mpi-installed mpich bench-mpi wheel python deny fuzz fuzz-short \
-	fuzz-seeds clean
+# What `make bench` runs: CASES=mnist-20,rcv1-100 some of it, QUICK=1 little of it, FRESH=1 all of it anew.
+CASES ?=
+BENCH := $(if $(CASES),--cases $(CASES)) $(if $(QUICK),--quick) $(if $(FRESH),--fresh)
+
+.PHONY: help test test-all fmt fmt-check clippy doc unit doctest oracle mpi mpi-installed mpich bench-mpi \
+	bench bench-report bench-kernels wheel python deny fuzz fuzz-short fuzz-seeds clean
 
 # `make test MPI=no` does without MPI. Otherwise all Cargo calls choose the same packages, so that dependencies build once.
 MPI ?= yes
@@ -38,12 +43,29 @@ clippy unit doctest oracle: mpi-installed
 endif
 WITH_MPI := --workspace --features partwise-cli/mpi
 
+# $(call make-venv,folder,requirements): a Python environment with what is required, made anew if that changed.
+define make-venv
+	@if ! $(PYTHON) -c 'import ensurepip, venv' >/dev/null 2>&1; then \
+		if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+			apt-get update -qq && apt-get install -y -qq python3 python3-venv; \
+		else \
+			echo 'This needs Python 3 with its venv module: install python3 and python3-venv, then call make again.' >&2; \
+			exit 1; \
+		fi; \
+	fi
+	$(PYTHON) -m venv $(1)
+	$(1)/bin/python -m pip install --quiet --disable-pip-version-check -r $(2)
+endef
+
 help:
 	@echo 'make test      format, lints, docs, unit, property, command-line, documentation and oracle tests, MPI, Python'
 	@echo 'make test-all  the same, mpich, deny and fuzz-short'
 	@echo 'make mpi       the transport and whole runs under Open MPI with 2, 3 and 4 ranks; installs Open MPI if it can'
 	@echo 'make mpich     the same under MPICH'
 	@echo 'make bench-mpi 2 ranks over 1, seconds an iteration'
+	@echo 'make bench     Partwise against other programs, hours; QUICK=1: 5 minutes; CASES=mnist-20,rcv1-100: these'
+	@echo 'make bench-kernels  each kernel against its floor'
+	@echo 'make bench-report  its tables and curves again, from what was measured'
 	@echo 'make wheel     the Python package, in $(WHEELS)'
 	@echo 'make python    the Python package, installed in $(VENV) and tested'
 	@echo 'make deny      licences, advisories and sources of the dependencies; builds cargo-deny if it is missing'
@@ -89,7 +111,7 @@ oracle: $(VENV)/ready
 	$(CARGO) build --release $(PACKAGES) --all-targets --locked
 	PARTWISE_BIN='$(BUILT)/release/partwise' \
 	PARTWISE_DUMP='$(BUILT)/release/examples/dump' \
-		$(VENV)/bin/python -m pytest -q -rs -p no:cacheprovider tests/oracle
+		$(VENV)/bin/python -m pytest -q -rs -p no:cacheprovider tests/oracle bench
 
 # In the same target folder and profile as all else, so that dependencies are not built again.
 wheel: $(VENV)/ready
@@ -103,17 +125,31 @@ python: wheel
 	$(VENV)/bin/python -m pytest -q -p no:cacheprovider --doctest-modules --pyargs partwise
 
 $(VENV)/ready: tests/oracle/requirements.txt
-	@if ! $(PYTHON) -c 'import ensurepip, venv' >/dev/null 2>&1; then \
-		if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-			apt-get update -qq && apt-get install -y -qq python3 python3-venv; \
-		else \
-			echo 'The oracle tests need Python 3 with its venv module: install python3 and python3-venv, then make test again.' >&2; \
-			exit 1; \
-		fi; \
-	fi
-	$(PYTHON) -m venv $(VENV)
-	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -r tests/oracle/requirements.txt
+	$(call make-venv,$(VENV),$<)
 	@touch $@
+
+# The peers one by one: one that cannot be installed is named in the table, and the others are measured. PyPI's torch for
+# Linux comes with CUDA, 6 GB in all.
+$(BENCH_VENV)/ready: bench/requirements.txt bench/peers.txt
+	$(call make-venv,$(BENCH_VENV),$<)
+	@while read -r peer; do \
+		$(BENCH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check "$$peer" \
+			|| echo "$$peer cannot be installed; it is left out" >&2; \
+	done < bench/peers.txt
+	@touch $@
+
+# Every run is kept in $(BUILT)/bench: what was interrupted goes on where it was.
+bench: $(BENCH_VENV)/ready
+	$(CARGO) build --release --locked -p partwise-cli
+	$(BENCH_VENV)/bin/python -m pytest -q -p no:cacheprovider bench/test_times.py bench/test_report.py
+	cd bench && CARGO_TARGET_DIR='$(BUILT)' .venv/bin/python -m partwise_bench $(BENCH)
+
+# Each kernel against its floor.
+bench-kernels:
+	$(CARGO) bench --locked -p partwise --bench kernels
+
+bench-report: $(BENCH_VENV)/ready
+	cd bench && CARGO_TARGET_DIR='$(BUILT)' .venv/bin/python -m partwise_bench $(BENCH) --part report
 
 # After the others, since it builds the program anew, with MPI.
 mpi: mpi-installed
@@ -180,4 +216,4 @@ fuzz-short:
 
 clean:
 	$(CARGO) clean
-	rm -rf $(VENV)
+	rm -rf $(VENV) $(BENCH_VENV)

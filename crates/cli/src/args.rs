@@ -125,9 +125,9 @@ pub struct FactorizeArgs {
     #[command(flatten)]
     pub labels: LabelArgs,
 
-    /// Method: exact by coordinate descent (hals), by multiplicative updates (mu) or by exact least squares (bpp), or
-    /// sketched, for many nodes (dsanls)
-    #[arg(long, value_parser = named::<Algorithm>(&["auto", "hals", "mu", "bpp", "dsanls"]), default_value = "hals", help_heading = "Method")]
+    /// Method: the fastest that we know, by the size of M (auto); exact by coordinate descent (hals), by multiplicative
+    /// updates (mu) or by exact least squares (bpp); or sketched, for many nodes (dsanls)
+    #[arg(long, value_parser = named::<Algorithm>(&["auto", "hals", "mu", "bpp", "dsanls"]), default_value = "auto", help_heading = "Method")]
     pub algorithm: Algorithm,
     /// Kind of sketch, with dsanls
     #[arg(long, value_parser = named::<sketch::Kind>(&["subsample", "gaussian", "count", "srht"]), default_value = "subsample", help_heading = "Method")]

@@ -108,6 +108,10 @@ impl MpiComm {
         counts: &[usize],
         element: ffi::MPI_Datatype,
     ) -> Result<()> {
+        // Pointers of empty slices are no addresses, and one of them is what MPI_IN_PLACE is in Open MPI.
+        if data.is_empty() {
+            return Ok(());
+        }
         let given = data.to_vec();
         let own = &mut data[shares(counts)[self.rank].clone()];
         let counts: Vec<c_int> = counts.iter().map(|&length| count(length)).collect();
@@ -230,8 +234,13 @@ impl Comm for MpiComm {
         if data.len() > self.most {
             return Plain(self).all_gather_into(data, counts);
         }
+        // As in `scatter_natively`, also for a share that is empty while others are not.
+        if data.is_empty() {
+            return Ok(());
+        }
         let places = shares(counts);
-        let own = data[places[self.rank].clone()].to_vec();
+        let mut own = Vec::with_capacity(counts[self.rank] + 1);
+        own.extend_from_slice(&data[places[self.rank].clone()]);
         let begins: Vec<c_int> = places.iter().map(|place| count(place.start)).collect();
         let counts: Vec<c_int> = counts.iter().map(|&length| count(length)).collect();
         let _library = library();

@@ -10,7 +10,7 @@ use partwise::error::Error;
 use partwise::io::{self, Input};
 use partwise::matrix::Matrix;
 use partwise::run::{
-    Algorithm, Factorization, Factors, From, Machine, Monitor, Progress, RankReport, Report, Settings,
+    Algorithm, Factorization, Factors, From, Machine, Monitor, Plan, Progress, RankReport, Report, Settings,
     Snapshot, Stop, Wish, factorize, memory_needed,
 };
 use partwise::{Precision, Real};
@@ -268,14 +268,14 @@ fn introduce<T: Real>(
         args.file.display(),
         input::size(matrix.bytes())
     ));
-    let method = method(settings, m, n);
+    let method = method(settings, m, n, matrix.stored());
     say::tell(&format!("{method}, rank {}, nodes {}, threads a node {threads}", settings.rank, args.nodes));
 }
 
 /// The method in words, for an m x n matrix.
-pub(super) fn method(settings: &Settings, m: usize, n: usize) -> String {
+pub(super) fn method(settings: &Settings, m: usize, n: usize, stored: usize) -> String {
     match settings.algorithm {
-        Algorithm::Auto => "auto".to_string(),
+        Algorithm::Auto => format!("auto: {}", Plan::of(m, n, stored, settings.rank)),
         Algorithm::Hals => "hals".to_string(),
         Algorithm::Mu => "mu".to_string(),
         Algorithm::Bpp => "bpp".to_string(),
@@ -358,6 +358,7 @@ fn record<T: Real>(
     let mut record = json!({
         "version": env!("CARGO_PKG_VERSION"),
         "algorithm": settings.algorithm,
+        "plan": method(settings, m, n, stored),
         "rank": settings.rank,
         "iterations": report.iterations,
         "relative_error": report.relative_error,

@@ -12,5 +12,6 @@ mod outputs;
 mod ranks;
 mod results;
 mod resume;
+mod split;
 mod stopping;
 mod streams;

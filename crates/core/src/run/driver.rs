@@ -8,7 +8,10 @@ use super::evaluate::{Evaluation, evaluate};
 use super::links::{Groups, Meters, whole};
 use super::settings::{Algorithm, Init, Settings};
 use super::start::{self, Knowledge, State};
-use super::{Factors, Method, Outcome, Phases, Rank, RankReport, Redrawn, Report, Stop, TraceLine, timed};
+use super::{
+    Factors, Memory, Method, Outcome, Phases, Rank, RankReport, Redrawn, Report, Snapshot, Stop, TraceLine,
+    timed,
+};
 use super::{auto, dsanls, exact, svd};
 use crate::Real;
 use crate::comm::{Comm, sum_exactly};
@@ -47,7 +50,7 @@ pub struct Log {
     phases: Phases,
     bytes_sent: u64,
     bytes_evaluate: u64,
-    damping: Vec<dsanls::Damping>,
+    memory: Memory,
 }
 
 impl Log {
@@ -114,7 +117,7 @@ pub enum Begin<'a, T> {
     /// At these factors.
     Given(&'a Factors<T>),
     /// In the middle of another run.
-    Middle(&'a Factors<T>, &'a Log),
+    Middle(&'a Snapshot<T>),
 }
 
 /// What whoever watches wants after an iteration.
@@ -134,6 +137,9 @@ struct Decision {
     stop: Option<Stop>,
     snapshot: bool,
 }
+
+/// Takes the factors, those beside them, and all else.
+type Save<'s, T> = dyn FnMut(Factors<T>, Option<Factors<T>>, Log) -> Result<()> + 's;
 
 /// One rank in the middle of a run.
 pub struct Run<'a, T> {
@@ -165,6 +171,7 @@ impl<'a, T: Real> Run<'a, T> {
         seed: u64,
         begin: Begin<'_, T>,
     ) -> Result<Self> {
+        let started = Instant::now();
         let (work, aside) = (groups.metered(shard.place), groups.metered(shard.place));
         let links = aside.links();
         let known = Knowledge::of(&links, shard)?;
@@ -175,14 +182,15 @@ impl<'a, T: Real> Run<'a, T> {
                 Init::Random => start::random(links.all, shard, &known, seed, settings.rank)?,
                 init => svd::nndsvd(links, threads, shard, constants, (init, seed, settings.rank))?,
             },
-            Begin::Given(factors) | Begin::Middle(factors, _) => start::given(shard, factors),
+            Begin::Given(factors) => start::given(shard, factors),
+            Begin::Middle(snapshot) => start::given(shard, &snapshot.factors),
         };
         let exactly = |solver| Box::new(exact::Exact::new(solver, terms, constants));
         let mut method: Box<dyn Method<T>> = match settings.algorithm {
             Algorithm::Dsanls => {
                 Box::new(dsanls::Dsanls::new(links.all, shard, settings, (seed, terms), &state)?)
             }
-            Algorithm::Auto => Box::new(auto::Auto::new(shard, settings.rank, terms, constants)),
+            Algorithm::Auto => Box::new(auto::Auto::new(shard, settings.rank, terms, constants, seed)),
             Algorithm::Hals => exactly(Solver::CoordinateDescent { mu: 0.0, sweeps: 1 }),
             Algorithm::Mu => exactly(Solver::Multiplicative),
             Algorithm::Bpp => exactly(Solver::Pivoting),
@@ -197,13 +205,15 @@ impl<'a, T: Real> Run<'a, T> {
             phases: Phases::default(),
             bytes_sent: 0,
             bytes_evaluate: 0,
-            damping: Vec::new(),
+            memory: Memory::default(),
         };
         let log = match begin {
-            Begin::Middle(_, log) => log.clone(),
+            Begin::Middle(snapshot) => snapshot.log.clone(),
             _ => empty,
         };
-        method.remember(&log.damping);
+        if let Begin::Middle(Snapshot { beside, .. }) = begin {
+            method.remember(&log.memory, beside.as_ref().map(|beside| start::given(shard, beside)));
+        }
         let every = settings.trace_every.unwrap_or_else(|| evaluation_interval(settings, shard));
         let before = log.clone();
         let mut run = Run {
@@ -221,6 +231,7 @@ impl<'a, T: Real> Run<'a, T> {
             log,
             before,
         };
+        run.log.phases.start += started.elapsed().as_secs_f64();
         if let Begin::Init | Begin::Given(_) = begin {
             let error = run.evaluate()?.error;
             run.note(error)?;
@@ -298,7 +309,7 @@ impl<'a, T: Real> Run<'a, T> {
     pub fn run_on(
         mut self,
         watch: &mut dyn FnMut(&Log) -> Wish,
-        save: &mut dyn FnMut(Factors<T>, Log) -> Result<()>,
+        save: &mut Save<'_, T>,
     ) -> Result<Outcome<T>> {
         // A run taken up where it had ended, before its results were written, does not go further.
         let mut stop =
@@ -326,13 +337,16 @@ impl<'a, T: Real> Run<'a, T> {
         agree(&self.aside.all, decision)
     }
 
-    fn snapshot(&self, save: &mut dyn FnMut(Factors<T>, Log) -> Result<()>) -> Result<()> {
-        let place = self.shard.place;
-        let u = whole(&self.aside.all, place, Factor::U, &self.state.u, self.k())?;
-        let v = whole(&self.aside.all, place, Factor::V, &self.state.v, self.k())?;
+    fn snapshot(&self, save: &mut Save<'_, T>) -> Result<()> {
+        let whole = |state: &State<T>| -> Result<Factors<T>> {
+            let (comm, place, k) = (&self.aside.all, self.shard.place, self.k());
+            let u = whole(comm, place, Factor::U, &state.u, k)?;
+            let v = whole(comm, place, Factor::V, &state.v, k)?;
+            Ok(Factors { rows: self.shard.rows, cols: self.shard.cols, k, u, v })
+        };
+        let (factors, beside) = (whole(&self.state)?, self.method.beside().map(whole).transpose()?);
         if self.aside.all.rank() == 0 {
-            let factors = Factors { rows: self.shard.rows, cols: self.shard.cols, k: self.k(), u, v };
-            save(factors, self.log_so_far())?;
+            save(factors, beside, self.log_so_far())?;
         }
         Ok(())
     }
@@ -343,7 +357,7 @@ impl<'a, T: Real> Run<'a, T> {
         log.phases.reduce = self.before.phases.reduce + self.work.all.seconds();
         log.bytes_sent = self.before.bytes_sent + self.work.all.bytes();
         log.bytes_evaluate = self.before.bytes_evaluate + self.aside.all.bytes();
-        log.damping = self.method.memory();
+        log.memory = self.method.memory();
         log
     }
 

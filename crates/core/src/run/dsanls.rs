@@ -8,7 +8,7 @@ use super::evaluate::Evaluation;
 use super::links::numbers;
 use super::settings::{Settings, SketchedSolver, Step};
 use super::start::State;
-use super::{Method, Phases, Rank};
+use super::{Memory, Method, Phases, Rank};
 use crate::Real;
 use crate::comm::{Comm, Reduction, sum_exactly};
 use crate::error::Result;
@@ -165,12 +165,12 @@ impl<T: Real> Method<T> for Dsanls {
         Ok(None)
     }
 
-    fn memory(&self) -> Vec<Damping> {
-        vec![self.u.damping.clone(), self.v.damping.clone()]
+    fn memory(&self) -> Memory {
+        Memory { damping: vec![self.u.damping.clone(), self.v.damping.clone()], ..Memory::default() }
     }
 
-    fn remember(&mut self, memory: &[Damping]) {
-        if let [u, v] = memory {
+    fn remember(&mut self, memory: &Memory, _: Option<State<T>>) {
+        if let [u, v] = &memory.damping[..] {
             (self.u.damping, self.v.damping) = (u.clone(), v.clone());
         }
     }

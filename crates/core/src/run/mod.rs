@@ -10,6 +10,7 @@ mod exact;
 mod factors;
 mod links;
 mod memory;
+mod sample;
 mod settings;
 mod snapshot;
 mod start;
@@ -20,6 +21,7 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
+pub use auto::Plan;
 pub use factors::{Factors, Side};
 pub use memory::memory_needed;
 pub use settings::{Algorithm, Amount, Init, Settings, SketchedSolver, Step};
@@ -62,17 +64,32 @@ trait Method<T> {
     fn factors_changed(&mut self) {}
 
     /// What the method knows beside the factors, if it cannot be had from them.
-    fn memory(&self) -> Vec<dsanls::Damping> {
-        Vec::new()
+    fn memory(&self) -> Memory {
+        Memory::default()
     }
 
-    /// Takes back what [`Method::memory`] gave; nothing from a run about to begin.
-    fn remember(&mut self, _memory: &[dsanls::Damping]) {}
+    /// Its own rows of two more factors, if it has them.
+    fn beside(&self) -> Option<&State<T>> {
+        None
+    }
+
+    /// Takes back what [`Method::memory`] and [`Method::beside`] gave.
+    fn remember(&mut self, _memory: &Memory, _beside: Option<State<T>>) {}
+}
+
+/// What a method must be told to go on as if it had never stopped.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Memory {
+    damping: Vec<dsanls::Damping>,
+    pace: Option<auto::Pace>,
 }
 
 /// Seconds by phase. Gram matrices count as products.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Phases {
+    /// Before the first iteration: dealing M out, its sums, the start values.
+    #[serde(default)]
+    pub start: f64,
     /// Drawing and applying sketches to factors.
     pub sketch: f64,
     /// Products with M, and Gram matrices.
@@ -289,7 +306,9 @@ pub fn factorize<T: Real>(
     check(settings, from, m, n)?;
     let grid = settings.grid(machine.grid, (m, n), machine.nodes)?;
     let monitor = Mutex::new(monitor);
-    let ranks = run_ranks(shards(matrix, grid, settings.algorithm.access()), |comm, shard| {
+    let mut dealing = 0.0;
+    let shards = timed(&mut dealing, || shards(matrix, grid, settings.algorithm.access()));
+    let ranks = run_ranks(shards, |comm, shard| {
         let threads = Threads::new(machine.threads)?;
         let (outcome, errors) = best_of_restarts(&shard, comm, &threads, settings, from, &monitor)?;
         Ok((shard.own_rows, shard.own_cols, outcome, errors))
@@ -299,7 +318,10 @@ pub fn factorize<T: Real>(
         factors.u[own_rows.start * k..own_rows.end * k].copy_from_slice(&outcome.u);
         factors.v[own_cols.start * k..own_cols.end * k].copy_from_slice(&outcome.v);
     }
-    let Some((_, _, outcome, errors)) = ranks.into_iter().next() else { unreachable!("at least one rank") };
+    let Some((_, _, mut outcome, errors)) = ranks.into_iter().next() else {
+        unreachable!("at least one rank")
+    };
+    outcome.report.phases.start += dealing;
     Ok(Factorization { factors, report: outcome.report, errors })
 }
 
@@ -361,7 +383,7 @@ fn best_of_restarts<T: Real>(
     for restart in errors.len()..settings.restarts {
         let seed = settings.seed.wrapping_add(restart as u64);
         let begin = match (middle.take(), from) {
-            (Some(snapshot), _) => Begin::Middle(&snapshot.factors, &snapshot.log),
+            (Some(snapshot), _) => Begin::Middle(snapshot),
             (None, Some(From::Factors(factors))) => Begin::Given(factors),
             _ => Begin::Init,
         };
@@ -382,10 +404,11 @@ fn best_of_restarts<T: Real>(
             (Some(best), 2..) => Some(whole(comm, shard, best, settings.rank)?),
             _ => None,
         };
-        let save = &mut |factors: Factors<T>, log: Log| {
+        let save = &mut |factors: Factors<T>, beside: Option<Factors<T>>, log: Log| {
             let snapshot = Snapshot {
                 settings: settings.clone(),
                 factors,
+                beside,
                 log,
                 errors: errors.clone(),
                 best: whole_best.clone(),

@@ -171,7 +171,7 @@ impl Settings {
     /// The defaults for a number of components.
     pub fn new(rank: usize) -> Self {
         Settings {
-            algorithm: Algorithm::Hals,
+            algorithm: Algorithm::Auto,
             rank,
             sketch: sketch::Kind::Subsample,
             sketch_cols: None,
