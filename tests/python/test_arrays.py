@@ -15,7 +15,7 @@ BYTES = (RNG.random((50, 30)) ** 3 * 255).astype(np.uint8)
 
 
 def fitted(X):
-    model = NMF(4, init="random", random_state=0, tol=0, max_iter=10)
+    model = NMF(4, init="random", solver="hals", random_state=0, tol=0, max_iter=10)
     W = model.fit_transform(X)
     return W, model.components_
 
