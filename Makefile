@@ -30,7 +30,7 @@ CASES ?=
 BENCH := $(if $(CASES),--cases $(CASES)) $(if $(QUICK),--quick) $(if $(FRESH),--fresh)
 
 .PHONY: help test test-all fmt fmt-check clippy doc unit doctest oracle mpi mpi-installed mpich bench-mpi \
-	bench bench-report bench-kernels wheel python deny fuzz fuzz-short fuzz-seeds clean
+	bench bench-report bench-kernels bench-memory wheel python deny fuzz fuzz-short fuzz-seeds clean
 
 # `make test MPI=no` does without MPI. Otherwise all Cargo calls choose the same packages, so that dependencies build once.
 MPI ?= yes
@@ -68,6 +68,7 @@ help:
 	@echo 'make bench-report  its tables and curves again, from what was measured'
 	@echo 'make wheel     the Python package, in $(WHEELS)'
 	@echo 'make python    the Python package, installed in $(VENV) and tested'
+	@echo 'make bench-memory  8 GiB within 2 GiB, 60 million nonzeros within 256 MiB; 9 GiB of disk, some minutes'
 	@echo 'make deny      licences, advisories and sources of the dependencies; builds cargo-deny if it is missing'
 	@echo 'make fuzz-short  every reader on damaged files, $(FUZZ_SHORT) seconds each; by cargo-fuzz if it is there'
 	@echo 'make fuzz TARGET=npy SECONDS=1800  one reader for long; needs cargo-fuzz and the nightly toolchain'
@@ -180,6 +181,11 @@ mpich: mpi-installed
 bench-mpi: mpi-installed
 	$(CARGO) build --release -p partwise-cli --features mpi --locked
 	$(PYTHON) bench/mpi.py '$(BUILT)/release/partwise'
+
+# Matrices larger than the memory given, made and removed again in FOLDER (default: where temporary files go).
+bench-memory: $(VENV)/ready
+	$(CARGO) build --release --locked
+	$(VENV)/bin/python bench/memory.py '$(BUILT)/release/partwise' $(if $(FOLDER),--folder '$(FOLDER)')
 
 # Not in `make test`: building cargo-deny takes minutes, and its advisories come over the network.
 deny:

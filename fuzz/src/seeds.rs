@@ -41,7 +41,7 @@ fn matrices() -> Vec<Input<f64>> {
 fn written(name: &str) -> Vec<Vec<u8>> {
     let write = |input: &Input<f64>| {
         let mut file = Vec::new();
-        io::write(&mut file, Path::new(name), input, None).expect("memory is there");
+        io::write(&mut file, Path::new(name), input, io::WriteOptions::default()).expect("memory is there");
         file
     };
     matrices().iter().map(write).collect()

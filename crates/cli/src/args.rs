@@ -207,6 +207,10 @@ pub struct FactorizeArgs {
     /// Threads a rank [default: all cores, shared between the ranks]
     #[arg(value_parser = count, allow_negative_numbers = true, long, value_name = "N", help_heading = "Machine")]
     pub threads: Option<usize>,
+    /// Use at most this much memory (256MiB, 2GiB): a matrix that does not fit stays in its file, .npy, .bin or .npz
+    /// (csr or csc, uncompressed), and is read block by block in every iteration
+    #[arg(value_parser = size, long, value_name = "SIZE", help_heading = "Machine")]
+    pub memory: Option<u64>,
     /// Rows and columns of ranks for the exact methods [default: those that send the least]
     #[arg(long, value_name = "RxC", help_heading = "Machine")]
     pub grid: Option<Grid>,
@@ -281,6 +285,9 @@ pub struct ConvertArgs {
     /// Round or widen numbers to this type instead of keeping the file's own
     #[arg(long, value_parser = named::<Precision>(&["f32", "f64"]))]
     pub precision: Option<Precision>,
+    /// Store the arrays of an .npz as they are: larger, but `factorize --memory` can then stream them
+    #[arg(long)]
+    pub uncompressed: bool,
     /// Replace an existing file
     #[arg(long)]
     pub force: bool,
@@ -406,6 +413,27 @@ fn seconds(text: &str) -> Result<f64, String> {
     match number.parse::<f64>() {
         Ok(time) if time.is_finite() && time >= 0.0 => Ok(time * unit),
         _ => Err("a time is a number of seconds, or a number with s, m or h behind it".into()),
+    }
+}
+
+/// `2GiB`, `1.5G`, `256MiB` or `1000000` in bytes; all units are powers of 1024.
+fn size(text: &str) -> Result<u64, String> {
+    let lower = text.to_ascii_lowercase();
+    let digits = lower.find(|letter: char| letter.is_ascii_alphabetic()).unwrap_or(lower.len());
+    let (number, unit) = lower.split_at(digits);
+    let exponent = match unit {
+        "" | "b" => Some(0),
+        "k" | "kb" | "kib" => Some(1),
+        "m" | "mb" | "mib" => Some(2),
+        "g" | "gb" | "gib" => Some(3),
+        "t" | "tb" | "tib" => Some(4),
+        _ => None,
+    };
+    match (number.trim().parse::<f64>(), exponent) {
+        (Ok(number), Some(exponent)) if number.is_finite() && number > 0.0 => {
+            Ok((number * 1024f64.powi(exponent)) as u64)
+        }
+        _ => Err("a size is a number of bytes, or a number with KiB, MiB, GiB or TiB behind it".into()),
     }
 }
 

@@ -24,8 +24,19 @@ pub fn read_turned<T: Real>(
     (transpose, recorded): (bool, Option<ImageSide>),
     labels: Option<&LabelArgs>,
 ) -> Result<Input<T>> {
+    read_within(path, args, (transpose, recorded), labels, machine::available_memory())
+}
+
+/// The same, within so much memory.
+pub fn read_within<T: Real>(
+    path: &Path,
+    args: &ReadArgs,
+    (transpose, recorded): (bool, Option<ImageSide>),
+    labels: Option<&LabelArgs>,
+    memory: u64,
+) -> Result<Input<T>> {
     let options = ReadOptions {
-        memory: machine::available_memory(),
+        memory,
         header: args.header,
         row_names: args.row_names,
         images: args.images.or(recorded).unwrap_or_default(),
@@ -73,7 +84,7 @@ pub fn check_memory(what: &str, needed: u64) -> Result<()> {
             what: what.into(),
             needed,
             available,
-            cure: "lower --rank, use --precision f32, or take a machine with more memory",
+            cure: "lower --rank, use --precision f32, give --memory, or take a machine with more memory",
         });
     }
     Ok(())

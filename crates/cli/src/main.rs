@@ -3,6 +3,7 @@
 mod args;
 mod checkpoint;
 mod commands;
+mod data;
 mod folder;
 mod input;
 mod launch;

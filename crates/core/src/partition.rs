@@ -72,14 +72,48 @@ impl<T: Real> Block<T> {
         }
     }
 
+    /// A matrix as its own block and, transposed, as that of the other side, without a copy.
+    pub fn both_ways(matrix: Matrix<T>) -> (Self, Self) {
+        match matrix {
+            Matrix::Dense(dense) => {
+                let block = DenseBlock::of(dense);
+                let turned = block.transposed();
+                (Block::Dense(block), Block::Dense(turned))
+            }
+            Matrix::Sparse(csr) => {
+                let csr = Arc::new(csr);
+                (Block::ByRow(csr.clone()), Block::ByColumn(csr))
+            }
+        }
+    }
+
+    /// Undoes [`Block::both_ways`] of a matrix by row, for its memory; nothing if somebody else still has it.
+    pub fn one_way(self, turned: Self) -> Option<Matrix<T>> {
+        drop(turned);
+        match self {
+            Block::Dense(DenseBlock { rows, cols, values, .. }) => {
+                let values = Arc::into_inner(values)?;
+                Some(Matrix::Dense(Dense::new(rows, cols, Order::RowMajor, values)))
+            }
+            Block::ByRow(csr) => Arc::into_inner(csr).map(Matrix::Sparse),
+            Block::ByColumn(_) => None,
+        }
+    }
+
     /// Sums and sums of squares of the rows, in one pass; a row's terms are added in the order of its columns,
     /// however the block is stored.
     pub fn row_sums(&self) -> RowSums {
-        let mut sums = RowSums { sums: vec![0.0; self.rows()], squares: vec![0.0; self.rows()] };
+        let mut sums = RowSums::new(self.rows());
+        self.add_row_sums(&mut sums);
+        sums
+    }
+
+    /// Goes on with the sums of the same rows over the columns before these.
+    pub fn add_row_sums(&self, sums: &mut RowSums) {
         match self {
             Block::Dense(dense) => match &*dense.values {
-                Values::Bytes(bytes) => dense.add_rows(bytes, |byte| byte as f64, &mut sums),
-                Values::Real(reals) => dense.add_rows(reals, T::to_f64, &mut sums),
+                Values::Bytes(bytes) => dense.add_rows(bytes, |byte| byte as f64, sums),
+                Values::Real(reals) => dense.add_rows(reals, T::to_f64, sums),
             },
             Block::ByRow(csr) => {
                 for row in 0..csr.rows() {
@@ -93,7 +127,6 @@ impl<T: Real> Block<T> {
                 }
             }
         }
-        sums
     }
 }
 
@@ -107,6 +140,11 @@ pub struct RowSums {
 }
 
 impl RowSums {
+    /// Sums of nothing, of so many rows.
+    pub fn new(rows: usize) -> Self {
+        RowSums { sums: vec![0.0; rows], squares: vec![0.0; rows] }
+    }
+
     #[inline(always)]
     fn add(&mut self, row: usize, value: f64) {
         self.sums[row] += value;

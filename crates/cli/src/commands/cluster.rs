@@ -198,7 +198,7 @@ fn introduce<T: Real>(
 ) {
     let Place { rows, cols, grid, access, .. } = shard.place;
     say::tell(&format!("{}: {rows} x {cols}, {format}, each rank with its own part", args.file.display()));
-    let method = factorize::method(settings, rows, cols, shard.stored);
+    let method = factorize::method(settings, (rows, cols, shard.stored), false);
     let arranged = if access == Access::Whole { format!(" as {grid}") } else { String::new() };
     say::tell(&format!(
         "{method}, rank {}, MPI ranks {size}{arranged}, threads a rank {threads}",

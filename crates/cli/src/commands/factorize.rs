@@ -7,11 +7,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use anyhow::{Result, anyhow, bail};
 use partwise::comm::Comm;
 use partwise::error::Error;
-use partwise::io::{self, Input};
-use partwise::matrix::Matrix;
+use partwise::io;
 use partwise::run::{
     Algorithm, Factorization, Factors, From, Machine, Monitor, Plan, Progress, RankReport, Report, Settings,
-    Snapshot, Stop, Wish, factorize, memory_needed,
+    Snapshot, Stop, Wish, factorize, factorize_streamed,
 };
 use partwise::{Precision, Real};
 use serde_json::{Value, json};
@@ -19,10 +18,14 @@ use serde_json::{Value, json};
 use super::cluster::{self, note_grid};
 use crate::args::FactorizeArgs;
 use crate::checkpoint::{self, Checkpoint};
+use crate::data::{self, Data, Given};
 use crate::progress::Display;
 use crate::{folder, input, machine, output, say};
 
 pub fn run(args: &FactorizeArgs, comm: Option<&dyn Comm>) -> Result<()> {
+    if comm.is_some() && args.memory.is_some() {
+        bail!("--memory: ranks of MPI hold their parts of the matrix; leave it out, or add nodes");
+    }
     match (args.precision, comm) {
         (Precision::F32, None) => run_in::<f32>(args),
         (Precision::F64, None) => run_in::<f64>(args),
@@ -45,22 +48,22 @@ fn run_in<T: Real>(args: &FactorizeArgs) -> Result<()> {
         let file = args.file.clone();
         move || input::sha256(&file)
     });
-    let input = input::read::<T>(&args.file, &args.read, Some(&args.labels))?;
-    let Input { matrix, row_labels, col_labels, format, image, .. } = input;
-    let (m, n, stored) = (matrix.rows(), matrix.cols(), matrix.stored());
-    settings.check(m, n)?;
-    input::check_range(&args.file, &matrix)?;
+    let given = data::open::<T>(args, &settings, threads)?;
+    let Given { data, rows: m, cols: n, stored, row_labels, col_labels, format, image } = given;
+    let settings = match &data {
+        Data::Whole(_) => settings,
+        Data::Streamed(streamed) => streamed.adjusted(settings),
+    };
     if let (Some(start), Some(dir)) = (&start, &args.init_from) {
         start.check(dir, &args.file, (m, n), Some(settings.rank))?;
     }
     let start = start.map(|folder| folder.factors);
-    let needed = memory_needed(&matrix, settings.algorithm, settings.rank, args.nodes, T::PRECISION);
-    input::check_memory("the factorization", needed.saturating_sub(matrix.bytes()))?;
     let entries = (m as u64 + n as u64).saturating_mul(settings.rank as u64);
     output::check_room(&args.out, entries.saturating_mul(T::PRECISION.bytes()))?;
     let talk = !args.quiet && !args.json;
+    let plan = method(&settings, (m, n, stored), matches!(data, Data::Streamed(_)));
     if talk {
-        introduce(args, &matrix, &format, threads, &settings);
+        introduce(args, (m, n), &format!("{format}, {}", data.words()), threads, &plan, &settings);
     }
     if !args.quiet {
         warn_rank(&settings, m, n);
@@ -80,8 +83,14 @@ fn run_in<T: Real>(args: &FactorizeArgs) -> Result<()> {
     let from = snapshot.as_ref().map(From::Snapshot).or(start.as_ref().map(From::Factors));
     let machine = Machine { nodes: args.nodes, threads, grid: args.grid };
     let grid = settings.grid(args.grid, (m, n), args.nodes)?;
-    let result =
-        factorize(matrix, machine, &settings, from, &mut watch).map_err(|error| explain::<T>(error, args))?;
+    let (result, streamed) = match data {
+        Data::Whole(matrix) => (factorize(matrix, machine, &settings, from, &mut watch), Value::Null),
+        Data::Streamed(streamed) => {
+            let result = factorize_streamed(&streamed, threads, &settings, from, &mut watch);
+            (result, data::record(&streamed))
+        }
+    };
+    let result = result.map_err(|error| explain::<T>(error, args))?;
     watch.display.finish();
     let ending = Ending {
         args,
@@ -94,6 +103,8 @@ fn run_in<T: Real>(args: &FactorizeArgs) -> Result<()> {
     };
     ending.write(result, |record| {
         note_grid(record, &settings, grid);
+        record["streamed"] = streamed;
+        record["plan"] = json!(plan);
         if let Some(shape) = image {
             record["image"] = json!(shape);
         }
@@ -255,27 +266,25 @@ pub(super) fn stop_on_ctrl_c(quiet: bool) -> Result<Arc<AtomicUsize>> {
     Ok(asked)
 }
 
-fn introduce<T: Real>(
+fn introduce(
     args: &FactorizeArgs,
-    matrix: &Matrix<T>,
-    format: &str,
+    (m, n): (usize, usize),
+    matrix: &str,
     threads: usize,
+    plan: &str,
     settings: &Settings,
 ) {
-    let (m, n) = (matrix.rows(), matrix.cols());
-    say::tell(&format!(
-        "{}: {m} x {n}, {format}, {} in memory",
-        args.file.display(),
-        input::size(matrix.bytes())
-    ));
-    let method = method(settings, m, n, matrix.stored());
-    say::tell(&format!("{method}, rank {}, nodes {}, threads a node {threads}", settings.rank, args.nodes));
+    say::tell(&format!("{}: {m} x {n}, {matrix}", args.file.display()));
+    say::tell(&format!("{plan}, rank {}, nodes {}, threads a node {threads}", settings.rank, args.nodes));
 }
 
-/// The method in words, for an m x n matrix.
-pub(super) fn method(settings: &Settings, m: usize, n: usize, stored: usize) -> String {
+/// The method in words, for an m x n matrix with so many stored entries.
+pub(super) fn method(settings: &Settings, (m, n, stored): (usize, usize, usize), streamed: bool) -> String {
     match settings.algorithm {
-        Algorithm::Auto => format!("auto: {}", Plan::of(m, n, stored, settings.rank)),
+        Algorithm::Auto => {
+            let plan = Plan::of(m, n, stored, settings.rank);
+            format!("auto: {}", if streamed { plan.streamed() } else { plan })
+        }
         Algorithm::Hals => "hals".to_string(),
         Algorithm::Mu => "mu".to_string(),
         Algorithm::Bpp => "bpp".to_string(),
@@ -358,7 +367,6 @@ fn record<T: Real>(
     let mut record = json!({
         "version": env!("CARGO_PKG_VERSION"),
         "algorithm": settings.algorithm,
-        "plan": method(settings, m, n, stored),
         "rank": settings.rank,
         "iterations": report.iterations,
         "relative_error": report.relative_error,
@@ -381,6 +389,7 @@ fn record<T: Real>(
         "precision": T::PRECISION,
         "nodes": args.nodes,
         "threads": threads,
+        "memory": args.memory,
         "normalize": args.normalize,
         "tsv": args.tsv,
         "phases": report.phases,

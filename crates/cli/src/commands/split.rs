@@ -58,7 +58,8 @@ fn split<T: Real>(args: &SplitArgs) -> Result<()> {
                 image: None,
             };
             io::check_write(path, &input, machine::available_memory())?;
-            staging.write(&name, |file| io::write(file, path, &input, args.precision))?;
+            let options = io::WriteOptions { precision: args.precision, ..io::WriteOptions::default() };
+            staging.write(&name, |file| io::write(file, path, &input, options))?;
             let hash = input::sha256(&staging.path().join(&name))?;
             list.push((name, hash));
         }

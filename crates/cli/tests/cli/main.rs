@@ -8,6 +8,7 @@ mod factorize;
 mod files;
 mod help;
 mod interrupt;
+mod memory;
 mod outputs;
 mod ranks;
 mod results;

@@ -229,6 +229,9 @@ fn receive_numbers<C: Comm + ?Sized, E: Pod>(comm: &C, from: usize, count: usize
 
 /// Numbers of all ranks, joined in rank order.
 pub fn gather_all<E: Pod>(comm: &dyn Comm, local: &[E]) -> Result<Vec<E>> {
+    if comm.size() == 1 {
+        return Ok(local.to_vec());
+    }
     let parts = comm.all_gather(bytemuck::cast_slice(local))?;
     Ok(parts.iter().flat_map(|part| bytemuck::pod_collect_to_vec::<u8, E>(part)).collect())
 }

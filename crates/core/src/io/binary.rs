@@ -10,6 +10,7 @@ use super::memory::Budget;
 use super::npy::Element;
 use super::part::{self, Column, Keep, Parts, Wanted};
 use super::source::{Source, split_gz};
+use super::stream::{Body, Layout, Part};
 use super::triplets::{Offsets, canonical, index_below};
 use super::write::{each_row, put};
 use crate::error::{Error, Result};
@@ -82,6 +83,23 @@ pub(super) fn read<T: Real>(mut source: Source, budget: Budget) -> Result<Input<
     // Asking for more makes a decompressor verify its checksum.
     source.peek()?;
     Ok(Input::unlabelled(matrix, header.format(), precision))
+}
+
+/// How a matrix is laid out in a file that is not compressed.
+pub(super) fn layout(mut source: Source, budget: Budget) -> Result<Layout> {
+    let header = Header::read(&mut source, budget)?;
+    let (rows, cols, stored) = (header.rows as usize, header.cols as usize, header.stored as usize);
+    let body = if header.sparse {
+        let indices = 13 + 4 * (header.rows + 1);
+        Body::Sparse {
+            offsets: offsets(&mut source, budget, rows, stored)?,
+            indices: Part { element: Element::I32, offset: indices },
+            values: Part { element: header.element, offset: indices + 4 * header.stored },
+        }
+    } else {
+        Body::Dense(Part { element: header.element, offset: 9 })
+    };
+    Ok(Layout { rows, cols, order: Order::RowMajor, body, format: header.format() })
 }
 
 /// Reads the wanted parts of a matrix; column numbers and values side by side, through a file opened for each.

@@ -16,7 +16,7 @@ use source::Source;
 
 pub use images::{ImageShape, ImageSide};
 pub use part::{Parts, Region, read_parts};
-pub use write::{check_write, write};
+pub use write::{WriteOptions, check_write, write};
 
 mod binary;
 mod check;
@@ -31,6 +31,7 @@ mod npz;
 mod part;
 mod sniff;
 mod source;
+pub mod stream;
 mod table;
 mod triplets;
 pub mod tsv;

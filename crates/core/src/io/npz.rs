@@ -13,6 +13,7 @@ use super::memory::Budget;
 use super::npy::{self, Array, Element};
 use super::part::{self, Column, Keep, Parts, Wanted};
 use super::source::{DEFLATE_RATIO, ReadSeek, Source, open_seekable, read_error};
+use super::stream::{Body, Layout, Part};
 use super::triplets::{Offsets, Triplets, canonical, index_below};
 use super::write::{each_line, put};
 use crate::error::{Error, Result};
@@ -83,6 +84,36 @@ pub(super) fn read_parts<T: Real>(path: &Path, budget: Budget, wanted: Wanted<'_
     Ok(Parts { rows, cols, parts: keep.finish()?, format, precision: element.precision() })
 }
 
+/// How a matrix is laid out in the archive; nothing if it is compressed, or coo, which has no order.
+pub(super) fn layout(path: &Path, budget: Budget) -> Result<Option<Layout>> {
+    let mut archive = Archive::open(path, budget)?;
+    if archive.zip.index_for_name("format.npy").is_none() {
+        let name = archive.single_name()?;
+        let Some(first) = archive.place(&name)? else { return Ok(None) };
+        let mut layout = npy::layout(archive.source(&name)?, first)?;
+        layout.format.push_str(IN_AN_ARCHIVE);
+        return Ok(Some(layout));
+    }
+    let format = archive.member("format.npy")?.text()?;
+    let order = match format.as_str() {
+        "csr" => Order::RowMajor,
+        "csc" => Order::ColMajor,
+        _ => return Ok(None),
+    };
+    let [rows, cols] = archive.shape(budget)?;
+    budget.check_dimensions(rows, cols)?;
+    let stored = archive.member("data.npy")?.shape_1d()? as usize;
+    archive.entries("indices.npy", stored)?;
+    let (Some(values), Some(indices)) = (archive.part("data.npy")?, archive.part("indices.npy")?) else {
+        return Ok(None);
+    };
+    let majors = if order == Order::RowMajor { rows } else { cols };
+    let offsets = archive.offsets(budget, majors, stored)?;
+    let format = format!("SciPy sparse {format}, {}", values.element.name());
+    let body = Body::Sparse { offsets, indices, values };
+    Ok(Some(Layout { rows: rows as usize, cols: cols as usize, order, body, format }))
+}
+
 const IN_AN_ARCHIVE: &str = ", in an .npz archive";
 
 fn unread_format(path: &Path, format: &str) -> Error {
@@ -95,6 +126,19 @@ impl<'a> Archive<'a> {
         let (reader, length) = open_seekable(path, budget)?;
         let zip = ZipArchive::new(reader).map_err(|error| zip_error(path, None, error))?;
         Ok(Archive { path, length, zip })
+    }
+
+    /// Where a member's bytes begin in the file, if they are stored as they are.
+    fn place(&mut self, name: &str) -> Result<Option<u64>> {
+        let file = self.zip.by_name(name).map_err(|error| zip_error(self.path, Some(name), error))?;
+        let stored = file.compression() == CompressionMethod::Stored;
+        Ok(file.data_start().filter(|_| stored))
+    }
+
+    /// Where a member's numbers are in the file, likewise.
+    fn part(&mut self, name: &str) -> Result<Option<Part>> {
+        let Some(first) = self.place(name)? else { return Ok(None) };
+        self.member(name)?.part(first).map(Some)
     }
 
     /// A member with an integer for each of `count` entries, to be read a few at a time.
@@ -252,6 +296,7 @@ pub(super) fn write<T: Real>(
     writer: &mut dyn Write,
     matrix: &Matrix<T>,
     precision: Precision,
+    uncompressed: bool,
 ) -> io::Result<()> {
     let mut offsets = vec![0u64];
     each_compressed(matrix, |cols, _| {
@@ -263,8 +308,8 @@ pub(super) fn write<T: Real>(
     let integer = if wide { "<i8" } else { "<i4" };
     // Sizes are not known before a member ends; those that may pass 4 GiB must say so in advance.
     let large = stored.max(rows as u64 + 1) >= 1 << 28;
-    let options =
-        SimpleFileOptions::default().compression_method(CompressionMethod::Deflated).large_file(large);
+    let method = if uncompressed { CompressionMethod::Stored } else { CompressionMethod::Deflated };
+    let options = SimpleFileOptions::default().compression_method(method).large_file(large);
     let mut zip = ZipWriter::new_stream(writer);
     zip.start_file("indices.npy", options)?;
     npy::write_header(&mut zip, integer, Order::RowMajor, &format!("({stored},)"))?;

@@ -11,10 +11,10 @@ mod product;
 mod sweep;
 mod transpose;
 
-pub use gram::gram;
+pub use gram::{gram, gram_in_f64};
 pub use lanes::Lanes;
 pub use normals::normals;
-pub use product::{Columns, Product, Scratch, multiply};
+pub use product::{Columns, DEPTH, Product, Scratch, multiply, multiply_add};
 pub use sweep::{clamp, sweep};
 use transpose::{Lines, transpose};
 

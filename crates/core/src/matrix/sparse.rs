@@ -97,6 +97,11 @@ impl<T: Real> Csr<T> {
         (&self.indices[range.clone()], &self.values[range])
     }
 
+    /// Offsets, column numbers and values, without the matrix around them.
+    pub fn into_parts(self) -> (Vec<usize>, Vec<u32>, Vec<T>) {
+        (self.offsets, self.indices.into_vec(), self.values.into_vec())
+    }
+
     /// Bytes in memory.
     pub fn bytes(&self) -> u64 {
         Self::bytes_for(self.rows, self.stored())

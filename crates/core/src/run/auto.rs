@@ -55,8 +55,9 @@ impl Pace {
 pub struct Plan {
     length: usize,
     rows: bool,
+    momentum: bool,
     /// Sweeps of U and of V for each product.
-    sweeps: (usize, usize),
+    pub(super) sweeps: (usize, usize),
     /// Rows (or columns, if there are more of them) of the samples that the run begins with.
     samples: Vec<usize>,
 }
@@ -90,14 +91,21 @@ impl Plan {
             samples.insert(0, size);
             size /= 4;
         }
-        Plan { length, rows: rows >= cols, sweeps: (sweeps(rows), sweeps(cols)), samples }
+        let sweeps = (sweeps(rows), sweeps(cols));
+        Plan { length, rows: rows >= cols, momentum: true, sweeps, samples }
+    }
+
+    /// For a matrix that stays in its file: without momentum, which would need a second pass, and without samples.
+    pub fn streamed(self) -> Self {
+        Plan { momentum: false, samples: Vec::new(), ..self }
     }
 }
 
 impl std::fmt::Display for Plan {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let (u, v) = self.sweeps;
-        write!(f, "hals with momentum, {u} sweeps of U and {v} of V for each product (by its cost)")?;
+        let momentum = if self.momentum { " with momentum" } else { "" };
+        write!(f, "hals{momentum}, {u} sweeps of U and {v} of V for each product (by its cost)")?;
         if let [.., last] = self.samples[..] {
             let (count, kind) = (self.samples.len(), if self.rows { "rows" } else { "columns" });
             let samples = if count == 1 { "a sample".into() } else { format!("{count} samples") };
@@ -161,7 +169,7 @@ impl<T: Real> Auto<T> {
         rank.links.all.all_reduce(Reduction::Sum, Numbers::F64(&mut cross))?;
         let model = gram_u.iter().zip(&gram_v).map(|(u, v)| u * v).sum();
         let error = relative_error(self.constants.norm, cross[0], model);
-        let penalty = penalty(rank.links.all, state, self.terms)?;
+        let penalty = penalty(rank.links.all, state, self.terms, rank.k)?;
         if self.pace.judge(error * error + 2.0 * penalty / self.constants.norm) {
             beside.v.copy_from_slice(&state.v);
         }

@@ -8,6 +8,7 @@ use super::evaluate::{Evaluation, evaluate};
 use super::links::{Groups, Meters, whole};
 use super::settings::{Algorithm, Init, Settings};
 use super::start::{self, Knowledge, State};
+use super::streamed::Streamed;
 use super::{
     Factors, Memory, Method, Outcome, Phases, Rank, RankReport, Redrawn, Report, Snapshot, Stop, TraceLine,
     timed,
@@ -144,6 +145,8 @@ type Save<'s, T> = dyn FnMut(Factors<T>, Option<Factors<T>>, Log) -> Result<()> 
 /// One rank in the middle of a run.
 pub struct Run<'a, T> {
     shard: &'a Shard<T>,
+    /// Where M is, if not in the shard.
+    streamed: Option<&'a Streamed>,
     groups: &'a Groups<'a>,
     threads: &'a Threads,
     settings: &'a Settings,
@@ -155,7 +158,7 @@ pub struct Run<'a, T> {
     terms: (Terms, Terms),
     every: usize,
     state: State<T>,
-    method: Box<dyn Method<T>>,
+    method: Box<dyn Method<T> + 'a>,
     log: Log,
     /// What the meters had counted, and phases measured, before this process took over.
     before: Log,
@@ -164,7 +167,7 @@ pub struct Run<'a, T> {
 impl<'a, T: Real> Run<'a, T> {
     /// A run about to take its next step.
     pub fn new(
-        shard: &'a Shard<T>,
+        (shard, streamed): (&'a Shard<T>, Option<&'a Streamed>),
         groups: &'a Groups<'a>,
         threads: &'a Threads,
         settings: &'a Settings,
@@ -174,7 +177,10 @@ impl<'a, T: Real> Run<'a, T> {
         let started = Instant::now();
         let (work, aside) = (groups.metered(shard.place), groups.metered(shard.place));
         let links = aside.links();
-        let known = Knowledge::of(&links, shard)?;
+        let known = match streamed {
+            Some(streamed) => streamed.known.clone(),
+            None => Knowledge::of(&links, shard)?,
+        };
         let constants = known.constants;
         let terms = settings.terms(shard.rows, shard.cols, constants.norm);
         let state = match begin {
@@ -185,15 +191,19 @@ impl<'a, T: Real> Run<'a, T> {
             Begin::Given(factors) => start::given(shard, factors),
             Begin::Middle(snapshot) => start::given(shard, &snapshot.factors),
         };
+        let every = settings.trace_every.unwrap_or_else(|| evaluation_interval(settings, shard));
         let exactly = |solver| Box::new(exact::Exact::new(solver, terms, constants));
-        let mut method: Box<dyn Method<T>> = match settings.algorithm {
-            Algorithm::Dsanls => {
+        let mut method: Box<dyn Method<T> + 'a> = match (streamed, settings.algorithm) {
+            (Some(streamed), _) => streamed.method(settings, (seed, every), terms, &state),
+            (None, Algorithm::Dsanls) => {
                 Box::new(dsanls::Dsanls::new(links.all, shard, settings, (seed, terms), &state)?)
             }
-            Algorithm::Auto => Box::new(auto::Auto::new(shard, settings.rank, terms, constants, seed)),
-            Algorithm::Hals => exactly(Solver::CoordinateDescent { mu: 0.0, sweeps: 1 }),
-            Algorithm::Mu => exactly(Solver::Multiplicative),
-            Algorithm::Bpp => exactly(Solver::Pivoting),
+            (None, Algorithm::Auto) => {
+                Box::new(auto::Auto::new(shard, settings.rank, terms, constants, seed))
+            }
+            (None, Algorithm::Hals) => exactly(Solver::CoordinateDescent { mu: 0.0, sweeps: 1 }),
+            (None, Algorithm::Mu) => exactly(Solver::Multiplicative),
+            (None, Algorithm::Bpp) => exactly(Solver::Pivoting),
         };
         let empty = Log {
             seed,
@@ -214,10 +224,10 @@ impl<'a, T: Real> Run<'a, T> {
         if let Begin::Middle(Snapshot { beside, .. }) = begin {
             method.remember(&log.memory, beside.as_ref().map(|beside| start::given(shard, beside)));
         }
-        let every = settings.trace_every.unwrap_or_else(|| evaluation_interval(settings, shard));
         let before = log.clone();
         let mut run = Run {
             shard,
+            streamed,
             groups,
             threads,
             settings,
@@ -247,14 +257,17 @@ impl<'a, T: Real> Run<'a, T> {
     fn evaluate(&mut self) -> Result<Evaluation> {
         let Run { shard, threads, ref aside, ref known, ref state, .. } = *self;
         let rank = Rank { shard, links: aside.links(), threads, k: self.settings.rank };
-        timed(&mut self.log.phases.evaluate, || evaluate(&rank, known.constants, state))
+        timed(&mut self.log.phases.evaluate, || match self.streamed {
+            Some(streamed) => streamed.evaluate(threads, known.constants, state, rank.k),
+            None => evaluate(&rank, known.constants, state),
+        })
     }
 
     fn note(&mut self, error: f64) -> Result<()> {
         if !error.is_finite() {
             return Err(Error::Diverged { iteration: self.log.iteration });
         }
-        let penalty = penalty(&self.aside.all, &self.state, self.terms)?;
+        let penalty = penalty(&self.aside.all, &self.state, self.terms, self.k())?;
         self.log.see(error, (error * error + 2.0 * penalty / self.known.constants.norm).sqrt());
         Ok(())
     }
@@ -401,15 +414,20 @@ fn reports(comm: &dyn Comm, own: &RankReport) -> Result<Vec<RankReport>> {
 }
 
 /// Both sides' penalties, over all ranks.
-pub fn penalty<T: Real>(comm: &dyn Comm, state: &State<T>, (of_u, of_v): (Terms, Terms)) -> Result<f64> {
+pub fn penalty<T: Real>(
+    comm: &dyn Comm,
+    state: &State<T>,
+    (of_u, of_v): (Terms, Terms),
+    k: usize,
+) -> Result<f64> {
     if [of_u.l1, of_u.l2, of_v.l1, of_v.l2] == [0.0; 4] {
         return Ok(0.0);
     }
-    let entries = |factor: &[T], terms: Terms| -> Vec<f64> {
+    let rows = |factor: &[T], terms: Terms| -> Vec<f64> {
         let term = |value: f64| terms.l1 * value + 0.5 * terms.l2 * value * value;
-        factor.iter().map(|value| term(value.to_f64())).collect()
+        factor.chunks_exact(k).map(|row| row.iter().map(|value| term(value.to_f64())).sum()).collect()
     };
-    let [u, v] = sum_exactly(comm, [&entries(&state.u, of_u), &entries(&state.v, of_v)])?;
+    let [u, v] = sum_exactly(comm, [&rows(&state.u, of_u), &rows(&state.v, of_v)])?;
     Ok(u + v)
 }
 

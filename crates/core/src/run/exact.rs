@@ -1,7 +1,7 @@
 //! The exact methods (HALS, MU, ANLS/BPP) on a process grid, as MPI-FAUN has them: all-gather within a grid column (or
 //! row), reduce-scatter of the products within a row (or column), Gram matrices by one all-reduce.
 
-use super::evaluate::{CANCELS_BELOW, Evaluation, relative_error};
+use super::evaluate::{CANCELS_BELOW, Evaluation, dead, relative_error};
 use super::start::{Constants, State};
 use super::{Method, Phases, Rank};
 use crate::Real;
@@ -58,6 +58,19 @@ pub fn half_step<T: Real>(
     Ok(updated)
 }
 
+/// The error from ⟨Mᵀ U, V⟩ and the Gram matrices; nothing where it cancels.
+pub fn evaluation(
+    constants: Constants,
+    cross: f64,
+    (gram_u, gram_v): (&[f64], &[f64]),
+    k: usize,
+) -> Option<Evaluation> {
+    let model = gram_u.iter().zip(gram_v).map(|(u, v)| u * v).sum();
+    let error = relative_error(constants.norm, cross, model);
+    // NaN passes on, to be reported.
+    if error < CANCELS_BELOW { None } else { Some(Evaluation { error, dead: dead(gram_v, k) }) }
+}
+
 impl<T: Real> Method<T> for Exact {
     fn iterate(
         &mut self,
@@ -80,12 +93,9 @@ impl<T: Real> Method<T> for Exact {
         // ⟨Mᵀ U, V⟩ is at hand, and so are the Gram matrices.
         let mut cross = [updated.cross];
         rank.links.all.all_reduce(Reduction::Sum, Numbers::F64(&mut cross))?;
-        let model = gram_u.iter().zip(&gram_v).map(|(u, v)| u * v).sum();
-        let error = relative_error(self.constants.norm, cross[0], model);
-        let dead = (0..rank.k).filter(|j| gram_v[j * (rank.k + 1)] == 0.0).collect();
+        let seen = evaluation(self.constants, cross[0], (&gram_u, &gram_v), rank.k);
         self.gram_v = Some(gram_v);
-        // NaN passes on, to be reported.
-        Ok(if error < CANCELS_BELOW { None } else { Some(Evaluation { error, dead }) })
+        Ok(seen)
     }
 
     fn factors_changed(&mut self) {

@@ -14,6 +14,7 @@ mod sample;
 mod settings;
 mod snapshot;
 mod start;
+mod streamed;
 mod svd;
 
 use std::sync::Mutex;
@@ -23,9 +24,10 @@ use serde::{Deserialize, Serialize};
 
 pub use auto::Plan;
 pub use factors::{Factors, Side};
-pub use memory::memory_needed;
+pub use memory::{memory_needed, memory_needed_whole};
 pub use settings::{Algorithm, Amount, Init, Settings, SketchedSolver, Step};
 pub use snapshot::Snapshot;
+pub use streamed::{Demand, Streamed, factorize_streamed};
 
 use crate::Real;
 use crate::comm::{Comm, Meter, gather_all, run_ranks};
@@ -100,6 +102,9 @@ pub struct Phases {
     pub reduce: f64,
     /// Evaluating the error, its communication included.
     pub evaluate: f64,
+    /// Waiting for a matrix that stays in its file.
+    #[serde(default)]
+    pub read: f64,
 }
 
 impl Phases {
@@ -310,7 +315,7 @@ pub fn factorize<T: Real>(
     let shards = timed(&mut dealing, || shards(matrix, grid, settings.algorithm.access()));
     let ranks = run_ranks(shards, |comm, shard| {
         let threads = Threads::new(machine.threads)?;
-        let (outcome, errors) = best_of_restarts(&shard, comm, &threads, settings, from, &monitor)?;
+        let (outcome, errors) = best_of_restarts((&shard, None), comm, &threads, settings, from, &monitor)?;
         Ok((shard.own_rows, shard.own_cols, outcome, errors))
     })?;
     let mut factors = Factors { rows: m, cols: n, k, u: vec![T::ZERO; m * k], v: vec![T::ZERO; n * k] };
@@ -337,7 +342,8 @@ pub fn factorize_on<T: Real>(
 ) -> Result<Factorization<T>> {
     check(settings, from, shard.rows, shard.cols)?;
     let threads = Threads::new(threads)?;
-    let (outcome, errors) = best_of_restarts(shard, comm, &threads, settings, from, &Mutex::new(monitor))?;
+    let (outcome, errors) =
+        best_of_restarts((shard, None), comm, &threads, settings, from, &Mutex::new(monitor))?;
     let (factors, report) = whole(comm, shard, &outcome, settings.rank)?;
     Ok(Factorization { factors, report, errors })
 }
@@ -361,7 +367,7 @@ fn check<T: Real>(settings: &Settings, from: Option<From<'_, T>>, m: usize, n: u
 
 /// One rank's part in all runs; the same rank has the best on every rank.
 fn best_of_restarts<T: Real>(
-    shard: &Shard<T>,
+    (shard, streamed): (&Shard<T>, Option<&Streamed>),
     comm: &dyn Comm,
     threads: &Threads,
     settings: &Settings,
@@ -387,7 +393,7 @@ fn best_of_restarts<T: Real>(
             (None, Some(From::Factors(factors))) => Begin::Given(factors),
             _ => Begin::Init,
         };
-        let run = Run::new(shard, &groups, threads, &limited, seed, begin)?;
+        let run = Run::new((shard, streamed), &groups, threads, &limited, seed, begin)?;
         let watch = &mut |log: &Log| {
             let progress = Progress {
                 restart,

@@ -38,7 +38,7 @@ pub fn rows_of<T: Real>(rank: &Rank<'_, T>, factor: Factor, wanted: &[usize]) ->
                 target.iter_mut().enumerate().for_each(|(col, value)| *value = dense.get(row, col));
             }
             rank.links.all.all_reduce(Reduction::Sum, numbers(&mut whole))?;
-            Ok(Matrix::Dense(Dense::new(wanted.len(), all_cols, Order::RowMajor, Values::Real(whole))))
+            Ok(Matrix::Dense(Dense::new(wanted.len(), all_cols, Order::RowMajor, Values::Real(whole.into()))))
         }
         Matrix::Sparse(csr) => {
             let mut entries: Vec<(u32, u32, f64)> = Vec::new();
@@ -75,9 +75,9 @@ pub fn rows_of<T: Real>(rank: &Rank<'_, T>, factor: Factor, wanted: &[usize]) ->
             entries.sort_unstable_by_key(|&(row, col, _)| (row, col));
             let offsets =
                 (0..=wanted.len()).map(|row| entries.partition_point(|entry| (entry.0 as usize) < row));
-            let offsets = offsets.collect();
-            let indices = entries.iter().map(|entry| entry.1).collect();
-            let values = entries.iter().map(|entry| T::from_f64(entry.2)).collect();
+            let offsets: Vec<usize> = offsets.collect();
+            let indices: Vec<u32> = entries.iter().map(|entry| entry.1).collect();
+            let values: Vec<T> = entries.iter().map(|entry| T::from_f64(entry.2)).collect();
             Ok(Matrix::Sparse(Csr::new(wanted.len(), all_cols, offsets, indices, values)))
         }
     }
@@ -90,8 +90,8 @@ fn dense_rows<T: Real>(block: &DenseBlock<T>, rows: &[usize]) -> Dense<T> {
     }
     let strides = (block.row_stride, block.col_stride);
     let values = match &*block.values {
-        Values::Bytes(bytes) => Values::Bytes(gather(bytes, rows, block.cols, strides)),
-        Values::Real(reals) => Values::Real(gather(reals, rows, block.cols, strides)),
+        Values::Bytes(bytes) => Values::Bytes(gather(bytes, rows, block.cols, strides).into()),
+        Values::Real(reals) => Values::Real(gather(reals, rows, block.cols, strides).into()),
     };
     Dense::new(rows.len(), block.cols, Order::RowMajor, values)
 }

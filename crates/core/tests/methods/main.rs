@@ -6,3 +6,4 @@ mod descent;
 mod grid;
 mod ranks;
 mod resume;
+mod streamed;

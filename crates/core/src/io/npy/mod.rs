@@ -11,6 +11,7 @@ use std::path::Path;
 use super::memory::Budget;
 use super::part::{self, Column, Parts, Wanted};
 use super::source::Source;
+use super::stream::{Body, Layout, Part};
 use super::write::{each_line, each_row, put};
 use super::{Input, Kind, check, sniff};
 use crate::error::{Error, Result};
@@ -26,6 +27,8 @@ const LONGEST_HEADER: u32 = 1 << 20;
 pub(super) struct Array<'a> {
     source: Source<'a>,
     header: Header,
+    /// Bytes before the data.
+    begin: u64,
 }
 
 impl<'a> Array<'a> {
@@ -65,7 +68,8 @@ impl<'a> Array<'a> {
             return Err(short(&source));
         }
         let header = header::parse(&text).map_err(|problem| source.error("header", problem))?;
-        Ok(Array { source, header })
+        let begin = (start.len() + width + text.len()) as u64;
+        Ok(Array { source, header, begin })
     }
 
     /// The size of each dimension.
@@ -206,6 +210,17 @@ impl<'a> Array<'a> {
         }
     }
 
+    /// Where the data are, in a file in which the array begins at `first`, and nothing follows them.
+    pub fn part(&self, first: u64) -> Result<Part> {
+        let element = self.element()?;
+        let bytes = self.count(element)? as u64 * element.width();
+        match self.source.at_most.checked_sub(self.begin + bytes) {
+            None => Err(self.truncated()),
+            Some(0) => Ok(Part { element, offset: first + self.begin }),
+            Some(_) => Err(self.surplus()),
+        }
+    }
+
     /// Hands the data over piece by piece and makes sure that nothing follows them; `take` may refuse with a
     /// sentence.
     fn each_chunk(
@@ -223,11 +238,15 @@ impl<'a> Array<'a> {
     /// Nothing may follow; asking also makes a decompressor verify its checksum.
     fn end(&mut self) -> Result<()> {
         if !self.source.peek()?.is_empty() {
-            let problem =
-                format!("more bytes than the {} that the header promises; save the array again", self.size());
-            return Err(self.data_error(problem));
+            return Err(self.surplus());
         }
         Ok(())
+    }
+
+    fn surplus(&self) -> Error {
+        let problem =
+            format!("more bytes than the {} that the header promises; save the array again", self.size());
+        self.data_error(problem)
     }
 
     fn truncated(&self) -> Error {
@@ -274,6 +293,16 @@ pub(super) fn read<T: Real>(source: Source, budget: Budget) -> Result<Input<T>> 
     let format = array.format(element);
     let matrix = Matrix::Dense(Dense::new(rows, cols, order, values));
     Ok(Input::unlabelled(matrix, format, element.precision()))
+}
+
+/// How a matrix is laid out in a file in which the array begins at `first`.
+pub(super) fn layout(source: Source, first: u64) -> Result<Layout> {
+    let array = Array::open(source)?;
+    let (rows, cols) = array.shape_2d()?;
+    let part = array.part(first)?;
+    let order = if array.header.fortran { Order::ColMajor } else { Order::RowMajor };
+    let format = array.format(part.element);
+    Ok(Layout { rows, cols, order, body: Body::Dense(part), format })
 }
 
 /// Reads the wanted parts of a matrix.

@@ -9,7 +9,7 @@ const NAMES: [&str; 6] = ["m.npy", "m.npz", "m.mtx", "m.csv", "m.tsv", "m.bin"];
 
 fn file<T: Real>(name: &str, input: &Input<T>, precision: Option<Precision>) -> Vec<u8> {
     let mut file = Vec::new();
-    write(&mut file, Path::new(name), input, precision).unwrap();
+    write(&mut file, Path::new(name), input, WriteOptions { precision, ..WriteOptions::default() }).unwrap();
     file
 }
 

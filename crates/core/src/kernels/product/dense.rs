@@ -15,10 +15,23 @@ use crate::partition::DenseBlock;
 /// Columns of M that are summed in registers before they join the tile: 64 rows of them stay in the first-level cache
 /// while the panels pass, and long sums lose less. The cut does not depend on the partition, so neither do the
 /// rounding errors.
-const DEPTH: usize = 64;
+pub const DEPTH: usize = 64;
 
 /// Rows `rows` of block[:, columns] · weights, into `tile`.
 pub fn tile<T: Real>(
+    block: &DenseBlock<T>,
+    columns: Columns<'_>,
+    (weights, k): (&[T], usize),
+    rows: Range<usize>,
+    scratch: &mut Scratch<T>,
+    tile: &mut Tile<T>,
+) {
+    tile.values.fill(T::ZERO);
+    add_to_tile(block, columns, (weights, k), rows, scratch, tile);
+}
+
+/// The same, added to what `tile` holds.
+pub fn add_to_tile<T: Real>(
     block: &DenseBlock<T>,
     columns: Columns<'_>,
     (weights, k): (&[T], usize),
@@ -30,7 +43,6 @@ pub fn tile<T: Real>(
     if let Columns::Hashed(places) = columns {
         add_up(block, places, &rows, count, scratch);
     }
-    tile.values.fill(T::ZERO);
     for first in (0..count).step_by(DEPTH) {
         let depth = first..count.min(first + DEPTH);
         let depth_end = depth.end;

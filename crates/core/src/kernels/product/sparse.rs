@@ -137,19 +137,18 @@ fn add_scaled<T: Real>(sum: &mut [T], value: T, weights: &[T]) {
     }
 }
 
-/// The product of a block kept by column. Each thread owns some rows and finds them in every column; a row's
+/// Adds the product of a block kept by column. Each thread owns some rows and finds them in every column; a row's
 /// terms are added in the order of the columns, whatever the number of threads.
 pub fn scatter<T: Real>(
     threads: &Threads,
     transpose: &Csr<T>,
     columns: Columns<'_>,
-    weights: &[T],
-    k: usize,
-) -> Vec<T> {
+    (weights, k): (&[T], usize),
+    sums: &mut [T],
+) {
     let rows = transpose.cols();
-    let mut product = vec![T::ZERO; rows * k];
     let mut pieces = Vec::new();
-    let mut rest = &mut product[..];
+    let mut rest = sums;
     for thread in 0..threads.count() {
         let range = owned(rows, thread, threads.count());
         let (piece, tail) = rest.split_at_mut(range.len() * k);
@@ -163,7 +162,6 @@ pub fn scatter<T: Real>(
             pulp::Arch::new().dispatch(Scatter { transpose, columns, weights, k, rows, sums });
         },
     );
-    product
 }
 
 /// Adds the terms of some rows, which `sums` holds, column by column.

@@ -130,3 +130,53 @@ fn a_row_does_not_depend_on_the_partition() {
         }
     }
 }
+
+/// What streamed matrices rest on: sums over blocks that follow each other are the product with all of them.
+#[test]
+fn sums_over_blocks_have_the_bits_of_the_product() {
+    fn check<T: Real>(rows: usize, cols: usize, k: usize) {
+        let weights = draw::<T>(cols * k, 3);
+        for matrix in matrices::<T>(rows, cols, 5).1 {
+            let sparse = matches!(matrix, Matrix::Sparse(_));
+            let one = Threads::new(1).unwrap();
+            let whole = shards(matrix.clone(), Grid::ONE, Access::Whole).remove(0);
+            let want = multiply(&one, &whole.by_rows, Columns::All, &weights, k);
+            // Columns of M are lines here, dealt out as the rows of its transpose.
+            for (blocks, threads) in [(1, 2), (2, 1), (3, 2), (cols, 1)] {
+                let threads = Threads::new(threads).unwrap();
+                let mut sums = vec![T::ZERO; rows * k];
+                let width = cols.div_ceil(blocks);
+                let width = if sparse { width } else { width.next_multiple_of(DEPTH) };
+                for begin in (0..cols).step_by(width) {
+                    let lines = begin..cols.min(begin + width);
+                    let (_, turned) = Block::both_ways(lines_of(&matrix, lines.clone()));
+                    multiply_add(&threads, &turned, (&weights[lines.start * k..lines.end * k], k), &mut sums);
+                }
+                assert!(sums == want, "{rows} x {cols}, k = {k}, {blocks} blocks, sparse: {sparse}");
+            }
+        }
+    }
+    for (rows, cols) in [(1, 1), (7, 130), (70, 300), (130, 64)] {
+        for k in [1, 3, 20, 33] {
+            check::<f32>(rows, cols, k);
+            check::<f64>(rows, cols, k);
+        }
+    }
+}
+
+/// Some columns as the rows of a matrix by row.
+fn lines_of<T: Real>(matrix: &Matrix<T>, lines: Range<usize>) -> Matrix<T> {
+    match matrix {
+        Matrix::Sparse(csr) => Matrix::Sparse(csr.transpose().row_block(lines)),
+        Matrix::Dense(dense) => {
+            let places = lines.clone().flat_map(|col| (0..dense.rows()).map(move |row| (row, col)));
+            let values = match dense.values() {
+                Values::Real(_) => Values::Real(places.map(|(row, col)| dense.get(row, col)).collect()),
+                Values::Bytes(_) => {
+                    Values::Bytes(places.map(|(row, col)| dense.get(row, col).to_f64() as u8).collect())
+                }
+            };
+            Matrix::Dense(Dense::new(lines.len(), dense.rows(), Order::RowMajor, values))
+        }
+    }
+}
