@@ -147,7 +147,7 @@ try:
     raise SystemExit("the limit does not hold")
 except MemoryError:
     pass
-model = NMF(2, init="random", max_iter=5, tol=0).fit(X)
+model = NMF(2, init="random", solver="hals", max_iter=5, tol=0).fit(X)
 print(model.relative_error_)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
