@@ -154,9 +154,10 @@ fn every_format_is_read_in_parts() {
 #[test]
 fn grids_are_chosen_given_and_refused() {
     let desk = Desk::with_digits();
-    run(&desk, 4, "factorize digits.npy --rank 4 --iterations 5 --out chosen");
+    run(&desk, 4, "factorize digits.npy --rank 4 --algorithm hals --iterations 5 --out chosen");
     assert_eq!(desk.json("chosen/run.json")["grid"], "4x1");
-    let said = run(&desk, 4, "factorize digits.npy --rank 4 --iterations 5 --grid 2x2 --out given");
+    let said =
+        run(&desk, 4, "factorize digits.npy --rank 4 --algorithm hals --iterations 5 --grid 2x2 --out given");
     assert!(said.contains("MPI ranks 4 as 2x2") && said.contains("seconds by rank"), "{said}");
     let record = desk.json("given/run.json");
     assert_eq!(record["grid"], "2x2");
