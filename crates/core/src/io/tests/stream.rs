@@ -60,7 +60,7 @@ fn a_file_that_becomes_shorter_is_an_error() {
         let path = folder.write(&name, &bytes);
         let Some(stream) = Stream::open(&path, true, OPTIONS.memory).unwrap() else { continue };
         std::fs::File::options().write(true).open(&path).unwrap().set_len(20).unwrap();
-        let blocks = [0..stream.lines()];
+        let blocks: Vec<_> = std::iter::once(0..stream.lines()).collect();
         let error = stream.pass::<f32>(&blocks, |_, block| Ok(Some(block))).unwrap_err().to_string();
         assert!(error.contains("the file ends here"), "{name}: {error}");
     }
