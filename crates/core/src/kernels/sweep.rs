@@ -8,7 +8,7 @@ use crate::Real;
 
 /// For j = 1..k in turn, U_j ← min{max{U_j + (P_j − Σ_l G_jl U_l) / (G_jj + μ), 0}, upper}, with the columns
 /// before j already updated. With P = A Bᵀ and G = B Bᵀ this is Eq. `eq:entry_sol`; with μ = 0 it is HALS. A column with
-/// G_jj + μ = 0 cannot change the error and stays.
+/// G_jj + μ = 0, or too small to divide by, cannot change the error and stays.
 ///
 /// `factor` and `product` are tiles of `k` columns, `gram` is k x k and symmetric.
 pub fn sweep<T: Real>(k: usize, gram: &[T], mu: T, upper: T, product: &[T], factor: &mut [T]) {
@@ -58,10 +58,12 @@ impl<T: Real> Panels for Sweep<'_, T> {
         for col in 0..P {
             let gram_row = &self.gram[(first + col) * k + first..][..P];
             let weight = gram_row[col] + self.mu;
-            if weight <= T::ZERO {
+            let step = T::ONE / weight;
+            // Of a column that has all but vanished the step would be infinite, and 0 times that is no number.
+            if weight <= T::ZERO || !step.to_f64().is_finite() {
                 continue;
             }
-            let step = T::splat(simd, T::ONE / weight);
+            let step = T::splat(simd, step);
             let column = &mut columns[(first + col) * registers + strip..][..R];
             for part in 0..R {
                 let moved = T::add_product(simd, residuals[col][part], step, column[part]);
@@ -140,6 +142,18 @@ mod tests {
             for (got, want) in swept.iter().zip(&u) {
                 prop_assert!((got - want).abs() <= 1e-7 * (1.0 + want.abs()), "{got} {want}");
             }
+        }
+    }
+
+    /// A component that has all but vanished: 1 / G_jj is infinite, and must not meet a residual of 0.
+    #[test]
+    fn a_vanishing_column_stays_a_number() {
+        let mut factor = vec![0f32; TILE];
+        factor[0] = 1.0;
+        let before = factor.clone();
+        for tiny in [f32::from_bits(1), 1e-40] {
+            sweep(1, &[tiny], 0.0, f32::INFINITY, &vec![0.0; TILE], &mut factor);
+            assert_eq!(factor, before);
         }
     }
 }
