@@ -1,10 +1,12 @@
 //! One file a command.
 
+pub mod calibrate;
 pub mod cluster;
 pub mod convert;
 pub mod evaluate;
 pub mod factorize;
 pub mod inspect;
+pub mod plan;
 pub mod split;
 pub mod top;
 pub mod transform;

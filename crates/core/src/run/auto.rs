@@ -98,6 +98,11 @@ impl Plan {
         Plan { length, rows: rows >= cols, momentum: true, sweeps, samples }
     }
 
+    /// Sweeps of U and of V for each product.
+    pub fn sweeps(&self) -> (usize, usize) {
+        self.sweeps
+    }
+
     /// For a matrix that stays in its file: without momentum, which would need a second pass, and without samples.
     pub fn streamed(self) -> Self {
         Plan { momentum: false, samples: Vec::new(), ..self }
