@@ -3,7 +3,7 @@
     python3 bench/plan.py target/release/partwise FOLDER [--part calibrate|MATRIX ...] [--report FILE]
 
 Calibrates the machine twice, alone and under `mpirun -n 2`, without having seen a matrix; then measures real iterations,
-three runs each in turns, of which the median counts. What was measured is kept in FOLDER, so that parts can be run one
+three runs each in turns. The shortest iteration counts, as in the calibration: whatever else runs only adds. What was measured is kept in FOLDER, so that parts can be run one
 by one. Real matrices are looked for in the folder PARTWISE_DATA. The program must be built with MPI.
 """
 
@@ -12,7 +12,6 @@ import csv
 import json
 import os
 import pathlib
-import statistics
 import subprocess
 import tempfile
 
@@ -38,14 +37,14 @@ def call(program, ranks, *words):
 
 
 def iteration(program, name, k, method, ranks):
-    """Seconds of an iteration, the first left out."""
+    """Seconds of the shortest iteration, the first left out."""
     with tempfile.TemporaryDirectory() as folder:
         out = pathlib.Path(folder) / "result"
         call(program, ranks, "factorize", DATA / MATRICES[name][0], "--rank", k, "--algorithm", method, "--threads", 1,
              "--iterations", ITERATIONS, "--tolerance", 0, "--trace-every", 1, "--quiet", "--out", out)
         with open(out / "trace.csv") as file:
             times = [float(line["seconds"]) for line in csv.DictReader(file)]
-    return statistics.median(after - before for before, after in zip(times[1:], times[2:]))
+    return min(after - before for before, after in zip(times[1:], times[2:]))
 
 
 def measure(program, name):
@@ -55,7 +54,7 @@ def measure(program, name):
             for method in METHODS:
                 for ranks in (1, 2):
                     found.setdefault(f"{k} {method} {ranks}", []).append(iteration(program, name, k, method, ranks))
-    return {case: statistics.median(times) for case, times in found.items()}
+    return {case: min(times) for case, times in found.items()}
 
 
 def predict(program, folder, name, k, method, ranks):
@@ -69,7 +68,7 @@ def predict(program, folder, name, k, method, ranks):
 def report(program, folder):
     lines = ["# Predicted and measured", "",
              "Written by `make bench-plan`: seconds of an iteration with one thread a rank, as `partwise plan` predicts them from "
-             "`partwise calibrate`, which has seen no matrix, and as they were measured.", "",
+             "`partwise calibrate`, which has seen no matrix, and as they were measured (the shortest iteration of some runs).", "",
              "| matrix | k | method | ranks | predicted | measured | ratio | |", "|---|---|---|---|---|---|---|---|"]
     within = cases = 0
     for name in MATRICES:

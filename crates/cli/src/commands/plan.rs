@@ -193,7 +193,7 @@ fn words(part: &str) -> &'static str {
         "product" => "product: multiplying with the matrix; more nodes or threads help",
         "solve" => "solve: moving the factors; more nodes or threads, or a lower rank, help",
         "gram" => "gram: k x k matrices; a lower rank helps",
-        "sketch" => "sketch: drawing and applying sketches, copying factors; smaller sketches help",
+        "sketch" => "sketch: drawing and applying sketches; smaller ones help",
         "latency" => "latency: the network, message by message; fewer nodes with more threads help",
         _ => {
             "transfer: the network, byte by byte; a faster one, fewer nodes with more threads, or dsanls help"

@@ -2,7 +2,8 @@
 
 use crate::common::*;
 
-const CLUSTER: &str = "plan --rows 1e9 --cols 1e7 --nonzeros 1e12 --rank 100 --nodes 1024 --network 100Gbit/s,5us";
+const CLUSTER: &str =
+    "plan --rows 1e9 --cols 1e7 --nonzeros 1e12 --rank 100 --nodes 1024 --network 100Gbit/s,5us";
 
 /// The program with a home of its own: constants of whoever runs the tests do not matter.
 fn at_home(desk: &Desk, words: &str) -> std::process::Output {
@@ -59,17 +60,35 @@ fn plans_that_cannot_be() {
     let desk = Desk::new();
     for (words, expected) in [
         (format!("{CLUSTER} --memory 64GiB"), ["--memory", "more nodes do not help", "would do"]),
-        ("plan --rows 1e6 --cols 1e6 --rank 10 --nodes 2 --memory 16GiB".into(), ["--memory", "a node needs", "nodes would do"]),
-        ("plan --rows 3 --cols 4 --rank 2 --nodes 20".into(), ["--nodes", "more than the matrix has entries", "at most 12"]),
-        ("plan --rows 3 --cols 4 --rank 2 --nodes 4 --grid 3x2".into(), ["--grid", "3x2 is 6 ranks", "product is 4"]),
+        (
+            "plan --rows 1e6 --cols 1e6 --rank 10 --nodes 2 --memory 16GiB".into(),
+            ["--memory", "a node needs", "nodes would do"],
+        ),
+        (
+            "plan --rows 3 --cols 4 --rank 2 --nodes 20".into(),
+            ["--nodes", "more than the matrix has entries", "at most 12"],
+        ),
+        (
+            "plan --rows 3 --cols 4 --rank 2 --nodes 4 --grid 3x2".into(),
+            ["--grid", "3x2 is 6 ranks", "product is 4"],
+        ),
         ("plan --rows 3 --cols 4 --nonzeros 13 --rank 2 --nodes 2".into(), ["--nonzeros", "13", "12"]),
         ("plan --rows 0 --cols 4 --rank 2 --nodes 2".into(), ["--rows", "0 is too few", "1 or more"]),
         ("plan --rows 1.5 --cols 4 --rank 2 --nodes 2".into(), ["'--rows <M>'", "'1.5'", "such as"]),
         ("plan --rows -3 --cols 4 --rank 2 --nodes 2".into(), ["'--rows <M>'", "'-3'", "such as"]),
         ("plan --rows 1e99 --cols 4 --rank 2 --nodes 2".into(), ["'--rows <M>'", "'1e99'", "such as"]),
-        ("plan --rows 3 --cols 4 --rank 2 --nodes 2 --network fast".into(), ["'--network <NETWORK>'", "'fast'", "1Gbit/s,100us"]),
-        ("plan --rows 3 --cols 4 --rank 2 --nodes 2 --constants none.json".into(), ["none.json", "No such file", "partwise calibrate"]),
-        ("factorize digits.npy --rank 2 --out r --network 1Gbit/s".into(), ["'--network <NETWORK>'", "'1Gbit/s'", "1Gbit/s,100us"]),
+        (
+            "plan --rows 3 --cols 4 --rank 2 --nodes 2 --network fast".into(),
+            ["'--network <NETWORK>'", "'fast'", "1Gbit/s,100us"],
+        ),
+        (
+            "plan --rows 3 --cols 4 --rank 2 --nodes 2 --constants none.json".into(),
+            ["none.json", "No such file", "partwise calibrate"],
+        ),
+        (
+            "factorize digits.npy --rank 2 --out r --network 1Gbit/s".into(),
+            ["'--network <NETWORK>'", "'1Gbit/s'", "1Gbit/s,100us"],
+        ),
     ] {
         assert_says(&refused(&desk, &words), &expected);
     }
@@ -82,7 +101,10 @@ fn plans_that_cannot_be() {
 fn constants_are_kept_where_plans_find_them() {
     let desk = Desk::new();
     let text = answer(&desk, "calibrate --quick --threads 1");
-    assert_says(&text, &["1 rank of 1 thread", "dense product", "sparse product", "sweep", "GB/s", "calibration.json"]);
+    assert_says(
+        &text,
+        &["1 rank of 1 thread", "dense product", "sparse product", "sweep", "GB/s", "calibration.json"],
+    );
     let plan = "plan --rows 1e5 --cols 1e4 --rank 10 --nodes 4";
     assert_says(&answer(&desk, plan), &["config/partwise/calibration.json", "10Gbit/s,20us (assumed"]);
     assert_says(&refused(&desk, "calibrate --quick"), &["calibration.json", "exists already", "--force"]);
@@ -102,7 +124,12 @@ fn a_modelled_network_gives_virtual_seconds() {
     let text = answer(&desk, &format!("{common} --out r --network 1Mbit/s,10ms --network unlimited"));
     assert_says(&text, &["threads a node 1", "s on the virtual clock, on 1Mbit/s,10ms"]);
     let trace = desk.read("r/trace.csv");
-    assert!(trace.starts_with("iteration,virtual_seconds,relative_error,bytes_sent,virtual_seconds_2\n0,0.000000,"), "{trace}");
+    assert!(
+        trace.starts_with(
+            "iteration,virtual_seconds,relative_error,bytes_sent,virtual_seconds_2\n0,0.000000,"
+        ),
+        "{trace}"
+    );
     let record = desk.json("r/run.json");
     assert_eq!(record["clock"], "virtual");
     assert_eq!(record["network"], serde_json::json!(["1Mbit/s,10ms", "unlimited"]));
@@ -128,7 +155,10 @@ fn auto_chooses_by_the_network_and_says_so() {
         (record["plan"].as_str().unwrap().to_string(), record["sketch"].clone(), record["grid"].clone())
     };
     let (text, sketch, grid) = plan("exact", "--network unlimited");
-    assert!(text.starts_with("auto: hals with momentum") && text.contains("on unlimited by built-in constants"), "{text}");
+    assert!(
+        text.starts_with("auto: hals with momentum") && text.contains("on unlimited by built-in constants"),
+        "{text}"
+    );
     assert!(sketch.is_null() && grid == "4x1");
     // Without a network, exact as ever.
     let (text, ..) = plan("plain", "");
@@ -142,12 +172,18 @@ fn auto_chooses_by_the_network_and_says_so() {
 /// Where what is sent decides, `auto` is `dsanls`, to the bit.
 #[test]
 fn auto_is_sketched_on_a_slow_network() {
+    const SIDE: usize = 1600;
     let desk = Desk::new();
-    let values: Vec<f64> = (0..400 * 400).map(|i| f64::from(u8::from(i * 7919 % 97 < 3)) * (1 + i % 5) as f64).collect();
-    desk.write("m.npz", npz_bytes(400, 400, &values));
-    let common = "factorize m.npz --rank 2 --iterations 12 --tolerance 0 --nodes 16 --sketch-cols 2 --sketch-rows 2";
+    let values: Vec<f64> =
+        (0..SIDE * SIDE).map(|i| f64::from(u8::from(i * 7919 % 997 < 3)) * (1 + i % 5) as f64).collect();
+    desk.write("m.npz", npz_bytes(SIDE, SIDE, &values));
+    let common =
+        "factorize m.npz --rank 2 --iterations 12 --tolerance 0 --nodes 16 --sketch-cols 2 --sketch-rows 2";
     let text = answer(&desk, &format!("{common} --network 1bit/s,0s --out auto"));
-    assert_says(&text, &["auto: dsanls, sketched to 2 of 400 columns", "on 1bit/s,0ns by built-in constants"]);
+    assert_says(
+        &text,
+        &["auto: dsanls, sketched to 2 of 1600 columns", "on 1bit/s,0ns by built-in constants"],
+    );
     let record = desk.json("auto/run.json");
     assert_eq!((&record["algorithm"], &record["sketch"]), (&"auto".into(), &"subsample".into()));
     assert!(record["grid"].is_null());

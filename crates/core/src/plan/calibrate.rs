@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::Constants;
-use crate::comm::{Comm, Numbers, Reduction, Tag};
+use crate::comm::{Comm, Numbers, Reduction, Tag, gather_shares, owned};
 use crate::error::Result;
 use crate::kernels::{Columns, Product, gram};
 use crate::matrix::{Csr, Values};
@@ -77,18 +77,18 @@ fn numbers(count: usize) -> Vec<f32> {
     (0..count).map(|_| uniform(&mut rng) as f32).collect()
 }
 
-/// A sparse block with so many rows of random entries.
-fn sparse(rows: usize, cols: usize) -> Csr<f32> {
+/// A sparse block with so many rows, of so many random entries each.
+fn sparse(rows: usize, cols: usize, entries: usize) -> Csr<f32> {
     let mut rng = stream(2, Purpose::StartU, 0, 0);
-    let mut indices = Vec::with_capacity(rows * A_ROW);
+    let mut indices = Vec::with_capacity(rows * entries);
     for _ in 0..rows {
-        let mut row: Vec<u32> = (0..A_ROW).map(|_| (uniform(&mut rng) * cols as f64) as u32).collect();
+        let mut row: Vec<u32> = (0..entries).map(|_| (uniform(&mut rng) * cols as f64) as u32).collect();
         row.iter_mut().for_each(|col| *col = (*col).min(cols as u32 - 1));
         row.sort_unstable();
         indices.extend(row);
     }
-    let offsets = (0..=rows).map(|row| row * A_ROW).collect();
-    Csr::new(rows, cols, offsets, indices, numbers(rows * A_ROW))
+    let offsets = (0..=rows).map(|row| row * entries).collect();
+    Csr::new(rows, cols, offsets, indices, numbers(rows * entries))
 }
 
 fn empty(rows: usize, cols: usize) -> Arc<Csr<f32>> {
@@ -121,10 +121,14 @@ pub fn calibrate(comm: &dyn Comm, threads: usize, effort: Effort) -> Result<Cons
         dense_sampled: Vec::new(),
         gather: Vec::new(),
         scatter: Vec::new(),
+        pick: bench.pick(),
         draw: bench.draw(),
         copy: bench.copy(),
         fresh: bench.fresh(),
         combine: bench.combine(),
+        gathered: 0.0,
+        scattered: 0.0,
+        reduced: 0.0,
         latency: None,
         bandwidth: None,
         row,
@@ -136,9 +140,13 @@ pub fn calibrate(comm: &dyn Comm, threads: usize, effort: Effort) -> Result<Cons
         constants.scatter.push(lines.iter().map(|&lines| bench.scatter(k, lines)).collect());
     }
     slowest(comm, &mut constants)?;
+    // What is gathered goes to new memory; what is reduced is copied there first, and summed in some more.
+    let Constants { copy, fresh, .. } = constants;
+    (constants.gathered, constants.scattered, constants.reduced) = (fresh, 2.0 * fresh + copy, fresh);
     if comm.size() > 1 {
         let (latency, bandwidth) = network(comm, effort)?;
         (constants.latency, constants.bandwidth) = (Some(latency), Some(bandwidth));
+        collectives(comm, effort, &mut constants)?;
     }
     Ok(constants)
 }
@@ -191,11 +199,10 @@ impl Bench {
         let block = |rows, cols, row_stride, col_stride| {
             Block::Dense(DenseBlock { rows, cols, row_stride, col_stride, values: values.clone() })
         };
-        let picked: Vec<usize> = (0..short).step_by(10).collect();
-        for (&k, &row) in KS.iter().zip(&constants.row) {
+        let picked: Vec<usize> = (0..short).step_by(2).collect();
+        for &k in &KS {
             let an_entry = |block: &Block<f32>, columns: Columns<'_>, width: usize| {
-                let seconds = self.half(block, columns, width, k, 0) - row * block.rows() as f64;
-                seconds.max(0.0) / (block.rows() * width) as f64
+                self.half(block, columns, width, k, 0) / (block.rows() * width) as f64
             };
             constants.dense_tall.push(an_entry(&block(long, short, short, 1), Columns::All, short));
             constants.dense_wide.push(an_entry(&block(short, long, 1, short), Columns::All, long));
@@ -207,20 +214,36 @@ impl Bench {
     /// Seconds an entry that picks one of `lines` rows of weights.
     fn gather(&self, k: usize, lines: usize, row: f64) -> f64 {
         let rows = self.entries() / A_ROW;
-        let block = Block::ByRow(Arc::new(sparse(rows, lines)));
+        let block = Block::ByRow(Arc::new(sparse(rows, lines, A_ROW)));
         let seconds = self.half(&block, Columns::All, lines, k, 0) - row * rows as f64;
         seconds.max(0.0) / self.entries() as f64
     }
 
+    /// Seconds of `count` columns of a sample of a tenth, each with so many entries that are added to `lines` rows.
+    fn sampled(&self, k: usize, lines: usize, count: usize, entries: usize) -> f64 {
+        let block = Block::ByColumn(Arc::new(sparse(10 * count, lines, entries)));
+        let (nothing, weights) = (Block::ByColumn(empty(10 * count, lines)), numbers(count * k));
+        let picked: Vec<usize> = (0..count).map(|place| 10 * place + place * 7 % 10).collect();
+        let time = |block: &Block<f32>| {
+            self.best(|| {
+                drop(black_box(Product::new(&self.threads, block, Columns::Some(&picked), &weights, k)))
+            })
+        };
+        (time(&block) - time(&nothing)).max(0.0)
+    }
+
     /// Seconds an entry that is added to one of `lines` rows of a product.
     fn scatter(&self, k: usize, lines: usize) -> f64 {
-        let rows = self.entries() / A_ROW;
-        let weights = numbers(rows * k);
-        let time = |csr: Arc<Csr<f32>>| {
-            let block = Block::ByColumn(csr);
-            self.best(|| drop(black_box(Product::new(&self.threads, &block, Columns::All, &weights, k))))
-        };
-        (time(Arc::new(sparse(rows, lines))) - time(empty(rows, lines))).max(0.0) / self.entries() as f64
+        let count = self.entries() / A_ROW / 4;
+        self.sampled(k, lines, count, A_ROW) / (count * A_ROW) as f64
+    }
+
+    /// Seconds of a column of a sample beside its entries.
+    fn pick(&self) -> f64 {
+        let (k, count) = (8, self.entries() / A_ROW);
+        let of = |entries| self.sampled(k, 1 << 10, count, entries) / count as f64;
+        let (few, more) = (of(2), of(A_ROW));
+        (few - 2.0 * (more - few) / (A_ROW - 2) as f64).max(0.0)
     }
 
     fn draw(&self) -> f64 {
@@ -269,7 +292,13 @@ fn slowest(comm: &dyn Comm, constants: &mut Constants) -> Result<()> {
     } = constants;
     let tables = [row, ready, sweep, momentum, gram, dense_tall, dense_wide, dense_sampled];
     all.extend(tables.into_iter().chain(gather).chain(scatter).flatten());
-    all.extend([&mut constants.draw, &mut constants.copy, &mut constants.fresh, &mut constants.combine]);
+    all.extend([
+        &mut constants.pick,
+        &mut constants.draw,
+        &mut constants.copy,
+        &mut constants.fresh,
+        &mut constants.combine,
+    ]);
     let mut times: Vec<f64> = all.iter().map(|time| **time).collect();
     comm.all_reduce(Reduction::Max, Numbers::F64(&mut times))?;
     all.into_iter().zip(times).for_each(|(target, time)| *target = time);
@@ -307,4 +336,35 @@ fn network(comm: &dyn Comm, effort: Effort) -> Result<(f64, f64)> {
     comm.all_reduce(Reduction::Max, Numbers::F64(&mut worst))?;
     let [latency, large] = worst;
     Ok((latency, MESSAGE as f64 / (large - latency).max(1e-12)))
+}
+
+/// What a byte of each collective takes beside what the network says: copies, new memory, sums that are not overlapped.
+fn collectives(comm: &dyn Comm, effort: Effort, constants: &mut Constants) -> Result<()> {
+    let Some(network) = constants.network() else { return Ok(()) };
+    let (size, count) = (comm.size(), LARGE / 2 / size_of::<f32>() / effort.divisor);
+    let counts: Vec<usize> = (0..size).map(|rank| owned(count, rank, size).len()).collect();
+    let (bytes, smallest) = (4 * count, 4 * counts.iter().copied().min().unwrap_or(0));
+    let own = numbers(counts[comm.rank()]);
+    // Ranks begin together, and the slowest counts.
+    let time = |work: &mut dyn FnMut() -> Result<()>| -> Result<f64> {
+        let mut best = f64::INFINITY;
+        for _ in 0..=effort.repeats {
+            comm.all_gather(&[])?;
+            let begin = Instant::now();
+            work()?;
+            best = best.min(begin.elapsed().as_secs_f64());
+        }
+        let mut worst = [best];
+        comm.all_reduce(Reduction::Max, Numbers::F64(&mut worst))?;
+        Ok(worst[0])
+    };
+    let gathered = time(&mut || gather_shares(comm, &own, &counts).map(|all| drop(black_box(all))))?;
+    let mut sums = numbers(count);
+    let scattered = time(&mut || comm.reduce_scatter(Numbers::F32(&mut sums), &counts))?;
+    let reduced = time(&mut || comm.all_reduce(Reduction::Sum, Numbers::F32(&mut sums)))?;
+    let beside = |measured: f64, modelled: f64| (measured - modelled).max(0.0) / bytes as f64;
+    constants.gathered = beside(gathered, network.all_gather(size, bytes, smallest));
+    constants.scattered = beside(scattered, network.reduce_scatter(size, bytes, smallest));
+    constants.reduced = beside(reduced, network.all_reduce(size, bytes));
+    Ok(())
 }

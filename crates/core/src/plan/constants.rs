@@ -38,6 +38,8 @@ pub struct Constants {
     pub gather: Vec<Vec<f64>>,
     /// The same of a block by column.
     pub scatter: Vec<Vec<f64>>,
+    /// A column of a sample of a sparse block by column, beside its entries.
+    pub pick: f64,
     /// A row or column drawn for a sample.
     pub draw: f64,
     /// A byte copied.
@@ -46,6 +48,12 @@ pub struct Constants {
     pub fresh: f64,
     /// A byte of numbers added to others.
     pub combine: f64,
+    /// A byte of an all-gather, beside what the network takes for it.
+    pub gathered: f64,
+    /// A byte of a reduce-scatter, likewise.
+    pub scattered: f64,
+    /// A byte of an all-reduce, likewise.
+    pub reduced: f64,
     /// The network between the ranks, if there was more than one.
     pub latency: Option<f64>,
     /// Its bytes a second.
@@ -78,7 +86,8 @@ impl Constants {
             && self.footprints[0] > 0.0
             && by_k.into_iter().chain(dense).all(|table| times(table, ks))
             && sparse.iter().all(|rows| rows.len() == ks && rows.iter().all(|row| times(row, footprints)))
-            && times(&[self.draw, self.copy, self.fresh, self.combine], 4)
+            && times(&[self.pick, self.draw, self.copy, self.fresh, self.combine], 5)
+            && times(&[self.gathered, self.scattered, self.reduced], 3)
             && times(&network, 2)
     }
 

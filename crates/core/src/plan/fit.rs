@@ -84,7 +84,7 @@ fn advice(job: &Job, memory: u64, stored: u128) -> String {
         );
     }
     let a_rank = 3 * (job.rows as u64).saturating_add(job.cols as u64).saturating_mul(job.precision.bytes());
-    let rank = match memory / a_rank.max(1) {
+    let rank = match memory.saturating_sub(need.matrix) / a_rank.max(1) {
         0 => String::new(),
         rank => format!(", or a rank below {}", rank + 1),
     };

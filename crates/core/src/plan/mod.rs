@@ -46,11 +46,11 @@ pub struct Parts {
     pub solve: f64,
     /// Gram matrices.
     pub gram: f64,
-    /// Drawing and applying sketches; copying factors.
+    /// Drawing and applying sketches.
     pub sketch: f64,
     /// Messages, if they had no content.
     pub latency: f64,
-    /// The content of messages, and adding it up.
+    /// The content of messages, adding it up, and the memory that it goes to.
     pub transfer: f64,
 }
 
@@ -111,10 +111,10 @@ pub struct Estimate {
     pub memory: Memory,
 }
 
-/// Iterations of DSANLS with subsampling that lower the error as much as one of `auto`'s exact ones, measured
-/// (`docs/performance/network.md`): at the least where the side that is not sketched is exact, as on tall and wide matrices,
-/// and else.
-pub const SKETCHED_ITERATIONS: (f64, f64) = (5.0, 50.0);
+/// Iterations of DSANLS with subsampling for one of `auto`'s exact ones, to the error that HALS has after 20 iterations
+/// (`docs/performance/network.md`): where one side alone is sketched, as on tall and wide matrices, and where both are. The
+/// least that was measured.
+pub const SKETCHED_ITERATIONS: (f64, f64) = (20.0, 50.0);
 
 impl Job {
     fn k(&self) -> f64 {
@@ -252,6 +252,7 @@ impl Tally<'_> {
     fn all_reduce(&mut self, size: usize, bytes: usize) {
         if size > 1 {
             self.collective(bytes, |network| network.all_reduce(size, bytes));
+            self.parts.transfer += bytes as f64 * self.constants.reduced;
         }
     }
 
@@ -259,8 +260,7 @@ impl Tally<'_> {
         if size > 1 {
             let (total, own) = (self.job.bytes_of(rows), self.job.bytes_of(own).min(self.job.bytes_of(rows)));
             self.collective(own, |network| network.all_gather(size, total, own));
-            // What is gathered goes to memory of its own.
-            self.parts.sketch += total as f64 * self.constants.fresh;
+            self.parts.transfer += total as f64 * self.constants.gathered;
         }
     }
 
@@ -329,8 +329,9 @@ impl Tally<'_> {
         if mates > 1 {
             let (total, smallest) = (job.bytes_of(block), job.bytes_of(own).min(job.bytes_of(block)));
             self.collective(total, |network| network.reduce_scatter(mates, total, smallest));
-            // Products are stored, and the sums handed on.
-            self.parts.sketch += total as f64 * (constants.fresh + 2.0 * constants.copy);
+            self.parts.transfer += total as f64 * constants.scattered;
+            // Products are stored before they are summed, and the sums handed on.
+            self.parts.product += total as f64 * (constants.fresh + constants.copy);
         }
         self.solve(own, if mates > 1 { &constants.ready } else { &constants.row }, sweeps);
     }
@@ -368,6 +369,7 @@ impl Tally<'_> {
                 let footprint = job.bytes_of(own) as f64;
                 let entries = stored as f64 / nodes as f64 * share;
                 self.parts.product += entries * constants.within(&constants.scatter, k, footprint);
+                self.parts.product += size as f64 * constants.pick;
                 self.solve(own, &constants.ready, 1);
             }
             None => {
