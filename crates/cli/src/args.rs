@@ -153,6 +153,9 @@ pub struct FactorizeArgs {
     /// updates (mu) or by exact least squares (bpp); or sketched, for many nodes (dsanls)
     #[arg(long, value_parser = named::<Algorithm>(&["auto", "hals", "mu", "bpp", "dsanls"]), default_value = "auto", help_heading = "Method")]
     pub algorithm: Algorithm,
+    /// Whether auto begins on samples of a dense matrix [default: yes; where the network is known, if it pays]
+    #[arg(long, value_parser = named::<Presence>(&["auto", "yes", "no"]), default_value = "auto", hide_default_value = true, value_name = "WHEN", help_heading = "Method")]
+    pub samples: Presence,
     /// Kind of sketch, with dsanls
     #[arg(long, value_parser = named::<sketch::Kind>(&["subsample", "gaussian", "count", "srht"]), default_value = "subsample", help_heading = "Method")]
     pub sketch: sketch::Kind,
@@ -294,6 +297,7 @@ impl FactorizeArgs {
             time_limit: self.time_limit,
             restarts: self.restarts,
             trace_every: self.trace_every,
+            samples: !matches!(self.samples, Presence::No),
         }
     }
 }

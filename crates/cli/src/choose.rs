@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 use partwise::comm::Network;
+use partwise::io::Presence;
 use partwise::plan::Job;
 use partwise::run::{Algorithm, Settings};
 use partwise::{Precision, sketch};
@@ -12,7 +13,16 @@ use crate::constants;
 /// A choice, and why.
 pub struct Choice {
     pub algorithm: Algorithm,
+    /// Whether the exact way begins on samples.
+    pub samples: bool,
     pub why: String,
+}
+
+impl Choice {
+    /// The settings with it.
+    pub fn apply(&self, settings: &mut Settings) {
+        (settings.algorithm, settings.samples) = (self.algorithm, self.samples);
+    }
 }
 
 /// Whether there is something to choose.
@@ -42,6 +52,11 @@ pub fn choose(
     let settings = settings.clone();
     let job = Job { rows, cols, nonzeros, settings, nodes, grid: None, precision };
     let algorithm = job.best(&network, &known.constants);
+    let samples = match args.samples {
+        Presence::Auto => job.pays_samples(&network, &known.constants),
+        Presence::Yes => true,
+        Presence::No => false,
+    };
     let seconds = |algorithm| job.estimate(algorithm, &network, &known.constants).parts.seconds();
     let why = format!(
         "on {network} by {}: an exact iteration takes {:.2e} s, one of dsanls {:.2e} s, of which about {} are needed for it",
@@ -50,5 +65,5 @@ pub fn choose(
         seconds(Algorithm::Dsanls),
         job.sketched_iterations()
     );
-    Ok(Some(Choice { algorithm, why }))
+    Ok(Some(Choice { algorithm, samples, why }))
 }

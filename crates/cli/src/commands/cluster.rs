@@ -50,11 +50,13 @@ pub fn run<T: Real>(args: &FactorizeArgs, comm: &dyn Comm) -> Result<()> {
 
     let mut input = agree(comm, read::<T>(args, &settings, comm, &source))?;
     let choice = agree(comm, choose::<T>(args, &settings, comm, &input.shard))?;
-    if choice.as_ref().is_some_and(|choice| choice.algorithm == Algorithm::Dsanls) {
-        // It needs other parts of the matrix.
-        drop(input);
-        settings.algorithm = Algorithm::Dsanls;
-        input = agree(comm, read::<T>(args, &settings, comm, &source))?;
+    if let Some(choice) = &choice {
+        choice.apply(&mut settings);
+        if settings.algorithm == Algorithm::Dsanls {
+            // It needs other parts of the matrix.
+            drop(input);
+            input = agree(comm, read::<T>(args, &settings, comm, &source))?;
+        }
     }
     let Input { shard, format, largest } = input;
     let place = shard.place;
@@ -196,11 +198,12 @@ fn choose<T: Real>(
     let chosen = agree(comm, chosen)?;
     let word = chosen.as_ref().map_or(Vec::new(), |choice| {
         let sketched = u8::from(choice.algorithm == Algorithm::Dsanls);
-        [&[sketched], choice.why.as_bytes()].concat()
+        [&[sketched, u8::from(choice.samples)], choice.why.as_bytes()].concat()
     });
     let word = comm.broadcast(word)?;
-    Ok(word.split_first().map(|(&sketched, why)| Choice {
+    Ok(word.split_first_chunk().map(|(&[sketched, samples], why)| Choice {
         algorithm: if sketched == 1 { Algorithm::Dsanls } else { Algorithm::Auto },
+        samples: samples == 1,
         why: String::from_utf8_lossy(why).into_owned(),
     }))
 }

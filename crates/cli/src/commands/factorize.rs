@@ -60,10 +60,10 @@ fn run_in<T: Real>(args: &FactorizeArgs) -> Result<()> {
     if let (Data::Whole(matrix), true) = (&data, choose::is_open(args, &settings, args.nodes)) {
         let nonzeros = matches!(matrix, Matrix::Sparse(_)).then_some(stored);
         choice = choose::choose(args, &settings, (m, n, nonzeros), (args.nodes, T::PRECISION), false)?;
-        if let Some(Choice { algorithm: algorithm @ Algorithm::Dsanls, .. }) = choice {
-            let needed = memory_needed(matrix, algorithm, settings.rank, args.nodes, T::PRECISION);
+        if let Some(choice) = &choice {
+            choice.apply(&mut settings);
+            let needed = memory_needed(matrix, settings.algorithm, settings.rank, args.nodes, T::PRECISION);
             input::check_memory("the factorization", needed.saturating_sub(matrix.bytes()))?;
-            settings.algorithm = algorithm;
         }
     }
     let settings = settings;
@@ -312,7 +312,10 @@ pub(super) fn method(
 fn in_words(settings: &Settings, (m, n, stored): (usize, usize, usize), streamed: bool) -> String {
     match settings.algorithm {
         Algorithm::Auto => {
-            let plan = Plan::of(m, n, stored, settings.rank);
+            let mut plan = Plan::of(m, n, stored, settings.rank);
+            if !settings.samples {
+                plan = plan.without_samples();
+            }
             format!("auto: {}", if streamed { plan.streamed() } else { plan })
         }
         Algorithm::Hals => "hals".to_string(),

@@ -98,6 +98,7 @@ impl View<'_> {
             "network": self.network.to_string(),
             "constants": self.known.file.as_ref().map(|file| file.to_string_lossy()),
             "sketched_iterations": self.job.sketched_iterations(),
+            "samples": self.job.nonzeros.is_none() && self.job.pays_samples(&self.network, self.constants()),
             "methods": self.estimates(&self.job).iter().map(record).collect::<Vec<_>>(),
             "best": self.best(nodes).as_ref().map(record),
             "half": others[0],

@@ -154,7 +154,7 @@ fn auto_chooses_by_the_network_and_says_so() {
         assert_eq!(record["algorithm"], "auto");
         (record["plan"].as_str().unwrap().to_string(), record["sketch"].clone(), record["grid"].clone())
     };
-    let (text, sketch, grid) = plan("exact", "--network unlimited");
+    let (text, sketch, grid) = plan("exact", "--network unlimited --samples yes");
     assert!(
         text.starts_with("auto: hals with momentum") && text.contains("on unlimited by built-in constants"),
         "{text}"
@@ -165,8 +165,14 @@ fn auto_chooses_by_the_network_and_says_so() {
     assert!(!text.contains("constants"), "{text}");
     assert_eq!(desk.bytes("exact/U.npy"), desk.bytes("plain/U.npy"));
     // The same words, the same answer.
-    plan("again", "--network unlimited");
+    plan("again", "--network unlimited --samples yes");
     assert_eq!(desk.bytes("exact/V.npy"), desk.bytes("again/V.npy"));
+    // A sample that takes long to be sent is left out.
+    let (text, ..) = plan("slow", "--network 1kbit/s,100us");
+    assert!(text.starts_with("auto: hals with momentum") && !text.contains("begun on"), "{text}");
+    plan("without", "--samples no");
+    assert_eq!(desk.bytes("slow/U.npy"), desk.bytes("without/U.npy"));
+    assert_ne!(desk.bytes("slow/U.npy"), desk.bytes("plain/U.npy"));
 }
 
 /// Where what is sent decides, `auto` is `dsanls`, to the bit.

@@ -103,6 +103,16 @@ impl Plan {
         self.sweeps
     }
 
+    /// The same from the given start.
+    pub fn without_samples(self) -> Self {
+        Plan { samples: Vec::new(), ..self }
+    }
+
+    /// Rows, or columns if there are more of them, of each of the samples.
+    pub fn samples(&self) -> &[usize] {
+        &self.samples
+    }
+
     /// For a matrix that stays in its file: without momentum, which would need a second pass, and without samples.
     pub fn streamed(self) -> Self {
         Plan { momentum: false, samples: Vec::new(), ..self }
@@ -139,6 +149,11 @@ impl<T: Real> Auto<T> {
     pub fn new(shard: &Shard<T>, k: usize, terms: (Terms, Terms), constants: Constants, seed: u64) -> Self {
         let plan = Plan::of(shard.rows, shard.cols, shard.stored, k);
         Auto { terms, constants, seed, plan, pace: Pace::BEGIN, beside: None }
+    }
+
+    /// The same from the start that there is.
+    pub fn without_samples(self) -> Self {
+        Auto { plan: self.plan.without_samples(), ..self }
     }
 
     /// X ← some sweeps of coordinate descent at the other factor.

@@ -207,7 +207,8 @@ impl<'a, T: Real> Run<'a, T> {
                 Box::new(dsanls::Dsanls::new(links.all, shard, settings, (seed, terms), &state)?)
             }
             (None, Algorithm::Auto) => {
-                Box::new(auto::Auto::new(shard, settings.rank, terms, constants, seed))
+                let auto = auto::Auto::new(shard, settings.rank, terms, constants, seed);
+                Box::new(if settings.samples { auto } else { auto.without_samples() })
             }
             (None, Algorithm::Hals) => exactly(Solver::CoordinateDescent { mu: 0.0, sweeps: 1 }),
             (None, Algorithm::Mu) => exactly(Solver::Multiplicative),
