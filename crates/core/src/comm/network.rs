@@ -255,7 +255,7 @@ mod tests {
     }
 
     fn doubling(size: usize, n: f64) -> f64 {
-        let (mut ranks, even) = (Ranks::new(size), 1 << size.ilog2());
+        let (mut ranks, even) = (Ranks::new(size), 1usize << size.ilog2());
         ranks.fold(even, n, false);
         (0..even.ilog2()).for_each(|step| ranks.pairs(even, 1 << step, n, true));
         ranks.fold(even, n, true);
@@ -263,7 +263,7 @@ mod tests {
     }
 
     fn rabenseifner(size: usize, n: f64) -> f64 {
-        let (mut ranks, even) = (Ranks::new(size), 1 << size.ilog2());
+        let (mut ranks, even) = (Ranks::new(size), 1usize << size.ilog2());
         let halves: Vec<usize> = (0..even.ilog2()).map(|step| even >> (step + 1)).collect();
         ranks.fold(even, n, false);
         for &distance in &halves {
