@@ -207,7 +207,7 @@ impl<T: Real> Auto<T> {
             let matrix = phases.sketch(|| rows_of(rank, long, &wanted))?;
             let part = shards(matrix, Grid::ONE, Access::Whole).remove(0);
             let links = Links::alone();
-            let constants = Knowledge::of(&links, &part)?.constants;
+            let constants = Knowledge::of(&links, &part, rank.threads)?.constants;
             let share = size as f64 / length as f64;
             let (of_long, of_short) = match long {
                 Factor::U => self.terms,
