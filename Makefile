@@ -91,6 +91,8 @@ fmt-check:
 
 clippy:
 	$(CARGO) clippy --release $(PACKAGES) --all-targets --locked -- -D warnings
+	$(CARGO) clippy --release --manifest-path fuzz/Cargo.toml --target-dir '$(BUILT)' --no-default-features --examples \
+		--locked -- -D warnings
 
 # The program and the library have the same name, and so the same page; the library's is the one to read.
 doc:

@@ -161,7 +161,9 @@ impl<T: Real> Auto<T> {
         phases: &mut Phases,
     ) -> Result<Evaluation> {
         let mut beside = self.beside.take().unwrap_or_else(|| state.clone());
-        let beta = self.pace.weight;
+        // The first iteration goes from an arbitrary start, or from what a sample said of the other factor: its way
+        // tells nothing of the next one's.
+        let beta = if self.pace.last.is_some() { self.pace.weight } else { 0.0 };
         let u = Moving { factor: &mut state.u, momentum: Some((beta, &mut beside.u)) };
         self.half(rank, Factor::U, sweeps, u, &beside.v, phases)?;
         let v = Moving { factor: &mut beside.v, momentum: Some((beta, &mut state.v)) };
