@@ -33,11 +33,11 @@ class Runner:
     def __init__(self, program, cap):
         self.program, self.cap = program.resolve(), cap
 
-    def run(self, matrix, k, options, *more):
+    def run(self, matrix, k, options, *more, iterations=10**6):
         """The curve, as (iteration, seconds, error), and the record of the run."""
         with tempfile.TemporaryDirectory() as folder:
             words = [self.program, "factorize", DATA / MATRICES[matrix], "--rank", k, "--nodes", 2, "--threads", 1]
-            words += ["--tolerance", 0, "--iterations", 10**6, "--time-limit", self.cap, "--quiet"]
+            words += ["--tolerance", 0, "--iterations", iterations, "--time-limit", self.cap, "--quiet"]
             words += ["--out", f"{folder}/out", *options, *more]
             subprocess.run([str(word) for word in words], check=True)
             record = json.loads(pathlib.Path(f"{folder}/out/run.json").read_text())
@@ -66,7 +66,7 @@ def seconds(value):
 
 def compare(runner, matrix, k, write):
     """One matrix and rank, all methods."""
-    hals, _ = runner.run(matrix, k, METHODS["HALS"], "--iterations", MILESTONES[-1])
+    hals, _ = runner.run(matrix, k, METHODS["HALS"], iterations=MILESTONES[-1])
     marks = [min(mark, hals[-1][0]) for mark in MILESTONES]
     errors = [next(error for iteration, _, error in hals if iteration == mark) for mark in marks]
     rows = []
@@ -93,7 +93,7 @@ def solvers(runner, matrix, k, write):
             continue
         for solver in ["pcd", "pgd"]:
             words = ["--algorithm", "dsanls", "--sketch", sketch, "--solver", solver, "--trace-every", 1]
-            curve, _ = runner.run(matrix, k, words, "--iterations", 200)
+            curve, _ = runner.run(matrix, k, words, iterations=200)
             at = {iteration: error for iteration, _, error in curve}
             rows.append([sketch, solver, *(f"{at[i]:.5f}" if i in at else "" for i in (10, 50, 100, 200))])
             print(f"{matrix}, {rows[-1]}", flush=True)
