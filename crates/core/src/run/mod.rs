@@ -485,7 +485,7 @@ pub fn residual_of<T: Real>(matrix: Matrix<T>, factors: &Factors<T>, threads: us
     let threads = Threads::new(threads)?;
     let shard = shards(matrix, Grid::ONE, Access::Whole).remove(0);
     let rank = Rank { shard: &shard, links: Links::alone(), threads: &threads, k: factors.k };
-    let constants = Knowledge::of(&rank.links, &shard)?.constants;
+    let constants = Knowledge::of(&rank.links, &shard, &threads)?.constants;
     let relative_error = evaluate(&rank, constants, &start::given(&shard, factors))?.error;
     Ok(Residual { relative_error, norm: constants.norm.sqrt() })
 }
