@@ -304,7 +304,7 @@ pub(super) fn method(
     let method = in_words(settings, sizes, streamed);
     match choice {
         None => method,
-        Some(Choice { algorithm: Algorithm::Dsanls, why }) => format!("auto: {method} ({why})"),
+        Some(Choice { algorithm: Algorithm::Dsanls, why, .. }) => format!("auto: {method} ({why})"),
         Some(Choice { why, .. }) => format!("{method} ({why})"),
     }
 }
