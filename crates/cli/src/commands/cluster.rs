@@ -114,6 +114,9 @@ fn prepare(args: &FactorizeArgs, settings: &Settings, comm: &dyn Comm, chief: bo
             comm.size()
         );
     }
+    if args.memory.is_some() {
+        bail!("--memory: ranks of MPI hold their parts of the matrix; leave it out, or add nodes");
+    }
     settings.grid(args.grid, (1, 1), comm.size())?;
     let local = launch::launched().map_or(1, |launched| launched.local);
     let threads = factorize::threads(args, local)?;

@@ -23,9 +23,6 @@ use crate::progress::Display;
 use crate::{folder, input, machine, output, say};
 
 pub fn run(args: &FactorizeArgs, comm: Option<&dyn Comm>) -> Result<()> {
-    if comm.is_some() && args.memory.is_some() {
-        bail!("--memory: ranks of MPI hold their parts of the matrix; leave it out, or add nodes");
-    }
     match (args.precision, comm) {
         (Precision::F32, None) => run_in::<f32>(args),
         (Precision::F64, None) => run_in::<f64>(args),

@@ -38,13 +38,20 @@ fn the_same_factors_on_any_number_of_ranks_and_threads() {
     }
 }
 
+/// Which local optimum is found is chance for a single start.
 #[test]
 fn sooner_than_hals() {
     for (name, matrix) in matrices::<f32>(401, 60) {
-        let after = |algorithm, iterations| {
-            run(&matrix, 1, 1, &settings(algorithm, 3, iterations)).report.relative_error
+        let median = |algorithm| {
+            let after = |seed| {
+                let settings = Settings { seed, ..settings(algorithm, 3, 20) };
+                run(&matrix, 1, 1, &settings).report.relative_error
+            };
+            let mut errors: Vec<f64> = (0..9).map(after).collect();
+            errors.sort_by(f64::total_cmp);
+            errors[4]
         };
-        let (auto, hals) = (after(Algorithm::Auto, 20), after(Algorithm::Hals, 20));
+        let (auto, hals) = (median(Algorithm::Auto), median(Algorithm::Hals));
         assert!(auto <= hals * 1.001, "{name}: {auto} after 20 iterations, {hals} with HALS");
     }
 }
