@@ -37,6 +37,7 @@ fn main() -> ExitCode {
         Command::Inspect(args) => commands::inspect::run(&args),
         Command::Evaluate(args) => commands::evaluate::run(&args),
         Command::Transform(args) => commands::transform::run(&args),
+        Command::Simulate(args) => commands::simulate::run(&args),
         Command::Top(args) => commands::top::run(&args),
     };
     match result {

@@ -22,6 +22,7 @@ pub use factors::{Factors, Side};
 pub use memory::memory_needed;
 pub use settings::{Algorithm, Amount, Init, Settings, SketchedSolver, Step};
 pub use snapshot::Snapshot;
+pub use start::draw;
 
 use crate::Real;
 use crate::comm::{Comm, gather_all, run_ranks};
@@ -31,6 +32,7 @@ use crate::partition::{Access, Shard, shards};
 use crate::solver::Updated;
 use crate::threads::Threads;
 pub use driver::Wish;
+pub use dsanls::{Damping, SketchedSide};
 use driver::{Begin, Log, Run};
 use evaluate::{Evaluation, evaluate};
 use start::{Knowledge, State};
@@ -366,6 +368,16 @@ fn whole<T: Real>(
 ) -> Result<(Factors<T>, Report)> {
     let (u, v) = (gather_all(comm, &outcome.u)?, gather_all(comm, &outcome.v)?);
     Ok((Factors { rows: shard.rows, cols: shard.cols, k, u, v }, outcome.report.clone()))
+}
+
+/// ‖M − U Vᵀ‖² of factors of a matrix that one rank holds whole.
+pub fn squared_error<T: Real>(threads: &Threads, shard: &Shard<T>, u: &[T], v: &[T], k: usize) -> Result<f64> {
+    let mut errors = run_ranks(vec![State { u: u.to_vec(), v: v.to_vec() }], |comm, state| {
+        let constants = Knowledge::of(comm, shard)?.constants;
+        let error = evaluate(threads, comm, shard, constants, &state, k)?.error;
+        Ok(error * error * constants.norm)
+    })?;
+    Ok(errors.remove(0))
 }
 
 /// The relative error of given factors on a matrix.

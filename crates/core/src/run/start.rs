@@ -49,7 +49,7 @@ pub struct State<T> {
 }
 
 /// Uniform draws for the rows in use, zeros for the others.
-fn draw(seed: u64, purpose: Purpose, rows: &Range<usize>, used: &[bool], k: usize) -> Vec<f64> {
+pub fn draw(seed: u64, purpose: Purpose, rows: &Range<usize>, used: &[bool], k: usize) -> Vec<f64> {
     let mut values = vec![0.0; rows.len() * k];
     for ((row, &used), values) in rows.clone().zip(used).zip(values.chunks_exact_mut(k)) {
         if used {

@@ -93,6 +93,11 @@ impl<'a, T: Real> Product<'a, T> {
         Product { weights, k, source }
     }
 
+    /// A product that was computed elsewhere, stored by row.
+    pub fn ready(product: Vec<T>, k: usize) -> Self {
+        Product { weights: &[], k, source: Source::Ready(product) }
+    }
+
     /// Rows `rows` (at most [`TILE`]) of the product, into `tile`.
     pub fn tile(&self, rows: Range<usize>, scratch: &mut Scratch<T>, tile: &mut Tile<T>) {
         match &self.source {

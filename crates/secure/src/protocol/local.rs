@@ -1,0 +1,296 @@
+//! What a party computes by itself, all of it with the library's own steps.
+
+use partwise::Real;
+use partwise::error::Result as CoreResult;
+use partwise::kernels::{Columns, Product, gram, multiply};
+use partwise::matrix::Matrix;
+use partwise::partition::{Access, Block, Shard, shards};
+use partwise::random::Purpose;
+use partwise::run::{Damping, Phases, SketchedSide, draw, squared_error};
+use partwise::sketch::{Distribution, Operator};
+use partwise::solver::{Problem, Solver, Terms, update};
+use partwise::threads::Threads;
+
+use super::{Settings, party_seed};
+use crate::error::Result;
+
+/// One sweep of exact coordinate descent.
+const HALS: Solver = Solver::CoordinateDescent { mu: 0.0 };
+
+/// Sweeps with which V_r is fitted to the final U.
+const LAST_SWEEPS: usize = 20;
+
+/// A party's M_r, its copy of U, its V_r, and what it has computed.
+pub struct Local<T> {
+    shard: Shard<T>,
+    threads: Threads,
+    k: usize,
+    sum: f64,
+    norm: f64,
+    /// The shared factor, or this party's copy of it, by row.
+    pub u: Vec<T>,
+    /// The party's own factor, by row.
+    pub v: Vec<T>,
+    /// Multiplications since they were last asked for.
+    work: f64,
+}
+
+impl<T: Real> Local<T> {
+    /// `matrix` has a row for each feature and a column for each record.
+    pub fn new(matrix: Matrix<T>, settings: &Settings, threads: usize) -> Result<Self> {
+        let protocol = settings.protocol;
+        let sampled = protocol.sketches_features() || protocol.sketches_records();
+        let access = if sampled { Access::Sampled } else { Access::Whole };
+        let shard = shards(matrix, 1, access).remove(0);
+        let rows = shard.by_cols.row_sums();
+        Ok(Local {
+            threads: Threads::new(threads)?,
+            k: settings.rank,
+            sum: rows.sums.iter().sum(),
+            norm: rows.squares.iter().sum(),
+            u: Vec::new(),
+            v: Vec::new(),
+            work: 0.0,
+            shard,
+        })
+    }
+
+    /// m.
+    pub fn features(&self) -> usize {
+        self.shard.rows
+    }
+
+    /// n_r.
+    pub fn records(&self) -> usize {
+        self.shard.cols
+    }
+
+    /// k.
+    pub fn rank(&self) -> usize {
+        self.k
+    }
+
+    /// Σ M_r.
+    pub fn sum(&self) -> f64 {
+        self.sum
+    }
+
+    /// ‖M_r‖².
+    pub fn norm(&self) -> f64 {
+        self.norm
+    }
+
+    /// Multiplications since the last call.
+    pub fn take_work(&mut self) -> f64 {
+        std::mem::take(&mut self.work)
+    }
+
+    /// U from the public seed and V_r from the private one, such that U Vᵀ has the mean of M.
+    pub fn start(&mut self, seed: u64, private_seed: u64, mean: f64) {
+        // E[u v] = scale² / 4 for uniform draws, k of them to make up the mean.
+        let scale = 2.0 * (mean / self.k as f64).sqrt();
+        let drawn = |seed, purpose, rows: usize| -> Vec<T> {
+            let values = draw(seed, purpose, &(0..rows), &vec![true; rows], self.k);
+            values.into_iter().map(|value| T::from_f64(value * scale)).collect()
+        };
+        self.u = drawn(seed, Purpose::StartU, self.shard.rows);
+        self.v = drawn(private_seed, Purpose::StartV, self.shard.cols);
+    }
+
+    fn count_product(&mut self, rows: usize) {
+        self.work += (self.shard.stored * self.k + 2 * rows * self.k * self.k) as f64;
+    }
+
+    /// V_rᵀ V_r.
+    pub fn gram_v(&self) -> Vec<f64> {
+        gram(&self.threads, &self.v, self.k)
+    }
+
+    /// UᵀU.
+    pub fn gram_u(&self) -> Vec<f64> {
+        gram(&self.threads, &self.u, self.k)
+    }
+
+    /// M_r V_r.
+    pub fn product_v(&mut self) -> Vec<T> {
+        self.count_product(self.shard.cols);
+        multiply(&self.threads, &self.shard.by_rows, Columns::All, &self.v, self.k)
+    }
+
+    /// One sweep over U, given P = M V and VᵀV of whomever they are.
+    pub fn sweep_u(&mut self, product: Vec<T>, gram: &[f64]) {
+        self.work += (self.shard.rows * self.k * self.k) as f64;
+        let problem = Problem { solver: HALS, gram, terms: Terms::NONE };
+        update(&self.threads, &problem, &Product::ready(product, self.k), &mut self.u, self.k);
+    }
+
+    /// One sweep over V_r with U as it is; returns ⟨M_rᵀ U, V_r⟩ of the new V_r.
+    pub fn sweep_v(&mut self) -> f64 {
+        self.count_product(self.shard.cols);
+        let gram = self.gram_u();
+        let problem = Problem { solver: HALS, gram: &gram, terms: Terms::NONE };
+        let product = Product::new(&self.threads, &self.shard.by_cols, Columns::All, &self.u, self.k);
+        update(&self.threads, &problem, &product, &mut self.v, self.k).cross
+    }
+
+    /// V_r for a U that stays: several sweeps with one product.
+    pub fn fit_v(&mut self) {
+        let gram = self.gram_u();
+        let product = multiply(&self.threads, &self.shard.by_cols, Columns::All, &self.u, self.k);
+        let product = Product::ready(product, self.k);
+        let problem = Problem { solver: HALS, gram: &gram, terms: Terms::NONE };
+        for _ in 0..LAST_SWEEPS {
+            update(&self.threads, &problem, &product, &mut self.v, self.k);
+        }
+    }
+
+    /// ‖M_r‖² − 2 cross + ⟨UᵀU, V_rᵀV_r⟩, where `cross` = ⟨M_r V_r, U⟩ is at hand.
+    pub fn error_from(&self, cross: f64) -> f64 {
+        let model: f64 = self.gram_u().iter().zip(self.gram_v()).map(|(u, v)| u * v).sum();
+        self.norm - 2.0 * cross + model
+    }
+
+    /// ‖M_r − U V_rᵀ‖², computed afresh. It is for reports, and counts as no work.
+    pub fn squared_error(&self) -> CoreResult<f64> {
+        squared_error(&self.threads, &self.shard, &self.u, &self.v, self.k)
+    }
+
+    /// A step on U with the party's records sketched (Alg. `Syn_SSD`, lines 5 and 6).
+    pub fn sketched_u(&mut self, side: &mut SketchedSide, iteration: usize) {
+        let (threads, k) = (&self.threads, self.k);
+        let Distribution { length, size, .. } = side.distribution;
+        self.work += sketch_work(self.shard.stored, self.shard.rows, k, &side.distribution);
+        let mut phases = Phases::default();
+        if size == length {
+            let whole = (&self.v[..], Columns::All, &self.v[..]);
+            side.solve((threads, k), iteration, &self.shard.by_rows, &mut self.u, whole, &mut phases);
+        } else {
+            let operator = side.distribution.draw::<T>(iteration);
+            let b = operator.project(threads, 0..length, &self.v, k);
+            let (columns, weights) = operator.lift(threads, &b, k);
+            let sketched = (&b[..], columns, &weights[..]);
+            side.solve((threads, k), iteration, &self.shard.by_rows, &mut self.u, sketched, &mut phases);
+        }
+    }
+
+    /// Sᵀ U of this party's U.
+    pub fn project_u(&self, operator: &dyn Operator<T>) -> Vec<T> {
+        operator.project(&self.threads, 0..self.shard.rows, &self.u, self.k)
+    }
+
+    /// A step on V_r with the features sketched, given B (line 9).
+    pub fn sketched_v(&mut self, side: &mut SketchedSide, iteration: usize, operator: &dyn Operator<T>, b: &[T]) {
+        let (threads, k) = (&self.threads, self.k);
+        self.work += sketch_work(self.shard.stored, self.shard.cols, k, &side.distribution);
+        let (columns, weights) = operator.lift(threads, b, k);
+        let sketched = (b, columns, &weights[..]);
+        let phases = &mut Phases::default();
+        side.solve((threads, k), iteration, &self.shard.by_cols, &mut self.v, sketched, phases);
+    }
+
+    /// (M_r S, Sᵀ V_r) of a sketch of the records.
+    pub fn sketched_records(&mut self, operator: &dyn Operator<T>, size: usize) -> (Vec<T>, Vec<T>) {
+        let whole = self.sketch_rows(operator, size);
+        self.work += (self.shard.stored * size) as f64;
+        let a = multiply(&self.threads, &self.shard.by_rows, whole.columns(), &whole.weights, size);
+        (a, operator.project(&self.threads, 0..self.shard.cols, &self.v, self.k))
+    }
+
+    /// S itself: S times the identity.
+    fn sketch_rows<'o>(&self, operator: &'o dyn Operator<T>, size: usize) -> SketchRows<'o, T> {
+        let mut identity = vec![T::ZERO; size * size];
+        identity.iter_mut().step_by(size + 1).for_each(|diagonal| *diagonal = T::ONE);
+        let (columns, weights) = operator.lift(&self.threads, &identity, size);
+        SketchRows { columns, weights }
+    }
+
+    /// S as a dense matrix, a row for each record.
+    pub fn sketch_matrix(&self, operator: &dyn Operator<T>, size: usize) -> Vec<f64> {
+        let SketchRows { columns, weights } = self.sketch_rows(operator, size);
+        let row = |place: usize| weights[place * size..][..size].iter().map(|value| value.to_f64());
+        let mut dense = vec![0.0; self.shard.cols * size];
+        let mut set = |record: usize, place: usize, sign: f64| {
+            let target = &mut dense[record * size..][..size];
+            target.iter_mut().zip(row(place)).for_each(|(target, value)| *target = sign * value);
+        };
+        match columns {
+            Columns::All => (0..self.shard.cols).for_each(|record| set(record, record, 1.0)),
+            Columns::Some(some) => some.iter().enumerate().for_each(|(place, &record)| set(record, place, 1.0)),
+            Columns::Hashed(places) => places
+                .iter()
+                .enumerate()
+                .for_each(|(record, &place)| set(record, place.unsigned_abs() as usize - 1, place.signum() as f64)),
+        }
+        dense
+    }
+
+    /// A step on U given A = M S (features x d) and B = SᵀV of all parties.
+    pub fn sketched_u_of_all(&mut self, side: &mut SketchedSide, iteration: usize, a: Vec<T>, b: &[T]) -> Result<()> {
+        let size = side.distribution.size;
+        self.work += (self.shard.rows * self.k * (size + self.k)) as f64;
+        let block: Block<T> = dense_block(a, self.shard.rows, size);
+        let (threads, k, u) = (&self.threads, self.k, &mut self.u);
+        side.solve((threads, k), iteration, &block, u, (b, Columns::All, b), &mut Phases::default());
+        Ok(())
+    }
+
+    /// The U-side of a sketched method, with S keyed by party and local record.
+    pub fn records_side(&self, settings: &Settings, party: u16) -> SketchedSide {
+        let of_sketches = settings.of_sketches();
+        // By size of the party's part: a sketch of few records is all of them.
+        let size = of_sketches.sketch_sizes(self.shard.rows, self.shard.cols).0.min(self.shard.cols);
+        let seed = party_seed(settings.seed, "partwise records", party);
+        self.side(settings, (Purpose::SketchU, seed), (self.shard.cols, size), &self.v)
+    }
+
+    /// The V-side, with the same S at every party.
+    pub fn features_side(&self, settings: &Settings) -> SketchedSide {
+        let size = settings.of_sketches().sketch_sizes(self.shard.rows, usize::MAX / 20).1;
+        self.side(settings, (Purpose::SketchV, settings.seed), (self.shard.rows, size), &self.u)
+    }
+
+    /// A side that is sketched to a size of one's choice.
+    pub fn side(
+        &self,
+        settings: &Settings,
+        (purpose, seed): (Purpose, u64),
+        (length, size): (usize, usize),
+        other: &[T],
+    ) -> SketchedSide {
+        let squares: f64 = other.iter().map(|value| value.to_f64().powi(2)).sum();
+        SketchedSide {
+            distribution: Distribution { kind: settings.sketch, length, size, seed, purpose },
+            damping: Damping::new(&settings.of_sketches(), squares / self.k as f64),
+            terms: Terms::NONE,
+        }
+    }
+}
+
+struct SketchRows<'o, T> {
+    columns: Columns<'o>,
+    weights: Vec<T>,
+}
+
+impl<T> SketchRows<'_, T> {
+    fn columns(&self) -> Columns<'_> {
+        self.columns
+    }
+}
+
+/// Multiplications of a sketched step: subsampling reads a part of M, the others read all of it and make S twice.
+fn sketch_work(stored: usize, rows: usize, k: usize, distribution: &Distribution) -> f64 {
+    let &Distribution { kind, length, size, .. } = distribution;
+    let read = match kind {
+        partwise::sketch::Kind::Subsample => stored as f64 * size as f64 / length as f64,
+        partwise::sketch::Kind::Gaussian => stored as f64 + 2.0 * (length * size) as f64,
+        _ => stored as f64,
+    };
+    read * k as f64 + ((rows + size) * k * k) as f64
+}
+
+/// A dense matrix by row as the library's drivers hold one.
+fn dense_block<T: Real>(values: Vec<T>, rows: usize, cols: usize) -> Block<T> {
+    use partwise::matrix::{Dense, Order, Values};
+    let dense = Dense::new(rows, cols, Order::RowMajor, Values::Real(values));
+    shards(Matrix::Dense(dense), 1, Access::Whole).remove(0).by_rows
+}
