@@ -526,7 +526,8 @@ fn count(text: &str) -> Result<usize, String> {
 
 /// `3@20`: party 3, after 20 sums.
 fn vanishing(text: &str) -> Result<(u16, u64), String> {
-    let parsed = text.split_once('@').and_then(|(party, sums)| Some((party.parse().ok()?, sums.parse().ok()?)));
+    let parsed =
+        text.split_once('@').and_then(|(party, sums)| Some((party.parse().ok()?, sums.parse().ok()?)));
     parsed.ok_or_else(|| "give a party and a number of sums, such as 3@20".into())
 }
 

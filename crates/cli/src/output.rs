@@ -195,7 +195,8 @@ fn results(folder: &Path) -> io::Result<Vec<String>> {
     let mut names: Vec<String> = NAMES.map(String::from).to_vec();
     for entry in fs::read_dir(folder)? {
         let name = entry?.file_name().to_string_lossy().into_owned();
-        let number = name.strip_prefix(PARTY).map(|number| number.bytes().all(|digit| digit.is_ascii_digit()));
+        let number =
+            name.strip_prefix(PARTY).map(|number| number.bytes().all(|digit| digit.is_ascii_digit()));
         if number == Some(true) {
             names.push(name);
         }

@@ -29,13 +29,24 @@ const PROTOCOLS: [Protocol; 8] = [
 fn main() -> Result<(), Failure> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let argument = |place: usize| arguments.get(place).map(String::as_str);
-    let (Some(file), Some(rank), Some(side), Some(split)) = (argument(0), argument(1), argument(2), argument(3)) else {
+    let (Some(file), Some(rank), Some(side), Some(split)) =
+        (argument(0), argument(1), argument(2), argument(3))
+    else {
         return Err("compare FILE RANK rows|columns uniform|first=0.5 [PARTIES [ROUNDS [PROTOCOL]]]".into());
     };
     let rank: usize = rank.parse()?;
     let parties: usize = argument(4).unwrap_or("5").parse()?;
     let rounds: usize = argument(5).unwrap_or("200").parse()?;
-    let matrix = io::read::<f32>(Path::new(file), &ReadOptions { memory: 1 << 34, header: Presence::Auto, row_names: Presence::Auto, images: Default::default() })?.matrix;
+    let matrix = io::read::<f32>(
+        Path::new(file),
+        &ReadOptions {
+            memory: 1 << 34,
+            header: Presence::Auto,
+            row_names: Presence::Auto,
+            images: Default::default(),
+        },
+    )?
+    .matrix;
     let matrix = if side == "columns" { matrix.into_transpose() } else { matrix };
     let dealt = split.parse::<Split>()?.deal(matrix.rows(), parties);
     let dealt_parts = parts(matrix.clone(), &dealt)?;

@@ -144,9 +144,12 @@ pub fn decode(words: &Words, shapes: &[Part], exponents: &[i16], parties: usize)
                 .zip(scales)
                 .map(|(word, scale)| f64::from(*word as i32) * scale)
                 .collect(),
-            Width::Wide => {
-                wide.by_ref().take(count).zip(scales).map(|(word, scale)| *word as i64 as f64 * scale).collect()
-            }
+            Width::Wide => wide
+                .by_ref()
+                .take(count)
+                .zip(scales)
+                .map(|(word, scale)| *word as i64 as f64 * scale)
+                .collect(),
         };
         decoded.push(Part { values, ..*shape });
     }
@@ -242,7 +245,8 @@ mod tests {
     fn the_largest_words_of_all_parties_do_not_wrap() {
         for parties in [1, 2, 3, 4, 5, 8, 50, 64, 255] {
             for sign in [-1.0, 1.0] {
-                let part = vec![Part::matrix(vec![sign * (1.0 - 1e-9)], 1), Part::scalars(&[sign * (1.0 - 1e-15)])];
+                let part =
+                    vec![Part::matrix(vec![sign * (1.0 - 1e-9)], 1), Part::scalars(&[sign * (1.0 - 1e-15)])];
                 let Some(words) = encode(&part, &[0, 0], parties) else { continue };
                 let mut sum = words.zeros_like();
                 (0..parties).for_each(|_| sum.add(&words));
@@ -263,7 +267,10 @@ mod tests {
         let mut rng = entropy().unwrap();
         for value in [1e76, f64::NAN, f64::INFINITY] {
             let error = votes(&[Part::scalars(&[0.0, value])], (4, "norms"), &mut rng).unwrap_err();
-            assert!(error.to_string().contains("party 4") && error.to_string().contains("rescale"), "{error}");
+            assert!(
+                error.to_string().contains("party 4") && error.to_string().contains("rescale"),
+                "{error}"
+            );
         }
     }
 

@@ -18,4 +18,4 @@ mod simulate;
 pub mod split;
 
 pub use error::{Error, Result};
-pub use simulate::{Cost, Outcome, PartyOutcome, Plan, Traced, Transcript, groups, simulate};
+pub use simulate::{Cost, Outcome, PartyOutcome, Plan, Traced, Transcript, groups, run_on_rank, simulate};

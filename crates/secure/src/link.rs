@@ -43,12 +43,14 @@ pub struct CommLink<'a> {
     comm: &'a dyn partwise::comm::Comm,
     begin: std::time::Instant,
     next: usize,
+    /// Ranks that have said that they need nothing more: an empty message.
+    done: Vec<usize>,
 }
 
 impl<'a> CommLink<'a> {
     /// This rank's end.
     pub fn new(comm: &'a dyn partwise::comm::Comm) -> Self {
-        CommLink { comm, begin: std::time::Instant::now(), next: 0 }
+        CommLink { comm, begin: std::time::Instant::now(), next: 0, done: Vec::new() }
     }
 }
 
@@ -67,10 +69,15 @@ impl Link for CommLink<'_> {
             if self.comm.size() < 2 {
                 return Err(Error::LinkLost { who: Peer(0), peer: Peer(1) });
             }
-            from = self.next % (self.comm.size() - 1) + 1;
-            self.next += 1;
+            let turns = (0..self.comm.size() - 1).map(|turn| (self.next + turn) % (self.comm.size() - 1) + 1);
+            let next = turns.into_iter().find(|rank| !self.done.contains(rank));
+            from = next.ok_or(Error::LinkLost { who: Peer(0), peer: Peer(1) })?;
+            self.next = from;
         }
         let bytes = self.comm.receive(from, partwise::comm::Tag::Gather)?;
+        if bytes.is_empty() {
+            self.done.push(from);
+        }
         Ok(Incoming::Message { from: from as u16, bytes })
     }
 

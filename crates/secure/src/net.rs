@@ -45,7 +45,6 @@ struct Place {
     line_free: f64,
     status: Status,
     inbox: BTreeMap<Arrival, Incoming>,
-    sent: Traffic,
 }
 
 impl Place {
@@ -54,15 +53,6 @@ impl Place {
         let arrival = self.inbox.keys().next().map_or(f64::INFINITY, |(bits, ..)| f64::from_bits(*bits));
         arrival.min(deadline.unwrap_or(f64::INFINITY)).max(self.clock)
     }
-}
-
-/// What an end has sent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Traffic {
-    /// Bytes.
-    pub bytes: u64,
-    /// Messages.
-    pub messages: u64,
 }
 
 struct Net {
@@ -87,23 +77,10 @@ pub struct NetLink {
 
 /// The ends of a network of a coordinator (the first) and so many parties.
 pub fn network(parties: usize, line: Line) -> Vec<NetLink> {
-    let place = || Place {
-        clock: 0.0,
-        line_free: 0.0,
-        status: Status::Running,
-        inbox: BTreeMap::new(),
-        sent: Traffic::default(),
-    };
+    let place = || Place { clock: 0.0, line_free: 0.0, status: Status::Running, inbox: BTreeMap::new() };
     let places = Mutex::new((0..=parties).map(|_| place()).collect());
     let net = Arc::new(Net { line, places, changed: Condvar::new() });
     (0..=parties as u16).map(|me| NetLink { net: net.clone(), me, sequence: 0 }).collect()
-}
-
-impl NetLink {
-    /// What this end has sent so far.
-    pub fn sent(&self) -> Traffic {
-        self.net.lock()[usize::from(self.me)].sent
-    }
 }
 
 impl Link for NetLink {
@@ -111,11 +88,10 @@ impl Link for NetLink {
         let mut places = self.net.lock();
         let me = &mut places[usize::from(self.me)];
         me.line_free = me.clock.max(me.line_free) + bytes.len() as f64 / self.net.line.bandwidth;
-        me.sent.bytes += bytes.len() as u64;
-        me.sent.messages += 1;
         let arrival = (me.line_free + self.net.line.latency).to_bits();
         self.sequence += 1;
-        let Some(receiver) = places.get_mut(usize::from(to)).filter(|place| place.status != Status::Gone) else {
+        let Some(receiver) = places.get_mut(usize::from(to)).filter(|place| place.status != Status::Gone)
+        else {
             // Whoever is gone is noticed when it is next heard of, as on a real network.
             return Ok(());
         };
@@ -132,13 +108,14 @@ impl Link for NetLink {
         loop {
             let next = places[index].next(deadline);
             // The earliest that anything new could arrive here from another end.
-            let earliest = places.iter().enumerate().filter(|(other, _)| *other != index).map(|(_, place)| {
-                match place.status {
+            let earliest =
+                places.iter().enumerate().filter(|(other, _)| *other != index).map(|(_, place)| match place
+                    .status
+                {
                     Status::Running => place.clock + self.net.line.latency,
                     Status::Waiting(deadline) => place.next(deadline) + self.net.line.latency,
                     Status::Gone => f64::INFINITY,
-                }
-            });
+                });
             if next <= earliest.fold(f64::INFINITY, f64::min) {
                 let me = &mut places[index];
                 if next == f64::INFINITY {
@@ -147,7 +124,8 @@ impl Link for NetLink {
                 }
                 me.status = Status::Running;
                 me.clock = next;
-                let due = me.inbox.first_key_value().is_some_and(|((bits, ..), _)| f64::from_bits(*bits) <= next);
+                let due =
+                    me.inbox.first_key_value().is_some_and(|((bits, ..), _)| f64::from_bits(*bits) <= next);
                 let incoming = if due { me.inbox.pop_first() } else { None };
                 self.net.changed.notify_all();
                 return Ok(incoming.map_or(Incoming::Deadline, |(_, incoming)| incoming));

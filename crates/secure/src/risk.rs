@@ -24,8 +24,7 @@ pub struct Accepted {
 pub fn check(settings: &Settings, records: &[usize], features: usize) -> Result<()> {
     let accepted = settings.accepted;
     let refuse = |problem: String, cure: &str, flag| Err(Error::Risk { problem, cure: cure.into(), flag });
-    let (fewest, party) =
-        records.iter().copied().zip(1..).min().unwrap_or((0, 0));
+    let (fewest, party) = records.iter().copied().zip(1..).min().unwrap_or((0, 0));
     if records.len() == 2 && !accepted.two_parties_see_each_other {
         return refuse(
             "with two parties each sees the other's share, since it is the sum less its own".into(),

@@ -22,13 +22,22 @@ impl Answer for Echo {
     }
 }
 
+/// What the coordinator has at the end.
+pub struct Served {
+    /// The hubs, by the number of their cohort.
+    pub hubs: BTreeMap<u8, Hub>,
+    /// Bytes that it sent.
+    pub bytes: u64,
+}
+
 /// Serves until every party that is still there has said that it needs nothing more.
 pub fn serve(
     link: &mut dyn Link,
     hubs: Vec<(u8, Hub)>,
     parties: usize,
     answer: &mut dyn Answer,
-) -> Result<BTreeMap<u8, Hub>> {
+) -> Result<Served> {
+    let mut bytes_sent = 0;
     let mut hubs: BTreeMap<u8, Hub> = hubs.into_iter().collect();
     let mut done: BTreeSet<u16> = BTreeSet::new();
     while done.len() < parties {
@@ -43,43 +52,49 @@ pub fn serve(
                     return Err(Error::Dishonest { who: Peer(0), from: Peer(from), problem });
                 };
                 let actions = hub.handle(Event::Message { from, message })?;
-                act(link, number, hub, actions, answer)?;
+                bytes_sent += act(link, number, hub, actions, answer)?;
             }
             Incoming::Lost(party) if done.contains(&party) => {}
             Incoming::Lost(party) => {
                 done.insert(party);
                 for (number, hub) in &mut hubs {
                     let actions = hub.handle(Event::Lost(party))?;
-                    act(link, *number, hub, actions, answer)?;
+                    bytes_sent += act(link, *number, hub, actions, answer)?;
                 }
             }
             Incoming::Joined(party) => {
                 done.remove(&party);
                 for (number, hub) in &mut hubs {
                     let actions = hub.handle(Event::Joined(party))?;
-                    act(link, *number, hub, actions, answer)?;
+                    bytes_sent += act(link, *number, hub, actions, answer)?;
                 }
             }
             Incoming::Deadline => {}
         }
     }
-    Ok(hubs)
+    Ok(Served { hubs, bytes: bytes_sent })
 }
 
+/// Does what a hub wants done; returns how many bytes that sent.
 fn act(
     link: &mut dyn Link,
     number: u8,
     hub: &mut Hub,
     actions: Vec<Action>,
     answer: &mut dyn Answer,
-) -> Result<()> {
+) -> Result<u64> {
+    let mut sent = 0;
     for action in actions {
         match action {
-            Action::Send { to, message } => link.send(to, addressed(number, &message))?,
+            Action::Send { to, message } => {
+                let bytes = addressed(number, &message);
+                sent += bytes.len() as u64;
+                link.send(to, bytes)?;
+            }
             Action::Opened { words, cohort } => {
                 let words = answer.answer(number, words, cohort.len(), link.now());
                 let actions = hub.handle(Event::Answer(words))?;
-                act(link, number, hub, actions, answer)?;
+                sent += act(link, number, hub, actions, answer)?;
             }
             Action::Waiting { party, round } => {
                 let leavers = hub.leavers();
@@ -95,5 +110,5 @@ fn act(
             }
         }
     }
-    Ok(())
+    Ok(sent)
 }

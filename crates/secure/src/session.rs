@@ -93,7 +93,8 @@ impl<'a> Session<'a> {
         };
         let numbers: Vec<u8> = session.machines.keys().copied().collect();
         for number in numbers {
-            let actions = session.machines.get_mut(&number).map(|(party, _)| party.begin()).unwrap_or_default();
+            let actions =
+                session.machines.get_mut(&number).map(|(party, _)| party.begin()).unwrap_or_default();
             session.act(number, actions)?;
         }
         Ok(session)
@@ -116,13 +117,19 @@ impl<'a> Session<'a> {
 
     /// The hash over all that this party was told, by cohort.
     pub fn transcripts(&self) -> Vec<(u8, [u8; 32], u64)> {
-        let of = |(number, (party, _)): (&u8, &(Party, usize))| (*number, *party.transcript(), party.rounds());
+        let of =
+            |(number, (party, _)): (&u8, &(Party, usize))| (*number, *party.transcript(), party.rounds());
         self.machines.iter().map(of).collect()
     }
 
     /// The sum over a cohort of what each of it calls `what`.
     pub fn sum(&mut self, cohort: u8, what: &'static str, parts: Vec<Part>) -> Result<Total> {
         self.start(cohort, what, parts)?;
+        self.wait()
+    }
+
+    /// The sum that was begun.
+    pub fn wait(&mut self) -> Result<Total> {
         loop {
             if let Some(total) = self.next(None)? {
                 return Ok(total);
@@ -306,7 +313,9 @@ fn plain_words(parts: &[Part]) -> Words {
     let mut words = Words::default();
     for part in parts {
         match part.width {
-            fixed::Width::Narrow => words.narrow.extend(part.values.iter().map(|&value| (value as f32).to_bits())),
+            fixed::Width::Narrow => {
+                words.narrow.extend(part.values.iter().map(|&value| (value as f32).to_bits()))
+            }
             fixed::Width::Wide => words.wide.extend(part.values.iter().map(|value| value.to_bits())),
         }
     }
@@ -319,7 +328,9 @@ fn plain_numbers(words: &Words, shapes: &[Part]) -> Vec<Vec<f64>> {
         fixed::Width::Narrow => {
             narrow.by_ref().take(shape.values.len()).map(|&word| f32::from_bits(word).into()).collect()
         }
-        fixed::Width::Wide => wide.by_ref().take(shape.values.len()).map(|&word| f64::from_bits(word)).collect(),
+        fixed::Width::Wide => {
+            wide.by_ref().take(shape.values.len()).map(|&word| f64::from_bits(word)).collect()
+        }
     };
     shapes.iter().map(numbers).collect()
 }

@@ -3,13 +3,15 @@
 use std::time::Instant;
 
 use partwise::Real;
+use partwise::comm::Comm;
 use partwise::matrix::Matrix;
 use serde::Serialize;
 
-use crate::aggregation::{Cohort, Hub, Identity, Party};
+use crate::aggregation::{Cohort, Hub, Identity, IdentityKey, Party};
 use crate::entropy::entropy;
 use crate::error::{Error, Result};
-use crate::net::{Line, NetLink, Traffic, network};
+use crate::link::{CommLink, Link};
+use crate::net::{Line, network};
 use crate::protocol::{self, Aggregation, Ended, Local, Server, Settings, Stop, party_seed};
 use crate::risk;
 use crate::server::{Answer, Echo, serve};
@@ -152,43 +154,30 @@ pub fn simulate<T: Real>(parts: Vec<Matrix<T>>, plan: &Plan) -> Result<Outcome<T
     let records: Vec<usize> = parts.iter().map(Matrix::cols).collect();
     risk::check(settings, &records, parts[0].rows())?;
     let slowness = |party: usize| plan.slowness.get(party).copied().unwrap_or(1.0);
-    let seconds: Vec<f64> = records.iter().enumerate().map(|(party, &count)| count as f64 * slowness(party)).collect();
+    let seconds: Vec<f64> =
+        records.iter().enumerate().map(|(party, &count)| count as f64 * slowness(party)).collect();
     let groups = groups(settings, &seconds);
-    let plain = settings.aggregation == Aggregation::Plain;
 
     let mut rng = entropy()?;
     let identities: Vec<Identity> = parts.iter().map(|_| Identity::new(&mut rng)).collect();
-    let everybody: Vec<u16> = (1..=parts.len() as u16).collect();
-    let cohort = |number: u8, parties: &[u16]| Cohort {
-        run: settings.run_hash(),
-        number,
-        members: parties.iter().map(|&party| (party, identities[usize::from(party) - 1].key())).collect(),
-        // Two parties hide nothing from each other.
-        colluders: if parts.len() == 2 { 0 } else { settings.colluders },
-        may_leave: settings.accepted.going_on_shows_the_leaver,
-    };
-    let cohorts: Vec<Cohort> = std::iter::once((ALL, &everybody))
-        .chain((1..).zip(&groups))
-        .map(|(number, parties)| cohort(number, parties))
-        .collect();
-    if !plain {
-        cohorts.iter().try_for_each(Cohort::check)?;
-    }
+    let keys: Vec<IdentityKey> = identities.iter().map(Identity::key).collect();
+    let cohorts = cohorts(settings, &keys, &groups)?;
 
     let begin = Instant::now();
     let mut links = network(parts.len(), plan.line).into_iter();
     let hub_link = links.next();
     let group_sizes: Vec<(u8, usize)> = (1..).zip(groups.iter().map(Vec::len)).collect();
     let (hub, ends) = std::thread::scope(|scope| {
-        let hub = hub_link.map(|link| {
+        let hub = hub_link.map(|mut link| {
             let (cohorts, group_sizes, parties) = (&cohorts, &group_sizes, parts.len());
-            scope.spawn(move || coordinate(link, cohorts, settings, group_sizes, parties))
+            scope.spawn(move || coordinate(&mut link, cohorts, settings, group_sizes, parties))
         });
         let threads: Vec<_> = (1..)
             .zip(parts)
             .zip(links)
             .map(|((party, part), link)| {
-                let machines: Vec<Cohort> = cohorts.iter().filter(|cohort| member(cohort, party)).cloned().collect();
+                let machines: Vec<Cohort> =
+                    cohorts.iter().filter(|cohort| member(cohort, party)).cloned().collect();
                 let identity = identities[usize::from(party) - 1].clone();
                 let slowness = slowness(usize::from(party) - 1);
                 scope.spawn(move || take_part(part, party, identity, machines, link, slowness, plan))
@@ -207,6 +196,69 @@ pub fn simulate<T: Real>(parts: Vec<Matrix<T>>, plan: &Plan) -> Result<Outcome<T
     Ok(collect(plan, &cohorts, groups, hub, ends, wall))
 }
 
+/// The cohort of all, and those of the groups.
+fn cohorts(settings: &Settings, keys: &[IdentityKey], groups: &[Vec<u16>]) -> Result<Vec<Cohort>> {
+    let everybody: Vec<u16> = (1..=keys.len() as u16).collect();
+    let cohort = |(number, parties): (u8, &Vec<u16>)| Cohort {
+        run: settings.run_hash(),
+        number,
+        members: parties.iter().map(|&party| (party, keys[usize::from(party) - 1])).collect(),
+        // Two parties hide nothing from each other.
+        colluders: if keys.len() == 2 { 0 } else { settings.colluders },
+        may_leave: settings.accepted.going_on_shows_the_leaver,
+    };
+    let cohorts: Vec<Cohort> =
+        std::iter::once((ALL, &everybody)).chain((1..).zip(groups)).map(cohort).collect();
+    if settings.aggregation == Aggregation::Secure {
+        cohorts.iter().try_for_each(Cohort::check)?;
+    }
+    Ok(cohorts)
+}
+
+/// One rank's part in a run over a group of ranks (MPI): rank 0 is the coordinator, the others are the parties, and
+/// each brings its own part. Nobody may leave. Returns a party's U and V_r, its own relative error, and that of all.
+///
+/// The ranks' clocks are real, so that `plan`'s line and slowness mean nothing here; and since the coordinator can wait
+/// for one rank at a time only, an asynchronous method's parties must form one group.
+pub fn run_on_rank<T: Real>(
+    comm: &dyn Comm,
+    part: Option<Matrix<T>>,
+    plan: &Plan,
+) -> Result<Option<(PartyOutcome<T>, f64)>> {
+    let settings = &plan.settings;
+    settings.check()?;
+    let (me, parties) = (comm.rank() as u16, comm.size().saturating_sub(1));
+    let identity = Identity::new(&mut entropy()?);
+    let keys = comm.all_gather(identity.key().bytes())?;
+    let keys: Option<Vec<IdentityKey>> =
+        keys[1..].iter().map(|bytes| IdentityKey::from_bytes(bytes)).collect();
+    let Some(keys) = keys else { return Err(Error::parameter("ranks", "a rank has sent no key; run again")) };
+    let groups = groups(settings, &vec![1.0; parties]);
+    if groups.len() > 1 {
+        let problem = "asynchronous methods with more than one group do not run over ranks; use fewer parties, or a synchronous one";
+        return Err(Error::parameter("--protocol", problem));
+    }
+    let cohorts = cohorts(settings, &keys, &groups)?;
+    let mut link = CommLink::new(comm);
+    let Some(part) = part else {
+        let group_sizes: Vec<(u8, usize)> = (1..).zip(groups.iter().map(Vec::len)).collect();
+        coordinate(&mut link, &cohorts, settings, &group_sizes, parties)?;
+        return Ok(None);
+    };
+    let (local, ended, ..) = take_part(part, me, identity, cohorts, link, 1.0, plan)?;
+    let error = (ended.squared_error.max(0.0) / ended.present_norm).sqrt();
+    Ok(Some((outcome_of(local, &ended), error)))
+}
+
+fn outcome_of<T: Real>(local: Local<T>, ended: &Ended) -> PartyOutcome<T> {
+    PartyOutcome {
+        records: local.records(),
+        relative_error: (ended.own_squared_error / local.norm()).sqrt(),
+        u: local.u,
+        v: local.v,
+    }
+}
+
 fn member(cohort: &Cohort, party: u16) -> bool {
     cohort.members.iter().any(|(member, _)| *member == party)
 }
@@ -223,8 +275,10 @@ fn check_parts<T: Real>(parts: &[Matrix<T>], plan: &Plan) -> Result<()> {
     let features = parts[0].rows();
     for (party, part) in (1..).zip(parts) {
         if part.rows() != features {
-            let problem =
-                format!("party {party} has {} features but party 1 has {features}; all must have the same", part.rows());
+            let problem = format!(
+                "party {party} has {} features but party 1 has {features}; all must have the same",
+                part.rows()
+            );
             return Err(Error::parameter("FILE", problem));
         }
         if part.cols() == 0 {
@@ -248,11 +302,11 @@ fn check_parts<T: Real>(parts: &[Matrix<T>], plan: &Plan) -> Result<()> {
 struct HubEnd {
     transcripts: Vec<([u8; 32], u64)>,
     trace: Vec<protocol::Line>,
-    sent: Traffic,
+    bytes: u64,
 }
 
 fn coordinate(
-    mut link: NetLink,
+    link: &mut dyn Link,
     cohorts: &[Cohort],
     settings: &Settings,
     groups: &[(u8, usize)],
@@ -261,11 +315,10 @@ fn coordinate(
     let plain = settings.aggregation == Aggregation::Plain;
     let hubs = cohorts.iter().map(|cohort| (cohort.number, Hub::new(cohort.clone(), plain))).collect();
     let mut server = Server::new(settings, groups);
-    let answer: &mut dyn Answer =
-        if settings.protocol.is_asynchronous() { &mut server } else { &mut Echo };
-    let hubs = serve(&mut link, hubs, parties, answer)?;
-    let transcripts = hubs.values().map(|hub| (*hub.transcript(), hub.rounds())).collect();
-    Ok(HubEnd { transcripts, trace: server.trace, sent: link.sent() })
+    let answer: &mut dyn Answer = if settings.protocol.is_asynchronous() { &mut server } else { &mut Echo };
+    let served = serve(link, hubs, parties, answer)?;
+    let transcripts = served.hubs.values().map(|hub| (*hub.transcript(), hub.rounds())).collect();
+    Ok(HubEnd { transcripts, trace: server.trace, bytes: served.bytes })
 }
 
 fn take_part<T: Real>(
@@ -273,7 +326,7 @@ fn take_part<T: Real>(
     me: u16,
     identity: Identity,
     cohorts: Vec<Cohort>,
-    link: NetLink,
+    link: impl Link,
     slowness: f64,
     plan: &Plan,
 ) -> Result<PartyEnd<T>> {
@@ -368,7 +421,10 @@ fn collect<T: Real>(
         parties: cohort.members.iter().map(|(party, _)| *party).collect(),
         sums: *sums,
         hash: hash.iter().map(|byte| format!("{byte:02x}")).collect(),
-        agreed: stayed.iter().flat_map(|(_, _, told, _)| told).all(|(number, told, _)| *number != cohort.number || told == hash),
+        agreed: stayed
+            .iter()
+            .flat_map(|(_, _, told, _)| told)
+            .all(|(number, told, _)| *number != cohort.number || told == hash),
     });
     Outcome {
         transcripts: transcripts.collect(),
@@ -383,20 +439,13 @@ fn collect<T: Real>(
             wall_seconds_per_round: wall / first.rounds.max(1) as f64,
             masking_seconds: stayed.iter().map(|(.., cost)| cost.masking).sum(),
             bytes_per_party: bytes,
-            bytes_of_coordinator: hub.sent.bytes,
+            bytes_of_coordinator: hub.bytes,
             sums,
             round_trips_per_sum: mean(|cost| cost.round_trips) / sums,
         },
         parties: ends
             .into_iter()
-            .map(|end| {
-                end.map(|(local, ended, ..)| PartyOutcome {
-                    records: local.records(),
-                    relative_error: (ended.own_squared_error / local.norm()).sqrt(),
-                    u: local.u,
-                    v: local.v,
-                })
-            })
+            .map(|end| end.map(|(local, ended, ..)| outcome_of(local, &ended)))
             .collect(),
     }
 }

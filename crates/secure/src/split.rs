@@ -132,7 +132,8 @@ mod tests {
         let names: Vec<String> = ["b", "a", "b", "c"].map(String::from).to_vec();
         let (parties, dealt) = by_name(&names);
         assert_eq!((parties.join(""), &dealt), ("bac".into(), &vec![vec![0, 2], vec![1], vec![3]]));
-        let dense: Matrix<f64> = Matrix::Dense(Dense::new(4, 2, Order::ColMajor, Values::Bytes((0..8).collect())));
+        let dense: Matrix<f64> =
+            Matrix::Dense(Dense::new(4, 2, Order::ColMajor, Values::Bytes((0..8).collect())));
         let offsets = vec![0, 2, 4, 6, 8];
         let values = vec![0., 4., 1., 5., 2., 6., 3., 7.];
         let sparse = Matrix::Sparse(Csr::new(4, 2, offsets, vec![0, 1, 0, 1, 0, 1, 0, 1], values));

@@ -1,12 +1,13 @@
 //! Whole runs: parties, coordinator and network, against the library's own drivers.
 
+use partwise::comm::run_ranks;
 use partwise::matrix::{Csr, Dense, Matrix, Order, Values};
 use partwise::random::{Purpose, stream, uniform};
 use partwise::run::{self, Amount, Factors, Machine, factorize};
 use partwise_secure::net::Line;
 use partwise_secure::protocol::{Aggregation, Local, Protocol, Settings, Stop, party_seed};
 use partwise_secure::split::{Split, parts};
-use partwise_secure::{Error, Outcome, Plan, groups, simulate};
+use partwise_secure::{Error, Outcome, Plan, groups, run_on_rank, simulate};
 
 const ALL: [Protocol; 8] = [
     Protocol::Pooled,
@@ -60,7 +61,12 @@ fn plan(settings: Settings) -> Plan {
     Plan { settings, slowness: Vec::new(), line: Line::default(), threads: 1, loses: None }
 }
 
-fn run_split(matrix: &Matrix<f64>, split: &Split, parties: usize, plan: &Plan) -> Result<Outcome<f64>, Error> {
+fn run_split(
+    matrix: &Matrix<f64>,
+    split: &Split,
+    parties: usize,
+    plan: &Plan,
+) -> Result<Outcome<f64>, Error> {
     simulate(parts(matrix.clone(), &split.deal(matrix.rows(), parties)).unwrap(), plan)
 }
 
@@ -79,12 +85,12 @@ fn pooled_hals(matrix: &Matrix<f64>, dealt: &[Vec<usize>], settings: &Settings) 
         u = local.u;
     }
     let start = Factors { rows: features, cols: records, k, u, v };
-    let of_hals =
-        run::Settings { iterations: settings.rounds, tolerance: 0.0, ..run::Settings::new(k) };
+    let of_hals = run::Settings { iterations: settings.rounds, tolerance: 0.0, ..run::Settings::new(k) };
     let machine = Machine { nodes: 1, threads: 1 };
     let from = Some(run::From::Factors(&start));
     let result =
-        factorize(matrix.clone().into_transpose(), machine, &of_hals, from, &mut |_: &run::Progress| false).unwrap();
+        factorize(matrix.clone().into_transpose(), machine, &of_hals, from, &mut |_: &run::Progress| false)
+            .unwrap();
     (result.factors, result.report.relative_error)
 }
 
@@ -149,6 +155,34 @@ fn every_method_finds_the_components() {
     }
 }
 
+/// The same parties as ranks of a communicator, which is how they run under MPI: the same answer.
+#[test]
+fn parties_may_be_ranks() {
+    let matrix = records(80, 10, 3);
+    for protocol in ALL {
+        let mut settings = settings(protocol, 3, 6);
+        settings.accepted.pooled_sums_show_records = true;
+        let plan = plan(settings);
+        let dealt = parts(matrix.clone(), &Split::Uniform.deal(80, 4)).unwrap();
+        let ranks: Vec<Option<Matrix<f64>>> =
+            std::iter::once(None).chain(dealt.into_iter().map(Some)).collect();
+        let ranks = run_ranks(ranks, |comm, part| Ok(run_on_rank(comm, part, &plan))).unwrap();
+        let outcome = run_split(&matrix, &Split::Uniform, 4, &plan).unwrap();
+        for (rank, party) in ranks.into_iter().skip(1).zip(&outcome.parties) {
+            let ((rank, error), party) = (rank.unwrap().unwrap(), party.as_ref().unwrap());
+            // What an asynchronous party computes while it waits depends on the clock.
+            if !protocol.is_asynchronous() {
+                assert_eq!(
+                    (&rank.u, &rank.v, error),
+                    (&party.u, &party.v, outcome.relative_error),
+                    "{protocol:?}"
+                );
+            }
+            assert!((error / outcome.relative_error - 1.0).abs() < 0.5, "{protocol:?}");
+        }
+    }
+}
+
 /// Sizes that hardly make sense are computed all the same: fewer records than components, one record, many parties.
 #[test]
 fn small_and_many_parties() {
@@ -158,7 +192,10 @@ fn small_and_many_parties() {
             let mut settings = settings(protocol, 5, 4);
             settings.accepted.pooled_sums_show_records = true;
             let outcome = run_split(&matrix, &split, parties, &plan(settings)).unwrap();
-            assert!(outcome.relative_error.is_finite() && outcome.relative_error < 1.0, "{protocol:?} {parties}");
+            assert!(
+                outcome.relative_error.is_finite() && outcome.relative_error < 1.0,
+                "{protocol:?} {parties}"
+            );
             let sizes: Vec<usize> = outcome.parties.iter().flatten().map(|party| party.v.len() / 5).collect();
             assert_eq!(sizes.iter().sum::<usize>(), 60);
             assert!(outcome.parties.iter().flatten().all(|party| party.u.len() == 8 * 5));
@@ -194,15 +231,15 @@ fn slow_parties_on_the_simulated_clock() {
         plan.line = Line { latency: 1e-6, bandwidth: 1e9 };
         run_split(&matrix, &Split::Uniform, 6, &plan).unwrap()
     };
-    let slow = [1.0, 1.0, 1.0, 50.0, 50.0, 50.0];
+    let slow = [1.0, 1.0, 1.0, 8.0, 8.0, 8.0];
     let (even, uneven) = (run(Protocol::SynSd, &[]), run(Protocol::SynSd, &slow));
-    assert!(uneven.seconds > 20.0 * even.seconds, "{} {}", uneven.seconds, even.seconds);
+    assert!(uneven.seconds > 5.0 * even.seconds, "{} {}", uneven.seconds, even.seconds);
     // The trace of the same computation, at other times.
     assert!(even.trace.iter().zip(&uneven.trace).all(|(a, b)| a.relative_error == b.relative_error));
-    let uneven = run(Protocol::AsynSd, &slow);
-    assert_eq!(uneven.groups, [[1, 2, 3], [4, 5, 6]]);
-    // Twenty updates, nearly all by the fast group, while the slow one would take ten rounds by itself.
-    assert!(uneven.trace.iter().filter(|line| line.seconds < 0.5 * uneven.seconds).count() >= 1);
+    let asynchronous = run(Protocol::AsynSd, &slow);
+    assert_eq!(asynchronous.groups, [[1, 2, 3], [4, 5, 6]]);
+    // As many updates as two groups would make in ten rounds, most of them by the fast one.
+    assert!(asynchronous.seconds < 0.5 * uneven.seconds, "{} {}", asynchronous.seconds, uneven.seconds);
 }
 
 #[test]
@@ -215,7 +252,8 @@ fn groups_are_of_three_or_more_and_of_like_speed() {
         let mut members = groups.concat();
         members.sort_unstable();
         assert_eq!(members, (1..=parties as u16).collect::<Vec<_>>());
-        let slowest = |group: &Vec<u16>| group.iter().map(|&party| seconds[usize::from(party) - 1] as u64).max();
+        let slowest =
+            |group: &Vec<u16>| group.iter().map(|&party| seconds[usize::from(party) - 1] as u64).max();
         assert!(groups.windows(2).all(|pair| slowest(&pair[0]) < slowest(&pair[1])));
         groups.iter().map(Vec::len).collect::<Vec<_>>()
     };
@@ -242,7 +280,10 @@ fn a_party_that_leaves_is_waited_for_unless_that_is_accepted() {
     plan.loses = Some((2, 8));
     plan.settings.accepted.going_on_shows_the_leaver = true;
     let outcome = run_split(&matrix, &Split::Uniform, 6, &plan).unwrap();
-    assert_eq!(outcome.parties.iter().map(Option::is_some).collect::<Vec<_>>(), [true, false, true, true, true, true]);
+    assert_eq!(
+        outcome.parties.iter().map(Option::is_some).collect::<Vec<_>>(),
+        [true, false, true, true, true, true]
+    );
     assert!(outcome.relative_error < 0.5 && outcome.transcripts[0].agreed);
     // Three parties cannot go on as two.
     let error = run_split(&matrix, &Split::Uniform, 3, &plan).unwrap_err();

@@ -40,13 +40,8 @@ fn run_in<T: Real>(args: &SimulateArgs) -> Result<()> {
     let features = matrix.cols();
     let (names, dealt) = deal(args, &matrix)?;
     let parts = split::parts(matrix, &dealt)?;
-    let plan = Plan {
-        settings,
-        slowness: args.speeds.clone(),
-        line: Line::default(),
-        threads: 1,
-        loses: args.lose,
-    };
+    let plan =
+        Plan { settings, slowness: args.speeds.clone(), line: Line::default(), threads: 1, loses: args.lose };
     if !args.quiet {
         warn(&plan, dealt.len());
     }
@@ -79,18 +74,26 @@ fn run_in<T: Real>(args: &SimulateArgs) -> Result<()> {
 /// The parties' names, where a file gives them, and their records.
 fn deal<T: Real>(args: &SimulateArgs, matrix: &Matrix<T>) -> Result<(Vec<String>, Vec<Vec<usize>>)> {
     let (names, dealt) = match (args.split.parse::<Split>(), args.parties) {
-        (Ok(_), None) => bail!("--parties: how many parties there are is missing; give it, or a file to --split"),
+        (Ok(_), None) => {
+            bail!("--parties: how many parties there are is missing; give it, or a file to --split")
+        }
         (Ok(split), Some(parties)) => {
             if !(2..=255).contains(&parties) {
                 bail!("--parties: {parties} is out of range; give 2 to 255");
             }
             (Vec::new(), split.deal(matrix.rows(), parties))
         }
-        (Err(problem), _) if !Path::new(&args.split).exists() => bail!("--split: {problem}; check {}", args.split),
+        (Err(problem), _) if !Path::new(&args.split).exists() => {
+            bail!("--split: {problem}; check {}", args.split)
+        }
         (Err(_), _) => split::by_name(&io::labels::read(Path::new(&args.split), matrix.rows())?),
     };
     if let Some(parties) = args.parties.filter(|&parties| parties != dealt.len()) {
-        bail!("--parties: {parties} is asked for, but {} names {}; leave one of them out", args.split, dealt.len());
+        bail!(
+            "--parties: {parties} is asked for, but {} names {}; leave one of them out",
+            args.split,
+            dealt.len()
+        );
     }
     Ok((names, dealt))
 }
@@ -104,7 +107,9 @@ fn warn(plan: &Plan, parties: usize) {
              in common; leave out --aggregation plain to let it see sums alone",
         );
     } else if parties == 3 {
-        say::warn("note: three parties tolerate no dropout: a sum without one of them would be opened for nobody");
+        say::warn(
+            "note: three parties tolerate no dropout: a sum without one of them would be opened for nobody",
+        );
     }
     let one_group = parties < 2 * (settings.colluders + 2).max(3);
     if settings.protocol.is_asynchronous() && settings.aggregation == Aggregation::Secure && one_group {
@@ -150,7 +155,9 @@ fn record<T: Real>(
         "precision": T::PRECISION,
         "input": source,
     });
-    if let (Some(record), Value::Object(rest)) = (record.as_object_mut(), serde_json::to_value(&plan.settings)?) {
+    if let (Some(record), Value::Object(rest)) =
+        (record.as_object_mut(), serde_json::to_value(&plan.settings)?)
+    {
         for (name, value) in rest {
             record.entry(name).or_insert(value);
         }
@@ -163,8 +170,11 @@ fn write<T: Real>(args: &SimulateArgs, outcome: &Outcome<T>, features: usize, re
     for (party, number) in outcome.parties.iter().zip(1..) {
         let Some(party) = party else { continue };
         let folder = format!("{}{number}", output::PARTY);
-        staging.write(&format!("{folder}/U.npy"), |file| io::npy::write(file, features, args.rank, &party.u))?;
-        staging.write(&format!("{folder}/V.npy"), |file| io::npy::write(file, party.records, args.rank, &party.v))?;
+        staging
+            .write(&format!("{folder}/U.npy"), |file| io::npy::write(file, features, args.rank, &party.u))?;
+        staging.write(&format!("{folder}/V.npy"), |file| {
+            io::npy::write(file, party.records, args.rank, &party.v)
+        })?;
     }
     staging.write("trace.csv", |file| {
         writeln!(file, "round,seconds,relative_error,bytes")?;

@@ -7,7 +7,7 @@ use crate::Real;
 
 /// For j = 1..k in turn, U_j ← min{max{U_j + (P_j − Σ_l G_jl U_l) / (G_jj + μ), 0}, upper}, with the columns
 /// before j already updated. With P = A Bᵀ and G = B Bᵀ this is Eq. `eq:entry_sol`; with μ = 0 it is HALS. A column with
-/// G_jj + μ = 0 cannot change the error and stays.
+/// G_jj + μ = 0, or too small to divide by, cannot change the error and stays.
 ///
 /// `factor` and `product` are tiles of `k` columns, `gram` is k x k.
 pub fn sweep<T: Real>(k: usize, gram: &[T], mu: T, upper: T, product: &[T], factor: &mut [T]) {
@@ -34,7 +34,9 @@ impl<T: Real> WithSimd for Sweep<'_, T> {
         let columns = &mut columns[..k];
         for (j, gram_row) in gram.chunks_exact(k).enumerate() {
             let weight = gram_row[j] + mu;
-            if weight <= T::ZERO {
+            let step = T::ONE / weight;
+            // Of a column that has all but vanished the step would be infinite, and 0 times that is no number.
+            if weight <= T::ZERO || !step.to_f64().is_finite() {
                 continue;
             }
             let mut residual = products[j];
@@ -43,7 +45,6 @@ impl<T: Real> WithSimd for Sweep<'_, T> {
                     *residual = (-coefficient).mul_add(value, *residual);
                 }
             }
-            let step = T::ONE / weight;
             for (value, &residual) in columns[j].iter_mut().zip(&residual) {
                 let moved = residual.mul_add(step, *value);
                 *value = clamp(moved, upper);

@@ -32,8 +32,8 @@ use crate::partition::{Access, Shard, shards};
 use crate::solver::Updated;
 use crate::threads::Threads;
 pub use driver::Wish;
-pub use dsanls::{Damping, SketchedSide};
 use driver::{Begin, Log, Run};
+pub use dsanls::{Damping, SketchedSide};
 use evaluate::{Evaluation, evaluate};
 use start::{Knowledge, State};
 
@@ -371,7 +371,13 @@ fn whole<T: Real>(
 }
 
 /// ‖M − U Vᵀ‖² of factors of a matrix that one rank holds whole.
-pub fn squared_error<T: Real>(threads: &Threads, shard: &Shard<T>, u: &[T], v: &[T], k: usize) -> Result<f64> {
+pub fn squared_error<T: Real>(
+    threads: &Threads,
+    shard: &Shard<T>,
+    u: &[T],
+    v: &[T],
+    k: usize,
+) -> Result<f64> {
     let mut errors = run_ranks(vec![State { u: u.to_vec(), v: v.to_vec() }], |comm, state| {
         let constants = Knowledge::of(comm, shard)?.constants;
         let error = evaluate(threads, comm, shard, constants, &state, k)?.error;

@@ -195,7 +195,8 @@ impl Hub {
         }
         self.phase = Phase::Echoing(BTreeMap::new());
         let actions = self.survivors.iter().filter(|party| !self.absent.contains(party)).map(|&to| {
-            let shares = self.uploads.iter().filter_map(|(from, (_, shares))| Some((*from, shares.get(&to)?.clone())));
+            let shares =
+                self.uploads.iter().filter_map(|(from, (_, shares))| Some((*from, shares.get(&to)?.clone())));
             let (place, survivors) = (self.place, self.survivors.clone());
             Action::Send { to, message: Message::Survivors { place, survivors, shares: shares.collect() } }
         });
@@ -255,7 +256,8 @@ impl Hub {
         }
         for gone in self.roster.iter().filter(|party| !self.survivors.contains(party)) {
             for survivor in &self.survivors {
-                let seed = revealed.get(survivor).and_then(|(_, seeds)| seeds.iter().find(|(of, _)| of == gone));
+                let seed =
+                    revealed.get(survivor).and_then(|(_, seeds)| seeds.iter().find(|(of, _)| of == gone));
                 let Some((_, seed)) = seed else { return Ok(None) };
                 apply(seed, Sign::between(*survivor, *gone).opposite(), &mut sum);
             }
@@ -292,7 +294,9 @@ impl Hub {
             _ => Vec::new(),
         };
         let stuck = match &self.phase {
-            Phase::Joining(_) | Phase::Collecting => actions.is_empty() && (!self.cohort.may_leave || !enough),
+            Phase::Joining(_) | Phase::Collecting => {
+                actions.is_empty() && (!self.cohort.may_leave || !enough)
+            }
             Phase::Echoing(_) | Phase::Unmasking(_) => !enough,
             Phase::Answering => false,
         };

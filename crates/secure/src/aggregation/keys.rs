@@ -49,6 +49,11 @@ impl IdentityKey {
         self.0.verify_strict(text, &Signature::from_bytes(signature)).is_ok()
     }
 
+    /// From how it is written down.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        VerifyingKey::from_bytes(bytes.try_into().ok()?).ok().map(IdentityKey)
+    }
+
     /// As it is written down.
     pub fn bytes(&self) -> &[u8; 32] {
         self.0.as_bytes()
@@ -107,8 +112,7 @@ pub struct Pair(Zeroizing<[u8; 32]>);
 impl Pair {
     fn derive(&self, purpose: &[u8], cohort: &Cohort, place: Place, transcript: &Transcript) -> Seed {
         let mut seed = Zeroizing::new([0; 32]);
-        let info: [&[u8]; 5] =
-            [purpose, &cohort.run, &[cohort.number], &place.bytes(), transcript.bytes()];
+        let info: [&[u8]; 5] = [purpose, &cohort.run, &[cohort.number], &place.bytes(), transcript.bytes()];
         match Hkdf::<Sha256>::from_prk(&*self.0) {
             Ok(key) if key.expand_multi_info(&info, &mut *seed).is_ok() => seed,
             _ => unreachable!("a key and a seed of 32 bytes each"),

@@ -159,7 +159,9 @@ impl Party {
         let mut present = false;
         for hello in hellos {
             let Some(place) = self.cohort.place_of(hello.party) else {
-                return Err(self.broken(format!("a key of party {}, which is not of this cohort", hello.party)));
+                return Err(
+                    self.broken(format!("a key of party {}, which is not of this cohort", hello.party))
+                );
             };
             let text = hello_text(&self.cohort, hello.party, self.place.epoch, hello.round, &hello.key);
             if !self.cohort.members[place].1.has_signed(&text, &hello.signature) {

@@ -69,7 +69,9 @@ impl Room {
                     let actions = self.hub.handle(Event::Answer(words)).unwrap();
                     self.act(0, actions);
                 }
-                Action::Opened { words, cohort } => self.answers.entry(who).or_default().push((words, cohort)),
+                Action::Opened { words, cohort } => {
+                    self.answers.entry(who).or_default().push((words, cohort))
+                }
                 Action::Waiting { party, .. } => self.waiting.push(party),
             }
         }
@@ -174,7 +176,8 @@ fn no_mask_stream_is_used_twice() {
     }
     // An attempt that is given up, and taken up again in a new epoch.
     room.submit_all();
-    room.run(|letter| if matches!(letter.2, Message::Echo { .. }) { Fate::Drop } else { Fate::Deliver }).unwrap();
+    room.run(|letter| if matches!(letter.2, Message::Echo { .. }) { Fate::Drop } else { Fate::Deliver })
+        .unwrap();
     let actions = room.hub.handle(Event::Joined(2)).unwrap();
     room.act(0, actions);
     room.run(|_| Fate::Deliver).unwrap();
@@ -209,7 +212,8 @@ fn dropouts_at_every_step() {
     for (step, counted) in steps {
         let mut room = Room::new(6, true);
         room.submit_all();
-        room.run(|(from, _, message)| if *from <= 2 && step(message) { Fate::Lose } else { Fate::Deliver }).unwrap();
+        room.run(|(from, _, message)| if *from <= 2 && step(message) { Fate::Lose } else { Fate::Deliver })
+            .unwrap();
         let expected: &[u16] = if counted { &[1, 2, 3, 4, 5, 6] } else { &[3, 4, 5, 6] };
         for party in 3..=6 {
             assert_eq!(room.answers[&party], [(sum(expected), expected.to_vec())]);
@@ -309,9 +313,16 @@ fn too_few_survivors_open_nothing() {
 
 #[test]
 fn thresholds() {
-    for (parties, colluders, threshold, leavers) in
-        [(3, 1, 3, 0), (4, 1, 3, 1), (5, 1, 4, 1), (6, 1, 4, 2), (10, 1, 6, 4), (10, 4, 8, 2), (50, 1, 26, 24), (2, 0, 2, 0)]
-    {
+    for (parties, colluders, threshold, leavers) in [
+        (3, 1, 3, 0),
+        (4, 1, 3, 1),
+        (5, 1, 4, 1),
+        (6, 1, 4, 2),
+        (10, 1, 6, 4),
+        (10, 4, 8, 2),
+        (50, 1, 26, 24),
+        (2, 0, 2, 0),
+    ] {
         let (cohort, _) = cohort(parties, colluders, true);
         assert_eq!((cohort.threshold(), cohort.leavers()), (threshold, leavers), "{parties} {colluders}");
         // Two lists cannot both be signed often enough, though c sign both.
@@ -353,7 +364,8 @@ fn different_lists_of_survivors_are_noticed() {
             }),
             Message::Echoes { place, signatures } => {
                 let told_the_same = |party: u16| (party <= 3) == (*to <= 3);
-                let signatures = signatures.iter().filter(|(party, _)| told_the_same(*party)).copied().collect();
+                let signatures =
+                    signatures.iter().filter(|(party, _)| told_the_same(*party)).copied().collect();
                 Fate::Change(Message::Echoes { place: *place, signatures })
             }
             _ => Fate::Deliver,
@@ -384,8 +396,11 @@ fn an_inconsistent_coordinator_gets_noise() {
     // And if it could open all self-masks, the pairwise masks would still stand: take the uploads, and the parties' own
     // seeds off them.
     let masks = MASKS.with_borrow(Clone::clone);
-    let uploads: Vec<&Letter> =
-        room.seen.iter().filter(|(_, _, message)| matches!(message, Message::Upload { place, .. } if place.round == 1)).collect();
+    let uploads: Vec<&Letter> = room
+        .seen
+        .iter()
+        .filter(|(_, _, message)| matches!(message, Message::Upload { place, .. } if place.round == 1))
+        .collect();
     assert_eq!(uploads.len(), 4);
     let mut opened = share(1).zeros_like();
     for (from, _, message) in uploads {
@@ -406,7 +421,8 @@ fn a_consistent_coordinator_gets_the_sum() {
     room.submit_all();
     room.run(|_| Fate::Deliver).unwrap();
     room.submit_all();
-    room.run(|letter| if matches!(letter.2, Message::Survivors { .. }) { Fate::Drop } else { Fate::Deliver }).unwrap();
+    room.run(|letter| if matches!(letter.2, Message::Survivors { .. }) { Fate::Drop } else { Fate::Deliver })
+        .unwrap();
     let masks = MASKS.with_borrow(Clone::clone);
     let mut opened = share(1).zeros_like();
     for (from, _, message) in &room.seen {

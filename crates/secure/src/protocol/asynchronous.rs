@@ -33,14 +33,18 @@ pub fn run<T: Real>(
             }
         }
         session.start(group, "U", parts(local, settings.rank, own_error))?;
-        let total = loop {
-            match session.poll()? {
-                Some(total) => break total,
-                None => {
-                    step(local, records.as_mut(), &mut iteration, false);
-                    session.work(local.take_work());
-                }
+        // Not for ever: the longer a party computes by itself, the less its V fits the U that it will be sent.
+        let mut total = session.poll()?;
+        for _ in 0..settings.inner {
+            if total.is_none() {
+                step(local, records.as_mut(), &mut iteration, false);
+                session.work(local.take_work());
+                total = session.poll()?;
             }
+        }
+        let total = match total {
+            Some(total) => total,
+            None => session.wait()?,
         };
         rounds += 1;
         let answer = Answered::read(&total.words);
@@ -160,8 +164,10 @@ impl Server {
     }
 
     fn update(&mut self, number: u8, (u, error): (Vec<f64>, f64), parties: usize, now: f64) {
+        // Not before every group was heard.
+        let unheard = self.groups.values().any(|group| group.squared_error.is_none());
         let limit = self.settings.rounds * self.groups.len();
-        if self.updates < limit {
+        if self.updates < limit || unheard {
             let omega = self.settings.rho / (self.settings.rho + self.updates as f64);
             self.u.resize(u.len(), 0.0);
             for (server, sum) in self.u.iter_mut().zip(&u) {
@@ -169,9 +175,14 @@ impl Server {
             }
             self.updates += 1;
         }
-        let (stopped, ranges) = (self.updates >= limit, fixed::follow(&self.shapes(error)));
+        let ranges = fixed::follow(&self.shapes(error));
         if let Some(group) = self.groups.get_mut(&number) {
-            (group.stopped, group.squared_error, group.ranges) = (stopped, Some(error), Some(ranges));
+            (group.squared_error, group.ranges) = (Some(error), Some(ranges));
+        }
+        let heard = self.groups.values().all(|group| group.squared_error.is_some());
+        let stopped = self.updates >= limit && heard;
+        if let Some(group) = self.groups.get_mut(&number) {
+            group.stopped = stopped;
         }
         let errors: Option<f64> = self.groups.values().map(|group| group.squared_error).sum();
         if let Some(squared_error) = errors {

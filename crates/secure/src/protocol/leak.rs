@@ -44,7 +44,8 @@ impl Budget {
     /// Orthonormal columns that, with the basis, span the sketch too.
     fn fresh(&self, sketch: &[f64], size: usize) -> Vec<f64> {
         let n = self.records;
-        let mut columns: Vec<f64> = (0..size).flat_map(|col| sketch.iter().skip(col).step_by(size).copied()).collect();
+        let mut columns: Vec<f64> =
+            (0..size).flat_map(|col| sketch.iter().skip(col).step_by(size).copied()).collect();
         let norms: Vec<f64> = columns.chunks_exact(n).map(|column| dot(column, column).sqrt()).collect();
         // Twice is enough.
         for _ in 0..2 {

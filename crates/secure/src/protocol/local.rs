@@ -179,7 +179,13 @@ impl<T: Real> Local<T> {
     }
 
     /// A step on V_r with the features sketched, given B (line 9).
-    pub fn sketched_v(&mut self, side: &mut SketchedSide, iteration: usize, operator: &dyn Operator<T>, b: &[T]) {
+    pub fn sketched_v(
+        &mut self,
+        side: &mut SketchedSide,
+        iteration: usize,
+        operator: &dyn Operator<T>,
+        b: &[T],
+    ) {
         let (threads, k) = (&self.threads, self.k);
         self.work += sketch_work(self.shard.stored, self.shard.cols, k, &side.distribution);
         let (columns, weights) = operator.lift(threads, b, k);
@@ -215,17 +221,24 @@ impl<T: Real> Local<T> {
         };
         match columns {
             Columns::All => (0..self.shard.cols).for_each(|record| set(record, record, 1.0)),
-            Columns::Some(some) => some.iter().enumerate().for_each(|(place, &record)| set(record, place, 1.0)),
-            Columns::Hashed(places) => places
-                .iter()
-                .enumerate()
-                .for_each(|(record, &place)| set(record, place.unsigned_abs() as usize - 1, place.signum() as f64)),
+            Columns::Some(some) => {
+                some.iter().enumerate().for_each(|(place, &record)| set(record, place, 1.0))
+            }
+            Columns::Hashed(places) => places.iter().enumerate().for_each(|(record, &place)| {
+                set(record, place.unsigned_abs() as usize - 1, place.signum() as f64)
+            }),
         }
         dense
     }
 
     /// A step on U given A = M S (features x d) and B = SᵀV of all parties.
-    pub fn sketched_u_of_all(&mut self, side: &mut SketchedSide, iteration: usize, a: Vec<T>, b: &[T]) -> Result<()> {
+    pub fn sketched_u_of_all(
+        &mut self,
+        side: &mut SketchedSide,
+        iteration: usize,
+        a: Vec<T>,
+        b: &[T],
+    ) -> Result<()> {
         let size = side.distribution.size;
         self.work += (self.shard.rows * self.k * (size + self.k)) as f64;
         let block: Block<T> = dense_block(a, self.shard.rows, size);
@@ -234,18 +247,18 @@ impl<T: Real> Local<T> {
         Ok(())
     }
 
-    /// The U-side of a sketched method, with S keyed by party and local record.
+    /// The U-side of a sketched method, sized by the party's own part, with S keyed by party and local record.
     pub fn records_side(&self, settings: &Settings, party: u16) -> SketchedSide {
-        let of_sketches = settings.of_sketches();
-        // By size of the party's part: a sketch of few records is all of them.
-        let size = of_sketches.sketch_sizes(self.shard.rows, self.shard.cols).0.min(self.shard.cols);
+        let size =
+            settings.of_sketches().sketch_sizes(self.shard.cols, self.shard.cols).0.min(self.shard.cols);
         let seed = party_seed(settings.seed, "partwise records", party);
         self.side(settings, (Purpose::SketchU, seed), (self.shard.cols, size), &self.v)
     }
 
     /// The V-side, with the same S at every party.
     pub fn features_side(&self, settings: &Settings) -> SketchedSide {
-        let size = settings.of_sketches().sketch_sizes(self.shard.rows, usize::MAX / 20).1;
+        let size =
+            settings.of_sketches().sketch_sizes(self.shard.rows, self.shard.rows).1.min(self.shard.rows);
         self.side(settings, (Purpose::SketchV, settings.seed), (self.shard.rows, size), &self.u)
     }
 

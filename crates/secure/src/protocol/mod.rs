@@ -166,7 +166,10 @@ impl Settings {
             }
         }
         if !(self.rho > 0.0 && self.rho.is_finite()) {
-            return Err(Error::parameter("--rho", format!("{} is out of range; give a number above 0", self.rho)));
+            return Err(Error::parameter(
+                "--rho",
+                format!("{} is out of range; give a number above 0", self.rho),
+            ));
         }
         // The rest is the same as of a sketched run.
         self.of_sketches().check(usize::MAX, usize::MAX)?;

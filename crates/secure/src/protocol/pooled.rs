@@ -18,11 +18,8 @@ pub fn run<T: Real>(
     // This party's part of the error but for the terms of U.
     let mut own_error = local.norm();
     for round in 0..=settings.rounds {
-        let parts = vec![
-            matrix(&local.product_v(), k),
-            Part::gram(&local.gram_v(), k),
-            Part::scalars(&[own_error]),
-        ];
+        let parts =
+            vec![matrix(&local.product_v(), k), Part::gram(&local.gram_v(), k), Part::scalars(&[own_error])];
         session.work(local.take_work());
         let total = session.sum(ALL, "M V", parts)?;
         let gram_v = whole_gram(&total.parts[1], k);
