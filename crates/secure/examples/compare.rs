@@ -1,6 +1,6 @@
 //! The table of `docs/secure.md`: every method against HALS on the pooled matrix and against each party alone.
 //!
-//! `compare FILE RANK rows|columns uniform|first=0.5 [PARTIES [ROUNDS [PROTOCOL]]]`
+//! `compare FILE RANK rows|columns uniform|first=0.5 [PARTIES [ROUNDS [PROTOCOL [alpha=0.1 ...]]]]`
 
 use std::path::Path;
 
@@ -51,8 +51,13 @@ fn main() -> Result<(), Failure> {
     let dealt = split.parse::<Split>()?.deal(matrix.rows(), parties);
     let dealt_parts = parts(matrix.clone(), &dealt)?;
 
+    let mut overrides: Vec<(String, f64)> = Vec::new();
     let mut settings = Settings { rounds, tolerance: 0.0, ..Settings::new(Protocol::Pooled, rank) };
     settings.accepted = Accepted { pooled_sums_show_records: true, ..Accepted::default() };
+    for text in arguments.iter().skip(7) {
+        let (name, value) = text.split_once('=').ok_or("overrides are alpha=, beta=, rho= or inner=")?;
+        overrides.push((name.to_string(), value.parse()?));
+    }
     println!("{file}, k = {rank}, {parties} parties, {split}, {rounds} rounds");
     let pooled = match argument(6) {
         None => {
@@ -68,7 +73,7 @@ fn main() -> Result<(), Failure> {
         if asked.as_ref().is_some_and(|asked| *asked != format!("{protocol:?}").to_lowercase()) {
             continue;
         }
-        let plan = Plan {
+        let mut plan = Plan {
             settings: Settings {
                 accepted: settings.accepted,
                 rounds,
@@ -80,6 +85,14 @@ fn main() -> Result<(), Failure> {
             threads: 1,
             loses: None,
         };
+        for (name, value) in &overrides {
+            match name.as_str() {
+                "alpha" => plan.settings.alpha = *value,
+                "beta" => plan.settings.beta = *value,
+                "rho" => plan.settings.rho = *value,
+                _ => plan.settings.inner = *value as usize,
+            }
+        }
         match simulate(dealt_parts.clone(), &plan) {
             Ok(outcome) => row(protocol, &outcome, pooled),
             Err(error) => println!("| {protocol:?} | {error} | | | |"),

@@ -4,41 +4,45 @@
 use std::collections::BTreeMap;
 
 use partwise::Real;
-use partwise::run::SketchedSide;
+use partwise::run::Damping;
+use partwise::sketch::Distribution;
 
-use super::{Line, Local, Settings, Stop, matrix};
+use super::{Line, Local, Settings, Stop, first_diagonal, matrix};
 use crate::aggregation::Words;
 use crate::error::Result;
 use crate::fixed::{self, Part};
 use crate::server::Answer;
 use crate::session::{ALL, Session};
 
-/// A party: T iterations, then its U goes out; while the group completes it computes on.
+/// A party: T iterations, then its U goes out; while the group completes it computes on. Steps on U are proximal, as
+/// in the synchronous methods, and with the same weight at all parties.
 pub fn run<T: Real>(
     settings: &Settings,
     local: &mut Local<T>,
     session: &mut Session<'_>,
     group: u8,
 ) -> Result<(usize, Stop)> {
-    let mut records =
-        settings.protocol.sketches_records().then(|| local.records_side(settings, session.me()));
-    let (mut iteration, mut rounds) = (0, 0);
+    let mut diagonal = first_diagonal(local, session)?;
+    let mut steps = Steps {
+        records: local.records_sketch(settings, session.me()),
+        damping: settings.damping(diagonal),
+        iteration: 0,
+    };
+    let mut rounds = 0;
     loop {
         let mut own_error = 0.0;
         for inner in 0..settings.inner {
-            let cross = step(local, records.as_mut(), &mut iteration, inner == 0);
-            session.work(local.take_work());
-            if let Some(error) = cross {
-                own_error = error;
+            let cross = steps.take(local, session, diagonal);
+            if inner == 0 {
+                own_error = cross;
             }
         }
-        session.start(group, "U", parts(local, settings.rank, own_error))?;
+        session.start(group, "U", parts(local, settings.rank, [own_error, local.diagonal()]))?;
         // Not for ever: the longer a party computes by itself, the less its V fits the U that it will be sent.
         let mut total = session.poll()?;
         for _ in 0..settings.inner {
             if total.is_none() {
-                step(local, records.as_mut(), &mut iteration, false);
-                session.work(local.take_work());
+                steps.take(local, session, diagonal);
                 total = session.poll()?;
             }
         }
@@ -49,7 +53,8 @@ pub fn run<T: Real>(
         rounds += 1;
         let answer = Answered::read(&total.words);
         local.u = answer.u.iter().map(|&value| T::from_f64(value.into())).collect();
-        session.expect(group, "U", &parts(local, settings.rank, total.parts[1][0]));
+        diagonal = answer.diagonal;
+        session.expect(group, "U", &parts(local, settings.rank, [total.parts[1][0], total.parts[1][1]]));
         if answer.stop {
             break;
         }
@@ -61,40 +66,46 @@ pub fn run<T: Real>(
     Ok((rounds, Stop::Rounds))
 }
 
-fn parts<T: Real>(local: &Local<T>, k: usize, own_error: f64) -> Vec<Part> {
-    vec![matrix(&local.u, k), Part::scalars(&[own_error])]
+/// What a party sends: its U, the error that it had with the U that it was sent, and the diagonal of its V_rᵀV_r.
+fn parts<T: Real>(local: &Local<T>, k: usize, scalars: [f64; 2]) -> Vec<Part> {
+    vec![matrix(&local.u, k), Part::scalars(&scalars)]
 }
 
-/// V, then U; with the error between the two, if asked for.
-fn step<T: Real>(
-    local: &mut Local<T>,
-    records: Option<&mut SketchedSide>,
-    iteration: &mut usize,
-    evaluate: bool,
-) -> Option<f64> {
-    let cross = local.sweep_v();
-    let error = evaluate.then(|| local.error_from(cross));
-    match records {
-        Some(side) => local.sketched_u(side, *iteration),
-        None => {
-            let (product, gram) = (local.product_v(), local.gram_v());
-            local.sweep_u(product, &gram);
+struct Steps {
+    records: Option<Distribution>,
+    damping: Damping,
+    iteration: usize,
+}
+
+impl Steps {
+    /// V, then U; returns the error between the two.
+    fn take<T: Real>(&mut self, local: &mut Local<T>, session: &mut Session<'_>, diagonal: f64) -> f64 {
+        let cross = local.sweep_v();
+        let error = local.error_from(cross);
+        let solver = self.damping.next(self.iteration, diagonal, 0.0);
+        match &self.records {
+            Some(sketch) => local.sketched_u(solver, sketch, self.iteration),
+            None => local.own_step_u(solver),
         }
+        self.iteration += 1;
+        session.work(local.take_work());
+        error
     }
-    *iteration += 1;
-    error
 }
 
-/// What the server answers: its U, as it is, in the place of the matrix, and behind the error whether this is the end.
+/// What the server answers: its U, as it is, in the place of the matrix, and behind the group's sums whether this is the
+/// end and the mean diagonal over all parties.
 struct Answered {
     u: Vec<f32>,
     stop: bool,
+    diagonal: f64,
 }
 
 impl Answered {
     fn read(words: &Words) -> Self {
         let u = words.narrow.iter().map(|&word| f32::from_bits(word)).collect();
-        Answered { u, stop: words.wide.get(1) == Some(&1) }
+        let word = |place: usize| words.wide.get(place).copied().unwrap_or(0);
+        Answered { u, stop: word(2) == 1, diagonal: f64::from_bits(word(3)) }
     }
 }
 
@@ -103,6 +114,8 @@ struct Group {
     size: usize,
     ranges: Option<Vec<i16>>,
     squared_error: Option<f64>,
+    /// The sum of its members' diagonals.
+    diagonal: f64,
     stopped: bool,
 }
 
@@ -120,7 +133,7 @@ pub struct Server {
 impl Server {
     /// The number and size of each group.
     pub fn new(settings: &Settings, groups: &[(u8, usize)]) -> Self {
-        let group = |size| Group { size, ranges: None, squared_error: None, stopped: false };
+        let group = |size| Group { size, ranges: None, squared_error: None, diagonal: 0.0, stopped: false };
         Server {
             settings: settings.clone(),
             groups: groups.iter().map(|&(number, size)| (number, group(size))).collect(),
@@ -135,18 +148,19 @@ impl Server {
         self.u.iter().map(|&value| (value as f32).to_bits()).collect()
     }
 
-    fn shapes(&self, squared_error: f64) -> Vec<Part> {
-        // As the parties have it, in f32.
+    /// What the parties expect of the next sum, from U as they have it, in f32.
+    fn expected(&self, scalars: [f64; 2]) -> Vec<Part> {
         let u = self.u.iter().map(|&value| (value as f32).into()).collect();
-        vec![Part::matrix(u, self.settings.rank), Part::scalars(&[squared_error])]
+        vec![Part::matrix(u, self.settings.rank), Part::scalars(&scalars)]
     }
 
-    /// The sum of a group's U and of its errors; nothing if these words are about ranges.
-    fn numbers(&mut self, number: u8, sum: &Words) -> Option<(Vec<f64>, f64)> {
+    /// The sums of a group's U, and of its errors and diagonals; nothing if these words are about ranges.
+    fn numbers(&mut self, number: u8, sum: &Words) -> Option<(Vec<f64>, [f64; 2])> {
         let group = self.groups.get_mut(&number)?;
         if self.settings.aggregation == super::Aggregation::Plain {
             let u = sum.narrow.iter().map(|&word| f32::from_bits(word).into()).collect();
-            return Some((u, f64::from_bits(*sum.wide.first()?)));
+            let scalar = |place: usize| sum.wide.get(place).map(|&word| f64::from_bits(word));
+            return Some((u, [scalar(0)?, scalar(1)?]));
         }
         if sum.narrow.is_empty() {
             group.ranges = Some(fixed::agreed(sum));
@@ -157,13 +171,13 @@ impl Server {
             return None;
         }
         let shapes =
-            vec![Part::matrix(vec![0.0; sum.narrow.len()], self.settings.rank), Part::scalars(&[0.0])];
+            [Part::matrix(vec![0.0; sum.narrow.len()], self.settings.rank), Part::scalars(&[0.0; 2])];
         let mut parts = fixed::decode(sum, &shapes, &exponents, group.size);
-        let error = *parts.pop()?.values.first()?;
-        Some((parts.pop()?.values, error))
+        let scalars = parts.pop()?.values.try_into().ok()?;
+        Some((parts.pop()?.values, scalars))
     }
 
-    fn update(&mut self, number: u8, (u, error): (Vec<f64>, f64), parties: usize, now: f64) {
+    fn update(&mut self, number: u8, (u, scalars): (Vec<f64>, [f64; 2]), parties: usize, now: f64) {
         // Not before every group was heard.
         let unheard = self.groups.values().any(|group| group.squared_error.is_none());
         let limit = self.settings.rounds * self.groups.len();
@@ -175,9 +189,10 @@ impl Server {
             }
             self.updates += 1;
         }
-        let ranges = fixed::follow(&self.shapes(error));
+        let ranges = fixed::follow(&self.expected(scalars));
         if let Some(group) = self.groups.get_mut(&number) {
-            (group.squared_error, group.ranges) = (Some(error), Some(ranges));
+            (group.squared_error, group.diagonal, group.ranges) =
+                (Some(scalars[0]), scalars[1], Some(ranges));
         }
         let heard = self.groups.values().all(|group| group.squared_error.is_some());
         let stopped = self.updates >= limit && heard;
@@ -206,7 +221,12 @@ impl Answer for Server {
         self.update(cohort, numbers, parties, now);
         sum.narrow = self.words_of_u();
         let stopped = self.groups.get(&cohort).is_some_and(|group| group.stopped);
-        sum.wide.insert(1, stopped.into());
+        // Of the groups that were heard.
+        let heard = self.groups.values().filter(|group| group.squared_error.is_some());
+        let (sums, count) =
+            heard.fold((0.0, 0), |(sums, count), group| (sums + group.diagonal, count + group.size));
+        sum.wide.insert(2, stopped.into());
+        sum.wide.insert(3, (sums / count as f64).to_bits());
         sum
     }
 }

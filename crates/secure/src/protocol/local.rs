@@ -15,7 +15,7 @@ use super::{Settings, party_seed};
 use crate::error::Result;
 
 /// One sweep of exact coordinate descent.
-const HALS: Solver = Solver::CoordinateDescent { mu: 0.0 };
+pub const HALS: Solver = Solver::CoordinateDescent { mu: 0.0 };
 
 /// Sweeps with which V_r is fitted to the final U.
 const LAST_SWEEPS: usize = 20;
@@ -106,6 +106,11 @@ impl<T: Real> Local<T> {
         gram(&self.threads, &self.v, self.k)
     }
 
+    /// The mean diagonal of V_rᵀV_r.
+    pub fn diagonal(&self) -> f64 {
+        self.v.iter().map(|value| value.to_f64().powi(2)).sum::<f64>() / self.k as f64
+    }
+
     /// UᵀU.
     pub fn gram_u(&self) -> Vec<f64> {
         gram(&self.threads, &self.u, self.k)
@@ -117,11 +122,17 @@ impl<T: Real> Local<T> {
         multiply(&self.threads, &self.shard.by_rows, Columns::All, &self.v, self.k)
     }
 
-    /// One sweep over U, given P = M V and VᵀV of whomever they are.
-    pub fn sweep_u(&mut self, product: Vec<T>, gram: &[f64]) {
+    /// One step on U, given P = M V and VᵀV of whomever they are.
+    pub fn step_u(&mut self, solver: Solver, product: Vec<T>, gram: &[f64]) {
         self.work += (self.shard.rows * self.k * self.k) as f64;
-        let problem = Problem { solver: HALS, gram, terms: Terms::NONE };
+        let problem = Problem { solver, gram, terms: Terms::NONE };
         update(&self.threads, &problem, &Product::ready(product, self.k), &mut self.u, self.k);
+    }
+
+    /// One step on U with the party's own records.
+    pub fn own_step_u(&mut self, solver: Solver) {
+        let (product, gram) = (self.product_v(), self.gram_v());
+        self.step_u(solver, product, &gram);
     }
 
     /// One sweep over V_r with U as it is; returns ⟨M_rᵀ U, V_r⟩ of the new V_r.
@@ -155,22 +166,16 @@ impl<T: Real> Local<T> {
         squared_error(&self.threads, &self.shard, &self.u, &self.v, self.k)
     }
 
-    /// A step on U with the party's records sketched (Alg. `Syn_SSD`, lines 5 and 6).
-    pub fn sketched_u(&mut self, side: &mut SketchedSide, iteration: usize) {
+    /// The same with the records sketched (Alg. `Syn_SSD`, lines 5 and 6).
+    pub fn sketched_u(&mut self, solver: Solver, distribution: &Distribution, iteration: usize) {
         let (threads, k) = (&self.threads, self.k);
-        let Distribution { length, size, .. } = side.distribution;
-        self.work += sketch_work(self.shard.stored, self.shard.rows, k, &side.distribution);
-        let mut phases = Phases::default();
-        if size == length {
-            let whole = (&self.v[..], Columns::All, &self.v[..]);
-            side.solve((threads, k), iteration, &self.shard.by_rows, &mut self.u, whole, &mut phases);
-        } else {
-            let operator = side.distribution.draw::<T>(iteration);
-            let b = operator.project(threads, 0..length, &self.v, k);
-            let (columns, weights) = operator.lift(threads, &b, k);
-            let sketched = (&b[..], columns, &weights[..]);
-            side.solve((threads, k), iteration, &self.shard.by_rows, &mut self.u, sketched, &mut phases);
-        }
+        self.work += sketch_work(self.shard.stored, self.shard.rows, k, distribution);
+        let operator = distribution.draw::<T>(iteration);
+        let b = operator.project(threads, 0..distribution.length, &self.v, k);
+        let (columns, weights) = operator.lift(threads, &b, k);
+        let problem = Problem { solver, gram: &gram(threads, &b, k), terms: Terms::NONE };
+        let product = Product::new(threads, &self.shard.by_rows, columns, &weights, k);
+        update(threads, &problem, &product, &mut self.u, k);
     }
 
     /// Sᵀ U of this party's U.
@@ -247,12 +252,14 @@ impl<T: Real> Local<T> {
         Ok(())
     }
 
-    /// The U-side of a sketched method, sized by the party's own part, with S keyed by party and local record.
-    pub fn records_side(&self, settings: &Settings, party: u16) -> SketchedSide {
-        let size =
-            settings.of_sketches().sketch_sizes(self.shard.cols, self.shard.cols).0.min(self.shard.cols);
+    /// Where sketches of the party's records are drawn from, keyed by party and local record; nothing where that
+    /// would be all of them.
+    pub fn records_sketch(&self, settings: &Settings, party: u16) -> Option<Distribution> {
+        let length = self.shard.cols;
+        let size = settings.of_sketches().sketch_sizes(length, length).0.min(length);
         let seed = party_seed(settings.seed, "partwise records", party);
-        self.side(settings, (Purpose::SketchU, seed), (self.shard.cols, size), &self.v)
+        let sketch = Distribution { kind: settings.sketch, length, size, seed, purpose: Purpose::SketchU };
+        (settings.protocol.sketches_records() && size < length).then_some(sketch)
     }
 
     /// The V-side, with the same S at every party.

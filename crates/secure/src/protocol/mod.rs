@@ -13,7 +13,7 @@ mod synchronous;
 pub use asynchronous::Server;
 pub use local::Local;
 
-use partwise::run::{Amount, SketchedSolver, Step};
+use partwise::run::{Amount, Damping, SketchedSolver, Step};
 use partwise::{Real, sketch};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -192,6 +192,11 @@ impl Settings {
         }
     }
 
+    /// The damping of U's steps, beginning with a mean Gram diagonal of `start`.
+    fn damping(&self, start: f64) -> Damping {
+        Damping::new(&self.of_sketches(), start)
+    }
+
     /// The run's name, in which all parties must agree.
     pub fn run_hash(&self) -> [u8; 32] {
         // A run with other settings has other masks.
@@ -332,6 +337,15 @@ fn meet<T: Real>(local: &Local<T>, session: &mut Session<'_>) -> Result<Common> 
     let total = session.sum(ALL, "norms and counts", vec![Part::scalars(&scalars)])?;
     let (sum, norm, records) = (total.parts[0][0], total.parts[0][1], total.parts[0][2].round());
     Ok(Common { norm, mean: sum / (records * local.features() as f64), records })
+}
+
+/// The mean diagonal of V_rᵀV_r over all parties, with V_r fitted once to the start of U: the scale that the weight of
+/// U's steps begins with. That of the start itself can be far off where a few records are much larger than the others.
+fn first_diagonal<T: Real>(local: &mut Local<T>, session: &mut Session<'_>) -> Result<f64> {
+    local.sweep_v();
+    session.work(local.take_work());
+    let total = session.sum(ALL, "V V", vec![Part::scalars(&[local.diagonal()])])?;
+    Ok(total.parts[0][0] / total.parties as f64)
 }
 
 /// The numbers of a factor, for a sum.

@@ -2,6 +2,7 @@
 
 use partwise::Real;
 
+use super::local::HALS;
 use super::{Line, Local, Log, Settings, Stop, matrix};
 use crate::error::Result;
 use crate::fixed::{Part, whole_gram};
@@ -33,7 +34,7 @@ pub fn run<T: Real>(
         }
         if round < settings.rounds {
             let product = total.parts[0].iter().map(|&value| T::from_f64(value)).collect();
-            local.sweep_u(product, &gram_v);
+            local.step_u(HALS, product, &gram_v);
             own_error = local.norm() - 2.0 * local.sweep_v();
         }
     }

@@ -3,25 +3,28 @@
 
 use partwise::Real;
 
-use super::{Line, Local, Log, Settings, Stop, matrix, mean};
+use super::{Line, Local, Log, Settings, Stop, first_diagonal, matrix, mean};
 use crate::error::Result;
 use crate::fixed::Part;
 use crate::session::{ALL, Session};
 
-/// Rounds between two evaluations where the error costs a product more: about a tenth of the time.
+/// Iterations between two evaluations where the error costs a product more: about a tenth of the time.
 const EVALUATE_EVERY: usize = 10;
 
-/// T1 rounds of T2 iterations.
+/// T1 rounds of T2 iterations. U's steps are proximal, with the same weight at all parties: one that hardly uses a
+/// component then hardly moves it, where the minimum of its own problem would lie anywhere; and as the weight grows, the
+/// mean of all steps becomes a step of the pooled problem.
 pub fn run<T: Real>(
     settings: &Settings,
     local: &mut Local<T>,
     session: &mut Session<'_>,
     log: &mut Log,
 ) -> Result<(usize, Stop)> {
-    let protocol = settings.protocol;
     let k = settings.rank;
-    let mut records = protocol.sketches_records().then(|| local.records_side(settings, session.me()));
-    let mut features = protocol.sketches_features().then(|| local.features_side(settings));
+    let records = local.records_sketch(settings, session.me());
+    let mut features = settings.protocol.sketches_features().then(|| local.features_side(settings));
+    let mut diagonal = first_diagonal(local, session)?;
+    let mut damping = settings.damping(diagonal);
     let every = if records.is_some() { EVALUATE_EVERY.div_ceil(settings.inner) } else { 1 };
     for round in 0..settings.rounds {
         // The state that this round begins from, evaluated from the product that its first step needs anyway.
@@ -30,19 +33,20 @@ pub fn run<T: Real>(
         let mut own_error = 0.0;
         for inner in 0..settings.inner {
             let iteration = round * settings.inner + inner;
+            let solver = damping.next(iteration, diagonal, 0.0);
             let product = (records.is_none() || evaluated && inner == 0).then(|| local.product_v());
             if let (true, 0, Some(product)) = (evaluated, inner, &product) {
                 own_error = local.error_from(dot(product, &local.u));
             }
-            match (&mut records, product) {
-                (Some(side), _) => {
+            match (&records, product) {
+                (Some(sketch), _) => {
                     // Evaluation counts as no work.
                     local.take_work();
-                    local.sketched_u(side, iteration);
+                    local.sketched_u(solver, sketch, iteration);
                 }
                 (None, Some(product)) => {
                     let gram = local.gram_v();
-                    local.sweep_u(product, &gram);
+                    local.step_u(solver, product, &gram);
                 }
                 (None, None) => {}
             }
@@ -59,9 +63,10 @@ pub fn run<T: Real>(
             }
             session.work(local.take_work());
         }
-        let parts = vec![matrix(&local.u, k), Part::scalars(&[own_error])];
+        let parts = vec![matrix(&local.u, k), Part::scalars(&[own_error, local.diagonal()])];
         let total = session.sum(ALL, "U", parts)?;
         local.u = mean(&total.parts[0], total.parties);
+        diagonal = total.parts[1][1] / total.parties as f64;
         if evaluated {
             let (seconds, bytes) = reached;
             let line = Line { round, seconds, squared_error: total.parts[1][0], bytes };
