@@ -301,7 +301,7 @@ pub struct SimulateArgs {
     #[arg(value_parser = count, allow_negative_numbers = true, long, default_value_t = SecureSettings::ROUNDS, value_name = "T1", help_heading = "Method")]
     pub rounds: usize,
     /// T2, or T of the asynchronous methods: local iterations between two exchanges
-    /// [default: 1 of pooled and dsanls-limited, 4 of syn-ssd-u and -uv, else 2]
+    /// [default: 2; pooled and dsanls-limited have 1]
     #[arg(value_parser = count, allow_negative_numbers = true, long, value_name = "T2", help_heading = "Method")]
     pub inner: Option<usize>,
     /// Relaxation of the asynchronous methods: update t weighs rho / (rho + t)

@@ -12,5 +12,6 @@ mod outputs;
 mod ranks;
 mod results;
 mod resume;
+mod simulate;
 mod stopping;
 mod streams;

@@ -117,4 +117,16 @@ mod tests {
             }
         }
     }
+
+    /// A component that has all but vanished: 1 / G_jj is infinite, and must not meet a residual of 0.
+    #[test]
+    fn a_vanishing_column_stays_a_number() {
+        let mut factor = vec![0f32; TILE];
+        factor[0] = 1.0;
+        let before = factor.clone();
+        for tiny in [f32::from_bits(1), 1e-40] {
+            sweep(1, &[tiny], 0.0, f32::INFINITY, &vec![0.0; TILE], &mut factor);
+            assert_eq!(factor, before);
+        }
+    }
 }

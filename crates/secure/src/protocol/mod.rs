@@ -66,8 +66,7 @@ impl Protocol {
     pub fn inner(self) -> usize {
         match self {
             Protocol::Pooled | Protocol::DsanlsLimited => 1,
-            Protocol::SynSd | Protocol::SynSsdV | Protocol::AsynSd | Protocol::AsynSsdV => 2,
-            Protocol::SynSsdU | Protocol::SynSsdUv => 4,
+            _ => 2,
         }
     }
 }
