@@ -189,7 +189,7 @@ fn small_and_many_parties() {
     let matrix = records(60, 8, 3);
     for protocol in ALL.into_iter().filter(|&protocol| protocol != Protocol::DsanlsLimited) {
         for (parties, split) in [(3, Split::First(0.96)), (50, Split::Uniform)] {
-            let mut settings = settings(protocol, 5, 4);
+            let mut settings = settings(protocol, 5, 2);
             settings.accepted.pooled_sums_show_records = true;
             let outcome = run_split(&matrix, &split, parties, &plan(settings)).unwrap();
             assert!(

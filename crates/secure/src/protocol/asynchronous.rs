@@ -22,7 +22,8 @@ pub fn run<T: Real>(
     session: &mut Session<'_>,
     group: u8,
 ) -> Result<(usize, Stop)> {
-    let mut diagonal = first_diagonal(local, session)?;
+    let (sum, parties) = first_diagonal(local, session)?;
+    let mut diagonal = sum / parties as f64;
     let mut steps = Steps {
         records: local.records_sketch(settings, session.me()),
         damping: settings.damping(diagonal),

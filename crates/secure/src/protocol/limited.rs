@@ -5,7 +5,7 @@ use partwise::Real;
 use partwise::random::Purpose;
 
 use super::leak::Budget;
-use super::{Line, Local, Log, Settings, Stop, matrix, party_seed};
+use super::{Line, Local, Log, Settings, Stop, first_diagonal, matrix, party_seed};
 use crate::error::{Error, Result};
 use crate::fixed::Part;
 use crate::session::{ALL, Session};
@@ -25,7 +25,8 @@ pub fn run<T: Real>(
     let size = sketch_size(settings);
     let seed = party_seed(settings.seed, "partwise records", session.me());
     let records = local.records();
-    let mut u_side = local.side(settings, (Purpose::SketchU, seed), (records, size), &local.v);
+    let (diagonal, _) = first_diagonal(local, session)?;
+    let mut u_side = local.side(settings, (Purpose::SketchU, seed), (records, size), diagonal);
     let mut v_side = local.features_side(settings);
     let mut budget = Budget::new(records);
     let checked = !settings.accepted.subsampling_opens_records;

@@ -264,23 +264,28 @@ impl<T: Real> Local<T> {
 
     /// The V-side, with the same S at every party.
     pub fn features_side(&self, settings: &Settings) -> SketchedSide {
+        let squares: f64 = self.u.iter().map(|value| value.to_f64().powi(2)).sum();
         let size =
             settings.of_sketches().sketch_sizes(self.shard.rows, self.shard.rows).1.min(self.shard.rows);
-        self.side(settings, (Purpose::SketchV, settings.seed), (self.shard.rows, size), &self.u)
+        self.side(
+            settings,
+            (Purpose::SketchV, settings.seed),
+            (self.shard.rows, size),
+            squares / self.k as f64,
+        )
     }
 
-    /// A side that is sketched to a size of one's choice.
+    /// A side that is sketched to a size of one's choice, its damping beginning with a mean Gram diagonal.
     pub fn side(
         &self,
         settings: &Settings,
         (purpose, seed): (Purpose, u64),
         (length, size): (usize, usize),
-        other: &[T],
+        diagonal: f64,
     ) -> SketchedSide {
-        let squares: f64 = other.iter().map(|value| value.to_f64().powi(2)).sum();
         SketchedSide {
             distribution: Distribution { kind: settings.sketch, length, size, seed, purpose },
-            damping: Damping::new(&settings.of_sketches(), squares / self.k as f64),
+            damping: Damping::new(&settings.of_sketches(), diagonal),
             terms: Terms::NONE,
         }
     }

@@ -338,13 +338,13 @@ fn meet<T: Real>(local: &Local<T>, session: &mut Session<'_>) -> Result<Common> 
     Ok(Common { norm, mean: sum / (records * local.features() as f64), records })
 }
 
-/// The mean diagonal of V_rᵀV_r over all parties, with V_r fitted once to the start of U: the scale that the weight of
+/// The sum of the diagonals of V_rᵀV_r over all parties, and how many these are, with V_r fitted once to the start of U: the scale that the weight of
 /// U's steps begins with. That of the start itself can be far off where a few records are much larger than the others.
-fn first_diagonal<T: Real>(local: &mut Local<T>, session: &mut Session<'_>) -> Result<f64> {
+fn first_diagonal<T: Real>(local: &mut Local<T>, session: &mut Session<'_>) -> Result<(f64, usize)> {
     local.sweep_v();
     session.work(local.take_work());
     let total = session.sum(ALL, "V V", vec![Part::scalars(&[local.diagonal()])])?;
-    Ok(total.parts[0][0] / total.parties as f64)
+    Ok((total.parts[0][0], total.parties))
 }
 
 /// The numbers of a factor, for a sum.

@@ -23,7 +23,8 @@ pub fn run<T: Real>(
     let k = settings.rank;
     let records = local.records_sketch(settings, session.me());
     let mut features = settings.protocol.sketches_features().then(|| local.features_side(settings));
-    let mut diagonal = first_diagonal(local, session)?;
+    let (sum, parties) = first_diagonal(local, session)?;
+    let mut diagonal = sum / parties as f64;
     let mut damping = settings.damping(diagonal);
     let every = if records.is_some() { EVALUATE_EVERY.div_ceil(settings.inner) } else { 1 };
     for round in 0..settings.rounds {
