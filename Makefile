@@ -11,10 +11,13 @@ SHELL := /bin/bash
 CARGO ?= cargo
 PYTHON ?= python3
 VENV := .venv
+BENCH_VENV := bench/.venv
 export PARTWISE_DATA ?= $(CURDIR)/../shared/data
 
 # Its own target folder may be given to Cargo in the environment.
 BUILT := $(abspath $(or $(CARGO_TARGET_DIR),target))
+
+WHEELS := $(BUILT)/wheels
 
 # What `make fuzz` runs, and for how long.
 TARGET ?= npy
@@ -22,11 +25,50 @@ SECONDS ?= 1800
 FUZZ_TARGETS := $(basename $(notdir $(wildcard fuzz/fuzz_targets/*.rs)))
 FUZZ_SHORT := 20
 
-.PHONY: help test test-all fmt fmt-check clippy doc unit doctest oracle deny fuzz fuzz-short fuzz-seeds clean
+# What `make bench` runs: CASES=mnist-20,rcv1-100 some of it, QUICK=1 little of it, FRESH=1 all of it anew.
+CASES ?=
+BENCH := $(if $(CASES),--cases $(CASES)) $(if $(QUICK),--quick) $(if $(FRESH),--fresh)
+
+.PHONY: help test test-all fmt fmt-check clippy doc unit doctest oracle mpi mpi-installed mpich bench-mpi \
+	bench bench-report bench-kernels bench-memory wheel python deny fuzz fuzz-short fuzz-seeds clean
+
+# `make test MPI=no` does without MPI. Otherwise all Cargo calls choose the same packages, so that dependencies build once.
+MPI ?= yes
+ifeq ($(MPI),no)
+PACKAGES := --workspace --exclude partwise-mpi
+else
+PACKAGES := --workspace
+MPI_TESTS := mpi
+clippy unit doctest oracle: mpi-installed
+endif
+WITH_MPI := --workspace --features partwise-cli/mpi
+
+# $(call make-venv,folder,requirements): a Python environment with what is required, made anew if that changed.
+define make-venv
+	@if ! $(PYTHON) -c 'import ensurepip, venv' >/dev/null 2>&1; then \
+		if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+			apt-get update -qq && apt-get install -y -qq python3 python3-venv; \
+		else \
+			echo 'This needs Python 3 with its venv module: install python3 and python3-venv, then call make again.' >&2; \
+			exit 1; \
+		fi; \
+	fi
+	$(PYTHON) -m venv $(1)
+	$(1)/bin/python -m pip install --quiet --disable-pip-version-check -r $(2)
+endef
 
 help:
-	@echo 'make test      format, lints, docs, unit, property, command-line, documentation and oracle tests'
-	@echo 'make test-all  the same, deny and fuzz-short'
+	@echo 'make test      format, lints, docs, unit, property, command-line, documentation and oracle tests, MPI, Python'
+	@echo 'make test-all  the same, mpich, deny and fuzz-short'
+	@echo 'make mpi       the transport and whole runs under Open MPI with 2, 3 and 4 ranks; installs Open MPI if it can'
+	@echo 'make mpich     the same under MPICH'
+	@echo 'make bench-mpi 2 ranks over 1, seconds an iteration'
+	@echo 'make bench     Partwise against other programs, hours; QUICK=1: 5 minutes; CASES=mnist-20,rcv1-100: these'
+	@echo 'make bench-kernels  each kernel against its floor'
+	@echo 'make bench-report  its tables and curves again, from what was measured'
+	@echo 'make wheel     the Python package, in $(WHEELS)'
+	@echo 'make python    the Python package, installed in $(VENV) and tested'
+	@echo 'make bench-memory  8 GiB within 2 GiB, 60 million nonzeros within 256 MiB; 9 GiB of disk, some minutes'
 	@echo 'make deny      licences, advisories and sources of the dependencies; builds cargo-deny if it is missing'
 	@echo 'make fuzz-short  every reader on damaged files, $(FUZZ_SHORT) seconds each; by cargo-fuzz if it is there'
 	@echo 'make fuzz TARGET=npy SECONDS=1800  one reader for long; needs cargo-fuzz and the nightly toolchain'
@@ -34,9 +76,9 @@ help:
 	@echo 'make doc       the documentation of the library, in $(BUILT)/doc'
 	@echo 'make clean     remove what was built, the Python environment too'
 
-test: fmt-check clippy doc unit doctest oracle
+test: fmt-check clippy doc unit doctest oracle $(MPI_TESTS) python
 
-test-all: test deny fuzz-short
+test-all: test mpich deny fuzz-short
 
 fmt:
 	$(CARGO) fmt --all
@@ -47,43 +89,103 @@ fmt-check:
 	$(CARGO) fmt --manifest-path fuzz/Cargo.toml --check
 
 clippy:
-	$(CARGO) clippy --release --workspace --all-targets --locked -- -D warnings
+	$(CARGO) clippy --release $(PACKAGES) --all-targets --locked -- -D warnings
 
 # The program and the library have the same name, and so the same page; the library's is the one to read.
 doc:
-	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --release --no-deps --locked -p partwise
+	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --release --no-deps --locked -p partwise -p partwise-secure
 
 # nextest where it is installed: it runs each test in a process of its own and all of them at once.
 unit:
 	@if $(CARGO) nextest --version >/dev/null 2>&1; then \
-		set -x; $(CARGO) nextest run --release --workspace --all-targets --locked; \
+		set -x; $(CARGO) nextest run --release $(PACKAGES) --all-targets --locked; \
 	else \
-		set -x; $(CARGO) test --release --workspace --all-targets --locked; \
+		set -x; $(CARGO) test --release $(PACKAGES) --all-targets --locked; \
 	fi
 
 doctest:
-	$(CARGO) test --release --workspace --doc --locked
+	$(CARGO) test --release $(PACKAGES) --doc --locked
 
 # Against NumPy, SciPy and scikit-learn, with the program that the other tests built: the same targets, so that
 # nothing is compiled again. Tests that need files of PARTWISE_DATA skip themselves where it is absent.
 oracle: $(VENV)/ready
-	$(CARGO) build --release --workspace --all-targets --locked
+	$(CARGO) build --release $(PACKAGES) --all-targets --locked
 	PARTWISE_BIN='$(BUILT)/release/partwise' \
 	PARTWISE_DUMP='$(BUILT)/release/examples/dump' \
-		$(VENV)/bin/python -m pytest -q -rs -p no:cacheprovider tests/oracle
+		$(VENV)/bin/python -m pytest -q -rs -p no:cacheprovider tests/oracle bench
+
+# In the same target folder and profile as all else, so that dependencies are not built again.
+wheel: $(VENV)/ready
+	rm -rf '$(WHEELS)'
+	CARGO_TARGET_DIR='$(BUILT)' $(VENV)/bin/maturin build --release --locked --out '$(WHEELS)'
+
+# As users have it: installed from its wheel. The examples in docstrings are tests too.
+python: wheel
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --force-reinstall '$(WHEELS)'/*.whl
+	$(VENV)/bin/python -m pytest -q -rs -p no:cacheprovider tests/python
+	$(VENV)/bin/python -m pytest -q -p no:cacheprovider --doctest-modules --pyargs partwise
 
 $(VENV)/ready: tests/oracle/requirements.txt
-	@if ! $(PYTHON) -c 'import ensurepip, venv' >/dev/null 2>&1; then \
+	$(call make-venv,$(VENV),$<)
+	@touch $@
+
+# The peers one by one: one that cannot be installed is named in the table, and the others are measured. PyPI's torch for
+# Linux comes with CUDA, 6 GB in all.
+$(BENCH_VENV)/ready: bench/requirements.txt bench/peers.txt
+	$(call make-venv,$(BENCH_VENV),$<)
+	@while read -r peer; do \
+		$(BENCH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check "$$peer" \
+			|| echo "$$peer cannot be installed; it is left out" >&2; \
+	done < bench/peers.txt
+	@touch $@
+
+# Every run is kept in $(BUILT)/bench: what was interrupted goes on where it was.
+bench: $(BENCH_VENV)/ready
+	$(CARGO) build --release --locked -p partwise-cli
+	$(BENCH_VENV)/bin/python -m pytest -q -p no:cacheprovider bench/test_times.py bench/test_report.py
+	cd bench && CARGO_TARGET_DIR='$(BUILT)' .venv/bin/python -m partwise_bench $(BENCH)
+
+# Each kernel against its floor.
+bench-kernels:
+	$(CARGO) bench --locked -p partwise --bench kernels
+
+bench-report: $(BENCH_VENV)/ready
+	cd bench && CARGO_TARGET_DIR='$(BUILT)' .venv/bin/python -m partwise_bench $(BENCH) --part report
+
+# After the others, since it builds the program anew, with MPI.
+mpi: mpi-installed
+	$(CARGO) clippy --release $(WITH_MPI) --all-targets --locked -- -D warnings
+	$(CARGO) test --release $(WITH_MPI) --test mpirun --test mpi --locked
+
+mpi-installed:
+	@if ! command -v mpicc >/dev/null || ! command -v mpirun >/dev/null || ! ls /usr/lib/llvm-*/lib/libclang*.so* >/dev/null 2>&1; then \
 		if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-			apt-get update -qq && apt-get install -y -qq python3 python3-venv; \
-		else \
-			echo 'The oracle tests need Python 3 with its venv module: install python3 and python3-venv, then make test again.' >&2; \
+			echo 'installing Open MPI and libclang'; \
+			{ apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+				openmpi-bin libopenmpi-dev libclang-dev clang; } >/dev/null; \
+		elif ! command -v mpicc >/dev/null; then \
+			echo 'The MPI tests need Open MPI and libclang: install openmpi-bin, libopenmpi-dev and libclang-dev, then make test again.' >&2; \
 			exit 1; \
 		fi; \
 	fi
-	$(PYTHON) -m venv $(VENV)
-	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -r tests/oracle/requirements.txt
-	@touch $@
+
+# In a target folder of its own: the bindings are those of another library.
+mpich: mpi-installed
+	@if ! command -v mpicc.mpich >/dev/null && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		apt-get install -y -qq --no-install-recommends mpich libmpich-dev >/dev/null; \
+	fi
+	MPICC=mpicc.mpich MPIRUN=mpirun.mpich CARGO_TARGET_DIR='$(BUILT)/mpich' \
+		$(CARGO) test --release $(WITH_MPI) --test mpirun --test mpi --locked
+
+# Reads PARTWISE_DATA.
+bench-mpi: mpi-installed
+	$(CARGO) build --release -p partwise-cli --features mpi --locked
+	$(PYTHON) bench/mpi.py '$(BUILT)/release/partwise'
+
+# Matrices larger than the memory given, made and removed again in FOLDER (default: where temporary files go).
+bench-memory: $(VENV)/ready
+	$(CARGO) build --release --locked
+	$(VENV)/bin/python bench/memory.py '$(BUILT)/release/partwise' $(if $(FOLDER),--folder '$(FOLDER)')
 
 # Not in `make test`: building cargo-deny takes minutes, and its advisories come over the network.
 deny:
@@ -120,4 +222,4 @@ fuzz-short:
 
 clean:
 	$(CARGO) clean
-	rm -rf $(VENV)
+	rm -rf $(VENV) $(BENCH_VENV)

@@ -41,7 +41,7 @@ fn matrices() -> Vec<Input<f64>> {
 fn written(name: &str) -> Vec<Vec<u8>> {
     let write = |input: &Input<f64>| {
         let mut file = Vec::new();
-        io::write(&mut file, Path::new(name), input, None).expect("memory is there");
+        io::write(&mut file, Path::new(name), input, io::WriteOptions::default()).expect("memory is there");
         file
     };
     matrices().iter().map(write).collect()
@@ -210,7 +210,7 @@ impl<T: Real> Monitor<T> for Keep {
 
 pub fn checkpoint() -> Vec<Vec<u8>> {
     let mut kept = Keep(Vec::new());
-    let machine = Machine { nodes: 1, threads: 1 };
+    let machine = Machine::new(1, 1);
     for algorithm in [Algorithm::Dsanls, Algorithm::Hals] {
         let settings = Settings { iterations: 2, restarts: 2, algorithm, ..Settings::new(2) };
         let matrix = Matrix::Dense(dense::<f32>(4, 3));

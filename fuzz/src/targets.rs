@@ -145,7 +145,7 @@ fn snapshot<T: Real>(bytes: &[u8]) {
     assert!(same == snapshot && same_note == note, "written and read again, it is another");
     if rows.max(cols).max(k) <= 16 {
         let matrix = Matrix::Dense(crate::seeds::dense(rows, cols));
-        let machine = Machine { nodes: 1, threads: 1 };
+        let machine = Machine::new(1, 1);
         let from = Some(run::From::Snapshot(&snapshot));
         let _ = run::factorize(matrix, machine, &snapshot.settings, from, &mut |_: &Progress| true);
     }

@@ -4,12 +4,14 @@ use std::path::PathBuf;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
+use partwise::grid::Grid;
 use partwise::io::{ImageSide, Presence};
 use partwise::run::{Algorithm, Amount, Init, Settings, Side, SketchedSolver, Step};
 use partwise::{Precision, sketch};
 use partwise_secure::protocol::{Aggregation, Protocol, Settings as SecureSettings};
 use partwise_secure::risk::Accepted;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// Nonnegative matrix factorization: M ≈ U Vᵀ with all entries ≥ 0.
@@ -38,6 +40,9 @@ pub enum Command {
     /// Write a matrix in another format, exactly
     #[command(after_help = CONVERT_EXAMPLES)]
     Convert(ConvertArgs),
+    /// Part a matrix into a folder with a part for each rank of a job, on a cluster
+    #[command(after_help = SPLIT_EXAMPLES)]
+    Split(SplitArgs),
     /// Show a matrix's size, density, range and the memory that a factorization needs
     #[command(after_help = "Example:\n  partwise inspect M.mtx.gz --rank 50")]
     Inspect(InspectArgs),
@@ -78,6 +83,11 @@ Examples:
   partwise convert M.npy M.bin --precision f32
 
 Numbers keep their type: bytes stay bytes in .npy, float32 stays float32, and text has all digits.";
+
+const SPLIT_EXAMPLES: &str = "\
+Example:
+  partwise split M.npz --nodes 8 --out M.parts
+  mpirun -n 8 partwise factorize M.parts --rank 50 --out result";
 
 /// How to read a matrix file.
 #[derive(Debug, Args)]
@@ -127,9 +137,9 @@ pub struct FactorizeArgs {
     #[command(flatten)]
     pub labels: LabelArgs,
 
-    /// Method: exact by coordinate descent (hals), by multiplicative updates (mu) or by exact least squares (bpp), or
-    /// sketched, for many nodes (dsanls)
-    #[arg(long, value_parser = named::<Algorithm>(&["hals", "mu", "bpp", "dsanls"]), default_value = "hals", help_heading = "Method")]
+    /// Method: the fastest that we know, by the size of M (auto); exact by coordinate descent (hals), by multiplicative
+    /// updates (mu) or by exact least squares (bpp); or sketched, for many nodes (dsanls)
+    #[arg(long, value_parser = named::<Algorithm>(&["auto", "hals", "mu", "bpp", "dsanls"]), default_value = "auto", help_heading = "Method")]
     pub algorithm: Algorithm,
     /// Kind of sketch, with dsanls
     #[arg(long, value_parser = named::<sketch::Kind>(&["subsample", "gaussian", "count", "srht"]), default_value = "subsample", help_heading = "Method")]
@@ -209,6 +219,17 @@ pub struct FactorizeArgs {
     /// Threads a rank [default: all cores, shared between the ranks]
     #[arg(value_parser = count, allow_negative_numbers = true, long, value_name = "N", help_heading = "Machine")]
     pub threads: Option<usize>,
+    /// Use at most this much memory (256MiB, 2GiB): a matrix that does not fit stays in its file, .npy, .bin or .npz
+    /// (csr or csc, uncompressed), and is read block by block in every iteration
+    #[arg(value_parser = size, long, value_name = "SIZE", help_heading = "Machine")]
+    pub memory: Option<u64>,
+    /// Rows and columns of ranks for the exact methods [default: those that send the least]
+    #[arg(long, value_name = "RxC", help_heading = "Machine")]
+    pub grid: Option<Grid>,
+    /// Who adds up over MPI ranks: MPI itself, or Partwise in rank order, to the same bits on any network (ranks within
+    /// one process always do)
+    #[arg(long, value_parser = named::<Sums>(&["native", "ordered"]), default_value = "native", help_heading = "Machine")]
+    pub reduction: Sums,
     /// Floating-point type of the factors and the arithmetic
     #[arg(long, value_parser = named::<Precision>(&["f32", "f64"]), default_value = "f32", help_heading = "Machine")]
     pub precision: Precision,
@@ -417,9 +438,38 @@ pub struct ConvertArgs {
     /// Round or widen numbers to this type instead of keeping the file's own
     #[arg(long, value_parser = named::<Precision>(&["f32", "f64"]))]
     pub precision: Option<Precision>,
+    /// Store the arrays of an .npz as they are: larger, but `factorize --memory` can then stream them
+    #[arg(long)]
+    pub uncompressed: bool,
     /// Replace an existing file
     #[arg(long)]
     pub force: bool,
+}
+
+/// Who adds up over MPI ranks.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Sums {
+    Native,
+    Ordered,
+}
+
+#[derive(Debug, Args)]
+pub struct SplitArgs {
+    /// The matrix: .npy, .npz, .mtx (coordinates) or .bin, each also with .gz
+    pub file: PathBuf,
+    /// Number of ranks
+    #[arg(value_parser = count, allow_negative_numbers = true, long, value_name = "N")]
+    pub nodes: usize,
+    /// Folder to write the parts to
+    #[arg(short, long, value_name = "DIR")]
+    pub out: PathBuf,
+    /// Part the transposed matrix
+    #[arg(long)]
+    pub transpose: bool,
+    /// Round or widen numbers to this type instead of keeping the file's own
+    #[arg(long, value_parser = named::<Precision>(&["f32", "f64"]))]
+    pub precision: Option<Precision>,
 }
 
 #[derive(Debug, Args)]
@@ -516,6 +566,27 @@ fn seconds(text: &str) -> Result<f64, String> {
     match number.parse::<f64>() {
         Ok(time) if time.is_finite() && time >= 0.0 => Ok(time * unit),
         _ => Err("a time is a number of seconds, or a number with s, m or h behind it".into()),
+    }
+}
+
+/// `2GiB`, `1.5G`, `256MiB` or `1000000` in bytes; all units are powers of 1024.
+fn size(text: &str) -> Result<u64, String> {
+    let lower = text.to_ascii_lowercase();
+    let digits = lower.find(|letter: char| letter.is_ascii_alphabetic()).unwrap_or(lower.len());
+    let (number, unit) = lower.split_at(digits);
+    let exponent = match unit {
+        "" | "b" => Some(0),
+        "k" | "kb" | "kib" => Some(1),
+        "m" | "mb" | "mib" => Some(2),
+        "g" | "gb" | "gib" => Some(3),
+        "t" | "tb" | "tib" => Some(4),
+        _ => None,
+    };
+    match (number.trim().parse::<f64>(), exponent) {
+        (Ok(number), Some(exponent)) if number.is_finite() && number > 0.0 => {
+            Ok((number * 1024f64.powi(exponent)) as u64)
+        }
+        _ => Err("a size is a number of bytes, or a number with KiB, MiB, GiB or TiB behind it".into()),
     }
 }
 

@@ -1,12 +1,12 @@
 //! Reading a matrix as the arguments ask, and hashing its file.
 
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use partwise::Real;
 use partwise::error::{Error, Result, human_bytes};
 use partwise::io::{self, ImageSide, Input, ReadOptions};
-use partwise::matrix::{Matrix, Values};
-use partwise::{Precision, Real};
+use partwise::matrix::{Matrix, range_problem};
 use sha2::{Digest, Sha256};
 
 use crate::args::{LabelArgs, ReadArgs};
@@ -24,8 +24,19 @@ pub fn read_turned<T: Real>(
     (transpose, recorded): (bool, Option<ImageSide>),
     labels: Option<&LabelArgs>,
 ) -> Result<Input<T>> {
+    read_within(path, args, (transpose, recorded), labels, machine::available_memory())
+}
+
+/// The same, within so much memory.
+pub fn read_within<T: Real>(
+    path: &Path,
+    args: &ReadArgs,
+    (transpose, recorded): (bool, Option<ImageSide>),
+    labels: Option<&LabelArgs>,
+    memory: u64,
+) -> Result<Input<T>> {
     let options = ReadOptions {
-        memory: machine::available_memory(),
+        memory,
         header: args.header,
         row_names: args.row_names,
         images: args.images.or(recorded).unwrap_or_default(),
@@ -45,28 +56,24 @@ pub fn read_turned<T: Real>(
 
 /// Refuses a matrix whose products would leave the range of the arithmetic, which no error shows: they become 0.
 pub fn check_range<T: Real>(path: &Path, matrix: &Matrix<T>) -> Result<()> {
-    let entries: &[T] = match matrix {
-        Matrix::Dense(dense) => match dense.values() {
-            Values::Bytes(_) => return Ok(()),
-            Values::Real(reals) => reals,
-        },
-        Matrix::Sparse(csr) => csr.values(),
-    };
-    let largest = entries.iter().fold(0.0, |largest: f64, entry| largest.max(entry.to_f64()));
-    // Products have up to twice the exponents of entries, times the number of terms.
-    let (range, cure) = match T::PRECISION {
-        Precision::F32 => (1e-15..=1e15, "use --precision f64, or rescale the matrix"),
-        Precision::F64 => (1e-100..=1e100, "rescale the matrix"),
-    };
-    if range.contains(&largest) {
-        return Ok(());
-    }
-    let problem = format!(
-        "the largest is {largest:.2e}, where the arithmetic needs one from {:e} to {:e}; {cure}",
-        range.start(),
-        range.end()
-    );
-    Err(Error::format(path, "entries", problem))
+    check_largest::<T>(path, matrix.largest())
+}
+
+/// The same, known by its largest entry.
+pub fn check_largest<T: Real>(path: &Path, largest: f64) -> Result<()> {
+    range_problem::<T>(largest).map_or(Ok(()), |problem| Err(Error::format(path, "entries", problem)))
+}
+
+/// Labels of rows and of columns.
+pub type Labels = (Option<Vec<String>>, Option<Vec<String>>);
+
+/// Labels of the rows and columns of an m x n matrix, from the files that were given for it.
+pub fn labels(read: &ReadArgs, labels: &LabelArgs, (m, n): (usize, usize)) -> Result<Labels> {
+    let (rows, cols) = if read.transpose { (n, m) } else { (m, n) };
+    let of =
+        |file: &Option<PathBuf>, count| file.as_ref().map(|file| io::labels::read(file, count)).transpose();
+    let (rows, cols) = (of(&labels.row_labels, rows)?, of(&labels.col_labels, cols)?);
+    Ok(if read.transpose { (cols, rows) } else { (rows, cols) })
 }
 
 /// Refuses work that does not fit the memory that is left, before it starts.
@@ -77,7 +84,7 @@ pub fn check_memory(what: &str, needed: u64) -> Result<()> {
             what: what.into(),
             needed,
             available,
-            cure: "lower --rank, use --precision f32, or take a machine with more memory",
+            cure: "lower --rank, use --precision f32, give --memory, or take a machine with more memory",
         });
     }
     Ok(())

@@ -3,10 +3,13 @@
 mod args;
 mod checkpoint;
 mod commands;
+mod data;
 mod folder;
 mod input;
+mod launch;
 mod machine;
 mod output;
+mod parts;
 mod progress;
 mod say;
 
@@ -16,11 +19,17 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser};
 
 use args::{Cli, Command};
+use commands::cluster::Agreed;
+use launch::Job;
 
 /// Exit code of everything that went wrong, bad arguments included.
-const FAILURE: u8 = 2;
+pub const FAILURE: u8 = 2;
 
 fn main() -> ExitCode {
+    let launched = launch::launched();
+    if launched.is_some_and(|launched| launched.rank > 0) {
+        say::silence();
+    }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error)
@@ -31,20 +40,34 @@ fn main() -> ExitCode {
         // Help and version, asked for or needed.
         Err(error) => error.exit(),
     };
+    let job = match Job::join(launched, &cli.command) {
+        Ok(job) => job,
+        Err(error) => return fail(&error.to_string()),
+    };
     let result = match cli.command {
-        Command::Factorize(args) => commands::factorize::run(&args),
+        Command::Factorize(args) => commands::factorize::run(&args, job.comm()),
         Command::Convert(args) => commands::convert::run(&args),
+        Command::Split(args) => commands::split::run(&args),
         Command::Inspect(args) => commands::inspect::run(&args),
         Command::Evaluate(args) => commands::evaluate::run(&args),
         Command::Transform(args) => commands::transform::run(&args),
         Command::Simulate(args) => commands::simulate::run(&args),
         Command::Top(args) => commands::top::run(&args),
     };
-    match result {
+    // The messages of both crates quote their causes themselves.
+    let code = match result {
         Ok(()) => ExitCode::SUCCESS,
-        // The messages of both crates quote their causes themselves.
-        Err(error) => fail(&error.to_string()),
-    }
+        Err(error) if error.is::<Agreed>() => fail(&error.to_string()),
+        Err(error) => {
+            // Others do not know, and may wait for this rank.
+            say::speak();
+            let code = fail(&error.to_string());
+            job.abort();
+            code
+        }
+    };
+    job.leave();
+    code
 }
 
 /// One line on stderr, whatever the error.

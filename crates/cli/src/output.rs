@@ -48,6 +48,14 @@ pub fn check_folder(target: &Path, force: bool) -> Result<()> {
     probe(target, "--out")
 }
 
+/// The same for a folder of other files, which must not exist yet.
+pub fn check_new_folder(target: &Path) -> Result<()> {
+    if fs::symlink_metadata(target).is_ok() {
+        bail!("{} exists already; choose another --out, or remove it first", target.display());
+    }
+    probe(target, "--out")
+}
+
 /// The same for a single file, which the user gave as `argument`.
 pub fn check_file(target: &Path, argument: &str, force: bool) -> Result<()> {
     check_absent(target, argument, force)?;
@@ -132,6 +140,11 @@ impl Staging {
         set_unfinished(Some(&path));
         fs::create_dir(&path).map_err(|error| no_place(target, "--out", error))?;
         Ok(Staging { path, target: target.to_path_buf() })
+    }
+
+    /// Where files are before they have their names.
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Writes one file of the folder.

@@ -2,7 +2,22 @@
 
 use std::io::{self, ErrorKind, Write};
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use anyhow::{Result, anyhow};
+
+/// Whether this process says nothing, because another rank says it for all.
+static SILENT: AtomicBool = AtomicBool::new(false);
+
+/// Leaves all words to rank 0.
+pub fn silence() {
+    SILENT.store(true, Ordering::Relaxed);
+}
+
+/// Takes it back, for what this rank alone knows.
+pub fn speak() {
+    SILENT.store(false, Ordering::Relaxed);
+}
 
 /// Writes an answer to stdout, whole lines at once. A reader who has left has read enough; an answer that is
 /// lost otherwise, on a full disk for instance, is an error.
@@ -26,6 +41,9 @@ pub fn warn(line: &str) {
 }
 
 fn write(stream: &mut dyn Write, text: &str) -> io::Result<()> {
+    if SILENT.load(Ordering::Relaxed) {
+        return Ok(());
+    }
     stream.write_all(text.as_bytes())?;
     stream.write_all(if text.ends_with('\n') { b"" } else { b"\n" })?;
     stream.flush()

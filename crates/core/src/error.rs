@@ -70,6 +70,16 @@ pub enum Error {
         /// The rank that is gone.
         peer: usize,
     },
+    /// The network between ranks, or the library that drives it, failed.
+    #[error("rank {rank}: {call} failed ({problem}); if no other rank says why, look at what mpirun says")]
+    Transport {
+        /// The rank that noticed.
+        rank: usize,
+        /// What was called.
+        call: &'static str,
+        /// What it said.
+        problem: String,
+    },
     /// Two ranks no longer run the same program.
     #[error(
         "rank {rank} got {got} from rank {peer} where it expected {expected}; this is a bug in Partwise, please report it"

@@ -2,8 +2,10 @@
 
 pub mod comm;
 pub mod error;
+pub mod grid;
 pub mod io;
 pub mod kernels;
+pub mod machine;
 pub mod matrix;
 pub mod partition;
 pub mod random;

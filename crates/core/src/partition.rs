@@ -1,10 +1,10 @@
-//! Which rows and columns a rank owns (Sec. 3.1), and the blocks of M that it keeps.
+//! The blocks of M that a rank keeps (Sec. 3.1), and how they are stored.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use crate::Real;
-use crate::comm::owned;
+use crate::grid::{Factor, Grid, Place};
 use crate::matrix::{Csr, Dense, Matrix, Order, Values};
 
 /// How a method reads its blocks, which decides how they are stored.
@@ -44,6 +44,16 @@ pub enum Block<T> {
 }
 
 impl<T: Real> Block<T> {
+    /// The whole of M, or of Mᵀ, without a copy.
+    pub fn of(matrix: Matrix<T>, transposed: bool) -> Self {
+        match (matrix, transposed) {
+            (Matrix::Dense(dense), false) => Block::Dense(DenseBlock::of(dense)),
+            (Matrix::Dense(dense), true) => Block::Dense(DenseBlock::of(dense.into_transpose())),
+            (Matrix::Sparse(csr), false) => Block::ByRow(Arc::new(csr)),
+            (Matrix::Sparse(csr), true) => Block::ByColumn(Arc::new(csr)),
+        }
+    }
+
     /// Number of rows.
     pub fn rows(&self) -> usize {
         match self {
@@ -62,14 +72,48 @@ impl<T: Real> Block<T> {
         }
     }
 
+    /// A matrix as its own block and, transposed, as that of the other side, without a copy.
+    pub fn both_ways(matrix: Matrix<T>) -> (Self, Self) {
+        match matrix {
+            Matrix::Dense(dense) => {
+                let block = DenseBlock::of(dense);
+                let turned = block.transposed();
+                (Block::Dense(block), Block::Dense(turned))
+            }
+            Matrix::Sparse(csr) => {
+                let csr = Arc::new(csr);
+                (Block::ByRow(csr.clone()), Block::ByColumn(csr))
+            }
+        }
+    }
+
+    /// Undoes [`Block::both_ways`] of a matrix by row, for its memory; nothing if somebody else still has it.
+    pub fn one_way(self, turned: Self) -> Option<Matrix<T>> {
+        drop(turned);
+        match self {
+            Block::Dense(DenseBlock { rows, cols, values, .. }) => {
+                let values = Arc::into_inner(values)?;
+                Some(Matrix::Dense(Dense::new(rows, cols, Order::RowMajor, values)))
+            }
+            Block::ByRow(csr) => Arc::into_inner(csr).map(Matrix::Sparse),
+            Block::ByColumn(_) => None,
+        }
+    }
+
     /// Sums and sums of squares of the rows, in one pass; a row's terms are added in the order of its columns,
     /// however the block is stored.
     pub fn row_sums(&self) -> RowSums {
-        let mut sums = RowSums { sums: vec![0.0; self.rows()], squares: vec![0.0; self.rows()] };
+        let mut sums = RowSums::new(self.rows());
+        self.add_row_sums(&mut sums);
+        sums
+    }
+
+    /// Goes on with the sums of the same rows over the columns before these.
+    pub fn add_row_sums(&self, sums: &mut RowSums) {
         match self {
             Block::Dense(dense) => match &*dense.values {
-                Values::Bytes(bytes) => dense.add_rows(bytes, |byte| byte as f64, &mut sums),
-                Values::Real(reals) => dense.add_rows(reals, T::to_f64, &mut sums),
+                Values::Bytes(bytes) => dense.add_rows(bytes, |byte| byte as f64, sums),
+                Values::Real(reals) => dense.add_rows(reals, T::to_f64, sums),
             },
             Block::ByRow(csr) => {
                 for row in 0..csr.rows() {
@@ -83,7 +127,6 @@ impl<T: Real> Block<T> {
                 }
             }
         }
-        sums
     }
 }
 
@@ -97,15 +140,15 @@ pub struct RowSums {
 }
 
 impl RowSums {
+    /// Sums of nothing, of so many rows.
+    pub fn new(rows: usize) -> Self {
+        RowSums { sums: vec![0.0; rows], squares: vec![0.0; rows] }
+    }
+
     #[inline(always)]
     fn add(&mut self, row: usize, value: f64) {
         self.sums[row] += value;
         self.squares[row] += value * value;
-    }
-
-    /// Which rows have an entry above 0.
-    pub fn used(&self) -> Vec<bool> {
-        self.sums.iter().map(|&sum| sum > 0.0).collect()
     }
 }
 
@@ -118,71 +161,101 @@ pub struct Shard<T> {
     pub cols: usize,
     /// Stored entries of the whole of M.
     pub stored: usize,
-    /// I_r.
+    /// Where the rank stands.
+    pub place: Place,
+    /// I_r, the rows of U that the rank owns.
     pub own_rows: Range<usize>,
-    /// J_r.
+    /// J_r, the rows of V that the rank owns.
     pub own_cols: Range<usize>,
-    /// M_{I_r:}.
+    /// The block that moves U: M_{I_r:}, or the rank's block of the grid.
     pub by_rows: Block<T>,
-    /// (M_{:J_r})ᵀ.
+    /// The block that moves V: (M_{:J_r})ᵀ, or the transpose of the rank's block of the grid.
     pub by_cols: Block<T>,
 }
 
-/// Deals M out to `size` ranks. One rank gets M itself, without a copy for an exact method on a dense M.
-pub fn shards<T: Real>(matrix: Matrix<T>, size: usize, access: Access) -> Vec<Shard<T>> {
-    let (rows, cols, stored) = (matrix.rows(), matrix.cols(), matrix.stored());
-    let blocks: Vec<(Block<T>, Block<T>)> = match matrix {
-        Matrix::Dense(dense) => {
-            let by_rows = DenseBlock::of(dense);
-            let by_cols = by_rows.transposed();
-            if size == 1 && access == Access::Whole {
-                vec![(Block::Dense(by_rows), Block::Dense(by_cols))]
-            } else {
-                let part = |block: &DenseBlock<T>, range| Block::Dense(block.by_column(range));
-                (0..size)
-                    .map(|rank| {
-                        (part(&by_rows, owned(rows, rank, size)), part(&by_cols, owned(cols, rank, size)))
-                    })
-                    .collect()
-            }
-        }
-        Matrix::Sparse(csr) => {
-            let transpose = csr.transpose();
-            if size == 1 {
-                let (csr, transpose) = (Arc::new(csr), Arc::new(transpose));
-                vec![match access {
-                    Access::Whole => (Block::ByRow(csr), Block::ByRow(transpose)),
-                    Access::Sampled => (Block::ByColumn(transpose), Block::ByColumn(csr)),
-                }]
-            } else {
-                let part = |by_row: &Csr<T>, range| {
-                    let block = by_row.row_block(range);
-                    match access {
-                        Access::Whole => Block::ByRow(Arc::new(block)),
-                        Access::Sampled => Block::ByColumn(Arc::new(block.transpose())),
-                    }
-                };
-                (0..size)
-                    .map(|rank| {
-                        (part(&csr, owned(rows, rank, size)), part(&transpose, owned(cols, rank, size)))
-                    })
-                    .collect()
-            }
-        }
-    };
-    blocks
-        .into_iter()
-        .enumerate()
-        .map(|(rank, (by_rows, by_cols))| Shard {
-            rows,
-            cols,
+impl<T: Real> Shard<T> {
+    /// From the rank's part of M: one block of the grid, or with sampled access whole rows, and whole columns beside
+    /// them. (With one rank these are the same.)
+    pub fn new(place: Place, stored: usize, part: Matrix<T>, columns: Option<Matrix<T>>) -> Self {
+        let (by_rows, by_cols) = match columns {
+            // Compressed rows of the columns are the transposed block by column, already.
+            Some(Matrix::Sparse(columns)) => (by_column(part), Block::ByColumn(Arc::new(columns))),
+            Some(dense) => (by_column(part), by_column(dense.into_transpose())),
+            None => stored_both_ways(part, place.access),
+        };
+        Shard {
+            rows: place.rows,
+            cols: place.cols,
             stored,
-            own_rows: owned(rows, rank, size),
-            own_cols: owned(cols, rank, size),
+            place,
+            own_rows: place.own(Factor::U),
+            own_cols: place.own(Factor::V),
             by_rows,
             by_cols,
-        })
-        .collect()
+        }
+    }
+
+    /// The block that moves a factor.
+    pub fn block(&self, factor: Factor) -> &Block<T> {
+        match factor {
+            Factor::U => &self.by_rows,
+            Factor::V => &self.by_cols,
+        }
+    }
+}
+
+/// A block of which columns are sampled.
+fn by_column<T: Real>(part: Matrix<T>) -> Block<T> {
+    match part {
+        Matrix::Dense(dense) => {
+            let block = DenseBlock::of(dense);
+            Block::Dense(block.by_column(0..block.rows))
+        }
+        Matrix::Sparse(csr) => Block::ByColumn(Arc::new(csr.transpose())),
+    }
+}
+
+/// A block that both sides use: a dense one is stored once, unless columns must be contiguous for both.
+fn stored_both_ways<T: Real>(part: Matrix<T>, access: Access) -> (Block<T>, Block<T>) {
+    match (part, access) {
+        (Matrix::Dense(dense), access) => {
+            let by_rows = DenseBlock::of(dense);
+            let by_cols = by_rows.transposed();
+            match access {
+                Access::Whole => (Block::Dense(by_rows), Block::Dense(by_cols)),
+                Access::Sampled => {
+                    let whole = |block: DenseBlock<T>| Block::Dense(block.by_column(0..block.rows));
+                    (whole(by_rows), whole(by_cols))
+                }
+            }
+        }
+        (Matrix::Sparse(csr), access) => {
+            let (csr, transpose) = csr.both_ways();
+            match access {
+                Access::Whole => (Block::ByRow(csr), Block::ByRow(transpose)),
+                Access::Sampled => (Block::ByColumn(transpose), Block::ByColumn(csr)),
+            }
+        }
+    }
+}
+
+/// Deals M out to the ranks of a grid. One rank gets M itself, without a copy for an exact method on a dense M.
+pub fn shards<T: Real>(matrix: Matrix<T>, grid: Grid, access: Access) -> Vec<Shard<T>> {
+    let (rows, cols, stored) = (matrix.rows(), matrix.cols(), matrix.stored());
+    let place = |rank| Place { rows, cols, grid, rank, access };
+    if grid.size() == 1 {
+        return vec![Shard::new(place(0), stored, matrix, None)];
+    }
+    let shard = |rank| {
+        let place = place(rank);
+        let part = |factor| {
+            let (rows, cols) = place.block(factor);
+            matrix.part(rows, cols)
+        };
+        let columns = (access == Access::Sampled).then(|| part(Factor::V));
+        Shard::new(place, stored, part(Factor::U), columns)
+    };
+    (0..grid.size()).map(shard).collect()
 }
 
 impl<T: Real> DenseBlock<T> {
@@ -211,8 +284,8 @@ impl<T: Real> DenseBlock<T> {
             return self.clone();
         }
         let values = match &*self.values {
-            Values::Bytes(bytes) => Values::Bytes(self.copy_by_column(bytes, range.clone())),
-            Values::Real(reals) => Values::Real(self.copy_by_column(reals, range.clone())),
+            Values::Bytes(bytes) => Values::Bytes(self.copy_by_column(bytes, range.clone()).into()),
+            Values::Real(reals) => Values::Real(self.copy_by_column(reals, range.clone()).into()),
         };
         let rows = range.len();
         DenseBlock { rows, cols: self.cols, row_stride: 1, col_stride: rows, values: Arc::new(values) }
@@ -261,22 +334,6 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    #[test]
-    fn every_index_is_owned_once() {
-        for length in 0..40 {
-            for size in 1..12 {
-                let ranges: Vec<_> = (0..size).map(|rank| owned(length, rank, size)).collect();
-                assert_eq!(
-                    ranges.iter().cloned().flatten().collect::<Vec<_>>(),
-                    (0..length).collect::<Vec<_>>()
-                );
-                let longest = ranges.iter().map(|range| range.len()).max().unwrap();
-                assert!(longest <= length.div_ceil(size));
-            }
-        }
-        assert_eq!(owned(usize::MAX, 2, 3).end, usize::MAX);
-    }
-
     fn entry(block: &Block<f64>, row: usize, col: usize) -> f64 {
         let find = |csr: &Csr<f64>, row: usize, col: usize| {
             let (cols, values) = csr.row(row);
@@ -293,7 +350,7 @@ mod tests {
         #[test]
         fn a_shard_holds_its_rows_and_columns_and_no_others(
             rows in 1usize..9, cols in 1usize..9, size in 1usize..6, bytes: bool, by_column: bool,
-            sparse: bool, sampled: bool,
+            sparse: bool, sampled: bool, grid_cols in 1usize..4,
         ) {
             let at = |row: usize, col: usize| (row * cols + col + 1) as u8;
             let order = if by_column { Order::ColMajor } else { Order::RowMajor };
@@ -303,34 +360,43 @@ mod tests {
             };
             let matrix = if sparse {
                 let offsets = (0..=rows).map(|row| row * cols).collect();
-                let indices = (0..rows * cols).map(|i| (i % cols) as u32).collect();
-                let entries = (0..rows * cols).map(|i| at(i / cols, i % cols) as f64).collect();
-                Matrix::Sparse(Csr::new(rows, cols, offsets, indices, entries))
+                let indices: Vec<u32> = (0..rows * cols).map(|i| (i % cols) as u32).collect();
+                let entries: Vec<f64> = (0..rows * cols).map(|i| at(i / cols, i % cols) as f64).collect();
+                let csr = Csr::new(rows, cols, offsets, indices, entries);
+                Matrix::Sparse(if by_column { Csr::from_transpose(csr.transpose()) } else { csr })
             } else if bytes {
-                Matrix::Dense(Dense::new(rows, cols, order, Values::Bytes(values)))
+                Matrix::Dense(Dense::new(rows, cols, order, Values::Bytes(values.into())))
             } else {
                 let reals = values.iter().map(|&value| value as f64).collect();
                 Matrix::Dense(Dense::new(rows, cols, order, Values::Real(reals)))
             };
             let access = if sampled { Access::Sampled } else { Access::Whole };
-            for (rank, shard) in shards(matrix, size, access).into_iter().enumerate() {
-                prop_assert_eq!(&shard.own_rows, &owned(rows, rank, size));
-                prop_assert_eq!((shard.by_rows.rows(), shard.by_rows.cols()), (shard.own_rows.len(), cols));
-                prop_assert_eq!((shard.by_cols.rows(), shard.by_cols.cols()), (shard.own_cols.len(), rows));
-                for col in 0..cols {
-                    for row in 0..rows {
-                        if shard.own_rows.contains(&row) {
-                            prop_assert_eq!(entry(&shard.by_rows, row - shard.own_rows.start, col), at(row, col) as f64);
-                        }
-                        if shard.own_cols.contains(&col) {
-                            prop_assert_eq!(entry(&shard.by_cols, col - shard.own_cols.start, row), at(row, col) as f64);
-                        }
+            let grid = if sampled || size % grid_cols > 0 {
+                Grid::tall(size)
+            } else {
+                Grid { rows: size / grid_cols, cols: grid_cols }
+            };
+            for shard in shards(matrix, grid, access) {
+                let (block_rows, block_cols) = shard.place.block(Factor::U);
+                prop_assert_eq!((shard.by_rows.rows(), shard.by_rows.cols()), (block_rows.len(), block_cols.len()));
+                for row in block_rows.clone() {
+                    for col in block_cols.clone() {
+                        let (i, j) = (row - block_rows.start, col - block_cols.start);
+                        prop_assert_eq!(entry(&shard.by_rows, i, j), at(row, col) as f64);
+                    }
+                }
+                let (turned_cols, turned_rows) = shard.place.block(Factor::V);
+                prop_assert_eq!((shard.by_cols.rows(), shard.by_cols.cols()), (turned_rows.len(), turned_cols.len()));
+                for row in turned_cols.clone() {
+                    for col in turned_rows.clone() {
+                        let (i, j) = (col - turned_rows.start, row - turned_cols.start);
+                        prop_assert_eq!(entry(&shard.by_cols, i, j), at(row, col) as f64);
                     }
                 }
                 let RowSums { sums, squares } = shard.by_rows.row_sums();
-                for ((row, sum), square) in shard.own_rows.clone().zip(sums).zip(squares) {
-                    prop_assert_eq!(sum, (0..cols).map(|col| at(row, col) as f64).sum::<f64>());
-                    prop_assert_eq!(square, (0..cols).map(|col| (at(row, col) as f64).powi(2)).sum::<f64>());
+                for ((row, sum), square) in block_rows.zip(sums).zip(squares) {
+                    prop_assert_eq!(sum, block_cols.clone().map(|col| at(row, col) as f64).sum::<f64>());
+                    prop_assert_eq!(square, block_cols.clone().map(|col| (at(row, col) as f64).powi(2)).sum::<f64>());
                 }
                 if let (Access::Sampled, Block::Dense(block)) = (access, &shard.by_rows) {
                     prop_assert_eq!(block.row_stride, 1);

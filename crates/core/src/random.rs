@@ -22,6 +22,8 @@ pub enum Purpose {
     Svd = 6,
     /// Small numbers in place of zeros.
     Fill = 7,
+    /// Rows of M that a run begins with.
+    Sample = 8,
 }
 
 /// The stream of one row. The key holds seed, purpose and iteration, the stream number the row: ChaCha has no

@@ -5,9 +5,12 @@ use std::ops::{Add, AddAssign, Div, Mul, MulAssign, Neg, Sub, SubAssign};
 
 use serde::{Deserialize, Serialize};
 
+use crate::kernels::Lanes;
+
 /// A floating-point type that factors are stored and computed in.
 pub trait Real:
     faer::traits::RealField
+    + Lanes
     + bytemuck::Pod
     + Copy
     + PartialOrd

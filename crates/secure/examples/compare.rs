@@ -141,9 +141,14 @@ fn pooled_hals(matrix: &Matrix<f32>, dealt: &[Matrix<f32>], settings: &Settings)
         u = local.u;
     }
     let start = Factors { rows: features, cols: records, k, u, v };
-    let hals = run::Settings { iterations: settings.rounds, tolerance: 0.0, ..run::Settings::new(k) };
+    let hals = run::Settings {
+        iterations: settings.rounds,
+        tolerance: 0.0,
+        algorithm: run::Algorithm::Hals,
+        ..run::Settings::new(k)
+    };
     let from = Some(run::From::Factors(&start));
-    let machine = Machine { nodes: 1, threads: 2 };
+    let machine = Machine { nodes: 1, threads: 2, grid: None };
     let result = factorize(matrix.clone().into_transpose(), machine, &hals, from, &mut |_: &Progress| false)?;
     Ok(result.report.relative_error)
 }
@@ -154,8 +159,13 @@ fn alone(dealt: &[Matrix<f32>], rank: usize, rounds: usize) -> Result<f64, Failu
     for part in dealt {
         let mut norm = 0.0;
         part.for_each_stored(|_, _, value| norm += value * value);
-        let hals = run::Settings { iterations: rounds, tolerance: 0.0, ..run::Settings::new(rank) };
-        let machine = Machine { nodes: 1, threads: 2 };
+        let hals = run::Settings {
+            iterations: rounds,
+            tolerance: 0.0,
+            algorithm: run::Algorithm::Hals,
+            ..run::Settings::new(rank)
+        };
+        let machine = Machine { nodes: 1, threads: 2, grid: None };
         let result = factorize(part.clone(), machine, &hals, None, &mut |_: &Progress| false)?;
         squares += result.report.relative_error.powi(2) * norm;
         norms += norm;

@@ -111,8 +111,7 @@ pub fn encode(parts: &[Part], exponents: &[i16], parties: usize) -> Option<Words
         for row in part.values.chunks_exact(part.columns.max(1)) {
             for (value, scale) in row.iter().zip(&scales) {
                 let scaled = (value * scale).round();
-                // NaN is outside too.
-                if !(scaled.abs() < bound) {
+                if scaled.is_nan() || scaled.abs() >= bound {
                     return None;
                 }
                 match part.width {
@@ -169,7 +168,7 @@ pub fn follow(opened: &[Part]) -> Vec<i16> {
 pub fn votes(parts: &[Part], (party, what): (u16, &'static str), rng: &mut impl Rng) -> Result<Words> {
     let mut wide = Vec::new();
     for largest in parts.iter().flat_map(Part::largest) {
-        if !(largest < power(LIMIT as i32)) {
+        if largest.is_nan() || largest >= power(LIMIT as i32) {
             return Err(Error::Outside { party, what, value: largest });
         }
         let exponent = exponent_above(largest);

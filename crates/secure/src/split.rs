@@ -84,8 +84,8 @@ fn rows<T: Real>(matrix: &Matrix<T>, rows: &[usize]) -> Matrix<T> {
     match matrix {
         Matrix::Dense(dense) => {
             let values = match dense.values() {
-                Values::Bytes(bytes) => Values::Bytes(pick(dense, bytes, rows)),
-                Values::Real(reals) => Values::Real(pick(dense, reals, rows)),
+                Values::Bytes(bytes) => Values::Bytes(pick(dense, bytes, rows).into()),
+                Values::Real(reals) => Values::Real(pick(dense, reals, rows).into()),
             };
             Matrix::Dense(Dense::new(rows.len(), dense.cols(), Order::RowMajor, values))
         }
@@ -145,7 +145,8 @@ mod tests {
             entries.sort_by(|a, b| a.partial_cmp(b).unwrap());
             assert_eq!(entries, [(0, 0, 0.0), (0, 1, 2.0), (1, 0, 4.0), (1, 1, 6.0)]);
         }
-        let matrix: Matrix<f64> = Matrix::Dense(Dense::new(2, 1, Order::RowMajor, Values::Bytes(vec![1, 2])));
+        let matrix: Matrix<f64> =
+            Matrix::Dense(Dense::new(2, 1, Order::RowMajor, Values::Bytes(vec![1, 2].into())));
         let error = super::parts(matrix, &Split::Uniform.deal(2, 3)).unwrap_err().to_string();
         assert!(error.contains("--parties") && error.contains("would have no records"), "{error}");
     }

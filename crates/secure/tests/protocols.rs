@@ -32,8 +32,8 @@ fn records(records: usize, features: usize, k: usize) -> Matrix<f64> {
         let (record, feature) = (place / features, place % features);
         (0..k).map(|j| u[feature * k + j] * v[record * k + j]).sum::<f64>() + 0.02 * noise[place]
     };
-    let values = (0..records * features).map(entry).collect();
-    Matrix::Dense(Dense::new(records, features, Order::RowMajor, Values::Real(values)))
+    let values: Vec<f64> = (0..records * features).map(entry).collect();
+    Matrix::Dense(Dense::new(records, features, Order::RowMajor, Values::Real(values.into())))
 }
 
 fn sparse(matrix: &Matrix<f64>) -> Matrix<f64> {
@@ -85,8 +85,13 @@ fn pooled_hals(matrix: &Matrix<f64>, dealt: &[Vec<usize>], settings: &Settings) 
         u = local.u;
     }
     let start = Factors { rows: features, cols: records, k, u, v };
-    let of_hals = run::Settings { iterations: settings.rounds, tolerance: 0.0, ..run::Settings::new(k) };
-    let machine = Machine { nodes: 1, threads: 1 };
+    let of_hals = run::Settings {
+        iterations: settings.rounds,
+        tolerance: 0.0,
+        algorithm: run::Algorithm::Hals,
+        ..run::Settings::new(k)
+    };
+    let machine = Machine { nodes: 1, threads: 1, grid: None };
     let from = Some(run::From::Factors(&start));
     let result =
         factorize(matrix.clone().into_transpose(), machine, &of_hals, from, &mut |_: &run::Progress| false)

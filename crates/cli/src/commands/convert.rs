@@ -1,7 +1,8 @@
 //! `partwise convert`: the same matrix in another format.
 
 use anyhow::Result;
-use partwise::{Precision, Real, io};
+use partwise::io::{self, WriteOptions};
+use partwise::{Precision, Real};
 
 use crate::args::ConvertArgs;
 use crate::{input, machine, output, say};
@@ -21,7 +22,8 @@ fn convert<T: Real>(args: &ConvertArgs, precision: Option<Precision>) -> Result<
     for note in io::check_write(&args.out, &input, machine::available_memory())? {
         say::warn(&format!("note: {}: {note}", args.out.display()));
     }
-    output::write_whole(&args.out, "OUT", |file| io::write(file, &args.out, &input, precision))?;
+    let options = WriteOptions { precision, uncompressed: args.uncompressed };
+    output::write_whole(&args.out, "OUT", |file| io::write(file, &args.out, &input, options))?;
     let (rows, cols) = (input.matrix.rows(), input.matrix.cols());
     say::answer(&format!("{rows} x {cols}, {}, written to {}", input.format, args.out.display()))
 }

@@ -5,25 +5,32 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Result, anyhow, bail};
+use partwise::comm::Comm;
 use partwise::error::Error;
-use partwise::io::{self, Input};
-use partwise::matrix::Matrix;
+use partwise::io;
 use partwise::run::{
-    Algorithm, Factorization, Factors, From, Machine, Monitor, Progress, Report, Settings, Snapshot, Stop,
-    Wish, factorize, memory_needed,
+    Algorithm, Factorization, Factors, From, Machine, Monitor, Plan, Progress, RankReport, Report, Settings,
+    Snapshot, Stop, Wish, factorize, factorize_streamed,
 };
 use partwise::{Precision, Real};
 use serde_json::{Value, json};
 
+use super::cluster::{self, note_grid};
 use crate::args::FactorizeArgs;
 use crate::checkpoint::{self, Checkpoint};
+use crate::data::{self, Data, Given};
 use crate::progress::Display;
 use crate::{folder, input, machine, output, say};
 
-pub fn run(args: &FactorizeArgs) -> Result<()> {
-    match args.precision {
-        Precision::F32 => run_in::<f32>(args),
-        Precision::F64 => run_in::<f64>(args),
+pub fn run(args: &FactorizeArgs, comm: Option<&dyn Comm>) -> Result<()> {
+    if comm.is_some() && args.memory.is_some() {
+        bail!("--memory: ranks of MPI hold their parts of the matrix; leave it out, or add nodes");
+    }
+    match (args.precision, comm) {
+        (Precision::F32, None) => run_in::<f32>(args),
+        (Precision::F64, None) => run_in::<f64>(args),
+        (Precision::F32, Some(comm)) => cluster::run::<f32>(args, comm),
+        (Precision::F64, Some(comm)) => cluster::run::<f64>(args, comm),
     }
 }
 
@@ -31,7 +38,8 @@ fn run_in<T: Real>(args: &FactorizeArgs) -> Result<()> {
     let settings = args.settings();
     // What is wrong whatever the matrix is said before it is read.
     settings.check(usize::MAX, usize::MAX)?;
-    let threads = threads(args)?;
+    let threads = threads(args, args.nodes)?;
+    settings.grid(args.grid, (1, 1), args.nodes)?;
     output::check_folder(&args.out, args.force)?;
     checkpoint::check(args)?;
     let start = args.init_from.as_deref().map(folder::read::<T>).transpose()?;
@@ -40,29 +48,25 @@ fn run_in<T: Real>(args: &FactorizeArgs) -> Result<()> {
         let file = args.file.clone();
         move || input::sha256(&file)
     });
-    let input = input::read::<T>(&args.file, &args.read, Some(&args.labels))?;
-    let Input { matrix, row_labels, col_labels, format, image, .. } = input;
-    let (m, n, stored) = (matrix.rows(), matrix.cols(), matrix.stored());
-    settings.check(m, n)?;
-    input::check_range(&args.file, &matrix)?;
+    let given = data::open::<T>(args, &settings, threads)?;
+    let Given { data, rows: m, cols: n, stored, row_labels, col_labels, format, image } = given;
+    let settings = match &data {
+        Data::Whole(_) => settings,
+        Data::Streamed(streamed) => streamed.adjusted(settings),
+    };
     if let (Some(start), Some(dir)) = (&start, &args.init_from) {
         start.check(dir, &args.file, (m, n), Some(settings.rank))?;
     }
     let start = start.map(|folder| folder.factors);
-    let needed = memory_needed(&matrix, settings.algorithm, settings.rank, args.nodes, T::PRECISION);
-    input::check_memory("the factorization", needed.saturating_sub(matrix.bytes()))?;
     let entries = (m as u64 + n as u64).saturating_mul(settings.rank as u64);
     output::check_room(&args.out, entries.saturating_mul(T::PRECISION.bytes()))?;
     let talk = !args.quiet && !args.json;
+    let plan = method(&settings, (m, n, stored), matches!(data, Data::Streamed(_)));
     if talk {
-        introduce(args, &matrix, &format, threads, &settings);
+        introduce(args, (m, n), &format!("{format}, {}", data.words()), threads, &plan, &settings);
     }
-    if settings.rank > m.min(n) && !args.quiet {
-        say::warn(&format!(
-            "warning: rank {} is above the smaller side of the matrix ({}), so that components cannot all matter",
-            settings.rank,
-            m.min(n)
-        ));
+    if !args.quiet {
+        warn_rank(&settings, m, n);
     }
 
     let hash = hash.join().map_err(|_| anyhow!("hashing {} failed", args.file.display()))??;
@@ -73,53 +77,111 @@ fn run_in<T: Real>(args: &FactorizeArgs) -> Result<()> {
         checkpoint: Checkpoint::new(args, hash.clone()),
     };
     let snapshot = if args.resume { watch.checkpoint.read::<T>()? } else { None };
-    if let (true, Some(snapshot)) = (talk, &snapshot) {
+    if talk {
+        tell_resumed(snapshot.as_ref(), &watch.checkpoint);
+    }
+    let from = snapshot.as_ref().map(From::Snapshot).or(start.as_ref().map(From::Factors));
+    let machine = Machine { nodes: args.nodes, threads, grid: args.grid };
+    let grid = settings.grid(args.grid, (m, n), args.nodes)?;
+    let (result, streamed) = match data {
+        Data::Whole(matrix) => (factorize(matrix, machine, &settings, from, &mut watch), Value::Null),
+        Data::Streamed(streamed) => {
+            let result = factorize_streamed(&streamed, threads, &settings, from, &mut watch);
+            (result, data::record(&streamed))
+        }
+    };
+    let result = result.map_err(|error| explain::<T>(error, args))?;
+    watch.display.finish();
+    let ending = Ending {
+        args,
+        settings: &settings,
+        threads,
+        facts: (m, n, stored, &format, hash),
+        labels: (row_labels, col_labels),
+        given: start.is_some(),
+        checkpoint: &watch.checkpoint,
+    };
+    ending.write(result, |record| {
+        note_grid(record, &settings, grid);
+        record["streamed"] = streamed;
+        record["plan"] = json!(plan);
+        if let Some(shape) = image {
+            record["image"] = json!(shape);
+        }
+    })
+}
+
+/// What is left to do with a result.
+pub(super) struct Ending<'a> {
+    pub args: &'a FactorizeArgs,
+    pub settings: &'a Settings,
+    pub threads: usize,
+    /// Sizes, stored entries, format and hash of the input.
+    pub facts: (usize, usize, usize, &'a str, String),
+    pub labels: input::Labels,
+    /// Whether the run began from given factors.
+    pub given: bool,
+    pub checkpoint: &'a Checkpoint,
+}
+
+impl Ending<'_> {
+    /// Puts the factors in order, writes all, and says so; `note` adds to `run.json`.
+    pub fn write<T: Real>(self, mut result: Factorization<T>, note: impl FnOnce(&mut Value)) -> Result<()> {
+        let Ending { args, settings, threads, facts, labels: (row_labels, col_labels), given, checkpoint } =
+            self;
+        // Components of given factors keep their places, so that they can be compared.
+        if !given {
+            result.factors.order_by_energy();
+        }
+        if args.normalize {
+            result.factors.normalize();
+        }
+        let mut record = record::<T>(args, settings, &result, threads, facts)?;
+        note(&mut record);
+        write(args, &result, &record, row_labels.as_deref(), col_labels.as_deref())?;
+        let unfinished = matches!(result.report.stopped_by, Stop::Interrupted | Stop::TimeLimit);
+        if checkpoint.active() && !unfinished {
+            checkpoint.remove();
+        }
+        if args.json {
+            let mut line = json!({ "event": "result" });
+            if let (Some(line), Value::Object(record)) = (line.as_object_mut(), record) {
+                line.extend(record);
+            }
+            say::answer(&line.to_string())?;
+        } else if !args.quiet {
+            conclude(args, &result.report, &result.errors);
+        }
+        Ok(())
+    }
+}
+
+pub(super) fn warn_rank(settings: &Settings, m: usize, n: usize) {
+    if settings.rank > m.min(n) {
+        say::warn(&format!(
+            "warning: rank {} is above the smaller side of the matrix ({}), so that components cannot all matter",
+            settings.rank,
+            m.min(n)
+        ));
+    }
+}
+
+pub(super) fn tell_resumed<T: Real>(snapshot: Option<&Snapshot<T>>, checkpoint: &Checkpoint) {
+    if let Some(snapshot) = snapshot {
         say::tell(&format!(
             "going on from iteration {} in {}",
             snapshot.iteration(),
-            watch.checkpoint.path().display()
+            checkpoint.path().display()
         ));
     }
-    let from = snapshot.as_ref().map(From::Snapshot).or(start.as_ref().map(From::Factors));
-    let machine = Machine { nodes: args.nodes, threads };
-    let mut result =
-        factorize(matrix, machine, &settings, from, &mut watch).map_err(|error| explain::<T>(error, args))?;
-    watch.display.finish();
-    // Components of given factors keep their places, so that they can be compared.
-    if start.is_none() {
-        result.factors.order_by_energy();
-    }
-    if args.normalize {
-        result.factors.normalize();
-    }
-
-    let mut record = record::<T>(args, &settings, &result, threads, (m, n, stored, &format, hash))?;
-    if let Some(shape) = image {
-        record["image"] = json!(shape);
-    }
-    write(args, &result, &record, row_labels.as_deref(), col_labels.as_deref())?;
-    let unfinished = matches!(result.report.stopped_by, Stop::Interrupted | Stop::TimeLimit);
-    if watch.checkpoint.active() && !unfinished {
-        watch.checkpoint.remove();
-    }
-    if args.json {
-        let mut line = json!({ "event": "result" });
-        if let (Some(line), Value::Object(record)) = (line.as_object_mut(), record) {
-            line.extend(record);
-        }
-        say::answer(&line.to_string())?;
-    } else if talk {
-        conclude(args, &result.report, &result.errors);
-    }
-    Ok(())
 }
 
 /// Shows progress, listens for Ctrl-C and saves.
-struct Watch<'a> {
-    display: Display,
-    settings: &'a Settings,
-    stop: Arc<AtomicUsize>,
-    checkpoint: Checkpoint,
+pub(super) struct Watch<'a> {
+    pub display: Display,
+    pub settings: &'a Settings,
+    pub stop: Arc<AtomicUsize>,
+    pub checkpoint: Checkpoint,
 }
 
 impl<T: Real> Monitor<T> for Watch<'_> {
@@ -138,7 +200,7 @@ impl<T: Real> Monitor<T> for Watch<'_> {
 }
 
 /// An overflow with what can be done about it in this run.
-fn explain<T: Real>(error: Error, args: &FactorizeArgs) -> anyhow::Error {
+pub(super) fn explain<T: Real>(error: Error, args: &FactorizeArgs) -> anyhow::Error {
     let Error::Diverged { iteration } = error else { return error.into() };
     let precision = match T::PRECISION {
         Precision::F32 => "use --precision f64 or ",
@@ -146,7 +208,7 @@ fn explain<T: Real>(error: Error, args: &FactorizeArgs) -> anyhow::Error {
     };
     let alpha = match args.algorithm {
         Algorithm::Dsanls => ", or raise --alpha",
-        Algorithm::Hals | Algorithm::Mu | Algorithm::Bpp => "",
+        Algorithm::Auto | Algorithm::Hals | Algorithm::Mu | Algorithm::Bpp => "",
     };
     anyhow!(
         "{}: the factors grew beyond what {} can hold at iteration {iteration}; {precision}rescale the matrix{alpha}",
@@ -164,8 +226,8 @@ const MOST_NODES: usize = 1024;
 /// Threads of all ranks at most, well below what systems allow a process.
 const MOST_THREADS: usize = 4096;
 
-fn threads(args: &FactorizeArgs) -> Result<usize> {
-    let nodes = args.nodes;
+/// Threads of each of so many ranks on this machine.
+pub(super) fn threads(args: &FactorizeArgs, nodes: usize) -> Result<usize> {
     if nodes == 0 {
         bail!("--nodes: 0 nodes can compute nothing; give 1 or more");
     }
@@ -189,7 +251,7 @@ fn threads(args: &FactorizeArgs) -> Result<usize> {
 const INTERRUPTED: i32 = 130;
 
 /// The first Ctrl-C ends the run after its iteration, and what there is is saved; the second ends the program.
-fn stop_on_ctrl_c(quiet: bool) -> Result<Arc<AtomicUsize>> {
+pub(super) fn stop_on_ctrl_c(quiet: bool) -> Result<Arc<AtomicUsize>> {
     let asked = Arc::new(AtomicUsize::new(0));
     let flag = asked.clone();
     ctrlc::set_handler(move || {
@@ -204,20 +266,25 @@ fn stop_on_ctrl_c(quiet: bool) -> Result<Arc<AtomicUsize>> {
     Ok(asked)
 }
 
-fn introduce<T: Real>(
+fn introduce(
     args: &FactorizeArgs,
-    matrix: &Matrix<T>,
-    format: &str,
+    (m, n): (usize, usize),
+    matrix: &str,
     threads: usize,
+    plan: &str,
     settings: &Settings,
 ) {
-    let (m, n) = (matrix.rows(), matrix.cols());
-    say::tell(&format!(
-        "{}: {m} x {n}, {format}, {} in memory",
-        args.file.display(),
-        input::size(matrix.bytes())
-    ));
-    let method = match settings.algorithm {
+    say::tell(&format!("{}: {m} x {n}, {matrix}", args.file.display()));
+    say::tell(&format!("{plan}, rank {}, nodes {}, threads a node {threads}", settings.rank, args.nodes));
+}
+
+/// The method in words, for an m x n matrix with so many stored entries.
+pub(super) fn method(settings: &Settings, (m, n, stored): (usize, usize, usize), streamed: bool) -> String {
+    match settings.algorithm {
+        Algorithm::Auto => {
+            let plan = Plan::of(m, n, stored, settings.rank);
+            format!("auto: {}", if streamed { plan.streamed() } else { plan })
+        }
         Algorithm::Hals => "hals".to_string(),
         Algorithm::Mu => "mu".to_string(),
         Algorithm::Bpp => "bpp".to_string(),
@@ -232,8 +299,7 @@ fn introduce<T: Real>(
             };
             format!("dsanls, sketched to {} and {}", side(cols, n, "columns"), side(rows, m, "rows"))
         }
-    };
-    say::tell(&format!("{method}, rank {}, nodes {}, threads a node {threads}", settings.rank, args.nodes));
+    }
 }
 
 fn conclude(args: &FactorizeArgs, report: &Report, errors: &[f64]) {
@@ -258,7 +324,29 @@ fn conclude(args: &FactorizeArgs, report: &Report, errors: &[f64]) {
         "relative error {:.6} after {} iterations and {:.2} s ({why})",
         report.relative_error, report.iterations, report.seconds
     ));
+    table(&report.ranks);
     say::tell(&format!("written to {}", args.out.display()));
+}
+
+/// Where each rank's time went, if there are several.
+fn table(ranks: &[RankReport]) {
+    if ranks.len() < 2 {
+        return;
+    }
+    say::tell("seconds by rank:  product    solve   sketch  gather  scatter   reduce     all   MiB sent");
+    for (rank, report) in ranks.iter().enumerate() {
+        let RankReport { seconds, phases, method, .. } = report;
+        say::tell(&format!(
+            "{rank:>15} {:>9.2} {:>8.2} {:>8.2} {:>7.2} {:>8.2} {:>8.2} {seconds:>7.2} {:>10.1}",
+            phases.product,
+            phases.solve,
+            phases.sketch,
+            method.all_gather.seconds,
+            method.reduce_scatter.seconds,
+            method.all_reduce.seconds,
+            method.bytes() as f64 / (1 << 20) as f64
+        ));
+    }
 }
 
 /// `run.json`: everything needed to run it again, and how it went.
@@ -301,11 +389,13 @@ fn record<T: Real>(
         "precision": T::PRECISION,
         "nodes": args.nodes,
         "threads": threads,
+        "memory": args.memory,
         "normalize": args.normalize,
         "tsv": args.tsv,
         "phases": report.phases,
         "bytes_sent": report.bytes_sent,
         "bytes_evaluate": report.bytes_evaluate,
+        "ranks": report.ranks,
         "input": {
             "name": name, "bytes": bytes, "sha256": hash, "format": format, "rows": m, "cols": n, "stored": stored,
         },

@@ -1,9 +1,11 @@
 //! One file a command.
 
+pub mod cluster;
 pub mod convert;
 pub mod evaluate;
 pub mod factorize;
 pub mod inspect;
 pub mod simulate;
+pub mod split;
 pub mod top;
 pub mod transform;

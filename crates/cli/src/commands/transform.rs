@@ -2,6 +2,7 @@
 
 use anyhow::{Result, bail};
 use partwise::run::Side;
+use partwise::solver::Terms;
 use partwise::{Precision, io};
 
 use crate::args::TransformArgs;
@@ -47,7 +48,7 @@ pub fn run(args: &TransformArgs) -> Result<()> {
         &args.out,
         (count as u64).saturating_mul(k as u64).saturating_mul(record.precision.bytes()),
     )?;
-    let fitted = folder.factors.transform(input.matrix, args.side, machine::cores())?;
+    let fitted = folder.factors.transform(input.matrix, args.side, Terms::NONE, None, machine::cores())?;
     let rows = fitted.len() / k;
     output::write_whole(&args.out, "--out", |file| match (tsv, record.precision) {
         (true, _) => io::tsv::write_factor(file, labels.as_deref(), rows, k, &fitted),

@@ -71,7 +71,7 @@ fn the_record_holds_every_parameter() {
         assert!(record[key].as_f64().unwrap() > 0.0, "{key}");
     }
     assert!([7, 8].contains(&record["seed"].as_u64().unwrap()));
-    for phase in ["sketch", "product", "solve", "reduce", "evaluate"] {
+    for phase in ["start", "sketch", "product", "solve", "reduce", "evaluate"] {
         assert!(record["phases"][phase].as_f64().unwrap() > 0.0, "{phase}");
     }
 }

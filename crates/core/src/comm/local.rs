@@ -60,14 +60,18 @@ impl Comm for LocalComm {
     }
 }
 
-/// Runs `work` once for each input, a thread and a rank each, and returns what they return, by rank. If one
-/// fails, the others notice at their next message; the error that caused it is the one returned.
+/// Runs `work` once for each input, a thread and a rank each, and returns what they return, by rank. A single rank
+/// runs on the calling thread, which may be the one that signals are for. If one fails, the others notice at their
+/// next message; the error that caused it is the one returned.
 pub fn run_ranks<I: Send, R: Send>(
     inputs: Vec<I>,
     work: impl Fn(&LocalComm, I) -> Result<R> + Sync,
 ) -> Result<Vec<R>> {
     let ends = LocalComm::group(inputs.len());
     let work = &work;
+    if inputs.len() == 1 {
+        return ends.iter().zip(inputs).map(|(comm, input)| work(comm, input)).collect();
+    }
     let results: Vec<Result<R>> = std::thread::scope(|scope| {
         let threads: Vec<_> = ends
             .into_iter()

@@ -1,15 +1,18 @@
 //! How ranks talk: tagged messages, and collectives built on them that sum in rank order.
 //!
 //! A transport implements [`Comm`]'s four required methods; it may override the collectives where it has
-//! faster ones (MPI). It knows numbers and bytes, never matrices.
+//! faster ones (MPI). It knows numbers and bytes, never matrices. [`conformance`] is what every transport must do.
 
+pub mod conformance;
 mod exact_sum;
+mod group;
 mod local;
 mod metered;
 
 pub use exact_sum::{ExactSum, sum_exactly};
+pub use group::{Alone, Group};
 pub use local::{LocalComm, run_ranks};
-pub use metered::Metered;
+pub use metered::{Meter, Metered, Traffic};
 
 use std::ops::Range;
 
@@ -82,6 +85,37 @@ pub trait Comm: Send + Sync {
         }
     }
 
+    /// Sums the numbers of all ranks and leaves each rank its share: the shares follow each other in rank order,
+    /// `counts` long. The rest of `numbers` is not to be used any more.
+    fn reduce_scatter(&self, numbers: Numbers<'_>, counts: &[usize]) -> Result<()> {
+        match numbers {
+            Numbers::F32(data) => sum_shares(self, data, counts),
+            Numbers::F64(data) => sum_shares(self, data, counts),
+            Numbers::I128(data) => sum_shares(self, data, counts),
+        }
+    }
+
+    /// Completes `data`, of which every rank has its own share in place, of as many bytes as `counts` says: the
+    /// shares follow each other in rank order.
+    fn all_gather_into(&self, data: &mut [u8], counts: &[usize]) -> Result<()> {
+        let places = shares(counts);
+        let rank = self.rank();
+        for peer in (0..self.size()).filter(|&peer| peer != rank) {
+            self.send(peer, Tag::Gather, data[places[rank].clone()].to_vec())?;
+        }
+        for peer in (0..self.size()).filter(|&peer| peer != rank) {
+            let part = self.receive(peer, Tag::Gather)?;
+            check_length(self, peer, part.len(), counts[peer])?;
+            data[places[peer].clone()].copy_from_slice(&part);
+        }
+        Ok(())
+    }
+
+    /// The ranks that gave the same color, as a communicator of their own, in the same order.
+    fn split(&self, color: usize) -> Result<Box<dyn Comm + '_>> {
+        Ok(Box::new(Group::of_color(self, color)?))
+    }
+
     /// The bytes of all ranks, by rank.
     fn all_gather(&self, local: &[u8]) -> Result<Vec<Vec<u8>>> {
         for peer in (0..self.size()).filter(|&peer| peer != self.rank()) {
@@ -114,57 +148,120 @@ pub fn owned(length: usize, rank: usize, size: usize) -> Range<usize> {
     bound(rank)..bound(rank + 1)
 }
 
+/// The ranges that follow each other with the given lengths.
+pub fn shares(counts: &[usize]) -> Vec<Range<usize>> {
+    let mut end = 0;
+    let range = |count: &usize| {
+        end += count;
+        end - count..end
+    };
+    counts.iter().map(range).collect()
+}
+
 /// Every rank combines one segment, in rank order, and hands it to the others: each number crosses the wire
 /// about twice per rank, whatever their count.
 fn reduce_in_order<C: Comm + ?Sized, E: Pod>(comm: &C, data: &mut [E], combine: fn(E, E) -> E) -> Result<()> {
-    let (rank, size) = (comm.rank(), comm.size());
+    let (rank, size, length) = (comm.rank(), comm.size(), data.len());
     if size == 1 {
         return Ok(());
     }
-    let count = data.len();
-    let segment = |owner: usize| owned(count, owner, size);
+    let counts: Vec<usize> = (0..size).map(|owner| owned(length, owner, size).len()).collect();
+    combine_shares(comm, data, &counts, combine)?;
+    let places = shares(&counts);
     let peers = || (0..size).filter(|&peer| peer != rank);
     for peer in peers() {
-        comm.send(peer, Tag::Reduce, bytemuck::cast_slice(&data[segment(peer)]).to_vec())?;
+        comm.send(peer, Tag::Reduce, bytemuck::cast_slice(&data[places[rank].clone()]).to_vec())?;
     }
-    let own = segment(rank);
+    for peer in peers() {
+        let part = receive_numbers(comm, peer, counts[peer])?;
+        data[places[peer].clone()].copy_from_slice(&part);
+    }
+    Ok(())
+}
+
+fn sum_shares<C: Comm + ?Sized, E: Pod + std::ops::Add<Output = E>>(
+    comm: &C,
+    data: &mut [E],
+    counts: &[usize],
+) -> Result<()> {
+    combine_shares(comm, data, counts, |a, b| a + b)
+}
+
+/// Every rank combines its own share, in rank order.
+fn combine_shares<C: Comm + ?Sized, E: Pod>(
+    comm: &C,
+    data: &mut [E],
+    counts: &[usize],
+    combine: fn(E, E) -> E,
+) -> Result<()> {
+    let (rank, size) = (comm.rank(), comm.size());
+    let places = shares(counts);
+    for peer in (0..size).filter(|&peer| peer != rank) {
+        comm.send(peer, Tag::Reduce, bytemuck::cast_slice(&data[places[peer].clone()]).to_vec())?;
+    }
+    let own = &mut data[places[rank].clone()];
     let mut total: Vec<E> = Vec::new();
     for peer in 0..size {
-        let part =
-            if peer == rank { data[own.clone()].to_vec() } else { receive_numbers(comm, peer, own.len())? };
+        let part = if peer == rank { own.to_vec() } else { receive_numbers(comm, peer, own.len())? };
         if peer == 0 {
             total = part;
         } else {
             total.iter_mut().zip(part).for_each(|(sum, value)| *sum = combine(*sum, value));
         }
     }
-    for peer in peers() {
-        comm.send(peer, Tag::Reduce, bytemuck::cast_slice(&total).to_vec())?;
-    }
-    data[own].copy_from_slice(&total);
-    for peer in peers() {
-        let range = segment(peer);
-        let part = receive_numbers(comm, peer, range.len())?;
-        data[range].copy_from_slice(&part);
-    }
+    own.copy_from_slice(&total);
     Ok(())
+}
+
+fn check_length<C: Comm + ?Sized>(comm: &C, peer: usize, got: usize, expected: usize) -> Result<()> {
+    if got == expected {
+        return Ok(());
+    }
+    let (got, expected) = (format!("{got} bytes"), format!("{expected} bytes"));
+    Err(Error::Protocol { rank: comm.rank(), peer, got, expected })
 }
 
 fn receive_numbers<C: Comm + ?Sized, E: Pod>(comm: &C, from: usize, count: usize) -> Result<Vec<E>> {
     let message = comm.receive(from, Tag::Reduce)?;
-    if message.len() != count * size_of::<E>() {
-        return Err(Error::Protocol {
-            rank: comm.rank(),
-            peer: from,
-            got: format!("{} bytes", message.len()),
-            expected: format!("{} bytes", count * size_of::<E>()),
-        });
-    }
+    check_length(comm, from, message.len(), count * size_of::<E>())?;
     Ok(bytemuck::pod_collect_to_vec(&message))
 }
 
-/// Numbers of all ranks, joined in rank order: the whole factor from its row blocks.
+/// Numbers of all ranks, joined in rank order.
 pub fn gather_all<E: Pod>(comm: &dyn Comm, local: &[E]) -> Result<Vec<E>> {
+    if comm.size() == 1 {
+        return Ok(local.to_vec());
+    }
     let parts = comm.all_gather(bytemuck::cast_slice(local))?;
     Ok(parts.iter().flat_map(|part| bytemuck::pod_collect_to_vec::<u8, E>(part)).collect())
+}
+
+/// Numbers of which each rank has the share that `counts` says, joined in rank order.
+pub fn gather_shares<E: Pod>(comm: &dyn Comm, local: &[E], counts: &[usize]) -> Result<Vec<E>> {
+    let mut all = vec![E::zeroed(); counts.iter().sum()];
+    all[shares(counts)[comm.rank()].clone()].copy_from_slice(local);
+    let bytes: Vec<usize> = counts.iter().map(|count| count * size_of::<E>()).collect();
+    comm.all_gather_into(bytemuck::cast_slice_mut(&mut all), &bytes)?;
+    Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_index_is_owned_once() {
+        for length in 0..40 {
+            for size in 1..12 {
+                let ranges: Vec<_> = (0..size).map(|rank| owned(length, rank, size)).collect();
+                assert_eq!(
+                    ranges.iter().cloned().flatten().collect::<Vec<_>>(),
+                    (0..length).collect::<Vec<_>>()
+                );
+                let longest = ranges.iter().map(|range| range.len()).max().unwrap();
+                assert!(longest <= length.div_ceil(size));
+            }
+        }
+        assert_eq!(owned(usize::MAX, 2, 3).end, usize::MAX);
+    }
 }

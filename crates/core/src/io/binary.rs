@@ -8,39 +8,65 @@ use std::io::{self, Write};
 use super::Input;
 use super::memory::Budget;
 use super::npy::Element;
+use super::part::{self, Column, Keep, Parts, Wanted};
 use super::source::{Source, split_gz};
+use super::stream::{Body, Layout, Part};
 use super::triplets::{Offsets, canonical, index_below};
 use super::write::{each_row, put};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::matrix::{Csr, Dense, Matrix, Order, Values};
 use crate::real::{Precision, Real};
 
 /// The largest size or number of entries that the format can say.
 pub(super) const LARGEST: u64 = i32::MAX as u64;
 
+/// What stands before the numbers.
+struct Header {
+    sparse: bool,
+    rows: u64,
+    cols: u64,
+    stored: u64,
+    element: Element,
+    precision: Precision,
+}
+
+impl Header {
+    fn read(source: &mut Source, budget: Budget) -> Result<Self> {
+        let mut first = [0u8];
+        source.fill(&mut first)?;
+        let sparse = match first[0] {
+            0 => false,
+            1 => true,
+            byte => {
+                let problem = format!(
+                    "the first byte is {byte}, where 0 means dense and 1 sparse; correct the file or its name"
+                );
+                return Err(source.error("header", problem));
+            }
+        };
+        let [rows, cols] = [size(source, "rows")?, size(source, "columns")?];
+        let stored = if sparse { size(source, "entries")? } else { rows * cols };
+        let before = if sparse { 13 + 4 * (rows + 1) + 4 * stored } else { 9 };
+        let precision = precision(source, budget, before, stored)?;
+        let descr = match precision {
+            Precision::F32 => "<f4",
+            Precision::F64 => "<f8",
+        };
+        let element = Element::parse(descr).map_err(|problem| source.error("header", problem))?;
+        Ok(Header { sparse, rows, cols, stored, element, precision })
+    }
+
+    /// The format in words.
+    fn format(&self) -> String {
+        let layout = if self.sparse { "sparse" } else { "dense" };
+        format!("DSANLS binary, {layout}, {}", self.element.name())
+    }
+}
+
 /// Reads a matrix.
 pub(super) fn read<T: Real>(mut source: Source, budget: Budget) -> Result<Input<T>> {
-    let mut first = [0u8];
-    source.fill(&mut first)?;
-    let sparse = match first[0] {
-        0 => false,
-        1 => true,
-        byte => {
-            let problem = format!(
-                "the first byte is {byte}, where 0 means dense and 1 sparse; correct the file or its name"
-            );
-            return Err(source.error("header", problem));
-        }
-    };
-    let [rows, cols] = [size(&mut source, "rows")?, size(&mut source, "columns")?];
-    let stored = if sparse { size(&mut source, "entries")? } else { rows * cols };
-    let before = if sparse { 13 + 4 * (rows + 1) + 4 * stored } else { 9 };
-    let precision = precision(&mut source, budget, before, stored)?;
-    let element = match precision {
-        Precision::F32 => Element::parse("<f4"),
-        Precision::F64 => Element::parse("<f8"),
-    };
-    let element = element.map_err(|problem| source.error("header", problem))?;
+    let header = Header::read(&mut source, budget)?;
+    let Header { sparse, rows, cols, stored, element, precision } = header;
     let matrix = if sparse {
         budget.check_sparse::<T>(rows, cols, stored, 0)?;
         Matrix::Sparse(compressed(
@@ -52,12 +78,56 @@ pub(super) fn read<T: Real>(mut source: Source, budget: Budget) -> Result<Input<
     } else {
         budget.check_dense(rows, cols, T::PRECISION.bytes())?;
         let values = reals(&mut source, budget, stored as usize, element)?;
-        Matrix::Dense(Dense::new(rows as usize, cols as usize, Order::RowMajor, Values::Real(values)))
+        Matrix::Dense(Dense::new(rows as usize, cols as usize, Order::RowMajor, Values::Real(values.into())))
     };
     // Asking for more makes a decompressor verify its checksum.
     source.peek()?;
-    let layout = if sparse { "sparse" } else { "dense" };
-    Ok(Input::unlabelled(matrix, format!("DSANLS binary, {layout}, {}", element.name()), precision))
+    Ok(Input::unlabelled(matrix, header.format(), precision))
+}
+
+/// How a matrix is laid out in a file that is not compressed.
+pub(super) fn layout(mut source: Source, budget: Budget) -> Result<Layout> {
+    let header = Header::read(&mut source, budget)?;
+    let (rows, cols, stored) = (header.rows as usize, header.cols as usize, header.stored as usize);
+    let body = if header.sparse {
+        let indices = 13 + 4 * (header.rows + 1);
+        Body::Sparse {
+            offsets: offsets(&mut source, budget, rows, stored)?,
+            indices: Part { element: Element::I32, offset: indices },
+            values: Part { element: header.element, offset: indices + 4 * header.stored },
+        }
+    } else {
+        Body::Dense(Part { element: header.element, offset: 9 })
+    };
+    Ok(Layout { rows, cols, order: Order::RowMajor, body, format: header.format() })
+}
+
+/// Reads the wanted parts of a matrix; column numbers and values side by side, through a file opened for each.
+pub(super) fn read_parts<T: Real>(
+    mut source: Source,
+    budget: Budget,
+    wanted: Wanted<'_>,
+) -> Result<Parts<T>> {
+    let header = Header::read(&mut source, budget)?;
+    let (rows, cols, stored) = (header.rows as usize, header.cols as usize, header.stored as usize);
+    let regions = wanted(rows, cols)?;
+    let parts = if header.sparse {
+        let offsets = offsets(&mut source, budget, rows, stored)?;
+        let mut values = Source::open(budget.path)?;
+        values.skip(13 + 4 * (header.rows + 1) + 4 * header.stored)?;
+        let values = Column { source: values, element: header.element };
+        let integer = Element::parse("<i4").map_err(|problem| source.error("header", problem))?;
+        let indices = Column { source, element: integer };
+        let mut keep = Keep::new(budget, regions);
+        part::compressed(&mut keep, (&offsets, header.cols, Order::RowMajor), [indices, values])?;
+        keep.finish()?
+    } else {
+        let layout = (header.element, Order::RowMajor);
+        let parts = part::dense(&mut source, budget, layout, (rows, cols), &regions)?;
+        source.peek()?;
+        parts.ok_or_else(|| cut_off(&source))?
+    };
+    Ok(Parts { rows, cols, parts, format: header.format(), precision: header.precision })
 }
 
 /// A size, of 31 bits: products of two of them fit 64.
@@ -134,7 +204,23 @@ fn whole<I>(source: &Source, items: Vec<I>, count: usize) -> Result<Vec<I>> {
     if items.len() == count {
         return Ok(items);
     }
-    Err(source.error("data", "the file ends here; make or fetch it again"))
+    Err(cut_off(source))
+}
+
+fn cut_off(source: &Source) -> Error {
+    source.error("data", "the file ends here; make or fetch it again")
+}
+
+/// Where each row begins, and the end.
+fn offsets(source: &mut Source, budget: Budget, rows: usize, stored: usize) -> Result<Vec<usize>> {
+    let mut rising = Offsets::to(stored);
+    let offsets = integers(source, budget, rows + 1, |_, offset| rising.next(offset))?;
+    if offsets[rows] == stored {
+        return Ok(offsets);
+    }
+    let problem =
+        format!("the last offset is {}, where {stored} entries belong; write the file again", offsets[rows]);
+    Err(source.error("data", problem))
 }
 
 fn compressed<T: Real>(
@@ -143,15 +229,7 @@ fn compressed<T: Real>(
     [rows, cols, stored]: [usize; 3],
     element: Element,
 ) -> Result<Csr<T>> {
-    let mut rising = Offsets::to(stored);
-    let offsets = integers(source, budget, rows + 1, |_, offset| rising.next(offset))?;
-    if offsets[rows] != stored {
-        let problem = format!(
-            "the last offset is {}, where {stored} entries belong; write the file again",
-            offsets[rows]
-        );
-        return Err(source.error("data", problem));
-    }
+    let offsets = offsets(source, budget, rows, stored)?;
     let indices = integers(source, budget, stored, |place, index| index_below(place, index, cols as u64))?;
     let values = reals(source, budget, stored, element)?;
     canonical(budget, rows, cols, offsets, indices, values)

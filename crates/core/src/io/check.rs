@@ -7,14 +7,14 @@ use crate::matrix::{Dense, Matrix, Order, Values};
 use crate::real::{Precision, Real};
 
 /// An entry that no factorization can take.
-struct BadEntry {
-    row: usize,
-    column: usize,
-    value: f64,
+pub(super) struct BadEntry {
+    pub row: usize,
+    pub column: usize,
+    pub value: f64,
 }
 
 /// The first unacceptable entry in storage order.
-fn bad_entry<T: Real>(matrix: &Matrix<T>) -> Option<BadEntry> {
+pub(super) fn bad_entry<T: Real>(matrix: &Matrix<T>) -> Option<BadEntry> {
     let good = |value: &T| *value >= T::ZERO && value.to_f64() < f64::INFINITY;
     match matrix {
         Matrix::Dense(dense) => {
@@ -41,7 +41,7 @@ fn place<T: Real>(dense: &Dense<T>, index: usize) -> (usize, usize) {
 }
 
 /// One entry, stored or not.
-fn entry<T: Real>(matrix: &Matrix<T>, row: usize, column: usize) -> f64 {
+pub(super) fn entry<T: Real>(matrix: &Matrix<T>, row: usize, column: usize) -> f64 {
     match matrix {
         Matrix::Dense(dense) => dense.get(row, column).to_f64(),
         Matrix::Sparse(csr) => {
@@ -52,7 +52,7 @@ fn entry<T: Real>(matrix: &Matrix<T>, row: usize, column: usize) -> f64 {
 }
 
 /// The error for an entry that was read as `bad` and is `exact`, if known, in the file.
-fn entry_error(path: &Path, bad: &BadEntry, exact: Option<f64>) -> Error {
+pub(super) fn entry_error(path: &Path, bad: &BadEntry, exact: Option<f64>) -> Error {
     let value = exact.unwrap_or(bad.value);
     let cure = if value.is_nan() {
         "replace or remove missing values"
@@ -87,9 +87,21 @@ pub(super) fn entries<T: Real>(
     Err(entry_error(path, &bad, exact))
 }
 
+/// The same for a part of a matrix that begins at the given row and column.
+pub(super) fn part<T: Real>(path: &Path, part: &Matrix<T>, (row, column): (usize, usize)) -> Result<()> {
+    let Some(bad) = bad_entry(part) else { return Ok(()) };
+    let exact = (T::PRECISION == Precision::F64 || !bad.value.is_infinite()).then_some(bad.value);
+    let bad = BadEntry { row: row + bad.row, column: column + bad.column, value: bad.value };
+    Err(entry_error(path, &bad, exact))
+}
+
 /// Refuses a matrix without rows or without columns.
 pub(super) fn size<T: Real>(path: &Path, matrix: &Matrix<T>) -> Result<()> {
-    let (rows, cols) = (matrix.rows(), matrix.cols());
+    shape(path, matrix.rows(), matrix.cols())
+}
+
+/// The same, known by its sizes.
+pub(super) fn shape(path: &Path, rows: usize, cols: usize) -> Result<()> {
     if rows > 0 && cols > 0 {
         return Ok(());
     }
@@ -107,15 +119,20 @@ pub(super) fn substance<T: Real>(
     if has_nonzero(matrix) {
         return Ok(());
     }
-    let problem = if T::PRECISION == Precision::F32 && reread().is_ok_and(|wide| has_nonzero(&wide)) {
+    Err(nothing(path, T::PRECISION == Precision::F32 && reread().is_ok_and(|wide| has_nonzero(&wide))))
+}
+
+/// The error for a matrix without a nonzero, at least none within the range of f32.
+pub(super) fn nothing(path: &Path, beyond_range: bool) -> Error {
+    let problem = if beyond_range {
         "every entry is below the range of f32: use --precision f64, or rescale the matrix"
     } else {
         "every entry is 0, so there is nothing to factorize; check that this is the right file"
     };
-    Err(Error::format(path, "entries", problem))
+    Error::format(path, "entries", problem)
 }
 
-fn has_nonzero<T: Real>(matrix: &Matrix<T>) -> bool {
+pub(super) fn has_nonzero<T: Real>(matrix: &Matrix<T>) -> bool {
     let any = |reals: &[T]| reals.iter().any(|&value| value != T::ZERO);
     match matrix {
         Matrix::Dense(dense) => match dense.values() {

@@ -87,11 +87,11 @@ impl H5ad<'_> {
         self.budget.check_dense(rows, cols, width)?;
         let bytes = dataset.read_raw_bytes().map_err(self.wrong("X"))?;
         let values = if is_byte {
-            Values::Bytes(bytes)
+            Values::Bytes(bytes.into())
         } else {
             let mut reals = self.budget.vec("the values", bytes.len() / element.width() as usize)?;
             element.reals(&bytes, &mut reals);
-            Values::Real(reals)
+            Values::Real(reals.into())
         };
         Ok((Matrix::Dense(Dense::new(rows as usize, cols as usize, Order::RowMajor, values)), element))
     }

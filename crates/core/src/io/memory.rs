@@ -38,7 +38,12 @@ impl Budget<'_> {
         let entries = stored.saturating_mul(4 + T::PRECISION.bytes() + copies * triplet);
         let what = format!("the sparse matrix of {rows} x {cols} with {stored} stored entries");
         self.check(&what, offsets.saturating_add(entries))?;
-        let limit = Csr::<T>::MAX_DIMENSION as u64;
+        self.check_dimensions(rows, cols)
+    }
+
+    /// Refuses a sparse matrix with more rows or columns than can be numbered.
+    pub fn check_dimensions(&self, rows: u64, cols: u64) -> Result<()> {
+        let limit = Csr::<f64>::MAX_DIMENSION as u64;
         if rows > limit || cols > limit {
             return Err(Error::format(
                 self.path,
@@ -73,7 +78,8 @@ impl Budget<'_> {
             what: format!("{}: {what}", self.path.display()),
             needed,
             available: self.available,
-            cure: "check that the file's sizes are right, then use a machine with more memory",
+            cure: "check that the file's sizes are right, then factorize it with --memory, or use a machine with more \
+                   memory",
         }
     }
 }

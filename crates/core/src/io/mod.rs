@@ -15,7 +15,8 @@ use memory::Budget;
 use source::Source;
 
 pub use images::{ImageShape, ImageSide};
-pub use write::{check_write, write};
+pub use part::{Parts, Region, read_parts};
+pub use write::{WriteOptions, check_write, write};
 
 mod binary;
 mod check;
@@ -27,8 +28,10 @@ mod memory;
 mod mtx;
 pub mod npy;
 mod npz;
+mod part;
 mod sniff;
 mod source;
+pub mod stream;
 mod table;
 mod triplets;
 pub mod tsv;
@@ -86,7 +89,7 @@ pub enum Presence {
 }
 
 /// How to read.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct ReadOptions {
     /// Bytes that the matrix may take, what reading it needs beside it included; checked before anything of
     /// that size is allocated.

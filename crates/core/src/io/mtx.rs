@@ -5,6 +5,7 @@
 use std::io::{self, Write};
 
 use super::memory::Budget;
+use super::part::{Keep, Parts, Wanted};
 use super::source::Source;
 use super::triplets::Triplets;
 use super::tsv::write_shortest;
@@ -22,8 +23,8 @@ struct Banner {
     symmetric: bool,
 }
 
-/// Reads a matrix.
-pub(super) fn read<T: Real>(mut source: Source, budget: Budget) -> Result<Input<T>> {
+/// Banner and sizes, which are rows, columns and for coordinates entries.
+fn header(source: &mut Source) -> Result<(Banner, Vec<u64>)> {
     let mut line = Vec::new();
     source.line(&mut line)?;
     let banner = Banner::parse(&line).map_err(|problem| source.line_error(problem))?;
@@ -38,26 +39,55 @@ pub(super) fn read<T: Real>(mut source: Source, budget: Budget) -> Result<Input<
         }
     }
     let sizes: Option<Vec<u64>> = Tokens(&line).map(parse_index).collect();
-    let matrix = match (banner.coordinate, sizes.as_deref()) {
-        (true, Some(&[rows, cols, stored])) => {
-            coordinate(&mut source, budget, &banner, [rows, cols, stored])?
-        }
-        (false, Some(&[rows, cols])) => array(&mut source, budget, &banner, [rows, cols])?,
-        (true, _) => {
-            let problem =
-                "not the three sizes of a coordinate file (rows, columns, entries); correct the line";
-            return Err(source.line_error(problem));
-        }
-        (false, _) => {
-            return Err(
-                source.line_error("not the two sizes of an array file (rows, columns); correct the line")
-            );
-        }
+    let expected = if banner.coordinate { 3 } else { 2 };
+    match sizes {
+        Some(sizes) if sizes.len() == expected => Ok((banner, sizes)),
+        _ if banner.coordinate => Err(source.line_error(
+            "not the three sizes of a coordinate file (rows, columns, entries); correct the line",
+        )),
+        _ => Err(source.line_error("not the two sizes of an array file (rows, columns); correct the line")),
+    }
+}
+
+/// Reads a matrix.
+pub(super) fn read<T: Real>(mut source: Source, budget: Budget) -> Result<Input<T>> {
+    let (banner, sizes) = header(&mut source)?;
+    let [rows, cols] = [sizes[0], sizes[1]];
+    let matrix = if banner.coordinate {
+        let promised = entries_promised(&source, &banner, &sizes)?;
+        let room = if banner.symmetric { promised.saturating_mul(2) } else { promised };
+        budget.check_sparse::<T>(rows, cols, room as u64, 1)?;
+        let mut triplets = Triplets::with_room(budget, room)?;
+        coordinate(&mut source, &banner, ([rows, cols], promised), |row, col, value| {
+            triplets.push(row, col, value);
+            Ok(())
+        })?;
+        Matrix::Sparse(triplets.into_csr(budget, rows as usize, cols as usize)?)
+    } else {
+        array(&mut source, budget, &banner, [rows, cols])?
     };
-    let layout = if banner.coordinate { "coordinate" } else { "array" };
-    let symmetry = if banner.symmetric { "symmetric" } else { "general" };
-    let format = format!("Matrix Market {layout}, {}, {symmetry}", banner.field);
-    Ok(Input::unlabelled(matrix, format, Precision::F64))
+    Ok(Input::unlabelled(matrix, banner.format(), Precision::F64))
+}
+
+/// Reads the wanted parts of a matrix.
+pub(super) fn read_parts<T: Real>(
+    mut source: Source,
+    budget: Budget,
+    wanted: Wanted<'_>,
+) -> Result<Parts<T>> {
+    let (banner, sizes) = header(&mut source)?;
+    if !banner.coordinate {
+        let problem =
+            "ranks cannot read their parts of a Matrix Market array; make it .npy with `partwise convert`";
+        return Err(source.line_error(problem));
+    }
+    let promised = entries_promised(&source, &banner, &sizes)?;
+    budget.check_sparse::<T>(sizes[0], sizes[1], 0, 0)?;
+    let (rows, cols) = (sizes[0] as usize, sizes[1] as usize);
+    let mut keep = Keep::new(budget, wanted(rows, cols)?);
+    let sizes = ([sizes[0], sizes[1]], promised);
+    coordinate(&mut source, &banner, sizes, |row, col, value| keep.push(row, col, value))?;
+    Ok(Parts { rows, cols, parts: keep.finish()?, format: banner.format(), precision: Precision::F64 })
 }
 
 impl Banner {
@@ -114,6 +144,13 @@ impl Banner {
         };
         Ok(Banner { coordinate, field: field.to_string(), pattern, symmetric })
     }
+
+    /// The format in words.
+    fn format(&self) -> String {
+        let layout = if self.coordinate { "coordinate" } else { "array" };
+        let symmetry = if self.symmetric { "symmetric" } else { "general" };
+        format!("Matrix Market {layout}, {}, {symmetry}", self.field)
+    }
 }
 
 fn no_banner(line: &[u8]) -> String {
@@ -153,19 +190,21 @@ fn wrong_count(source: &Source, found: usize, promised: usize, items: &str) -> E
     ))
 }
 
+/// The number of entries of a coordinate file, once the file can hold as many.
+fn entries_promised(source: &Source, banner: &Banner, sizes: &[u64]) -> Result<usize> {
+    if banner.symmetric {
+        check_square(source, sizes[0], sizes[1])?;
+    }
+    check_count(source, Some(sizes[2]), if banner.pattern { 4 } else { 6 }, "entries")
+}
+
+/// Hands over the entries of a coordinate file, of a symmetric one both halves.
 fn coordinate<T: Real>(
     source: &mut Source,
-    budget: Budget,
     banner: &Banner,
-    [rows, cols, stored]: [u64; 3],
-) -> Result<Matrix<T>> {
-    if banner.symmetric {
-        check_square(source, rows, cols)?;
-    }
-    let promised = check_count(source, Some(stored), if banner.pattern { 4 } else { 6 }, "entries")?;
-    let room = if banner.symmetric { promised.saturating_mul(2) } else { promised };
-    budget.check_sparse::<T>(rows, cols, room as u64, 1)?;
-    let mut triplets = Triplets::with_room(budget, room)?;
+    ([rows, cols], promised): ([u64; 2], usize),
+    mut take: impl FnMut(u32, u32, T) -> Result<()>,
+) -> Result<()> {
     let mut found = 0;
     let mut line = Vec::new();
     while source.line(&mut line)? {
@@ -185,15 +224,15 @@ fn coordinate<T: Real>(
             let problem = format!("{:?} follows the entry; remove it", shown(rest));
             return Err(source.line_error(problem));
         }
-        triplets.push(row, col, value);
+        take(row, col, value)?;
         if banner.symmetric && row != col {
-            triplets.push(col, row, value);
+            take(col, row, value)?;
         }
     }
     if found < promised {
         return Err(wrong_count(source, found, promised, "entries"));
     }
-    Ok(Matrix::Sparse(triplets.into_csr(budget, rows as usize, cols as usize)?))
+    Ok(())
 }
 
 fn array<T: Real>(
@@ -230,7 +269,7 @@ fn array<T: Real>(
     if banner.symmetric {
         values = mirrored(budget, rows, &values)?;
     }
-    Ok(Matrix::Dense(Dense::new(rows, cols, Order::ColMajor, Values::Real(values))))
+    Ok(Matrix::Dense(Dense::new(rows, cols, Order::ColMajor, Values::Real(values.into()))))
 }
 
 /// The whole of a symmetric matrix from its lower triangle, column by column.

@@ -11,7 +11,9 @@ use zip::{CompressionMethod, ZipArchive, ZipWriter};
 use super::Input;
 use super::memory::Budget;
 use super::npy::{self, Array, Element};
+use super::part::{self, Column, Keep, Parts, Wanted};
 use super::source::{DEFLATE_RATIO, ReadSeek, Source, open_seekable, read_error};
+use super::stream::{Body, Layout, Part};
 use super::triplets::{Offsets, Triplets, canonical, index_below};
 use super::write::{each_line, put};
 use crate::error::{Error, Result};
@@ -26,9 +28,7 @@ struct Archive<'a> {
 
 /// Reads a matrix.
 pub(super) fn read<T: Real>(path: &Path, budget: Budget) -> Result<Input<T>> {
-    let (reader, length) = open_seekable(path, budget)?;
-    let zip = ZipArchive::new(reader).map_err(|error| zip_error(path, None, error))?;
-    let mut archive = Archive { path, length, zip };
+    let mut archive = Archive::open(path, budget)?;
     if archive.zip.index_for_name("format.npy").is_none() {
         return archive.single_array(budget);
     }
@@ -37,17 +37,134 @@ pub(super) fn read<T: Real>(path: &Path, budget: Budget) -> Result<Input<T>> {
         "csr" => archive.csr(budget)?,
         "csc" => archive.csc(budget)?,
         "coo" => archive.coo(budget)?,
-        _ => {
-            let problem =
-                format!("the sparse format {format:?} is not read; convert the matrix with .tocsr()");
-            return Err(Error::format(path, "member format.npy", problem));
-        }
+        _ => return Err(unread_format(path, &format)),
     };
     let words = format!("SciPy sparse {format}, {}", element.name());
     Ok(Input::unlabelled(Matrix::Sparse(matrix), words, element.precision()))
 }
 
+/// Reads the wanted parts of a matrix. Indices and values are members that are read side by side, through an archive
+/// opened for each.
+pub(super) fn read_parts<T: Real>(path: &Path, budget: Budget, wanted: Wanted<'_>) -> Result<Parts<T>> {
+    let mut archive = Archive::open(path, budget)?;
+    if archive.zip.index_for_name("format.npy").is_none() {
+        let name = archive.single_name()?;
+        let mut parts = npy::read_parts(archive.source(&name)?, budget, wanted)?;
+        parts.format.push_str(IN_AN_ARCHIVE);
+        return Ok(parts);
+    }
+    let format = archive.member("format.npy")?.text()?;
+    let shape = archive.shape(budget)?;
+    budget.check_sparse::<T>(shape[0], shape[1], 0, 0)?;
+    let [rows, cols] = shape.map(|size| size as usize);
+    let mut keep = Keep::new(budget, wanted(rows, cols)?);
+    let mut others = [Archive::open(path, budget)?, Archive::open(path, budget)?];
+    let [of_first, of_second] = &mut others;
+    let data = archive.member("data.npy")?;
+    let stored = data.shape_1d()? as usize;
+    let values = data.column()?;
+    let element = values.element;
+    let order = match format.as_str() {
+        "csr" => Some(Order::RowMajor),
+        "csc" => Some(Order::ColMajor),
+        "coo" => None,
+        _ => return Err(unread_format(path, &format)),
+    };
+    if let Some(order) = order {
+        let (majors, minors) =
+            if order == Order::RowMajor { (shape[0], shape[1]) } else { (shape[1], shape[0]) };
+        let offsets = of_first.offsets(budget, majors, stored)?;
+        let indices = of_second.entries("indices.npy", stored)?;
+        part::compressed(&mut keep, (&offsets, minors, order), [indices, values])?;
+    } else {
+        let columns = [of_first.entries("row.npy", stored)?, of_second.entries("col.npy", stored)?, values];
+        part::coordinates(&mut keep, columns, stored, shape)?;
+    }
+    let format = format!("SciPy sparse {format}, {}", element.name());
+    Ok(Parts { rows, cols, parts: keep.finish()?, format, precision: element.precision() })
+}
+
+/// How a matrix is laid out in the archive; nothing if it is compressed, or coo, which has no order.
+pub(super) fn layout(path: &Path, budget: Budget) -> Result<Option<Layout>> {
+    let mut archive = Archive::open(path, budget)?;
+    if archive.zip.index_for_name("format.npy").is_none() {
+        let name = archive.single_name()?;
+        let Some(first) = archive.place(&name)? else { return Ok(None) };
+        let mut layout = npy::layout(archive.source(&name)?, first)?;
+        layout.format.push_str(IN_AN_ARCHIVE);
+        return Ok(Some(layout));
+    }
+    let format = archive.member("format.npy")?.text()?;
+    let order = match format.as_str() {
+        "csr" => Order::RowMajor,
+        "csc" => Order::ColMajor,
+        _ => return Ok(None),
+    };
+    let [rows, cols] = archive.shape(budget)?;
+    budget.check_dimensions(rows, cols)?;
+    let stored = archive.member("data.npy")?.shape_1d()? as usize;
+    archive.entries("indices.npy", stored)?;
+    let (Some(values), Some(indices)) = (archive.part("data.npy")?, archive.part("indices.npy")?) else {
+        return Ok(None);
+    };
+    let majors = if order == Order::RowMajor { rows } else { cols };
+    let offsets = archive.offsets(budget, majors, stored)?;
+    let format = format!("SciPy sparse {format}, {}", values.element.name());
+    let body = Body::Sparse { offsets, indices, values };
+    Ok(Some(Layout { rows: rows as usize, cols: cols as usize, order, body, format }))
+}
+
+const IN_AN_ARCHIVE: &str = ", in an .npz archive";
+
+fn unread_format(path: &Path, format: &str) -> Error {
+    let problem = format!("the sparse format {format:?} is not read; convert the matrix with .tocsr()");
+    Error::format(path, "member format.npy", problem)
+}
+
 impl<'a> Archive<'a> {
+    fn open(path: &'a Path, budget: Budget) -> Result<Self> {
+        let (reader, length) = open_seekable(path, budget)?;
+        let zip = ZipArchive::new(reader).map_err(|error| zip_error(path, None, error))?;
+        Ok(Archive { path, length, zip })
+    }
+
+    /// Where a member's bytes begin in the file, if they are stored as they are.
+    fn place(&mut self, name: &str) -> Result<Option<u64>> {
+        let file = self.zip.by_name(name).map_err(|error| zip_error(self.path, Some(name), error))?;
+        let stored = file.compression() == CompressionMethod::Stored;
+        Ok(file.data_start().filter(|_| stored))
+    }
+
+    /// Where a member's numbers are in the file, likewise.
+    fn part(&mut self, name: &str) -> Result<Option<Part>> {
+        let Some(first) = self.place(name)? else { return Ok(None) };
+        self.member(name)?.part(first).map(Some)
+    }
+
+    /// A member with an integer for each of `count` entries, to be read a few at a time.
+    fn entries(&mut self, name: &str, count: usize) -> Result<Column<'_>> {
+        let array = self.member(name)?;
+        check_length(&array, count as u64, "as data.npy has values")?;
+        array.check_integers()?;
+        array.column()
+    }
+
+    /// Where each of `majors` compressed vectors begins, and the end, which is `stored`.
+    fn offsets(&mut self, budget: Budget, majors: u64, stored: usize) -> Result<Vec<usize>> {
+        let mut array = self.member("indptr.npy")?;
+        check_length(&array, majors + 1, "for this shape")?;
+        let mut rising = Offsets::to(stored);
+        let offsets = array.integers(budget, |_, offset| rising.next(offset))?;
+        let last = offsets[majors as usize];
+        if last != stored {
+            let problem = format!(
+                "the last offset is {last}, where data.npy has {stored} values; save the matrix again"
+            );
+            return Err(array.data_error(problem));
+        }
+        Ok(offsets)
+    }
+
     fn source(&mut self, name: &str) -> Result<Source<'_>> {
         let file = self.zip.by_name(name).map_err(|error| zip_error(self.path, Some(name), error))?;
         let at_most = file.compressed_size().min(self.length).saturating_mul(DEFLATE_RATIO).min(file.size());
@@ -59,14 +176,20 @@ impl<'a> Archive<'a> {
     }
 
     fn single_array<T: Real>(&mut self, budget: Budget) -> Result<Input<T>> {
+        let name = self.single_name()?;
+        let mut input = npy::read(self.source(&name)?, budget)?;
+        input.format.push_str(IN_AN_ARCHIVE);
+        Ok(input)
+    }
+
+    /// The name of the only array.
+    fn single_name(&self) -> Result<String> {
         let names: Vec<String> =
             self.zip.file_names().filter_map(|name| Some(name.ok()?.into_owned())).collect();
         if let [name] = names.as_slice()
             && name.ends_with(".npy")
         {
-            let mut input = npy::read(self.source(name)?, budget)?;
-            input.format.push_str(", in an .npz archive");
-            return Ok(input);
+            return Ok(name.clone());
         }
         let mut list = names.iter().take(5).map(String::as_str).collect::<Vec<_>>().join(", ");
         if names.len() > 5 {
@@ -119,18 +242,7 @@ impl<'a> Archive<'a> {
     ) -> Result<(Csr<T>, Element)> {
         let (values, element) = self.values::<T>(budget, shape, copies)?;
         let indices = self.indices(budget, "indices.npy", minors, values.len())?;
-        let mut array = self.member("indptr.npy")?;
-        check_length(&array, majors + 1, "for this shape")?;
-        let mut rising = Offsets::to(values.len());
-        let offsets = array.integers(budget, |_, offset| rising.next(offset))?;
-        let last = offsets[majors as usize];
-        if last != values.len() {
-            let problem = format!(
-                "the last offset is {last}, where data.npy has {} values; save the matrix again",
-                values.len()
-            );
-            return Err(array.data_error(problem));
-        }
+        let offsets = self.offsets(budget, majors, values.len())?;
         Ok((canonical(budget, majors as usize, minors as usize, offsets, indices, values)?, element))
     }
 
@@ -184,6 +296,7 @@ pub(super) fn write<T: Real>(
     writer: &mut dyn Write,
     matrix: &Matrix<T>,
     precision: Precision,
+    uncompressed: bool,
 ) -> io::Result<()> {
     let mut offsets = vec![0u64];
     each_compressed(matrix, |cols, _| {
@@ -195,8 +308,8 @@ pub(super) fn write<T: Real>(
     let integer = if wide { "<i8" } else { "<i4" };
     // Sizes are not known before a member ends; those that may pass 4 GiB must say so in advance.
     let large = stored.max(rows as u64 + 1) >= 1 << 28;
-    let options =
-        SimpleFileOptions::default().compression_method(CompressionMethod::Deflated).large_file(large);
+    let method = if uncompressed { CompressionMethod::Stored } else { CompressionMethod::Deflated };
+    let options = SimpleFileOptions::default().compression_method(method).large_file(large);
     let mut zip = ZipWriter::new_stream(writer);
     zip.start_file("indices.npy", options)?;
     npy::write_header(&mut zip, integer, Order::RowMajor, &format!("({stored},)"))?;

@@ -32,7 +32,31 @@ pub(super) struct Source<'a> {
     /// The line last read by [`Source::line`], counted from 1.
     pub line: u64,
     member: Option<String>,
-    reader: Box<dyn BufRead + 'a>,
+    reader: Reader<'a>,
+}
+
+/// Where the bytes come from.
+enum Reader<'a> {
+    /// A plain file, in which any place can be sought.
+    File(BufReader<File>),
+    /// A decompressor.
+    Stream(Box<dyn BufRead + 'a>),
+}
+
+impl<'a> Reader<'a> {
+    fn get(&mut self) -> &mut (dyn BufRead + 'a) {
+        match self {
+            Reader::File(file) => file,
+            Reader::Stream(stream) => stream.as_mut(),
+        }
+    }
+
+    fn boxed(self) -> Box<dyn BufRead + 'a> {
+        match self {
+            Reader::File(file) => Box::new(file),
+            Reader::Stream(stream) => stream,
+        }
+    }
 }
 
 /// Whether the name ends in `.gz`, and the name without it, in lower case.
@@ -62,6 +86,11 @@ fn open_file(path: &Path) -> Result<(File, u64)> {
 
 /// The file's bytes, decompressed where its name ends in `.gz`, and a bound on their number.
 pub(super) fn open_reader(path: &Path) -> Result<(Box<dyn BufRead>, u64)> {
+    let (reader, at_most) = open_any(path)?;
+    Ok((reader.boxed(), at_most))
+}
+
+fn open_any(path: &Path) -> Result<(Reader<'static>, u64)> {
     let (file, length) = open_file(path)?;
     let mut raw = BufReader::with_capacity(BUFFER, file);
     let start = raw.fill_buf().map_err(Error::io(path))?;
@@ -69,13 +98,13 @@ pub(super) fn open_reader(path: &Path) -> Result<(Box<dyn BufRead>, u64)> {
         return Err(Error::format(path, "content", "the file is empty; make or fetch it again"));
     }
     if !split_gz(path).1 {
-        return Ok((Box::new(raw), length));
+        return Ok((Reader::File(raw), length));
     }
     if !start.starts_with(&[0x1f, 0x8b]) {
         return Err(Error::format(path, "content", "this is not gzip data; remove .gz from the name"));
     }
     let reader = BufReader::with_capacity(BUFFER, MultiGzDecoder::new(raw));
-    Ok((Box::new(reader), length.saturating_mul(DEFLATE_RATIO)))
+    Ok((Reader::Stream(Box::new(reader)), length.saturating_mul(DEFLATE_RATIO)))
 }
 
 /// The file's bytes for reading at any place, and their number; compressed ones are expanded into memory.
@@ -94,14 +123,14 @@ pub(super) fn expand(path: &Path, budget: Budget) -> Result<Vec<u8>> {
     let mut source = Source::open(path)?;
     let mut bytes = Vec::new();
     loop {
-        let chunk = source.reader.fill_buf().map_err(|error| read_error(path, None, error))?;
+        let chunk = source.reader.get().fill_buf().map_err(|error| read_error(path, None, error))?;
         let length = chunk.len();
         if length == 0 {
             break;
         }
         budget.grow("the archive within", &mut bytes, length)?;
         bytes.extend_from_slice(chunk);
-        source.reader.consume(length);
+        source.reader.get().consume(length);
     }
     Ok(bytes)
 }
@@ -109,13 +138,13 @@ pub(super) fn expand(path: &Path, budget: Budget) -> Result<Vec<u8>> {
 impl<'a> Source<'a> {
     /// Opens a file, through gzip if its name ends in `.gz`.
     pub fn open(path: &'a Path) -> Result<Self> {
-        let (reader, at_most) = open_reader(path)?;
+        let (reader, at_most) = open_any(path)?;
         Ok(Source { path, at_most, line: 0, member: None, reader })
     }
 
     /// A member of an archive at `path`.
     pub fn member(path: &'a Path, name: &str, reader: impl Read + 'a, at_most: u64) -> Self {
-        let reader = Box::new(BufReader::with_capacity(BUFFER, reader));
+        let reader = Reader::Stream(Box::new(BufReader::with_capacity(BUFFER, reader)));
         Source { path, at_most, line: 0, member: Some(name.to_string()), reader }
     }
 
@@ -134,14 +163,14 @@ impl<'a> Source<'a> {
 
     /// What comes next, without taking it.
     pub fn peek(&mut self) -> Result<&[u8]> {
-        self.reader.fill_buf().map_err(|error| read_error(self.path, self.member.as_deref(), error))
+        self.reader.get().fill_buf().map_err(|error| read_error(self.path, self.member.as_deref(), error))
     }
 
     /// Fills `buffer` as far as there are bytes and tells how many there were.
     pub fn fill(&mut self, buffer: &mut [u8]) -> Result<usize> {
         let mut filled = 0;
         while filled < buffer.len() {
-            match self.reader.read(&mut buffer[filled..]) {
+            match self.reader.get().read(&mut buffer[filled..]) {
                 Ok(0) => break,
                 Ok(count) => filled += count,
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
@@ -174,7 +203,7 @@ impl<'a> Source<'a> {
     /// Reads the next line, without its end, into `line`; false at the end of the file.
     pub fn line(&mut self, line: &mut Vec<u8>) -> Result<bool> {
         line.clear();
-        let mut reader = (&mut self.reader).take(LONGEST_LINE);
+        let mut reader = self.reader.get().take(LONGEST_LINE);
         reader
             .read_until(b'\n', line)
             .map_err(|error| read_error(self.path, self.member.as_deref(), error))?;
@@ -195,7 +224,21 @@ impl<'a> Source<'a> {
 
     /// The reader alone, for a parser that brings its own buffer.
     pub fn into_reader(self) -> Box<dyn BufRead + 'a> {
-        self.reader
+        self.reader.boxed()
+    }
+
+    /// Leaves out the next `length` bytes; of a plain file, without reading them.
+    pub fn skip(&mut self, length: u64) -> Result<()> {
+        let skipped = match &mut self.reader {
+            Reader::File(file) => i64::try_from(length)
+                .map_err(std::io::Error::other)
+                .and_then(|length| file.seek_relative(length)),
+            // That there are fewer shows when what follows is read.
+            Reader::Stream(stream) => {
+                std::io::copy(&mut stream.take(length), &mut std::io::sink()).map(|_| ())
+            }
+        };
+        skipped.map_err(|error| read_error(self.path, self.member.as_deref(), error))
     }
 }
 

@@ -71,7 +71,12 @@ pub(super) fn read<T: Real>(
     }
     rows.values.shrink_to_fit();
     Ok(Input {
-        matrix: Matrix::Dense(Dense::new(rows.count, cols, Order::RowMajor, Values::Real(rows.values))),
+        matrix: Matrix::Dense(Dense::new(
+            rows.count,
+            cols,
+            Order::RowMajor,
+            Values::Real(rows.values.into()),
+        )),
         row_labels: layout.row_names.then_some(rows.names),
         col_labels,
         format,

@@ -59,36 +59,45 @@ pub fn check_write<T: Real>(path: &Path, input: &Input<T>, memory: u64) -> Resul
     Ok(note.into_iter().collect())
 }
 
-/// Writes a matrix in the format and compression that the name of `path` asks for. Numbers of binary formats
-/// have the precision given, or else the file's own: bytes stay bytes where the format has them, and f32 stays
-/// f32. Text has as many digits as it takes to read the same `T` back.
+/// How to write.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct WriteOptions {
+    /// The type of the numbers of binary formats; without it the file's own: bytes stay bytes where the format has
+    /// them, and f32 stays f32.
+    pub precision: Option<Precision>,
+    /// Whether an `.npz` stores its arrays as they are, so that they can be read block by block.
+    pub uncompressed: bool,
+}
+
+/// Writes a matrix in the format and compression that the name of `path` asks for. Text has as many digits as it takes
+/// to read the same `T` back.
 pub fn write<T: Real>(
     writer: impl Write,
     path: &Path,
     input: &Input<T>,
-    precision: Option<Precision>,
+    options: WriteOptions,
 ) -> io::Result<()> {
     let kind = Kind::to_write(path).map_err(io::Error::other)?;
     if split_gz(path).1 {
         let mut encoder = GzEncoder::new(writer, Compression::default());
-        write_plain(&mut encoder, kind, input, precision)?;
+        write_plain(&mut encoder, kind, input, options)?;
         return encoder.finish()?.flush();
     }
     let mut writer = writer;
-    write_plain(&mut writer, kind, input, precision)
+    write_plain(&mut writer, kind, input, options)
 }
 
 fn write_plain<T: Real>(
     writer: &mut dyn Write,
     kind: Kind,
     input: &Input<T>,
-    asked: Option<Precision>,
+    options: WriteOptions,
 ) -> io::Result<()> {
     let matrix = &input.matrix;
-    let precision = asked.unwrap_or(input.precision);
+    let precision = options.precision.unwrap_or(input.precision);
     match kind {
-        Kind::Npy => npy::write_matrix(writer, matrix, precision, asked.is_none()),
-        Kind::Npz => npz::write(writer, matrix, precision),
+        Kind::Npy => npy::write_matrix(writer, matrix, precision, options.precision.is_none()),
+        Kind::Npz => npz::write(writer, matrix, precision, options.uncompressed),
         Kind::MatrixMarket => mtx::write(writer, matrix),
         Kind::Csv => table::write(writer, input, b',', 0..matrix.rows()),
         Kind::Tsv => table::write(writer, input, b'\t', 0..matrix.rows()),

@@ -1,42 +1,56 @@
 //! Gram matrices of thin factors, summed in `f64`.
 
-use faer::linalg::matmul::triangular::{BlockStructure, matmul};
+use std::borrow::Cow;
+
+use faer::linalg::matmul::matmul;
 use faer::{Accum, MatMut, MatRef, Par};
 
 use crate::Real;
 use crate::threads::Threads;
 
 /// Rows of one product, within which sums are of the factor's own type; beyond, they are `f64`.
-const STRIP: usize = 64;
+const STRIP: usize = 256;
+
+/// Columns of the Gram matrix that one product gives, from its diagonal down.
+const WIDTH: usize = 32;
 
 /// XᵀX (k x k) of a factor stored by row. The sum is cut by the number of rows alone, so that it does not depend
 /// on the number of threads; at most 32 partial sums are held.
 pub fn gram<T: Real>(threads: &Threads, factor: &[T], k: usize) -> Vec<f64> {
+    sum_of_strips(threads, factor, k, |strip| Cow::Borrowed(strip))
+}
+
+/// The same with products in `f64`, whatever the factor's type.
+pub fn gram_in_f64<T: Real>(threads: &Threads, factor: &[T], k: usize) -> Vec<f64> {
+    sum_of_strips(threads, factor, k, |strip| strip.iter().map(|value| value.to_f64()).collect())
+}
+
+fn sum_of_strips<T: Real, W: Real>(
+    threads: &Threads,
+    factor: &[T],
+    k: usize,
+    convert: impl Fn(&[T]) -> Cow<'_, [W]> + Sync + Send,
+) -> Vec<f64> {
     let rows = factor.len() / k;
     let piece = rows.div_ceil(32).next_multiple_of(STRIP).max(STRIP);
     let partial = threads.map(
         factor.chunks(piece * k).collect(),
-        || vec![T::ZERO; k * k],
-        |strip_gram, piece: &[T]| {
+        || vec![W::ZERO; k * WIDTH.min(k)],
+        |part, piece: &[T]| {
             let mut total = vec![0f64; k * k];
             for strip in piece.chunks(STRIP * k) {
+                let strip = convert(strip);
                 // By row X is its transpose by column: XᵀX = (k x rows)(rows x k).
-                let transpose = MatRef::from_column_major_slice(strip, k, strip.len() / k);
-                let target = MatMut::from_column_major_slice_mut(strip_gram, k, k);
-                matmul(
-                    target,
-                    BlockStructure::TriangularLower,
-                    Accum::Replace,
-                    transpose,
-                    BlockStructure::Rectangular,
-                    transpose.transpose(),
-                    BlockStructure::Rectangular,
-                    T::ONE,
-                    Par::Seq,
-                );
-                for col in 0..k {
-                    for row in col..k {
-                        total[col * k + row] += strip_gram[col * k + row].to_f64();
+                let transpose = MatRef::from_column_major_slice(&strip, k, strip.len() / k);
+                for first in (0..k).step_by(WIDTH) {
+                    let (rest, width) = (k - first, WIDTH.min(k - first));
+                    let lower = transpose.subrows(first, rest);
+                    let columns = transpose.subrows(first, width).transpose();
+                    let target = MatMut::from_column_major_slice_mut(&mut part[..rest * width], rest, width);
+                    matmul(target, Accum::Replace, lower, columns, W::ONE, Par::Seq);
+                    for (col, column) in part.chunks_exact(rest).take(width).enumerate() {
+                        let sums = &mut total[(first + col) * k + first..][..rest];
+                        sums.iter_mut().zip(column).for_each(|(sum, value)| *sum += value.to_f64());
                     }
                 }
             }

@@ -4,24 +4,24 @@
 //! SIMD lanes run across rows and a tile stays in cache for all k columns.
 
 mod gram;
+mod lanes;
 mod normals;
+mod panel;
 mod product;
 mod sweep;
+mod transpose;
 
-pub use gram::gram;
+pub use gram::{gram, gram_in_f64};
+pub use lanes::Lanes;
 pub use normals::normals;
-pub use product::{Columns, Product, Scratch, multiply};
+pub use product::{Columns, DEPTH, Product, Scratch, multiply, multiply_add};
 pub use sweep::{clamp, sweep};
+use transpose::{Lines, transpose};
 
 use crate::Real;
 
-/// Rows of a tile. Every dense product has at most this many rows, rounded up to [`LANES`] with zeros, so that
-/// its arithmetic does not depend on where a rank's rows begin or end.
+/// Rows of a tile. A row's arithmetic does not depend on the rows beside it, nor on where a rank's rows begin.
 pub const TILE: usize = 64;
-
-/// Row counts of dense products are multiples of this. With one row faer takes another path, with other
-/// rounding; from two rows on its results for a row do not depend on the others (a test holds it to that).
-pub const LANES: usize = 16;
 
 /// [`TILE`] rows of a thin matrix, column by column: entry (i, j) is at `j * TILE + i`.
 #[derive(Clone, Debug)]
@@ -43,19 +43,14 @@ impl<T: Real> Tile<T> {
 
     /// Loads rows stored by row.
     pub fn load(&mut self, rows: &[T], width: usize) {
-        for (row, numbers) in rows.chunks_exact(width).enumerate() {
-            for (col, &number) in numbers.iter().enumerate() {
-                self.values[col * TILE + row] = number;
-            }
-        }
+        let to = Lines { numbers: &mut self.values[..], stride: TILE };
+        transpose(Lines { numbers: rows, stride: width }, to, rows.len() / width, width);
     }
 
     /// Stores into rows kept by row.
     pub fn store(&self, rows: &mut [T], width: usize) {
-        for (row, numbers) in rows.chunks_exact_mut(width).enumerate() {
-            for (col, number) in numbers.iter_mut().enumerate() {
-                *number = self.values[col * TILE + row];
-            }
-        }
+        let count = rows.len() / width;
+        let to = Lines { numbers: rows, stride: width };
+        transpose(Lines { numbers: &self.values[..], stride: TILE }, to, width, count);
     }
 }

@@ -3,14 +3,16 @@
 use pulp::{Simd, WithSimd};
 
 use super::TILE;
+use super::panel::{Panel, Panels, combine, each_panel};
 use crate::Real;
 
 /// For j = 1..k in turn, U_j ← min{max{U_j + (P_j − Σ_l G_jl U_l) / (G_jj + μ), 0}, upper}, with the columns
 /// before j already updated. With P = A Bᵀ and G = B Bᵀ this is Eq. `eq:entry_sol`; with μ = 0 it is HALS. A column with
 /// G_jj + μ = 0, or too small to divide by, cannot change the error and stays.
 ///
-/// `factor` and `product` are tiles of `k` columns, `gram` is k x k.
+/// `factor` and `product` are tiles of `k` columns, `gram` is k x k and symmetric.
 pub fn sweep<T: Real>(k: usize, gram: &[T], mu: T, upper: T, product: &[T], factor: &mut [T]) {
+    assert!(gram.len() == k * k && product.len() >= k * TILE && factor.len() >= k * TILE);
     pulp::Arch::new().dispatch(Sweep { k, gram, mu, upper, product, factor });
 }
 
@@ -27,27 +29,52 @@ impl<T: Real> WithSimd for Sweep<'_, T> {
     type Output = ();
 
     #[inline(always)]
-    fn with_simd<S: Simd>(self, _simd: S) {
-        let Sweep { k, gram, mu, upper, product, factor } = self;
-        let (products, _) = product.as_chunks::<TILE>();
-        let (columns, _) = factor.as_chunks_mut::<TILE>();
-        let columns = &mut columns[..k];
-        for (j, gram_row) in gram.chunks_exact(k).enumerate() {
-            let weight = gram_row[j] + mu;
+    fn with_simd<S: Simd>(mut self, simd: S) {
+        each_panel::<T, S>(simd, self.k, &mut self);
+    }
+}
+
+impl<T: Real> Panels for Sweep<'_, T> {
+    /// The panel's residuals stay in registers while all columns of U pass by once.
+    #[inline(always)]
+    fn panel<S: Simd, const R: usize, const P: usize>(&mut self, simd: S, panel: Panel) {
+        let Panel { registers, strip, first } = panel;
+        let k = self.k;
+        let products = T::vectors::<S>(&self.product[..k * TILE]);
+        let columns = T::vectors_mut::<S>(&mut self.factor[..k * TILE]);
+        let gram_rows = self.gram.chunks_exact(k).map(|row| &row[first..]);
+        let terms = gram_rows.zip(columns.chunks_exact(registers).map(|column| &column[strip..]));
+        // With the old values of the panel's own columns; what they change by follows below.
+        let sums = combine::<T, S, R, P>(simd, terms);
+        // Not in place: the sums stay in registers only if every access to them has a constant index.
+        let mut residuals = [[T::splat(simd, T::ZERO); R]; P];
+        for col in 0..P {
+            let product = &products[(first + col) * registers + strip..][..R];
+            for part in 0..R {
+                residuals[col][part] = T::difference(simd, product[part], sums[col][part]);
+            }
+        }
+        let upper = T::splat(simd, self.upper);
+        for col in 0..P {
+            let gram_row = &self.gram[(first + col) * k + first..][..P];
+            let weight = gram_row[col] + self.mu;
             let step = T::ONE / weight;
             // Of a column that has all but vanished the step would be infinite, and 0 times that is no number.
             if weight <= T::ZERO || !step.to_f64().is_finite() {
                 continue;
             }
-            let mut residual = products[j];
-            for (&coefficient, column) in gram_row.iter().zip(columns.iter()) {
-                for (residual, &value) in residual.iter_mut().zip(column) {
-                    *residual = (-coefficient).mul_add(value, *residual);
+            let step = T::splat(simd, step);
+            let column = &mut columns[(first + col) * registers + strip..][..R];
+            for part in 0..R {
+                let moved = T::add_product(simd, residuals[col][part], step, column[part]);
+                let moved = T::clamp(simd, upper, moved);
+                let change = T::difference(simd, moved, column[part]);
+                column[part] = moved;
+                for later in col + 1..P {
+                    let coefficient = T::splat(simd, gram_row[later]);
+                    residuals[later][part] =
+                        T::subtract_product(simd, coefficient, change, residuals[later][part]);
                 }
-            }
-            for (value, &residual) in columns[j].iter_mut().zip(&residual) {
-                let moved = residual.mul_add(step, *value);
-                *value = clamp(moved, upper);
             }
         }
     }

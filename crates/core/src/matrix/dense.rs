@@ -1,5 +1,8 @@
 //! A dense matrix that keeps the order, and for images the bytes, of its file.
 
+use std::ops::Range;
+
+use super::Buffer;
 use crate::Real;
 
 /// Which index of a dense matrix runs fastest in memory.
@@ -15,9 +18,9 @@ pub enum Order {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Values<T> {
     /// Unsigned bytes.
-    Bytes(Vec<u8>),
+    Bytes(Buffer<u8>),
     /// Reals of the type that the factorization computes in.
-    Real(Vec<T>),
+    Real(Buffer<T>),
 }
 
 impl<T: Real> Values<T> {
@@ -136,4 +139,26 @@ impl<T: Real> Dense<T> {
         };
         Dense { rows: self.cols, cols: self.rows, order, values: self.values }
     }
+
+    /// The entries in the given rows and columns, copied in the same order.
+    pub fn part(&self, rows: Range<usize>, cols: Range<usize>) -> Self {
+        let (majors, minors) = match self.order {
+            Order::RowMajor => (rows.clone(), cols.clone()),
+            Order::ColMajor => (cols.clone(), rows.clone()),
+        };
+        let values = match &self.values {
+            Values::Bytes(bytes) => Values::Bytes(lines(bytes, self.minors(), majors, minors).into()),
+            Values::Real(reals) => Values::Real(lines(reals, self.minors(), majors, minors).into()),
+        };
+        Dense::new(rows.len(), cols.len(), self.order, values)
+    }
+}
+
+/// A part of every one of some lines.
+fn lines<E: Copy>(values: &[E], length: usize, majors: Range<usize>, minors: Range<usize>) -> Vec<E> {
+    let mut part = Vec::with_capacity(majors.len() * minors.len());
+    for major in majors {
+        part.extend_from_slice(&values[major * length..][minors.clone()]);
+    }
+    part
 }

@@ -1,12 +1,19 @@
 //! Matrices in memory: dense (bytes or reals, by row or by column) and compressed sparse rows.
 
+mod buffer;
 mod dense;
 mod sparse;
+mod stack;
 mod summary;
 
+pub use buffer::Buffer;
 pub use dense::{Dense, Order, Values};
 pub use sparse::Csr;
 pub use summary::Summary;
+
+use std::ops::Range;
+
+use crate::{Precision, Real};
 
 /// An input matrix M; dense or sparse is decided at run time from the file.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,7 +24,7 @@ pub enum Matrix<T> {
     Sparse(Csr<T>),
 }
 
-impl<T: crate::Real> Matrix<T> {
+impl<T: Real> Matrix<T> {
     /// Number of rows, m.
     pub fn rows(&self) -> usize {
         match self {
@@ -58,6 +65,26 @@ impl<T: crate::Real> Matrix<T> {
         }
     }
 
+    /// The largest entry.
+    pub fn largest(&self) -> f64 {
+        let largest = |entries: &[T]| entries.iter().fold(0.0, |max: f64, entry| max.max(entry.to_f64()));
+        match self {
+            Matrix::Dense(dense) => match dense.values() {
+                Values::Bytes(bytes) => bytes.iter().max().map_or(0.0, |&byte| byte.into()),
+                Values::Real(reals) => largest(reals),
+            },
+            Matrix::Sparse(csr) => largest(csr.values()),
+        }
+    }
+
+    /// The entries in the given rows and columns, copied.
+    pub fn part(&self, rows: Range<usize>, cols: Range<usize>) -> Self {
+        match self {
+            Matrix::Dense(dense) => Matrix::Dense(dense.part(rows, cols)),
+            Matrix::Sparse(csr) => Matrix::Sparse(csr.part(rows, cols)),
+        }
+    }
+
     /// Calls `visit(row, column, value)` for every stored entry, in storage order.
     pub fn for_each_stored(&self, mut visit: impl FnMut(usize, usize, f64)) {
         match self {
@@ -82,4 +109,26 @@ impl<T: crate::Real> Matrix<T> {
             }
         }
     }
+}
+
+/// Why products with a matrix whose largest entry is this would leave the range of the arithmetic, which no error shows:
+/// they become 0.
+pub fn range_problem<T: Real>(largest: f64) -> Option<String> {
+    if largest == 0.0 {
+        return Some(
+            "every entry is 0, so there is nothing to factorize; check that this is the right file".into(),
+        );
+    }
+    // Products have up to twice the exponents of entries, times the number of terms.
+    let (range, cure) = match T::PRECISION {
+        Precision::F32 => (1e-15..=1e15, "use --precision f64, or rescale the matrix"),
+        Precision::F64 => (1e-100..=1e100, "rescale the matrix"),
+    };
+    (!range.contains(&largest)).then(|| {
+        format!(
+            "the largest is {largest:.2e}, where the arithmetic needs one from {:e} to {:e}; {cure}",
+            range.start(),
+            range.end()
+        )
+    })
 }

@@ -1,5 +1,9 @@
 //! Compressed sparse rows: sorted, without duplicates, 64-bit offsets, 32-bit column numbers.
 
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::Buffer;
 use crate::Real;
 
 /// A sparse matrix by rows. Within a row the columns ascend and none comes twice.
@@ -8,8 +12,10 @@ pub struct Csr<T> {
     rows: usize,
     cols: usize,
     offsets: Vec<usize>,
-    indices: Vec<u32>,
-    values: Vec<T>,
+    indices: Buffer<u32>,
+    values: Buffer<T>,
+    /// The matrix that this one was made from, if that was its transpose.
+    origin: Option<Arc<Csr<T>>>,
 }
 
 impl<T: Real> Csr<T> {
@@ -21,7 +27,14 @@ impl<T: Real> Csr<T> {
     /// # Panics
     /// If the lengths disagree. That columns ascend and stay below `cols` is the caller's promise,
     /// checked in debug builds.
-    pub fn new(rows: usize, cols: usize, offsets: Vec<usize>, indices: Vec<u32>, values: Vec<T>) -> Self {
+    pub fn new(
+        rows: usize,
+        cols: usize,
+        offsets: Vec<usize>,
+        indices: impl Into<Buffer<u32>>,
+        values: impl Into<Buffer<T>>,
+    ) -> Self {
+        let (indices, values) = (indices.into(), values.into());
         assert_eq!(offsets.len(), rows + 1, "one offset a row and the end");
         assert_eq!(offsets[rows], indices.len(), "the last offset is the number of entries");
         assert_eq!(values.len(), indices.len(), "one column number an entry");
@@ -31,7 +44,20 @@ impl<T: Real> Csr<T> {
             columns.windows(2).all(|pair| pair[0] < pair[1])
                 && columns.last().is_none_or(|&last| (last as usize) < cols)
         }));
-        Csr { rows, cols, offsets, indices, values }
+        Csr { rows, cols, offsets, indices, values, origin: None }
+    }
+
+    /// The matrix whose transpose is at hand, which is kept for [`Csr::both_ways`].
+    pub fn from_transpose(transpose: Csr<T>) -> Self {
+        let mut matrix = transpose.transpose();
+        matrix.origin = Some(Arc::new(transpose));
+        matrix
+    }
+
+    /// The matrix and its transpose, which methods need both.
+    pub fn both_ways(mut self) -> (Arc<Self>, Arc<Self>) {
+        let transpose = self.origin.take().unwrap_or_else(|| Arc::new(self.transpose()));
+        (Arc::new(self), transpose)
     }
 
     /// Number of rows.
@@ -71,6 +97,11 @@ impl<T: Real> Csr<T> {
         (&self.indices[range.clone()], &self.values[range])
     }
 
+    /// Offsets, column numbers and values, without the matrix around them.
+    pub fn into_parts(self) -> (Vec<usize>, Vec<u32>, Vec<T>) {
+        (self.offsets, self.indices.into_vec(), self.values.into_vec())
+    }
+
     /// Bytes in memory.
     pub fn bytes(&self) -> u64 {
         Self::bytes_for(self.rows, self.stored())
@@ -84,7 +115,7 @@ impl<T: Real> Csr<T> {
     /// The transpose, by one counting pass and one placing pass.
     pub fn transpose(&self) -> Self {
         let mut offsets = vec![0usize; self.cols + 1];
-        for &col in &self.indices {
+        for &col in &*self.indices {
             offsets[col as usize + 1] += 1;
         }
         for col in 0..self.cols {
@@ -102,19 +133,32 @@ impl<T: Real> Csr<T> {
                 *place += 1;
             }
         }
-        Csr { rows: self.cols, cols: self.rows, offsets, indices, values }
+        Csr::new(self.cols, self.rows, offsets, indices, values)
     }
 
     /// The block of the given rows, copied.
-    pub fn row_block(&self, range: std::ops::Range<usize>) -> Self {
+    pub fn row_block(&self, range: Range<usize>) -> Self {
         let begin = self.offsets[range.start];
         let end = self.offsets[range.end];
-        Csr {
-            rows: range.len(),
-            cols: self.cols,
-            offsets: self.offsets[range.start..=range.end].iter().map(|offset| offset - begin).collect(),
-            indices: self.indices[begin..end].to_vec(),
-            values: self.values[begin..end].to_vec(),
+        let offsets = self.offsets[range.start..=range.end].iter().map(|offset| offset - begin).collect();
+        let (indices, values) = (self.indices[begin..end].to_vec(), self.values[begin..end].to_vec());
+        Csr::new(range.len(), self.cols, offsets, indices, values)
+    }
+
+    /// The entries in the given rows and columns, copied.
+    pub fn part(&self, rows: Range<usize>, cols: Range<usize>) -> Self {
+        if cols == (0..self.cols) {
+            return self.row_block(rows);
         }
+        let (mut offsets, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());
+        for row in rows.clone() {
+            let (of_row, entries) = self.row(row);
+            let place = |bound: usize| of_row.partition_point(|&col| (col as usize) < bound);
+            let wanted = place(cols.start)..place(cols.end);
+            indices.extend(of_row[wanted.clone()].iter().map(|&col| col - cols.start as u32));
+            values.extend_from_slice(&entries[wanted]);
+            offsets.push(indices.len());
+        }
+        Csr::new(rows.len(), cols.len(), offsets, indices, values)
     }
 }

@@ -5,13 +5,19 @@ use std::time::Instant;
 use serde::{Deserialize, Serialize};
 
 use super::evaluate::{Evaluation, evaluate};
+use super::links::{Groups, Meters, whole};
 use super::settings::{Algorithm, Init, Settings};
 use super::start::{self, Knowledge, State};
-use super::{Factors, Method, Outcome, Phases, Rank, Redrawn, Report, Stop, TraceLine, timed};
-use super::{dsanls, exact, svd};
+use super::streamed::Streamed;
+use super::{
+    Factors, Memory, Method, Outcome, Phases, Rank, RankReport, Redrawn, Report, Snapshot, Stop, TraceLine,
+    timed,
+};
+use super::{auto, dsanls, exact, svd};
 use crate::Real;
-use crate::comm::{Comm, Metered, gather_all, sum_exactly};
+use crate::comm::{Comm, sum_exactly};
 use crate::error::{Error, Result};
+use crate::grid::Factor;
 use crate::partition::Shard;
 use crate::solver::{Solver, Terms};
 use crate::threads::Threads;
@@ -45,7 +51,7 @@ pub struct Log {
     phases: Phases,
     bytes_sent: u64,
     bytes_evaluate: u64,
-    damping: Vec<dsanls::Damping>,
+    memory: Memory,
 }
 
 impl Log {
@@ -112,7 +118,7 @@ pub enum Begin<'a, T> {
     /// At these factors.
     Given(&'a Factors<T>),
     /// In the middle of another run.
-    Middle(&'a Factors<T>, &'a Log),
+    Middle(&'a Snapshot<T>),
 }
 
 /// What whoever watches wants after an iteration.
@@ -133,20 +139,26 @@ struct Decision {
     snapshot: bool,
 }
 
+/// Takes the factors, those beside them, and all else.
+type Save<'s, T> = dyn FnMut(Factors<T>, Option<Factors<T>>, Log) -> Result<()> + 's;
+
 /// One rank in the middle of a run.
 pub struct Run<'a, T> {
     shard: &'a Shard<T>,
+    /// Where M is, if not in the shard.
+    streamed: Option<&'a Streamed>,
+    groups: &'a Groups<'a>,
     threads: &'a Threads,
     settings: &'a Settings,
     /// The communication of the method itself.
-    work: Metered<'a>,
+    work: Meters<'a>,
     /// All other: evaluation, stopping, snapshots.
-    aside: Metered<'a>,
+    aside: Meters<'a>,
     known: Knowledge,
     terms: (Terms, Terms),
     every: usize,
     state: State<T>,
-    method: Box<dyn Method<T>>,
+    method: Box<dyn Method<T> + 'a>,
     log: Log,
     /// What the meters had counted, and phases measured, before this process took over.
     before: Log,
@@ -155,32 +167,43 @@ pub struct Run<'a, T> {
 impl<'a, T: Real> Run<'a, T> {
     /// A run about to take its next step.
     pub fn new(
-        shard: &'a Shard<T>,
-        comm: &'a dyn Comm,
+        (shard, streamed): (&'a Shard<T>, Option<&'a Streamed>),
+        groups: &'a Groups<'a>,
         threads: &'a Threads,
         settings: &'a Settings,
         seed: u64,
         begin: Begin<'_, T>,
     ) -> Result<Self> {
-        let (work, aside) = (Metered::new(comm), Metered::new(comm));
-        let known = Knowledge::of(&aside, shard)?;
+        let started = Instant::now();
+        let (work, aside) = (groups.metered(shard.place), groups.metered(shard.place));
+        let links = aside.links();
+        let known = match streamed {
+            Some(streamed) => streamed.known.clone(),
+            None => Knowledge::of(&links, shard)?,
+        };
         let constants = known.constants;
         let terms = settings.terms(shard.rows, shard.cols, constants.norm);
         let state = match begin {
             Begin::Init => match settings.init {
-                Init::Random => start::random(&aside, shard, &known, seed, settings.rank)?,
-                init => svd::nndsvd(&aside, threads, shard, constants, (init, seed, settings.rank))?,
+                Init::Random => start::random(links.all, shard, &known, seed, settings.rank)?,
+                init => svd::nndsvd(links, threads, shard, constants, (init, seed, settings.rank))?,
             },
-            Begin::Given(factors) | Begin::Middle(factors, _) => start::given(shard, factors),
+            Begin::Given(factors) => start::given(shard, factors),
+            Begin::Middle(snapshot) => start::given(shard, &snapshot.factors),
         };
-        let exactly = |solver| Box::new(exact::Exact::new(solver, terms, constants)) as Box<dyn Method<T>>;
-        let mut method = match settings.algorithm {
-            Algorithm::Dsanls => {
-                Box::new(dsanls::Dsanls::new(&aside, shard, settings, (seed, terms), &state)?)
+        let every = settings.trace_every.unwrap_or_else(|| evaluation_interval(settings, shard));
+        let exactly = |solver| Box::new(exact::Exact::new(solver, terms, constants));
+        let mut method: Box<dyn Method<T> + 'a> = match (streamed, settings.algorithm) {
+            (Some(streamed), _) => streamed.method(settings, (seed, every), terms, &state),
+            (None, Algorithm::Dsanls) => {
+                Box::new(dsanls::Dsanls::new(links.all, shard, settings, (seed, terms), &state)?)
             }
-            Algorithm::Hals => exactly(Solver::CoordinateDescent { mu: 0.0 }),
-            Algorithm::Mu => exactly(Solver::Multiplicative),
-            Algorithm::Bpp => exactly(Solver::Pivoting),
+            (None, Algorithm::Auto) => {
+                Box::new(auto::Auto::new(shard, settings.rank, terms, constants, seed))
+            }
+            (None, Algorithm::Hals) => exactly(Solver::CoordinateDescent { mu: 0.0, sweeps: 1 }),
+            (None, Algorithm::Mu) => exactly(Solver::Multiplicative),
+            (None, Algorithm::Bpp) => exactly(Solver::Pivoting),
         };
         let empty = Log {
             seed,
@@ -192,17 +215,33 @@ impl<'a, T: Real> Run<'a, T> {
             phases: Phases::default(),
             bytes_sent: 0,
             bytes_evaluate: 0,
-            damping: Vec::new(),
+            memory: Memory::default(),
         };
         let log = match begin {
-            Begin::Middle(_, log) => log.clone(),
+            Begin::Middle(snapshot) => snapshot.log.clone(),
             _ => empty,
         };
-        method.remember(&log.damping);
-        let every = settings.trace_every.unwrap_or_else(|| evaluation_interval(settings, shard));
+        if let Begin::Middle(Snapshot { beside, .. }) = begin {
+            method.remember(&log.memory, beside.as_ref().map(|beside| start::given(shard, beside)));
+        }
         let before = log.clone();
-        let mut run =
-            Run { shard, threads, settings, work, aside, known, terms, every, state, method, log, before };
+        let mut run = Run {
+            shard,
+            streamed,
+            groups,
+            threads,
+            settings,
+            work,
+            aside,
+            known,
+            terms,
+            every,
+            state,
+            method,
+            log,
+            before,
+        };
+        run.log.phases.start += started.elapsed().as_secs_f64();
         if let Begin::Init | Begin::Given(_) = begin {
             let error = run.evaluate()?.error;
             run.note(error)?;
@@ -216,30 +255,34 @@ impl<'a, T: Real> Run<'a, T> {
     }
 
     fn evaluate(&mut self) -> Result<Evaluation> {
-        let Run { shard, threads, aside, known, state, .. } = self;
-        let k = self.settings.rank;
-        timed(&mut self.log.phases.evaluate, || evaluate(threads, aside, shard, known.constants, state, k))
+        let Run { shard, threads, ref aside, ref known, ref state, .. } = *self;
+        let rank = Rank { shard, links: aside.links(), threads, k: self.settings.rank };
+        timed(&mut self.log.phases.evaluate, || match self.streamed {
+            Some(streamed) => streamed.evaluate(threads, known.constants, state, rank.k),
+            None => evaluate(&rank, known.constants, state),
+        })
     }
 
     fn note(&mut self, error: f64) -> Result<()> {
         if !error.is_finite() {
             return Err(Error::Diverged { iteration: self.log.iteration });
         }
-        let penalty = penalty(&self.aside, &self.state, self.terms)?;
+        let penalty = penalty(&self.aside.all, &self.state, self.terms, self.k())?;
         self.log.see(error, (error * error + 2.0 * penalty / self.known.constants.norm).sqrt());
         Ok(())
     }
 
     fn trace(&mut self, relative_error: f64) {
         let Log { iteration, seconds, .. } = self.log;
-        let bytes_sent = self.before.bytes_sent + self.work.bytes();
+        let bytes_sent = self.before.bytes_sent + self.work.all.bytes();
         self.log.trace.push(TraceLine { iteration, seconds, relative_error, bytes_sent });
     }
 
     /// One iteration, with what belongs to it.
     fn step(&mut self) -> Result<()> {
         let begin = Instant::now();
-        let rank = Rank { shard: self.shard, comm: &self.work, threads: self.threads, k: self.k() };
+        let links = self.work.links();
+        let rank = Rank { shard: self.shard, links, threads: self.threads, k: self.k() };
         let mut seen =
             self.method.iterate(&rank, self.log.iteration, &mut self.state, &mut self.log.phases)?;
         self.log.seconds += begin.elapsed().as_secs_f64();
@@ -279,7 +322,7 @@ impl<'a, T: Real> Run<'a, T> {
     pub fn run_on(
         mut self,
         watch: &mut dyn FnMut(&Log) -> Wish,
-        save: &mut dyn FnMut(Factors<T>, Log) -> Result<()>,
+        save: &mut Save<'_, T>,
     ) -> Result<Outcome<T>> {
         // A run taken up where it had ended, before its results were written, does not go further.
         let mut stop =
@@ -298,21 +341,25 @@ impl<'a, T: Real> Run<'a, T> {
     /// Rank 0 alone has the clock and the user.
     fn decide(&self, watch: &mut dyn FnMut(&Log) -> Wish) -> Result<Decision> {
         let mut decision = Decision::default();
-        if self.aside.rank() == 0 {
+        if self.aside.all.rank() == 0 {
             let wish = watch(&self.log);
             let stop = self.log.decide(self.settings, wish.stop);
             let early = matches!(stop, Some(Stop::Interrupted | Stop::TimeLimit));
             decision = Decision { stop, snapshot: wish.save || early && wish.save_if_stopped };
         }
-        agree(&self.aside, decision)
+        agree(&self.aside.all, decision)
     }
 
-    fn snapshot(&self, save: &mut dyn FnMut(Factors<T>, Log) -> Result<()>) -> Result<()> {
-        let u = gather_all(&self.aside, &self.state.u)?;
-        let v = gather_all(&self.aside, &self.state.v)?;
-        if self.aside.rank() == 0 {
-            let factors = Factors { rows: self.shard.rows, cols: self.shard.cols, k: self.k(), u, v };
-            save(factors, self.log_so_far())?;
+    fn snapshot(&self, save: &mut Save<'_, T>) -> Result<()> {
+        let whole = |state: &State<T>| -> Result<Factors<T>> {
+            let (comm, place, k) = (&self.aside.all, self.shard.place, self.k());
+            let u = whole(comm, place, Factor::U, &state.u, k)?;
+            let v = whole(comm, place, Factor::V, &state.v, k)?;
+            Ok(Factors { rows: self.shard.rows, cols: self.shard.cols, k, u, v })
+        };
+        let (factors, beside) = (whole(&self.state)?, self.method.beside().map(whole).transpose()?);
+        if self.aside.all.rank() == 0 {
+            save(factors, beside, self.log_so_far())?;
         }
         Ok(())
     }
@@ -320,10 +367,10 @@ impl<'a, T: Real> Run<'a, T> {
     /// The log with the meters and the method read.
     fn log_so_far(&self) -> Log {
         let mut log = self.log.clone();
-        log.phases.reduce = self.before.phases.reduce + self.work.seconds();
-        log.bytes_sent = self.before.bytes_sent + self.work.bytes();
-        log.bytes_evaluate = self.before.bytes_evaluate + self.aside.bytes();
-        log.damping = self.method.memory();
+        log.phases.reduce = self.before.phases.reduce + self.work.all.seconds();
+        log.bytes_sent = self.before.bytes_sent + self.work.all.bytes();
+        log.bytes_evaluate = self.before.bytes_evaluate + self.aside.all.bytes();
+        log.memory = self.method.memory();
         log
     }
 
@@ -333,6 +380,13 @@ impl<'a, T: Real> Run<'a, T> {
             self.trace(error);
         }
         let log = self.log_so_far();
+        let own = RankReport {
+            seconds: log.seconds - self.before.seconds,
+            phases: log.phases,
+            method: self.work.meter(),
+            aside: self.aside.meter(),
+        };
+        let ranks = reports(self.groups.all(), &own)?;
         let report = Report {
             seed: log.seed,
             iterations: log.iteration,
@@ -344,22 +398,36 @@ impl<'a, T: Real> Run<'a, T> {
             phases: log.phases,
             bytes_sent: log.bytes_sent,
             bytes_evaluate: log.bytes_evaluate,
+            ranks,
             trace: log.trace,
         };
         Ok(Outcome { u: self.state.u, v: self.state.v, report })
     }
 }
 
+/// What every rank says of itself, by rank.
+fn reports(comm: &dyn Comm, own: &RankReport) -> Result<Vec<RankReport>> {
+    let text = serde_json::to_vec(own).unwrap_or_default();
+    let all = comm.all_gather(&text)?;
+    // All ranks are the same program, so that they read what they wrote.
+    Ok(all.iter().filter_map(|text| serde_json::from_slice(text).ok()).collect())
+}
+
 /// Both sides' penalties, over all ranks.
-fn penalty<T: Real>(comm: &dyn Comm, state: &State<T>, (of_u, of_v): (Terms, Terms)) -> Result<f64> {
+pub fn penalty<T: Real>(
+    comm: &dyn Comm,
+    state: &State<T>,
+    (of_u, of_v): (Terms, Terms),
+    k: usize,
+) -> Result<f64> {
     if [of_u.l1, of_u.l2, of_v.l1, of_v.l2] == [0.0; 4] {
         return Ok(0.0);
     }
-    let entries = |factor: &[T], terms: Terms| -> Vec<f64> {
+    let rows = |factor: &[T], terms: Terms| -> Vec<f64> {
         let term = |value: f64| terms.l1 * value + 0.5 * terms.l2 * value * value;
-        factor.iter().map(|value| term(value.to_f64())).collect()
+        factor.chunks_exact(k).map(|row| row.iter().map(|value| term(value.to_f64())).sum()).collect()
     };
-    let [u, v] = sum_exactly(comm, [&entries(&state.u, of_u), &entries(&state.v, of_v)])?;
+    let [u, v] = sum_exactly(comm, [&rows(&state.u, of_u), &rows(&state.v, of_v)])?;
     Ok(u + v)
 }
 
@@ -383,7 +451,7 @@ fn evaluation_interval<T>(settings: &Settings, shard: &Shard<T>) -> usize {
     let evaluation = stored * k + 2.0 * sweeps;
     let iteration = match settings.algorithm {
         // These have their error for nothing.
-        Algorithm::Hals | Algorithm::Mu | Algorithm::Bpp => return 1,
+        Algorithm::Auto | Algorithm::Hals | Algorithm::Mu | Algorithm::Bpp => return 1,
         Algorithm::Dsanls => {
             let (cols, rows) = settings.sketch_sizes(shard.rows, shard.cols);
             let (cols, rows) = (cols as f64, rows as f64);

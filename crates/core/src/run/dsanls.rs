@@ -5,17 +5,19 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 
 use super::evaluate::Evaluation;
+use super::links::numbers;
 use super::settings::{Settings, SketchedSolver, Step};
 use super::start::State;
-use super::{Method, Phases, Rank};
+use super::{Memory, Method, Phases, Rank};
 use crate::Real;
-use crate::comm::{Comm, Numbers, Reduction, gather_all, sum_exactly};
+use crate::comm::{Comm, Reduction, sum_exactly};
 use crate::error::Result;
+use crate::grid::Factor;
 use crate::kernels::{Columns, Product, gram};
 use crate::partition::{Block, Shard};
 use crate::random::Purpose;
 use crate::sketch::Distribution;
-use crate::solver::{Problem, Solver, Terms, update};
+use crate::solver::{Moving, Problem, Solver, Terms, update};
 use crate::threads::Threads;
 
 /// The damping of one side's steps.
@@ -57,8 +59,10 @@ impl Damping {
         self.sum += diagonal;
         self.count += 1.0;
         match (self.solver, self.step) {
-            (SketchedSolver::Pcd, Step::UnitFree) => Solver::CoordinateDescent { mu: weight * mean },
-            (SketchedSolver::Pcd, Step::Absolute) => Solver::CoordinateDescent { mu: weight },
+            (SketchedSolver::Pcd, Step::UnitFree) => {
+                Solver::CoordinateDescent { mu: weight * mean, sweeps: 1 }
+            }
+            (SketchedSolver::Pcd, Step::Absolute) => Solver::CoordinateDescent { mu: weight, sweeps: 1 },
             (SketchedSolver::Pgd, Step::UnitFree) => {
                 Solver::GradientDescent { eta: 1.0 / (weight * (self.k as f64 * mean + l2)) }
             }
@@ -112,12 +116,12 @@ impl Dsanls {
 }
 
 impl SketchedSide {
-    /// X ← one proximal step on min ‖(block − X Yᵀ) S‖.
+    /// X ← one proximal step on min ‖(M − X Yᵀ) S‖ (for V of the transpose).
     fn step<T: Real>(
         &mut self,
         rank: &Rank<'_, T>,
         iteration: usize,
-        block: &Block<T>,
+        factor: Factor,
         own: &mut [T],
         (other, other_rows): (&[T], std::ops::Range<usize>),
         phases: &mut Phases,
@@ -126,19 +130,16 @@ impl SketchedSide {
         let operator;
         let (b, columns, weights);
         if self.distribution.size == self.distribution.length {
-            let all = if rank.comm.size() == 1 {
-                Cow::Borrowed(other)
-            } else {
-                gather_all(rank.comm, other)?.into()
-            };
+            let all = rank.links.gather(rank.shard.place, factor, other, k)?;
             (b, columns, weights) = (all.clone(), Columns::All, all);
         } else {
             operator = phases.sketch(|| self.distribution.draw::<T>(iteration));
             let mut sum = phases.sketch(|| operator.project(rank.threads, other_rows, other, k));
-            rank.comm.all_reduce(Reduction::Sum, numbers(&mut sum))?;
+            rank.links.all.all_reduce(Reduction::Sum, numbers(&mut sum))?;
             let lifted = phases.sketch(|| operator.lift(rank.threads, &sum, k));
             (b, columns, weights) = (Cow::Owned(sum), lifted.0, Cow::Owned(lifted.1));
         }
+        let block = rank.shard.block(factor);
         self.solve((rank.threads, k), iteration, block, own, (&b, columns, &weights), phases);
         Ok(())
     }
@@ -161,15 +162,7 @@ impl SketchedSide {
             terms: self.terms,
         };
         let product = phases.product(|| Product::new(threads, block, columns, weights, k));
-        phases.add(&update(threads, &problem, &product, own, k));
-    }
-}
-
-/// The numbers of either precision, for an all-reduce.
-fn numbers<T: Real>(values: &mut [T]) -> Numbers<'_> {
-    match T::PRECISION {
-        crate::Precision::F32 => Numbers::F32(bytemuck::cast_slice_mut(values)),
-        crate::Precision::F64 => Numbers::F64(bytemuck::cast_slice_mut(values)),
+        phases.add(&update(threads, &problem, &product, Moving::plain(own), k));
     }
 }
 
@@ -183,18 +176,18 @@ impl<T: Real> Method<T> for Dsanls {
     ) -> Result<Option<Evaluation>> {
         let shard = rank.shard;
         let v = (&state.v[..], shard.own_cols.clone());
-        self.u.step(rank, iteration, &shard.by_rows, &mut state.u, v, phases)?;
+        self.u.step(rank, iteration, Factor::U, &mut state.u, v, phases)?;
         let u = (&state.u[..], shard.own_rows.clone());
-        self.v.step(rank, iteration, &shard.by_cols, &mut state.v, u, phases)?;
+        self.v.step(rank, iteration, Factor::V, &mut state.v, u, phases)?;
         Ok(None)
     }
 
-    fn memory(&self) -> Vec<Damping> {
-        vec![self.u.damping.clone(), self.v.damping.clone()]
+    fn memory(&self) -> Memory {
+        Memory { damping: vec![self.u.damping.clone(), self.v.damping.clone()], ..Memory::default() }
     }
 
-    fn remember(&mut self, memory: &[Damping]) {
-        if let [u, v] = memory {
+    fn remember(&mut self, memory: &Memory, _: Option<State<T>>) {
+        if let [u, v] = &memory.damping[..] {
             (self.u.damping, self.v.damping) = (u.clone(), v.clone());
         }
     }

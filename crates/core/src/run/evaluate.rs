@@ -3,12 +3,14 @@
 use faer::linalg::matmul::matmul;
 use faer::{Accum, MatMut, MatRef, Par};
 
+use super::Rank;
 use super::start::{Constants, State};
 use crate::Real;
-use crate::comm::{Comm, gather_all, sum_exactly};
+use crate::comm::{Numbers, Reduction, sum_exactly};
 use crate::error::Result;
-use crate::kernels::{Columns, Product, Scratch, TILE, Tile, gram};
-use crate::partition::{Block, DenseBlock, Shard};
+use crate::grid::Factor;
+use crate::kernels::{Columns, Product, Scratch, TILE, Tile, gram_in_f64};
+use crate::partition::{Block, DenseBlock};
 use crate::threads::Threads;
 
 /// Below this error ‖M‖² − 2⟨M V, U⟩ + ⟨UᵀU, VᵀV⟩ has lost too many of `f32`'s digits (at 1e-2 four of seven are
@@ -32,59 +34,63 @@ pub fn relative_error(norm: f64, cross: f64, model: f64) -> f64 {
 
 /// Evaluates the factors. Every sum is either local to a row or independent of the order, so that all numbers of
 /// ranks and threads give the same bits.
-pub fn evaluate<T: Real>(
-    threads: &Threads,
-    comm: &dyn Comm,
-    shard: &Shard<T>,
-    constants: Constants,
-    state: &State<T>,
-    k: usize,
-) -> Result<Evaluation> {
-    let v = gather_all(comm, &state.v)?;
-    let v_exact: Vec<f64> = v.iter().map(|value| value.to_f64()).collect();
-    let gram_v = gram(threads, &v_exact, k);
+pub fn evaluate<T: Real>(rank: &Rank<'_, T>, constants: Constants, state: &State<T>) -> Result<Evaluation> {
+    let &Rank { shard, links, threads, k } = rank;
+    let v = links.gather(shard.place, Factor::U, &state.v, k)?;
+    let u = links.rows_of_block(shard.place, Factor::U, &state.u, k)?;
+    let mut gram_v =
+        gram_in_f64(threads, if links.is_complete(shard.place, Factor::U) { &v } else { &state.v }, k);
+    if !links.is_complete(shard.place, Factor::U) {
+        links.all.all_reduce(Reduction::Sum, Numbers::F64(&mut gram_v))?;
+    }
     let model = quadratic_forms(threads, &state.u, &gram_v, k);
-    let cross = match &shard.by_rows {
-        Block::Dense(_) => dense_cross(threads, &shard.by_rows, &state.u, &v, k),
-        Block::ByRow(csr) => (0..csr.rows())
-            .map(|row| {
+    let cross = crosses(threads, &shard.by_rows, &u, &v, k);
+    let [cross, model] = sum_exactly(links.all, [&cross, &model])?;
+    let mut error = relative_error(constants.norm, cross, model);
+    if let (Block::Dense(block), true) = (&shard.by_rows, error < CANCELS_BELOW) {
+        let [residual] = sum_exactly(links.all, [&residuals(threads, block, &u, &v, k)])?;
+        error = (residual / constants.norm).sqrt();
+    }
+    Ok(Evaluation { error, dead: dead(&gram_v, k) })
+}
+
+/// Components of which V's column is zero, from VᵀV.
+pub fn dead(gram_v: &[f64], k: usize) -> Vec<usize> {
+    (0..k).filter(|j| gram_v[j * (k + 1)] == 0.0).collect()
+}
+
+/// ⟨(M V)_i, U_i⟩ for every row i of a block; of a sparse one in `f64`.
+pub fn crosses<T: Real>(threads: &Threads, block: &Block<T>, u: &[T], v: &[T], k: usize) -> Vec<f64> {
+    let dot = |row: usize, col: usize| -> f64 {
+        u[row * k..][..k].iter().zip(&v[col * k..]).map(|(u, v)| u.to_f64() * v.to_f64()).sum()
+    };
+    match block {
+        Block::Dense(_) => dense_cross(threads, block, u, v, k),
+        Block::ByRow(csr) => {
+            let of_row = |row: usize| -> f64 {
                 let (cols, values) = csr.row(row);
-                let u = &state.u[row * k..][..k];
-                cols.iter()
-                    .zip(values)
-                    .map(|(&col, value)| value.to_f64() * dot(u, &v_exact, col as usize))
-                    .sum()
-            })
-            .collect(),
+                cols.iter().zip(values).map(|(&col, value)| value.to_f64() * dot(row, col as usize)).sum()
+            };
+            let tiles: Vec<usize> = (0..csr.rows()).step_by(TILE).collect();
+            let of_tile =
+                |first: usize| (first..csr.rows().min(first + TILE)).map(of_row).collect::<Vec<_>>();
+            threads.map(tiles, || (), |(), first| of_tile(first)).concat()
+        }
         Block::ByColumn(transpose) => {
-            let mut cross = vec![0.0; transpose.cols()];
+            let mut crosses = vec![0.0; transpose.cols()];
             for col in 0..transpose.rows() {
                 let (rows, values) = transpose.row(col);
                 for (&row, value) in rows.iter().zip(values) {
-                    cross[row as usize] +=
-                        value.to_f64() * dot(&state.u[row as usize * k..][..k], &v_exact, col);
+                    crosses[row as usize] += value.to_f64() * dot(row as usize, col);
                 }
             }
-            cross
+            crosses
         }
-    };
-    let [cross, model] = sum_exactly(comm, [&cross, &model])?;
-    let mut error = relative_error(constants.norm, cross, model);
-    if let (Block::Dense(block), true) = (&shard.by_rows, error < CANCELS_BELOW) {
-        let [residual] = sum_exactly(comm, [&residuals(threads, block, &state.u, &v, k)])?;
-        error = (residual / constants.norm).sqrt();
     }
-    let dead = (0..k).filter(|&j| v.iter().skip(j).step_by(k).all(|&value| value == T::ZERO)).collect();
-    Ok(Evaluation { error, dead })
-}
-
-#[inline(always)]
-fn dot<T: Real>(u: &[T], v: &[f64], row: usize) -> f64 {
-    u.iter().zip(&v[row * u.len()..]).map(|(u, v)| u.to_f64() * v).sum()
 }
 
 /// u G uᵀ for every row u: what ⟨UᵀU, VᵀV⟩ is the sum of.
-fn quadratic_forms<T: Real>(threads: &Threads, u: &[T], gram: &[f64], k: usize) -> Vec<f64> {
+pub fn quadratic_forms<T: Real>(threads: &Threads, u: &[T], gram: &[f64], k: usize) -> Vec<f64> {
     let gram = MatRef::from_column_major_slice(gram, k, k);
     let tiles = threads.map(
         u.chunks(TILE * k).collect(),
@@ -129,7 +135,7 @@ fn row_dots<T: Real>(a: &Tile<T>, b: &Tile<T>, rows: usize, k: usize) -> Vec<f64
 }
 
 /// Σ_j (M − U Vᵀ)_ij² for every row i of a dense block.
-fn residuals<T: Real>(threads: &Threads, block: &DenseBlock<T>, u: &[T], v: &[T], k: usize) -> Vec<f64> {
+pub fn residuals<T: Real>(threads: &Threads, block: &DenseBlock<T>, u: &[T], v: &[T], k: usize) -> Vec<f64> {
     const WIDTH: usize = 256;
     let tiles = threads.map(
         u.chunks(TILE * k).enumerate().collect(),

@@ -1,14 +1,15 @@
-//! The exact methods (HALS, MU, ANLS/BPP) on the same ranks as DSANLS, every rank gathering the other factor.
+//! The exact methods (HALS, MU, ANLS/BPP) on a process grid, as MPI-FAUN has them: all-gather within a grid column (or
+//! row), reduce-scatter of the products within a row (or column), Gram matrices by one all-reduce.
 
-use super::evaluate::{CANCELS_BELOW, Evaluation, relative_error};
+use super::evaluate::{CANCELS_BELOW, Evaluation, dead, relative_error};
 use super::start::{Constants, State};
 use super::{Method, Phases, Rank};
 use crate::Real;
-use crate::comm::{Numbers, Reduction, gather_all};
+use crate::comm::{Numbers, Reduction};
 use crate::error::Result;
-use crate::kernels::{Columns, Product, gram};
-use crate::partition::Block;
-use crate::solver::{Problem, Solver, Terms, Updated, update};
+use crate::grid::Factor;
+use crate::kernels::{Columns, Product, gram, multiply};
+use crate::solver::{Moving, Problem, Solver, Terms, Updated, update};
 
 /// Alternating steps on the unsketched problem, unnormalised.
 pub struct Exact {
@@ -27,32 +28,47 @@ impl Exact {
 }
 
 /// XᵀX over the rows of all ranks.
-fn gram_of_all<T: Real>(rank: &Rank<'_, T>, factor: &[T], phases: &mut Phases) -> Result<Vec<f64>> {
+pub fn gram_of_all<T: Real>(rank: &Rank<'_, T>, factor: &[T], phases: &mut Phases) -> Result<Vec<f64>> {
     let mut gram = phases.product(|| gram(rank.threads, factor, rank.k));
-    rank.comm.all_reduce(Reduction::Sum, Numbers::F64(&mut gram))?;
+    rank.links.all.all_reduce(Reduction::Sum, Numbers::F64(&mut gram))?;
     Ok(gram)
 }
 
-/// X ← one step on min ‖block − X Yᵀ‖, with all of Y.
-fn half_step<T: Real>(
+/// X ← one step on min ‖M − X Yᵀ‖ (for V of the transpose), where this rank has some rows of X and of Y.
+pub fn half_step<T: Real>(
     rank: &Rank<'_, T>,
-    block: &Block<T>,
+    factor: Factor,
     problem: &Problem<'_>,
-    own: &mut [T],
+    own: Moving<'_, T>,
     other: &[T],
     phases: &mut Phases,
 ) -> Result<Updated> {
-    let gathered;
-    let other = if rank.comm.size() == 1 {
-        other
+    let &Rank { shard, links, threads, k } = rank;
+    let place = shard.place;
+    let other = links.gather(place, factor, other, k)?;
+    let block = shard.block(factor);
+    let product = if links.is_complete(place, factor) {
+        phases.product(|| Product::new(threads, block, Columns::All, &other, k))
     } else {
-        gathered = gather_all(rank.comm, other)?;
-        &gathered
+        let partial = phases.product(|| multiply(threads, block, Columns::All, &other, k));
+        Product::ready(links.sum_rows(place, factor, partial, k)?, k)
     };
-    let product = phases.product(|| Product::new(rank.threads, block, Columns::All, other, rank.k));
-    let updated = update(rank.threads, problem, &product, own, rank.k);
+    let updated = update(threads, problem, &product, own, k);
     phases.add(&updated);
     Ok(updated)
+}
+
+/// The error from ⟨Mᵀ U, V⟩ and the Gram matrices; nothing where it cancels.
+pub fn evaluation(
+    constants: Constants,
+    cross: f64,
+    (gram_u, gram_v): (&[f64], &[f64]),
+    k: usize,
+) -> Option<Evaluation> {
+    let model = gram_u.iter().zip(gram_v).map(|(u, v)| u * v).sum();
+    let error = relative_error(constants.norm, cross, model);
+    // NaN passes on, to be reported.
+    if error < CANCELS_BELOW { None } else { Some(Evaluation { error, dead: dead(gram_v, k) }) }
 }
 
 impl<T: Real> Method<T> for Exact {
@@ -68,21 +84,18 @@ impl<T: Real> Method<T> for Exact {
             None => gram_of_all(rank, &state.v, phases)?,
         };
         let problem = Problem { solver: self.solver, gram: &gram_v, terms: self.terms.0 };
-        half_step(rank, &rank.shard.by_rows, &problem, &mut state.u, &state.v, phases)?;
+        half_step(rank, Factor::U, &problem, Moving::plain(&mut state.u), &state.v, phases)?;
         let gram_u = gram_of_all(rank, &state.u, phases)?;
         let problem = Problem { solver: self.solver, gram: &gram_u, terms: self.terms.1 };
-        let updated = half_step(rank, &rank.shard.by_cols, &problem, &mut state.v, &state.u, phases)?;
+        let updated = half_step(rank, Factor::V, &problem, Moving::plain(&mut state.v), &state.u, phases)?;
         let gram_v = gram_of_all(rank, &state.v, phases)?;
 
         // ⟨Mᵀ U, V⟩ is at hand, and so are the Gram matrices.
         let mut cross = [updated.cross];
-        rank.comm.all_reduce(Reduction::Sum, Numbers::F64(&mut cross))?;
-        let model = gram_u.iter().zip(&gram_v).map(|(u, v)| u * v).sum();
-        let error = relative_error(self.constants.norm, cross[0], model);
-        let dead = (0..rank.k).filter(|j| gram_v[j * (rank.k + 1)] == 0.0).collect();
+        rank.links.all.all_reduce(Reduction::Sum, Numbers::F64(&mut cross))?;
+        let seen = evaluation(self.constants, cross[0], (&gram_u, &gram_v), rank.k);
         self.gram_v = Some(gram_v);
-        // NaN passes on, to be reported.
-        Ok(if error < CANCELS_BELOW { None } else { Some(Evaluation { error, dead }) })
+        Ok(seen)
     }
 
     fn factors_changed(&mut self) {

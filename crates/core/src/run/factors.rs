@@ -6,7 +6,8 @@ use crate::Real;
 use crate::error::{Error, Result};
 use crate::kernels::{Columns, TILE, gram, multiply};
 use crate::matrix::Matrix;
-use crate::partition::{Access, shards};
+use crate::partition::Block;
+use crate::solver::Terms;
 use crate::solver::pivoting::nnls;
 use crate::threads::Threads;
 
@@ -106,33 +107,50 @@ impl<T: Real> Factors<T> {
         }
     }
 
-    /// The nonnegative W that fits new rows (or columns) of M best with the other factor fixed, exactly: a row of
-    /// W for each of them, by row.
-    pub fn transform(&self, matrix: Matrix<T>, side: Side, threads: usize) -> Result<Vec<T>> {
+    /// The nonnegative W that fits new rows (or columns) of M best with the other factor fixed, exactly, penalties
+    /// counted in: a row of W for each of them, by row. `start` is a guess of W, which saves time and changes nothing
+    /// else; a bound is not kept.
+    pub fn transform(
+        &self,
+        matrix: Matrix<T>,
+        side: Side,
+        terms: Terms,
+        start: Option<&[T]>,
+        threads: usize,
+    ) -> Result<Vec<T>> {
         let threads = Threads::new(threads)?;
-        let (matrix, fixed, expected, what) = match side {
-            Side::Rows => (matrix, &self.v, self.cols, "columns"),
-            Side::Columns => (matrix.into_transpose(), &self.u, self.rows, "rows"),
+        let (fixed, expected, what) = match side {
+            Side::Rows => (&self.v, self.cols, "columns"),
+            Side::Columns => (&self.u, self.rows, "rows"),
         };
-        if matrix.cols() != expected {
+        let block = Block::of(matrix, side == Side::Columns);
+        if block.cols() != expected {
             return Err(Error::parameter(
                 "FILE",
                 format!(
                     "it has {} {what} but the factors were made from {expected}; give data with the same {what}",
-                    matrix.cols()
+                    block.cols()
                 ),
             ));
         }
         let exact: Vec<f64> = fixed.iter().map(|value| value.to_f64()).collect();
-        let gram = gram(&threads, &exact, self.k);
-        let shard = shards(matrix, 1, Access::Whole).remove(0);
-        let products = multiply(&threads, &shard.by_rows, Columns::All, fixed, self.k);
+        if let Some(start) = start.filter(|start| start.len() != block.rows() * self.k) {
+            let problem =
+                format!("it has {} numbers, not {} x {}; leave it out", start.len(), block.rows(), self.k);
+            return Err(Error::parameter("start", problem));
+        }
+        let mut gram = gram(&threads, &exact, self.k);
+        gram.iter_mut().step_by(self.k + 1).for_each(|diagonal| *diagonal += terms.l2);
+        let products = multiply(&threads, &block, Columns::All, fixed, self.k);
+        let guesses = start.map(|start| start.chunks(TILE * self.k).collect::<Vec<_>>());
         let fitted = threads.map(
-            products.chunks(TILE * self.k).collect(),
+            products.chunks(TILE * self.k).enumerate().collect(),
             || (),
-            |(), rows: &[T]| {
-                let rows: Vec<f64> = rows.iter().map(|value| value.to_f64()).collect();
-                nnls(&gram, &rows, None, self.k).into_iter().map(T::from_f64).collect::<Vec<T>>()
+            |(), (tile, rows): (usize, &[T])| {
+                let wide = |numbers: &[T]| numbers.iter().map(|value| value.to_f64()).collect::<Vec<f64>>();
+                let guess = guesses.as_ref().map(|guesses| wide(guesses[tile]));
+                let rows: Vec<f64> = rows.iter().map(|value| value.to_f64() - terms.l1).collect();
+                nnls(&gram, &rows, guess.as_deref(), self.k).into_iter().map(T::from_f64).collect::<Vec<T>>()
             },
         );
         Ok(fitted.concat())

@@ -1,6 +1,7 @@
 //! How much memory a factorization takes, said before it starts.
 
 use super::settings::Algorithm;
+use crate::io::stream::Stream;
 use crate::matrix::{Csr, Matrix, Values};
 use crate::partition::Access;
 use crate::{Precision, Real};
@@ -14,23 +15,62 @@ pub fn memory_needed<T: Real>(
     nodes: usize,
     precision: Precision,
 ) -> u64 {
-    let (m, n) = (matrix.rows(), matrix.cols());
-    let of_sparse = |rows| match precision {
-        Precision::F32 => Csr::<f32>::bytes_for(rows, matrix.stored()),
-        Precision::F64 => Csr::<f64>::bytes_for(rows, matrix.stored()),
+    let storage = match matrix {
+        Matrix::Dense(dense) if matches!(dense.values(), Values::Bytes(_)) => Storage::Bytes,
+        Matrix::Dense(_) => Storage::Reals,
+        Matrix::Sparse(csr) => Storage::Sparse(csr.stored()),
     };
-    let stored = match matrix {
-        Matrix::Dense(dense) => {
-            let width = if let Values::Bytes(_) = dense.values() { 1 } else { precision.bytes() };
+    needed((matrix.rows(), matrix.cols()), storage, algorithm, (rank, nodes), precision)
+}
+
+/// The same for a matrix that is still in its file, if it were read whole.
+pub fn memory_needed_whole(
+    stream: &Stream,
+    algorithm: Algorithm,
+    rank: usize,
+    nodes: usize,
+    precision: Precision,
+) -> u64 {
+    let storage = match (stream.is_sparse(), stream.is_bytes()) {
+        (true, _) => Storage::Sparse(stream.stored()),
+        (false, true) => Storage::Bytes,
+        (false, false) => Storage::Reals,
+    };
+    needed((stream.rows(), stream.cols()), storage, algorithm, (rank, nodes), precision)
+}
+
+/// How the entries of a matrix are held.
+enum Storage {
+    Bytes,
+    Reals,
+    Sparse(usize),
+}
+
+fn needed(
+    (m, n): (usize, usize),
+    storage: Storage,
+    algorithm: Algorithm,
+    (rank, nodes): (usize, usize),
+    precision: Precision,
+) -> u64 {
+    let of_sparse = |rows, stored| match precision {
+        Precision::F32 => Csr::<f32>::bytes_for(rows, stored),
+        Precision::F64 => Csr::<f64>::bytes_for(rows, stored),
+    };
+    let stored = match storage {
+        Storage::Bytes | Storage::Reals => {
+            let width = if let Storage::Bytes = storage { 1 } else { precision.bytes() };
             let copies = match (nodes, algorithm.access()) {
                 (1, Access::Whole) => 1,
                 (1, Access::Sampled) => 2,
                 _ => 3,
             };
-            copies * width * (m as u64).saturating_mul(n as u64)
+            (m as u64).saturating_mul(n as u64).saturating_mul(copies * width)
         }
         // M and its transpose, twice while they are dealt out.
-        Matrix::Sparse(_) => (of_sparse(m) + of_sparse(n)) * if nodes == 1 { 1 } else { 2 },
+        Storage::Sparse(stored) => {
+            (of_sparse(m, stored) + of_sparse(n, stored)) * if nodes == 1 { 1 } else { 2 }
+        }
     };
     let (rank, nodes) = (rank as u64, nodes as u64);
     // The factors and their products; each rank's gathered copy of one of them, in f64 too while the error is

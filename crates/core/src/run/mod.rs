@@ -2,15 +2,19 @@
 //!
 //! [`factorize`] runs in-process ranks, each of them a `driver::Run` on its communicator.
 
+mod auto;
 mod driver;
 mod dsanls;
 mod evaluate;
 mod exact;
 mod factors;
+mod links;
 mod memory;
+mod sample;
 mod settings;
 mod snapshot;
 mod start;
+mod streamed;
 mod svd;
 
 use std::sync::Mutex;
@@ -18,15 +22,18 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
+pub use auto::Plan;
 pub use factors::{Factors, Side};
-pub use memory::memory_needed;
+pub use memory::{memory_needed, memory_needed_whole};
 pub use settings::{Algorithm, Amount, Init, Settings, SketchedSolver, Step};
 pub use snapshot::Snapshot;
 pub use start::draw;
+pub use streamed::{Demand, Streamed, factorize_streamed};
 
 use crate::Real;
-use crate::comm::{Comm, gather_all, run_ranks};
+use crate::comm::{Comm, Meter, gather_all, run_ranks};
 use crate::error::{Error, Result};
+use crate::grid::{Factor, Grid};
 use crate::matrix::Matrix;
 use crate::partition::{Access, Shard, shards};
 use crate::solver::Updated;
@@ -35,12 +42,13 @@ pub use driver::Wish;
 use driver::{Begin, Log, Run};
 pub use dsanls::{Damping, SketchedSide};
 use evaluate::{Evaluation, evaluate};
+use links::{Groups, Links};
 use start::{Knowledge, State};
 
 /// What a method sees of its rank.
 struct Rank<'a, T> {
     shard: &'a Shard<T>,
-    comm: &'a dyn Comm,
+    links: Links<'a>,
     threads: &'a Threads,
     k: usize,
 }
@@ -60,17 +68,32 @@ trait Method<T> {
     fn factors_changed(&mut self) {}
 
     /// What the method knows beside the factors, if it cannot be had from them.
-    fn memory(&self) -> Vec<dsanls::Damping> {
-        Vec::new()
+    fn memory(&self) -> Memory {
+        Memory::default()
     }
 
-    /// Takes back what [`Method::memory`] gave; nothing from a run about to begin.
-    fn remember(&mut self, _memory: &[dsanls::Damping]) {}
+    /// Its own rows of two more factors, if it has them.
+    fn beside(&self) -> Option<&State<T>> {
+        None
+    }
+
+    /// Takes back what [`Method::memory`] and [`Method::beside`] gave.
+    fn remember(&mut self, _memory: &Memory, _beside: Option<State<T>>) {}
+}
+
+/// What a method must be told to go on as if it had never stopped.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Memory {
+    damping: Vec<dsanls::Damping>,
+    pace: Option<auto::Pace>,
 }
 
 /// Seconds by phase. Gram matrices count as products.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Phases {
+    /// Before the first iteration: dealing M out, its sums, the start values.
+    #[serde(default)]
+    pub start: f64,
     /// Drawing and applying sketches to factors.
     pub sketch: f64,
     /// Products with M, and Gram matrices.
@@ -81,6 +104,9 @@ pub struct Phases {
     pub reduce: f64,
     /// Evaluating the error, its communication included.
     pub evaluate: f64,
+    /// Waiting for a matrix that stays in its file.
+    #[serde(default)]
+    pub read: f64,
 }
 
 impl Phases {
@@ -205,8 +231,24 @@ pub struct Report {
     pub bytes_sent: u64,
     /// The same for error evaluation, stopping and the start.
     pub bytes_evaluate: u64,
+    /// What each rank did, by rank; of a run that was taken up again, since then.
+    #[serde(default)]
+    pub ranks: Vec<RankReport>,
     /// The curve.
     pub trace: Vec<TraceLine>,
+}
+
+/// One rank's work.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RankReport {
+    /// Seconds of computing, without error evaluation.
+    pub seconds: f64,
+    /// Seconds by phase.
+    pub phases: Phases,
+    /// What the method handed to each collective.
+    pub method: Meter,
+    /// The same for error evaluation, stopping and the start.
+    pub aside: Meter,
 }
 
 /// A component that was drawn anew.
@@ -236,6 +278,15 @@ pub struct Machine {
     pub nodes: usize,
     /// Threads of each.
     pub threads: usize,
+    /// How the exact methods arrange the ranks; by sizes if absent.
+    pub grid: Option<Grid>,
+}
+
+impl Machine {
+    /// Ranks arranged by sizes.
+    pub fn new(nodes: usize, threads: usize) -> Self {
+        Machine { nodes, threads, grid: None }
+    }
 }
 
 /// Where to begin, other than as the settings say.
@@ -256,46 +307,76 @@ pub fn factorize<T: Real>(
     monitor: &mut dyn Monitor<T>,
 ) -> Result<Factorization<T>> {
     let (m, n, k) = (matrix.rows(), matrix.cols(), settings.rank);
-    settings.check(m, n)?;
     if machine.nodes == 0 {
         return Err(Error::parameter("--nodes", "0 nodes can compute nothing; give 1 or more"));
     }
+    check(settings, from, m, n)?;
+    let grid = settings.grid(machine.grid, (m, n), machine.nodes)?;
+    let monitor = Mutex::new(monitor);
+    let mut dealing = 0.0;
+    let shards = timed(&mut dealing, || shards(matrix, grid, settings.algorithm.access()));
+    let ranks = run_ranks(shards, |comm, shard| {
+        let threads = Threads::new(machine.threads)?;
+        let (outcome, errors) = best_of_restarts((&shard, None), comm, &threads, settings, from, &monitor)?;
+        Ok((shard.own_rows, shard.own_cols, outcome, errors))
+    })?;
+    let mut factors = Factors { rows: m, cols: n, k, u: vec![T::ZERO; m * k], v: vec![T::ZERO; n * k] };
+    for (own_rows, own_cols, outcome, _) in &ranks {
+        factors.u[own_rows.start * k..own_rows.end * k].copy_from_slice(&outcome.u);
+        factors.v[own_cols.start * k..own_cols.end * k].copy_from_slice(&outcome.v);
+    }
+    let Some((_, _, mut outcome, errors)) = ranks.into_iter().next() else {
+        unreachable!("at least one rank")
+    };
+    outcome.report.phases.start += dealing;
+    Ok(Factorization { factors, report: outcome.report, errors })
+}
+
+/// One rank's part in a factorization over any communicator; every rank gets the whole result. The monitor of rank 0
+/// alone is asked.
+pub fn factorize_on<T: Real>(
+    comm: &dyn Comm,
+    shard: &Shard<T>,
+    threads: usize,
+    settings: &Settings,
+    from: Option<From<'_, T>>,
+    monitor: &mut dyn Monitor<T>,
+) -> Result<Factorization<T>> {
+    check(settings, from, shard.rows, shard.cols)?;
+    let threads = Threads::new(threads)?;
+    let (outcome, errors) =
+        best_of_restarts((shard, None), comm, &threads, settings, from, &Mutex::new(monitor))?;
+    let (factors, report) = whole(comm, shard, &outcome, settings.rank)?;
+    Ok(Factorization { factors, report, errors })
+}
+
+/// Whether such a run can begin.
+fn check<T: Real>(settings: &Settings, from: Option<From<'_, T>>, m: usize, n: usize) -> Result<()> {
+    settings.check(m, n)?;
     match from {
         None => {}
         Some(From::Snapshot(snapshot)) => snapshot.check(settings, m, n)?,
         Some(From::Factors(factors)) => {
-            factors.check(m, n, k)?;
+            factors.check(m, n, settings.rank)?;
             if settings.restarts > 1 && settings.algorithm != Algorithm::Dsanls {
                 let problem = "runs from one given start are all the same; leave it out, or the given start";
                 return Err(Error::parameter("--restarts", problem));
             }
         }
     }
-    let monitor = Mutex::new(monitor);
-    let shards = shards(matrix, machine.nodes, settings.algorithm.access());
-    let ranks = run_ranks(shards, |comm, shard| {
-        let threads = Threads::new(machine.threads)?;
-        best_of_restarts(&shard, comm, &threads, settings, from, &monitor)
-    })?;
-    let mut ranks = ranks.into_iter();
-    let Some((mut whole, errors)) = ranks.next() else { unreachable!("at least one rank") };
-    for (part, _) in ranks {
-        whole.u.extend(part.u);
-        whole.v.extend(part.v);
-    }
-    let factors = Factors { rows: m, cols: n, k, u: whole.u, v: whole.v };
-    Ok(Factorization { factors, report: whole.report, errors })
+    Ok(())
 }
 
 /// One rank's part in all runs; the same rank has the best on every rank.
 fn best_of_restarts<T: Real>(
-    shard: &Shard<T>,
+    (shard, streamed): (&Shard<T>, Option<&Streamed>),
     comm: &dyn Comm,
     threads: &Threads,
     settings: &Settings,
     from: Option<From<'_, T>>,
     monitor: &Mutex<&mut dyn Monitor<T>>,
 ) -> Result<(Outcome<T>, Vec<f64>)> {
+    let groups = Groups::new(comm, shard.place)?;
     let (mut errors, mut best) = (Vec::new(), None);
     let mut middle = None;
     if let Some(From::Snapshot(snapshot)) = from {
@@ -310,11 +391,11 @@ fn best_of_restarts<T: Real>(
     for restart in errors.len()..settings.restarts {
         let seed = settings.seed.wrapping_add(restart as u64);
         let begin = match (middle.take(), from) {
-            (Some(snapshot), _) => Begin::Middle(&snapshot.factors, &snapshot.log),
+            (Some(snapshot), _) => Begin::Middle(snapshot),
             (None, Some(From::Factors(factors))) => Begin::Given(factors),
             _ => Begin::Init,
         };
-        let run = Run::new(shard, comm, threads, &limited, seed, begin)?;
+        let run = Run::new((shard, streamed), &groups, threads, &limited, seed, begin)?;
         let watch = &mut |log: &Log| {
             let progress = Progress {
                 restart,
@@ -331,10 +412,11 @@ fn best_of_restarts<T: Real>(
             (Some(best), 2..) => Some(whole(comm, shard, best, settings.rank)?),
             _ => None,
         };
-        let save = &mut |factors: Factors<T>, log: Log| {
+        let save = &mut |factors: Factors<T>, beside: Option<Factors<T>>, log: Log| {
             let snapshot = Snapshot {
                 settings: settings.clone(),
                 factors,
+                beside,
                 log,
                 errors: errors.clone(),
                 best: whole_best.clone(),
@@ -366,34 +448,37 @@ fn whole<T: Real>(
     outcome: &Outcome<T>,
     k: usize,
 ) -> Result<(Factors<T>, Report)> {
-    let (u, v) = (gather_all(comm, &outcome.u)?, gather_all(comm, &outcome.v)?);
+    let u = links::whole(comm, shard.place, Factor::U, &outcome.u, k)?;
+    let v = links::whole(comm, shard.place, Factor::V, &outcome.v, k)?;
     Ok((Factors { rows: shard.rows, cols: shard.cols, k, u, v }, outcome.report.clone()))
 }
 
-/// ‖M − U Vᵀ‖² of factors of a matrix that one rank holds whole.
-pub fn squared_error<T: Real>(
-    threads: &Threads,
-    shard: &Shard<T>,
-    u: &[T],
-    v: &[T],
-    k: usize,
-) -> Result<f64> {
-    let mut errors = run_ranks(vec![State { u: u.to_vec(), v: v.to_vec() }], |comm, state| {
-        let constants = Knowledge::of(comm, shard)?.constants;
-        let error = evaluate(threads, comm, shard, constants, &state, k)?.error;
-        Ok(error * error * constants.norm)
-    })?;
-    Ok(errors.remove(0))
+/// How far factors are from a matrix.
+#[derive(Clone, Copy, Debug)]
+pub struct Residual {
+    /// ‖M − U Vᵀ‖_F / ‖M‖_F.
+    pub relative_error: f64,
+    /// ‖M‖_F.
+    pub norm: f64,
 }
 
 /// The relative error of given factors on a matrix.
 pub fn error_of<T: Real>(matrix: Matrix<T>, factors: &Factors<T>, threads: usize) -> Result<f64> {
+    Ok(residual_of(matrix, factors, threads)?.relative_error)
+}
+
+/// The error of given factors on a matrix, and what it is relative to.
+pub fn residual_of<T: Real>(matrix: Matrix<T>, factors: &Factors<T>, threads: usize) -> Result<Residual> {
     factors.check(matrix.rows(), matrix.cols(), factors.k)?;
     let threads = Threads::new(threads)?;
-    let mut errors = run_ranks(shards(matrix, 1, Access::Whole), |comm, shard| {
-        let constants = Knowledge::of(comm, &shard)?.constants;
-        let state = start::given(&shard, factors);
-        evaluate(&threads, comm, &shard, constants, &state, factors.k).map(|evaluation| evaluation.error)
-    })?;
-    Ok(errors.remove(0))
+    let shard = shards(matrix, Grid::ONE, Access::Whole).remove(0);
+    residual_on(&shard, factors, &threads)
+}
+
+/// The same of a matrix that one rank holds whole.
+pub fn residual_on<T: Real>(shard: &Shard<T>, factors: &Factors<T>, threads: &Threads) -> Result<Residual> {
+    let rank = Rank { shard, links: Links::alone(), threads, k: factors.k };
+    let constants = Knowledge::of(&rank.links, shard)?.constants;
+    let relative_error = evaluate(&rank, constants, &start::given(shard, factors))?.error;
+    Ok(Residual { relative_error, norm: constants.norm.sqrt() })
 }

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
+use crate::grid::Grid;
 use crate::partition::Access;
 use crate::sketch;
 use crate::solver::Terms;
@@ -11,6 +12,8 @@ use crate::solver::Terms;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Algorithm {
+    /// The fastest way to a given error that we know, chosen by counts.
+    Auto,
     /// Distributed sketched ANLS (Alg. `alg:disSANLS`); with one rank, SANLS.
     Dsanls,
     /// Exact coordinate descent, column by column.
@@ -26,7 +29,7 @@ impl Algorithm {
     pub fn access(self) -> Access {
         match self {
             Algorithm::Dsanls => Access::Sampled,
-            Algorithm::Hals | Algorithm::Mu | Algorithm::Bpp => Access::Whole,
+            Algorithm::Auto | Algorithm::Hals | Algorithm::Mu | Algorithm::Bpp => Access::Whole,
         }
     }
 }
@@ -168,7 +171,7 @@ impl Settings {
     /// The defaults for a number of components.
     pub fn new(rank: usize) -> Self {
         Settings {
-            algorithm: Algorithm::Hals,
+            algorithm: Algorithm::Auto,
             rank,
             sketch: sketch::Kind::Subsample,
             sketch_cols: None,
@@ -263,6 +266,20 @@ impl Settings {
             }
         }
         Ok(())
+    }
+
+    /// How `size` ranks are arranged on an m x n matrix: in a single column for sketched methods, which do not communicate
+    /// by blocks of M.
+    pub fn grid(&self, asked: Option<Grid>, (m, n): (usize, usize), size: usize) -> Result<Grid> {
+        match (self.algorithm.access(), asked) {
+            (Access::Whole, asked) => Grid::of(asked, (m, n), size),
+            (Access::Sampled, None) => Ok(Grid::tall(size)),
+            (Access::Sampled, Some(_)) => {
+                let problem =
+                    "dsanls needs no grid, it communicates sketches; leave it out, or choose an exact method";
+                Err(Error::parameter("--grid", problem))
+            }
+        }
     }
 
     /// Penalty and bound of (U, V), for an m x n matrix of norm ‖M‖_F² = `norm`.

@@ -11,7 +11,7 @@ use super::{Factors, Report};
 use crate::error::{Error, Result};
 use crate::{Precision, Real};
 
-const MAGIC: &str = "partwise checkpoint 1";
+const MAGIC: &str = "partwise checkpoint 2";
 
 /// All that it takes to go on to the same bits.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,6 +20,8 @@ pub struct Snapshot<T> {
     pub settings: Settings,
     /// The factors at that moment.
     pub factors: Factors<T>,
+    /// What a method with momentum keeps beside them.
+    pub(super) beside: Option<Factors<T>>,
     pub(super) log: Log,
     /// Final errors of the restarts that are done.
     pub errors: Vec<f64>,
@@ -36,6 +38,7 @@ struct Header {
     settings: Settings,
     log: Log,
     errors: Vec<f64>,
+    beside: bool,
     best: Option<Report>,
     /// What the caller wants back, such as the hash of the input.
     note: String,
@@ -90,15 +93,15 @@ impl<T: Real> Snapshot<T> {
             settings: self.settings.clone(),
             log: self.log.clone(),
             errors: self.errors.clone(),
+            beside: self.beside.is_some(),
             best: self.best.as_ref().map(|(_, report)| report.clone()),
             note: note.to_string(),
         };
         writeln!(writer, "{MAGIC}")?;
         serde_json::to_writer(&mut writer, &header)?;
         writeln!(writer)?;
-        for factors in
-            [Some(&self.factors), self.best.as_ref().map(|(factors, _)| factors)].into_iter().flatten()
-        {
+        let best = self.best.as_ref().map(|(factors, _)| factors);
+        for factors in [Some(&self.factors), self.beside.as_ref(), best].into_iter().flatten() {
             writer.write_all(bytemuck::cast_slice(&factors.u))?;
             writer.write_all(bytemuck::cast_slice(&factors.v))?;
         }
@@ -124,12 +127,12 @@ impl<T: Real> Snapshot<T> {
         if header.precision != T::PRECISION {
             return Err(bad("it is of a run with another --precision"));
         }
-        let Header { rows, cols, settings, log, errors, best, note, .. } = header;
+        let Header { rows, cols, settings, log, errors, beside, best, note, .. } = header;
         let k = settings.rank;
         let sizes = [rows, cols]
             .map(|length| length.checked_mul(k).and_then(|count| count.checked_mul(size_of::<T>())));
         let [Some(of_u), Some(of_v)] = sizes else { return Err(bad("its sizes are absurd")) };
-        let copies = if best.is_some() { 2 } else { 1 };
+        let copies = 1 + usize::from(beside) + usize::from(best.is_some());
         if of_u.checked_add(of_v).and_then(|size| size.checked_mul(copies)) != Some(numbers.len()) {
             return Err(bad("it is cut off"));
         }
@@ -141,14 +144,16 @@ impl<T: Real> Snapshot<T> {
         };
         let mut factors = || Factors { rows, cols, k, u: take(of_u), v: take(of_v) };
         let current = factors();
+        let beside = beside.then(&mut factors);
         let best = best.map(|report| (factors(), report));
-        for factors in [Some(&current), best.as_ref().map(|(factors, _)| factors)].into_iter().flatten() {
+        let of_best = best.as_ref().map(|(factors, _)| factors);
+        for factors in [Some(&current), beside.as_ref(), of_best].into_iter().flatten() {
             factors.check(rows, cols, k).map_err(|_| bad("its factors are damaged"))?;
         }
         if settings.check(rows, cols).is_err() || !log.is_plausible() {
             return Err(bad("its header is damaged"));
         }
-        Ok((Snapshot { settings, factors: current, log, errors, best }, note))
+        Ok((Snapshot { settings, factors: current, beside, log, errors, best }, note))
     }
 }
 
@@ -179,7 +184,7 @@ mod tests {
         let settings =
             Settings { algorithm: Algorithm::Hals, iterations: 2, restarts: 2, ..Settings::new(2) };
         let mut kept = Keep(Vec::new());
-        factorize(matrix, Machine { nodes: 1, threads: 1 }, &settings, None, &mut kept).unwrap();
+        factorize(matrix, Machine::new(1, 1), &settings, None, &mut kept).unwrap();
         // Current and best, U and V.
         let numbers = kept.0.len() - 2 * (4 + 3) * 2 * size_of::<f32>();
         (kept.0, numbers)

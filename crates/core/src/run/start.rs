@@ -3,10 +3,12 @@
 use std::ops::Range;
 
 use super::Factors;
+use super::links::Links;
 use crate::Real;
 use crate::comm::{Comm, ExactSum, sum_exactly};
 use crate::error::Result;
-use crate::partition::Shard;
+use crate::grid::Factor;
+use crate::partition::{RowSums, Shard};
 use crate::random::{Purpose, stream, uniform};
 
 /// What is known of M before the first iteration.
@@ -31,11 +33,24 @@ pub struct Constants {
 
 impl Knowledge {
     /// One pass over each side's part of M, summed independently of the partition.
-    pub fn of<T: Real>(comm: &dyn Comm, shard: &Shard<T>) -> Result<Self> {
+    pub fn of<T: Real>(links: &Links<'_>, shard: &Shard<T>) -> Result<Self> {
         let rows = shard.by_rows.row_sums();
+        let constants = Constants::of(links.all, (shard.rows, shard.cols), &rows)?;
+        let used = |factor, sums: Vec<f64>| -> Result<Vec<bool>> {
+            let sums = links.sum_rows(shard.place, factor, sums, 1)?;
+            Ok(sums.into_iter().map(|sum| sum > 0.0).collect())
+        };
+        let used_rows = used(Factor::U, rows.sums)?;
+        let used_cols = used(Factor::V, shard.by_cols.row_sums().sums)?;
+        Ok(Knowledge { constants, used_rows, used_cols })
+    }
+}
+
+impl Constants {
+    /// From the sums of the own rows of an m x n matrix.
+    pub fn of(comm: &dyn Comm, (m, n): (usize, usize), rows: &RowSums) -> Result<Self> {
         let [sum, norm] = sum_exactly(comm, [&rows.sums, &rows.squares])?;
-        let constants = Constants { norm, mean: sum / (shard.rows as f64 * shard.cols as f64) };
-        Ok(Knowledge { constants, used_rows: rows.used(), used_cols: shard.by_cols.row_sums().used() })
+        Ok(Constants { norm, mean: sum / (m as f64 * n as f64) })
     }
 }
 
@@ -48,16 +63,46 @@ pub struct State<T> {
     pub v: Vec<T>,
 }
 
-/// Uniform draws for the rows in use, zeros for the others.
-pub fn draw(seed: u64, purpose: Purpose, rows: &Range<usize>, used: &[bool], k: usize) -> Vec<f64> {
-    let mut values = vec![0.0; rows.len() * k];
-    for ((row, &used), values) in rows.clone().zip(used).zip(values.chunks_exact_mut(k)) {
-        if used {
-            let mut rng = stream(seed, purpose, 0, row);
-            values.fill_with(|| uniform(&mut rng));
+/// A factor's uniform draws, which can be had again instead of kept.
+struct Draws<'a> {
+    seed: u64,
+    purpose: Purpose,
+    rows: &'a Range<usize>,
+    used: &'a [bool],
+    k: usize,
+}
+
+impl Draws<'_> {
+    /// Hands over k draws for each row in use, zeros for the others.
+    fn each_row(&self, mut take: impl FnMut(&[f64])) {
+        let mut values = vec![0.0; self.k];
+        for (row, &used) in self.rows.clone().zip(self.used) {
+            values.fill(0.0);
+            if used {
+                let mut rng = stream(self.seed, self.purpose, 0, row);
+                values.fill_with(|| uniform(&mut rng));
+            }
+            take(&values);
         }
     }
-    values
+
+    fn column_sums(&self, comm: &dyn Comm) -> Result<Vec<f64>> {
+        // Draws are at most 1.
+        let mut sums = ExactSum::new(&vec![1.0; self.k]);
+        self.each_row(|row| sums.add(row.iter().copied()));
+        sums.finish(comm)
+    }
+
+    fn scaled<T: Real>(&self, scale: f64) -> Vec<T> {
+        let mut factor = Vec::with_capacity(self.rows.len() * self.k);
+        self.each_row(|row| factor.extend(row.iter().map(|value| T::from_f64(value * scale))));
+        factor
+    }
+}
+
+/// A factor of `rows` rows of uniform draws of (0, scale], keyed by row.
+pub fn draw<T: Real>((seed, purpose): (u64, Purpose), rows: usize, k: usize, scale: f64) -> Vec<T> {
+    Draws { seed, purpose, rows: &(0..rows), used: &vec![true; rows], k }.scaled(scale)
 }
 
 /// Random factors such that U Vᵀ and M have the same mean. Empty rows and columns of M get zero rows.
@@ -68,18 +113,12 @@ pub fn random<T: Real>(
     seed: u64,
     k: usize,
 ) -> Result<State<T>> {
-    let u = draw(seed, Purpose::StartU, &shard.own_rows, &known.used_rows, k);
-    let v = draw(seed, Purpose::StartV, &shard.own_cols, &known.used_cols, k);
-    let column_sums = |factor: &[f64]| -> Result<Vec<f64>> {
-        // Draws are at most 1.
-        let mut sums = ExactSum::new(&vec![1.0; k]);
-        factor.chunks_exact(k).for_each(|row| sums.add(row.iter().copied()));
-        sums.finish(comm)
-    };
-    let total: f64 = column_sums(&u)?.iter().zip(column_sums(&v)?).map(|(u, v)| u * v).sum();
+    let u = Draws { seed, purpose: Purpose::StartU, rows: &shard.own_rows, used: &known.used_rows, k };
+    let v = Draws { seed, purpose: Purpose::StartV, rows: &shard.own_cols, used: &known.used_cols, k };
+    let sums = u.column_sums(comm)?.into_iter().zip(v.column_sums(comm)?);
+    let total: f64 = sums.map(|(u, v)| u * v).sum();
     let scale = (known.constants.mean * shard.rows as f64 * shard.cols as f64 / total).sqrt();
-    let scaled = |factor: Vec<f64>| factor.into_iter().map(|value| T::from_f64(value * scale)).collect();
-    Ok(State { u: scaled(u), v: scaled(v) })
+    Ok(State { u: u.scaled(scale), v: v.scaled(scale) })
 }
 
 /// The own rows of given factors, as they are.

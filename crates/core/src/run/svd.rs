@@ -4,13 +4,15 @@
 use faer::linalg::matmul::matmul;
 use faer::{Accum, Mat, MatMut, MatRef, Par, Side};
 
+use super::links::Links;
 use super::settings::Init;
 use super::start::{Constants, State};
 use crate::Real;
-use crate::comm::{Comm, Numbers, Reduction, gather_all};
+use crate::comm::{Numbers, Reduction};
 use crate::error::Result;
-use crate::kernels::{Columns, gram, multiply, normals};
-use crate::partition::{Block, Shard};
+use crate::grid::Factor;
+use crate::kernels::{gram, normals};
+use crate::partition::Shard;
 use crate::random::{Purpose, stream};
 use crate::threads::Threads;
 
@@ -22,7 +24,7 @@ const POWER_ITERATIONS: usize = 8;
 
 /// What all steps share.
 struct Job<'a, T> {
-    comm: &'a dyn Comm,
+    links: Links<'a>,
     threads: &'a Threads,
     shard: &'a Shard<T>,
 }
@@ -41,7 +43,7 @@ impl<T: Real> Job<'_, T> {
     /// XᵀX over all ranks.
     fn gram(&self, x: &[T], width: usize) -> Result<Vec<f64>> {
         let mut gram = gram(self.threads, x, width);
-        self.comm.all_reduce(Reduction::Sum, Numbers::F64(&mut gram))?;
+        self.links.all.all_reduce(Reduction::Sum, Numbers::F64(&mut gram))?;
         Ok(gram)
     }
 
@@ -61,28 +63,27 @@ impl<T: Real> Job<'_, T> {
         Ok((x, width))
     }
 
-    /// block · Y with all rows of Y, of which this rank has some.
-    fn product(&self, block: &Block<T>, own: &[T], width: usize) -> Result<Vec<T>> {
-        let all = gather_all(self.comm, own)?;
-        Ok(multiply(self.threads, block, Columns::All, &all, width))
+    /// The own rows of M Y (for V, Mᵀ Y), where this rank has some rows of Y.
+    fn product(&self, factor: Factor, own: &[T], width: usize) -> Result<Vec<T>> {
+        self.links.product(self.threads, self.shard, factor, own, width)
     }
 
     fn svd(&self, k: usize, seed: u64) -> Result<Svd<T>> {
-        let Shard { rows, cols, by_rows, by_cols, .. } = self.shard;
+        let Shard { rows, cols, .. } = self.shard;
         let mut width = (k + OVERSAMPLING).min(*rows).min(*cols);
         let (mut words, mut sketch) = (Vec::new(), vec![T::ZERO; self.shard.own_cols.len() * width]);
         for (col, row) in self.shard.own_cols.clone().zip(sketch.chunks_exact_mut(width)) {
             normals(&mut stream(seed, Purpose::Svd, 0, col), 1.0, &mut words, row);
         }
         let mut left;
-        (left, width) = self.orthonormal(self.product(by_rows, &sketch, width)?, width)?;
+        (left, width) = self.orthonormal(self.product(Factor::U, &sketch, width)?, width)?;
         for _ in 0..POWER_ITERATIONS {
             let right;
-            (right, width) = self.orthonormal(self.product(by_cols, &left, width)?, width)?;
-            (left, width) = self.orthonormal(self.product(by_rows, &right, width)?, width)?;
+            (right, width) = self.orthonormal(self.product(Factor::V, &left, width)?, width)?;
+            (left, width) = self.orthonormal(self.product(Factor::U, &right, width)?, width)?;
         }
         // Mᵀ Y for the basis Y: its right singular vectors turn Y into the left ones of M.
-        let image = self.product(by_cols, &left, width)?;
+        let image = self.product(Factor::V, &left, width)?;
         let (squares, vectors) = eigen(&self.gram(&image, width)?, width);
         let count = k.min(width);
         let values: Vec<f64> = squares[..count].iter().map(|square| square.max(0.0).sqrt()).collect();
@@ -122,13 +123,13 @@ fn times<T: Real>(x: &[T], width: usize, turn: MatRef<'_, T>) -> Vec<T> {
 
 /// The k largest singular values of M and their vectors.
 pub fn svd<T: Real>(
-    comm: &dyn Comm,
+    links: Links<'_>,
     threads: &Threads,
     shard: &Shard<T>,
     k: usize,
     seed: u64,
 ) -> Result<Svd<T>> {
-    Job { comm, threads, shard }.svd(k, seed)
+    Job { links, threads, shard }.svd(k, seed)
 }
 
 /// Entries below this are zero, as in scikit-learn.
@@ -136,13 +137,13 @@ const SMALLEST: f64 = 1e-6;
 
 /// U and V from the positive or the negative parts of the singular vectors, whichever carry more.
 pub fn nndsvd<T: Real>(
-    comm: &dyn Comm,
+    links: Links<'_>,
     threads: &Threads,
     shard: &Shard<T>,
     constants: Constants,
     (init, seed, k): (Init, u64, usize),
 ) -> Result<State<T>> {
-    let Svd { values, left, right } = svd(comm, threads, shard, k, seed)?;
+    let Svd { values, left, right } = svd(links, threads, shard, k, seed)?;
     let count = values.len();
     // Squared norms of the positive and the negative parts of every vector: left ones, then right ones.
     let mut squares = vec![0.0; 4 * count];
@@ -152,7 +153,7 @@ pub fn nndsvd<T: Real>(
             squares[2 * (place % count) + sign] += value.to_f64().powi(2);
         }
     }
-    comm.all_reduce(Reduction::Sum, Numbers::F64(&mut squares))?;
+    links.all.all_reduce(Reduction::Sum, Numbers::F64(&mut squares))?;
     let norm = |right: usize, component: usize, negative: usize| {
         squares[2 * count * right + 2 * component + negative].sqrt()
     };

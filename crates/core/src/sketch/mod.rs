@@ -52,6 +52,11 @@ pub struct Distribution {
 }
 
 impl Distribution {
+    /// `size` of `0..length`, drawn without replacement, ascending.
+    pub fn choose(&self, iteration: usize) -> Vec<usize> {
+        subsample::choose(self, iteration)
+    }
+
     /// The S of an iteration: the same on every rank.
     pub fn draw<T: Real>(&self, iteration: usize) -> Box<dyn Operator<T>> {
         match self.kind {

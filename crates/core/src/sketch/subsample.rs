@@ -15,14 +15,20 @@ pub struct Subsample {
 }
 
 impl Subsample {
-    /// Ascending, so that M is read in order and sums are taken in order.
+    /// The sketch of an iteration.
     pub fn draw(distribution: &Distribution, iteration: usize) -> Self {
-        let &Distribution { length, size, seed, purpose, .. } = distribution;
-        let mut rng = stream(seed, purpose, iteration, 0);
-        let mut columns = rand::seq::index::sample(&mut rng, length, size).into_vec();
-        columns.sort_unstable();
-        Subsample { columns, scale: (length as f64 / size as f64).sqrt() }
+        let &Distribution { length, size, .. } = distribution;
+        Subsample { columns: choose(distribution, iteration), scale: (length as f64 / size as f64).sqrt() }
     }
+}
+
+/// Which of `0..length`, ascending, so that M is read in order and sums are taken in order.
+pub fn choose(distribution: &Distribution, iteration: usize) -> Vec<usize> {
+    let &Distribution { length, size, seed, purpose, .. } = distribution;
+    let mut rng = stream(seed, purpose, iteration, 0);
+    let mut chosen = rand::seq::index::sample(&mut rng, length, size).into_vec();
+    chosen.sort_unstable();
+    chosen
 }
 
 impl<T: Real> Operator<T> for Subsample {

@@ -9,16 +9,18 @@ pub mod pivoting;
 use std::time::{Duration, Instant};
 
 use crate::Real;
-use crate::kernels::{Product, Scratch, TILE, Tile, sweep};
+use crate::kernels::{Product, Scratch, TILE, Tile, clamp, sweep};
 use crate::threads::Threads;
 
 /// What is done to every row of the factor, independently of the other rows.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Solver {
-    /// One sweep of proximal coordinate descent with weight μ (Alg. `alg:cd`); with μ = 0, HALS.
+    /// Sweeps of proximal coordinate descent with weight μ (Alg. `alg:cd`); with μ = 0, HALS.
     CoordinateDescent {
         /// μ_t.
         mu: f64,
+        /// How many; with μ > 0 each begins anew from where the last one ended.
+        sweeps: usize,
     },
     /// One step of projected gradient descent (Eq. `eq:gradient_descent`).
     GradientDescent {
@@ -88,8 +90,10 @@ impl<T: Real> Prepared<T> {
             product.values.iter_mut().for_each(|value| *value -= l1);
         }
         match self.solver {
-            Solver::CoordinateDescent { mu } => {
-                sweep(k, gram, T::from_f64(mu), upper, &product.values, &mut factor.values)
+            Solver::CoordinateDescent { mu, sweeps } => {
+                for _ in 0..sweeps {
+                    sweep(k, gram, T::from_f64(mu), upper, &product.values, &mut factor.values);
+                }
             }
             Solver::GradientDescent { eta } => {
                 gradient::step(k, gram, T::from_f64(eta), upper, product, factor)
@@ -120,20 +124,40 @@ pub struct Updated {
     pub solve: Duration,
 }
 
-/// Moves every row of `factor`, tile by tile: product, solver, store, while the tile is in cache.
+/// A factor on its way: where it stands, and with momentum where it stood before.
+pub struct Moving<'a, T> {
+    /// X by row: where the solver begins, and where the next one is to begin.
+    pub factor: &'a mut [T],
+    /// With momentum, the solver's last result, and its weight β: the new result X' takes its place, and the factor becomes
+    /// max{X' + β (X' − X), 0}.
+    pub momentum: Option<(f64, &'a mut [T])>,
+}
+
+impl<'a, T> Moving<'a, T> {
+    /// Without momentum.
+    pub fn plain(factor: &'a mut [T]) -> Self {
+        Moving { factor, momentum: None }
+    }
+}
+
+/// Moves every row of the factor, tile by tile: product, solver, store, while the tile is in cache.
 pub fn update<T: Real>(
     threads: &Threads,
     problem: &Problem<'_>,
     product: &Product<'_, T>,
-    factor: &mut [T],
+    moving: Moving<'_, T>,
     k: usize,
 ) -> Updated {
     let begin = Instant::now();
     let prepared = Prepared::new(problem, k);
+    let (beta, last) = moving.momentum.unzip();
+    let beta = T::from_f64(beta.unwrap_or_default());
+    let lasts = last.map_or_else(Vec::new, |last| last.chunks_mut(TILE * k).map(Some).collect());
+    let tiles = moving.factor.chunks_mut(TILE * k).enumerate();
     let tiles = threads.map(
-        factor.chunks_mut(TILE * k).enumerate().collect(),
+        tiles.zip(lasts.into_iter().chain(std::iter::repeat_with(|| None))).collect(),
         || (Scratch::new(), Tile::new(k), Tile::new(k)),
-        |(scratch, products, values), (index, rows): (usize, &mut [T])| {
+        |(scratch, products, values), ((index, rows), last): ((usize, &mut [T]), Option<&mut [T]>)| {
             let started = Instant::now();
             let first = index * TILE;
             let count = rows.len() / k;
@@ -145,6 +169,14 @@ pub fn update<T: Real>(
             prepared.apply(products, values, count);
             values.store(rows, k);
             let cross = cross(original.as_ref().unwrap_or(products), values, k, count);
+            if let Some(last) = last {
+                for (value, last) in rows.iter_mut().zip(last) {
+                    let result = *value;
+                    let further = beta.mul_add(result - *last, result);
+                    *value = clamp(further, prepared.upper);
+                    *last = result;
+                }
+            }
             (cross, multiplied - started, multiplied.elapsed())
         },
     );

@@ -29,7 +29,7 @@ pub fn matrices<T: Real>(rows: usize, cols: usize) -> Vec<(&'static str, Matrix<
     }
     let dense = |order, values| Matrix::Dense(Dense::new(rows, cols, order, values));
     vec![
-        ("bytes by row", dense(Order::RowMajor, Values::Bytes(by_row.clone()))),
+        ("bytes by row", dense(Order::RowMajor, Values::Bytes(by_row.clone().into()))),
         ("reals by row", dense(Order::RowMajor, reals(&by_row))),
         ("reals by column", dense(Order::ColMajor, reals(&by_col))),
         ("sparse", Matrix::Sparse(Csr::new(rows, cols, offsets, indices, values))),
@@ -43,7 +43,8 @@ pub fn run<T: Real>(
     threads: usize,
     settings: &Settings,
 ) -> Factorization<T> {
-    factorize(matrix.clone(), Machine { nodes, threads }, settings, None, &mut |_: &Progress| false).unwrap()
+    factorize(matrix.clone(), Machine::new(nodes, threads), settings, None, &mut |_: &Progress| false)
+        .unwrap()
 }
 
 /// Settings for a fixed number of iterations.

@@ -52,15 +52,10 @@ fn projected_gradient(matrix: &[f64], factors: &Factors<f64>) -> f64 {
 }
 
 fn run(matrix: &[f64], settings: &Settings) -> (f64, f64) {
-    let dense = Dense::new(M, N, Order::RowMajor, Values::Real(matrix.to_vec()));
-    let result = factorize(
-        Matrix::Dense(dense),
-        Machine { nodes: 2, threads: 1 },
-        settings,
-        None,
-        &mut |_: &Progress| false,
-    )
-    .unwrap();
+    let dense = Dense::new(M, N, Order::RowMajor, Values::Real(matrix.to_vec().into()));
+    let result =
+        factorize(Matrix::Dense(dense), Machine::new(2, 1), settings, None, &mut |_: &Progress| false)
+            .unwrap();
     (projected_gradient(matrix, &result.factors), result.report.relative_error)
 }
 

@@ -87,7 +87,7 @@ fn the_bound_holds() {
                 let settings = Settings { algorithm, bound, alpha: 0.0, ..free.clone() };
                 let result = factorize(
                     matrix.clone(),
-                    Machine { nodes: 2, threads: 1 },
+                    Machine::new(2, 1),
                     &settings,
                     Some(From::Factors(&start)),
                     &mut |_: &Progress| false,

@@ -3,5 +3,7 @@
 mod common;
 mod convergence;
 mod descent;
+mod grid;
 mod ranks;
 mod resume;
+mod streamed;

@@ -145,7 +145,7 @@ fn a_component_of_v_that_is_dead_is_redrawn_alike_on_any_number_of_ranks() {
             let from = |nodes| {
                 factorize(
                     matrix.clone(),
-                    Machine { nodes, threads: 1 },
+                    Machine::new(nodes, 1),
                     &settings,
                     Some(From::Factors(&start)),
                     &mut |_: &Progress| false,

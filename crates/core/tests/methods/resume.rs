@@ -58,7 +58,7 @@ fn a_resumed_run_ends_with_the_same_bits() {
     for (name, matrix) in matrices::<f32>(67, 41) {
         for settings in &cases {
             for nodes in [1, 2] {
-                let machine = Machine { nodes, threads: 1 };
+                let machine = Machine::new(nodes, 1);
                 let straight = run(&matrix, nodes, 1, settings);
                 let last = settings.restarts - 1;
                 for at in [(0, 1), (0, 7), (last, 9), (last, straight.report.iterations.min(11))] {
@@ -83,9 +83,9 @@ fn another_number_of_ranks_may_resume() {
     for (name, matrix) in matrices::<f64>(67, 41) {
         let straight = run(&matrix, 1, 1, &settings);
         let mut keeper = Keeper { at: (0, 13), kept: None };
-        factorize(matrix.clone(), Machine { nodes: 3, threads: 1 }, &settings, None, &mut keeper).unwrap();
+        factorize(matrix.clone(), Machine::new(3, 1), &settings, None, &mut keeper).unwrap();
         let snapshot = keeper.kept.unwrap();
-        let machine = Machine { nodes: 5, threads: 1 };
+        let machine = Machine::new(5, 1);
         let from = Some(From::Snapshot(&snapshot));
         let resumed = factorize(matrix.clone(), machine, &settings, from, &mut |_: &Progress| false).unwrap();
         assert!(resumed.factors == straight.factors, "{name}");
@@ -97,7 +97,7 @@ fn a_snapshot_of_another_run_is_refused() {
     let (_, matrix) = matrices::<f64>(20, 12).remove(0);
     let settings = settings(Algorithm::Hals, 3, 20);
     let mut keeper = Keeper { at: (0, 5), kept: None };
-    let machine = Machine { nodes: 1, threads: 1 };
+    let machine = Machine::new(1, 1);
     factorize(matrix.clone(), machine, &settings, None, &mut keeper).unwrap();
     let snapshot = keeper.kept.unwrap();
     let refused = |settings: &Settings, (m, n)| snapshot.check(settings, m, n).unwrap_err().to_string();
@@ -121,7 +121,7 @@ fn a_damaged_checkpoint_is_an_error_and_never_a_panic() {
             Ok(())
         }
     }
-    let machine = Machine { nodes: 1, threads: 1 };
+    let machine = Machine::new(1, 1);
     factorize(matrix, machine, &settings(Algorithm::Hals, 2, 3), None, &mut Writer(&mut bytes)).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("checkpoint");

@@ -2,20 +2,21 @@
 
 use partwise::Real;
 use partwise::error::Result as CoreResult;
+use partwise::grid::Grid;
 use partwise::kernels::{Columns, Product, gram, multiply};
 use partwise::matrix::Matrix;
 use partwise::partition::{Access, Block, Shard, shards};
 use partwise::random::Purpose;
-use partwise::run::{Damping, Phases, SketchedSide, draw, squared_error};
+use partwise::run::{Damping, Factors, Phases, SketchedSide, draw, residual_on};
 use partwise::sketch::{Distribution, Operator};
-use partwise::solver::{Problem, Solver, Terms, update};
+use partwise::solver::{Moving, Problem, Solver, Terms, update};
 use partwise::threads::Threads;
 
 use super::{Settings, party_seed};
 use crate::error::Result;
 
 /// One sweep of exact coordinate descent.
-pub const HALS: Solver = Solver::CoordinateDescent { mu: 0.0 };
+pub const HALS: Solver = Solver::CoordinateDescent { mu: 0.0, sweeps: 1 };
 
 /// Sweeps with which V_r is fitted to the final U.
 const LAST_SWEEPS: usize = 20;
@@ -41,7 +42,7 @@ impl<T: Real> Local<T> {
         let protocol = settings.protocol;
         let sampled = protocol.sketches_features() || protocol.sketches_records();
         let access = if sampled { Access::Sampled } else { Access::Whole };
-        let shard = shards(matrix, 1, access).remove(0);
+        let shard = shards(matrix, Grid::ONE, access).remove(0);
         let rows = shard.by_cols.row_sums();
         Ok(Local {
             threads: Threads::new(threads)?,
@@ -89,12 +90,8 @@ impl<T: Real> Local<T> {
     pub fn start(&mut self, seed: u64, private_seed: u64, mean: f64) {
         // E[u v] = scale² / 4 for uniform draws, k of them to make up the mean.
         let scale = 2.0 * (mean / self.k as f64).sqrt();
-        let drawn = |seed, purpose, rows: usize| -> Vec<T> {
-            let values = draw(seed, purpose, &(0..rows), &vec![true; rows], self.k);
-            values.into_iter().map(|value| T::from_f64(value * scale)).collect()
-        };
-        self.u = drawn(seed, Purpose::StartU, self.shard.rows);
-        self.v = drawn(private_seed, Purpose::StartV, self.shard.cols);
+        self.u = draw((seed, Purpose::StartU), self.shard.rows, self.k, scale);
+        self.v = draw((private_seed, Purpose::StartV), self.shard.cols, self.k, scale);
     }
 
     fn count_product(&mut self, rows: usize) {
@@ -126,7 +123,7 @@ impl<T: Real> Local<T> {
     pub fn step_u(&mut self, solver: Solver, product: Vec<T>, gram: &[f64]) {
         self.work += (self.shard.rows * self.k * self.k) as f64;
         let problem = Problem { solver, gram, terms: Terms::NONE };
-        update(&self.threads, &problem, &Product::ready(product, self.k), &mut self.u, self.k);
+        update(&self.threads, &problem, &Product::ready(product, self.k), Moving::plain(&mut self.u), self.k);
     }
 
     /// One step on U with the party's own records.
@@ -141,7 +138,7 @@ impl<T: Real> Local<T> {
         let gram = self.gram_u();
         let problem = Problem { solver: HALS, gram: &gram, terms: Terms::NONE };
         let product = Product::new(&self.threads, &self.shard.by_cols, Columns::All, &self.u, self.k);
-        update(&self.threads, &problem, &product, &mut self.v, self.k).cross
+        update(&self.threads, &problem, &product, Moving::plain(&mut self.v), self.k).cross
     }
 
     /// V_r for a U that stays: several sweeps with one product.
@@ -149,10 +146,9 @@ impl<T: Real> Local<T> {
         let gram = self.gram_u();
         let product = multiply(&self.threads, &self.shard.by_cols, Columns::All, &self.u, self.k);
         let product = Product::ready(product, self.k);
-        let problem = Problem { solver: HALS, gram: &gram, terms: Terms::NONE };
-        for _ in 0..LAST_SWEEPS {
-            update(&self.threads, &problem, &product, &mut self.v, self.k);
-        }
+        let solver = Solver::CoordinateDescent { mu: 0.0, sweeps: LAST_SWEEPS };
+        let problem = Problem { solver, gram: &gram, terms: Terms::NONE };
+        update(&self.threads, &problem, &product, Moving::plain(&mut self.v), self.k);
     }
 
     /// ‖M_r‖² − 2 cross + ⟨UᵀU, V_rᵀV_r⟩, where `cross` = ⟨M_r V_r, U⟩ is at hand.
@@ -163,7 +159,10 @@ impl<T: Real> Local<T> {
 
     /// ‖M_r − U V_rᵀ‖², computed afresh. It is for reports, and counts as no work.
     pub fn squared_error(&self) -> CoreResult<f64> {
-        squared_error(&self.threads, &self.shard, &self.u, &self.v, self.k)
+        let (rows, cols, k) = (self.shard.rows, self.shard.cols, self.k);
+        let factors = Factors { rows, cols, k, u: self.u.clone(), v: self.v.clone() };
+        let residual = residual_on(&self.shard, &factors, &self.threads)?;
+        Ok((residual.relative_error * residual.norm).powi(2))
     }
 
     /// The same with the records sketched (Alg. `Syn_SSD`, lines 5 and 6).
@@ -175,7 +174,7 @@ impl<T: Real> Local<T> {
         let (columns, weights) = operator.lift(threads, &b, k);
         let problem = Problem { solver, gram: &gram(threads, &b, k), terms: Terms::NONE };
         let product = Product::new(threads, &self.shard.by_rows, columns, &weights, k);
-        update(threads, &problem, &product, &mut self.u, k);
+        update(threads, &problem, &product, Moving::plain(&mut self.u), k);
     }
 
     /// Sᵀ U of this party's U.
@@ -316,6 +315,6 @@ fn sketch_work(stored: usize, rows: usize, k: usize, distribution: &Distribution
 /// A dense matrix by row as the library's drivers hold one.
 fn dense_block<T: Real>(values: Vec<T>, rows: usize, cols: usize) -> Block<T> {
     use partwise::matrix::{Dense, Order, Values};
-    let dense = Dense::new(rows, cols, Order::RowMajor, Values::Real(values));
-    shards(Matrix::Dense(dense), 1, Access::Whole).remove(0).by_rows
+    let dense = Dense::new(rows, cols, Order::RowMajor, Values::Real(values.into()));
+    shards(Matrix::Dense(dense), Grid::ONE, Access::Whole).remove(0).by_rows
 }

@@ -103,7 +103,7 @@ fn read<T: Real>(mut album: impl Album, budget: Budget, side: ImageSide, place: 
         ImageSide::Rows => (Some(names), None),
     };
     Ok(Input {
-        matrix: Matrix::Dense(Dense::new(rows, cols, order, Values::Bytes(pixels))),
+        matrix: Matrix::Dense(Dense::new(rows, cols, order, Values::Bytes(pixels.into()))),
         row_labels,
         col_labels,
         format: format!("{width} x {height} {kind} images in {place}{converted}"),

@@ -59,6 +59,9 @@ macro_rules! with_decoder {
 }
 
 impl Element {
+    /// 32-bit integers, little endian.
+    pub const I32: Element = Element { kind: Kind::I32, big_endian: false };
+
     /// The type that a header's `descr` names; an error is a sentence on what to do instead.
     pub fn parse(descr: &str) -> Result<Element, String> {
         let order = descr.chars().next().filter(|order| "<>|=".contains(*order));
@@ -124,6 +127,33 @@ impl Element {
     /// Whether the type can count.
     pub fn is_integer(self) -> bool {
         !matches!(self.kind, Kind::Bool | Kind::F32 | Kind::F64)
+    }
+
+    /// Whether the file's bytes are those of a `T` in memory.
+    pub fn is_native<T: Real>(self) -> bool {
+        let kind = match T::PRECISION {
+            Precision::F32 => Kind::F32,
+            Precision::F64 => Kind::F64,
+        };
+        self.kind == kind && self.big_endian == cfg!(target_endian = "big")
+    }
+
+    /// Whether any byte but 0 means 1.
+    pub fn is_bool(self) -> bool {
+        self.kind == Kind::Bool
+    }
+
+    /// Whether numbers are kept as bytes.
+    pub fn is_byte(self) -> bool {
+        matches!(self.kind, Kind::U8 | Kind::Bool)
+    }
+
+    /// Appends numbers that are bytes to `out`.
+    pub fn bytes(self, bytes: &[u8], out: &mut Vec<u8>) {
+        match self.kind {
+            Kind::Bool => out.extend(bytes.iter().map(|&byte| u8::from(byte != 0))),
+            _ => out.extend_from_slice(bytes),
+        }
     }
 
     /// Appends the numbers in `bytes` to `out`.

@@ -9,14 +9,15 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use super::memory::Budget;
+use super::part::{self, Column, Parts, Wanted};
 use super::source::Source;
+use super::stream::{Body, Layout, Part};
 use super::write::{each_line, each_row, put};
 use super::{Input, Kind, check, sniff};
 use crate::error::{Error, Result};
 use crate::matrix::{Dense, Matrix, Order, Values};
 use crate::real::{Precision, Real};
 pub(super) use element::Element;
-use element::Kind as Number;
 use header::Header;
 
 /// NumPy's own headers stay below 64 KiB; versions 2 and 3 could claim 4 GiB.
@@ -26,6 +27,8 @@ const LONGEST_HEADER: u32 = 1 << 20;
 pub(super) struct Array<'a> {
     source: Source<'a>,
     header: Header,
+    /// Bytes before the data.
+    begin: u64,
 }
 
 impl<'a> Array<'a> {
@@ -65,7 +68,8 @@ impl<'a> Array<'a> {
             return Err(short(&source));
         }
         let header = header::parse(&text).map_err(|problem| source.error("header", problem))?;
-        Ok(Array { source, header })
+        let begin = (start.len() + width + text.len()) as u64;
+        Ok(Array { source, header, begin })
     }
 
     /// The size of each dimension.
@@ -100,6 +104,19 @@ impl<'a> Array<'a> {
         Element::parse(&self.header.descr).map_err(|problem| self.error(problem))
     }
 
+    /// The format in words.
+    fn format(&self, element: Element) -> String {
+        let order = if self.header.fortran { "Fortran" } else { "C" };
+        format!("NumPy array, {}, {order} order", element.name())
+    }
+
+    /// The numbers alone, to be read a few at a time.
+    pub fn column(self) -> Result<Column<'a>> {
+        let element = self.element()?;
+        self.count(element)?;
+        Ok(Column { element, source: self.source })
+    }
+
     /// An error at the header.
     pub fn error(&self, problem: impl Into<String>) -> Error {
         self.source.error("header", problem)
@@ -121,18 +138,22 @@ impl<'a> Array<'a> {
         Ok(reals)
     }
 
+    /// The element type, which must be one that can count.
+    pub fn check_integers(&self) -> Result<Element> {
+        let element = self.element()?;
+        if element.is_integer() {
+            return Ok(element);
+        }
+        Err(self.error(format!("{} numbers, where integers belong; save it again", element.name())))
+    }
+
     /// All integers, in storage order, each passed through `convert`, which gets its place in the data too.
     pub fn integers<I>(
         &mut self,
         budget: Budget,
         mut convert: impl FnMut(usize, i64) -> std::result::Result<I, String>,
     ) -> Result<Vec<I>> {
-        let element = self.element()?;
-        if !element.is_integer() {
-            return Err(
-                self.error(format!("{} numbers, where integers belong; save it again", element.name()))
-            );
-        }
+        let element = self.check_integers()?;
         let mut integers = budget.vec("the array", self.count(element)?)?;
         let mut scratch = Vec::new();
         self.each_chunk(element, |bytes| {
@@ -173,10 +194,7 @@ impl<'a> Array<'a> {
     fn bytes(&mut self, element: Element, budget: Budget) -> Result<Vec<u8>> {
         let mut all = budget.vec("the array", self.count(element)?)?;
         self.each_chunk(element, |bytes| {
-            match element.kind {
-                Number::Bool => all.extend(bytes.iter().map(|&byte| u8::from(byte != 0))),
-                _ => all.extend_from_slice(bytes),
-            }
+            element.bytes(bytes, &mut all);
             Ok(())
         })?;
         Ok(all)
@@ -189,6 +207,17 @@ impl<'a> Array<'a> {
         match (count.and_then(|count| usize::try_from(count).ok()), bytes) {
             (Some(count), Some(bytes)) if bytes <= self.source.at_most => Ok(count),
             _ => Err(self.truncated()),
+        }
+    }
+
+    /// Where the data are, in a file in which the array begins at `first`, and nothing follows them.
+    pub fn part(&self, first: u64) -> Result<Part> {
+        let element = self.element()?;
+        let bytes = self.count(element)? as u64 * element.width();
+        match self.source.at_most.checked_sub(self.begin + bytes) {
+            None => Err(self.truncated()),
+            Some(0) => Ok(Part { element, offset: first + self.begin }),
+            Some(_) => Err(self.surplus()),
         }
     }
 
@@ -209,11 +238,15 @@ impl<'a> Array<'a> {
     /// Nothing may follow; asking also makes a decompressor verify its checksum.
     fn end(&mut self) -> Result<()> {
         if !self.source.peek()?.is_empty() {
-            let problem =
-                format!("more bytes than the {} that the header promises; save the array again", self.size());
-            return Err(self.data_error(problem));
+            return Err(self.surplus());
         }
         Ok(())
+    }
+
+    fn surplus(&self) -> Error {
+        let problem =
+            format!("more bytes than the {} that the header promises; save the array again", self.size());
+        self.data_error(problem)
     }
 
     fn truncated(&self) -> Error {
@@ -250,17 +283,40 @@ pub(super) fn read<T: Real>(source: Source, budget: Budget) -> Result<Input<T>> 
     let element = array.element()?;
     let order = if array.header.fortran { Order::ColMajor } else { Order::RowMajor };
     array.count(element)?;
-    let is_byte = matches!(element.kind, Number::U8 | Number::Bool);
+    let is_byte = element.is_byte();
     budget.check_dense(rows as u64, cols as u64, if is_byte { 1 } else { T::PRECISION.bytes() })?;
     let values = if is_byte {
-        Values::Bytes(array.bytes(element, budget)?)
+        Values::Bytes(array.bytes(element, budget)?.into())
     } else {
-        Values::Real(array.reals(budget)?)
+        Values::Real(array.reals(budget)?.into())
     };
-    let order_name = if array.header.fortran { "Fortran" } else { "C" };
+    let format = array.format(element);
     let matrix = Matrix::Dense(Dense::new(rows, cols, order, values));
-    let format = format!("NumPy array, {}, {order_name} order", element.name());
     Ok(Input::unlabelled(matrix, format, element.precision()))
+}
+
+/// How a matrix is laid out in a file in which the array begins at `first`.
+pub(super) fn layout(source: Source, first: u64) -> Result<Layout> {
+    let array = Array::open(source)?;
+    let (rows, cols) = array.shape_2d()?;
+    let part = array.part(first)?;
+    let order = if array.header.fortran { Order::ColMajor } else { Order::RowMajor };
+    let format = array.format(part.element);
+    Ok(Layout { rows, cols, order, body: Body::Dense(part), format })
+}
+
+/// Reads the wanted parts of a matrix.
+pub(super) fn read_parts<T: Real>(source: Source, budget: Budget, wanted: Wanted<'_>) -> Result<Parts<T>> {
+    let mut array = Array::open(source)?;
+    let (rows, cols) = array.shape_2d()?;
+    let element = array.element()?;
+    array.count(element)?;
+    let order = if array.header.fortran { Order::ColMajor } else { Order::RowMajor };
+    let regions = wanted(rows, cols)?;
+    let parts = part::dense(&mut array.source, budget, (element, order), (rows, cols), &regions)?;
+    let parts = parts.ok_or_else(|| array.truncated())?;
+    array.end()?;
+    Ok(Parts { rows, cols, parts, format: array.format(element), precision: element.precision() })
 }
 
 /// Reads a factor: a matrix of finite nonnegative numbers, as rows, columns and the entries row by row.
@@ -272,7 +328,7 @@ pub fn read_array<T: Real>(path: &Path, memory: u64) -> Result<(usize, usize, Ve
     let (rows, cols) = (dense.rows(), dense.cols());
     if let (Order::RowMajor, Values::Real(_)) = (dense.order(), dense.values()) {
         let Values::Real(reals) = dense.into_values() else { unreachable!("matched above") };
-        return Ok((rows, cols, reals));
+        return Ok((rows, cols, reals.into_vec()));
     }
     let mut reals = budget.vec("the array", rows * cols)?;
     reals.extend(

@@ -6,7 +6,9 @@ mod damage;
 mod h5ad;
 mod images;
 mod messages;
+mod parts;
 mod round_trip;
+mod stream;
 mod writers;
 
 use std::io::Write;
@@ -38,7 +40,10 @@ impl Folder {
     }
 
     fn read<T: Real>(&self, name: &str, bytes: impl AsRef<[u8]>) -> Result<Input<T>> {
-        read(&self.write(name, bytes), &OPTIONS)
+        let path = self.write(name, bytes);
+        let outcome = read(&path, &OPTIONS);
+        stream::agrees(&path, &outcome);
+        outcome
     }
 
     /// What follows `name: ` in the message for a file that is refused.

@@ -97,7 +97,10 @@ fn images_stay_bytes_in_their_order() {
     let input =
         Folder::new().read::<f32>("m.npy", npy_file("|u1", "True", "(2, 3)", &[1, 2, 3, 4, 5, 6])).unwrap();
     let Matrix::Dense(dense) = &input.matrix else { panic!("an array is dense") };
-    assert_eq!((dense.order(), dense.values()), (Order::ColMajor, &Values::Bytes(vec![1, 2, 3, 4, 5, 6])));
+    assert_eq!(
+        (dense.order(), dense.values()),
+        (Order::ColMajor, &Values::Bytes(vec![1, 2, 3, 4, 5, 6].into()))
+    );
     assert_eq!(input.format, "NumPy array, uint8, Fortran order");
 }
 

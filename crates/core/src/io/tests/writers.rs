@@ -9,7 +9,7 @@ const NAMES: [&str; 6] = ["m.npy", "m.npz", "m.mtx", "m.csv", "m.tsv", "m.bin"];
 
 fn file<T: Real>(name: &str, input: &Input<T>, precision: Option<Precision>) -> Vec<u8> {
     let mut file = Vec::new();
-    write(&mut file, Path::new(name), input, precision).unwrap();
+    write(&mut file, Path::new(name), input, WriteOptions { precision, ..WriteOptions::default() }).unwrap();
     file
 }
 
@@ -26,7 +26,7 @@ fn layouts(rows: usize, cols: usize, values: &[f64]) -> Vec<Matrix<f64>> {
         offsets.push(stored.len());
     }
     vec![
-        Matrix::Dense(Dense::new(rows, cols, Order::RowMajor, Values::Real(values.to_vec()))),
+        Matrix::Dense(Dense::new(rows, cols, Order::RowMajor, Values::Real(values.to_vec().into()))),
         Matrix::Dense(Dense::new(rows, cols, Order::ColMajor, Values::Real(by_column))),
         Matrix::Sparse(Csr::new(rows, cols, offsets, indices, stored)),
     ]
@@ -121,7 +121,7 @@ fn numbers_keep_their_type() {
 
 #[test]
 fn what_cannot_be_written() {
-    let matrix = Matrix::Sparse(Csr::new(1 << 20, 1 << 20, vec![0; (1 << 20) + 1], vec![], vec![]));
+    let matrix = Matrix::Sparse(Csr::new(1 << 20, 1 << 20, vec![0; (1 << 20) + 1], Vec::new(), Vec::new()));
     let mut input = Input::<f64>::unlabelled(matrix, String::new(), Precision::F64);
     for name in ["m.npy", "m.csv", "m.tsv.gz"] {
         let error = check_write(Path::new(name), &input, 1 << 30).unwrap_err();

@@ -2,19 +2,20 @@
 
 use std::ops::Range;
 
-use faer::linalg::matmul::matmul;
-use faer::{Accum, MatMut, MatRef, Par};
 use pulp::{Simd, WithSimd};
 
 use super::{Columns, Scratch};
 use crate::Real;
-use crate::kernels::{LANES, TILE, Tile};
+use crate::kernels::panel::{Panel, Panels, combine, each_panel};
+use crate::kernels::transpose::{Lines, transpose};
+use crate::kernels::{TILE, Tile};
 use crate::matrix::Values;
 use crate::partition::DenseBlock;
 
-/// Columns of one dense product: 64 rows of 512 `f32` are 128 KiB and stay in the second-level cache. The cut
-/// does not depend on the partition, so neither do the rounding errors.
-const DEPTH: usize = 512;
+/// Columns of M that are summed in registers before they join the tile: 64 rows of them stay in the first-level cache
+/// while the panels pass, and long sums lose less. The cut does not depend on the partition, so neither do the
+/// rounding errors.
+pub const DEPTH: usize = 64;
 
 /// Rows `rows` of block[:, columns] · weights, into `tile`.
 pub fn tile<T: Real>(
@@ -25,104 +26,173 @@ pub fn tile<T: Real>(
     scratch: &mut Scratch<T>,
     tile: &mut Tile<T>,
 ) {
+    tile.values.fill(T::ZERO);
+    add_to_tile(block, columns, (weights, k), rows, scratch, tile);
+}
+
+/// The same, added to what `tile` holds.
+pub fn add_to_tile<T: Real>(
+    block: &DenseBlock<T>,
+    columns: Columns<'_>,
+    (weights, k): (&[T], usize),
+    rows: Range<usize>,
+    scratch: &mut Scratch<T>,
+    tile: &mut Tile<T>,
+) {
     let count = weights.len() / k;
-    let padded = rows.len().next_multiple_of(LANES);
     if let Columns::Hashed(places) = columns {
         add_up(block, places, &rows, count, scratch);
     }
-    if count == 0 {
-        tile.values.fill(T::ZERO);
-    }
     for first in (0..count).step_by(DEPTH) {
         let depth = first..count.min(first + DEPTH);
-        let depth_weights =
-            MatRef::from_row_major_slice(&weights[depth.start * k..depth.end * k], depth.len(), k);
-        let part = match (&*block.values, columns) {
-            (Values::Real(reals), Columns::All) if rows.len() == padded => view(block, reals, &rows, &depth),
-            (_, Columns::Hashed(_)) => MatRef::from_column_major_slice_with_stride(
-                &scratch.groups[depth.start * TILE..depth.end * TILE],
-                padded,
-                depth.len(),
-                TILE,
-            ),
+        let depth_end = depth.end;
+        let weights = &weights[depth.start * k..depth.end * k];
+        let mut starts = [0; DEPTH];
+        let starts = &mut starts[..depth.len()];
+        let values: &[T] = match (&*block.values, columns) {
+            (_, Columns::Hashed(_)) => {
+                starts.iter_mut().zip(depth).for_each(|(start, index)| *start = index * TILE);
+                &scratch.groups
+            }
+            // In place.
+            (Values::Real(reals), _) if rows.len() == TILE && block.row_stride == 1 => {
+                for (start, index) in starts.iter_mut().zip(depth) {
+                    *start = rows.start + columns.at(index) * block.col_stride;
+                }
+                reals
+            }
             _ => {
-                scratch.gathered.resize(TILE * DEPTH, T::ZERO);
-                gather(block, columns, &rows, &depth, &mut scratch.gathered);
-                gathered_view(block, &scratch.gathered, padded, depth.len())
+                starts.iter_mut().enumerate().for_each(|(index, start)| *start = index * TILE);
+                gather(block, columns, &rows, &depth, scratch);
+                &scratch.gathered
             }
         };
-        let target =
-            MatMut::from_column_major_slice_with_stride_mut(&mut tile.values[..TILE * k], padded, k, TILE);
-        let accumulate = if first == 0 { Accum::Replace } else { Accum::Add };
-        matmul(target, accumulate, part, depth_weights, T::ONE, Par::Seq);
+        // What comes next is fetched while this is computed; the hardware does not foresee such strides.
+        let next = if depth_end < count {
+            (rows.clone(), depth_end..count.min(depth_end + DEPTH))
+        } else {
+            (rows.end..block.rows.min(rows.end + TILE), 0..count.min(DEPTH))
+        };
+        prefetch(block, columns, next);
+        pulp::Arch::new().dispatch(AddColumns { values, starts, weights, k, tile: &mut tile.values });
     }
 }
 
-/// A part of a dense block, in place.
-fn view<'v, T: Real>(
+/// tile += the columns that begin at `starts`, times the weights.
+struct AddColumns<'a, T> {
+    values: &'a [T],
+    starts: &'a [usize],
+    weights: &'a [T],
+    k: usize,
+    tile: &'a mut [T],
+}
+
+impl<T: Real> WithSimd for AddColumns<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(mut self, simd: S) {
+        each_panel::<T, S>(simd, self.k, &mut self);
+    }
+}
+
+impl<T: Real> Panels for AddColumns<'_, T> {
+    #[inline(always)]
+    fn panel<S: Simd, const R: usize, const P: usize>(&mut self, simd: S, panel: Panel) {
+        let Panel { registers, strip, first } = panel;
+        let columns =
+            self.starts.iter().map(|&start| &T::vectors::<S>(&self.values[start..start + TILE])[strip..]);
+        let weights = self.weights.chunks_exact(self.k).map(|weights| &weights[first..]);
+        let sums = combine::<T, S, R, P>(simd, weights.zip(columns));
+        let tile = T::vectors_mut::<S>(self.tile);
+        for (col, sums) in sums.iter().enumerate() {
+            let target = &mut tile[(first + col) * registers + strip..][..R];
+            for part in 0..R {
+                target[part] = T::sum(simd, target[part], sums[part]);
+            }
+        }
+    }
+}
+
+/// Asks for the given rows and columns to be brought near.
+fn prefetch<T: Real>(
     block: &DenseBlock<T>,
-    reals: &'v [T],
-    rows: &Range<usize>,
-    cols: &Range<usize>,
-) -> MatRef<'v, T> {
-    let first = rows.start * block.row_stride + cols.start * block.col_stride;
-    let last = (rows.end - 1) * block.row_stride + (cols.end - 1) * block.col_stride;
-    let part = &reals[first..=last];
+    columns: Columns<'_>,
+    (rows, depth): (Range<usize>, Range<usize>),
+) {
+    if let (Columns::Hashed(_), _) | (_, true) = (columns, rows.is_empty()) {
+        return;
+    }
     if block.row_stride == 1 {
-        MatRef::from_column_major_slice_with_stride(part, rows.len(), cols.len(), block.col_stride)
-    } else {
-        MatRef::from_row_major_slice_with_stride(part, rows.len(), cols.len(), block.row_stride)
+        for index in depth {
+            let first = rows.start + columns.at(index) * block.col_stride;
+            touch(&block.values, first..first + rows.len());
+        }
+    } else if let Columns::All = columns {
+        for row in rows {
+            let first = row * block.row_stride;
+            touch(&block.values, first + depth.start..first + depth.end);
+        }
     }
 }
 
-fn gathered_view<'v, T: Real>(
-    block: &DenseBlock<T>,
-    gathered: &'v [T],
-    rows: usize,
-    cols: usize,
-) -> MatRef<'v, T> {
-    if block.row_stride == 1 {
-        MatRef::from_column_major_slice_with_stride(gathered, rows, cols, TILE)
-    } else {
-        MatRef::from_row_major_slice_with_stride(gathered, rows, cols, DEPTH)
+fn touch<T: Real>(values: &Values<T>, range: Range<usize>) {
+    match values {
+        Values::Bytes(bytes) => touch_lines(&bytes[range]),
+        Values::Real(reals) => touch_lines(&reals[range]),
     }
 }
 
-/// Copies a part of a dense block, converted, in the order that the block itself has; missing rows are zero.
+#[inline(always)]
+fn touch_lines<E>(numbers: &[E]) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
+        const LINE: usize = 64;
+        let last = numbers.len().saturating_sub(1);
+        for index in (0..numbers.len()).step_by(LINE / size_of::<E>()).chain([last]) {
+            // SAFETY: a prefetch reads nothing and cannot fault.
+            unsafe { _mm_prefetch::<_MM_HINT_T1>(numbers.as_ptr().wrapping_add(index).cast()) };
+        }
+    }
+}
+
+/// Copies some columns of a tile's rows, converted, each contiguous; missing rows are zero.
 fn gather<T: Real>(
     block: &DenseBlock<T>,
     columns: Columns<'_>,
     rows: &Range<usize>,
     depth: &Range<usize>,
-    gathered: &mut [T],
+    scratch: &mut Scratch<T>,
 ) {
-    let column = |index: usize| match columns {
-        Columns::Some(columns) => columns[index],
-        Columns::All | Columns::Hashed(_) => index,
-    };
+    scratch.gathered.resize(TILE * DEPTH, T::ZERO);
     if block.row_stride == 1 {
-        for (index, target) in depth.clone().zip(gathered.chunks_exact_mut(TILE)) {
-            let first = rows.start + column(index) * block.col_stride;
+        for (index, target) in depth.clone().zip(scratch.gathered.chunks_exact_mut(TILE)) {
+            let first = rows.start + columns.at(index) * block.col_stride;
             convert(&block.values, first, &mut target[..rows.len()]);
             target[rows.len()..].fill(T::ZERO);
         }
-    } else {
-        for (row, target) in gathered.chunks_exact_mut(DEPTH).enumerate() {
-            let target = &mut target[..depth.len()];
-            if row >= rows.len() {
-                target.fill(T::ZERO);
-                continue;
-            }
-            let first = (rows.start + row) * block.row_stride;
-            if let Columns::All = columns {
-                convert(&block.values, first + depth.start, target);
-            } else {
-                for (index, number) in depth.clone().zip(target) {
-                    *number = block.values.get(first + column(index));
-                }
+        return;
+    }
+    let to = Lines { numbers: &mut scratch.gathered[..], stride: TILE };
+    if let (Values::Real(reals), Columns::All) = (&*block.values, columns) {
+        to.numbers[..depth.len() * TILE].fill(T::ZERO);
+        let numbers = &reals[rows.start * block.row_stride + depth.start..];
+        return transpose(Lines { numbers, stride: block.row_stride }, to, rows.len(), depth.len());
+    }
+    scratch.rows.resize(TILE * DEPTH, T::ZERO);
+    scratch.rows[rows.len() * DEPTH..].fill(T::ZERO);
+    for (row, target) in rows.clone().zip(scratch.rows.chunks_exact_mut(DEPTH)) {
+        let (first, target) = (row * block.row_stride, &mut target[..depth.len()]);
+        if let Columns::All = columns {
+            convert(&block.values, first + depth.start, target);
+        } else {
+            for (index, number) in depth.clone().zip(target) {
+                *number = block.values.get(first + columns.at(index));
             }
         }
     }
+    transpose(Lines { numbers: &scratch.rows[..], stride: DEPTH }, to, TILE, depth.len());
 }
 
 fn convert<T: Real>(values: &Values<T>, first: usize, target: &mut [T]) {

@@ -5,6 +5,7 @@ mod sparse;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use super::{TILE, Tile};
@@ -12,7 +13,8 @@ use crate::Real;
 use crate::matrix::Csr;
 use crate::partition::{Block, DenseBlock};
 use crate::threads::Threads;
-use sparse::{GatherRow, Place, places, scatter};
+pub use dense::DEPTH;
+use sparse::{GatherRows, Place, places, scatter};
 
 /// Which columns of a block take part.
 #[derive(Clone, Copy, Debug)]
@@ -26,6 +28,15 @@ pub enum Columns<'a> {
 }
 
 impl Columns<'_> {
+    /// The column of the block that is number `index` of these.
+    #[inline(always)]
+    fn at(&self, index: usize) -> usize {
+        match self {
+            Columns::Some(columns) => columns[index],
+            Columns::All | Columns::Hashed(_) => index,
+        }
+    }
+
     /// Whether there are as many rows of weights as these columns need.
     fn fit(&self, rows: usize, all: usize) -> bool {
         match self {
@@ -40,18 +51,18 @@ impl Columns<'_> {
 }
 
 /// block[:, columns] · weights, with k columns, to be had tile by tile.
-pub struct Product<'a, T> {
+pub struct Product<'a, T: Real> {
     weights: &'a [T],
     k: usize,
     source: Source<'a, T>,
 }
 
-enum Source<'a, T> {
+enum Source<'a, T: Real> {
     Dense(&'a DenseBlock<T>, Columns<'a>),
     /// Row by row; where only some columns take part, `places` says which row of the weights a column has.
     ByRow(&'a Csr<T>, Option<Vec<Place>>),
     /// Computed already, stored by row.
-    Ready(Vec<T>),
+    Ready(Cow<'a, [T]>),
 }
 
 /// Memory that a thread reuses from tile to tile.
@@ -88,14 +99,18 @@ impl<'a, T: Real> Product<'a, T> {
         let source = match block {
             Block::Dense(dense) => Source::Dense(dense, columns),
             Block::ByRow(csr) => Source::ByRow(csr, places(columns, csr.cols())),
-            Block::ByColumn(transpose) => Source::Ready(scatter(threads, transpose, columns, weights, k)),
+            Block::ByColumn(transpose) => {
+                let mut product = vec![T::ZERO; transpose.cols() * k];
+                scatter(threads, transpose, columns, (weights, k), &mut product);
+                Source::Ready(product.into())
+            }
         };
         Product { weights, k, source }
     }
 
-    /// A product that was computed elsewhere, stored by row.
-    pub fn ready(product: Vec<T>, k: usize) -> Self {
-        Product { weights: &[], k, source: Source::Ready(product) }
+    /// A product that is there already, stored by row.
+    pub fn ready(product: impl Into<Cow<'a, [T]>>, k: usize) -> Self {
+        Product { weights: &[], k, source: Source::Ready(product.into()) }
     }
 
     /// Rows `rows` (at most [`TILE`]) of the product, into `tile`.
@@ -105,12 +120,10 @@ impl<'a, T: Real> Product<'a, T> {
                 dense::tile(block, *columns, (self.weights, self.k), rows, scratch, tile)
             }
             Source::ByRow(csr, places) => {
-                scratch.rows.clear();
                 scratch.rows.resize(rows.len() * self.k, T::ZERO);
-                for (row, sum) in rows.zip(scratch.rows.chunks_exact_mut(self.k)) {
-                    let (row, places) = (csr.row(row), places.as_deref());
-                    pulp::Arch::new().dispatch(GatherRow { row, places, weights: self.weights, sum });
-                }
+                let (places, weights, k) = (places.as_deref(), self.weights, self.k);
+                let target = &mut scratch.rows[..];
+                pulp::Arch::new().dispatch(GatherRows { csr, rows, places, weights, k, target });
                 tile.load(&scratch.rows, self.k);
             }
             Source::Ready(product) => tile.load(&product[rows.start * self.k..rows.end * self.k], self.k),
@@ -138,4 +151,40 @@ pub fn multiply<T: Real>(
         },
     );
     result
+}
+
+/// Adds block · weights to `sums`, stored by row. Over blocks that follow each other in M, of a multiple of [`DEPTH`]
+/// columns each but for the last, the sums get the bits of the product with all of M; over blocks kept by column,
+/// whatever their widths.
+pub fn multiply_add<T: Real>(
+    threads: &Threads,
+    block: &Block<T>,
+    (weights, k): (&[T], usize),
+    sums: &mut [T],
+) {
+    assert!(weights.len() == block.cols() * k && sums.len() == block.rows() * k, "sizes that fit the block");
+    if let Block::ByColumn(transpose) = block {
+        return scatter(threads, transpose, Columns::All, (weights, k), sums);
+    }
+    threads.map(
+        sums.chunks_mut(TILE * k).enumerate().collect(),
+        || (Scratch::new(), Tile::new(k)),
+        |(scratch, tile), (index, sums): (usize, &mut [T])| {
+            let rows = index * TILE..index * TILE + sums.len() / k;
+            match block {
+                Block::Dense(dense) => {
+                    tile.load(sums, k);
+                    dense::add_to_tile(dense, Columns::All, (weights, k), rows, scratch, tile);
+                    tile.store(sums, k);
+                }
+                Block::ByRow(csr) => {
+                    scratch.rows.resize(sums.len(), T::ZERO);
+                    let target = &mut scratch.rows[..sums.len()];
+                    pulp::Arch::new().dispatch(GatherRows { csr, rows, places: None, weights, k, target });
+                    sums.iter_mut().zip(&scratch.rows).for_each(|(sum, &term)| *sum += term);
+                }
+                Block::ByColumn(_) => unreachable!("scattered above"),
+            }
+        },
+    );
 }

@@ -33,30 +33,99 @@ pub fn places(columns: Columns<'_>, all: usize) -> Option<Vec<Place>> {
     }
 }
 
-/// Adds one sparse row times the weights to `sum`.
-pub struct GatherRow<'a, T> {
-    /// Columns and values.
-    pub row: (&'a [u32], &'a [T]),
+/// Some sparse rows times the weights, stored by row.
+pub struct GatherRows<'a, T> {
+    /// The block.
+    pub csr: &'a Csr<T>,
+    /// Which of its rows.
+    pub rows: Range<usize>,
     /// From [`places`].
     pub places: Option<&'a [Place]>,
     /// k numbers for each place.
     pub weights: &'a [T],
-    /// k sums.
-    pub sum: &'a mut [T],
+    /// k.
+    pub k: usize,
+    /// k numbers for each row.
+    pub target: &'a mut [T],
 }
 
-impl<T: Real> WithSimd for GatherRow<'_, T> {
+impl<T: Real> WithSimd for GatherRows<'_, T> {
     type Output = ();
 
     #[inline(always)]
-    fn with_simd<S: Simd>(self, _simd: S) {
-        let k = self.sum.len();
-        for (&col, &value) in self.row.0.iter().zip(self.row.1) {
+    fn with_simd<S: Simd>(self, simd: S) {
+        let GatherRows { csr, rows, places, weights, k, target } = self;
+        let lanes = size_of::<T::Vector<S>>() / size_of::<T>();
+        for (row, target) in rows.zip(target.chunks_exact_mut(k)) {
+            let (cols, values) = csr.row(row);
+            let terms = Terms { cols, values, places, weights, k };
+            if k < lanes {
+                target.fill(T::ZERO);
+                terms.for_each(|value, weights| add_scaled(target, value, weights));
+                continue;
+            }
+            // Sums in registers, up to 8 at a time.
+            let mut first = 0;
+            while first < k {
+                match (k - first).div_ceil(lanes) {
+                    1 => terms.sum::<S, 1>(simd, lanes, first, target),
+                    2 => terms.sum::<S, 2>(simd, lanes, first, target),
+                    3 => terms.sum::<S, 3>(simd, lanes, first, target),
+                    4 => terms.sum::<S, 4>(simd, lanes, first, target),
+                    5 => terms.sum::<S, 5>(simd, lanes, first, target),
+                    6 => terms.sum::<S, 6>(simd, lanes, first, target),
+                    7 => terms.sum::<S, 7>(simd, lanes, first, target),
+                    _ => terms.sum::<S, 8>(simd, lanes, first, target),
+                }
+                first += 8 * lanes;
+            }
+        }
+    }
+}
+
+/// One sparse row, and the weights of its columns.
+struct Terms<'a, T> {
+    cols: &'a [u32],
+    values: &'a [T],
+    places: Option<&'a [Place]>,
+    weights: &'a [T],
+    k: usize,
+}
+
+impl<T: Real> Terms<'_, T> {
+    #[inline(always)]
+    fn for_each(&self, mut term: impl FnMut(T, &[T])) {
+        for (&col, &value) in self.cols.iter().zip(self.values) {
             let (place, negative) = self.places.map_or((col, false), |places| places[col as usize]);
             if place != ABSENT {
                 let value = if negative { -value } else { value };
-                add_scaled(self.sum, value, &self.weights[place as usize * k..][..k]);
+                term(value, &self.weights[place as usize * self.k..][..self.k]);
             }
+        }
+    }
+
+    /// `N` registers of the sum, from number `first` on. The last may overlap the one before it, and repeat its work.
+    #[inline(always)]
+    fn sum<S: Simd, const N: usize>(&self, simd: S, lanes: usize, first: usize, target: &mut [T]) {
+        let begin = |register: usize| (first + register * lanes).min(self.k - lanes);
+        let mut sums = [T::splat(simd, T::ZERO); N];
+        for (&col, &value) in self.cols.iter().zip(self.values) {
+            let (place, negative) = match self.places {
+                Some(places) => places[col as usize],
+                None => (col, false),
+            };
+            if place == ABSENT {
+                continue;
+            }
+            let value = T::splat(simd, if negative { -value } else { value });
+            let weights = &self.weights[place as usize * self.k..][..self.k];
+            for register in 0..N {
+                let numbers = T::vectors::<S>(&weights[begin(register)..][..lanes])[0];
+                sums[register] = T::add_product(simd, value, numbers, sums[register]);
+            }
+        }
+        for register in 0..N {
+            T::vectors_mut::<S>(&mut target[begin(register)..][..lanes])[0] = sums[register];
         }
     }
 }
@@ -68,19 +137,18 @@ fn add_scaled<T: Real>(sum: &mut [T], value: T, weights: &[T]) {
     }
 }
 
-/// The product of a block kept by column. Each thread owns some rows and finds them in every column; a row's
+/// Adds the product of a block kept by column. Each thread owns some rows and finds them in every column; a row's
 /// terms are added in the order of the columns, whatever the number of threads.
 pub fn scatter<T: Real>(
     threads: &Threads,
     transpose: &Csr<T>,
     columns: Columns<'_>,
-    weights: &[T],
-    k: usize,
-) -> Vec<T> {
+    (weights, k): (&[T], usize),
+    sums: &mut [T],
+) {
     let rows = transpose.cols();
-    let mut product = vec![T::ZERO; rows * k];
     let mut pieces = Vec::new();
-    let mut rest = &mut product[..];
+    let mut rest = sums;
     for thread in 0..threads.count() {
         let range = owned(rows, thread, threads.count());
         let (piece, tail) = rest.split_at_mut(range.len() * k);
@@ -94,7 +162,6 @@ pub fn scatter<T: Real>(
             pulp::Arch::new().dispatch(Scatter { transpose, columns, weights, k, rows, sums });
         },
     );
-    product
 }
 
 /// Adds the terms of some rows, which `sums` holds, column by column.

@@ -1,6 +1,7 @@
 //! Every storage against the naive product, and rows against the partition.
 
 use super::*;
+use crate::grid::Grid;
 use crate::matrix::{Csr, Dense, Matrix, Order, Values};
 use crate::partition::{Access, shards};
 use crate::random::{Purpose, stream, uniform};
@@ -25,10 +26,10 @@ fn matrices<T: Real>(rows: usize, cols: usize, seed: u64) -> (Vec<u8>, Vec<Matri
     }
     let dense = |order, values| Matrix::Dense(Dense::new(rows, cols, order, values));
     let all = vec![
-        dense(Order::RowMajor, Values::Bytes(entries.clone())),
-        dense(Order::ColMajor, Values::Bytes(turned.clone())),
-        dense(Order::RowMajor, Values::Real(reals(&entries))),
-        dense(Order::ColMajor, Values::Real(reals(&turned))),
+        dense(Order::RowMajor, Values::Bytes(entries.clone().into())),
+        dense(Order::ColMajor, Values::Bytes(turned.clone().into())),
+        dense(Order::RowMajor, Values::Real(reals(&entries).into())),
+        dense(Order::ColMajor, Values::Real(reals(&turned).into())),
         Matrix::Sparse(Csr::new(rows, cols, offsets, indices, values)),
     ];
     (entries, all)
@@ -52,7 +53,7 @@ proptest! {
         let weights = draw::<f64>(used.len() * k, seed);
         for matrix in all {
             for access in [Access::Whole, Access::Sampled] {
-                let shard = shards(matrix.clone(), 1, access).remove(0);
+                let shard = shards(matrix.clone(), Grid::ONE, access).remove(0);
                 let got = multiply(&threads, &shard.by_rows, columns, &weights, k);
                 for row in 0..rows {
                     for j in 0..k {
@@ -79,7 +80,7 @@ proptest! {
         let weights = draw::<f64>(groups * k, seed);
         for matrix in all {
             for access in [Access::Whole, Access::Sampled] {
-                let shard = shards(matrix.clone(), 1, access).remove(0);
+                let shard = shards(matrix.clone(), Grid::ONE, access).remove(0);
                 let got = multiply(&threads, &shard.by_rows, Columns::Hashed(&places), &weights, k);
                 for row in 0..rows {
                     for j in 0..k {
@@ -108,7 +109,7 @@ fn a_row_does_not_depend_on_the_partition() {
             {
                 let product = |size: usize, threads: usize| -> Vec<T> {
                     let threads = Threads::new(threads).unwrap();
-                    shards(matrix.clone(), size, Access::Sampled)
+                    shards(matrix.clone(), Grid::tall(size), Access::Sampled)
                         .iter()
                         .flat_map(|shard| multiply(&threads, &shard.by_rows, columns, weights, k))
                         .collect()
@@ -126,6 +127,56 @@ fn a_row_does_not_depend_on_the_partition() {
                 check::<f32>(rows, cols, k);
                 check::<f64>(rows, cols, k);
             }
+        }
+    }
+}
+
+/// What streamed matrices rest on: sums over blocks that follow each other are the product with all of them.
+#[test]
+fn sums_over_blocks_have_the_bits_of_the_product() {
+    fn check<T: Real>(rows: usize, cols: usize, k: usize) {
+        let weights = draw::<T>(cols * k, 3);
+        for matrix in matrices::<T>(rows, cols, 5).1 {
+            let sparse = matches!(matrix, Matrix::Sparse(_));
+            let one = Threads::new(1).unwrap();
+            let whole = shards(matrix.clone(), Grid::ONE, Access::Whole).remove(0);
+            let want = multiply(&one, &whole.by_rows, Columns::All, &weights, k);
+            // Columns of M are lines here, dealt out as the rows of its transpose.
+            for (blocks, threads) in [(1, 2), (2, 1), (3, 2), (cols, 1)] {
+                let threads = Threads::new(threads).unwrap();
+                let mut sums = vec![T::ZERO; rows * k];
+                let width = cols.div_ceil(blocks);
+                let width = if sparse { width } else { width.next_multiple_of(DEPTH) };
+                for begin in (0..cols).step_by(width) {
+                    let lines = begin..cols.min(begin + width);
+                    let (_, turned) = Block::both_ways(lines_of(&matrix, lines.clone()));
+                    multiply_add(&threads, &turned, (&weights[lines.start * k..lines.end * k], k), &mut sums);
+                }
+                assert!(sums == want, "{rows} x {cols}, k = {k}, {blocks} blocks, sparse: {sparse}");
+            }
+        }
+    }
+    for (rows, cols) in [(1, 1), (7, 130), (70, 300), (130, 64)] {
+        for k in [1, 3, 20, 33] {
+            check::<f32>(rows, cols, k);
+            check::<f64>(rows, cols, k);
+        }
+    }
+}
+
+/// Some columns as the rows of a matrix by row.
+fn lines_of<T: Real>(matrix: &Matrix<T>, lines: Range<usize>) -> Matrix<T> {
+    match matrix {
+        Matrix::Sparse(csr) => Matrix::Sparse(csr.transpose().row_block(lines)),
+        Matrix::Dense(dense) => {
+            let places = lines.clone().flat_map(|col| (0..dense.rows()).map(move |row| (row, col)));
+            let values = match dense.values() {
+                Values::Real(_) => Values::Real(places.map(|(row, col)| dense.get(row, col)).collect()),
+                Values::Bytes(_) => {
+                    Values::Bytes(places.map(|(row, col)| dense.get(row, col).to_f64() as u8).collect())
+                }
+            };
+            Matrix::Dense(Dense::new(lines.len(), dense.rows(), Order::RowMajor, values))
         }
     }
 }

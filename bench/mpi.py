@@ -1,0 +1,56 @@
+"""2 MPI ranks over 1, one thread each: seconds an iteration of hals with rank 100, taken in turns.
+
+    python3 bench/mpi.py target/release/partwise
+
+Real matrices are looked for in the folder PARTWISE_DATA. Prints the ratio of the medians, and checks that both computed
+the same thing.
+"""
+
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+
+PROGRAM = pathlib.Path(sys.argv[1]).resolve()
+DATA = pathlib.Path(os.environ.get("PARTWISE_DATA", "../shared/data"))
+MATRICES = ("mnist.npy.gz", "rcv1.npz")
+ROUNDS = int(os.environ.get("ROUNDS", "3"))
+ITERATIONS = int(os.environ.get("ITERATIONS", "10"))
+MPIRUN = os.environ.get("MPIRUN", "mpirun")
+ASKED_BY_OPEN_MPI = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+
+
+def run(file, ranks, folder, more):
+    """One run's record."""
+    out = pathlib.Path(folder) / f"{ranks}"
+    words = [MPIRUN, "-n", str(ranks), PROGRAM, "factorize", file, "--rank", "100", "--threads", "1", "--tolerance", "0"]
+    words += ["--iterations", str(ITERATIONS), "--quiet", "--force", "--out", out, *more]
+    subprocess.run([str(word) for word in words], check=True, env={**os.environ, **ASKED_BY_OPEN_MPI})
+    return json.loads((out / "run.json").read_text())
+
+
+def main():
+    for name in MATRICES:
+        file = DATA / name
+        if not file.exists():
+            print(f"{name} is not in {DATA}, skipped")
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            seconds = {1: [], 2: []}
+            records = {}
+            for _ in range(ROUNDS):
+                for ranks in seconds:
+                    record = records[ranks] = run(file, ranks, folder, sys.argv[2:])
+                    seconds[ranks].append(record["seconds"] / record["iterations"])
+            one, two = (statistics.median(seconds[ranks]) for ranks in (1, 2))
+            apart = abs(records[1]["relative_error"] - records[2]["relative_error"])
+            assert apart <= 1e-5 * records[1]["relative_error"], f"{name}: errors differ by {apart}"
+            print(f"{name}, hals, k = 100, grid {records[2]['grid']}: {1e3 * one:.1f} ms with 1 rank, "
+                  f"{1e3 * two:.1f} ms with 2, ratio {one / two:.2f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

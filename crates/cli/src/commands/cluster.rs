@@ -1,0 +1,254 @@
+//! `partwise factorize` as one rank of an MPI job: each rank reads its own part, rank 0 talks and writes.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Result, anyhow, bail};
+use partwise::Real;
+use partwise::comm::{Comm, Numbers, Reduction, gather_all};
+use partwise::error::Error;
+use partwise::grid::{Grid, Place};
+use partwise::matrix::Matrix;
+use partwise::partition::{Access, Shard};
+use partwise::run::{Factors, From, Monitor, Progress, Settings, factorize_on};
+use serde_json::{Value, json};
+
+use super::factorize::{self, Ending, Watch};
+use crate::args::FactorizeArgs;
+use crate::checkpoint::{self, Checkpoint};
+use crate::parts::{self, Source};
+use crate::progress::Display;
+use crate::{folder, input, launch, machine, output, say};
+
+/// An error that every rank knows of: rank 0 says it, and nobody waits for anybody.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Agreed(String);
+
+/// Time that the process manager gets to end a rank whose peers are gone, before that rank speaks for itself.
+const PATIENCE: Duration = Duration::from_secs(4);
+
+/// What a rank has read.
+struct Input<T> {
+    shard: Shard<T>,
+    format: String,
+    /// The largest entry that this rank has.
+    largest: f64,
+}
+
+pub fn run<T: Real>(args: &FactorizeArgs, comm: &dyn Comm) -> Result<()> {
+    let chief = comm.rank() == 0;
+    let settings = args.settings();
+    let threads = agree(comm, prepare(args, &settings, comm, chief))?;
+    let source = agree(comm, parts::open(&args.file, comm.size()))?;
+    let print = agree(comm, source.fingerprint())?;
+    agree(comm, same_file(comm, &print, &args.file))?;
+    let stop = factorize::stop_on_ctrl_c(true)?;
+    // Rank 0 alone reads all of the file, without keeping it.
+    let hash = chief.then(|| source.hash_in_background());
+
+    let read = agree(comm, read::<T>(args, &settings, comm, &source))?;
+    let Input { mut shard, format, largest } = read;
+    let place = shard.place;
+    let (m, n) = (place.rows, place.cols);
+    let mut totals = [shard.stored as f64];
+    comm.all_reduce(Reduction::Sum, Numbers::F64(&mut totals))?;
+    shard.stored = totals[0] as usize;
+    let mut largest = [largest];
+    comm.all_reduce(Reduction::Max, Numbers::F64(&mut largest))?;
+    agree(comm, input::check_largest::<T>(&args.file, largest[0]).map_err(Into::into))?;
+
+    let hash =
+        hash.map(|thread| thread.join().map_err(|_| anyhow!("hashing {} failed", args.file.display()))?);
+    let hash = agree(comm, hash.transpose())?.unwrap_or_default();
+    let hash = String::from_utf8_lossy(&comm.broadcast(hash.into_bytes())?).into_owned();
+    let mut watch = Watch {
+        display: Display::new(&settings, args.quiet || !chief, args.json && chief),
+        settings: &settings,
+        stop,
+        checkpoint: Checkpoint::new(args, hash.clone()),
+    };
+    let (start, labels, snapshot) = agree(comm, beside(args, &settings, &watch.checkpoint, (m, n), chief))?;
+    let talk = chief && !args.quiet && !args.json;
+    if talk {
+        introduce(args, &shard, &format, &settings, (comm.size(), threads));
+        factorize::tell_resumed(snapshot.as_ref(), &watch.checkpoint);
+    }
+    if !args.quiet {
+        factorize::warn_rank(&settings, m, n);
+    }
+
+    let from = snapshot.as_ref().map(From::Snapshot).or(start.as_ref().map(From::Factors));
+    let monitor: &mut dyn Monitor<T> = if chief { &mut watch } else { &mut |_: &Progress| false };
+    let result = factorize_on(comm, &shard, threads, &settings, from, monitor);
+    let result = result.map_err(|error| match error {
+        // The error is the same number on every rank.
+        diverged @ Error::Diverged { .. } => {
+            Agreed(factorize::explain::<T>(diverged, args).to_string()).into()
+        }
+        error => local(comm, error),
+    })?;
+    watch.display.finish();
+    let stored = shard.stored;
+    drop(shard);
+    let peaks = gather_all(comm, &[machine::peak_memory()])?;
+    let ending = Ending {
+        args,
+        settings: &settings,
+        threads,
+        facts: (m, n, stored, &format, hash),
+        labels,
+        given: start.is_some(),
+        checkpoint: &watch.checkpoint,
+    };
+    let note = |record: &mut Value| note_ranks(record, comm.size(), place.grid, &settings, args, &peaks);
+    agree(comm, if chief { ending.write(result, note) } else { Ok(()) })
+}
+
+/// What can be wrong before any file is read.
+fn prepare(args: &FactorizeArgs, settings: &Settings, comm: &dyn Comm, chief: bool) -> Result<usize> {
+    settings.check(usize::MAX, usize::MAX)?;
+    if args.nodes > 1 {
+        bail!(
+            "--nodes: these are ranks within one process, and mpirun has started {} already; leave it out",
+            comm.size()
+        );
+    }
+    settings.grid(args.grid, (1, 1), comm.size())?;
+    let local = launch::launched().map_or(1, |launched| launched.local);
+    let threads = factorize::threads(args, local)?;
+    if chief {
+        output::check_folder(&args.out, args.force)?;
+        checkpoint::check(args)?;
+    }
+    Ok(threads)
+}
+
+/// Refuses to begin if a rank sees another file under that name.
+fn same_file(comm: &dyn Comm, print: &[u8], path: &Path) -> Result<()> {
+    let prints = comm.all_gather(print)?;
+    match prints.iter().position(|print| *print != prints[0]) {
+        None => Ok(()),
+        Some(rank) => bail!(
+            "{}: rank {rank} sees another file there than rank 0; put it on a file system that all machines share, or copy \
+             the same file to each",
+            path.display()
+        ),
+    }
+}
+
+/// Reads this rank's part of the matrix.
+fn read<T: Real>(
+    args: &FactorizeArgs,
+    settings: &Settings,
+    comm: &dyn Comm,
+    source: &Source,
+) -> Result<Input<T>> {
+    let place = |m: usize, n: usize| -> partwise::Result<Place> {
+        settings.check(m, n)?;
+        let grid = settings.grid(args.grid, (m, n), comm.size())?;
+        let access = settings.algorithm.access();
+        Ok(Place { rows: m, cols: n, grid, rank: comm.rank(), access })
+    };
+    let (place, mut blocks, format) = source.read::<T>(&args.read, &place)?;
+    let stored = blocks[0].stored();
+    let largest = blocks.iter().map(Matrix::largest).fold(0.0, f64::max);
+    let columns = (blocks.len() > 1).then(|| blocks.remove(1));
+    // The factors gathered whole, for the result and for checkpoints, and the other's rows during a step.
+    let (m, n) = (place.rows as u64, place.cols as u64);
+    let factors = (m + n).saturating_mul(settings.rank as u64).saturating_mul(3 * T::PRECISION.bytes());
+    input::check_memory("a rank's work on its part", factors)?;
+    Ok(Input { shard: Shard::new(place, stored, blocks.remove(0), columns), format, largest })
+}
+
+type Beside<T> = (Option<Factors<T>>, input::Labels, Option<partwise::run::Snapshot<T>>);
+
+/// Given factors, labels and the checkpoint: what else a run begins with.
+fn beside<T: Real>(
+    args: &FactorizeArgs,
+    settings: &Settings,
+    checkpoint: &Checkpoint,
+    (m, n): (usize, usize),
+    chief: bool,
+) -> Result<Beside<T>> {
+    let mut start = None;
+    if let Some(dir) = &args.init_from {
+        let folder = folder::read::<T>(dir)?;
+        folder.check(dir, &args.file, (m, n), Some(settings.rank))?;
+        start = Some(folder.factors);
+    }
+    let labels = if chief { input::labels(&args.read, &args.labels, (m, n))? } else { (None, None) };
+    let snapshot = if args.resume { checkpoint.read::<T>()? } else { None };
+    if let Some(snapshot) = &snapshot {
+        snapshot.check(settings, m, n)?;
+    }
+    if chief {
+        let entries = (m as u64 + n as u64).saturating_mul(settings.rank as u64);
+        output::check_room(&args.out, entries.saturating_mul(T::PRECISION.bytes()))?;
+    }
+    Ok((start, labels, snapshot))
+}
+
+fn introduce<T: Real>(
+    args: &FactorizeArgs,
+    shard: &Shard<T>,
+    format: &str,
+    settings: &Settings,
+    (size, threads): (usize, usize),
+) {
+    let Place { rows, cols, grid, access, .. } = shard.place;
+    say::tell(&format!("{}: {rows} x {cols}, {format}, each rank with its own part", args.file.display()));
+    let method = factorize::method(settings, (rows, cols, shard.stored), false);
+    let arranged = if access == Access::Whole { format!(" as {grid}") } else { String::new() };
+    say::tell(&format!(
+        "{method}, rank {}, MPI ranks {size}{arranged}, threads a rank {threads}",
+        settings.rank
+    ));
+}
+
+/// What `run.json` says of the ranks beside what every run's does.
+fn note_ranks(
+    record: &mut Value,
+    size: usize,
+    grid: Grid,
+    settings: &Settings,
+    args: &FactorizeArgs,
+    peaks: &[u64],
+) {
+    record["transport"] = json!("mpi");
+    record["nodes"] = json!(size);
+    record["reduction"] = json!(args.reduction);
+    note_grid(record, settings, grid);
+    for (rank, &peak) in peaks.iter().enumerate() {
+        record["ranks"][rank]["peak_memory"] = json!(peak);
+    }
+}
+
+/// How the ranks of an exact method stood.
+pub fn note_grid(record: &mut Value, settings: &Settings, grid: Grid) {
+    let exact = settings.algorithm.access() == Access::Whole;
+    record["grid"] = if exact { json!(grid.to_string()) } else { Value::Null };
+}
+
+/// The result where all ranks have one; else the first rank's error, on every rank.
+fn agree<R>(comm: &dyn Comm, result: Result<R>) -> Result<R> {
+    let own = result.as_ref().err().map_or(String::new(), ToString::to_string);
+    let all = comm.all_gather(own.as_bytes()).map_err(|error| local(comm, error))?;
+    match (all.iter().find(|message| !message.is_empty()), result) {
+        (None, Ok(value)) => Ok(value),
+        (Some(message), _) => Err(Agreed(String::from_utf8_lossy(message).into_owned()).into()),
+        (None, Err(error)) => Err(error),
+    }
+}
+
+/// An error of this rank alone. One that another rank's end has caused is not worth a word unless that rank's message
+/// never came: the process manager ends this rank meanwhile.
+fn local(comm: &dyn Comm, error: Error) -> anyhow::Error {
+    if let Error::Transport { .. } | Error::RankLost { .. } = error {
+        std::thread::sleep(PATIENCE);
+    }
+    match error {
+        error @ (Error::Transport { .. } | Error::RankLost { .. } | Error::Protocol { .. }) => error.into(),
+        error => anyhow!("rank {}: {error}", comm.rank()),
+    }
+}

@@ -1,0 +1,221 @@
+//! Where ranks read their parts from: one file that all of them see, or a folder that `partwise split` wrote.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::thread::JoinHandle;
+
+use anyhow::{Result, anyhow, bail};
+use partwise::Real;
+use partwise::error::Error;
+use partwise::grid::{Factor, Place};
+use partwise::io::{self, Parts, ReadOptions, Region};
+use partwise::matrix::Matrix;
+use partwise::partition::Access;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::args::ReadArgs;
+use crate::{input, machine};
+
+/// The record of a folder of parts.
+pub const RECORD: &str = "split.json";
+
+/// What `split.json` says.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Split {
+    pub version: String,
+    pub nodes: usize,
+    pub rows: usize,
+    pub cols: usize,
+    pub format: String,
+    /// Of the file that was split.
+    pub sha256: String,
+    /// Whole rows, by rank: file and its SHA-256.
+    pub row_parts: Vec<(String, String)>,
+    /// Whole columns, by rank.
+    pub col_parts: Vec<(String, String)>,
+}
+
+/// An input for ranks.
+pub enum Source {
+    File(PathBuf),
+    Folder(PathBuf, Box<Split>),
+}
+
+/// Looks at what the user gave, for a job of so many ranks.
+pub fn open(path: &Path, size: usize) -> Result<Source> {
+    let record = path.join(RECORD);
+    if !record.exists() {
+        return Ok(Source::File(path.to_path_buf()));
+    }
+    let text = std::fs::read(&record).map_err(Error::io(&record))?;
+    let split: Split = serde_json::from_slice(&text)
+        .map_err(|error| anyhow!("{}: damaged ({error}); split the matrix again", record.display()))?;
+    if split.nodes != size {
+        bail!(
+            "{}: it was split for {} ranks, but there are {size}; start {} or split the matrix again",
+            path.display(),
+            split.nodes,
+            split.nodes
+        );
+    }
+    if split.row_parts.len() != size || split.col_parts.len() != size {
+        bail!("{}: damaged; split the matrix again", record.display());
+    }
+    Ok(Source::Folder(path.to_path_buf(), Box::new(split)))
+}
+
+fn region((rows, cols): (std::ops::Range<usize>, std::ops::Range<usize>)) -> Region {
+    Region { rows, cols }
+}
+
+/// The blocks that a rank keeps: its block of the grid, or with sampled access whole rows and whole columns.
+pub fn wanted(place: Place) -> Vec<Region> {
+    let mut regions = vec![region(place.block(Factor::U))];
+    if place.access == Access::Sampled && place.grid.size() > 1 {
+        regions.push(region(place.block(Factor::V)));
+    }
+    regions
+}
+
+/// Reads regions of a file; with `transpose`, of its transpose.
+pub fn read_regions<T: Real>(
+    path: &Path,
+    transpose: bool,
+    choose: &dyn Fn(usize, usize) -> partwise::Result<Vec<Region>>,
+) -> partwise::Result<Parts<T>> {
+    let options = ReadOptions { memory: machine::available_memory(), ..ReadOptions::default() };
+    if !transpose {
+        return io::read_parts(path, &options, choose);
+    }
+    let turned = |region: Region| Region { rows: region.cols, cols: region.rows };
+    let choose = |rows, cols| Ok(choose(cols, rows)?.into_iter().map(turned).collect());
+    let parts = io::read_parts::<T>(path, &options, &choose)?;
+    Ok(Parts {
+        rows: parts.cols,
+        cols: parts.rows,
+        parts: parts.parts.into_iter().map(Matrix::into_transpose).collect(),
+        ..parts
+    })
+}
+
+impl Source {
+    /// A few samples of the input, by which two ranks find out that they see different ones.
+    pub fn fingerprint(&self) -> Result<Vec<u8>> {
+        match self {
+            Source::File(path) => Ok(samples(path)?),
+            Source::Folder(path, _) => Ok(samples(&path.join(RECORD))?),
+        }
+    }
+
+    /// The SHA-256 of the file, or of the file that was split.
+    pub fn hash_in_background(&self) -> JoinHandle<Result<String>> {
+        match self {
+            Source::File(path) => {
+                let path = path.clone();
+                std::thread::spawn(move || Ok(input::sha256(&path)?))
+            }
+            Source::Folder(_, split) => {
+                let hash = split.sha256.clone();
+                std::thread::spawn(move || Ok(hash))
+            }
+        }
+    }
+
+    /// Reads the blocks of a rank, whose place `place` tells from the size of the matrix.
+    pub fn read<T: Real>(
+        &self,
+        args: &ReadArgs,
+        place: &dyn Fn(usize, usize) -> partwise::Result<Place>,
+    ) -> Result<(Place, Vec<Matrix<T>>, String)> {
+        match self {
+            Source::File(path) => {
+                let choose = |m, n| Ok(wanted(place(m, n)?));
+                let parts = read_regions(path, args.transpose, &choose)?;
+                Ok((place(parts.rows, parts.cols)?, parts.parts, parts.format))
+            }
+            Source::Folder(dir, split) => {
+                if args.transpose {
+                    bail!(
+                        "--transpose: {} was split as it is; split the matrix with --transpose",
+                        dir.display()
+                    );
+                }
+                let place = place(split.rows, split.cols)?;
+                Ok((place, split.blocks(dir, place)?, split.format.clone()))
+            }
+        }
+    }
+}
+
+impl Split {
+    fn blocks<T: Real>(&self, dir: &Path, place: Place) -> Result<Vec<Matrix<T>>> {
+        let everything = |rows, cols| vec![Region { rows: 0..rows, cols: 0..cols }];
+        if place.access == Access::Sampled {
+            let rows = self.part(dir, &self.row_parts[place.rank], &everything)?;
+            if place.grid.size() == 1 {
+                return Ok(vec![rows]);
+            }
+            return Ok(vec![rows, self.part(dir, &self.col_parts[place.rank], &everything)?]);
+        }
+        // A block of the grid has the rows of the ranks of its grid row, and some columns of each.
+        let cols = place.block(Factor::U).1;
+        let mut parts = Vec::new();
+        for mate in place.mates(Factor::U) {
+            let cut = |rows, _| vec![Region { rows: 0..rows, cols: cols.clone() }];
+            parts.push(self.part(dir, &self.row_parts[mate], &cut)?);
+        }
+        let block = Matrix::stacked(parts);
+        let block = block.ok_or_else(|| {
+            anyhow!("{}: its parts do not fit each other; split the matrix again", dir.display())
+        })?;
+        Ok(vec![block])
+    }
+
+    /// One part, or some of it, if it is the one that was written.
+    fn part<T: Real>(
+        &self,
+        dir: &Path,
+        (name, hash): &(String, String),
+        choose: &dyn Fn(usize, usize) -> Vec<Region>,
+    ) -> Result<Matrix<T>> {
+        let path = dir.join(name);
+        if !path.is_file() {
+            bail!("{}: this part is missing; copy it here, or split the matrix again", path.display());
+        }
+        if input::sha256(&path)? != *hash {
+            bail!(
+                "{}: this part is not the one that {RECORD} tells of, but damaged or of another split; split the matrix again",
+                path.display()
+            );
+        }
+        let mut parts = read_regions(&path, false, &|rows, cols| Ok(choose(rows, cols)))?;
+        Ok(parts.parts.remove(0))
+    }
+}
+
+/// Length and up to 16 pieces of a file, spread over it, hashed.
+fn samples(path: &Path) -> partwise::Result<Vec<u8>> {
+    use std::io::{Seek, SeekFrom};
+    const PIECE: u64 = 1 << 16;
+    const PIECES: u64 = 16;
+    if path.is_dir() {
+        return Err(Error::format(
+            path,
+            "content",
+            "ranks cannot share a folder of images; convert it to .npy first",
+        ));
+    }
+    let mut file = std::fs::File::open(path).map_err(Error::io(path))?;
+    let length = file.metadata().map_err(Error::io(path))?.len();
+    let mut hash = Sha256::new();
+    hash.update(length.to_le_bytes());
+    for piece in 0..PIECES {
+        let begin = length.saturating_sub(PIECE) / (PIECES - 1) * piece;
+        let mut bytes = Vec::new();
+        file.seek(SeekFrom::Start(begin)).map_err(Error::io(path))?;
+        (&mut file).take(PIECE).read_to_end(&mut bytes).map_err(Error::io(path))?;
+        hash.update(&bytes);
+    }
+    Ok(hash.finalize().to_vec())
+}

@@ -1,0 +1,383 @@
+//! The program under a real `mpirun`, with 2, 3 and 4 ranks.
+#![cfg(feature = "mpi")]
+
+#[allow(dead_code)]
+#[path = "cli/common.rs"]
+mod common;
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use common::*;
+
+/// `mpirun -n RANKS partwise WORDS` in the folder.
+fn mpirun(desk: &Desk, ranks: usize, words: &str) -> Command {
+    let mut command = Command::new(std::env::var_os("MPIRUN").unwrap_or("mpirun".into()));
+    command.args(["-n", &ranks.to_string()]).arg(assert_cmd::cargo::cargo_bin!("partwise"));
+    command.args(words.split_whitespace()).current_dir(desk.path("")).stdin(Stdio::null());
+    // What Open MPI asks of root and of machines with fewer cores than ranks; others do not look at it.
+    command.envs([
+        ("OMPI_ALLOW_RUN_AS_ROOT", "1"),
+        ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"),
+        ("OMPI_MCA_rmaps_base_oversubscribe", "1"),
+        ("OMPI_MCA_mpi_yield_when_idle", "1"),
+    ]);
+    command
+}
+
+fn run(desk: &Desk, ranks: usize, words: &str) -> String {
+    let output = mpirun(desk, ranks, words).output().expect("mpirun; `make test` installs it");
+    assert!(output.status.success(), "{words}: {output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// The one line that Partwise says when it refuses; mpirun may say more.
+fn sentence(output: &Output, words: &str) -> String {
+    assert_eq!(output.status.code(), Some(2), "{words}: {output:?}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    let lines: Vec<&str> = stderr.lines().filter_map(|line| line.strip_prefix("error: ")).collect();
+    assert!(lines.len() == 1 && !stderr.contains("panicked"), "{words}: {stderr}");
+    lines[0].to_string()
+}
+
+#[track_caller]
+fn refused(desk: &Desk, ranks: usize, words: &str, expected: &[&str]) {
+    let before = desk.snapshot();
+    let output = mpirun(desk, ranks, words).output().unwrap();
+    assert_says(&sentence(&output, words), expected);
+    assert!(before == desk.snapshot(), "{words} changed a file");
+}
+
+fn same(desk: &Desk, one: &str, other: &str) {
+    for name in ["U.npy", "V.npy"] {
+        assert!(
+            desk.bytes(&format!("{one}/{name}")) == desk.bytes(&format!("{other}/{name}")),
+            "{name} of {other}"
+        );
+    }
+}
+
+fn error(desk: &Desk, out: &str) -> f64 {
+    desk.json(&format!("{out}/run.json"))["relative_error"].as_f64().unwrap()
+}
+
+/// A sparse matrix that is no multiple of anything.
+fn sparse() -> (usize, usize, Vec<f64>) {
+    let (rows, cols) = (53, 37);
+    let value = |place: usize| if place * 7 % 11 < 3 { ((place * 31) % 17 + 1) as f64 } else { 0.0 };
+    (rows, cols, (0..rows * cols).map(value).collect())
+}
+
+#[test]
+fn dsanls_gives_the_bits_of_one_process_on_2_3_and_4_ranks() {
+    let desk = Desk::with_digits();
+    let common = "factorize digits.npy --rank 8 --algorithm dsanls --iterations 25 --seed 5 --quiet";
+    desk.run(&format!("{common} --nodes 2 --threads 1 --out alone"));
+    for ranks in [2, 3, 4] {
+        for reduction in ["ordered", "native"] {
+            let out = format!("r{ranks}{reduction}");
+            run(&desk, ranks, &format!("{common} --threads 1 --reduction {reduction} --out {out}"));
+            same(&desk, "alone", &out);
+        }
+        let record = desk.json(&format!("r{ranks}ordered/run.json"));
+        assert_eq!((&record["nodes"], &record["transport"]), (&ranks.into(), &"mpi".into()));
+        assert_eq!(record["ranks"].as_array().unwrap().len(), ranks);
+        assert_eq!(record["input"], desk.json("alone/run.json")["input"]);
+        let csv = |out: &str| -> Vec<String> {
+            let lines = desk.read(&format!("{out}/trace.csv"));
+            lines.lines().map(|line| line.split(',').nth(2).unwrap().to_string()).collect()
+        };
+        assert_eq!(csv("alone"), csv(&format!("r{ranks}ordered")));
+    }
+}
+
+#[test]
+fn every_other_method_has_the_error_and_in_f64_the_factors_of_one_process() {
+    let desk = Desk::with_digits();
+    let (rows, cols, values) = sparse();
+    desk.write("m.npz", npz_bytes(rows, cols, &values));
+    for (file, method) in [
+        ("digits.npy", "hals"),
+        ("m.npz", "hals"),
+        ("m.npz", "mu"),
+        ("m.npz", "bpp"),
+        ("m.npz", "dsanls --sketch gaussian"),
+        ("digits.npy", "dsanls --sketch count"),
+    ] {
+        let common = format!(
+            "factorize {file} --rank 5 --algorithm {method} --iterations 50 --tolerance 0 --precision f64 --quiet --force"
+        );
+        desk.run(&format!("{common} --out alone"));
+        for (ranks, more) in [(2, ""), (3, "--reduction ordered"), (4, "")] {
+            run(&desk, ranks, &format!("{common} --threads 1 {more} --out many"));
+            let place = format!("{file} {method} {ranks}");
+            assert!(
+                (error(&desk, "alone") - error(&desk, "many")).abs() < 1e-5 * error(&desk, "alone"),
+                "{place}"
+            );
+            for name in ["U.npy", "V.npy"] {
+                let (one, other) =
+                    (desk.factor(&format!("alone/{name}")).2, desk.factor(&format!("many/{name}")).2);
+                let largest = one.iter().copied().fold(0.0, f64::max);
+                let apart = one.iter().zip(&other).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+                assert!(apart <= 1e-9 * largest, "{place} {name}: {apart} of {largest}");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_format_is_read_in_parts() {
+    let desk = Desk::new();
+    let (rows, cols, values) = sparse();
+    desk.write("m.npz", npz_bytes(rows, cols, &values));
+    desk.write("m.mtx", mtx_bytes(rows, cols, &values));
+    desk.write("m.npy", npy_bytes("<f8", &format!("({rows}, {cols})"), &f64_bytes(&values)));
+    desk.run("convert m.npz sparse.bin");
+    desk.run("convert m.npy dense.bin");
+    for (name, packed) in [("m.npy", "p.npy.gz"), ("m.mtx", "p.mtx.gz")] {
+        desk.write(packed, gzip(&desk.bytes(name)));
+    }
+    let common = "--rank 4 --algorithm dsanls --iterations 10 --seed 1 --quiet --force";
+    for file in ["m.npz", "m.mtx", "m.npy", "sparse.bin", "dense.bin", "p.npy.gz", "p.mtx.gz"] {
+        for turn in ["", "--transpose"] {
+            desk.run(&format!("factorize {file} {common} {turn} --out alone"));
+            run(&desk, 3, &format!("factorize {file} {common} {turn} --out many"));
+            same(&desk, "alone", "many");
+        }
+    }
+    desk.write("m.csv", table_bytes(cols, &values, ","));
+    refused(&desk, 2, "factorize m.csv --rank 2 --out x", &["m.csv", "partwise convert"]);
+}
+
+#[test]
+fn grids_are_chosen_given_and_refused() {
+    let desk = Desk::with_digits();
+    run(&desk, 4, "factorize digits.npy --rank 4 --iterations 5 --out chosen");
+    assert_eq!(desk.json("chosen/run.json")["grid"], "4x1");
+    let said = run(&desk, 4, "factorize digits.npy --rank 4 --iterations 5 --grid 2x2 --out given");
+    assert!(said.contains("MPI ranks 4 as 2x2") && said.contains("seconds by rank"), "{said}");
+    let record = desk.json("given/run.json");
+    assert_eq!(record["grid"], "2x2");
+    assert!((error(&desk, "chosen") - error(&desk, "given")).abs() < 1e-5);
+    // 1797 rows of U and 64 of V over 4 ranks; all-gathers within grid rows and columns, 5 iterations of f32.
+    let gathered: u64 =
+        (0..4).map(|rank| record["ranks"][rank]["method"]["all_gather"]["bytes"].as_u64().unwrap()).sum();
+    assert_eq!(gathered, 5 * 4 * 4 * (1797 + 64));
+    refused(
+        &desk,
+        4,
+        "factorize digits.npy --rank 4 --grid 2x3 --out x",
+        &["--grid", "6 ranks, but there are 4"],
+    );
+    refused(
+        &desk,
+        2,
+        "factorize digits.npy --rank 4 --algorithm dsanls --grid 2x1 --out x",
+        &["--grid", "dsanls"],
+    );
+}
+
+#[test]
+fn a_folder_of_parts_gives_the_same_result_and_is_looked_at() {
+    let desk = Desk::with_digits();
+    let (rows, cols, values) = sparse();
+    desk.write("m.npz", npz_bytes(rows, cols, &values));
+    for (file, method) in
+        [("digits.npy", "dsanls"), ("m.npz", "dsanls"), ("digits.npy", "hals"), ("m.npz", "hals")]
+    {
+        let common = format!("--rank 4 --iterations 10 --algorithm {method} --quiet --force");
+        let grid = if method == "hals" { "--grid 2x2" } else { "" };
+        let said = desk.run(&format!("split {file} --nodes 4 --out {file}.parts{method}"));
+        assert!(said.contains("4 parts"), "{said}");
+        run(&desk, 4, &format!("factorize {file} {common} {grid} --reduction ordered --out file"));
+        run(
+            &desk,
+            4,
+            &format!("factorize {file}.parts{method} {common} {grid} --reduction ordered --out parts"),
+        );
+        same(&desk, "file", "parts");
+        let hash = |out: &str| desk.json(&format!("{out}/run.json"))["input"]["sha256"].clone();
+        assert_eq!(hash("file"), hash("parts"));
+    }
+    let folder = "digits.npy.partsdsanls";
+    let dsanls = format!("factorize {folder} --rank 4 --algorithm dsanls --out x");
+    refused(&desk, 2, &dsanls, &["split for 4 ranks, but there are 2"]);
+    refused(&desk, 4, &format!("{dsanls} --transpose"), &["--transpose"]);
+    let part = desk.bytes(&format!("{folder}/rows-2.npy"));
+    std::fs::remove_file(desk.path(format!("{folder}/rows-2.npy"))).unwrap();
+    refused(&desk, 4, &dsanls, &["rows-2.npy", "missing"]);
+    desk.write(format!("{folder}/rows-2.npy"), desk.bytes(&format!("{folder}/rows-1.npy")));
+    refused(&desk, 4, &dsanls, &["rows-2.npy", "another split"]);
+    desk.write(format!("{folder}/rows-2.npy"), part);
+    desk.write(format!("{folder}/split.json"), "{");
+    refused(&desk, 4, &dsanls, &["split.json", "split the matrix again"]);
+    assert_says(&desk.refused("split digits.npy --nodes 0 --out y"), &["--nodes"]);
+    assert_says(&desk.refused("split digits.npy --nodes 2 --out digits.npy"), &["digits.npy exists already"]);
+}
+
+#[test]
+fn bad_input_is_one_sentence_from_rank_0() {
+    let desk = Desk::with_digits();
+    let negative: Vec<f64> = (0..12).map(|place| if place == 11 { -1.0 } else { 1.0 }).collect();
+    desk.write("negative.npy", npy_bytes("<f8", "(4, 3)", &f64_bytes(&negative)));
+    desk.write("zero.npy", npy_bytes("<f8", "(4, 3)", &f64_bytes(&[0.0; 12])));
+    desk.write("short.npy", npy_bytes("<f8", "(4, 3)", &f64_bytes(&negative[..10])));
+    refused(&desk, 3, "factorize negative.npy --rank 2 --out x", &["negative.npy: row 4, column 3", "is -1"]);
+    refused(&desk, 3, "factorize zero.npy --rank 2 --out x", &["zero.npy", "every entry is 0"]);
+    refused(&desk, 3, "factorize short.npy --rank 2 --out x", &["short.npy", "fewer bytes"]);
+    refused(&desk, 2, "factorize none.npy --rank 2 --out x", &["none.npy", "check the path"]);
+    refused(&desk, 2, "factorize digits.npy --rank 0 --out x", &["--rank"]);
+    refused(&desk, 2, "factorize digits.npy --rank 2 --nonsense --out x", &["--nonsense"]);
+    refused(&desk, 2, "factorize digits.npy --rank 2 --nodes 2 --out x", &["--nodes", "leave it out"]);
+    refused(&desk, 2, "factorize digits.npy --rank 2 --out no/where", &["no"]);
+    refused(&desk, 2, "convert digits.npy m.csv", &["without mpirun"]);
+}
+
+/// Ranks that see different files under the same name: each rank runs in a folder of its own.
+#[test]
+fn different_files_on_different_ranks_are_refused() {
+    let desk = Desk::with_digits();
+    let program = assert_cmd::cargo::cargo_bin!("partwise");
+    for rank in 0..2 {
+        std::fs::create_dir(desk.path(format!("{rank}"))).unwrap();
+        std::fs::copy(desk.path("digits.npy"), desk.path(format!("{rank}/digits.npy"))).unwrap();
+    }
+    let mut bytes = desk.bytes("digits.npy");
+    let last = bytes.len() - 1;
+    bytes[last] ^= 1;
+    desk.write("1/digits.npy", bytes);
+    desk.write(
+        "start.sh",
+        format!(
+            "cd ${{OMPI_COMM_WORLD_RANK:-$PMI_RANK}} && exec {} factorize digits.npy --rank 2 --out x\n",
+            program.display()
+        ),
+    );
+    let mut command = mpirun(&desk, 2, "");
+    let words: Vec<_> = command.get_args().map(|word| word.to_owned()).take(2).collect();
+    let mut started = Command::new(command.get_program());
+    started.args(words).args(["sh", "start.sh"]).current_dir(desk.path(""));
+    started.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command = started;
+    assert_says(
+        &sentence(&command.output().unwrap(), "start.sh"),
+        &["digits.npy", "rank 1 sees another file"],
+    );
+}
+
+#[test]
+fn a_killed_rank_ends_the_job_and_another_number_of_ranks_goes_on_from_its_checkpoint() {
+    let desk = Desk::with_digits();
+    let common =
+        "factorize digits.npy --rank 8 --algorithm dsanls --seed 2 --quiet --out result --checkpoint-every 5";
+    let mut job = mpirun(&desk, 3, &format!("{common} --iterations 10000000 --tolerance 0"))
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let checkpoint = desk.path("result.checkpoint");
+    let begin = Instant::now();
+    while !checkpoint.exists() {
+        assert!(begin.elapsed() < Duration::from_secs(120), "no checkpoint");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let victim = ranks_of(&desk, "2");
+    assert!(Command::new("kill").args(["-9", &victim]).status().unwrap().success());
+    let killed = Instant::now();
+    let status = job.wait().unwrap();
+    assert!(killed.elapsed() < Duration::from_secs(10), "{:?}", killed.elapsed());
+    assert!(!status.success());
+    assert!(!desk.path("result").exists());
+    // The result of going on with 2 ranks, and with one process, is the one that was never interrupted.
+    let saved = desk.bytes("result.checkpoint");
+    let at: usize = {
+        let text = String::from_utf8_lossy(&saved[..4096.min(saved.len())]).into_owned();
+        let place = text.find("\"log\"").unwrap();
+        let digits = &text[place + text[place..].find("\"iteration\":").unwrap() + 12..];
+        digits[..digits.find(',').unwrap()].parse().unwrap()
+    };
+    let end = at + 7;
+    let stop = format!("--iterations {end} --tolerance 0");
+    run(&desk, 2, &format!("{common} {stop} --resume"));
+    desk.run(&format!("{common} {stop}").replace("--out result", "--out whole"));
+    same(&desk, "whole", "result");
+    // A checkpoint of another k, and of another matrix.
+    desk.write("result.checkpoint", &saved);
+    let other = format!("{common} {stop} --resume --force").replace("--rank 8", "--rank 7");
+    refused(&desk, 2, &other, &["--resume", "rank = 8, not 7"]);
+    let (rows, cols, values) = sparse();
+    desk.write("m.npz", npz_bytes(rows, cols, &values));
+    let other = format!("{common} {stop} --resume --force").replace("digits.npy", "m.npz");
+    refused(&desk, 2, &other, &["result.checkpoint", "another input file"]);
+}
+
+/// The process that is the given rank of the job in this folder.
+fn ranks_of(desk: &Desk, rank: &str) -> String {
+    let folder = std::fs::canonicalize(desk.path("")).unwrap();
+    for entry in std::fs::read_dir("/proc").unwrap().flatten() {
+        let path = entry.path();
+        let (Ok(cwd), Ok(environment)) =
+            (std::fs::read_link(path.join("cwd")), std::fs::read(path.join("environ")))
+        else {
+            continue;
+        };
+        let is_rank = environment.split(|&byte| byte == 0).any(|variable| {
+            variable == format!("OMPI_COMM_WORLD_RANK={rank}").as_bytes()
+                || variable == format!("PMI_RANK={rank}").as_bytes()
+        });
+        if cwd == folder && is_rank {
+            return entry.file_name().into_string().unwrap();
+        }
+    }
+    panic!("rank {rank} is not there");
+}
+
+/// A rank that alone cannot go on, here rank 0 that cannot save, ends all of them with its message.
+#[test]
+fn a_rank_that_fails_in_the_middle_ends_the_job() {
+    let desk = Desk::with_digits();
+    std::fs::create_dir(desk.path("out")).unwrap();
+    let words = "factorize digits.npy --rank 8 --out out/result --checkpoint-every 5 --iterations 10000000 --tolerance 0 --quiet";
+    let job = mpirun(&desk, 3, words).stderr(Stdio::piped()).spawn().unwrap();
+    let begin = Instant::now();
+    while !desk.path("out/result.checkpoint").exists() {
+        assert!(begin.elapsed() < Duration::from_secs(120), "no checkpoint");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    std::fs::rename(desk.path("out"), desk.path("elsewhere")).unwrap();
+    let failed = Instant::now();
+    let output = job.wait_with_output().unwrap();
+    assert!(failed.elapsed() < Duration::from_secs(10), "{:?}", failed.elapsed());
+    assert_says(&sentence(&output, words), &["rank 0", "out/result.checkpoint"]);
+    assert!(desk.path("elsewhere/result.checkpoint").exists());
+}
+
+/// No rank ever holds the whole matrix: 96 MiB of f64, of which each of 4 ranks needs a quarter once for hals, and twice for
+/// dsanls (whole rows and whole columns).
+#[test]
+fn no_rank_holds_the_whole_matrix() {
+    if !Path::new("/proc/self/status").exists() {
+        return;
+    }
+    let desk = Desk::new();
+    let (rows, cols) = (3072, 4096);
+    let values: Vec<f64> = (0..rows * cols).map(|place| (place * 7919 % 1000) as f64).collect();
+    desk.write("large.npy", npy_bytes("<f8", &format!("({rows}, {cols})"), &f64_bytes(&values)));
+    desk.write("small.npy", npy_bytes("<f8", "(4, 3)", &f64_bytes(&values[1..13])));
+    let peak = |out: &str, rank: usize| {
+        desk.json(&format!("{out}/run.json"))["ranks"][rank]["peak_memory"].as_u64().unwrap() as f64
+    };
+    let whole = (rows * cols * 8) as f64;
+    // By columns, dsanls copies a block once; reading adds nothing that grows with the matrix.
+    for (algorithm, share) in [("hals", 0.25), ("dsanls", 0.75)] {
+        let common =
+            format!("--rank 4 --iterations 2 --precision f64 --algorithm {algorithm} --threads 1 --quiet");
+        run(&desk, 4, &format!("factorize large.npy {common} --out large{algorithm}"));
+        run(&desk, 4, &format!("factorize small.npy {common} --out small{algorithm}"));
+        for rank in 0..4 {
+            let grown = peak(&format!("large{algorithm}"), rank) - peak(&format!("small{algorithm}"), rank);
+            assert!(grown <= (share + 0.1) * whole, "{algorithm}, rank {rank}: {}", grown / whole);
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! What is read in blocks is what is read whole, of good files and of damaged ones.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::super::stream::Stream;
+use super::*;
+
+/// Reads the file line by line, if it can be, and holds that against the outcome of reading it whole.
+pub fn agrees<T: Real>(path: &Path, whole: &Result<Input<T>>) {
+    let stream = match (Stream::open(path, false, OPTIONS.memory), whole) {
+        (Ok(Some(stream)), _) => stream,
+        (Err(error), Ok(_)) => panic!("{}: read whole, but streaming says {error}", path.display()),
+        _ => return,
+    };
+    let mut entries = BTreeMap::new();
+    let lines: Vec<_> = (0..stream.lines()).map(|line| line..line + 1).collect();
+    let outcome = stream.pass::<T>(&lines, |lines, block| {
+        stream.check(lines.start, &block)?;
+        block.for_each_stored(|_, place, value| {
+            let place = if stream.by_columns() { (place, lines.start) } else { (lines.start, place) };
+            entries.insert(place, value);
+        });
+        Ok(Some(block))
+    });
+    match (outcome, whole) {
+        (Ok(_), Ok(input)) => {
+            let (rows, cols) = (input.matrix.rows(), input.matrix.cols());
+            assert_eq!((stream.rows(), stream.cols()), (rows, cols), "{}", path.display());
+            assert_eq!(stream.format(), input.format);
+            let mut expected = BTreeMap::new();
+            input.matrix.for_each_stored(|row, col, value| {
+                expected.insert((row, col), value);
+            });
+            assert!(entries == expected, "{}", path.display());
+        }
+        (Err(error), Ok(_)) => panic!("{}: read whole, but streaming says {error}", path.display()),
+        (Err(error), Err(whole @ Error::Entry { .. })) => assert_eq!(error.to_string(), whole.to_string()),
+        // The checksums of an archive are not looked at.
+        _ => {}
+    }
+}
+
+#[test]
+fn only_plain_files_in_order_can_be_streamed() {
+    let folder = Folder::new();
+    for (name, bytes) in samples() {
+        let stream = Stream::open(&folder.write(&name, bytes), false, OPTIONS.memory).unwrap();
+        let expected = ["m.npy", "bytes.npy", "csc.npz", "dense.bin", "sparse.bin"].contains(&name.as_str());
+        assert_eq!(stream.is_some(), expected, "{name}");
+    }
+}
+
+#[test]
+fn a_file_that_becomes_shorter_is_an_error() {
+    let folder = Folder::new();
+    for (name, bytes) in samples() {
+        let path = folder.write(&name, &bytes);
+        let Some(stream) = Stream::open(&path, true, OPTIONS.memory).unwrap() else { continue };
+        std::fs::File::options().write(true).open(&path).unwrap().set_len(20).unwrap();
+        let blocks = [0..stream.lines()];
+        let error = stream.pass::<f32>(&blocks, |_, block| Ok(Some(block))).unwrap_err().to_string();
+        assert!(error.contains("the file ends here"), "{name}: {error}");
+    }
+}

@@ -1,0 +1,22 @@
+//! What this machine has: memory and cores.
+
+use sysinfo::{MemoryRefreshKind, RefreshKind, System};
+
+/// Bytes that can still be allocated, within the limits of a container if there is one (page cache, which makes
+/// room when asked, does not count as used).
+pub fn available_memory() -> u64 {
+    let memory = RefreshKind::nothing().with_memory(MemoryRefreshKind::nothing().with_ram());
+    // A system that does not tell gets no check rather than a refusal.
+    let Ok(system) = System::new_with_specifics(memory) else { return u64::MAX };
+    let limit =
+        system.cgroup_limits().map_or(u64::MAX, |limits| limits.total_memory.saturating_sub(limits.rss));
+    match system.available_memory().min(limit) {
+        0 => u64::MAX,
+        bytes => bytes,
+    }
+}
+
+/// Cores that this process may use.
+pub fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, |count| count.get())
+}

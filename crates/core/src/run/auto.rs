@@ -1,0 +1,275 @@
+//! `auto`: HALS with several sweeps for each product, and momentum with restarts (Ang and Gillis 2019).
+//!
+//! U is solved for at V_y = max{V + β (V − V'), 0}, V' the V before; V at U_y likewise. What counts as the factors is
+//! (U_y, V), whose error comes for nothing. Where it rises, V_y falls back to V and β shrinks.
+
+use serde::{Deserialize, Serialize};
+
+use super::driver::penalty;
+use super::evaluate::{CANCELS_BELOW, Evaluation, relative_error};
+use super::exact::{gram_of_all, half_step};
+use super::links::{Links, numbers, whole};
+use super::sample::rows_of;
+use super::start::{Constants, Knowledge, State};
+use super::{Memory, Method, Phases, Rank};
+use crate::Real;
+use crate::comm::{Numbers, Reduction};
+use crate::error::Result;
+use crate::grid::{Factor, Grid};
+use crate::partition::{Access, Shard, shards};
+use crate::random::Purpose;
+use crate::sketch::{Distribution, Kind};
+use crate::solver::{Moving, Problem, Solver, Terms, Updated};
+
+/// How fast the momentum may be.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Pace {
+    /// β.
+    weight: f64,
+    /// What β may grow to for now.
+    ceiling: f64,
+    /// The squared relative error, penalties included, after the last iteration.
+    last: Option<f64>,
+}
+
+impl Pace {
+    const BEGIN: Pace = Pace { weight: 0.5, ceiling: 1.0, last: None };
+
+    /// After an iteration that led to `objective`; says whether it was too fast.
+    fn judge(&mut self, objective: f64) -> bool {
+        let rose = self.last.is_some_and(|last| objective > last);
+        if rose {
+            self.ceiling = self.weight;
+            self.weight /= 1.5;
+        } else {
+            self.weight = (1.05 * self.weight).min(self.ceiling);
+            self.ceiling = (1.01 * self.ceiling).min(1.0);
+        }
+        self.last = Some(objective);
+        rose
+    }
+}
+
+/// What is done, by counts alone: the same on every machine and any number of ranks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    length: usize,
+    rows: bool,
+    momentum: bool,
+    /// Sweeps of U and of V for each product.
+    pub(super) sweeps: (usize, usize),
+    /// Rows (or columns, if there are more of them) of the samples that the run begins with.
+    samples: Vec<usize>,
+}
+
+/// Most iterations on one sample.
+const ON_A_SAMPLE: usize = 30;
+
+/// A sample has told what it can once its error falls by less than this share in an iteration.
+const STALLED: f64 = 1e-3;
+
+/// Sweeps that a factor far from the other one is given.
+const SETTLING: usize = 5;
+
+/// Most entries of a sample: every rank has all of it.
+const LARGEST_SAMPLE: f64 = (1 << 24) as f64;
+
+impl Plan {
+    /// For an m x n matrix with so many stored entries.
+    pub fn of(rows: usize, cols: usize, stored: usize, k: usize) -> Self {
+        let sweeps = |length: usize| {
+            // A sweep costs k² a row, a product k for each entry: further sweeps as long as they are cheap beside it.
+            let ratio = stored as f64 / (length as f64 * k as f64);
+            ((1.0 + 0.5 * ratio) as usize).clamp(1, 3)
+        };
+        let (length, a_row) = (rows.max(cols), stored as f64 / rows.max(cols) as f64);
+        // A sample of a sparse matrix leaves too little in its columns: measured, it does not pay.
+        let dense = stored as f64 > 0.5 * rows as f64 * cols as f64;
+        let mut samples = Vec::new();
+        let mut size = (length / 4).min((LARGEST_SAMPLE / a_row) as usize);
+        while dense && size >= 20 * k {
+            samples.insert(0, size);
+            size /= 4;
+        }
+        let sweeps = (sweeps(rows), sweeps(cols));
+        Plan { length, rows: rows >= cols, momentum: true, sweeps, samples }
+    }
+
+    /// For a matrix that stays in its file: without momentum, which would need a second pass, and without samples.
+    pub fn streamed(self) -> Self {
+        Plan { momentum: false, samples: Vec::new(), ..self }
+    }
+}
+
+impl std::fmt::Display for Plan {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (u, v) = self.sweeps;
+        let momentum = if self.momentum { " with momentum" } else { "" };
+        write!(f, "hals{momentum}, {u} sweeps of U and {v} of V for each product (by its cost)")?;
+        if let [.., last] = self.samples[..] {
+            let (count, kind) = (self.samples.len(), if self.rows { "rows" } else { "columns" });
+            let samples = if count == 1 { "a sample".into() } else { format!("{count} samples") };
+            write!(f, ", begun on {samples} of up to {last} of {} {kind} (dense, and many)", self.length)?;
+        }
+        Ok(())
+    }
+}
+
+/// The state beside the factors.
+pub struct Auto<T> {
+    terms: (Terms, Terms),
+    constants: Constants,
+    seed: u64,
+    plan: Plan,
+    pace: Pace,
+    /// The last U that was solved for, and V_y.
+    beside: Option<State<T>>,
+}
+
+impl<T: Real> Auto<T> {
+    /// A run about to begin.
+    pub fn new(shard: &Shard<T>, k: usize, terms: (Terms, Terms), constants: Constants, seed: u64) -> Self {
+        let plan = Plan::of(shard.rows, shard.cols, shard.stored, k);
+        Auto { terms, constants, seed, plan, pace: Pace::BEGIN, beside: None }
+    }
+
+    /// X ← some sweeps of coordinate descent at the other factor.
+    fn half(
+        &self,
+        rank: &Rank<'_, T>,
+        factor: Factor,
+        sweeps: usize,
+        own: Moving<'_, T>,
+        other: &[T],
+        phases: &mut Phases,
+    ) -> Result<(Updated, Vec<f64>)> {
+        let gram = gram_of_all(rank, other, phases)?;
+        let terms = if factor == Factor::U { self.terms.0 } else { self.terms.1 };
+        let problem = Problem { solver: Solver::CoordinateDescent { mu: 0.0, sweeps }, gram: &gram, terms };
+        Ok((half_step(rank, factor, &problem, own, other, phases)?, gram))
+    }
+
+    /// One iteration; the sweeps of its first half are given.
+    fn step(
+        &mut self,
+        rank: &Rank<'_, T>,
+        sweeps: usize,
+        state: &mut State<T>,
+        phases: &mut Phases,
+    ) -> Result<Evaluation> {
+        let mut beside = self.beside.take().unwrap_or_else(|| state.clone());
+        let beta = self.pace.weight;
+        let u = Moving { factor: &mut state.u, momentum: Some((beta, &mut beside.u)) };
+        self.half(rank, Factor::U, sweeps, u, &beside.v, phases)?;
+        let v = Moving { factor: &mut beside.v, momentum: Some((beta, &mut state.v)) };
+        let (updated, gram_u) = self.half(rank, Factor::V, self.plan.sweeps.1, v, &state.u, phases)?;
+
+        let gram_v = gram_of_all(rank, &state.v, phases)?;
+        let mut cross = [updated.cross];
+        rank.links.all.all_reduce(Reduction::Sum, Numbers::F64(&mut cross))?;
+        let model = gram_u.iter().zip(&gram_v).map(|(u, v)| u * v).sum();
+        let error = relative_error(self.constants.norm, cross[0], model);
+        let penalty = penalty(rank.links.all, state, self.terms, rank.k)?;
+        if self.pace.judge(error * error + 2.0 * penalty / self.constants.norm) {
+            beside.v.copy_from_slice(&state.v);
+        }
+        self.beside = Some(beside);
+        let dead = (0..rank.k).filter(|j| gram_v[j * (rank.k + 1)] == 0.0).collect();
+        Ok(Evaluation { error, dead })
+    }
+
+    /// Learns the factor of the shorter side from ever larger samples of the longer one. Every rank works on the whole
+    /// sample, so that the answer does not depend on how many there are.
+    fn begin(&mut self, rank: &Rank<'_, T>, state: &mut State<T>, phases: &mut Phases) -> Result<()> {
+        let (shard, k) = (rank.shard, rank.k);
+        let long = if shard.rows >= shard.cols { Factor::U } else { Factor::V };
+        let length = shard.rows.max(shard.cols);
+        let place = shard.place;
+        let (own_long, own_short) = match long {
+            Factor::U => (&state.u, &state.v),
+            Factor::V => (&state.v, &state.u),
+        };
+        let mut short = whole(rank.links.all, place, long.other(), own_short, k)?;
+        let own = place.own(long);
+        for (level, &size) in self.plan.samples.iter().enumerate() {
+            let (kind, seed, purpose) = (Kind::Subsample, self.seed, Purpose::Sample);
+            let wanted = Distribution { kind, length, size, seed, purpose }.choose(level);
+            let mut start = vec![T::ZERO; size * k];
+            for (row, target) in wanted.iter().zip(start.chunks_exact_mut(k)) {
+                if own.contains(row) {
+                    target.copy_from_slice(&own_long[(row - own.start) * k..][..k]);
+                }
+            }
+            rank.links.all.all_reduce(Reduction::Sum, numbers(&mut start))?;
+            let matrix = phases.sketch(|| rows_of(rank, long, &wanted))?;
+            let part = shards(matrix, Grid::ONE, Access::Whole).remove(0);
+            let links = Links::alone();
+            let constants = Knowledge::of(&links, &part)?.constants;
+            let share = size as f64 / length as f64;
+            let (of_long, of_short) = match long {
+                Factor::U => self.terms,
+                Factor::V => (self.terms.1, self.terms.0),
+            };
+            let of_short = Terms { l1: of_short.l1 * share, l2: of_short.l2 * share, ..of_short };
+            let mut auto = Auto::new(&part, k, (of_long, of_short), constants, self.seed);
+            let rank = Rank { shard: &part, links, threads: rank.threads, k };
+            let mut sampled = State { u: start, v: short };
+            let (mut last, mut sweeps) = (f64::INFINITY, SETTLING);
+            for _ in 0..ON_A_SAMPLE {
+                let error = auto.step(&rank, sweeps, &mut sampled, phases)?.error;
+                if error.is_nan() || error > last * (1.0 - STALLED) {
+                    break;
+                }
+                (last, sweeps) = (error, auto.plan.sweeps.0);
+            }
+            short = sampled.v;
+        }
+        let own_short = place.own(long.other());
+        let short = &short[own_short.start * k..own_short.end * k];
+        match long {
+            Factor::U => state.v.copy_from_slice(short),
+            Factor::V => {
+                state.u.copy_from_slice(short);
+                let v = Moving::plain(&mut state.v);
+                self.half(rank, Factor::V, SETTLING, v, &state.u, phases)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<T: Real> Method<T> for Auto<T> {
+    fn iterate(
+        &mut self,
+        rank: &Rank<'_, T>,
+        iteration: usize,
+        state: &mut State<T>,
+        phases: &mut Phases,
+    ) -> Result<Option<Evaluation>> {
+        let mut sweeps = self.plan.sweeps.0;
+        if iteration == 0 && !self.plan.samples.is_empty() {
+            self.begin(rank, state, phases)?;
+            sweeps = SETTLING;
+        }
+        let evaluation = self.step(rank, sweeps, state, phases)?;
+        // NaN passes on, to be reported.
+        Ok(if evaluation.error < CANCELS_BELOW { None } else { Some(evaluation) })
+    }
+
+    fn factors_changed(&mut self) {
+        self.beside = None;
+    }
+
+    fn memory(&self) -> Memory {
+        Memory { pace: Some(self.pace), ..Memory::default() }
+    }
+
+    fn beside(&self) -> Option<&State<T>> {
+        self.beside.as_ref()
+    }
+
+    fn remember(&mut self, memory: &Memory, beside: Option<State<T>>) {
+        self.pace = memory.pace.unwrap_or(Pace::BEGIN);
+        self.beside = beside;
+    }
+}

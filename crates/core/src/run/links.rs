@@ -1,0 +1,201 @@
+//! Whom a rank talks to: all others, and those that share its row or its column of the grid.
+
+use std::borrow::Cow;
+
+use crate::comm::{Alone, Comm, Meter, Metered, Numbers, gather_shares};
+use crate::error::Result;
+use crate::grid::{Factor, Place};
+use crate::kernels::{Columns, multiply};
+use crate::partition::{Access, Block, Shard};
+use crate::threads::Threads;
+use crate::{Precision, Real};
+
+/// The groups of a rank's grid row and column, made once for all runs.
+pub struct Groups<'a> {
+    all: &'a dyn Comm,
+    row: Option<Box<dyn Comm + 'a>>,
+    column: Option<Box<dyn Comm + 'a>>,
+}
+
+impl<'a> Groups<'a> {
+    /// To be called by every rank at once.
+    pub fn new(all: &'a dyn Comm, place: Place) -> Result<Self> {
+        let grid = place.grid;
+        let (mut row, mut column) = (None, None);
+        if grid.rows > 1 && grid.cols > 1 {
+            row = Some(all.split(place.rank / grid.cols)?);
+            column = Some(all.split(place.rank % grid.cols)?);
+        }
+        Ok(Groups { all, row, column })
+    }
+
+    /// All ranks, not metered.
+    pub fn all(&self) -> &'a dyn Comm {
+        self.all
+    }
+
+    /// The same ranks with a meter of its own.
+    pub fn metered(&self, place: Place) -> Meters<'_> {
+        let all = Metered::new(self.all);
+        let row = all.sharing(self.group(&self.row, place.grid.cols));
+        let column = all.sharing(self.group(&self.column, place.grid.rows));
+        Meters { all, row, column }
+    }
+
+    /// Where the grid is a line, one of the groups is all ranks and the other the rank by itself.
+    fn group<'b>(&'b self, group: &'b Option<Box<dyn Comm + 'a>>, size: usize) -> &'b dyn Comm {
+        match group {
+            Some(group) => group.as_ref(),
+            None if size == 1 => &Alone,
+            None => self.all,
+        }
+    }
+}
+
+/// One meter around all that a rank uses for a purpose.
+pub struct Meters<'a> {
+    /// All ranks.
+    pub all: Metered<'a>,
+    row: Metered<'a>,
+    column: Metered<'a>,
+}
+
+impl Meters<'_> {
+    /// To talk through it.
+    pub fn links(&self) -> Links<'_> {
+        Links { all: &self.all, row: &self.row, column: &self.column }
+    }
+
+    /// What it counted.
+    pub fn meter(&self) -> Meter {
+        self.all.meter()
+    }
+}
+
+/// A rank's communicators.
+#[derive(Clone, Copy)]
+pub struct Links<'a> {
+    /// All ranks.
+    pub all: &'a dyn Comm,
+    row: &'a dyn Comm,
+    column: &'a dyn Comm,
+}
+
+impl<'a> Links<'a> {
+    /// A single rank's.
+    pub fn alone() -> Self {
+        Links { all: &Alone, row: &Alone, column: &Alone }
+    }
+
+    /// The ranks that share the rows of a factor's block.
+    fn mates(&self, place: Place, factor: Factor) -> &'a dyn Comm {
+        match (place.access, factor) {
+            (Access::Sampled, _) => &Alone,
+            (Access::Whole, Factor::U) => self.row,
+            (Access::Whole, Factor::V) => self.column,
+        }
+    }
+
+    /// The rows of the other factor, of which this rank has `own`, that a factor's block is multiplied with.
+    pub fn gather<'f, T: Real>(
+        &self,
+        place: Place,
+        factor: Factor,
+        own: &'f [T],
+        k: usize,
+    ) -> Result<Cow<'f, [T]>> {
+        let comm = match place.access {
+            Access::Sampled => self.all,
+            Access::Whole => self.mates(place, factor.other()),
+        };
+        gather_rows(comm, own, &place.counts(&place.sources(factor), factor.other()), k)
+    }
+
+    /// The rows of a factor that its block has, of which this rank owns some.
+    pub fn rows_of_block<'f, T: Real>(
+        &self,
+        place: Place,
+        factor: Factor,
+        own: &'f [T],
+        k: usize,
+    ) -> Result<Cow<'f, [T]>> {
+        let mates = place.mates(factor);
+        gather_rows(self.mates(place, factor), own, &place.counts(&mates, factor), k)
+    }
+
+    /// Whether a factor's block has whole rows of M (or columns, for V), so that its products need not be summed.
+    pub fn is_complete(&self, place: Place, factor: Factor) -> bool {
+        self.mates(place, factor).size() == 1
+    }
+
+    /// Sums `width` numbers for each row of a factor's block over the ranks that have those rows, and keeps the own.
+    pub fn sum_rows<T: Real>(
+        &self,
+        place: Place,
+        factor: Factor,
+        mut rows: Vec<T>,
+        width: usize,
+    ) -> Result<Vec<T>> {
+        let comm = self.mates(place, factor);
+        if comm.size() == 1 {
+            return Ok(rows);
+        }
+        let counts: Vec<usize> =
+            place.counts(&place.mates(factor), factor).iter().map(|count| count * width).collect();
+        comm.reduce_scatter(numbers(&mut rows), &counts)?;
+        let own = crate::comm::shares(&counts)[comm.rank()].clone();
+        rows.truncate(own.end);
+        rows.drain(..own.start);
+        Ok(rows)
+    }
+
+    /// The own rows of (M Y) for U, (Mᵀ Y) for V, where this rank has some rows of Y.
+    pub fn product<T: Real>(
+        &self,
+        threads: &Threads,
+        shard: &Shard<T>,
+        factor: Factor,
+        own: &[T],
+        width: usize,
+    ) -> Result<Vec<T>> {
+        let other = self.gather(shard.place, factor, own, width)?;
+        let block: &Block<T> = shard.block(factor);
+        let products = multiply(threads, block, Columns::All, &other, width);
+        self.sum_rows(shard.place, factor, products, width)
+    }
+}
+
+fn gather_rows<'f, T: Real>(
+    comm: &dyn Comm,
+    own: &'f [T],
+    counts: &[usize],
+    k: usize,
+) -> Result<Cow<'f, [T]>> {
+    if comm.size() == 1 {
+        return Ok(Cow::Borrowed(own));
+    }
+    let counts: Vec<usize> = counts.iter().map(|count| count * k).collect();
+    Ok(Cow::Owned(gather_shares(comm, own, &counts)?))
+}
+
+/// The numbers of either precision, for a reduction.
+pub fn numbers<T: Real>(values: &mut [T]) -> Numbers<'_> {
+    match T::PRECISION {
+        Precision::F32 => Numbers::F32(bytemuck::cast_slice_mut(values)),
+        Precision::F64 => Numbers::F64(bytemuck::cast_slice_mut(values)),
+    }
+}
+
+/// A whole factor from the rows of all ranks, in the order of its rows.
+pub fn whole<T: Real>(comm: &dyn Comm, place: Place, factor: Factor, own: &[T], k: usize) -> Result<Vec<T>> {
+    if comm.size() == 1 {
+        return Ok(own.to_vec());
+    }
+    let parts = comm.all_gather(bytemuck::cast_slice(own))?;
+    let mut all = vec![T::ZERO; parts.iter().map(|part| part.len() / size_of::<T>()).sum()];
+    for (rank, part) in parts.iter().enumerate() {
+        let rows = place.owned_by(rank, factor);
+        bytemuck::cast_slice_mut(&mut all[rows.start * k..rows.end * k]).copy_from_slice(part);
+    }
+    Ok(all)
+}

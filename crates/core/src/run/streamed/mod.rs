@@ -1,0 +1,238 @@
+//! Factorizing a matrix that stays in its file: every iteration is one pass over its blocks, which serves both
+//! products.
+//!
+//! Let X be the factor whose rows belong to the file's lines (U where lines are rows of M) and Y the other. A pass
+//! takes block after block M_b, moves the rows X_b by P_b = M_b Y, and adds M_bᵀ X_b to the sums from which Y moves
+//! next. The iterates are those of the same method in memory.
+
+mod exact;
+mod plan;
+mod sampled;
+mod survey;
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+pub use plan::Demand;
+
+use super::evaluate::{Evaluation, crosses, dead, quadratic_forms, relative_error, residuals};
+use super::start::{Constants, Knowledge, State};
+use super::{Factorization, Factors, From, Method, Monitor, Phases, Settings, auto, best_of_restarts, check};
+use crate::Real;
+use crate::comm::run_ranks;
+use crate::error::{Error, Result};
+use crate::grid::{Grid, Place};
+use crate::io::stream::Stream;
+use crate::kernels::{Columns, Product, gram_in_f64, multiply_add};
+use crate::matrix::Csr;
+use crate::partition::{Access, Block, Shard};
+use crate::run::settings::{Algorithm, Init};
+use crate::solver::{Moving, Problem, Solver, Terms, update};
+use crate::threads::Threads;
+
+/// A file, cut into blocks that fit the memory, and looked through once.
+#[derive(Debug)]
+pub struct Streamed {
+    stream: Stream,
+    blocks: Vec<Range<usize>>,
+    block_bytes: u64,
+    pub(super) known: Knowledge,
+    largest: f64,
+    passes: AtomicU64,
+}
+
+impl Streamed {
+    /// Cuts the file into blocks and reads it once: every entry is checked, and what a start needs is summed.
+    pub fn new<T: Real>(stream: Stream, demand: &Demand) -> Result<Self> {
+        let (blocks, block_bytes) = plan::blocks::<T>(&stream, demand)?;
+        let threads = Threads::new(demand.threads)?;
+        let (known, largest) = survey::survey::<T>(&stream, &blocks, &threads)?;
+        Ok(Streamed { stream, blocks, block_bytes, known, largest, passes: AtomicU64::new(1) })
+    }
+
+    /// The file.
+    pub fn stream(&self) -> &Stream {
+        &self.stream
+    }
+
+    /// The largest entry.
+    pub fn largest(&self) -> f64 {
+        self.largest
+    }
+
+    /// Number of blocks.
+    pub fn blocks(&self) -> usize {
+        self.blocks.len()
+    }
+
+    /// Bytes of the largest block in memory, where two of them are at a time.
+    pub fn block_bytes(&self) -> u64 {
+        self.block_bytes
+    }
+
+    /// Passes over the file so far.
+    pub fn passes(&self) -> u64 {
+        self.passes.load(Ordering::Relaxed)
+    }
+
+    /// Settings as they are meant for this file: with DSANLS, the side of whole lines is not sketched.
+    pub fn adjusted(&self, settings: Settings) -> Settings {
+        sampled::adjusted(self, settings)
+    }
+
+    /// The method of a run about to begin from `state`. `auto` is HALS with as many sweeps for each product as it has in
+    /// memory, without momentum.
+    pub(super) fn method<'a, T: Real>(
+        &'a self,
+        settings: &Settings,
+        (seed, every): (u64, usize),
+        terms: (Terms, Terms),
+        state: &State<T>,
+    ) -> Box<dyn Method<T> + 'a> {
+        let k = settings.rank;
+        let exactly = |solvers| Box::new(exact::Exact::new(self, (solvers, k), terms));
+        let descent = |sweeps| Solver::CoordinateDescent { mu: 0.0, sweeps };
+        match settings.algorithm {
+            Algorithm::Dsanls => Box::new(sampled::Sampled::new(self, settings, (seed, every), terms, state)),
+            Algorithm::Auto => {
+                let stream = &self.stream;
+                let (u, v) = auto::Plan::of(stream.rows(), stream.cols(), stream.stored(), k).sweeps;
+                exactly((descent(u), descent(v)))
+            }
+            Algorithm::Hals => exactly((descent(1), descent(1))),
+            Algorithm::Mu => exactly((Solver::Multiplicative, Solver::Multiplicative)),
+            Algorithm::Bpp => exactly((Solver::Pivoting, Solver::Pivoting)),
+        }
+    }
+
+    /// (X, Y) of (U, V), and back.
+    fn sides<F>(&self, u: F, v: F) -> (F, F) {
+        if self.stream.by_columns() { (v, u) } else { (u, v) }
+    }
+
+    /// The blocks within some lines.
+    fn blocks_of(&self, lines: &Range<usize>) -> impl Iterator<Item = Range<usize>> {
+        let first = self.blocks.partition_point(|block| block.end <= lines.start);
+        let within = self.blocks[first..].iter().take_while(|block| block.start < lines.end);
+        within.map(|block| block.start.max(lines.start)..block.end.min(lines.end))
+    }
+
+    /// Hands over each block, by line and turned, and notes the time without one.
+    fn pass<T: Real>(
+        &self,
+        blocks: &[Range<usize>],
+        phases: &mut Phases,
+        mut take: impl FnMut(Range<usize>, &Block<T>, &Block<T>, &mut Phases),
+    ) -> Result<()> {
+        self.passes.fetch_add(1, Ordering::Relaxed);
+        let waited: Duration = self.stream.pass(blocks, |lines, matrix| {
+            let (by_line, turned) = Block::both_ways(matrix);
+            take(lines, &by_line, &turned, phases);
+            Ok(by_line.one_way(turned))
+        })?;
+        phases.read += waited.as_secs_f64();
+        Ok(())
+    }
+
+    /// One pass over some blocks, in order: X ← a step of `problem` on their lines, if there is one, and `sums` ←
+    /// Mᵀ X over them. Returns ⟨M Y, X⟩ with the new X.
+    fn step<T: Real>(
+        &self,
+        threads: &Threads,
+        blocks: &[Range<usize>],
+        problem: Option<&Problem<'_>>,
+        (x, y, sums): (&mut [T], &[T], &mut [T]),
+        k: usize,
+        phases: &mut Phases,
+    ) -> Result<f64> {
+        sums.fill(T::ZERO);
+        let mut cross = 0.0;
+        self.pass(blocks, phases, |lines, by_line, turned, phases| {
+            let x = &mut x[lines.start * k..lines.end * k];
+            if let Some(problem) = problem {
+                let product = Product::new(threads, by_line, Columns::All, y, k);
+                let updated = update(threads, problem, &product, Moving::plain(x), k);
+                phases.add(&updated);
+                cross += updated.cross;
+            }
+            phases.product(|| multiply_add(threads, turned, (x, k), sums));
+        })?;
+        Ok(cross)
+    }
+
+    /// One pass that evaluates the factors: from the residual itself, or for a sparse M from products in `f64`. Sums
+    /// run over lines in order, whatever the blocks.
+    pub(super) fn evaluate<T: Real>(
+        &self,
+        threads: &Threads,
+        constants: Constants,
+        state: &State<T>,
+        k: usize,
+    ) -> Result<Evaluation> {
+        let (x, y) = self.sides(&state.u, &state.v);
+        let (gram_u, gram_v) = (gram_in_f64(threads, &state.u, k), gram_in_f64(threads, &state.v, k));
+        let (_, gram) = self.sides(&gram_u, &gram_v);
+        let (mut residual, mut cross, mut model) = (0.0, 0.0, 0.0);
+        // All of it is a phase of its own, waiting included.
+        self.pass(&self.blocks, &mut Phases::default(), |lines, by_line, _, _| {
+            let x = &x[lines.start * k..lines.end * k];
+            if let Block::Dense(dense) = by_line {
+                residuals(threads, dense, x, y, k).iter().for_each(|term| residual += term);
+            } else {
+                crosses(threads, by_line, x, y, k).iter().for_each(|term| cross += term);
+                quadratic_forms(threads, x, gram, k).iter().for_each(|term| model += term);
+            }
+        })?;
+        let error = if self.stream.is_sparse() {
+            relative_error(constants.norm, cross, model)
+        } else {
+            (residual / constants.norm).sqrt()
+        };
+        Ok(Evaluation { error, dead: dead(&gram_v, k) })
+    }
+
+    /// One rank's part of M without M: its sizes.
+    fn shard<T: Real>(&self) -> Shard<T> {
+        let (rows, cols, stored) = (self.stream.rows(), self.stream.cols(), self.stream.stored());
+        let nothing = || Block::ByRow(Arc::new(Csr::new(0, 0, vec![0], Vec::new(), Vec::new())));
+        Shard {
+            rows,
+            cols,
+            stored,
+            place: Place { rows, cols, grid: Grid::ONE, rank: 0, access: Access::Whole },
+            own_rows: 0..rows,
+            own_cols: 0..cols,
+            by_rows: nothing(),
+            by_cols: nothing(),
+        }
+    }
+}
+
+/// Factorizes a matrix that stays in its file.
+pub fn factorize_streamed<T: Real>(
+    streamed: &Streamed,
+    threads: usize,
+    settings: &Settings,
+    from: Option<From<'_, T>>,
+    monitor: &mut dyn Monitor<T>,
+) -> Result<Factorization<T>> {
+    let (rows, cols, k) = (streamed.stream.rows(), streamed.stream.cols(), settings.rank);
+    check(settings, from, rows, cols)?;
+    if settings.init != Init::Random && from.is_none() {
+        let problem = "singular vectors need the matrix in memory; begin at random, or raise --memory";
+        return Err(Error::parameter("--init", problem));
+    }
+    if settings.algorithm == Algorithm::Dsanls {
+        sampled::check(streamed, settings)?;
+    }
+    let monitor = std::sync::Mutex::new(monitor);
+    let mut ranks = run_ranks(vec![streamed.shard()], |comm, shard| {
+        let threads = Threads::new(threads)?;
+        best_of_restarts((&shard, Some(streamed)), comm, &threads, settings, from, &monitor)
+    })?;
+    let (outcome, errors) = ranks.remove(0);
+    let factors = Factors { rows, cols, k, u: outcome.u, v: outcome.v };
+    Ok(Factorization { factors, report: outcome.report, errors })
+}

@@ -1,0 +1,172 @@
+//! DSANLS with subsampling (Alg. `alg:disSANLS`), where a sample is of whole stretches of the file: an iteration reads
+//! only those, in the order of the file.
+
+use std::ops::Range;
+
+use super::Streamed;
+use crate::Real;
+use crate::error::{Error, Result};
+use crate::kernels::{DEPTH, Product, gram};
+use crate::random::{Purpose, stream};
+use crate::run::dsanls::Damping;
+use crate::run::evaluate::Evaluation;
+use crate::run::exact::evaluation;
+use crate::run::settings::{Amount, Settings};
+use crate::run::start::{Constants, State};
+use crate::run::{Memory, Method, Phases, Rank};
+use crate::sketch::Kind;
+use crate::solver::{Moving, Problem, Solver, Terms, update};
+
+/// Stretches that a file is cut into at most.
+const STRETCHES: usize = 256;
+
+/// X_b ← a step of coordinate descent on the lines of the drawn stretches, exact and undamped, since all of each line
+/// is there; then Y ← a damped step from Mᵀ X and Xᵀ X over these lines, weighted so that E[S Sᵀ] = I.
+///
+/// What X_b moves to depends on Y and on its own lines alone, so that the mean of Y's problem over all samples is that
+/// after a whole step of X; stretches that are not drawn move later, with a newer Y. Every so many iterations all of
+/// them are taken, undamped, and the error falls out of the products at hand.
+pub struct Sampled<'a, T> {
+    streamed: &'a Streamed,
+    /// Of (X, Y).
+    terms: (Terms, Terms),
+    constants: Constants,
+    damping: Damping,
+    seed: u64,
+    /// Iterations from one that takes all stretches to the next; the last of the run does too.
+    every: usize,
+    last: usize,
+    /// Lines of a stretch, and how many stretches are drawn.
+    height: usize,
+    drawn: usize,
+    /// Mᵀ X over the lines taken.
+    sums: Vec<T>,
+}
+
+/// The share of lines that settings ask for is that of the side that is sampled; the other side's step has whole lines.
+pub(super) fn adjusted(streamed: &Streamed, mut settings: Settings) -> Settings {
+    let by_columns = streamed.stream.by_columns();
+    let amount = if by_columns { &mut settings.sketch_rows } else { &mut settings.sketch_cols };
+    amount.get_or_insert(Amount::Share(1.0));
+    settings
+}
+
+/// Refuses sketches that a pass over stretches is none of.
+pub(super) fn check(streamed: &Streamed, settings: &Settings) -> Result<()> {
+    if settings.sketch != Kind::Subsample {
+        let problem = "a matrix that stays in its file can only be subsampled; use --sketch subsample, or raise --memory";
+        return Err(Error::parameter("--sketch", problem));
+    }
+    let (rows, cols) = (streamed.stream.rows(), streamed.stream.cols());
+    let (of_cols, of_rows) = settings.sketch_sizes(rows, cols);
+    let (name, whole) = match streamed.stream.by_columns() {
+        true => ("--sketch-rows", of_rows == rows),
+        false => ("--sketch-cols", of_cols == cols),
+    };
+    if !whole {
+        let problem =
+            "a matrix that stays in its file is read in whole lines; leave it out, or raise --memory";
+        return Err(Error::parameter(name, problem));
+    }
+    Ok(())
+}
+
+impl<'a, T: Real> Sampled<'a, T> {
+    /// A run about to begin from `state`.
+    pub fn new(
+        streamed: &'a Streamed,
+        settings: &Settings,
+        (seed, every): (u64, usize),
+        terms: (Terms, Terms),
+        state: &State<T>,
+    ) -> Self {
+        let (rows, cols) = (streamed.stream.rows(), streamed.stream.cols());
+        let (of_cols, of_rows) = settings.sketch_sizes(rows, cols);
+        let sampled = if streamed.stream.by_columns() { of_cols } else { of_rows };
+        let lines = streamed.stream.lines();
+        let height = lines.div_ceil(STRETCHES).next_multiple_of(DEPTH);
+        let stretches = lines.div_ceil(height);
+        let drawn = (stretches as f64 * sampled as f64 / lines as f64).round() as usize;
+        let (x, _) = streamed.sides(&state.u, &state.v);
+        let squares: f64 = x.iter().map(|value| value.to_f64().powi(2)).sum();
+        Sampled {
+            streamed,
+            terms: streamed.sides(terms.0, terms.1),
+            constants: streamed.known.constants,
+            damping: Damping::new(settings, squares / settings.rank as f64),
+            seed,
+            every,
+            last: settings.iterations,
+            height,
+            drawn: drawn.clamp(1, stretches),
+            sums: vec![T::ZERO; streamed.stream.line_length() * settings.rank],
+        }
+    }
+
+    /// The stretches of an iteration, ascending.
+    fn draw(&self, iteration: usize, all: bool) -> Vec<Range<usize>> {
+        let lines = self.streamed.stream.lines();
+        let stretches = lines.div_ceil(self.height);
+        let mut places: Vec<usize> = if all {
+            (0..stretches).collect()
+        } else {
+            let mut rng = stream(self.seed, Purpose::SketchV, iteration, 0);
+            rand::seq::index::sample(&mut rng, stretches, self.drawn).into_vec()
+        };
+        places.sort_unstable();
+        places.into_iter().map(|place| place * self.height..lines.min((place + 1) * self.height)).collect()
+    }
+}
+
+impl<T: Real> Method<T> for Sampled<'_, T> {
+    fn iterate(
+        &mut self,
+        rank: &Rank<'_, T>,
+        iteration: usize,
+        state: &mut State<T>,
+        phases: &mut Phases,
+    ) -> Result<Option<Evaluation>> {
+        let (threads, k) = (rank.threads, rank.k);
+        let all = (iteration + 1).is_multiple_of(self.every) || iteration + 1 == self.last;
+        let stretches = self.draw(iteration, all);
+        let weight = self.streamed.stream.lines().div_ceil(self.height) as f64 / stretches.len() as f64;
+        let (x, y) = self.streamed.sides(&mut state.u, &mut state.v);
+        let gram_y = phases.product(|| gram(threads, y, k));
+        let solver = Solver::CoordinateDescent { mu: 0.0, sweeps: 1 };
+        let problem = Problem { solver, gram: &gram_y, terms: self.terms.0 };
+        let blocks: Vec<_> = stretches.iter().flat_map(|lines| self.streamed.blocks_of(lines)).collect();
+        self.streamed.step(threads, &blocks, Some(&problem), (x, y, &mut self.sums), k, phases)?;
+        // By stretch, so that the sum does not depend on the blocks.
+        let mut gram_x = vec![0.0; k * k];
+        for lines in &stretches {
+            let part = phases.product(|| gram(threads, &x[lines.start * k..lines.end * k], k));
+            gram_x.iter_mut().zip(part).for_each(|(sum, term)| *sum += weight * term);
+        }
+        if !all {
+            let weight = T::from_f64(weight);
+            self.sums.iter_mut().for_each(|sum| *sum *= weight);
+        }
+        let diagonal = gram_x.iter().step_by(k + 1).sum::<f64>() / k as f64;
+        let damped = self.damping.next(iteration, diagonal, self.terms.1.l2);
+        let solver = if all { solver } else { damped };
+        let problem = Problem { solver, gram: &gram_x, terms: self.terms.1 };
+        let updated = update(threads, &problem, &Product::ready(&self.sums[..], k), Moving::plain(y), k);
+        phases.add(&updated);
+        if !all {
+            return Ok(None);
+        }
+        let gram_y = phases.product(|| gram(threads, y, k));
+        let (gram_u, gram_v) = self.streamed.sides(&gram_x, &gram_y);
+        Ok(evaluation(self.constants, updated.cross, (gram_u, gram_v), k))
+    }
+
+    fn memory(&self) -> Memory {
+        Memory { damping: vec![self.damping.clone()], ..Memory::default() }
+    }
+
+    fn remember(&mut self, memory: &Memory, _: Option<State<T>>) {
+        if let [damping] = &memory.damping[..] {
+            self.damping = damping.clone();
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! The first pass: every entry is checked, and rows and columns are summed.
+
+use std::ops::Range;
+
+use crate::Real;
+use crate::comm::Alone;
+use crate::error::Result;
+use crate::io::stream::Stream;
+use crate::matrix::{Matrix, Values};
+use crate::partition::{Block, RowSums};
+use crate::run::start::{Constants, Knowledge};
+use crate::threads::Threads;
+
+/// What a start needs to know of M, with the bits that it has in memory, and the largest entry.
+pub fn survey<T: Real>(
+    stream: &Stream,
+    blocks: &[Range<usize>],
+    threads: &Threads,
+) -> Result<(Knowledge, f64)> {
+    let mut by_line = RowSums::new(stream.lines());
+    let mut across = RowSums::new(stream.line_length());
+    let mut largest = 0f64;
+    stream.pass::<T>(blocks, |lines, matrix| {
+        stream.check(lines.start, &matrix)?;
+        largest = largest.max(largest_of(&matrix));
+        let (block, turned) = Block::both_ways(matrix);
+        let mut own = RowSums::new(lines.len());
+        let work = vec![(&block, &mut own), (&turned, &mut across)];
+        threads.map(work, || (), |(), (block, sums)| block.add_row_sums(sums));
+        by_line.sums[lines.clone()].copy_from_slice(&own.sums);
+        by_line.squares[lines].copy_from_slice(&own.squares);
+        Ok(block.one_way(turned))
+    })?;
+    if largest == 0.0 {
+        return Err(stream.nothing::<T>(blocks));
+    }
+    let (rows, cols) = if stream.by_columns() { (across, by_line) } else { (by_line, across) };
+    let constants = Constants::of(&Alone, (stream.rows(), stream.cols()), &rows)?;
+    let used = |sums: RowSums| sums.sums.into_iter().map(|sum| sum > 0.0).collect();
+    Ok((Knowledge { constants, used_rows: used(rows), used_cols: used(cols) }, largest))
+}
+
+fn largest_of<T: Real>(matrix: &Matrix<T>) -> f64 {
+    let reals = match matrix {
+        Matrix::Dense(dense) => match dense.values() {
+            Values::Bytes(bytes) => return bytes.iter().copied().max().unwrap_or(0).into(),
+            Values::Real(reals) => reals,
+        },
+        Matrix::Sparse(csr) => csr.values(),
+    };
+    reals.iter().fold(T::ZERO, |largest, &value| if value > largest { value } else { largest }).to_f64()
+}

@@ -1,0 +1,111 @@
+//! What every call of the library needs: one at a time, its result checked, and sends that finish by themselves.
+
+use std::ffi::c_int;
+use std::sync::{Mutex, MutexGuard};
+
+use mpi::ffi;
+use partwise::error::{Error, Result};
+
+/// The library, for one thread at a time, as was agreed with it.
+static LIBRARY: Mutex<Library> = Mutex::new(Library { unfinished: Vec::new() });
+
+/// What is under the lock.
+pub struct Library {
+    unfinished: Vec<Send>,
+}
+
+/// A message on its way. MPI reads its bytes until the requests are done.
+struct Send {
+    requests: Vec<ffi::MPI_Request>,
+    _message: Vec<u8>,
+}
+
+// SAFETY: a request is a handle of the library, which may be used by any thread, one at a time: the lock around
+// `Library` sees to that.
+unsafe impl std::marker::Send for Send {}
+
+/// Waits for the library.
+pub fn library() -> MutexGuard<'static, Library> {
+    LIBRARY.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// Turns a return code into an error with MPI's own words.
+pub fn checked(rank: usize, call: &'static str, code: c_int) -> Result<()> {
+    if code == ffi::MPI_SUCCESS as c_int {
+        return Ok(());
+    }
+    let mut text = [0u8; 1024];
+    let mut length = 0;
+    // SAFETY: the buffer is larger than MPI_MAX_ERROR_STRING of any implementation (256 and 512).
+    unsafe { ffi::MPI_Error_string(code, text.as_mut_ptr().cast(), &mut length) };
+    let text = text.get(..length.clamp(0, 1024) as usize).unwrap_or_default();
+    let problem = String::from_utf8_lossy(text).trim_end_matches('\0').to_string();
+    Err(Error::Transport { rank, call, problem })
+}
+
+/// A length that MPI can take.
+pub fn count(length: usize) -> c_int {
+    c_int::try_from(length).unwrap_or_else(|_| unreachable!("cut to pieces before"))
+}
+
+impl Library {
+    /// Begins to send `message` in pieces of `piece` bytes, of which the last is shorter, if only by its being empty: so
+    /// the receiver knows the end.
+    pub fn send(
+        &mut self,
+        (raw, rank): (ffi::MPI_Comm, usize),
+        (to, tag, piece): (c_int, c_int, usize),
+        message: Vec<u8>,
+    ) -> Result<()> {
+        self.let_go(rank)?;
+        let mut requests = Vec::new();
+        for begin in (0..=message.len()).step_by(piece) {
+            let part = &message[begin..message.len().min(begin + piece)];
+            // SAFETY: the bytes stay where they are, in `message`, until the request is done.
+            let code = unsafe {
+                let mut request = ffi::RSMPI_REQUEST_NULL;
+                let bytes = part.as_ptr().cast();
+                let code =
+                    ffi::MPI_Isend(bytes, count(part.len()), ffi::RSMPI_UINT8_T, to, tag, raw, &mut request);
+                requests.push(request);
+                code
+            };
+            checked(rank, "MPI_Isend", code)?;
+        }
+        self.unfinished.push(Send { requests, _message: message });
+        Ok(())
+    }
+
+    /// Frees the messages that have arrived.
+    fn let_go(&mut self, rank: usize) -> Result<()> {
+        let mut result = Ok(());
+        self.unfinished.retain_mut(|send| {
+            let mut done = 0;
+            // SAFETY: the requests are those of `send`; a done one is replaced by the null request, which may be
+            // tested again.
+            let code = unsafe {
+                let statuses = ffi::RSMPI_STATUSES_IGNORE;
+                ffi::MPI_Testall(count(send.requests.len()), send.requests.as_mut_ptr(), &mut done, statuses)
+            };
+            if let Err(error) = checked(rank, "MPI_Testall", code) {
+                result = Err(error);
+            }
+            done == 0
+        });
+        result
+    }
+
+    /// Waits until every message has arrived.
+    pub fn finish(&mut self, rank: usize) -> Result<()> {
+        for send in &mut self.unfinished {
+            // SAFETY: as in `let_go`.
+            let code = unsafe {
+                let statuses = ffi::RSMPI_STATUSES_IGNORE;
+                ffi::MPI_Waitall(count(send.requests.len()), send.requests.as_mut_ptr(), statuses)
+            };
+            checked(rank, "MPI_Waitall", code)?;
+        }
+        self.unfinished.clear();
+        Ok(())
+    }
+}

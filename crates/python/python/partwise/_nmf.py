@@ -1,0 +1,527 @@
+"""The estimator, with scikit-learn's names and meanings where they exist, and ours beside them."""
+
+from __future__ import annotations
+
+import json
+import os
+import warnings
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_array, check_random_state
+from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
+
+from partwise import _partwise
+from partwise._checks import DTYPES, amount, checked_factor, dtype_of, number, one_of, readable
+from partwise._progress import Callback, Line, Lines, joined
+
+#: The solver unless one is chosen.
+DEFAULT_SOLVER = "hals"
+
+#: Solvers by scikit-learn's names, and by ours where these differ.
+ALGORITHMS = {
+    "cd": "hals", "mu": "mu", "hals": "hals", "bpp": "bpp", "dsanls": "dsanls", "auto": "auto",
+}
+STARTS = ("random", "nndsvd", "nndsvda", "nndsvdar")
+SKETCHES = ("subsample", "gaussian", "count", "srht")
+
+#: Well below what systems allow a process.
+MOST_THREADS = 4096
+
+TRACE = np.dtype([("iteration", np.int64), ("seconds", np.float64), ("relative_error", np.float64)])
+
+
+class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Nonnegative matrix factorization, X ≈ W H with no entry below 0.
+
+    Lowers, as scikit-learn's ``NMF`` does with its default ``beta_loss``,
+
+        ½ ‖X − W H‖² + alpha_W n_features (l1_ratio ‖W‖₁ + ½ (1 − l1_ratio) ‖W‖²)
+                     + alpha_H n_samples  (l1_ratio ‖H‖₁ + ½ (1 − l1_ratio) ‖H‖²)
+
+    in Frobenius norms. ``fit`` ends with an exact solution for W, so that
+    ``transform(X)`` equals ``fit_transform(X)``.
+
+    NumPy arrays (float64, float32, uint8; by row or by column) and SciPy's csr
+    and csc matrices are read where they are, without a copy; they must not
+    change while ``fit`` runs, which releases Python's global lock. float32 is
+    computed in float32, all else in float64.
+
+    Parameters
+    ----------
+    n_components : int or 'auto' or None, default='auto'
+        Number of components. With 'auto' that of a given W or H, else, and with
+        None, the number of features.
+
+    init : {'random', 'nndsvd', 'nndsvda', 'nndsvdar', 'custom'}, default=None
+        Where to begin: at random; from singular vectors, with zeros ('nndsvd'),
+        these filled with the mean of X ('nndsvda') or with small random numbers
+        ('nndsvdar'); at the W and H given to `fit` ('custom'). With None
+        'nndsvda' if n_components <= min(n_samples, n_features), else 'random'.
+
+    solver : {'hals', 'auto', 'bpp', 'mu', 'dsanls', 'cd'}, default='hals'
+        'hals', for scikit-learn 'cd', is exact coordinate descent; 'auto' the
+        same with several sweeps a product and with momentum; 'bpp'
+        alternating least squares, each solved exactly; 'mu' multiplicative
+        updates; 'dsanls' solves a random sketch of the problem in each step, for
+        matrices so large that reading all of X each time takes too long.
+
+    beta_loss : {'frobenius', 2}, default='frobenius'
+        The only loss that there is; for scikit-learn's callers.
+
+    tol : float, default=1e-4
+        Stop when the error falls by less than a tenth of this share of itself
+        in an iteration, over ten of them; 0 for never. (scikit-learn's
+        criterion is another one.)
+
+    max_iter : int, default=200
+        Iterations at most.
+
+    random_state : int, RandomState instance or None, default=None
+        The seed of everything random. An int gives the same result every time,
+        for any number of threads.
+
+    alpha_W : float, default=0.0
+        Weight of the penalties of W.
+
+    alpha_H : float or 'same', default='same'
+        Weight of the penalties of H.
+
+    l1_ratio : float, default=0.0
+        Share of the l1 penalty, from 0 to 1.
+
+    verbose : int, default=0
+        Print the error every ten iterations.
+
+    shuffle : bool, default=False
+        Without effect; for scikit-learn's callers.
+
+    sketch : {'subsample', 'gaussian', 'count', 'srht'}, default='subsample'
+        What 'dsanls' sketches by.
+
+    sketch_cols, sketch_rows : int or float, default=None
+        Columns and rows of X that 'dsanls' sketches to: a number, or as a float
+        a share. With None by the size of X.
+
+    sketch_solver : {'pcd', 'pgd'}, default='pcd'
+        What 'dsanls' does with a sketch: proximal coordinate descent, or
+        projected gradient descent.
+
+    n_init : int, default=1
+        Runs, from different random starts, of which the best is kept.
+
+    target_error : float, default=None
+        Stop at this relative error ‖X − W H‖ / ‖X‖.
+
+    time_limit : float, default=None
+        Stop after these seconds of computing.
+
+    n_jobs : int, default=None
+        Threads. With None what OMP_NUM_THREADS says, else all cores; -1 is all
+        cores. The result does not depend on it.
+
+    callback : callable, default=None
+        Called with a :class:`Progress` after every iteration; if what it
+        returns is true, the run ends there.
+
+    progress : bool, default=False
+        Show iteration and error on a line of stderr.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components, n_features)
+        H.
+
+    n_components_ : int
+        Number of components.
+
+    reconstruction_err_ : float
+        ‖X − W H‖ in Frobenius norm.
+
+    relative_error_ : float
+        ‖X − W H‖ / ‖X‖.
+
+    n_iter_ : int
+        Iterations done.
+
+    stopped_by_ : str
+        Why it ended: 'tolerance', 'iterations', 'target-error', 'time-limit' or
+        'interrupted', by the callback.
+
+    trace_ : structured array
+        The error curve, with the fields ``iteration``, ``seconds`` and
+        ``relative_error``, before the final solution for W.
+
+    n_features_in_ : int
+        Number of features seen during `fit`.
+
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if X has them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from partwise import NMF
+    >>> X = np.array([[1, 1], [2, 1], [3, 1.2], [4, 1], [5, 0.8], [6, 1]])
+    >>> model = NMF(n_components=2, random_state=0)
+    >>> W = model.fit_transform(X)
+    >>> W.shape, model.components_.shape
+    ((6, 2), (2, 2))
+    >>> bool(np.allclose(model.transform(X), W))
+    True
+    """
+
+    def __init__(
+        self,
+        n_components: int | str | None = "auto",
+        *,
+        init: str | None = None,
+        solver: str = DEFAULT_SOLVER,
+        beta_loss: float | str = "frobenius",
+        tol: float = 1e-4,
+        max_iter: int = 200,
+        random_state: int | np.random.RandomState | None = None,
+        alpha_W: float = 0.0,
+        alpha_H: float | str = "same",
+        l1_ratio: float = 0.0,
+        verbose: int = 0,
+        shuffle: bool = False,
+        sketch: str = "subsample",
+        sketch_cols: int | float | None = None,
+        sketch_rows: int | float | None = None,
+        sketch_solver: str = "pcd",
+        n_init: int = 1,
+        target_error: float | None = None,
+        time_limit: float | None = None,
+        n_jobs: int | None = None,
+        callback: Callback | None = None,
+        progress: bool = False,
+    ) -> None:
+        self.n_components = n_components
+        self.init = init
+        self.solver = solver
+        self.beta_loss = beta_loss
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+        self.alpha_W = alpha_W
+        self.alpha_H = alpha_H
+        self.l1_ratio = l1_ratio
+        self.verbose = verbose
+        self.shuffle = shuffle
+        self.sketch = sketch
+        self.sketch_cols = sketch_cols
+        self.sketch_rows = sketch_rows
+        self.sketch_solver = sketch_solver
+        self.n_init = n_init
+        self.target_error = target_error
+        self.time_limit = time_limit
+        self.n_jobs = n_jobs
+        self.callback = callback
+        self.progress = progress
+
+    def fit(self, X: Any, y: Any = None, W: Any = None, H: Any = None) -> NMF:
+        """Factorize X.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Entries of at least 0.
+        y : Ignored
+        W, H : array-like, default=None
+            Where to begin, with ``init='custom'``.
+
+        Returns
+        -------
+        self : NMF
+        """
+        self.fit_transform(X, W=W, H=H)
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None, W: Any = None, H: Any = None) -> Any:
+        """Factorize X and return W: `fit` and `transform` in one.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Entries of at least 0.
+        y : Ignored
+        W, H : array-like, default=None
+            Where to begin, with ``init='custom'``.
+
+        Returns
+        -------
+        W : ndarray of shape (n_samples, n_components)
+        """
+        self._check_parameters()
+        X = validate_data(self, X, accept_sparse=("csr", "csc"), dtype=DTYPES)
+        check_non_negative(X, "NMF (input X)")
+        start = self._start(X, W, H)
+        k = self._n_components
+        dtype = dtype_of(X)
+        # A run fills these; a given start is in them.
+        w, v = start or (np.empty((X.shape[0], k), dtype), np.empty((X.shape[1], k), dtype))
+        line = Line(self.max_iter, self.n_init) if self.progress else None
+        watchers = [watch for watch in (self.callback, line, Lines() if self.verbose else None) if watch]
+        try:
+            report = json.loads(
+                _partwise.fit(
+                    readable(X), w, v, settings=json.dumps(self._settings(X)), given=start is not None,
+                    threads=self._threads(), callback=joined(watchers),
+                )
+            )
+        finally:
+            if line:
+                line.close()
+        self.components_: NDArray[Any] = np.ascontiguousarray(v.T)
+        self.n_components_ = k
+        self.relative_error_: float = report["relative_error"]
+        self.reconstruction_err_: float = report["relative_error"] * report["norm"]
+        self.n_iter_: int = report["iterations"]
+        self.stopped_by_: str = report["stopped_by"]
+        self.trace_: NDArray[Any] = np.array(
+            [tuple(line[name] for name in TRACE.names or ()) for line in report["trace"]], dtype=TRACE
+        )
+        if self.stopped_by_ == "iterations" and self.tol > 0:
+            warnings.warn(
+                f"Maximum number of iterations {self.max_iter} reached. Increase it to improve convergence.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        return w
+
+    def transform(self, X: Any) -> Any:
+        """The W that fits X best with the components fixed, exactly.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Entries of at least 0.
+
+        Returns
+        -------
+        W : ndarray of shape (n_samples, n_components)
+        """
+        check_is_fitted(self)
+        X = validate_data(
+            self, X, accept_sparse=("csr", "csc"), dtype=DTYPES, reset=False, ensure_non_negative=True
+        )
+        return self._solve(X, self.components_)
+
+    def inverse_transform(self, X: Any) -> Any:
+        """W H, for the W given.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_components)
+            W, from `transform` or elsewhere.
+
+        Returns
+        -------
+        X_original : ndarray of shape (n_samples, n_features)
+        """
+        check_is_fitted(self)
+        X = check_array(X, accept_sparse=("csr", "csc"), dtype=[np.float64, np.float32])
+        if X.shape[1] != self.n_components_:
+            raise ValueError(
+                f"X has {X.shape[1]} columns, but there are {self.n_components_} components; give one column for each"
+            )
+        return X @ self.components_
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.components_.shape[0])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = True
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    def _solve(self, X: Any, H: NDArray[Any]) -> NDArray[Any]:
+        """W for a checked X and given components."""
+        dtype = dtype_of(X)
+        w = np.empty((X.shape[0], H.shape[0]), dtype)
+        v = np.ascontiguousarray(H.T, dtype)
+        (l1, l2), _ = self._penalties()
+        n_features = X.shape[1]
+        _partwise.transform(
+            readable(X), w, v, l1=l1 * n_features, l2=l2 * n_features, threads=self._threads()
+        )
+        return w
+
+    def _check_parameters(self) -> None:
+        """Refuses what the compiled part would not know the name of."""
+        one_of("init", self.init, (*STARTS, "custom", None))
+        one_of("solver", self.solver, ALGORITHMS)
+        one_of("sketch", self.sketch, SKETCHES)
+        one_of("sketch_solver", self.sketch_solver, ("pcd", "pgd"))
+        if self.beta_loss not in ("frobenius", 2):
+            raise ValueError(
+                f"Invalid beta_loss parameter: solver {self.solver!r} does not handle beta_loss = "
+                f"{self.beta_loss!r}; leave it at 'frobenius'"
+            )
+        if self.n_components not in ("auto", None):
+            number("n_components", self.n_components, Integral, 1)
+        number("max_iter", self.max_iter, Integral, 1)
+        number("n_init", self.n_init, Integral, 1)
+        number("tol", self.tol, Real, 0)
+        number("alpha_W", self.alpha_W, Real, 0)
+        if not isinstance(self.alpha_H, str) or self.alpha_H != "same":
+            number("alpha_H", self.alpha_H, Real, 0)
+        number("l1_ratio", self.l1_ratio, Real, 0, 1)
+        for name in ("target_error", "time_limit"):
+            if getattr(self, name) is not None:
+                number(name, getattr(self, name), Real, 0)
+        if self.solver == "mu" and self.init == "nndsvd":
+            warnings.warn(
+                "The multiplicative update ('mu') solver cannot update zeros present in the initialization, and so "
+                "leads to poorer results when used jointly with init='nndsvd'. You may try init='nndsvda' or "
+                "init='nndsvdar' instead.",
+                UserWarning,
+                stacklevel=3,
+            )
+
+    def _start(self, X: Any, W: Any, H: Any) -> tuple[NDArray[Any], NDArray[Any]] | None:
+        """Settles the number of components; copies of W and Hᵀ, if the run is to begin there."""
+        self._n_components: Any = X.shape[1] if self.n_components is None else self.n_components
+        if self.init == "custom":
+            H = checked_factor(H, (self._n_components, X.shape[1]), "NMF (input H)")
+            W = checked_factor(W, (X.shape[0], self._n_components), "NMF (input W)")
+            dtype = dtype_of(X)
+            if H.dtype != dtype or W.dtype != dtype:
+                raise TypeError(
+                    f"H and W should have the same dtype as X. Got H.dtype = {H.dtype} and W.dtype = {W.dtype}."
+                )
+            if W.shape[1] != H.shape[0]:
+                raise ValueError(f"W has {W.shape[1]} columns, but H has {H.shape[0]} rows; give as many")
+            self._n_components = H.shape[0]
+            return np.array(W, order="C"), np.array(H.T, order="C")
+        if W is not None or H is not None:
+            warnings.warn(
+                "When init!='custom', provided W or H are ignored. Set  init='custom' to use them as initialization.",
+                RuntimeWarning,
+                stacklevel=3,
+            )
+        if self._n_components == "auto":
+            self._n_components = X.shape[1]
+        if self.init in ("nndsvd", "nndsvda", "nndsvdar") and self._n_components > min(X.shape):
+            raise ValueError(
+                f"init = '{self.init}' can only be used when n_components <= min(n_samples, n_features)"
+            )
+        return None
+
+    def _penalties(self) -> tuple[tuple[float, float], tuple[float, float]]:
+        """(l1, l2) of W and of H, before they are scaled by the other side's length."""
+        alpha_H = self.alpha_W if isinstance(self.alpha_H, str) else self.alpha_H
+        return tuple((alpha * self.l1_ratio, alpha * (1 - self.l1_ratio)) for alpha in (self.alpha_W, alpha_H))  # type: ignore[return-value]
+
+    def _settings(self, X: Any) -> dict[str, Any]:
+        """What Partwise calls these parameters."""
+        init = self.init
+        if init in (None, "custom"):
+            init = "nndsvda" if self._n_components <= min(X.shape) else "random"
+        (l1_u, l2_u), (l1_v, l2_v) = self._penalties()
+        return {
+            "algorithm": ALGORITHMS[self.solver],
+            "rank": int(self._n_components),
+            "sketch": self.sketch,
+            "sketch_cols": amount("sketch_cols", self.sketch_cols),
+            "sketch_rows": amount("sketch_rows", self.sketch_rows),
+            "solver": self.sketch_solver,
+            "l1_u": l1_u,
+            "l1_v": l1_v,
+            "l2_u": l2_u,
+            "l2_v": l2_v,
+            "init": init,
+            "seed": self._seed(),
+            "iterations": int(self.max_iter),
+            "tolerance": float(self.tol) / 10,
+            "target_error": self.target_error,
+            "time_limit": self.time_limit,
+            "restarts": int(self.n_init),
+        }
+
+    def _seed(self) -> int:
+        if isinstance(self.random_state, Integral):
+            check_random_state(self.random_state)
+            return int(self.random_state)
+        return int(check_random_state(self.random_state).randint(2**31))
+
+    def _threads(self) -> int | None:
+        """None for all cores."""
+        n_jobs = self.n_jobs
+        if n_jobs is None:
+            # joblib's workers find in it how many threads each should start.
+            given = os.environ.get("OMP_NUM_THREADS", "")
+            return int(given) if given.isdecimal() and int(given) > 0 else None
+        if not isinstance(n_jobs, Integral) or n_jobs == 0 or n_jobs > MOST_THREADS:
+            raise ValueError(
+                f"n_jobs is {n_jobs!r}; give a number of threads up to {MOST_THREADS}, or -1 for all cores"
+            )
+        if n_jobs == -1:
+            return None
+        return int(n_jobs) if n_jobs > 0 else max(1, (os.cpu_count() or 1) + 1 + int(n_jobs))
+
+
+def non_negative_factorization(
+    X: Any,
+    W: Any = None,
+    H: Any = None,
+    n_components: int | str | None = "auto",
+    *,
+    update_H: bool = True,
+    **parameters: Any,
+) -> tuple[NDArray[Any], NDArray[Any], int]:
+    """Factorize X ≈ W H, as a function.
+
+    Parameters
+    ----------
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        Entries of at least 0.
+    W, H : array-like, default=None
+        Where to begin, with ``init='custom'``.
+    n_components : int or 'auto' or None, default='auto'
+        As for :class:`NMF`.
+    update_H : bool, default=True
+        If False, H stays as it is given, and W is the exact solution for it.
+    **parameters
+        All others of :class:`NMF`.
+
+    Returns
+    -------
+    W : ndarray of shape (n_samples, n_components)
+    H : ndarray of shape (n_components, n_features)
+    n_iter : int
+        Iterations done.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from partwise import non_negative_factorization
+    >>> X = np.array([[1, 1], [2, 1], [3, 1.2], [4, 1], [5, 0.8], [6, 1]])
+    >>> W, H, n_iter = non_negative_factorization(X, n_components=2, random_state=0)
+    >>> W.shape, H.shape
+    ((6, 2), (2, 2))
+    """
+    model = NMF(n_components, **parameters)
+    if update_H:
+        W = model.fit_transform(X, W=W, H=H)
+        return W, model.components_, model.n_iter_
+    model._check_parameters()
+    if W is not None:
+        warnings.warn(
+            "When update_H=False, the provided initial W is not used.", RuntimeWarning, stacklevel=2
+        )
+    X = check_array(X, accept_sparse=("csr", "csc"), dtype=DTYPES)
+    check_non_negative(X, "NMF (input X)")
+    k = X.shape[1] if n_components is None else n_components
+    H = checked_factor(H, (k, X.shape[1]), "NMF (input H)")
+    if H.dtype != dtype_of(X):
+        raise TypeError(f"H should have the same dtype as X. Got H.dtype = {H.dtype}.")
+    return model._solve(X, H), H, 1

@@ -1,0 +1,19 @@
+//! The compiled part of the Python package `partwise`: arrays in, factors out. What users see is in `python/partwise`.
+
+mod arrays;
+mod errors;
+mod fit;
+mod watch;
+
+use pyo3::prelude::*;
+
+/// The compiled part of the package: use `partwise.NMF`.
+#[pymodule]
+mod _partwise {
+    #[pymodule_export]
+    use super::fit::{fit, transform};
+
+    #[pymodule_export]
+    #[expect(non_upper_case_globals, reason = "the name that Python packages give it")]
+    const __version__: &str = env!("CARGO_PKG_VERSION");
+}

@@ -1,0 +1,156 @@
+"""What is read, in which type, and that nothing is copied that need not be."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from partwise import NMF
+from partwise._checks import readable
+
+RNG = np.random.default_rng(0)
+BYTES = (RNG.random((50, 30)) ** 3 * 255).astype(np.uint8)
+
+
+def fitted(X):
+    model = NMF(4, init="random", random_state=0, tol=0, max_iter=10)
+    W = model.fit_transform(X)
+    return W, model.components_
+
+
+def forms(X):
+    """One matrix in all the ways it can be given."""
+    csr = sp.csr_array(X)
+    wide = csr.copy()
+    wide.indices, wide.indptr = wide.indices.astype(np.int64), wide.indptr.astype(np.int64)
+    unsorted = csr.copy()
+    for first, end in zip(csr.indptr, csr.indptr[1:]):
+        unsorted.indices[first:end] = csr.indices[first:end][::-1]
+        unsorted.data[first:end] = csr.data[first:end][::-1]
+    unsorted.has_canonical_format = unsorted.has_sorted_indices = False
+    twice = sp.coo_array((np.r_[csr.data, csr.data] / 2, np.tile(csr.tocoo().coords, 2)), shape=csr.shape)
+    strided = np.zeros((100, 60), X.dtype)
+    strided[::2, ::2] = X
+    return {
+        "C order": np.ascontiguousarray(X),
+        "Fortran order": np.asfortranarray(X),
+        "strided": strided[::2, ::2],
+        "read only": np.frombuffer(X.tobytes(), X.dtype).reshape(X.shape),
+        "csr array": csr,
+        "csr matrix": sp.csr_matrix(X),
+        "csc": sp.csc_array(X),
+        "64-bit indices": wide,
+        "unsorted": unsorted,
+        "coo with duplicates": twice,
+        "list": X.tolist(),
+    }
+
+
+@pytest.mark.parametrize("form", forms(BYTES.astype(float)))
+def test_every_form_gives_the_same_factors(form):
+    X = BYTES.astype(float)
+    before = forms(X)[form]
+    kept = before.copy()
+    W, H = fitted(before)
+    expected = fitted(X)
+    np.testing.assert_allclose(W, expected[0], atol=1e-8)
+    np.testing.assert_allclose(H, expected[1], atol=1e-8)
+    if sp.issparse(before):
+        for part in ("data", "indices", "indptr") if before.format != "coo" else ("data", "row", "col"):
+            np.testing.assert_array_equal(getattr(before, part), getattr(kept, part))
+
+
+@pytest.mark.parametrize(
+    "given, computed",
+    [("float64", "float64"), ("float32", "float32"), ("uint8", "float64"), ("int32", "float64"), ("bool", "float64"),
+     (">f8", "float64"), ("float16", "float64")],
+)
+@pytest.mark.parametrize("sparse", [False, True])
+def test_types(given, computed, sparse):
+    if sparse and given in ("float16", ">f8"):
+        return  # Not for SciPy.
+    X = (BYTES > 50).astype(given)
+    W, H = fitted(sp.csr_array(X) if sparse else X)
+    assert W.dtype == H.dtype == np.dtype(computed)
+    expected = fitted(X.astype(computed))
+    np.testing.assert_allclose(W, expected[0], atol=1e-4 if computed == "float32" else 1e-9)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "uint8"])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_dense_arrays_are_handed_over_as_they_are(dtype, order):
+    X = np.asarray(BYTES, dtype, order=order)
+    assert np.shares_memory(readable(X), X)
+
+
+@pytest.mark.parametrize("container", [sp.csr_array, sp.csc_array, sp.csr_matrix, sp.csc_matrix])
+def test_sparse_matrices_are_handed_over_as_they_are(container):
+    X = container(BYTES.astype(np.float32))
+    assert readable(X) is X
+
+
+def peak_of_fit(setup):
+    """Bytes by which a fit raises a process's peak memory, and the size of X; in a process of its own."""
+    program = f"""
+import resource, sys, numpy as np, scipy.sparse as sp
+from partwise import NMF
+peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+rng = np.random.default_rng(0)
+NMF(2, init="random", max_iter=1, tol=0).fit(rng.random((1000, 100)))
+{setup}
+before = peak()
+NMF(2, init="random", max_iter=3, tol=0).fit(X)
+print(peak() - before, size)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return map(int, done.stdout.split())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="peaks are in KiB on Linux alone")
+@pytest.mark.parametrize("dtype", ["float64", "float32", "uint8"])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_a_fit_needs_no_room_for_a_copy(dtype, order):
+    grown, size = peak_of_fit(
+        f"X = np.ones((10_000, 1000), '{dtype}', order='{order}'); size = X.nbytes"
+    )
+    # For bytes the two factors and their products weigh a tenth of X.
+    assert grown < 0.5 * size
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="peaks are in KiB on Linux alone")
+@pytest.mark.parametrize("format", ["csr", "csc"])
+def test_a_fit_keeps_a_sparse_matrix_once_more_by_its_other_side(format):
+    grown, size = peak_of_fit(
+        f"X = sp.random(20_000, 5000, density=0.05, format='{format}', rng=0); size = X.data.nbytes + X.indices.nbytes"
+    )
+    assert grown < 1.5 * size
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the limit is Linux's")
+def test_memory_maps_larger_than_the_memory_allowed(tmp_path):
+    """The data segment may grow by 128 MiB, for a file of 512: a copy, or half of one, would not fit."""
+    program = f"""
+import resource, numpy as np
+from partwise import NMF
+X = np.lib.format.open_memmap({str(tmp_path / "X.npy")!r}, "w+", np.float64, (65536, 1024))
+X[:, 0] = 1; X[::2, 1::2] = 2
+X.flush()
+del X
+NMF(2, init="random", max_iter=1, tol=0).fit(np.ones((100, 100)))
+X = np.load({str(tmp_path / "X.npy")!r}, mmap_mode="r")
+used = int(next(line for line in open("/proc/self/status") if line.startswith("VmData")).split()[1]) * 1024
+resource.setrlimit(resource.RLIMIT_DATA, (used + 2**27, resource.RLIM_INFINITY))
+try:
+    np.array(X)
+    raise SystemExit("the limit does not hold")
+except MemoryError:
+    pass
+model = NMF(2, init="random", max_iter=5, tol=0).fit(X)
+print(model.relative_error_)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert float(done.stdout) < 0.05

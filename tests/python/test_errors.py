@@ -1,0 +1,104 @@
+"""Whatever is wrong is a Python error of the right kind, with one sentence that says what to do."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+
+from partwise import NMF, non_negative_factorization
+
+X = np.random.default_rng(0).random((20, 10))
+
+
+@pytest.mark.parametrize(
+    "parameters, sentence",
+    [
+        ({"n_components": 0}, "n_components is 0; give an integer of 1 or more"),
+        ({"n_components": 2.5}, "n_components is 2.5; give an integer of 1 or more"),
+        ({"n_components": "some"}, "n_components is 'some'; give an integer of 1 or more"),
+        ({"max_iter": 0}, "max_iter is 0; give an integer of 1 or more"),
+        ({"max_iter": True}, "max_iter is True; give an integer of 1 or more"),
+        ({"tol": -1}, "tol is -1; give a number of 0 or more"),
+        ({"tol": float("nan")}, "tol is nan; give a number of 0 or more"),
+        ({"alpha_W": -1.0}, "alpha_W is -1.0; give a number of 0 or more"),
+        ({"alpha_H": "other"}, "alpha_H is 'other'; give a number of 0 or more"),
+        ({"l1_ratio": 1.5}, "l1_ratio is 1.5; give a number from 0 to 1"),
+        ({"solver": "qr"}, "solver is 'qr'; give one of"),
+        ({"init": "zeros"}, "init is 'zeros'; give one of 'random', 'nndsvd'"),
+        ({"init": ["random"]}, "init is ['random']; give one of"),
+        ({"sketch": None}, "sketch is None; give one of 'subsample'"),
+        ({"sketch_solver": "cd"}, "sketch_solver is 'cd'; give one of 'pcd', 'pgd'"),
+        ({"solver": "dsanls", "sketch_cols": 11}, "sketch_cols: 11 is out of range, the matrix has 10 columns"),
+        ({"solver": "dsanls", "sketch_rows": 1.5}, "sketch_rows is 1.5; give a number from 0 to 1"),
+        ({"beta_loss": "kullback-leibler"}, "does not handle beta_loss = 'kullback-leibler'"),
+        ({"n_jobs": 0}, "n_jobs is 0; give a number of threads"),
+        ({"n_jobs": 10**6}, "give a number of threads up to 4096"),
+        ({"n_init": 0}, "n_init is 0; give an integer of 1 or more"),
+        ({"target_error": -0.1}, "target_error is -0.1; give a number of 0 or more"),
+        ({"init": "custom"}, "NMF (input H) is missing; give it, or another init"),
+    ],
+)
+def test_parameters(parameters, sentence):
+    with pytest.raises(ValueError) as raised:
+        NMF(**{"n_components": 3, **parameters}).fit(X)
+    assert sentence in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "matrix, sentence",
+    [
+        (-X, "Negative values in data passed to NMF (input X)"),
+        (sp.csr_array(-X), "Negative values in data passed to NMF (input X)"),
+        (np.where(X > 0.5, np.nan, X), "Input X contains NaN"),
+        (np.where(X > 0.5, np.inf, X), "Input X contains infinity"),
+        (np.zeros((5, 5)), "X: every entry is 0, so there is nothing to factorize"),
+        (sp.csr_array((5, 5)), "X: every entry is 0, so there is nothing to factorize"),
+        (np.full((5, 5), 1e-30, np.float32), "use float64, or rescale the matrix"),
+        (np.full((5, 5), 1e200), "the largest is 1.00e200, where the arithmetic needs one from"),
+        (np.ones(5), "Expected 2D array"),
+        (np.ones((0, 5)), "Found array with 0 sample"),
+        (np.array([["a", "b"]]), "could not convert string"),
+        (np.ones((3, 3), complex), "Complex data not supported"),
+    ],
+)
+def test_matrices(matrix, sentence):
+    with pytest.raises(ValueError) as raised:
+        NMF(2, init="random").fit(matrix)
+    assert sentence in str(raised.value)
+
+
+def test_damaged_sparse_matrices():
+    for part, value in [("indices", 99), ("indices", -1), ("indptr", 10**6)]:
+        damaged = sp.csr_array(X)
+        getattr(damaged, part)[3] = value
+        damaged.has_canonical_format = True
+        with pytest.raises(ValueError, match="X is a damaged sparse matrix"):
+            NMF(2, init="random").fit(damaged)
+
+
+def test_other_shapes_than_fitted():
+    with pytest.raises(NotFittedError):
+        NMF().transform(X)
+    with pytest.raises(NotFittedError):
+        NMF().inverse_transform(X)
+    model = NMF(3).fit(X)
+    with pytest.raises(ValueError, match="X has 9 features, but NMF is expecting 10"):
+        model.transform(X[:, 1:])
+    with pytest.raises(ValueError, match="X has 2 columns, but there are 3 components"):
+        model.inverse_transform(np.ones((5, 2)))
+    with pytest.raises(ValueError, match="Negative values in data"):
+        model.transform(-X)
+    with pytest.raises(ValueError, match="wrong second dimension passed to NMF"):
+        non_negative_factorization(X, H=np.ones((2, 9)), update_H=False)
+    with pytest.raises(ValueError, match="W has 3 columns, but H has 2 rows"):
+        NMF(init="custom").fit(X, W=np.ones((20, 3)), H=np.ones((2, 10)))
+
+
+def test_more_than_the_memory_is_refused_before_it_is_taken():
+    with pytest.raises(MemoryError, match="lower n_components"):
+        NMF(10**6, init="random").fit(X)
+
+
+def test_unfinished_runs_warn():
+    with pytest.warns(ConvergenceWarning, match="Maximum number of iterations 2 reached"):
+        NMF(3, max_iter=2).fit(X)
