@@ -152,7 +152,8 @@ fn every_method_finds_the_components() {
             assert!((error - outcome.relative_error).abs() < 1e-9, "{protocol:?} {error} {outcome:?}");
             errors.push(error);
         }
-        let limit = if protocol == Protocol::DsanlsLimited { 4.0 } else { 1.5 };
+        // The leak budget of 25 records a party ends dsanls-limited after eight rounds.
+        let limit = if protocol == Protocol::DsanlsLimited { 10.0 } else { 1.5 };
         assert!(errors.iter().all(|&error| error < limit * reference), "{protocol:?} {errors:?} {reference}");
         if !protocol.is_asynchronous() && protocol != Protocol::DsanlsLimited {
             assert!((errors[0] - errors[1]).abs() < 1e-3 * reference, "{protocol:?} {errors:?}");
