@@ -26,10 +26,12 @@ def partwise():
 
 @pytest.fixture
 def factorize(partwise, tmp_path):
-    """Factorizes a file and returns U, V and the record of the run."""
+    """Factorizes a file, by HALS unless told otherwise, and returns U, V and the record of the run."""
 
     def run(file, *arguments):
         out = tmp_path / "out"
+        if "--algorithm" not in arguments:
+            arguments += ("--algorithm", "hals")
         partwise("factorize", file, "--out", out, "--force", "--quiet", *arguments)
         record = json.loads((out / "run.json").read_text())
         return np.load(out / "U.npy"), np.load(out / "V.npy"), record

@@ -68,7 +68,7 @@ def test_hals_is_scikit_learns_coordinate_descent(factorize, tmp_path, kind, nod
 
 @pytest.mark.parametrize("kind", ["dense", "sparse"])
 @pytest.mark.parametrize("precision", ["f32", "f64"])
-@pytest.mark.parametrize("algorithm", ["hals", "dsanls"])
+@pytest.mark.parametrize("algorithm", ["auto", "hals", "dsanls"])
 def test_the_error_is_numpys(factorize, partwise, tmp_path, kind, precision, algorithm):
     matrix = sample(kind)
     file = save(matrix, tmp_path)

@@ -16,7 +16,7 @@ X = np.random.default_rng(0).random((300, 80))
 
 
 def test_the_trace():
-    model = NMF(4, init="random", random_state=0, tol=0, max_iter=12).fit(X)
+    model = NMF(4, init="random", solver="hals", random_state=0, tol=0, max_iter=12).fit(X)
     trace = model.trace_
     assert trace.dtype.names == ("iteration", "seconds", "relative_error")
     assert trace["iteration"].tolist() == list(range(13)) and model.n_iter_ == 12

@@ -35,14 +35,14 @@ fn main() -> ExitCode {
         Err(error)
             if error.use_stderr() && error.kind() != ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand =>
         {
-            return fail(&usage_error(&error));
+            return fail_before_mpi(&usage_error(&error), launched);
         }
         // Help and version, asked for or needed.
         Err(error) => error.exit(),
     };
     let job = match Job::join(launched, &cli.command) {
         Ok(job) => job,
-        Err(error) => return fail(&error.to_string()),
+        Err(error) => return fail_before_mpi(&error.to_string(), launched),
     };
     let result = match cli.command {
         Command::Factorize(args) => commands::factorize::run(&args, job.comm()),
@@ -68,6 +68,14 @@ fn main() -> ExitCode {
     };
     job.leave();
     code
+}
+
+/// The same before the ranks know of each other: rank 0 speaks before mpirun sees another one end, and ends all.
+fn fail_before_mpi(message: &str, launched: Option<launch::Launched>) -> ExitCode {
+    if launched.is_some_and(|launched| launched.rank > 0) {
+        std::thread::sleep(std::time::Duration::from_secs(1));
+    }
+    fail(message)
 }
 
 /// One line on stderr, whatever the error.

@@ -211,7 +211,8 @@ fn samples(path: &Path) -> partwise::Result<Vec<u8>> {
     let mut hash = Sha256::new();
     hash.update(length.to_le_bytes());
     for piece in 0..PIECES {
-        let begin = length.saturating_sub(PIECE) / (PIECES - 1) * piece;
+        let begin =
+            (u128::from(length.saturating_sub(PIECE)) * u128::from(piece) / u128::from(PIECES - 1)) as u64;
         let mut bytes = Vec::new();
         file.seek(SeekFrom::Start(begin)).map_err(Error::io(path))?;
         (&mut file).take(PIECE).read_to_end(&mut bytes).map_err(Error::io(path))?;

@@ -154,9 +154,10 @@ fn every_format_is_read_in_parts() {
 #[test]
 fn grids_are_chosen_given_and_refused() {
     let desk = Desk::with_digits();
-    run(&desk, 4, "factorize digits.npy --rank 4 --iterations 5 --out chosen");
+    run(&desk, 4, "factorize digits.npy --rank 4 --algorithm hals --iterations 5 --out chosen");
     assert_eq!(desk.json("chosen/run.json")["grid"], "4x1");
-    let said = run(&desk, 4, "factorize digits.npy --rank 4 --iterations 5 --grid 2x2 --out given");
+    let said =
+        run(&desk, 4, "factorize digits.npy --rank 4 --algorithm hals --iterations 5 --grid 2x2 --out given");
     assert!(said.contains("MPI ranks 4 as 2x2") && said.contains("seconds by rank"), "{said}");
     let record = desk.json("given/run.json");
     assert_eq!(record["grid"], "2x2");
@@ -361,7 +362,7 @@ fn no_rank_holds_the_whole_matrix() {
         return;
     }
     let desk = Desk::new();
-    let (rows, cols) = (3072, 4096);
+    let (rows, cols) = (3072usize, 4096usize);
     let values: Vec<f64> = (0..rows * cols).map(|place| (place * 7919 % 1000) as f64).collect();
     desk.write("large.npy", npy_bytes("<f8", &format!("({rows}, {cols})"), &f64_bytes(&values)));
     desk.write("small.npy", npy_bytes("<f8", "(4, 3)", &f64_bytes(&values[1..13])));

@@ -74,6 +74,7 @@ fn peak(desk: &Desk, words: &str) -> Option<u64> {
 
 fn assert_streams(desk: &Desk, file: &str, memory: u64, options: &str, lines: &str) {
     let run = format!("factorize {file} --rank 3 --iterations 4 --tolerance 0 --quiet --force {options}");
+    let run = if options.contains("--algorithm") { run } else { format!("{run} --algorithm hals") };
     desk.run(&format!("{run} --out whole"));
     let peak = peak(desk, &format!("{run} --memory {}MiB --out streamed", memory / MIB));
     if let Some(peak) = peak {

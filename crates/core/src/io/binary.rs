@@ -112,6 +112,7 @@ pub(super) fn read_parts<T: Real>(
     let (rows, cols, stored) = (header.rows as usize, header.cols as usize, header.stored as usize);
     let regions = wanted(rows, cols)?;
     let parts = if header.sparse {
+        budget.check_sparse::<T>(header.rows, header.cols, 0, 0)?;
         let offsets = offsets(&mut source, budget, rows, stored)?;
         let mut values = Source::open(budget.path)?;
         values.skip(13 + 4 * (header.rows + 1) + 4 * header.stored)?;

@@ -68,6 +68,9 @@ const ON_A_SAMPLE: usize = 30;
 /// A sample has told what it can once its error falls by less than this share in an iteration.
 const STALLED: f64 = 1e-3;
 
+/// What the first sample must lower its error by, or the start is left as it is.
+const WORTH_IT: f64 = 0.02;
+
 /// Sweeps that a factor far from the other one is given.
 const SETTLING: usize = 5;
 
@@ -180,7 +183,7 @@ impl<T: Real> Auto<T> {
 
     /// Learns the factor of the shorter side from ever larger samples of the longer one. Every rank works on the whole
     /// sample, so that the answer does not depend on how many there are.
-    fn begin(&mut self, rank: &Rank<'_, T>, state: &mut State<T>, phases: &mut Phases) -> Result<()> {
+    fn begin(&self, rank: &Rank<'_, T>, state: &mut State<T>, phases: &mut Phases) -> Result<()> {
         let (shard, k) = (rank.shard, rank.k);
         let long = if shard.rows >= shard.cols { Factor::U } else { Factor::V };
         let length = shard.rows.max(shard.cols);
@@ -214,13 +217,19 @@ impl<T: Real> Auto<T> {
             let mut auto = Auto::new(&part, k, (of_long, of_short), constants, self.seed);
             let rank = Rank { shard: &part, links, threads: rank.threads, k };
             let mut sampled = State { u: start, v: short };
-            let (mut last, mut sweeps) = (f64::INFINITY, SETTLING);
-            for _ in 0..ON_A_SAMPLE {
-                let error = auto.step(&rank, sweeps, &mut sampled, phases)?.error;
-                if error.is_nan() || error > last * (1.0 - STALLED) {
+            let first = auto.step(&rank, SETTLING, &mut sampled, phases)?.error;
+            let mut last = first;
+            for _ in 1..ON_A_SAMPLE {
+                let error = auto.step(&rank, auto.plan.sweeps.0, &mut sampled, phases)?.error;
+                let stalled = error.is_nan() || error > last * (1.0 - STALLED);
+                last = error;
+                if stalled {
                     break;
                 }
-                (last, sweeps) = (error, auto.plan.sweeps.0);
+            }
+            // A start that was good already would only lose by what a sample does not tell.
+            if level == 0 && (last.is_nan() || last > first * (1.0 - WORTH_IT)) {
+                return Ok(());
             }
             short = sampled.v;
         }

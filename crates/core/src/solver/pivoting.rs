@@ -10,6 +10,10 @@ use faer::{Mat, MatRef};
 /// exchanges one variable at a time and is sure to end, takes over.
 const FULL_EXCHANGES: usize = 3;
 
+/// Sets up to this size are solved in place: most belong to one row, and are not worth the setting up of a larger
+/// machinery.
+const SMALL: usize = 48;
+
 /// One row's problem on its way to the solution.
 struct Row {
     passive: Vec<bool>,
@@ -141,8 +145,21 @@ fn solve_groups(gram: &[f64], products: &[f64], state: &[Row], open: &[usize], x
     for &row in open {
         groups.entry(&state[row].passive).or_default().push(row);
     }
+    let (mut factor, mut solution) = (Vec::new(), Vec::new());
     for (passive, rows) in groups {
         let set: Vec<usize> = (0..k).filter(|&j| passive[j]).collect();
+        if set.len() <= SMALL {
+            let sound = factorize(gram, &set, k, &mut factor);
+            for row in rows {
+                let x = &mut x[row * k..][..k];
+                x.fill(0.0);
+                solution.clear();
+                solution.extend(set.iter().map(|&j| if sound { products[row * k + j] } else { f64::NAN }));
+                substitute(&factor, &mut solution);
+                set.iter().zip(&solution).for_each(|(&j, &value)| x[j] = value);
+            }
+            continue;
+        }
         let right = Mat::<f64>::from_fn(set.len(), rows.len(), |j, row| products[rows[row] * k + set[j]]);
         let solution = solve(gram, &set, right, k);
         for (col, &row) in rows.iter().enumerate() {
@@ -152,6 +169,51 @@ fn solve_groups(gram: &[f64], products: &[f64], state: &[Row], open: &[usize], x
             }
         }
     }
+}
+
+/// The Cholesky factor of G_FF, by row; false where rounding makes it singular.
+fn factorize(gram: &[f64], set: &[usize], k: usize, factor: &mut Vec<f64>) -> bool {
+    let size = set.len();
+    factor.clear();
+    factor.resize(size * size, 0.0);
+    for row in 0..size {
+        let (above, below) = factor.split_at_mut(row * size);
+        for col in 0..row {
+            let rest = gram[set[row] * k + set[col]] - dot(&below[..col], &above[col * size..][..col]);
+            below[col] = rest / above[col * (size + 1)];
+        }
+        let pivot = gram[set[row] * (k + 1)] - dot(&below[..row], &below[..row]);
+        // NaN is not sound either.
+        if pivot.is_nan() || pivot <= 0.0 {
+            return false;
+        }
+        below[row] = pivot.sqrt();
+    }
+    true
+}
+
+/// The solution of L Lᵀ x = p, in the place of p.
+fn substitute(factor: &[f64], x: &mut [f64]) {
+    let size = x.len();
+    for row in 0..size {
+        let known = dot(&factor[row * size..][..row], &x[..row]);
+        x[row] = (x[row] - known) / factor[row * (size + 1)];
+    }
+    for row in (0..size).rev() {
+        x[row] /= factor[row * (size + 1)];
+        let value = x[row];
+        x[..row].iter_mut().zip(&factor[row * size..]).for_each(|(x, l)| *x -= l * value);
+    }
+}
+
+/// ⟨a, b⟩ in four sums, which SIMD can hold.
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<4>(), b.as_chunks::<4>());
+    let mut sums = [0.0; 4];
+    for (a, b) in a.iter().zip(b) {
+        sums.iter_mut().zip(a.iter().zip(b)).for_each(|(sum, (a, b))| *sum += a * b);
+    }
+    sums.iter().sum::<f64>() + a_rest.iter().zip(b_rest).map(|(a, b)| a * b).sum::<f64>()
 }
 
 fn solve(gram: &[f64], set: &[usize], right: Mat<f64>, k: usize) -> Mat<f64> {

@@ -3,7 +3,7 @@
 use crate::common::{matrices, run, settings};
 use partwise::Real;
 use partwise::grid::{Factor, Grid, Place};
-use partwise::matrix::Matrix;
+use partwise::matrix::{Dense, Matrix, Order, Values};
 use partwise::partition::Access;
 use partwise::run::{Algorithm, Factorization, Init, Machine, Progress, Settings, factorize};
 
@@ -55,16 +55,17 @@ fn starts_penalties_and_bounds_are_the_same_on_a_grid() {
 
 #[test]
 fn a_good_fit_is_evaluated_from_residuals_on_a_grid_too() {
-    // Three components fit a matrix of rank 1 exactly.
-    let values = (0..24 * 10).map(|place| ((place / 10 + 1) * (place % 10 + 2)) as f64).collect();
-    let values = partwise::matrix::Values::Real(values);
-    let matrix =
-        Matrix::Dense(partwise::matrix::Dense::new(24, 10, partwise::matrix::Order::RowMajor, values));
-    let settings = settings(Algorithm::Hals, 3, 100);
-    let (alone, grid) = (run(&matrix, 1, 1, &settings), on_grid(&matrix, (2, 2), &settings));
-    assert!(alone.report.relative_error < 1e-6 && grid.report.relative_error < 1e-6);
-    let ratio = grid.report.trace[20].relative_error / alone.report.trace[20].relative_error;
-    assert!((ratio - 1.0).abs() < 1e-3, "{ratio}");
+    // Two components fit it exactly, and their error passes the limit below which residuals are summed.
+    let entry = |row: usize, col: usize| ((row + 1) * (col + 2) + (24 - row) * (col * col % 7)) as f64;
+    let values = (0..24 * 10).map(|place| entry(place / 10, place % 10)).collect();
+    let matrix = Matrix::Dense(Dense::new(24, 10, Order::RowMajor, Values::Real(values)));
+    let settings = settings(Algorithm::Hals, 2, 200);
+    let (alone, grid) = (run(&matrix, 1, 1, &settings).report, on_grid(&matrix, (2, 2), &settings).report);
+    assert!(alone.relative_error < 1e-2, "{}", alone.relative_error);
+    for (one, other) in alone.trace.iter().zip(&grid.trace) {
+        let apart = (one.relative_error - other.relative_error).abs();
+        assert!(apart <= 1e-6 * one.relative_error + 1e-9, "{}: {apart}", one.iteration);
+    }
 }
 
 /// A half step of U hands its rows of V (n k / p numbers on average) to the all-gather of a grid column and the products of

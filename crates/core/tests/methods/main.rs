@@ -1,5 +1,6 @@
 //! Whole runs of the methods: agreement between ranks, convergence, descent.
 
+mod auto;
 mod common;
 mod convergence;
 mod descent;

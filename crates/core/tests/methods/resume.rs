@@ -45,6 +45,7 @@ fn a_resumed_run_ends_with_the_same_bits() {
     let base = Settings { tolerance: 1e-4, trace_every: Some(3), ..settings(Algorithm::Hals, 4, 40) };
     let cases = [
         base.clone(),
+        Settings { algorithm: Algorithm::Auto, restarts: 2, ..base.clone() },
         Settings { algorithm: Algorithm::Mu, restarts: 3, ..base.clone() },
         Settings { algorithm: Algorithm::Bpp, l1_u: 0.01, ..base.clone() },
         Settings { algorithm: Algorithm::Dsanls, restarts: 2, ..base.clone() },

@@ -20,7 +20,7 @@ from partwise._checks import DTYPES, amount, checked_factor, dtype_of, number, o
 from partwise._progress import Callback, Line, Lines, joined
 
 #: The solver unless one is chosen.
-DEFAULT_SOLVER = "hals"
+DEFAULT_SOLVER = "auto"
 
 #: Solvers by scikit-learn's names, and by ours where these differ.
 ALGORITHMS = {
@@ -63,9 +63,10 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         ('nndsvdar'); at the W and H given to `fit` ('custom'). With None
         'nndsvda' if n_components <= min(n_samples, n_features), else 'random'.
 
-    solver : {'hals', 'auto', 'bpp', 'mu', 'dsanls', 'cd'}, default='hals'
+    solver : {'auto', 'hals', 'bpp', 'mu', 'dsanls', 'cd'}, default='auto'
         'hals', for scikit-learn 'cd', is exact coordinate descent; 'auto' the
-        same with several sweeps a product and with momentum; 'bpp'
+        same with several sweeps a product and with momentum, begun on samples
+        of a large X; 'bpp'
         alternating least squares, each solved exactly; 'mu' multiplicative
         updates; 'dsanls' solves a random sketch of the problem in each step, for
         matrices so large that reading all of X each time takes too long.

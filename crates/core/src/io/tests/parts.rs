@@ -69,8 +69,11 @@ fn a_file_that_is_damaged_anywhere_gives_an_error_or_the_parts_of_a_matrix() {
             match (parts, read::<f64>(&path, &OPTIONS)) {
                 (Ok(parts), Ok(whole)) => assert_eq!(parts.parts[0], whole.matrix, "{name}"),
                 (Ok(parts), Err(error)) => {
-                    // That nothing is above 0 only whoever has all parts can tell.
-                    assert!(error.to_string().contains("every entry is 0"), "{name}: {error} {parts:?}");
+                    // That nothing is above 0 only whoever has all parts can tell; and the whole may need its transpose,
+                    // for which there is no room.
+                    let error = error.to_string();
+                    let known = error.contains("every entry is 0") || error.contains("are available");
+                    assert!(known, "{name}: {error} {parts:?}");
                 }
                 (Err(_), _) => {}
             }

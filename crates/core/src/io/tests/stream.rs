@@ -10,6 +10,8 @@ use super::*;
 pub fn agrees<T: Real>(path: &Path, whole: &Result<Input<T>>) {
     let stream = match (Stream::open(path, false, OPTIONS.memory), whole) {
         (Ok(Some(stream)), _) => stream,
+        // More bytes than an array needs are an error only where an archive is not unpacked.
+        (Err(error), Ok(_)) if error.to_string().contains("more bytes than") => return,
         (Err(error), Ok(_)) => panic!("{}: read whole, but streaming says {error}", path.display()),
         _ => return,
     };
@@ -58,7 +60,7 @@ fn a_file_that_becomes_shorter_is_an_error() {
         let path = folder.write(&name, &bytes);
         let Some(stream) = Stream::open(&path, true, OPTIONS.memory).unwrap() else { continue };
         std::fs::File::options().write(true).open(&path).unwrap().set_len(20).unwrap();
-        let blocks = [0..stream.lines()];
+        let blocks: Vec<_> = std::iter::once(0..stream.lines()).collect();
         let error = stream.pass::<f32>(&blocks, |_, block| Ok(Some(block))).unwrap_err().to_string();
         assert!(error.contains("the file ends here"), "{name}: {error}");
     }
