@@ -30,7 +30,7 @@ CASES ?=
 BENCH := $(if $(CASES),--cases $(CASES)) $(if $(QUICK),--quick) $(if $(FRESH),--fresh)
 
 .PHONY: help test test-all fmt fmt-check clippy doc unit doctest oracle mpi mpi-installed mpich bench-mpi \
-	bench bench-report bench-kernels bench-memory wheel python deny fuzz fuzz-short fuzz-seeds clean
+	bench bench-report bench-kernels bench-memory bench-python wheel python deny fuzz fuzz-short fuzz-seeds clean
 
 # `make test MPI=no` does without MPI. Otherwise all Cargo calls choose the same packages, so that dependencies build once.
 MPI ?= yes
@@ -64,6 +64,7 @@ help:
 	@echo 'make mpich     the same under MPICH'
 	@echo 'make bench-mpi 2 ranks over 1, seconds an iteration'
 	@echo 'make bench     Partwise against other programs, hours; QUICK=1: 5 minutes; CASES=mnist-20,rcv1-100: these'
+	@echo 'make bench-python  the Python package against the program'
 	@echo 'make bench-kernels  each kernel against its floor'
 	@echo 'make bench-report  its tables and curves again, from what was measured'
 	@echo 'make wheel     the Python package, in $(WHEELS)'
@@ -144,6 +145,13 @@ bench: $(BENCH_VENV)/ready
 	$(CARGO) build --release --locked -p partwise-cli
 	$(BENCH_VENV)/bin/python -m pytest -q -p no:cacheprovider bench/test_times.py bench/test_report.py
 	cd bench && CARGO_TARGET_DIR='$(BUILT)' .venv/bin/python -m partwise_bench $(BENCH)
+	$(MAKE) bench-python
+
+# The Python package against the program.
+bench-python: wheel
+	$(CARGO) build --release --locked -p partwise-cli
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --force-reinstall '$(WHEELS)'/*.whl
+	$(VENV)/bin/python bench/python_path.py --program '$(BUILT)/release/partwise'
 
 # Each kernel against its floor.
 bench-kernels:

@@ -74,7 +74,9 @@ pub fn blocks<T: Real>(stream: &Stream, demand: &Demand) -> Result<(Vec<Range<us
             cure: "raise --memory, lower --rank, or use --precision f32",
         });
     }
-    let blocks = cut::<T>(stream, room.min(demand.largest_block.max(longest)));
+    // Half of it again: the allocator may keep what the blocks of the pass before have freed.
+    let fitting = (room / 2).min(demand.largest_block).max(longest);
+    let blocks = cut::<T>(stream, fitting);
     let largest = blocks.iter().map(|lines| stream.bytes_of::<T>(lines.clone())).max().unwrap_or(0);
     Ok((blocks, largest))
 }
