@@ -19,7 +19,7 @@ pub enum Width {
 }
 
 /// A part of a sum, stored by row.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct Part {
     /// The numbers.
     pub values: Vec<f64>,

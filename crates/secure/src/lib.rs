@@ -11,6 +11,7 @@ pub mod fixed;
 pub mod link;
 pub mod net;
 pub mod protocol;
+mod ranks;
 pub mod risk;
 pub mod server;
 pub mod session;
@@ -18,4 +19,5 @@ mod simulate;
 pub mod split;
 
 pub use error::{Error, Result};
-pub use simulate::{Cost, Outcome, PartyOutcome, Plan, Traced, Transcript, groups, run_on_rank, simulate};
+pub use ranks::{OnRank, run_on_rank};
+pub use simulate::{Cost, Outcome, PartyOutcome, Plan, Traced, Transcript, groups, simulate, simulate_recorded};

@@ -180,14 +180,15 @@ impl<'a> Session<'a> {
             }
             Some(exponents) => {
                 pending.voting = false;
-                // Last a word that is not 0 if somebody's numbers are outside: then nothing of theirs is in the sum.
+                // Last a word that is not 0 if somebody's numbers are outside. The others' sum must not be opened then:
+                // with the one that follows, in which this party's numbers are, it would show these. So noise goes out.
                 match fixed::encode(&pending.parts, exponents, size) {
                     Some(mut words) => {
                         words.wide.push(0);
                         words
                     }
                     None => {
-                        let mut words = empty_words(&pending.parts);
+                        let mut words = noise(&pending.parts, &mut self.entropy);
                         words.wide.push(self.entropy.next_u64() | 1);
                         words
                     }
@@ -335,7 +336,88 @@ fn plain_numbers(words: &Words, shapes: &[Part]) -> Vec<Vec<f64>> {
     shapes.iter().map(numbers).collect()
 }
 
-fn empty_words(parts: &[Part]) -> Words {
-    let count = |width| parts.iter().filter(|part| part.width == width).map(|part| part.values.len()).sum();
-    Words { narrow: vec![0; count(fixed::Width::Narrow)], wide: vec![0; count(fixed::Width::Wide)] }
+/// Random words, as many as the parts have numbers.
+fn noise(parts: &[Part], rng: &mut impl Rng) -> Words {
+    let mut words = Words::default();
+    for part in parts {
+        match part.width {
+            fixed::Width::Narrow => words.narrow.extend(part.values.iter().map(|_| rng.next_u32())),
+            fixed::Width::Wide => words.wide.extend(part.values.iter().map(|_| rng.next_u64())),
+        }
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+    use crate::aggregation::{Cohort, Hub, Identity};
+    use crate::net::{Line, network};
+    use crate::server::{Answer, serve};
+
+    /// Keeps what the coordinator opens.
+    struct Curious<'a>(&'a Mutex<Vec<Words>>);
+
+    impl Answer for Curious<'_> {
+        fn answer(&mut self, _: u8, sum: Words, _: usize, _: f64) -> Words {
+            self.0.lock().unwrap().push(sum.clone());
+            sum
+        }
+    }
+
+    /// Each party sums these numbers, one after the other; returns what it got, and what the coordinator opened.
+    fn sums(numbers: &[[f64; 2]]) -> (Vec<Vec<f64>>, Vec<Words>) {
+        let mut rng = entropy().unwrap();
+        let identities: Vec<Identity> = numbers.iter().map(|_| Identity::new(&mut rng)).collect();
+        let members = (1..).zip(&identities).map(|(party, identity)| (party, identity.key())).collect();
+        let cohort = &Cohort { run: [1; 32], number: ALL, members, colluders: 1, may_leave: false };
+        let opened = Mutex::new(Vec::new());
+        let mut links = network(numbers.len(), Line::default()).into_iter();
+        let mut hub_link = links.next().unwrap();
+        let totals = std::thread::scope(|scope| {
+            let hubs = vec![(ALL, Hub::new(cohort.clone(), false))];
+            let opened = &opened;
+            scope.spawn(move || serve(&mut hub_link, hubs, numbers.len(), &mut Curious(opened)).map(drop));
+            let parties: Vec<_> = (1..)
+                .zip(links)
+                .zip(identities)
+                .zip(numbers)
+                .map(|(((me, link), identity), own)| {
+                    scope.spawn(move || {
+                        let machine = Party::new(cohort.clone(), me, identity, false).unwrap();
+                        let machines = vec![(ALL, machine, cohort.members.len())];
+                        let mut session = Session::join(link, me, machines, false, 1.0).unwrap();
+                        let mut sum = |number: f64| {
+                            let parts = vec![Part::matrix(vec![number; 64], 1)];
+                            session.sum(ALL, "x", parts).unwrap().parts[0][0]
+                        };
+                        let totals: Vec<f64> = own.iter().map(|&number| sum(number)).collect();
+                        session.leave().unwrap();
+                        totals
+                    })
+                })
+                .collect();
+            parties.into_iter().map(|party| party.join().unwrap()).collect()
+        });
+        (totals, opened.into_inner().unwrap())
+    }
+
+    /// Where one party's numbers are outside the range, the sum of the others' is not opened: beside the sum of all it
+    /// would show that party's.
+    #[test]
+    fn a_range_that_is_too_narrow_opens_noise() {
+        let (totals, opened) = sums(&[[1.0, 1.0], [1.0, 1.0], [1.0, 1.0], [1.0, 1000.0]]);
+        for totals in totals {
+            assert!((totals[0] - 4.0).abs() < 1e-6 && (totals[1] - 1003.0).abs() < 1e-3, "{totals:?}");
+        }
+        // Votes, the first sum, noise, votes, the second.
+        let narrow: Vec<&Vec<u32>> = opened.iter().map(|words| &words.narrow).collect();
+        assert_eq!(narrow.iter().map(|words| words.len()).collect::<Vec<_>>(), [0, 64, 64, 0, 64]);
+        let different = |words: &[u32]| words.windows(2).filter(|pair| pair[0] != pair[1]).count();
+        assert_eq!((different(narrow[1]), different(narrow[4])), (0, 0));
+        assert!(different(narrow[2]) >= 62, "{:?}", narrow[2]);
+        assert_ne!(opened[2].wide.last(), Some(&0));
+    }
 }

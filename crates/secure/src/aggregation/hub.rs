@@ -34,13 +34,17 @@ pub struct Hub {
     roster: Vec<u16>,
     uploads: BTreeMap<u16, (Words, BTreeMap<u16, Vec<u8>>)>,
     survivors: Vec<u16>,
+    /// The list for which masks of this round may have been revealed. No other will be answered.
+    promised: Option<Vec<u16>>,
+    /// Who has come back meanwhile, and joins with the next round.
+    returning: BTreeSet<u16>,
     last_reply: Option<Message>,
 }
 
 impl Hub {
     /// A coordinator that waits for all to join.
     pub fn new(cohort: Cohort, plain: bool) -> Self {
-        let transcript = Transcript::new(&cohort.run, cohort.number);
+        let transcript = Transcript::new(&cohort);
         let roster = cohort.members.iter().map(|(party, _)| *party).collect();
         Hub {
             plain,
@@ -51,6 +55,8 @@ impl Hub {
             roster,
             uploads: BTreeMap::new(),
             survivors: Vec::new(),
+            promised: None,
+            returning: BTreeSet::new(),
             last_reply: None,
             cohort,
         }
@@ -61,9 +67,9 @@ impl Hub {
         self.transcript.bytes()
     }
 
-    /// How many may leave.
-    pub fn leavers(&self) -> usize {
-        self.cohort.leavers()
+    /// Its cohort.
+    pub fn cohort(&self) -> &Cohort {
+        &self.cohort
     }
 
     /// How many sums were answered.
@@ -75,13 +81,21 @@ impl Hub {
     pub fn handle(&mut self, event: Event) -> Result<Vec<Action>> {
         match event {
             Event::Message { from, message } => self.message(from, message),
+            Event::Lost(party) | Event::Joined(party) if self.cohort.place_of(party).is_none() => {
+                Ok(Vec::new())
+            }
             Event::Lost(party) => {
-                if self.cohort.place_of(party).is_some() {
-                    self.absent.insert(party);
-                }
+                self.absent.insert(party);
+                self.returning.remove(&party);
                 self.lost(party)
             }
             Event::Joined(party) => {
+                let answering = matches!(self.phase, Phase::Answering);
+                if answering || self.promised.as_ref().is_some_and(|list| !list.contains(&party)) {
+                    self.absent.insert(party);
+                    self.returning.insert(party);
+                    return Ok(Vec::new());
+                }
                 self.absent.remove(&party);
                 Ok(self.new_epoch())
             }
@@ -149,16 +163,28 @@ impl Hub {
         self.place.attempt += 1;
         self.phase = Phase::Joining(BTreeMap::new());
         self.uploads.clear();
-        let members: Vec<u16> = self.cohort.members.iter().map(|(party, _)| *party).collect();
-        self.to_all(&members, &Message::NewEpoch { epoch: self.place.epoch })
+        self.to_all(&self.invited(), &Message::NewEpoch { epoch: self.place.epoch })
+    }
+
+    /// Who may be in this round's sum.
+    fn invited(&self) -> Vec<u16> {
+        match &self.promised {
+            Some(list) => list.clone(),
+            None => self.cohort.members.iter().map(|(party, _)| *party).collect(),
+        }
+    }
+
+    /// Whether the sum may be without some of those who are invited.
+    fn may_lack(&self) -> bool {
+        self.cohort.may_leave && self.promised.is_none()
     }
 
     fn try_roster(&mut self) -> Vec<Action> {
         let Phase::Joining(hellos) = &self.phase else { return Vec::new() };
-        let members: Vec<u16> = self.cohort.members.iter().map(|(party, _)| *party).collect();
-        let complete = match self.cohort.may_leave {
-            true => self.all_present(&members, |party| hellos.contains_key(&party)),
-            false => members.iter().all(|party| hellos.contains_key(party)),
+        let invited = self.invited();
+        let complete = match self.may_lack() {
+            true => self.all_present(&invited, |party| hellos.contains_key(&party)),
+            false => invited.iter().all(|party| hellos.contains_key(party)),
         };
         if !complete {
             return Vec::new();
@@ -181,7 +207,7 @@ impl Hub {
         if !self.all_present(&self.roster, |party| self.uploads.contains_key(&party)) {
             return Ok(Vec::new());
         }
-        let needed = match self.cohort.may_leave {
+        let needed = match self.may_lack() {
             true => self.cohort.threshold().max(self.cohort.smallest()),
             false => self.roster.len(),
         };
@@ -225,6 +251,7 @@ impl Hub {
         }
         let signatures = signatures.iter().map(|(party, signature)| (*party, *signature)).collect();
         self.phase = Phase::Unmasking(BTreeMap::new());
+        self.promised = Some(self.survivors.clone());
         self.to_all(&self.survivors, &Message::Echoes { place: self.place, signatures })
     }
 
@@ -234,25 +261,34 @@ impl Hub {
             return Ok(Vec::new());
         }
         let Some(words) = self.unmasked(revealed)? else {
-            // Two left at different moments, and nobody knows the mask between them: once more, without both.
-            return Ok(self.new_epoch());
+            // Two left at different moments, and nobody knows the mask between them. The others have revealed what opens
+            // the sum with the second, and will not open one without it.
+            let missing = self.survivors.iter().find(|party| self.absent.contains(party));
+            let round = self.place.round;
+            return Ok(missing.map(|&party| Action::Waiting { party, round }).into_iter().collect());
         };
         self.phase = Phase::Answering;
         Ok(vec![Action::Opened { words, cohort: self.survivors.clone() }])
     }
 
-    /// The sum without its masks; nothing if too little was revealed.
+    /// The sum without its masks; nothing if those who are gone would have to reveal more.
     fn unmasked(&self, revealed: &BTreeMap<u16, Revealed>) -> Result<Option<Words>> {
         let uploads = self.survivors.iter().filter_map(|party| self.uploads.get(party));
         let mut sum = uploads.clone().next().map(|(words, _)| words.zeros_like()).unwrap_or_default();
         uploads.for_each(|(words, _)| sum.add(words));
+        for (&party, (shares, seeds)) in revealed {
+            let gone = self.roster.iter().filter(|party| !self.survivors.contains(party));
+            if !shares.iter().map(|(of, _)| of).eq(&self.survivors) || !seeds.iter().map(|(of, _)| of).eq(gone) {
+                return Err(Self::broken(party, "something else than what takes off the masks"));
+            }
+        }
         let threshold = self.cohort.threshold();
         for survivor in &self.survivors {
             let shares = revealed.values().filter_map(|(shares, _)| {
                 shares.iter().find(|(of, _)| of == survivor).map(|(_, share)| &share[..])
             });
             let Some(seed) = recover(shares.take(threshold), threshold) else { return Ok(None) };
-            apply(&seed, Sign::Subtract, &mut sum);
+            apply(seed.bytes(), Sign::Subtract, &mut sum);
         }
         for gone in self.roster.iter().filter(|party| !self.survivors.contains(party)) {
             for survivor in &self.survivors {
@@ -269,12 +305,20 @@ impl Hub {
         let Phase::Answering = self.phase else { return Vec::new() };
         self.transcript = self.transcript.opened(self.place, &self.survivors, &word_bytes(&words));
         let reply = Message::Reply { place: self.place, survivors: self.survivors.clone(), words };
-        let actions = self.to_all(&self.survivors, &reply);
+        let mut actions = self.to_all(&self.survivors, &reply);
         self.last_reply = Some(reply);
         self.uploads.clear();
+        self.promised = None;
         self.place.round += 1;
         self.place.attempt = 0;
         self.phase = Phase::Collecting;
+        if self.returning.is_empty() {
+            return actions;
+        }
+        for party in std::mem::take(&mut self.returning) {
+            self.absent.remove(&party);
+        }
+        actions.extend(self.new_epoch());
         actions
     }
 
@@ -294,9 +338,8 @@ impl Hub {
             _ => Vec::new(),
         };
         let stuck = match &self.phase {
-            Phase::Joining(_) | Phase::Collecting => {
-                actions.is_empty() && (!self.cohort.may_leave || !enough)
-            }
+            Phase::Joining(_) | Phase::Collecting if self.may_lack() => actions.is_empty() && !enough,
+            Phase::Joining(_) | Phase::Collecting => actions.is_empty() && self.invited().contains(&party),
             Phase::Echoing(_) | Phase::Unmasking(_) => !enough,
             Phase::Answering => false,
         };

@@ -76,7 +76,7 @@ impl Cohort {
         Ok(())
     }
 
-    fn place_of(&self, party: u16) -> Option<usize> {
+    pub(crate) fn place_of(&self, party: u16) -> Option<usize> {
         self.members.iter().position(|(member, _)| *member == party)
     }
 }

@@ -90,7 +90,11 @@ impl Room {
 
     fn lose(&mut self, party: u16) {
         self.parties.remove(&party);
-        let actions = self.hub.handle(Event::Lost(party)).unwrap();
+        self.tell_hub(Event::Lost(party));
+    }
+
+    fn tell_hub(&mut self, event: Event) {
+        let actions = self.hub.handle(event).unwrap();
         self.act(0, actions);
     }
 
@@ -178,8 +182,7 @@ fn no_mask_stream_is_used_twice() {
     room.submit_all();
     room.run(|letter| if matches!(letter.2, Message::Echo { .. }) { Fate::Drop } else { Fate::Deliver })
         .unwrap();
-    let actions = room.hub.handle(Event::Joined(2)).unwrap();
-    room.act(0, actions);
+    room.tell_hub(Event::Joined(2));
     room.run(|_| Fate::Deliver).unwrap();
     assert!(room.answers.values().all(|answers| answers.len() == 5));
     // And without party 5.
@@ -226,20 +229,110 @@ fn dropouts_at_every_step() {
     }
 }
 
-/// One leaves before its words, another after them: nobody knows the mask between the two, and all begin anew.
+/// One leaves before its words, another after them: nobody knows the mask between the two, and the others, who have
+/// revealed what opens the sum with the second, open none without it. All wait until it is back; whoever comes back
+/// meanwhile and is not in that sum joins with the next.
 #[test]
 fn two_that_leave_at_different_steps() {
     let mut room = Room::new(6, true);
     room.submit_all();
     room.run(|(from, _, message)| match message {
-        Message::Upload { .. } if *from == 1 => Fate::Lose,
-        Message::Unmask { .. } if *from == 2 => Fate::Lose,
+        Message::Upload { .. } if *from == 1 => Fate::Drop,
+        Message::Unmask { .. } if *from == 2 => Fate::Drop,
         _ => Fate::Deliver,
     })
     .unwrap();
-    for party in 3..=6 {
-        assert_eq!(room.answers[&party], [(sum(&[3, 4, 5, 6]), vec![3, 4, 5, 6])]);
+    // Nothing is closed while party 1 may still come.
+    room.tell_hub(Event::Lost(1));
+    room.run(|(from, _, message)| match message {
+        Message::Unmask { .. } if *from == 2 => Fate::Drop,
+        _ => Fate::Deliver,
+    })
+    .unwrap();
+    room.tell_hub(Event::Lost(2));
+    assert_eq!(room.waiting, [2]);
+    assert!(room.answers.is_empty());
+    room.tell_hub(Event::Joined(1));
+    room.run(|_| Fate::Deliver).unwrap();
+    assert!(room.answers.is_empty());
+    room.tell_hub(Event::Joined(2));
+    room.run(|_| Fate::Deliver).unwrap();
+    for party in 2..=6 {
+        assert_eq!(room.answers[&party], [(sum(&[2, 3, 4, 5, 6]), vec![2, 3, 4, 5, 6])]);
     }
+    // Party 1 is still in the round that it missed: the last answer comes first, then all sum together.
+    assert_eq!(room.answers[&1], [(sum(&[2, 3, 4, 5, 6]), vec![2, 3, 4, 5, 6])]);
+    room.submit_all();
+    room.run(|_| Fate::Deliver).unwrap();
+    for answers in room.answers.values() {
+        assert_eq!(answers[1], (sum(&[1, 2, 3, 4, 5, 6]), vec![1, 2, 3, 4, 5, 6]));
+    }
+    let told: BTreeSet<[u8; 32]> = room.parties.values().map(|party| *party.transcript()).collect();
+    assert_eq!(told, BTreeSet::from([*room.hub.transcript()]));
+}
+
+/// A coordinator that opens a sum, and asks for the same words once more without party 3: the difference would be those
+/// of party 3. Whoever has revealed masks for one list answers no other in that round.
+#[test]
+fn one_sum_a_round_whatever_the_attempt() {
+    let mut room = Room::new(6, true);
+    room.submit_all();
+    room.run(|letter| if matches!(letter.2, Message::Reply { .. }) { Fate::Drop } else { Fate::Deliver }).unwrap();
+    // Its own machine would not do that.
+    let (cohort, transcript) = (room.hub.cohort().clone(), room.hub.transcript());
+    assert_ne!(transcript, Hub::new(cohort.clone(), false).transcript());
+    let mut hellos = Vec::new();
+    for (&party, machine) in &mut room.parties {
+        let message = Message::NewEpoch { epoch: 1 };
+        for action in machine.handle(Event::Message { from: 0, message }).unwrap() {
+            if let (Action::Send { message: Message::Hello { hello, .. }, .. }, true) = (action, party != 3) {
+                hellos.push(hello);
+            }
+        }
+    }
+    let place = Place { epoch: 1, round: 0, attempt: 1 };
+    let mut sealed: BTreeMap<u16, Vec<(u16, Vec<u8>)>> = BTreeMap::new();
+    for (&from, machine) in room.parties.iter_mut().filter(|(party, _)| **party != 3) {
+        let message = Message::Roster { place, hellos: hellos.clone() };
+        for action in machine.handle(Event::Message { from: 0, message }).unwrap() {
+            if let Action::Send { message: Message::Upload { shares, .. }, .. } = action {
+                shares.into_iter().for_each(|(to, share)| sealed.entry(to).or_default().push((from, share)));
+            }
+        }
+    }
+    for (party, shares) in sealed {
+        let message = Message::Survivors { place, survivors: vec![1, 2, 4, 5, 6], shares };
+        let machine = room.parties.get_mut(&party).unwrap();
+        let error = machine.handle(Event::Message { from: 0, message }).unwrap_err();
+        assert!(error.to_string().contains("another list of survivors than it revealed masks for"), "{error}");
+    }
+}
+
+/// Cohorts that differ in who is in them, or in its rules, have different masks.
+#[test]
+fn masks_depend_on_the_cohort() {
+    let (one, _) = cohort(4, 1, false);
+    let (other_keys, _) = cohort(4, 1, false);
+    let others = [
+        other_keys,
+        Cohort { may_leave: true, ..one.clone() },
+        Cohort { colluders: 2, ..one.clone() },
+        Cohort { number: 1, ..one.clone() },
+        Cohort { run: [8; 32], ..one.clone() },
+    ];
+    for other in others {
+        assert_ne!(Hub::new(one.clone(), false).transcript(), Hub::new(other, false).transcript());
+    }
+}
+
+/// Nothing that a program might print shows words, seeds or shares.
+#[test]
+fn secrets_are_not_printed() {
+    let place = Place { epoch: 0, round: 0, attempt: 0 };
+    let message = Message::Unmask { place, shares: vec![(1, vec![231; 33])], seeds: vec![(2, [231; 32])] };
+    let words = Words { narrow: vec![231; 3], wide: vec![231; 2] };
+    let printed = format!("{:?} {:?} {:?}", Event::Message { from: 1, message }, Event::Submit(words.clone()), words);
+    assert!(!printed.contains("231") && printed.contains("shares of masks"), "{printed}");
 }
 
 /// By default a round without somebody is not closed, and no party would sign it.
@@ -284,10 +377,8 @@ fn whoever_comes_back_is_waited_for() {
             _ => Fate::Deliver,
         })
         .unwrap();
-        let actions = room.hub.handle(Event::Lost(2)).unwrap();
-        room.act(0, actions);
-        let actions = room.hub.handle(Event::Joined(2)).unwrap();
-        room.act(0, actions);
+        room.tell_hub(Event::Lost(2));
+        room.tell_hub(Event::Joined(2));
         room.run(|_| Fate::Deliver).unwrap();
         for answers in room.answers.values() {
             assert_eq!(answers.len(), before + 1);
@@ -568,6 +659,30 @@ mod vectors {
             "92a009a9f0d4cab8720e820b5f642540a2b27b5416503f8fb3762223ebdb69da085ac1e43e15996e458f3613d0f11d8c387b2eaeb4302aeeb00d291612bb0c00",
         );
         assert_eq!(key.sign(&[0x72]).to_bytes(), signature);
+    }
+
+    /// Shares of a 128-bit key that secrets.js made (GF(256) with 0x11d, as here): its test of shares of version 0.1.8, five
+    /// of ten. It puts a 1 before the key.
+    #[test]
+    fn shamir() {
+        let key = bytes::<16>("82585c749a3db7f73009d0d6107dd650");
+        let shares = [
+            "0111001e523b02029c58aceebead70329000",
+            "02eeb362b5be82beae3499f09bd7f9f19b1c",
+            "03d5f7e5216d716a172ebe0af46ca81684f4",
+            "04e1fa5670ee4c919ffd9f8c71f32a7bfbb0",
+            "050bd6ac05ceb3eeffcbbe251932ece37657",
+            "064bb52a3db02b1962ff879d32bc56de4455",
+            "078a5f11d20cbf8d907c1d295bbda1ee900a",
+            "08808ff7fae45529eb13b1e9d78faeab435f",
+            "09f3b0585740fd80830c355fa501a8057733",
+            "0aeca744ec715290906c995aac371ed118c2",
+        ]
+        .map(|share| blahaj::Share::try_from(&bytes::<18>(share)[..]).unwrap());
+        for five in [&shares[..5], &shares[5..]] {
+            assert_eq!(blahaj::Sharks(5).recover(five).unwrap(), [&[1], &key[..]].concat());
+        }
+        assert_ne!(blahaj::Sharks(4).recover(&shares[..4]).unwrap(), [&[1], &key[..]].concat());
     }
 
     /// FIPS 180-4, "abc".

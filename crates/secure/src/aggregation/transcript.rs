@@ -2,7 +2,7 @@
 
 use sha2::{Digest, Sha256};
 
-use super::Place;
+use super::{Cohort, Place};
 
 /// The hash so far: the same at all parties as long as all were told the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,8 +10,15 @@ pub struct Transcript([u8; 32]);
 
 impl Transcript {
     /// Of a cohort that has heard nothing.
-    pub fn new(run: &[u8; 32], cohort: u8) -> Self {
-        Transcript([0; 32]).and(&[b"partwise transcript 1", run, &[cohort]])
+    pub fn new(cohort: &Cohort) -> Self {
+        let members: Vec<u8> = cohort
+            .members
+            .iter()
+            .flat_map(|(party, key)| party.to_le_bytes().into_iter().chain(*key.bytes()))
+            .collect();
+        let rules = [cohort.number, cohort.may_leave.into()];
+        let colluders = (cohort.colluders as u64).to_le_bytes();
+        Transcript([0; 32]).and(&[b"partwise transcript 1", &cohort.run, &rules, &colluders, &members])
     }
 
     /// After a key exchange.

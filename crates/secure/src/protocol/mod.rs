@@ -211,7 +211,7 @@ pub fn party_seed(seed: u64, purpose: &str, party: u16) -> u64 {
 }
 
 /// One line of the error-over-time curve.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Line {
     /// Exchanges of U so far.
     pub round: usize,
@@ -224,7 +224,7 @@ pub struct Line {
 }
 
 /// What the parties know together before the first step, from one opened sum.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Common {
     /// ‖M‖².
     pub norm: f64,
@@ -235,7 +235,7 @@ pub struct Common {
 }
 
 /// How a party's run ended.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Ended {
     /// What all know.
     pub common: Common,
@@ -256,7 +256,7 @@ pub struct Ended {
 }
 
 /// Why a run ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Stop {
     /// All rounds done.
