@@ -256,7 +256,10 @@ fn parties_as_ranks_give_what_they_give_in_one_process() {
         );
         desk.run(&format!("{common} --quiet --out alone"));
         let said = run(&desk, parties + 1, &format!("{common} --out ranks"));
-        assert!(said.contains(&format!("{parties} parties with")) && !said.contains("simulated clock"), "{said}");
+        assert!(
+            said.contains(&format!("{parties} parties with")) && !said.contains("simulated clock"),
+            "{said}"
+        );
         let (one, other) = (desk.json("alone/run.json"), desk.json("ranks/run.json"));
         assert_eq!((&other["transport"], &one["transport"]), (&"mpi".into(), &serde_json::Value::Null));
         assert_eq!((&one["input"], &one["groups"]), (&other["input"], &other["groups"]));

@@ -20,4 +20,6 @@ pub mod split;
 
 pub use error::{Error, Result};
 pub use ranks::{OnRank, run_on_rank};
-pub use simulate::{Cost, Outcome, PartyOutcome, Plan, Traced, Transcript, groups, simulate, simulate_recorded};
+pub use simulate::{
+    Cost, Outcome, PartyOutcome, Plan, Traced, Transcript, groups, simulate, simulate_recorded,
+};

@@ -94,9 +94,7 @@ impl<'a> CommLink<'a> {
                 self.reports.insert(from, bytes);
                 Ok(None)
             }
-            Some(FAILURE) => {
-                Err(Error::Elsewhere { problem: String::from_utf8_lossy(&bytes).into_owned() })
-            }
+            Some(FAILURE) => Err(Error::Elsewhere { problem: String::from_utf8_lossy(&bytes).into_owned() }),
             _ => {
                 let problem = "bytes that are no message".into();
                 Err(Error::Dishonest { who: Peer(self.comm.rank() as u16), from: Peer(from as u16), problem })
@@ -190,11 +188,12 @@ fn coordinate<T: Real>(
     let hub = room.coordinate(link)?;
     let mut ends = Vec::new();
     for party in 1..=records.len() {
-        let report: PartyReport = serde_json::from_slice(&link.report_of(party)?).map_err(|error| Error::Dishonest {
-            who: Peer(0),
-            from: Peer(party as u16),
-            problem: format!("a report that cannot be read ({error})"),
-        })?;
+        let report: PartyReport =
+            serde_json::from_slice(&link.report_of(party)?).map_err(|error| Error::Dishonest {
+                who: Peer(0),
+                from: Peer(party as u16),
+                problem: format!("a report that cannot be read ({error})"),
+            })?;
         ends.push(Some((report, Vec::new(), Vec::new())));
     }
     // Until then a party may still have to hear of a failure.

@@ -226,7 +226,10 @@ impl Plan {
             return Err(Error::parameter("--parties", format!("{parties} is out of range; give 2 to 255")));
         }
         if let Some(party) = records.iter().position(|count| *count == 0) {
-            return Err(Error::parameter("FILE", format!("party {} has no records; leave it out", party + 1)));
+            return Err(Error::parameter(
+                "FILE",
+                format!("party {} has no records; leave it out", party + 1),
+            ));
         }
         if self.slowness.len() > parties {
             let problem =
@@ -236,8 +239,13 @@ impl Plan {
         if let Some(bad) = self.slowness.iter().find(|slowness| !(**slowness > 0.0 && slowness.is_finite())) {
             return Err(Error::parameter("--speeds", format!("{bad} is out of range; give numbers above 0")));
         }
-        if let Some((party, _)) = self.loses.filter(|(party, _)| !(1..=parties).contains(&usize::from(*party))) {
-            return Err(Error::parameter("--lose", format!("there is no party {party}; give 1 to {parties}")));
+        if let Some((party, _)) =
+            self.loses.filter(|(party, _)| !(1..=parties).contains(&usize::from(*party)))
+        {
+            return Err(Error::parameter(
+                "--lose",
+                format!("there is no party {party}; give 1 to {parties}"),
+            ));
         }
         risk::check(&self.settings, records, features)
     }
@@ -291,7 +299,8 @@ impl<'a> Room<'a> {
         let hub = |cohort: &Cohort| (cohort.number, Hub::new(cohort.clone(), plain));
         let group_sizes: Vec<(u8, usize)> = (1..).zip(self.groups.iter().map(Vec::len)).collect();
         let mut server = Server::new(settings, &group_sizes);
-        let answer: &mut dyn Answer = if settings.protocol.is_asynchronous() { &mut server } else { &mut Echo };
+        let answer: &mut dyn Answer =
+            if settings.protocol.is_asynchronous() { &mut server } else { &mut Echo };
         let parties = self.cohorts[0].members.len();
         let served = serve(link, self.cohorts.iter().map(hub).collect(), parties, answer)?;
         let transcripts = served.hubs.values().map(|hub| (*hub.transcript(), hub.rounds())).collect();
@@ -345,8 +354,7 @@ impl<'a> Room<'a> {
             unreachable!("at most one party vanishes")
         };
         let relative = |squared: f64| (squared.max(0.0) / first.common.norm).sqrt();
-        let lines =
-            if self.plan.settings.protocol.is_asynchronous() { &hub.trace } else { &first.trace };
+        let lines = if self.plan.settings.protocol.is_asynchronous() { &hub.trace } else { &first.trace };
         let mut trace: Vec<Traced> = lines
             .iter()
             .map(|line| Traced {
@@ -365,15 +373,16 @@ impl<'a> Room<'a> {
         // The last line is the result, after the last fit of V.
         trace.retain(|line| line.round < first.rounds);
         trace.push(Traced { round: first.rounds, seconds, relative_error, bytes });
-        let transcripts = self.cohorts.iter().zip(&hub.transcripts).map(|(cohort, (hash, sums))| Transcript {
-            parties: cohort.members.iter().map(|(party, _)| *party).collect(),
-            sums: *sums,
-            hash: hash.iter().map(|byte| format!("{byte:02x}")).collect(),
-            agreed: stayed
-                .iter()
-                .flat_map(|report| &report.transcripts)
-                .all(|(number, told, _)| *number != cohort.number || told == hash),
-        });
+        let transcripts =
+            self.cohorts.iter().zip(&hub.transcripts).map(|(cohort, (hash, sums))| Transcript {
+                parties: cohort.members.iter().map(|(party, _)| *party).collect(),
+                sums: *sums,
+                hash: hash.iter().map(|byte| format!("{byte:02x}")).collect(),
+                agreed: stayed
+                    .iter()
+                    .flat_map(|report| &report.transcripts)
+                    .all(|(number, told, _)| *number != cohort.number || told == hash),
+            });
         let cost = Cost {
             wall_seconds: wall,
             wall_seconds_per_round: wall / first.rounds.max(1) as f64,

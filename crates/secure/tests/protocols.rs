@@ -154,7 +154,10 @@ fn every_method_finds_the_components() {
         }
         // The leak budget of 25 records a party ends dsanls-limited after eight rounds: see the next test.
         if protocol != Protocol::DsanlsLimited {
-            assert!(errors.iter().all(|&error| error < 1.5 * reference), "{protocol:?} {errors:?} {reference}");
+            assert!(
+                errors.iter().all(|&error| error < 1.5 * reference),
+                "{protocol:?} {errors:?} {reference}"
+            );
         }
         // Fixed point costs less than 1e-6; what an asynchronous party computes while it waits depends on the clock.
         if !protocol.is_asynchronous() {
@@ -194,7 +197,6 @@ fn dsanls_limited_is_dsanls_for_as_long_as_it_may() {
             errors.push(outcome.relative_error);
             references.push(pooled_dsanls(&matrix, size, rounds, seed));
         }
-        println!("DBG {errors:?} {references:?}");
         errors.sort_by(f64::total_cmp);
         references.sort_by(f64::total_cmp);
         assert!(errors[4] < 1.2 * references[4], "{errors:?} {references:?}");
@@ -217,7 +219,8 @@ fn run_as_ranks(matrix: &Matrix<f64>, parties: usize, plan: &Plan) -> Ranks {
 #[test]
 fn parties_may_be_ranks() {
     let matrix = records(80, 10, 3);
-    for (protocol, parties) in ALL.map(|protocol| (protocol, if protocol.is_asynchronous() { 7 } else { 4 })) {
+    for (protocol, parties) in ALL.map(|protocol| (protocol, if protocol.is_asynchronous() { 7 } else { 4 }))
+    {
         for aggregation in [Aggregation::Secure, Aggregation::Plain] {
             let mut settings = settings(protocol, 3, 6);
             settings.accepted.pooled_sums_show_records = true;

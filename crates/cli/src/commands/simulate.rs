@@ -96,11 +96,14 @@ fn on_ranks<T: Real>(args: &SimulateArgs, comm: &dyn Comm) -> Result<()> {
     })?;
 
     let staging = agree(comm, if chief { output::Staging::new(&args.out).map(Some) } else { Ok(None) })?;
-    let path = staging.as_ref().map(|staging| staging.path().to_string_lossy().into_owned()).unwrap_or_default();
+    let path =
+        staging.as_ref().map(|staging| staging.path().to_string_lossy().into_owned()).unwrap_or_default();
     let path = String::from_utf8_lossy(&comm.broadcast(path.into_bytes())?).into_owned();
     let staging = staging.unwrap_or_else(|| output::Staging::of_another(path.into(), &args.out));
     let written = match ran {
-        OnRank::Party(party) => write_party(&staging, args, comm.rank(), &party, dealt.features).map(|()| None),
+        OnRank::Party(party) => {
+            write_party(&staging, args, comm.rank(), &party, dealt.features).map(|()| None)
+        }
         OnRank::Coordinator(outcome) => record(args, &dealt, &outcome).and_then(|mut record| {
             record["transport"] = json!("mpi");
             write_run(&staging, &outcome, &record)?;
@@ -141,7 +144,11 @@ fn introduce<M>(args: &SimulateArgs, dealt: &Dealt<M>) {
     if !args.quiet && !args.json {
         let counts = dealt.counts();
         let (rows, cols, format) = (&dealt.source["rows"], &dealt.source["cols"], &dealt.source["format"]);
-        say::tell(&format!("{}: {rows} x {cols}, {}", args.file.display(), format.as_str().unwrap_or_default()));
+        say::tell(&format!(
+            "{}: {rows} x {cols}, {}",
+            args.file.display(),
+            format.as_str().unwrap_or_default()
+        ));
         say::tell(&format!(
             "{} parties with {} to {} records of {} features",
             counts.len(),

@@ -55,7 +55,8 @@ impl Suite<'_> {
         }
         for (round, &length) in LENGTHS.iter().enumerate() {
             for peer in (0..self.size()).filter(|&peer| peer != rank) {
-                let message = if round % 2 == 0 { comm.receive(peer, Tag::Gather)? } else { self.polled(peer)? };
+                let message =
+                    if round % 2 == 0 { comm.receive(peer, Tag::Gather)? } else { self.polled(peer)? };
                 let right =
                     message.len() == length && message.iter().all(|&got| got == byte(peer, rank, round));
                 self.expect(right, &format!("message {round} from rank {peer}"))?;

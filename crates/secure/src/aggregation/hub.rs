@@ -278,7 +278,9 @@ impl Hub {
         uploads.for_each(|(words, _)| sum.add(words));
         for (&party, (shares, seeds)) in revealed {
             let gone = self.roster.iter().filter(|party| !self.survivors.contains(party));
-            if !shares.iter().map(|(of, _)| of).eq(&self.survivors) || !seeds.iter().map(|(of, _)| of).eq(gone) {
+            if !shares.iter().map(|(of, _)| of).eq(&self.survivors)
+                || !seeds.iter().map(|(of, _)| of).eq(gone)
+            {
                 return Err(Self::broken(party, "something else than what takes off the masks"));
             }
         }

@@ -147,7 +147,8 @@ impl Pair {
         transcript: &Transcript,
         share: &Share,
     ) -> Vec<u8> {
-        let sealed = self.share_cipher(ends, cohort, place, transcript).encrypt(&Nonce::default(), share.bytes());
+        let sealed =
+            self.share_cipher(ends, cohort, place, transcript).encrypt(&Nonce::default(), share.bytes());
         sealed.unwrap_or_else(|_| unreachable!("a share is far below the cipher's limit"))
     }
 

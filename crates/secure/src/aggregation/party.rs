@@ -55,14 +55,27 @@ impl Party {
     pub fn new(cohort: Cohort, me: u16, identity: Identity, plain: bool) -> Result<Self> {
         let transcript = Transcript::new(&cohort);
         if cohort.place_of(me).is_none() {
-            let problem = format!("party {me} is not of cohort {}; give it the cohorts that it is in", cohort.number);
+            let problem =
+                format!("party {me} is not of cohort {}; give it the cohorts that it is in", cohort.number);
             return Err(Error::parameter("party", problem));
         }
         let mut entropy = entropy()?;
         let state = if plain { State::Ready } else { State::Joining(EpochKey::new(&mut entropy)) };
         let place = Place { epoch: 0, round: 0, attempt: 0 };
         let (pairs, pending, revealed_for) = (BTreeMap::new(), None, None);
-        Ok(Party { cohort, me, identity, entropy, place, transcript, state, pairs, pending, revealed_for, plain })
+        Ok(Party {
+            cohort,
+            me,
+            identity,
+            entropy,
+            place,
+            transcript,
+            state,
+            pairs,
+            pending,
+            revealed_for,
+            plain,
+        })
     }
 
     /// The first message.

@@ -277,7 +277,8 @@ fn two_that_leave_at_different_steps() {
 fn one_sum_a_round_whatever_the_attempt() {
     let mut room = Room::new(6, true);
     room.submit_all();
-    room.run(|letter| if matches!(letter.2, Message::Reply { .. }) { Fate::Drop } else { Fate::Deliver }).unwrap();
+    room.run(|letter| if matches!(letter.2, Message::Reply { .. }) { Fate::Drop } else { Fate::Deliver })
+        .unwrap();
     // Its own machine would not do that.
     let (cohort, transcript) = (room.hub.cohort().clone(), room.hub.transcript());
     assert_ne!(transcript, Hub::new(cohort.clone(), false).transcript());
@@ -304,7 +305,10 @@ fn one_sum_a_round_whatever_the_attempt() {
         let message = Message::Survivors { place, survivors: vec![1, 2, 4, 5, 6], shares };
         let machine = room.parties.get_mut(&party).unwrap();
         let error = machine.handle(Event::Message { from: 0, message }).unwrap_err();
-        assert!(error.to_string().contains("another list of survivors than it revealed masks for"), "{error}");
+        assert!(
+            error.to_string().contains("another list of survivors than it revealed masks for"),
+            "{error}"
+        );
     }
 }
 
@@ -331,7 +335,8 @@ fn secrets_are_not_printed() {
     let place = Place { epoch: 0, round: 0, attempt: 0 };
     let message = Message::Unmask { place, shares: vec![(1, vec![231; 33])], seeds: vec![(2, [231; 32])] };
     let words = Words { narrow: vec![231; 3], wide: vec![231; 2] };
-    let printed = format!("{:?} {:?} {:?}", Event::Message { from: 1, message }, Event::Submit(words.clone()), words);
+    let printed =
+        format!("{:?} {:?} {:?}", Event::Message { from: 1, message }, Event::Submit(words.clone()), words);
     assert!(!printed.contains("231") && printed.contains("shares of masks"), "{printed}");
 }
 
