@@ -30,7 +30,8 @@ CASES ?=
 BENCH := $(if $(CASES),--cases $(CASES)) $(if $(QUICK),--quick) $(if $(FRESH),--fresh)
 
 .PHONY: help test test-all fmt fmt-check clippy doc unit doctest oracle mpi mpi-installed mpich bench-mpi \
-	bench bench-report bench-kernels bench-memory bench-python wheel python deny fuzz fuzz-short fuzz-seeds clean
+	bench bench-claims bench-seeds bench-limits bench-report bench-kernels bench-memory bench-python \
+	wheel python deny fuzz fuzz-short fuzz-seeds clean
 
 # `make test MPI=no` does without MPI. Otherwise all Cargo calls choose the same packages, so that dependencies build once.
 MPI ?= yes
@@ -65,6 +66,8 @@ help:
 	@echo 'make bench-mpi 2 ranks over 1, seconds an iteration'
 	@echo 'make bench     Partwise against other programs, hours; QUICK=1: 5 minutes; CASES=mnist-20,rcv1-100: these'
 	@echo 'make bench-python  the Python package against the program'
+	@echo 'make bench-claims  the claims of the paper on general NMF; make bench-seeds  auto against HALS over five seeds'
+	@echo 'make bench-limits  an iteration over its kernels, threads, memory, sparse products against SciPy'
 	@echo 'make bench-kernels  each kernel against its floor'
 	@echo 'make bench-report  its tables and curves again, from what was measured'
 	@echo 'make wheel     the Python package, in $(WHEELS)'
@@ -91,6 +94,8 @@ fmt-check:
 
 clippy:
 	$(CARGO) clippy --release $(PACKAGES) --all-targets --locked -- -D warnings
+	$(CARGO) clippy --release --manifest-path fuzz/Cargo.toml --target-dir '$(BUILT)' --no-default-features --examples \
+		--locked -- -D warnings
 
 # The program and the library have the same name, and so the same page; the library's is the one to read.
 doc:
@@ -146,6 +151,21 @@ bench: $(BENCH_VENV)/ready
 	$(BENCH_VENV)/bin/python -m pytest -q -p no:cacheprovider bench/test_times.py bench/test_report.py
 	cd bench && CARGO_TARGET_DIR='$(BUILT)' .venv/bin/python -m partwise_bench $(BENCH)
 	$(MAKE) bench-python
+
+# What the paper says of general NMF, measured: docs/performance/claims.md.
+bench-claims:
+	$(CARGO) build --release --locked -p partwise-cli
+	$(PYTHON) bench/claims.py '$(BUILT)/release/partwise'
+
+# The final errors of `auto` over five seeds against those of HALS: docs/performance/seeds.md.
+bench-seeds:
+	$(CARGO) build --release --locked -p partwise-cli
+	$(PYTHON) bench/seeds.py '$(BUILT)/release/partwise'
+
+# Iterations against their kernels, threads, memory, sparse products: docs/performance/limits.md.
+bench-limits: $(BENCH_VENV)/ready
+	$(CARGO) build --release --locked -p partwise-cli
+	$(BENCH_VENV)/bin/python bench/limits.py '$(BUILT)/release/partwise'
 
 # The Python package against the program.
 bench-python: wheel

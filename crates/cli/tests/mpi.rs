@@ -98,6 +98,8 @@ fn every_other_method_has_the_error_and_in_f64_the_factors_of_one_process() {
     let (rows, cols, values) = sparse();
     desk.write("m.npz", npz_bytes(rows, cols, &values));
     for (file, method) in [
+        ("digits.npy", "auto"),
+        ("m.npz", "auto"),
         ("digits.npy", "hals"),
         ("m.npz", "hals"),
         ("m.npz", "mu"),
@@ -232,6 +234,7 @@ fn bad_input_is_one_sentence_from_rank_0() {
     refused(&desk, 2, "factorize digits.npy --rank 0 --out x", &["--rank"]);
     refused(&desk, 2, "factorize digits.npy --rank 2 --nonsense --out x", &["--nonsense"]);
     refused(&desk, 2, "factorize digits.npy --rank 2 --nodes 2 --out x", &["--nodes", "leave it out"]);
+    refused(&desk, 2, "factorize digits.npy --rank 2 --memory 1GiB --out x", &["--memory", "leave it out"]);
     refused(&desk, 2, "factorize digits.npy --rank 2 --out no/where", &["no"]);
     refused(&desk, 2, "convert digits.npy m.csv", &["without mpirun"]);
 }
