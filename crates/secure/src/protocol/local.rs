@@ -43,9 +43,10 @@ impl<T: Real> Local<T> {
         let sampled = protocol.sketches_features() || protocol.sketches_records();
         let access = if sampled { Access::Sampled } else { Access::Whole };
         let shard = shards(matrix, Grid::ONE, access).remove(0);
-        let rows = shard.by_cols.row_sums();
+        let threads = Threads::new(threads)?;
+        let rows = shard.by_cols.row_sums(&threads);
         Ok(Local {
-            threads: Threads::new(threads)?,
+            threads,
             k: settings.rank,
             sum: rows.sums.iter().sum(),
             norm: rows.squares.iter().sum(),
