@@ -271,6 +271,27 @@ fn two_that_leave_at_different_steps() {
     assert_eq!(told, BTreeSet::from([*room.hub.transcript()]));
 }
 
+/// A list of keys that did not reach a party before it left: in the next epoch all agree again.
+#[test]
+fn a_list_of_keys_that_was_lost() {
+    let mut room = Room::new(4, false);
+    room.tell_hub(Event::Joined(2));
+    room.run(|(_, to, message)| match message {
+        Message::Roster { .. } if *to == 2 => Fate::Drop,
+        _ => Fate::Deliver,
+    })
+    .unwrap();
+    room.tell_hub(Event::Lost(2));
+    room.tell_hub(Event::Joined(2));
+    room.submit_all();
+    room.run(|_| Fate::Deliver).unwrap();
+    for party in 1..=4 {
+        assert_eq!(room.answers[&party], [(sum(&[1, 2, 3, 4]), vec![1, 2, 3, 4])]);
+    }
+    let told: BTreeSet<[u8; 32]> = room.parties.values().map(|party| *party.transcript()).collect();
+    assert_eq!(told, BTreeSet::from([*room.hub.transcript()]));
+}
+
 /// A coordinator that opens a sum, and asks for the same words once more without party 3: the difference would be those
 /// of party 3. Whoever has revealed masks for one list answers no other in that round.
 #[test]
