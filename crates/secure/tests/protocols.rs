@@ -214,8 +214,8 @@ fn run_as_ranks(matrix: &Matrix<f64>, parties: usize, plan: &Plan) -> Ranks {
     run_ranks(ranks, |comm, part| Ok(run_on_rank(comm, part, sizes, plan))).unwrap()
 }
 
-/// The same parties as ranks of a communicator, which is how they run under MPI: the same answer. Seven parties of an
-/// asynchronous method are two groups.
+/// The same parties as ranks of a communicator, which is how they run under MPI: the same answer, or, of an asynchronous
+/// method, one U for all and the error that was reported. Seven parties are two groups there.
 #[test]
 fn parties_may_be_ranks() {
     let matrix = records(80, 10, 3);
@@ -231,20 +231,23 @@ fn parties_may_be_ranks() {
             let Some(OnRank::Coordinator(outcome)) = ranks.next() else { panic!("{protocol:?}") };
             assert!(outcome.transcripts.iter().all(|transcript| transcript.agreed && transcript.sums > 0));
             assert_eq!(outcome.groups, alone.groups);
-            let mut factors = Vec::new();
+            let (mut copies, mut v) = (Vec::new(), Vec::new());
             for (rank, party) in ranks.zip(alone.parties.iter().flatten()) {
                 let OnRank::Party(rank) = rank else { panic!("{protocol:?}") };
-                // What an asynchronous party computes while it waits depends on the clock.
                 if !protocol.is_asynchronous() {
                     assert!(rank.u == party.u && rank.v == party.v, "{protocol:?}");
                     assert_eq!(rank.sent, party.sent);
                 }
-                factors.push(rank.u);
+                copies.push(rank.u);
+                v.extend(rank.v);
             }
-            assert!(factors.windows(2).all(|pair| pair[0] == pair[1]), "{protocol:?}");
-            if protocol.is_asynchronous() {
-                assert!((outcome.relative_error / alone.relative_error - 1.0).abs() < 0.5, "{protocol:?}");
-            } else {
+            assert!(copies.windows(2).all(|pair| pair[0] == pair[1]), "{protocol:?}");
+            let factors = Factors { rows: 10, cols: 80, k: 3, u: copies.remove(0), v };
+            let error = run::error_of(matrix.clone().into_transpose(), &factors, 1).unwrap();
+            assert!((error - outcome.relative_error).abs() < 1e-9, "{protocol:?} {error} {outcome:?}");
+            // Ranks have real clocks: how often the server hears a group, and how far a party computes while it waits, is
+            // another matter each time, and so is how far an asynchronous method gets in a few rounds.
+            if !protocol.is_asynchronous() {
                 assert_eq!(outcome.relative_error, alone.relative_error);
                 assert_eq!(outcome.trace.len(), alone.trace.len());
             }
