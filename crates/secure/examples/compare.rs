@@ -87,8 +87,8 @@ fn together(parties: &[(f64, f64)]) -> f64 {
 fn row(protocol: Protocol, outcome: &Outcome<f32>, pooled: f64, alone: &[(f64, f64)]) {
     // The error at parts of the simulated time shows the way.
     let at = |share: f64| {
-        let lines = outcome.trace.iter().filter(|line| line.seconds <= share * outcome.seconds);
-        lines.last().map_or("-".into(), |line| format!("{:.4}", line.relative_error))
+        let mut lines = outcome.trace.iter().rev().filter(|line| line.seconds <= share * outcome.seconds);
+        lines.next().map_or("-".into(), |line| format!("{:.4}", line.relative_error))
     };
     let each = outcome.parties.iter().flatten().zip(alone).map(|(party, (alone, _))| {
         format!("{:.4} ({:+.1}%)", party.relative_error, 100.0 * (party.relative_error / alone - 1.0))
