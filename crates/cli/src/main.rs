@@ -51,6 +51,7 @@ fn main() -> ExitCode {
         Command::Inspect(args) => commands::inspect::run(&args),
         Command::Evaluate(args) => commands::evaluate::run(&args),
         Command::Transform(args) => commands::transform::run(&args),
+        Command::Simulate(args) => commands::simulate::run(&args, job.comm()),
         Command::Top(args) => commands::top::run(&args),
     };
     // The messages of both crates quote their causes themselves.

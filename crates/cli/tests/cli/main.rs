@@ -13,6 +13,7 @@ mod outputs;
 mod ranks;
 mod results;
 mod resume;
+mod simulate;
 mod split;
 mod stopping;
 mod streams;
