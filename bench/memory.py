@@ -9,7 +9,6 @@ the peak is above 1.25 times the budget or the errors differ by more than 1%.
 
 import argparse
 import json
-import os
 import pathlib
 import shutil
 import subprocess
