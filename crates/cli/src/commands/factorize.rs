@@ -279,7 +279,8 @@ fn introduce(
 pub(super) fn method(settings: &Settings, (m, n, stored): (usize, usize, usize), streamed: bool) -> String {
     match settings.algorithm {
         Algorithm::Auto => {
-            let plan = Plan::of(m, n, stored, settings.rank);
+            let penalized = (settings.l1_u + settings.l2_u > 0.0, settings.l1_v + settings.l2_v > 0.0);
+            let plan = Plan::of(m, n, stored, settings.rank).penalized(penalized);
             format!("auto: {}", if streamed { plan.streamed() } else { plan })
         }
         Algorithm::Hals => "hals".to_string(),
