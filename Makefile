@@ -101,7 +101,7 @@ clippy:
 
 # The program and the library have the same name, and so the same page; the library's is the one to read.
 doc:
-	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --release --no-deps --locked -p partwise
+	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --release --no-deps --locked -p partwise -p partwise-secure
 
 # nextest where it is installed: it runs each test in a process of its own and all of them at once.
 unit:

@@ -9,6 +9,8 @@ use partwise::grid::Grid;
 use partwise::io::{ImageSide, Presence};
 use partwise::run::{Algorithm, Amount, Init, Settings, Side, SketchedSolver, Step};
 use partwise::{Precision, sketch};
+use partwise_secure::protocol::{Aggregation, Protocol, Settings as SecureSettings};
+use partwise_secure::risk::Accepted;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -29,6 +31,7 @@ Examples:
   partwise top result
   partwise evaluate result M.npz
   partwise transform result new.npz --out W.npy
+  partwise simulate M.npz --parties 5 --protocol syn-sd --rank 20 --out result
   partwise plan --rows 1e6 --cols 1e5 --nonzeros 1e8 --rank 50 --nodes 16 --network 10Gbit/s,20us";
 
 #[derive(Debug, Subcommand)]
@@ -53,6 +56,9 @@ pub enum Command {
         after_help = "Examples:\n  partwise transform result new.npz --out W.npy\n  partwise transform result new.csv --side columns --out W.tsv"
     )]
     Transform(TransformArgs),
+    /// Try on one machine what parties would do that show nobody their data: one common U, each its own V
+    #[command(after_help = SIMULATE_EXAMPLES)]
+    Simulate(Box<SimulateArgs>),
     /// List each component's strongest rows and columns
     #[command(after_help = "Example:\n  partwise top result --count 5")]
     Top(TopArgs),
@@ -86,6 +92,12 @@ Examples:
   partwise factorize genes.csv --transpose --rank 8 --restarts 5 --tsv --out result
   partwise factorize M.npz --rank 50 --init-from result --tolerance 1e-6 --out better
   partwise factorize M.npz --rank 50 --nodes 16 --network 1Gbit/s,100us --out as-on-16-machines";
+
+const SIMULATE_EXAMPLES: &str = "\
+Examples:
+  partwise simulate patients.csv --parties 5 --protocol pooled --rank 8 --out result
+  partwise simulate M.npz --parties 6 --protocol asyn-ssd-v --split first=0.5 --speeds 1,1,4 --rank 20 --out result
+  partwise simulate M.npy --records columns --split hospitals.txt --protocol syn-sd --rank 8 --out result";
 
 const CONVERT_EXAMPLES: &str = "\
 Examples:
@@ -298,6 +310,150 @@ impl FactorizeArgs {
             restarts: self.restarts,
             trace_every: self.trace_every,
             samples: !matches!(self.samples, Presence::No),
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+pub struct SimulateArgs {
+    /// The matrix of all parties together, in any format that `factorize` reads
+    pub file: PathBuf,
+    /// Number of components, k
+    #[arg(value_parser = count, allow_negative_numbers = true, short = 'k', long, value_name = "K")]
+    pub rank: usize,
+    /// Folder to write party-1/U.npy, party-1/V.npy, ..., trace.csv and run.json to
+    #[arg(short, long, value_name = "DIR")]
+    pub out: PathBuf,
+    /// Replace the results in an existing folder
+    #[arg(long)]
+    pub force: bool,
+    #[command(flatten)]
+    pub read: ReadArgs,
+
+    /// Number of parties [default: as many as the file of --split names]
+    #[arg(value_parser = count, allow_negative_numbers = true, long, value_name = "N", help_heading = "Parties")]
+    pub parties: Option<usize>,
+    /// Whether a record (a patient) is a row or a column
+    #[arg(long, value_parser = named::<Side>(&["rows", "columns"]), default_value = "rows", value_name = "SIDE", help_heading = "Parties")]
+    pub records: Side,
+    /// Who has which records: uniform, first=0.5 (the first party has half, the others share the rest), or a text file
+    /// with a party's name a line, a line a record
+    #[arg(long, default_value = "uniform", value_name = "HOW", help_heading = "Parties")]
+    pub split: String,
+    /// How many times as long each party takes for the same work, on the simulated clock: 1,1,4
+    #[arg(long, value_delimiter = ',', value_parser = real, allow_hyphen_values = true, value_name = "X,...", help_heading = "Parties")]
+    pub speeds: Vec<f64>,
+    /// The lines between parties and coordinator, on the simulated clock: bandwidth and latency [default: 1Gbit/s,5ms]
+    #[arg(long, value_name = "NETWORK", help_heading = "Parties")]
+    pub network: Option<Network>,
+    /// Let a party vanish after so many sums: 3@20
+    #[arg(long, value_parser = vanishing, value_name = "PARTY@SUMS", help_heading = "Parties")]
+    pub lose: Option<(u16, u64)>,
+
+    /// Method: HALS on the pooled matrix (pooled), the paper's synchronous (syn-) and asynchronous (asyn-) methods, or
+    /// DSANLS for as long as it shows no record (dsanls-limited)
+    #[arg(long, value_parser = named::<Protocol>(&["pooled", "syn-sd", "syn-ssd-u", "syn-ssd-v", "syn-ssd-uv", "asyn-sd", "asyn-ssd-v", "dsanls-limited"]), help_heading = "Method")]
+    pub protocol: Protocol,
+    /// T1: exchanges of U at most (asynchronous: of each group, on average)
+    #[arg(value_parser = count, allow_negative_numbers = true, long, default_value_t = SecureSettings::ROUNDS, value_name = "T1", help_heading = "Method")]
+    pub rounds: usize,
+    /// T2, or T of the asynchronous methods: local iterations between two exchanges
+    /// [default: 2; pooled and dsanls-limited have 1]
+    #[arg(value_parser = count, allow_negative_numbers = true, long, value_name = "T2", help_heading = "Method")]
+    pub inner: Option<usize>,
+    /// Relaxation of the asynchronous methods: update t weighs rho / (rho + t)
+    #[arg(value_parser = real, allow_hyphen_values = true, long, default_value_t = SecureSettings::RHO, value_name = "X", help_heading = "Method")]
+    pub rho: f64,
+    /// Kind of sketch, with the sketched methods [default: subsample; with dsanls-limited gaussian]
+    #[arg(long, value_parser = named::<sketch::Kind>(&["subsample", "gaussian", "count", "srht"]), help_heading = "Method")]
+    pub sketch: Option<sketch::Kind>,
+    /// What a party's records are sketched to: a share (0.1, 10%) or a number
+    /// [default: a tenth, at least 4 k; with dsanls-limited 2 k]
+    #[arg(allow_negative_numbers = true, long, value_name = "AMOUNT", help_heading = "Method")]
+    pub sketch_records: Option<Amount>,
+    /// What the features are sketched to, likewise
+    #[arg(allow_negative_numbers = true, long, value_name = "AMOUNT", help_heading = "Method")]
+    pub sketch_features: Option<Amount>,
+    /// Solver of sketched subproblems
+    #[arg(long, value_parser = named::<SketchedSolver>(&["pcd", "pgd"]), default_value = "pcd", help_heading = "Method")]
+    pub solver: SketchedSolver,
+    /// Damping of the sketched step, (alpha + beta t) g: its beginning [default: 0.1; with pgd 2]
+    #[arg(value_parser = real, allow_hyphen_values = true, long, value_name = "X", help_heading = "Method")]
+    pub alpha: Option<f64>,
+    /// ... and its growth an iteration [default: 0.02; with pgd 0.002]
+    #[arg(value_parser = real, allow_hyphen_values = true, long, value_name = "X", help_heading = "Method")]
+    pub beta: Option<f64>,
+    /// Units of the damping: free of units, or the paper's
+    #[arg(long, value_parser = named::<Step>(&["unit-free", "absolute"]), default_value = "unit-free", help_heading = "Method")]
+    pub step: Step,
+    /// Stop when the error falls by less than this share of itself a round, over 10 rounds; 0: never
+    /// (the asynchronous methods do all rounds)
+    #[arg(value_parser = real, allow_hyphen_values = true, long, default_value_t = SecureSettings::TOLERANCE, value_name = "X", help_heading = "Method")]
+    pub tolerance: f64,
+    /// Seed of U's start and of sketches, and in a simulation of each party's V
+    #[arg(value_parser = whole, allow_negative_numbers = true, long, default_value_t = 0, value_name = "N", help_heading = "Method")]
+    pub seed: u64,
+    /// Floating-point type of the factors and the arithmetic
+    #[arg(long, value_parser = named::<Precision>(&["f32", "f64"]), default_value = "f32", help_heading = "Method")]
+    pub precision: Precision,
+
+    /// How shares travel: masked, so that only sums are seen (secure), or as they are (plain)
+    #[arg(long, value_parser = named::<Aggregation>(&["secure", "plain"]), default_value = "secure", help_heading = "Security")]
+    pub aggregation: Aggregation,
+    /// How many parties may collude with each other and the coordinator
+    #[arg(value_parser = count, allow_negative_numbers = true, long, default_value_t = 1, value_name = "C", help_heading = "Security")]
+    pub colluders: usize,
+    /// Allow two parties, of which each can compute the other's share
+    #[arg(long, help_heading = "Security")]
+    pub accept_that_two_parties_see_each_other: bool,
+    /// Allow --aggregation plain where a party has fewer than 2 k records, of which its share shows some
+    #[arg(long, help_heading = "Security")]
+    pub accept_that_plain_shares_show_records: bool,
+    /// Allow pooled where a party has no more records than there are features: membership can be told
+    #[arg(long, help_heading = "Security")]
+    pub accept_that_pooled_sums_show_records: bool,
+    /// Go on after a party left: the sum before minus the sum after is nearly its share
+    #[arg(long, help_heading = "Security")]
+    pub accept_that_going_on_shows_the_leaver: bool,
+    /// Allow --sketch subsample in dsanls-limited, which opens records at once
+    #[arg(long, help_heading = "Security")]
+    pub accept_that_subsampling_opens_records: bool,
+
+    /// Print nothing but errors
+    #[arg(long, short, help_heading = "Output")]
+    pub quiet: bool,
+    /// Print the record of the run as JSON
+    #[arg(long, conflicts_with = "quiet", help_heading = "Output")]
+    pub json: bool,
+}
+
+impl SimulateArgs {
+    pub fn settings(&self) -> SecureSettings {
+        let (alpha, beta) = self.solver.damping();
+        let defaults = SecureSettings::new(self.protocol, self.rank);
+        SecureSettings {
+            seed: self.seed,
+            rounds: self.rounds,
+            inner: self.inner.unwrap_or(defaults.inner),
+            rho: self.rho,
+            sketch: self.sketch.unwrap_or(defaults.sketch),
+            sketch_records: self.sketch_records,
+            sketch_features: self.sketch_features,
+            solver: self.solver,
+            alpha: self.alpha.unwrap_or(alpha),
+            beta: self.beta.unwrap_or(beta),
+            step: self.step,
+            tolerance: self.tolerance,
+            aggregation: self.aggregation,
+            colluders: self.colluders,
+            accepted: Accepted {
+                two_parties_see_each_other: self.accept_that_two_parties_see_each_other,
+                plain_shares_show_records: self.accept_that_plain_shares_show_records,
+                pooled_sums_show_records: self.accept_that_pooled_sums_show_records,
+                going_on_shows_the_leaver: self.accept_that_going_on_shows_the_leaver,
+                subsampling_opens_records: self.accept_that_subsampling_opens_records,
+            },
+            ..defaults
         }
     }
 }
@@ -545,6 +701,13 @@ fn large(text: &str) -> Result<usize, String> {
         || text.parse::<f64>().ok().filter(|number| number.fract() == 0.0 && (0.0..9e15).contains(number));
     let number = text.parse().ok().or_else(|| exponent().map(|number| number as usize));
     number.ok_or_else(|| "give a whole number of 1 or more, such as 1000000 or 1e6".into())
+}
+
+/// `3@20`: party 3, after 20 sums.
+fn vanishing(text: &str) -> Result<(u16, u64), String> {
+    let parsed =
+        text.split_once('@').and_then(|(party, sums)| Some((party.parse().ok()?, sums.parse().ok()?)));
+    parsed.ok_or_else(|| "give a party and a number of sums, such as 3@20".into())
 }
 
 fn whole(text: &str) -> Result<u64, String> {

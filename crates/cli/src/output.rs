@@ -12,6 +12,9 @@ use partwise::error::human_bytes;
 const NAMES: [&str; 8] =
     ["U.npy", "V.npy", "U.tsv", "V.tsv", "rows.txt", "columns.txt", "trace.csv", "run.json"];
 
+/// The folder of a party's results begins so; its number follows.
+pub const PARTY: &str = "party-";
+
 /// The staging folder or file that exists now: who ends the program early removes it under this lock, so that
 /// nobody is in the middle of giving it its name.
 static UNFINISHED: Mutex<Option<PathBuf>> = Mutex::new(None);
@@ -129,6 +132,8 @@ pub fn check_room(target: &Path, needed: u64) -> Result<()> {
 pub struct Staging {
     path: PathBuf,
     target: PathBuf,
+    /// Another rank made it, which will give it its name or remove it.
+    shared: bool,
 }
 
 impl Staging {
@@ -136,7 +141,12 @@ impl Staging {
         let path = staging_path(target)?;
         set_unfinished(Some(&path));
         fs::create_dir(&path).map_err(|error| no_place(target, "--out", error))?;
-        Ok(Staging { path, target: target.to_path_buf() })
+        Ok(Staging { path, target: target.to_path_buf(), shared: false })
+    }
+
+    /// One that another rank has made, to write a part of the results.
+    pub fn of_another(path: PathBuf, target: &Path) -> Self {
+        Staging { path, target: target.to_path_buf(), shared: true }
     }
 
     /// Where files are before they have their names.
@@ -146,7 +156,10 @@ impl Staging {
 
     /// Writes one file of the folder.
     pub fn write(&self, name: &str, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
-        write_file(&self.path.join(name), write)
+        let path = self.path.join(name);
+        // A party's files are in a folder of their own.
+        let made = path.parent().map_or(Ok(()), fs::create_dir_all);
+        made.and_then(|()| write_file(&path, write))
             .map_err(|error| cannot_write(&self.target.join(name), "--out", error))
     }
 
@@ -166,6 +179,9 @@ impl Staging {
 
 impl Drop for Staging {
     fn drop(&mut self) {
+        if self.shared {
+            return;
+        }
         // Nothing better can be done with an error here; after a rename there is nothing to remove.
         let _ = fs::remove_dir_all(&self.path);
         set_unfinished(None);
@@ -191,10 +207,24 @@ fn exchange(new: &Path, folder: &Path) -> io::Result<()> {
             Ok(())
         }
     };
-    for name in NAMES {
-        rename(folder.join(name), old.join(name))?;
+    for name in results(folder)? {
+        rename(folder.join(&name), old.join(&name))?;
     }
-    NAMES.iter().try_for_each(|name| rename(new.join(name), folder.join(name)))
+    results(new)?.iter().try_for_each(|name| rename(new.join(name), folder.join(name)))
+}
+
+/// The names of results that a folder may have: those of a run, and those of the parties that are there.
+fn results(folder: &Path) -> io::Result<Vec<String>> {
+    let mut names: Vec<String> = NAMES.map(String::from).to_vec();
+    for entry in fs::read_dir(folder)? {
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        let number =
+            name.strip_prefix(PARTY).map(|number| number.bytes().all(|digit| digit.is_ascii_digit()));
+        if number == Some(true) {
+            names.push(name);
+        }
+    }
+    Ok(names)
 }
 
 /// Writes a single file whole or not at all.

@@ -7,6 +7,7 @@ pub mod evaluate;
 pub mod factorize;
 pub mod inspect;
 pub mod plan;
+pub mod simulate;
 pub mod split;
 pub mod top;
 pub mod transform;

@@ -205,7 +205,7 @@ fn words(part: &str) -> &'static str {
 /// Three digits.
 fn digits(value: f64) -> String {
     match value {
-        value if value == 0.0 => "0".into(),
+        0.0 => "0".into(),
         value if value >= 100.0 => format!("{value:.0}"),
         value if value >= 0.001 => {
             let places = 2 - value.log10().floor() as i32;

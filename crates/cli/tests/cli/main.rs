@@ -14,6 +14,7 @@ mod plan;
 mod ranks;
 mod results;
 mod resume;
+mod simulate;
 mod split;
 mod stopping;
 mod streams;

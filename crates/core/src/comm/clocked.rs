@@ -12,25 +12,32 @@ use super::{Comm, Network, Numbers, Reduction, Tag};
 use crate::error::Result;
 use crate::threads::{PoolTime, thread_time};
 
-/// Who may compute.
+/// Who may compute: ranks in the order in which they ask, so that none that asks again and again keeps others from it.
 #[derive(Default)]
 pub struct Baton {
-    taken: Mutex<bool>,
-    free: Condvar,
+    turns: Mutex<Turns>,
+    given: Condvar,
+}
+
+#[derive(Default)]
+struct Turns {
+    asked: usize,
+    now: usize,
 }
 
 impl Baton {
     fn take(&self) {
-        let mut taken = unpoisoned(&self.taken);
-        while *taken {
-            taken = self.free.wait(taken).unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut turns = unpoisoned(&self.turns);
+        let own = turns.asked;
+        turns.asked += 1;
+        while turns.now != own {
+            turns = self.given.wait(turns).unwrap_or_else(|poisoned| poisoned.into_inner());
         }
-        *taken = true;
     }
 
     fn give(&self) {
-        *unpoisoned(&self.taken) = false;
-        self.free.notify_one();
+        unpoisoned(&self.turns).now += 1;
+        self.given.notify_all();
     }
 }
 
@@ -130,6 +137,17 @@ impl<'a> Clocked<'a> {
         result
     }
 
+    /// A message without the times at which it left, once it is here.
+    fn arrived(&self, mut now: Vec<f64>, mut message: Vec<u8>) -> Vec<u8> {
+        let left = message.split_off(message.len().saturating_sub(now.len() * size_of::<f64>()));
+        let left = pod_collect_to_vec::<u8, f64>(&left);
+        for ((now, left), network) in now.iter_mut().zip(left).zip(&self.clock.networks) {
+            *now = now.max(left + network.message(message.len()));
+        }
+        self.clock.set(now);
+        message
+    }
+
     /// A collective: the clocks of its ranks meet, and then move by what it takes.
     fn meet<R>(
         &self,
@@ -181,15 +199,16 @@ impl Comm for Clocked<'_> {
     }
 
     fn receive(&self, from: usize, tag: Tag) -> Result<Vec<u8>> {
-        let mut now = self.clock.read();
-        let mut message = self.apart(|comm| comm.receive(from, tag))?;
-        let left = message.split_off(message.len().saturating_sub(now.len() * size_of::<f64>()));
-        let left = pod_collect_to_vec::<u8, f64>(&left);
-        for ((now, left), network) in now.iter_mut().zip(left).zip(&self.clock.networks) {
-            *now = now.max(left + network.message(message.len()));
-        }
-        self.clock.set(now);
-        Ok(message)
+        let now = self.clock.read();
+        let message = self.apart(|comm| comm.receive(from, tag))?;
+        Ok(self.arrived(now, message))
+    }
+
+    /// Clocks move to the arrival of what the other rank has sent by now, if anything.
+    fn try_receive(&self, from: usize, tag: Tag) -> Result<Option<Vec<u8>>> {
+        let now = self.clock.read();
+        let message = self.apart(|comm| comm.try_receive(from, tag))?;
+        Ok(message.map(|message| self.arrived(now, message)))
     }
 
     fn all_reduce(&self, reduction: Reduction, numbers: Numbers<'_>) -> Result<()> {

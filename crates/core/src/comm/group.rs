@@ -44,6 +44,10 @@ impl<C: Comm + ?Sized> Comm for Group<'_, C> {
         self.inner.receive(self.members[from], tag)
     }
 
+    fn try_receive(&self, from: usize, tag: Tag) -> Result<Option<Vec<u8>>> {
+        self.inner.try_receive(self.members[from], tag)
+    }
+
     fn clock(&self) -> Vec<f64> {
         self.inner.clock()
     }
@@ -73,6 +77,10 @@ impl Comm for Alone {
     }
 
     fn receive(&self, from: usize, _tag: Tag) -> Result<Vec<u8>> {
+        Err(Error::RankLost { rank: 0, peer: from })
+    }
+
+    fn try_receive(&self, from: usize, _tag: Tag) -> Result<Option<Vec<u8>>> {
         Err(Error::RankLost { rank: 0, peer: from })
     }
 }

@@ -90,7 +90,7 @@ impl Network {
     /// How ranks pair up when their number is no power of two: those beyond it hand their numbers over before, and get
     /// the result behind.
     fn halving(&self, size: usize, bytes: usize) -> Halving {
-        let even = 1 << size.ilog2();
+        let even = 1usize << size.ilog2();
         let fold = if even == size { 0.0 } else { 2.0 * self.message(bytes) + self.combine * bytes as f64 };
         Halving { steps: steps(even), left: share(even), fold }
     }
@@ -117,7 +117,8 @@ fn share(size: usize) -> f64 {
 
 const UNITS: [(&str, f64); 4] = [("k", 1e3), ("M", 1e6), ("G", 1e9), ("T", 1e12)];
 
-const TIMES: [(&str, f64); 5] = [("ns", 1e-9), ("us", 1e-6), ("µs", 1e-6), ("ms", 1e-3), ("s", 1.0)];
+/// How many there are in a second: unlike their lengths these are exact.
+const TIMES: [(&str, f64); 5] = [("ns", 1e9), ("us", 1e6), ("µs", 1e6), ("ms", 1e3), ("s", 1.0)];
 
 /// Bytes a second.
 fn rate(text: &str) -> Option<f64> {
@@ -135,7 +136,7 @@ fn rate(text: &str) -> Option<f64> {
 
 fn time(text: &str) -> Option<f64> {
     let (number, unit) = TIMES.iter().find_map(|(unit, scale)| Some((text.strip_suffix(unit)?, *scale)))?;
-    number.trim().parse::<f64>().ok().map(|number| number * unit)
+    number.trim().parse::<f64>().ok().map(|number| number / unit)
 }
 
 impl FromStr for Network {
@@ -171,11 +172,11 @@ impl fmt::Display for Network {
             let (unit, scale) = UNITS.iter().rfind(|(_, scale)| bits >= *scale).unwrap_or(&("", 1.0));
             write!(f, "{}{unit}bit/s", number(bits / scale))?;
         }
-        let (unit, scale) = [TIMES[4], TIMES[3], TIMES[1]]
+        let (unit, per_second) = [TIMES[4], TIMES[3], TIMES[1]]
             .into_iter()
-            .find(|(_, scale)| self.latency >= *scale)
+            .find(|(_, per_second)| self.latency * per_second >= 1.0)
             .unwrap_or(TIMES[0]);
-        write!(f, ",{}{unit}", number(self.latency / scale))
+        write!(f, ",{}{unit}", number(self.latency * per_second))
     }
 }
 

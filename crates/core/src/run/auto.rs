@@ -122,6 +122,12 @@ impl Plan {
         &self.samples
     }
 
+    /// Whether U and V have penalties. Where one of them alone has, the objective falls without end as the scale moves to
+    /// the other one, and momentum would hurry it.
+    pub fn penalized(self, (u, v): (bool, bool)) -> Self {
+        Plan { momentum: self.momentum && u == v, ..self }
+    }
+
     /// For a matrix that stays in its file: without momentum, which would need a second pass, and without samples.
     pub fn streamed(self) -> Self {
         Plan { momentum: false, plain: 0, samples: Vec::new(), ..self }
@@ -159,7 +165,9 @@ pub struct Auto<T> {
 impl<T: Real> Auto<T> {
     /// A run about to begin.
     pub fn new(shard: &Shard<T>, k: usize, terms: (Terms, Terms), constants: Constants, seed: u64) -> Self {
-        let plan = Plan::of(shard.rows, shard.cols, shard.stored, k);
+        let penalized = |terms: Terms| terms.l1 + terms.l2 > 0.0;
+        let plan = Plan::of(shard.rows, shard.cols, shard.stored, k)
+            .penalized((penalized(terms.0), penalized(terms.1)));
         Auto { terms, constants, seed, plan, pace: Pace::BEGIN, beside: None }
     }
 
@@ -196,7 +204,8 @@ impl<T: Real> Auto<T> {
         let mut beside = self.beside.take().unwrap_or_else(|| state.clone());
         // The first iteration goes from an arbitrary start, or from what a sample said of the other factor: its way
         // tells nothing of the next one's.
-        let beta = if still || self.pace.last.is_none() { 0.0 } else { self.pace.weight };
+        let still = still || !self.plan.momentum || self.pace.last.is_none();
+        let beta = if still { 0.0 } else { self.pace.weight };
         let u = Moving { factor: &mut state.u, momentum: Some((beta, &mut beside.u)) };
         self.half(rank, Factor::U, u_sweeps, u, &beside.v, phases)?;
         let v = Moving { factor: &mut beside.v, momentum: Some((beta, &mut state.v)) };

@@ -14,10 +14,11 @@ use crate::comm::{Comm, Reduction, sum_exactly};
 use crate::error::Result;
 use crate::grid::Factor;
 use crate::kernels::{Columns, Product, gram};
-use crate::partition::Shard;
+use crate::partition::{Block, Shard};
 use crate::random::Purpose;
 use crate::sketch::Distribution;
 use crate::solver::{Moving, Problem, Solver, Terms, update};
+use crate::threads::Threads;
 
 /// The damping of one side's steps.
 ///
@@ -70,17 +71,21 @@ impl Damping {
     }
 }
 
-/// One of the two alternating subproblems.
-struct Side {
-    distribution: Distribution,
-    damping: Damping,
-    terms: Terms,
+/// One of the two alternating subproblems, sketched anew every iteration.
+#[derive(Clone, Debug)]
+pub struct SketchedSide {
+    /// Where S is drawn from.
+    pub distribution: Distribution,
+    /// The damping of its steps.
+    pub damping: Damping,
+    /// Penalty and bound.
+    pub terms: Terms,
 }
 
 /// The state of a DSANLS run beside the factors.
 pub struct Dsanls {
-    u: Side,
-    v: Side,
+    u: SketchedSide,
+    v: SketchedSide,
 }
 
 impl Dsanls {
@@ -98,7 +103,7 @@ impl Dsanls {
             factor.chunks_exact(k).map(|row| row.iter().map(|value| value.to_f64().powi(2)).sum()).collect()
         };
         let [u, v] = sum_exactly(comm, [&squares(&state.u), &squares(&state.v)])?;
-        let side = |purpose, length, size, squares: f64, terms| Side {
+        let side = |purpose, length, size, squares: f64, terms| SketchedSide {
             distribution: Distribution { kind: settings.sketch, length, size, seed, purpose },
             damping: Damping::new(settings, squares / k as f64),
             terms,
@@ -110,7 +115,7 @@ impl Dsanls {
     }
 }
 
-impl Side {
+impl SketchedSide {
     /// X ← one proximal step on min ‖(M − X Yᵀ) S‖ (for V of the transpose).
     fn step<T: Real>(
         &mut self,
@@ -134,18 +139,30 @@ impl Side {
             let lifted = phases.sketch(|| operator.lift(rank.threads, &sum, k));
             (b, columns, weights) = (Cow::Owned(sum), lifted.0, Cow::Owned(lifted.1));
         }
-        let gram = phases.product(|| gram(rank.threads, &b, k));
+        let block = rank.shard.block(factor);
+        self.solve((rank.threads, k), iteration, block, own, (&b, columns, &weights), phases);
+        Ok(())
+    }
+
+    /// The step itself, given Bᵀ = SᵀY and S Bᵀ.
+    pub fn solve<T: Real>(
+        &mut self,
+        (threads, k): (&Threads, usize),
+        iteration: usize,
+        block: &Block<T>,
+        own: &mut [T],
+        (b, columns, weights): (&[T], Columns<'_>, &[T]),
+        phases: &mut Phases,
+    ) {
+        let gram = phases.product(|| gram(threads, b, k));
         let diagonal = (0..k).map(|j| gram[j * (k + 1)]).sum::<f64>() / k as f64;
         let problem = Problem {
             solver: self.damping.next(iteration, diagonal, self.terms.l2),
             gram: &gram,
             terms: self.terms,
         };
-        let product =
-            phases.product(|| Product::new(rank.threads, rank.shard.block(factor), columns, &weights, k));
-        let updated = update(rank.threads, &problem, &product, Moving::plain(own), k);
-        phases.add(&updated);
-        Ok(())
+        let product = phases.product(|| Product::new(threads, block, columns, weights, k));
+        phases.add(&update(threads, &problem, &product, Moving::plain(own), k));
     }
 }
 

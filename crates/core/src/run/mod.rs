@@ -27,6 +27,7 @@ pub use factors::{Factors, Side};
 pub use memory::{memory_needed, memory_needed_whole};
 pub use settings::{Algorithm, Amount, Init, Settings, SketchedSolver, Step};
 pub use snapshot::Snapshot;
+pub use start::draw;
 pub use streamed::{Demand, Streamed, factorize_streamed};
 
 use crate::Real;
@@ -39,6 +40,7 @@ use crate::solver::Updated;
 use crate::threads::Threads;
 pub use driver::Wish;
 use driver::{Begin, Log, Run};
+pub use dsanls::{Damping, SketchedSide};
 use evaluate::{Evaluation, evaluate};
 use links::{Groups, Links};
 use start::{Knowledge, State};
@@ -484,8 +486,13 @@ pub fn residual_of<T: Real>(matrix: Matrix<T>, factors: &Factors<T>, threads: us
     factors.check(matrix.rows(), matrix.cols(), factors.k)?;
     let threads = Threads::new(threads)?;
     let shard = shards(matrix, Grid::ONE, Access::Whole).remove(0);
-    let rank = Rank { shard: &shard, links: Links::alone(), threads: &threads, k: factors.k };
-    let constants = Knowledge::of(&rank.links, &shard, &threads)?.constants;
-    let relative_error = evaluate(&rank, constants, &start::given(&shard, factors))?.error;
+    residual_on(&shard, factors, &threads)
+}
+
+/// The same of a matrix that one rank holds whole.
+pub fn residual_on<T: Real>(shard: &Shard<T>, factors: &Factors<T>, threads: &Threads) -> Result<Residual> {
+    let rank = Rank { shard, links: Links::alone(), threads, k: factors.k };
+    let constants = Knowledge::of(&rank.links, shard, threads)?.constants;
+    let relative_error = evaluate(&rank, constants, &start::given(shard, factors))?.error;
     Ok(Residual { relative_error, norm: constants.norm.sqrt() })
 }

@@ -102,6 +102,11 @@ impl Draws<'_> {
     }
 }
 
+/// A factor of `rows` rows of uniform draws of (0, scale], keyed by row.
+pub fn draw<T: Real>((seed, purpose): (u64, Purpose), rows: usize, k: usize, scale: f64) -> Vec<T> {
+    Draws { seed, purpose, rows: &(0..rows), used: &vec![true; rows], k }.scaled(scale)
+}
+
 /// Random factors such that U Vᵀ and M have the same mean. Empty rows and columns of M get zero rows.
 pub fn random<T: Real>(
     comm: &dyn Comm,

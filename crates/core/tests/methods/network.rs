@@ -174,7 +174,11 @@ fn other_work_on_the_machine_does_not_count() {
     let done = std::sync::atomic::AtomicBool::new(false);
     std::thread::scope(|scope| {
         for _ in 0..2 * partwise::machine::cores() {
-            scope.spawn(|| while !done.load(std::sync::atomic::Ordering::Relaxed) {});
+            scope.spawn(|| {
+                while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                    std::hint::spin_loop()
+                }
+            });
         }
         let begin = std::time::Instant::now();
         let times = on_ranks(8, &["unlimited".parse().unwrap()], |comm| {

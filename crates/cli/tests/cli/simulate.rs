@@ -1,0 +1,171 @@
+//! `partwise simulate` from its command line.
+
+use crate::common::*;
+
+/// Quick runs: few rounds.
+const SHORT: &str = "simulate digits.npy --rank 4 --rounds 5 --quiet --out r";
+
+#[test]
+fn every_party_has_its_factors_and_the_record_says_how_it_went() {
+    let desk = Desk::with_digits();
+    let said = desk.run(
+        "simulate digits.npy --parties 5 --protocol pooled --rank 4 --rounds 30 --split first=0.5 --out r",
+    );
+    assert!(said.contains("5 parties with 224 to 899 records of 64 features"), "{said}");
+    assert!(said.contains("relative error 0.") && said.contains("round trips"), "{said}");
+    let first = desk.factor("r/party-1/U.npy");
+    assert_eq!((first.0, first.1), (64, 4));
+    let mut v: Factor = (0, 4, Vec::new());
+    for party in 1..=5 {
+        assert_eq!(desk.factor(&format!("r/party-{party}/U.npy")), first);
+        let (records, _, values) = desk.factor(&format!("r/party-{party}/V.npy"));
+        v.0 += records;
+        v.2.extend(values);
+    }
+    assert_eq!(v.0, 1797);
+    // The factors are those of the whole matrix, and the error is theirs.
+    std::fs::create_dir(desk.path("whole")).unwrap();
+    desk.write_factor("whole/U.npy", &v);
+    desk.write_factor("whole/V.npy", &first);
+    let record = desk.json("r/run.json");
+    let error = record["relative_error"].as_f64().unwrap();
+    let again = desk.run("evaluate whole digits.npy");
+    let again: f64 = again.trim().rsplit(' ').next().unwrap().parse().unwrap();
+    assert!((error - again).abs() < 1e-5, "{error} {again}");
+    assert_eq!(record["parties"].as_array().unwrap().len(), 5);
+    assert_eq!(record["parties"][0]["records"], 899);
+    assert_eq!(record["transcripts"][0]["agreed"], true);
+    assert_eq!(record["protocol"], "pooled");
+    assert!(record["cost"]["bytes_per_party"].as_u64().unwrap() > 0);
+    let trace = desk.read("r/trace.csv");
+    assert!(trace.starts_with("round,seconds,relative_error,bytes\n1,"), "{trace}");
+    assert!(trace.lines().last().unwrap().starts_with("30,"), "{trace}");
+}
+
+#[test]
+fn every_protocol_runs_and_repeats_itself() {
+    let desk = Desk::with_digits();
+    for protocol in [
+        "pooled",
+        "syn-sd",
+        "syn-ssd-u",
+        "syn-ssd-v",
+        "syn-ssd-uv",
+        "asyn-sd",
+        "asyn-ssd-v",
+        "dsanls-limited",
+    ] {
+        let command = format!("{SHORT} --force --parties 6 --speeds 1,1,4 --protocol {protocol}");
+        desk.run(&command);
+        let (u, trace) = (desk.bytes("r/party-2/U.npy"), desk.read("r/trace.csv"));
+        desk.run(&command);
+        assert!(u == desk.bytes("r/party-2/U.npy"), "{protocol}");
+        assert_eq!(trace, desk.read("r/trace.csv"), "{protocol}");
+    }
+    // Fewer parties than before leave none of the earlier ones' results behind.
+    desk.run(&format!("{SHORT} --force --parties 3 --protocol syn-sd"));
+    assert!(desk.path("r/party-3").exists() && !desk.path("r/party-4").exists());
+}
+
+#[test]
+fn records_may_be_columns_and_parties_may_have_names() {
+    let desk = Desk::new();
+    let values: Vec<f64> = (0..40).map(|i| f64::from((i * 7) % 11 + 1)).collect();
+    desk.write("m.csv", table_bytes(10, &values, ","));
+    desk.write("who.txt", "north\nsouth\nnorth\neast\nsouth\neast\nnorth\neast\nsouth\nnorth\n");
+    let command = "simulate m.csv --records columns --split who.txt --protocol syn-sd --rank 2 --rounds 3 --quiet --out r";
+    desk.run(command);
+    assert_eq!(desk.factor("r/party-1/U.npy").0, 4);
+    assert_eq!(desk.factor("r/party-1/V.npy").0, 4);
+    assert_eq!(desk.json("r/run.json")["parties"][1]["name"], "south");
+    assert_says(
+        &desk.refused(&format!("{command} --force --parties 4")),
+        &["--parties", "4 is asked for", "names 3", "leave one of them out"],
+    );
+    desk.write("short.txt", "a\nb\n");
+    assert_says(
+        &desk.refused("simulate m.csv --split short.txt --protocol syn-sd --rank 2 --out x"),
+        &["short.txt", "4"],
+    );
+}
+
+#[test]
+fn risks_are_refused_until_they_are_accepted() {
+    let desk = Desk::with_digits();
+    for (options, expected, flag) in [
+        (
+            "--parties 2 --protocol syn-sd",
+            "each sees the other's share",
+            "--accept-that-two-parties-see-each-other",
+        ),
+        ("--parties 300 --protocol syn-sd --aggregation plain", "give 2 to 255", ""),
+        (
+            "--parties 250 --protocol syn-sd --aggregation plain",
+            "fewer than 2 k = 8",
+            "--accept-that-plain-shares-show-records",
+        ),
+        ("--parties 30 --protocol pooled", "span its records", "--accept-that-pooled-sums-show-records"),
+        (
+            "--parties 5 --protocol dsanls-limited --sketch subsample",
+            "opens records at once",
+            "--accept-that-subsampling-opens-records",
+        ),
+        (
+            "--parties 5 --protocol syn-sd --lose 2@4",
+            "party 2 left",
+            "--accept-that-going-on-shows-the-leaver",
+        ),
+    ] {
+        let said = desk.refused(&format!("{SHORT} {options}"));
+        assert_says(&said, &[expected, flag]);
+        if flag.contains("two-parties") || flag.contains("pooled") || flag.contains("going-on") {
+            desk.run(&format!("{SHORT} --force {options} {flag}"));
+            std::fs::remove_dir_all(desk.path("r")).unwrap();
+        }
+    }
+    assert_says(
+        &desk.refused(&format!("{SHORT} --parties 3 --protocol syn-sd --lose 2@4")),
+        &["party 2 left", "tolerate no dropout"],
+    );
+}
+
+#[test]
+fn what_is_out_of_range_is_refused() {
+    let desk = Desk::with_digits();
+    for (options, expected) in [
+        ("--protocol syn-sd", ["--parties", "missing", "give it"]),
+        ("--protocol syn-sd --parties 1", ["--parties", "1 is out of range", "give 2 to 255"]),
+        ("--protocol syn-sd --parties 0", ["--parties", "0 is out of range", "give 2 to 255"]),
+        ("--protocol syn-sd --parties 5 --colluders 4", ["--colluders", "5 parties", "collude"]),
+        ("--protocol syn-sd --parties 5 --rho 0", ["--rho", "0 is out of range", "above 0"]),
+        ("--protocol syn-sd --parties 5 --rounds 0", ["--rounds", "0 is too few", "give 1 or more"]),
+        ("--protocol syn-sd --parties 5 --inner 0", ["--inner", "0 is too few", "give 1 or more"]),
+        ("--protocol syn-sd --parties 5 --speeds 1,-1", ["--speeds", "-1 is out of range", "above 0"]),
+        ("--protocol syn-sd --parties 5 --speeds 1,x", ["--speeds", "'x'", "give a number"]),
+        ("--protocol syn-sd --parties 5 --split half", ["--split", "uniform, first=0.5 or a file", "half"]),
+        ("--protocol syn-sd --parties 5 --split first=1", ["--split", "not a share", "first=1"]),
+        ("--protocol syn-sd --parties 5 --split first=0.9999", ["--parties", "no records", "fewer parties"]),
+        ("--protocol syn-sd --parties 5 --lose 3", ["--lose", "such as 3@20", ""]),
+        ("--protocol syn-sd --parties 5 --lose 7@3", ["--lose", "no party 7", "give 1 to 5"]),
+        ("--protocol syn-ds --parties 5", ["--protocol", "'syn-ds'", "syn-sd"]),
+    ] {
+        // A later --rounds takes the place of the earlier one only where there is one.
+        let base = if options.contains("--rounds") { "simulate digits.npy --rank 4 --out r" } else { SHORT };
+        assert_says(&desk.refused(&format!("{base} {options}")), &expected);
+    }
+}
+
+#[test]
+fn warnings_say_what_others_can_see() {
+    let desk = Desk::with_digits();
+    let loud = "simulate digits.npy --rank 4 --rounds 2 --force --out r";
+    let warned = |options: &str| {
+        let output = desk.output(&format!("{loud} {options}"));
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stderr).unwrap()
+    };
+    assert!(warned("--parties 4 --protocol syn-sd --aggregation plain").contains("sees every party's share"));
+    assert!(warned("--parties 3 --protocol syn-sd").contains("three parties tolerate no dropout"));
+    assert!(warned("--parties 5 --protocol asyn-sd").contains("one group"));
+    assert_eq!(warned("--parties 6 --protocol asyn-sd"), "");
+}

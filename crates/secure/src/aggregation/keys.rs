@@ -1,0 +1,168 @@
+//! Keys: who a party is (Ed25519), what two parties share (X25519), and what is derived from that (HKDF).
+
+use chacha20poly1305::aead::{Aead, KeyInit};
+use chacha20poly1305::{ChaCha20Poly1305, Nonce};
+use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
+use hkdf::Hkdf;
+use rand::CryptoRng;
+use sha2::Sha256;
+use x25519_dalek::{PublicKey, ReusableSecret};
+use zeroize::{Zeroize, Zeroizing};
+
+use super::mask::Seed;
+use super::sharing::Share;
+use super::transcript::Transcript;
+use super::{Cohort, Place};
+
+/// What a party signs with. Not printable, wiped when dropped.
+#[derive(Clone)]
+pub struct Identity(SigningKey);
+
+/// What a party is known by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IdentityKey(VerifyingKey);
+
+/// Bytes of a signature.
+pub const SIGNATURE_BYTES: usize = 64;
+
+impl Identity {
+    /// A new one.
+    pub fn new(rng: &mut impl CryptoRng) -> Self {
+        let mut secret = Zeroizing::new([0; 32]);
+        rng.fill_bytes(&mut *secret);
+        Identity(SigningKey::from_bytes(&secret))
+    }
+
+    /// What others know it by.
+    pub fn key(&self) -> IdentityKey {
+        IdentityKey(self.0.verifying_key())
+    }
+
+    /// Signs.
+    pub fn sign(&self, text: &[u8]) -> [u8; SIGNATURE_BYTES] {
+        self.0.sign(text).to_bytes()
+    }
+}
+
+impl IdentityKey {
+    /// Whether the signature is this party's.
+    pub fn has_signed(&self, text: &[u8], signature: &[u8; SIGNATURE_BYTES]) -> bool {
+        self.0.verify_strict(text, &Signature::from_bytes(signature)).is_ok()
+    }
+
+    /// From how it is written down.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        VerifyingKey::from_bytes(bytes.try_into().ok()?).ok().map(IdentityKey)
+    }
+
+    /// As it is written down.
+    pub fn bytes(&self) -> &[u8; 32] {
+        self.0.as_bytes()
+    }
+}
+
+/// What a party signs when it joins an epoch: its public key there, and how far it is.
+pub fn hello_text(cohort: &Cohort, party: u16, epoch: u32, round: u64, key: &[u8; 32]) -> Vec<u8> {
+    let mut text = b"partwise hello 1".to_vec();
+    text.extend_from_slice(&cohort.run);
+    text.push(cohort.number);
+    text.extend_from_slice(&party.to_le_bytes());
+    text.extend_from_slice(&epoch.to_le_bytes());
+    text.extend_from_slice(&round.to_le_bytes());
+    text.extend_from_slice(key);
+    text
+}
+
+/// What a party signs when it is told who survived.
+pub fn echo_text(cohort: &Cohort, transcript: &Transcript, place: Place, survivors: &[u16]) -> Vec<u8> {
+    let mut text = b"partwise survivors 1".to_vec();
+    text.extend_from_slice(&cohort.run);
+    text.push(cohort.number);
+    text.extend_from_slice(transcript.bytes());
+    text.extend_from_slice(&place.bytes());
+    text.extend(survivors.iter().flat_map(|party| party.to_le_bytes()));
+    text
+}
+
+/// A party's key of one epoch. It never leaves the party, whole or in shares.
+pub struct EpochKey(ReusableSecret);
+
+impl EpochKey {
+    pub fn new(rng: &mut impl CryptoRng) -> Self {
+        EpochKey(ReusableSecret::random_from_rng(rng))
+    }
+
+    pub fn public(&self) -> [u8; 32] {
+        PublicKey::from(&self.0).to_bytes()
+    }
+
+    /// What this party and the owner of `other` share, or nothing where that key is one that shares nothing with
+    /// anybody (a point of low order).
+    pub fn pair(&self, other: &[u8; 32]) -> Option<Pair> {
+        let shared = self.0.diffie_hellman(&PublicKey::from(*other));
+        shared.was_contributory().then(|| {
+            let (mut key, _) = Hkdf::<Sha256>::extract(Some(b"partwise pair 1"), shared.as_bytes());
+            let pair = Pair(Seed::filled(|bytes| bytes.copy_from_slice(&key)));
+            key.as_mut_slice().zeroize();
+            pair
+        })
+    }
+}
+
+/// The secret that two parties share in an epoch: a key to derive from.
+pub struct Pair(Seed);
+
+impl Pair {
+    fn derive(&self, purpose: &[u8], cohort: &Cohort, place: Place, transcript: &Transcript) -> Seed {
+        let info: [&[u8]; 5] = [purpose, &cohort.run, &[cohort.number], &place.bytes(), transcript.bytes()];
+        Seed::filled(|seed| match Hkdf::<Sha256>::from_prk(self.0.bytes()) {
+            Ok(key) if key.expand_multi_info(&info, seed).is_ok() => {}
+            _ => unreachable!("a key and a seed of 32 bytes each"),
+        })
+    }
+
+    /// The seed of the mask between the two in one attempt.
+    pub fn mask_seed(&self, cohort: &Cohort, place: Place, transcript: &Transcript) -> Seed {
+        self.derive(b"mask", cohort, place, transcript)
+    }
+
+    /// A share on its way from one of the two to the other: the key is used once, so that the nonce may be 0.
+    fn share_cipher(
+        &self,
+        (from, to): (u16, u16),
+        cohort: &Cohort,
+        place: Place,
+        transcript: &Transcript,
+    ) -> ChaCha20Poly1305 {
+        let purpose = [b"share", &from.to_le_bytes()[..], &to.to_le_bytes()].concat();
+        ChaCha20Poly1305::new(self.derive(&purpose, cohort, place, transcript).bytes().into())
+    }
+
+    /// Seals a share.
+    pub fn seal(
+        &self,
+        ends: (u16, u16),
+        cohort: &Cohort,
+        place: Place,
+        transcript: &Transcript,
+        share: &Share,
+    ) -> Vec<u8> {
+        let sealed =
+            self.share_cipher(ends, cohort, place, transcript).encrypt(&Nonce::default(), share.bytes());
+        sealed.unwrap_or_else(|_| unreachable!("a share is far below the cipher's limit"))
+    }
+
+    /// Opens a share, if it is what the other end sealed.
+    pub fn open(
+        &self,
+        ends: (u16, u16),
+        cohort: &Cohort,
+        place: Place,
+        transcript: &Transcript,
+        sealed: &[u8],
+    ) -> Option<Share> {
+        let cipher = self.share_cipher(ends, cohort, place, transcript);
+        let share = Zeroizing::new(cipher.decrypt(&Nonce::default(), sealed).ok()?);
+        Share::new(&share)
+    }
+}

@@ -1,0 +1,149 @@
+//! Secure aggregation: the coordinator learns the sum of what the parties of a cohort have, and nothing else.
+//!
+//! After Bonawitz et al. 2017, "Practical secure aggregation for privacy-preserving machine learning". In each round a
+//! party adds to its words a mask for every other party of the cohort, which that party subtracts, and one of its own,
+//! whose seed it shares out (Shamir). The coordinator names who has arrived; the parties sign that list, see that
+//! enough others signed the same one, and only then reveal what takes off the masks: shares of the self-masks of those
+//! on the list, and this round's pairwise seeds with those who are not. Two state machines do it, [`Party`] and
+//! [`Hub`], each `handle(Event) -> Vec<Action>`; whoever drives them has the links and the clocks.
+//!
+//! Unlike there, nobody ever shares a key: a survivor gives out the pairwise seed of one round. And masks are derived
+//! from the transcript, all that the coordinator has told so far: parties that were told different things have masks
+//! that do not cancel.
+
+mod hub;
+mod keys;
+mod mask;
+mod party;
+mod sharing;
+#[cfg(test)]
+mod tests;
+mod transcript;
+pub mod wire;
+mod words;
+
+pub use hub::Hub;
+pub use keys::{Identity, IdentityKey};
+pub use party::Party;
+pub use wire::Message;
+pub use words::Words;
+
+use crate::error::{Error, Result};
+
+/// Who sums together, and what all of them agreed on before.
+#[derive(Clone, Debug)]
+pub struct Cohort {
+    /// A hash of the run: of all parameters that the parties agreed on.
+    pub run: [u8; 32],
+    /// Which of the run's cohorts this is.
+    pub number: u8,
+    /// The parties, ascending, with the keys that they are known by.
+    pub members: Vec<(u16, IdentityKey)>,
+    /// c, how many parties are assumed to collude with each other and the coordinator.
+    pub colluders: usize,
+    /// Whether a sum without one that left is accepted; by default all wait for it.
+    pub may_leave: bool,
+}
+
+impl Cohort {
+    /// How many must sign a list of survivors, and reveal: floor((N + c) / 2) + 1. Two lists cannot both have that many
+    /// signatures, even where c parties sign both.
+    pub fn threshold(&self) -> usize {
+        (self.members.len() + self.colluders) / 2 + 1
+    }
+
+    /// How many must be in a sum: what c colluders cannot subtract must still be a sum of two.
+    pub fn smallest(&self) -> usize {
+        self.colluders + 2
+    }
+
+    /// How many may leave a round before it cannot be opened.
+    pub fn leavers(&self) -> usize {
+        self.members.len().saturating_sub(self.threshold().max(self.smallest()))
+    }
+
+    /// Whether such a cohort hides anything.
+    pub fn check(&self) -> Result<()> {
+        let parties = self.members.len();
+        if parties < self.smallest() || parties > usize::from(u8::MAX) {
+            let problem = format!(
+                "{parties} parties cannot hide their shares from {} that collude; there must be {} to 255",
+                self.colluders,
+                self.smallest()
+            );
+            return Err(Error::parameter("--colluders", problem));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn place_of(&self, party: u16) -> Option<usize> {
+        self.members.iter().position(|(member, _)| *member == party)
+    }
+}
+
+/// Which attempt at which sum. Masks are derived from all of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// Counts key exchanges: a party that restarts makes a new epoch.
+    pub epoch: u32,
+    /// Counts sums.
+    pub round: u64,
+    /// Counts attempts at this sum.
+    pub attempt: u32,
+}
+
+impl Place {
+    fn bytes(self) -> [u8; 16] {
+        let mut bytes = [0; 16];
+        bytes[..4].copy_from_slice(&self.epoch.to_le_bytes());
+        bytes[4..12].copy_from_slice(&self.round.to_le_bytes());
+        bytes[12..].copy_from_slice(&self.attempt.to_le_bytes());
+        bytes
+    }
+}
+
+/// What happens to a machine.
+#[derive(Debug)]
+pub enum Event {
+    /// A message came.
+    Message {
+        /// The sender; 0 is the coordinator.
+        from: u16,
+        /// What it says.
+        message: Message,
+    },
+    /// A party is gone.
+    Lost(u16),
+    /// A party is there again, without what it knew of keys.
+    Joined(u16),
+    /// For a party: sum these.
+    Submit(Words),
+    /// For the hub: tell the parties this as the answer to the sum that was opened.
+    Answer(Words),
+}
+
+/// What a machine wants done.
+#[derive(Debug)]
+pub enum Action {
+    /// Send this.
+    Send {
+        /// The receiver; 0 is the coordinator.
+        to: u16,
+        /// What to send.
+        message: Message,
+    },
+    /// At the hub: the sum, which wants an [`Event::Answer`]. At a party: the answer to it.
+    Opened {
+        /// The words.
+        words: Words,
+        /// Whose words are in the sum.
+        cohort: Vec<u16>,
+    },
+    /// The round cannot be closed without this party, for which all wait.
+    Waiting {
+        /// The party.
+        party: u16,
+        /// The round.
+        round: u64,
+    },
+}

@@ -1,0 +1,720 @@
+//! Parties and a hub in one room: every message passes through the test, which may tamper with it.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use super::wire::Hello;
+use super::*;
+use crate::entropy::entropy;
+use crate::error::{Error, Peer};
+
+thread_local! {
+    /// Every mask that a party of this test applied.
+    static MASKS: RefCell<Vec<(u16, [u8; 32])>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Called wherever a party masks its words.
+pub fn note_mask(party: u16, seed: &[u8; 32]) {
+    MASKS.with_borrow_mut(|masks| masks.push((party, *seed)));
+}
+
+/// Who a message is from, who it is for, and the message.
+type Letter = (u16, u16, Message);
+
+struct Room {
+    parties: BTreeMap<u16, Party>,
+    hub: Hub,
+    letters: VecDeque<Letter>,
+    /// What each party was answered.
+    answers: BTreeMap<u16, Vec<(Words, Vec<u16>)>>,
+    waiting: Vec<u16>,
+    seen: Vec<Letter>,
+}
+
+fn cohort(parties: u16, colluders: usize, may_leave: bool) -> (Cohort, Vec<Identity>) {
+    let mut rng = entropy().unwrap();
+    let identities: Vec<Identity> = (0..parties).map(|_| Identity::new(&mut rng)).collect();
+    let members = (1..).zip(&identities).map(|(party, identity)| (party, identity.key())).collect();
+    (Cohort { run: [9; 32], number: 0, members, colluders, may_leave }, identities)
+}
+
+impl Room {
+    fn new(parties: u16, may_leave: bool) -> Room {
+        let (cohort, identities) = cohort(parties, 1, may_leave);
+        cohort.check().unwrap();
+        let mut room = Room {
+            parties: BTreeMap::new(),
+            hub: Hub::new(cohort.clone(), false),
+            letters: VecDeque::new(),
+            answers: BTreeMap::new(),
+            waiting: Vec::new(),
+            seen: Vec::new(),
+        };
+        for (party, identity) in (1..).zip(identities) {
+            let mut machine = Party::new(cohort.clone(), party, identity, false).unwrap();
+            let actions = machine.begin();
+            room.parties.insert(party, machine);
+            room.act(party, actions);
+        }
+        room.run(|_| Fate::Deliver).unwrap();
+        room
+    }
+
+    fn act(&mut self, who: u16, actions: Vec<Action>) {
+        for action in actions {
+            match action {
+                Action::Send { to, message } => self.letters.push_back((who, to, message)),
+                Action::Opened { words, cohort } if who == 0 => {
+                    let _ = cohort;
+                    let actions = self.hub.handle(Event::Answer(words)).unwrap();
+                    self.act(0, actions);
+                }
+                Action::Opened { words, cohort } => {
+                    self.answers.entry(who).or_default().push((words, cohort))
+                }
+                Action::Waiting { party, .. } => self.waiting.push(party),
+            }
+        }
+    }
+
+    fn submit(&mut self, party: u16, words: Words) {
+        let actions = self.parties.get_mut(&party).unwrap().handle(Event::Submit(words)).unwrap();
+        self.act(party, actions);
+    }
+
+    /// All submit party x 1000 + i.
+    fn submit_all(&mut self) {
+        let parties: Vec<u16> = self.parties.keys().copied().collect();
+        parties.into_iter().for_each(|party| self.submit(party, share(party)));
+    }
+
+    fn lose(&mut self, party: u16) {
+        self.parties.remove(&party);
+        self.tell_hub(Event::Lost(party));
+    }
+
+    fn tell_hub(&mut self, event: Event) {
+        let actions = self.hub.handle(event).unwrap();
+        self.act(0, actions);
+    }
+
+    /// Delivers letters until there are none.
+    fn run(&mut self, mut fate: impl FnMut(&Letter) -> Fate) -> Result<()> {
+        while let Some(letter) = self.letters.pop_front() {
+            let (from, to, message) = match fate(&letter) {
+                Fate::Deliver => letter,
+                Fate::Drop => continue,
+                Fate::Change(message) => (letter.0, letter.1, message),
+                Fate::Lose => {
+                    self.lose(letter.0);
+                    continue;
+                }
+            };
+            self.seen.push((from, to, message.clone()));
+            let event = Event::Message { from, message };
+            let actions = match to {
+                0 => self.hub.handle(event)?,
+                to => match self.parties.get_mut(&to) {
+                    Some(party) => party.handle(event)?,
+                    None => continue,
+                },
+            };
+            self.act(to, actions);
+        }
+        Ok(())
+    }
+}
+
+enum Fate {
+    Deliver,
+    Drop,
+    Change(Message),
+    /// The sender is gone before this is sent.
+    Lose,
+}
+
+fn share(party: u16) -> Words {
+    Words {
+        narrow: (0..10).map(|i| u32::from(party) * 1000 + i).collect(),
+        wide: (0..3).map(|i| u64::from(party) << 40 | i).collect(),
+    }
+}
+
+fn sum(parties: &[u16]) -> Words {
+    let mut sum = share(1).zeros_like();
+    parties.iter().for_each(|&party| sum.add(&share(party)));
+    sum
+}
+
+#[test]
+fn sums_are_those_of_the_words_and_uploads_look_like_noise() {
+    for parties in [3, 4, 7] {
+        let mut room = Room::new(parties, false);
+        for round in 0..3 {
+            room.submit_all();
+            room.run(|_| Fate::Deliver).unwrap();
+            let everybody: Vec<u16> = (1..=parties).collect();
+            for answers in room.answers.values() {
+                assert_eq!(answers[round], (sum(&everybody), everybody.clone()));
+            }
+        }
+        let told: BTreeSet<[u8; 32]> = room.parties.values().map(|party| *party.transcript()).collect();
+        assert_eq!(told, BTreeSet::from([*room.hub.transcript()]));
+        for (from, _, message) in &room.seen {
+            if let Message::Upload { words, .. } = message {
+                let plain = share(*from);
+                assert!(words.narrow.iter().zip(&plain.narrow).filter(|(a, b)| a == b).count() <= 1);
+                assert!(words.wide.iter().zip(&plain.wide).all(|(a, b)| a != b));
+            }
+        }
+    }
+}
+
+#[test]
+fn no_mask_stream_is_used_twice() {
+    MASKS.with_borrow_mut(Vec::clear);
+    let mut room = Room::new(5, true);
+    for _ in 0..4 {
+        room.submit_all();
+        room.run(|_| Fate::Deliver).unwrap();
+    }
+    // An attempt that is given up, and taken up again in a new epoch.
+    room.submit_all();
+    room.run(|letter| if matches!(letter.2, Message::Echo { .. }) { Fate::Drop } else { Fate::Deliver })
+        .unwrap();
+    room.tell_hub(Event::Joined(2));
+    room.run(|_| Fate::Deliver).unwrap();
+    assert!(room.answers.values().all(|answers| answers.len() == 5));
+    // And without party 5.
+    room.lose(5);
+    room.submit_all();
+    room.run(|_| Fate::Deliver).unwrap();
+    assert!((1..=4).all(|party| room.answers[&party].last().unwrap().0 == sum(&[1, 2, 3, 4])));
+
+    let masks = MASKS.with_borrow(Clone::clone);
+    // Five parties, six attempts, and one with four: each with a mask for every other of the roster, and its own.
+    assert_eq!(masks.len(), 5 * 6 * 5 + 4 * 5);
+    let mut users: BTreeMap<[u8; 32], Vec<u16>> = BTreeMap::new();
+    masks.iter().for_each(|(party, seed)| users.entry(*seed).or_default().push(*party));
+    for users in users.values() {
+        // The two ends of a pair, or one party alone; party 5's pairwise masks in the end were its peers' only.
+        assert!(users.len() <= 2 && users.first() != users.get(1), "{users:?}");
+    }
+    assert_eq!(users.values().filter(|users| users.len() == 1).count(), 5 * 6 + 4 + 4);
+}
+
+/// Whenever parties leave, what is opened is the sum over those whose words arrived.
+#[test]
+fn dropouts_at_every_step() {
+    type Step = fn(&Message) -> bool;
+    let steps: [(Step, bool); 3] = [
+        (|message| matches!(message, Message::Upload { .. }), false),
+        (|message| matches!(message, Message::Echo { .. }), true),
+        (|message| matches!(message, Message::Unmask { .. }), true),
+    ];
+    for (step, counted) in steps {
+        let mut room = Room::new(6, true);
+        room.submit_all();
+        room.run(|(from, _, message)| if *from <= 2 && step(message) { Fate::Lose } else { Fate::Deliver })
+            .unwrap();
+        let expected: &[u16] = if counted { &[1, 2, 3, 4, 5, 6] } else { &[3, 4, 5, 6] };
+        for party in 3..=6 {
+            assert_eq!(room.answers[&party], [(sum(expected), expected.to_vec())]);
+        }
+        // The next sum is without them.
+        room.submit_all();
+        room.run(|_| Fate::Deliver).unwrap();
+        assert_eq!(room.answers[&3][1], (sum(&[3, 4, 5, 6]), vec![3, 4, 5, 6]));
+        assert!(room.waiting.is_empty());
+    }
+}
+
+/// One leaves before its words, another after them: nobody knows the mask between the two, and the others, who have
+/// revealed what opens the sum with the second, open none without it. All wait until it is back; whoever comes back
+/// meanwhile and is not in that sum joins with the next.
+#[test]
+fn two_that_leave_at_different_steps() {
+    let mut room = Room::new(6, true);
+    room.submit_all();
+    room.run(|(from, _, message)| match message {
+        Message::Upload { .. } if *from == 1 => Fate::Drop,
+        Message::Unmask { .. } if *from == 2 => Fate::Drop,
+        _ => Fate::Deliver,
+    })
+    .unwrap();
+    // Nothing is closed while party 1 may still come.
+    room.tell_hub(Event::Lost(1));
+    room.run(|(from, _, message)| match message {
+        Message::Unmask { .. } if *from == 2 => Fate::Drop,
+        _ => Fate::Deliver,
+    })
+    .unwrap();
+    room.tell_hub(Event::Lost(2));
+    assert_eq!(room.waiting, [2]);
+    assert!(room.answers.is_empty());
+    room.tell_hub(Event::Joined(1));
+    room.run(|_| Fate::Deliver).unwrap();
+    assert!(room.answers.is_empty());
+    room.tell_hub(Event::Joined(2));
+    room.run(|_| Fate::Deliver).unwrap();
+    for party in 2..=6 {
+        assert_eq!(room.answers[&party], [(sum(&[2, 3, 4, 5, 6]), vec![2, 3, 4, 5, 6])]);
+    }
+    // Party 1 is still in the round that it missed: the last answer comes first, then all sum together.
+    assert_eq!(room.answers[&1], [(sum(&[2, 3, 4, 5, 6]), vec![2, 3, 4, 5, 6])]);
+    room.submit_all();
+    room.run(|_| Fate::Deliver).unwrap();
+    for answers in room.answers.values() {
+        assert_eq!(answers[1], (sum(&[1, 2, 3, 4, 5, 6]), vec![1, 2, 3, 4, 5, 6]));
+    }
+    let told: BTreeSet<[u8; 32]> = room.parties.values().map(|party| *party.transcript()).collect();
+    assert_eq!(told, BTreeSet::from([*room.hub.transcript()]));
+}
+
+/// A list of keys that did not reach a party before it left: in the next epoch all agree again.
+#[test]
+fn a_list_of_keys_that_was_lost() {
+    let mut room = Room::new(4, false);
+    room.tell_hub(Event::Joined(2));
+    room.run(|(_, to, message)| match message {
+        Message::Roster { .. } if *to == 2 => Fate::Drop,
+        _ => Fate::Deliver,
+    })
+    .unwrap();
+    room.tell_hub(Event::Lost(2));
+    room.tell_hub(Event::Joined(2));
+    room.submit_all();
+    room.run(|_| Fate::Deliver).unwrap();
+    for party in 1..=4 {
+        assert_eq!(room.answers[&party], [(sum(&[1, 2, 3, 4]), vec![1, 2, 3, 4])]);
+    }
+    let told: BTreeSet<[u8; 32]> = room.parties.values().map(|party| *party.transcript()).collect();
+    assert_eq!(told, BTreeSet::from([*room.hub.transcript()]));
+}
+
+/// A coordinator that opens a sum, and asks for the same words once more without party 3: the difference would be those
+/// of party 3. Whoever has revealed masks for one list answers no other in that round.
+#[test]
+fn one_sum_a_round_whatever_the_attempt() {
+    let mut room = Room::new(6, true);
+    room.submit_all();
+    room.run(|letter| if matches!(letter.2, Message::Reply { .. }) { Fate::Drop } else { Fate::Deliver })
+        .unwrap();
+    // Its own machine would not do that.
+    let (cohort, transcript) = (room.hub.cohort().clone(), room.hub.transcript());
+    assert_ne!(transcript, Hub::new(cohort.clone(), false).transcript());
+    let mut hellos = Vec::new();
+    for (&party, machine) in &mut room.parties {
+        let message = Message::NewEpoch { epoch: 1 };
+        for action in machine.handle(Event::Message { from: 0, message }).unwrap() {
+            if let (Action::Send { message: Message::Hello { hello, .. }, .. }, true) = (action, party != 3) {
+                hellos.push(hello);
+            }
+        }
+    }
+    let place = Place { epoch: 1, round: 0, attempt: 1 };
+    let mut sealed: BTreeMap<u16, Vec<(u16, Vec<u8>)>> = BTreeMap::new();
+    for (&from, machine) in room.parties.iter_mut().filter(|(party, _)| **party != 3) {
+        let message = Message::Roster { place, hellos: hellos.clone() };
+        for action in machine.handle(Event::Message { from: 0, message }).unwrap() {
+            if let Action::Send { message: Message::Upload { shares, .. }, .. } = action {
+                shares.into_iter().for_each(|(to, share)| sealed.entry(to).or_default().push((from, share)));
+            }
+        }
+    }
+    for (party, shares) in sealed {
+        let message = Message::Survivors { place, survivors: vec![1, 2, 4, 5, 6], shares };
+        let machine = room.parties.get_mut(&party).unwrap();
+        let error = machine.handle(Event::Message { from: 0, message }).unwrap_err();
+        assert!(
+            error.to_string().contains("another list of survivors than it revealed masks for"),
+            "{error}"
+        );
+    }
+}
+
+/// Cohorts that differ in who is in them, or in its rules, have different masks.
+#[test]
+fn masks_depend_on_the_cohort() {
+    let (one, _) = cohort(4, 1, false);
+    let (other_keys, _) = cohort(4, 1, false);
+    let others = [
+        other_keys,
+        Cohort { may_leave: true, ..one.clone() },
+        Cohort { colluders: 2, ..one.clone() },
+        Cohort { number: 1, ..one.clone() },
+        Cohort { run: [8; 32], ..one.clone() },
+    ];
+    for other in others {
+        assert_ne!(Hub::new(one.clone(), false).transcript(), Hub::new(other, false).transcript());
+    }
+}
+
+/// Nothing that a program might print shows words, seeds or shares.
+#[test]
+fn secrets_are_not_printed() {
+    let place = Place { epoch: 0, round: 0, attempt: 0 };
+    let message = Message::Unmask { place, shares: vec![(1, vec![231; 33])], seeds: vec![(2, [231; 32])] };
+    let words = Words { narrow: vec![231; 3], wide: vec![231; 2] };
+    let printed =
+        format!("{:?} {:?} {:?}", Event::Message { from: 1, message }, Event::Submit(words.clone()), words);
+    assert!(!printed.contains("231") && printed.contains("shares of masks"), "{printed}");
+}
+
+/// By default a round without somebody is not closed, and no party would sign it.
+#[test]
+fn without_leave_all_wait() {
+    let mut room = Room::new(5, false);
+    room.submit_all();
+    room.run(|(from, _, message)| match message {
+        Message::Upload { .. } if *from == 4 => Fate::Lose,
+        _ => Fate::Deliver,
+    })
+    .unwrap();
+    assert_eq!(room.waiting.first(), Some(&4));
+    assert!(room.answers.is_empty());
+
+    let mut room = Room::new(5, false);
+    room.submit_all();
+    let error = room
+        .run(|(_, _, message)| match message {
+            Message::Survivors { place, shares, .. } => Fate::Change(Message::Survivors {
+                place: *place,
+                survivors: vec![1, 2, 3, 5],
+                shares: shares.clone(),
+            }),
+            _ => Fate::Deliver,
+        })
+        .unwrap_err();
+    assert!(error.to_string().contains("a sum of 4 parties, where 5 must be there"), "{error}");
+}
+
+/// A party that was away without losing its place joins a new epoch, and the round is done with all.
+#[test]
+fn whoever_comes_back_is_waited_for() {
+    let mut room = Room::new(4, false);
+    for lost_reply in [false, true] {
+        let before = room.answers.get(&1).map_or(0, Vec::len);
+        room.submit_all();
+        // Party 2's line breaks: its upload, or the answer, is lost.
+        room.run(|(from, to, message)| match message {
+            Message::Upload { .. } if *from == 2 && !lost_reply => Fate::Drop,
+            Message::Reply { .. } if *to == 2 && lost_reply => Fate::Drop,
+            _ => Fate::Deliver,
+        })
+        .unwrap();
+        room.tell_hub(Event::Lost(2));
+        room.tell_hub(Event::Joined(2));
+        room.run(|_| Fate::Deliver).unwrap();
+        for answers in room.answers.values() {
+            assert_eq!(answers.len(), before + 1);
+            assert_eq!(answers[before], (sum(&[1, 2, 3, 4]), vec![1, 2, 3, 4]));
+        }
+    }
+    room.submit_all();
+    room.run(|_| Fate::Deliver).unwrap();
+    assert_eq!(room.answers[&2].len(), 3);
+}
+
+#[test]
+fn too_few_survivors_open_nothing() {
+    let mut room = Room::new(5, true);
+    room.submit_all();
+    room.run(|(from, _, message)| match message {
+        Message::Upload { .. } if *from <= 2 => Fate::Lose,
+        _ => Fate::Deliver,
+    })
+    .unwrap();
+    assert!(!room.waiting.is_empty() && room.answers.is_empty());
+}
+
+#[test]
+fn thresholds() {
+    for (parties, colluders, threshold, leavers) in [
+        (3, 1, 3, 0),
+        (4, 1, 3, 1),
+        (5, 1, 4, 1),
+        (6, 1, 4, 2),
+        (10, 1, 6, 4),
+        (10, 4, 8, 2),
+        (50, 1, 26, 24),
+        (2, 0, 2, 0),
+    ] {
+        let (cohort, _) = cohort(parties, colluders, true);
+        assert_eq!((cohort.threshold(), cohort.leavers()), (threshold, leavers), "{parties} {colluders}");
+        // Two lists cannot both be signed often enough, though c sign both.
+        assert!(2 * threshold > usize::from(parties) + colluders);
+        cohort.check().unwrap();
+    }
+    for (parties, colluders) in [(2, 1), (5, 4), (256, 1)] {
+        assert!(cohort(parties, colluders, true).0.check().is_err());
+    }
+}
+
+/// Told of different survivors, parties see signatures that are not on their list, and reveal nothing.
+#[test]
+fn different_lists_of_survivors_are_noticed() {
+    let mut room = Room::new(6, true);
+    room.submit_all();
+    let error = room
+        .run(|(_, to, message)| match message {
+            Message::Survivors { place, shares, .. } if *to <= 3 => Fate::Change(Message::Survivors {
+                place: *place,
+                survivors: vec![1, 2, 3, 4, 5],
+                shares: shares.clone(),
+            }),
+            _ => Fate::Deliver,
+        })
+        .unwrap_err();
+    assert!(error.to_string().contains("was told another one"), "{error}");
+    assert!(room.seen.iter().all(|(_, _, message)| !matches!(message, Message::Unmask { .. })));
+
+    // A coordinator that keeps back the signatures that would show it has too few.
+    let mut room = Room::new(6, true);
+    room.submit_all();
+    let error = room
+        .run(|(_, to, message)| match message {
+            Message::Survivors { place, shares, .. } if *to <= 3 => Fate::Change(Message::Survivors {
+                place: *place,
+                survivors: vec![1, 2, 3, 4, 5],
+                shares: shares.clone(),
+            }),
+            Message::Echoes { place, signatures } => {
+                let told_the_same = |party: u16| (party <= 3) == (*to <= 3);
+                let signatures =
+                    signatures.iter().filter(|(party, _)| told_the_same(*party)).copied().collect();
+                Fate::Change(Message::Echoes { place: *place, signatures })
+            }
+            _ => Fate::Deliver,
+        })
+        .unwrap_err();
+    assert!(error.to_string().contains("3 signatures, where 4 are needed"), "{error}");
+}
+
+/// A coordinator that tells one party another sum opens noise from then on.
+#[test]
+fn an_inconsistent_coordinator_gets_noise() {
+    let mut room = Room::new(4, false);
+    room.submit_all();
+    room.run(|(_, to, message)| match message {
+        Message::Reply { place, survivors, words } if *to == 3 => {
+            let mut words = words.clone();
+            words.narrow[0] ^= 1;
+            Fate::Change(Message::Reply { place: *place, survivors: survivors.clone(), words })
+        }
+        _ => Fate::Deliver,
+    })
+    .unwrap();
+    room.submit_all();
+    // It need not come to noise: already the shares for party 3 are sealed with another key.
+    let error = room.run(|_| Fate::Deliver).unwrap_err();
+    assert!(matches!(error, Error::Dishonest { from: Peer(0), .. }), "{error}");
+
+    // And if it could open all self-masks, the pairwise masks would still stand: take the uploads, and the parties' own
+    // seeds off them.
+    let masks = MASKS.with_borrow(Clone::clone);
+    let uploads: Vec<&Letter> = room
+        .seen
+        .iter()
+        .filter(|(_, _, message)| matches!(message, Message::Upload { place, .. } if place.round == 1))
+        .collect();
+    assert_eq!(uploads.len(), 4);
+    let mut opened = share(1).zeros_like();
+    for (from, _, message) in uploads {
+        let Message::Upload { words, .. } = message else { continue };
+        opened.add(words);
+        let own = masks.iter().rev().find(|(party, _)| party == from).map(|(_, seed)| seed).unwrap();
+        mask::apply(own, mask::Sign::Subtract, &mut opened);
+    }
+    let wrong = opened.narrow.iter().zip(&sum(&[1, 2, 3, 4]).narrow).filter(|(a, b)| a != b).count();
+    assert!(wrong >= 9, "{opened:?}");
+}
+
+/// The same with parties that were told the same: then it is the sum. (So the test above tests something.)
+#[test]
+fn a_consistent_coordinator_gets_the_sum() {
+    MASKS.with_borrow_mut(Vec::clear);
+    let mut room = Room::new(4, false);
+    room.submit_all();
+    room.run(|_| Fate::Deliver).unwrap();
+    room.submit_all();
+    room.run(|letter| if matches!(letter.2, Message::Survivors { .. }) { Fate::Drop } else { Fate::Deliver })
+        .unwrap();
+    let masks = MASKS.with_borrow(Clone::clone);
+    let mut opened = share(1).zeros_like();
+    for (from, _, message) in &room.seen {
+        if let Message::Upload { words, place, .. } = message
+            && place.round == 1
+        {
+            opened.add(words);
+            let own = masks.iter().rev().find(|(party, _)| party == from).map(|(_, seed)| seed).unwrap();
+            mask::apply(own, mask::Sign::Subtract, &mut opened);
+        }
+    }
+    assert_eq!(opened, sum(&[1, 2, 3, 4]));
+}
+
+/// For each peer and attempt a party reveals its share or its seed, and after one list no other.
+#[test]
+fn never_both_kinds_and_never_two_lists() {
+    let mut room = Room::new(6, true);
+    room.submit_all();
+    room.run(|(from, _, message)| match message {
+        Message::Upload { .. } if *from == 6 => Fate::Lose,
+        _ => Fate::Deliver,
+    })
+    .unwrap();
+    let mut unmasked = 0;
+    for (_, _, message) in &room.seen {
+        if let Message::Unmask { shares, seeds, .. } = message {
+            let shares: Vec<u16> = shares.iter().map(|(party, _)| *party).collect();
+            let seeds: Vec<u16> = seeds.iter().map(|(party, _)| *party).collect();
+            assert_eq!((shares, seeds), (vec![1, 2, 3, 4, 5], vec![6]));
+            unmasked += 1;
+        }
+    }
+    assert_eq!(unmasked, 5);
+
+    // A second list, before and after the first was answered.
+    for step in [false, true] {
+        let mut room = Room::new(6, true);
+        room.submit_all();
+        let mut first = None;
+        room.run(|(_, to, message)| match message {
+            Message::Survivors { .. } if *to == 1 => {
+                first = Some(message.clone());
+                Fate::Deliver
+            }
+            Message::Echoes { .. } if !step => Fate::Drop,
+            Message::Reply { .. } => Fate::Drop,
+            _ => Fate::Deliver,
+        })
+        .unwrap();
+        let Some(Message::Survivors { place, shares, .. }) = first else { panic!("no list") };
+        let second = Message::Survivors { place, survivors: vec![1, 2, 3, 4, 5], shares };
+        let party = room.parties.get_mut(&1).unwrap();
+        let error = party.handle(Event::Message { from: 0, message: second }).unwrap_err();
+        assert!(error.to_string().contains("a second list of survivors"), "{error}");
+    }
+}
+
+#[test]
+fn keys_that_others_did_not_sign_are_refused() {
+    let forged = |change: fn(&mut Vec<Hello>)| {
+        let (cohort, identities) = cohort(4, 1, false);
+        let mut hellos = Vec::new();
+        let mut parties: Vec<Party> = Vec::new();
+        for (party, identity) in (1..).zip(identities) {
+            let mut machine = Party::new(cohort.clone(), party, identity, false).unwrap();
+            for action in machine.begin() {
+                if let Action::Send { message: Message::Hello { hello, .. }, .. } = action {
+                    hellos.push(hello);
+                }
+            }
+            parties.push(machine);
+        }
+        change(&mut hellos);
+        let message = Message::Roster { place: Place { epoch: 0, round: 0, attempt: 0 }, hellos };
+        parties[0].handle(Event::Message { from: 0, message }).map(|_| ()).unwrap_err().to_string()
+    };
+    assert!(forged(|hellos| hellos[1].key[3] ^= 1).contains("party 2 has not signed"));
+    assert!(forged(|hellos| hellos[1] = hellos[2].clone()).contains("a party twice"));
+    assert!(forged(|hellos| hellos[2].party = 9).contains("a party twice"));
+    assert!(forged(|hellos| hellos[3].party = 9).contains("not of this cohort"));
+    assert!(forged(|hellos| hellos.truncate(3)).contains("keys of 3 parties, where 4 must be there"));
+}
+
+/// Nothing that comes over the wire makes a machine panic.
+#[test]
+fn messages_out_of_turn_are_errors() {
+    let mut room = Room::new(3, false);
+    room.submit_all();
+    room.run(|_| Fate::Deliver).unwrap();
+    let seen = room.seen.clone();
+    for (from, to, message) in seen {
+        let event = Event::Message { from, message };
+        let _ = match to {
+            0 => room.hub.handle(event).map(|_| ()),
+            to => room.parties.get_mut(&to).unwrap().handle(event).map(|_| ()),
+        };
+    }
+}
+
+/// Published vectors, through the crates as they are used here.
+mod vectors {
+    use hkdf::Hkdf;
+    use sha2::{Digest, Sha256};
+
+    fn bytes<const N: usize>(hex: &str) -> [u8; N] {
+        let digits: Vec<u8> = hex.bytes().map(|digit| (digit as char).to_digit(16).unwrap() as u8).collect();
+        std::array::from_fn(|i| digits[2 * i] << 4 | digits[2 * i + 1])
+    }
+
+    /// RFC 7748, 5.2.
+    #[test]
+    fn x25519() {
+        let scalar = bytes("a546e36bf0527c9d3b16154b82465edd62144c0ac1fc5a18506a2244ba449ac4");
+        let point = bytes("e6db6867583030db3594c1a424b15f7c726624ec26b3353b10a903a6d0ab1c4c");
+        let product = bytes("c3da55379de9c6908e94ea4df28d084f32eccf03491c71f754b4075577a28552");
+        assert_eq!(x25519_dalek::x25519(scalar, point), product);
+    }
+
+    /// RFC 5869, A.1.
+    #[test]
+    fn hkdf() {
+        let (salt, info) = (bytes::<13>("000102030405060708090a0b0c"), bytes::<10>("f0f1f2f3f4f5f6f7f8f9"));
+        let (key, hkdf) = Hkdf::<Sha256>::extract(Some(&salt), &[0x0b; 22]);
+        assert_eq!(key[..], bytes::<32>("077709362c2e32df0ddc3f0dc47bba6390b6c73bb50f9c3122ec844ad7c2b3e5"));
+        let mut output = [0; 42];
+        hkdf.expand(&info, &mut output).unwrap();
+        assert_eq!(
+            output,
+            bytes("3cb25f25faacd57a90434f64d0362f2a2d2d0a90cf1a5a4c5db02d56ecc4c5bf34007208d5b887185865")
+        );
+    }
+
+    /// RFC 8032, 7.1, test 2.
+    #[test]
+    fn ed25519() {
+        use ed25519_dalek::Signer;
+        let secret = bytes("4ccd089b28ff96da9db6c346ec114e0f5b8a319f35aba624da8cf6ed4fb8a6fb");
+        let key = ed25519_dalek::SigningKey::from_bytes(&secret);
+        let public: [u8; 32] = bytes("3d4017c3e843895a92b70aa74d1b7ebc9c982ccf2ec4968cc0cd55f12af4660c");
+        assert_eq!(key.verifying_key().to_bytes(), public);
+        let signature: [u8; 64] = bytes(
+            "92a009a9f0d4cab8720e820b5f642540a2b27b5416503f8fb3762223ebdb69da085ac1e43e15996e458f3613d0f11d8c387b2eaeb4302aeeb00d291612bb0c00",
+        );
+        assert_eq!(key.sign(&[0x72]).to_bytes(), signature);
+    }
+
+    /// Shares of a 128-bit key that secrets.js made (GF(256) with 0x11d, as here): its test of shares of version 0.1.8, five
+    /// of ten. It puts a 1 before the key.
+    #[test]
+    fn shamir() {
+        let key = bytes::<16>("82585c749a3db7f73009d0d6107dd650");
+        let shares = [
+            "0111001e523b02029c58aceebead70329000",
+            "02eeb362b5be82beae3499f09bd7f9f19b1c",
+            "03d5f7e5216d716a172ebe0af46ca81684f4",
+            "04e1fa5670ee4c919ffd9f8c71f32a7bfbb0",
+            "050bd6ac05ceb3eeffcbbe251932ece37657",
+            "064bb52a3db02b1962ff879d32bc56de4455",
+            "078a5f11d20cbf8d907c1d295bbda1ee900a",
+            "08808ff7fae45529eb13b1e9d78faeab435f",
+            "09f3b0585740fd80830c355fa501a8057733",
+            "0aeca744ec715290906c995aac371ed118c2",
+        ]
+        .map(|share| blahaj::Share::try_from(&bytes::<18>(share)[..]).unwrap());
+        for five in [&shares[..5], &shares[5..]] {
+            assert_eq!(blahaj::Sharks(5).recover(five).unwrap(), [&[1], &key[..]].concat());
+        }
+        assert_ne!(blahaj::Sharks(4).recover(&shares[..4]).unwrap(), [&[1], &key[..]].concat());
+    }
+
+    /// FIPS 180-4, "abc".
+    #[test]
+    fn sha256() {
+        let expected: [u8; 32] = bytes("ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+        assert_eq!(<[u8; 32]>::from(Sha256::digest(b"abc")), expected);
+    }
+}

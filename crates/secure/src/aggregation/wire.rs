@@ -1,0 +1,377 @@
+//! Messages as bytes. Little endian; a list is its length, then its items.
+
+use super::keys::SIGNATURE_BYTES;
+use super::{Place, Words};
+
+/// A party's part of a key exchange.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hello {
+    /// Who.
+    pub party: u16,
+    /// The sum that it waits for or will send next.
+    pub round: u64,
+    /// Its X25519 key in this epoch.
+    pub key: [u8; 32],
+    /// Signed by its identity.
+    pub signature: [u8; SIGNATURE_BYTES],
+}
+
+/// What parties and the coordinator say to each other.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Message {
+    /// Hub to parties: make new keys.
+    NewEpoch {
+        /// The number of the epoch.
+        epoch: u32,
+    },
+    /// Party to hub: a new key.
+    Hello {
+        /// The number of the epoch.
+        epoch: u32,
+        /// The key.
+        hello: Hello,
+    },
+    /// Hub to parties: all keys.
+    Roster {
+        /// The epoch, and the attempt that comes next.
+        place: Place,
+        /// By party.
+        hellos: Vec<Hello>,
+    },
+    /// Party to hub: masked words, and shares of the self-mask's seed, sealed for each other party.
+    Upload {
+        /// Which attempt.
+        place: Place,
+        /// The words.
+        words: Words,
+        /// For whom, and the sealed share.
+        shares: Vec<(u16, Vec<u8>)>,
+    },
+    /// Hub to a party: whose words arrived, and the shares from them.
+    Survivors {
+        /// Which attempt.
+        place: Place,
+        /// The parties, ascending.
+        survivors: Vec<u16>,
+        /// From whom, and the sealed share.
+        shares: Vec<(u16, Vec<u8>)>,
+    },
+    /// Party to hub: its signature on the list of survivors.
+    Echo {
+        /// Which attempt.
+        place: Place,
+        /// The signature.
+        signature: [u8; SIGNATURE_BYTES],
+    },
+    /// Hub to parties: everybody's signatures.
+    Echoes {
+        /// Which attempt.
+        place: Place,
+        /// By party.
+        signatures: Vec<(u16, [u8; SIGNATURE_BYTES])>,
+    },
+    /// Party to hub: what takes off the masks.
+    Unmask {
+        /// Which attempt.
+        place: Place,
+        /// Its shares of the survivors' self-masks.
+        shares: Vec<(u16, Vec<u8>)>,
+        /// Its pairwise seeds of this attempt with those that did not survive.
+        seeds: Vec<(u16, [u8; 32])>,
+    },
+    /// Hub to parties: the answer to a sum.
+    Reply {
+        /// Which attempt.
+        place: Place,
+        /// Whose words are in it.
+        survivors: Vec<u16>,
+        /// The sum, or what the server made of it.
+        words: Words,
+    },
+}
+
+/// The kinds of messages, by the byte that they begin with.
+const KINDS: [&str; 9] = [
+    "new epoch",
+    "key",
+    "keys",
+    "upload",
+    "survivors",
+    "signature",
+    "signatures",
+    "shares of masks",
+    "answer",
+];
+
+/// Writes bytes.
+#[derive(Default)]
+struct Writer(Vec<u8>);
+
+impl Writer {
+    fn raw(&mut self, bytes: &[u8]) -> &mut Self {
+        self.0.extend_from_slice(bytes);
+        self
+    }
+
+    fn length(&mut self, length: usize) -> &mut Self {
+        self.raw(&(length as u32).to_le_bytes())
+    }
+
+    fn place(&mut self, place: &Place) -> &mut Self {
+        self.raw(&place.bytes())
+    }
+
+    fn parties(&mut self, parties: &[u16]) -> &mut Self {
+        self.length(parties.len());
+        parties.iter().for_each(|party| self.0.extend_from_slice(&party.to_le_bytes()));
+        self
+    }
+
+    fn words(&mut self, words: &Words) -> &mut Self {
+        self.length(words.narrow.len()).length(words.wide.len());
+        words.narrow.iter().for_each(|word| self.0.extend_from_slice(&word.to_le_bytes()));
+        words.wide.iter().for_each(|word| self.0.extend_from_slice(&word.to_le_bytes()));
+        self
+    }
+
+    fn by_party<B: AsRef<[u8]>>(&mut self, items: &[(u16, B)]) -> &mut Self {
+        self.length(items.len());
+        for (party, bytes) in items {
+            self.raw(&party.to_le_bytes()).length(bytes.as_ref().len()).raw(bytes.as_ref());
+        }
+        self
+    }
+
+    fn hello(&mut self, hello: &Hello) -> &mut Self {
+        self.raw(&hello.party.to_le_bytes()).raw(&hello.round.to_le_bytes());
+        self.raw(&hello.key).raw(&hello.signature)
+    }
+}
+
+/// Reads bytes; nothing where there are too few.
+struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    fn raw(&mut self, count: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.0.split_at_checked(count)?;
+        self.0 = rest;
+        Some(taken)
+    }
+
+    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        self.raw(N)?.try_into().ok()
+    }
+
+    fn party(&mut self) -> Option<u16> {
+        self.array().map(u16::from_le_bytes)
+    }
+
+    fn length(&mut self) -> Option<usize> {
+        self.array().map(|bytes| u32::from_le_bytes(bytes) as usize)
+    }
+
+    fn epoch(&mut self) -> Option<u32> {
+        self.array().map(u32::from_le_bytes)
+    }
+
+    fn place(&mut self) -> Option<Place> {
+        let epoch = self.epoch()?;
+        let round = u64::from_le_bytes(self.array()?);
+        Some(Place { epoch, round, attempt: self.epoch()? })
+    }
+
+    /// A list whose items read themselves; each takes at least a byte, so that no length can ask for more than came.
+    fn list<I>(&mut self, mut item: impl FnMut(&mut Self) -> Option<I>) -> Option<Vec<I>> {
+        let count = self.length()?;
+        if count > self.0.len() {
+            return None;
+        }
+        (0..count).map(|_| item(self)).collect()
+    }
+
+    fn words(&mut self) -> Option<Words> {
+        let (narrow, wide) = (self.length()?, self.length()?);
+        let narrow = self.raw(narrow.checked_mul(4)?)?;
+        let wide = self.raw(wide.checked_mul(8)?)?;
+        Some(Words {
+            narrow: narrow.as_chunks().0.iter().map(|bytes| u32::from_le_bytes(*bytes)).collect(),
+            wide: wide.as_chunks().0.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect(),
+        })
+    }
+
+    fn bytes(&mut self) -> Option<&'a [u8]> {
+        let length = self.length()?;
+        self.raw(length)
+    }
+
+    fn shares(&mut self) -> Option<Vec<(u16, Vec<u8>)>> {
+        self.list(|reader| Some((reader.party()?, reader.bytes()?.to_vec())))
+    }
+
+    fn fixed<const N: usize>(&mut self) -> Option<Vec<(u16, [u8; N])>> {
+        self.list(|reader| Some((reader.party()?, reader.bytes()?.try_into().ok()?)))
+    }
+
+    fn hello(&mut self) -> Option<Hello> {
+        let (party, round) = (self.party()?, u64::from_le_bytes(self.array()?));
+        Some(Hello { party, round, key: self.array()?, signature: self.array()? })
+    }
+}
+
+/// The bytes of words, as they are hashed.
+pub fn word_bytes(words: &Words) -> Vec<u8> {
+    let mut writer = Writer(Vec::with_capacity(words.bytes() + 8));
+    writer.words(words);
+    writer.0
+}
+
+/// The bytes of a roster, as they are hashed.
+pub fn roster_bytes(hellos: &[Hello]) -> Vec<u8> {
+    let mut writer = Writer::default();
+    hellos.iter().for_each(|hello| {
+        writer.hello(hello);
+    });
+    writer.0
+}
+
+impl std::fmt::Debug for Message {
+    /// Its kind alone: what takes off masks is for no log.
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str(self.kind())
+    }
+}
+
+impl Message {
+    /// What it is called in summaries.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Message::NewEpoch { .. } => KINDS[0],
+            Message::Hello { .. } => KINDS[1],
+            Message::Roster { .. } => KINDS[2],
+            Message::Upload { .. } => KINDS[3],
+            Message::Survivors { .. } => KINDS[4],
+            Message::Echo { .. } => KINDS[5],
+            Message::Echoes { .. } => KINDS[6],
+            Message::Unmask { .. } => KINDS[7],
+            Message::Reply { .. } => KINDS[8],
+        }
+    }
+
+    /// The kind of a message, from its bytes alone.
+    pub fn kind_of(bytes: &[u8]) -> &'static str {
+        bytes.first().and_then(|&number| KINDS.get(usize::from(number)).copied()).unwrap_or("leave")
+    }
+
+    /// As bytes.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut writer = Writer::default();
+        match self {
+            Message::NewEpoch { epoch } => writer.raw(&[0]).raw(&epoch.to_le_bytes()),
+            Message::Hello { epoch, hello } => writer.raw(&[1]).raw(&epoch.to_le_bytes()).hello(hello),
+            Message::Roster { place, hellos } => {
+                writer.raw(&[2]).place(place).length(hellos.len()).raw(&roster_bytes(hellos))
+            }
+            Message::Upload { place, words, shares } => {
+                writer.0.reserve(words.bytes() + 64 * shares.len() + 64);
+                writer.raw(&[3]).place(place).words(words).by_party(shares)
+            }
+            Message::Survivors { place, survivors, shares } => {
+                writer.raw(&[4]).place(place).parties(survivors).by_party(shares)
+            }
+            Message::Echo { place, signature } => writer.raw(&[5]).place(place).raw(signature),
+            Message::Echoes { place, signatures } => writer.raw(&[6]).place(place).by_party(signatures),
+            Message::Unmask { place, shares, seeds } => {
+                writer.raw(&[7]).place(place).by_party(shares).by_party(seeds)
+            }
+            Message::Reply { place, survivors, words } => {
+                writer.0.reserve(words.bytes() + 64);
+                writer.raw(&[8]).place(place).parties(survivors).words(words)
+            }
+        };
+        writer.0
+    }
+
+    /// From bytes; nothing if they are not those of a message, whole and without a rest.
+    pub fn decode(bytes: &[u8]) -> Option<Message> {
+        let mut reader = Reader(bytes);
+        let message = match reader.array()? {
+            [0] => Message::NewEpoch { epoch: reader.epoch()? },
+            [1] => Message::Hello { epoch: reader.epoch()?, hello: reader.hello()? },
+            [2] => Message::Roster { place: reader.place()?, hellos: reader.list(Reader::hello)? },
+            [3] => {
+                Message::Upload { place: reader.place()?, words: reader.words()?, shares: reader.shares()? }
+            }
+            [4] => Message::Survivors {
+                place: reader.place()?,
+                survivors: reader.list(Reader::party)?,
+                shares: reader.shares()?,
+            },
+            [5] => Message::Echo { place: reader.place()?, signature: reader.array()? },
+            [6] => Message::Echoes { place: reader.place()?, signatures: reader.fixed()? },
+            [7] => {
+                Message::Unmask { place: reader.place()?, shares: reader.shares()?, seeds: reader.fixed()? }
+            }
+            [8] => Message::Reply {
+                place: reader.place()?,
+                survivors: reader.list(Reader::party)?,
+                words: reader.words()?,
+            },
+            _ => return None,
+        };
+        reader.0.is_empty().then_some(message)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn samples() -> Vec<Message> {
+        let place = Place { epoch: 1, round: 2, attempt: 3 };
+        let hello = Hello { party: 4, round: 5, key: [6; 32], signature: [7; 64] };
+        let shares = vec![(1, vec![1, 2, 3]), (2, Vec::new())];
+        let words = Words { narrow: vec![1, u32::MAX], wide: vec![u64::MAX, 0, 5] };
+        vec![
+            Message::NewEpoch { epoch: 9 },
+            Message::Hello { epoch: 1, hello: hello.clone() },
+            Message::Roster { place, hellos: vec![hello.clone(), hello] },
+            Message::Upload { place, words: words.clone(), shares: shares.clone() },
+            Message::Survivors { place, survivors: vec![1, 3], shares: shares.clone() },
+            Message::Echo { place, signature: [8; 64] },
+            Message::Echoes { place, signatures: vec![(1, [1; 64]), (2, [2; 64])] },
+            Message::Unmask { place, shares, seeds: vec![(3, [3; 32])] },
+            Message::Reply { place, survivors: vec![2], words },
+        ]
+    }
+
+    #[test]
+    fn messages_come_back_and_cut_or_longer_ones_do_not() {
+        for message in samples() {
+            let bytes = message.encode();
+            assert_eq!(Message::decode(&bytes).as_ref(), Some(&message));
+            assert_eq!(Message::kind_of(&bytes), message.kind());
+            for cut in 0..bytes.len() {
+                assert_eq!(Message::decode(&bytes[..cut]), None, "{message:?} cut at {cut}");
+            }
+            assert_eq!(Message::decode(&[&bytes[..], &[0]].concat()), None);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_a_message_or_none(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            if let Some(message) = Message::decode(&bytes) {
+                prop_assert_eq!(message.encode(), bytes);
+            }
+        }
+
+        #[test]
+        fn damaged_messages_do_not_panic(which in 0usize..9, place: prop::sample::Index, byte: u8) {
+            let mut bytes = samples()[which].encode();
+            let place = place.index(bytes.len());
+            bytes[place] = byte;
+            let _ = Message::decode(&bytes);
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! Nonnegative matrix factorization between parties that show nobody their data (Sec. 4 of the paper).
+//!
+//! Parties with the same features and different records want one common U and each its own V_r, M_r ≈ U V_rᵀ. Here
+//! are the methods ([`protocol`]) and the secure aggregation below them ([`aggregation`]) as plain state machines: no
+//! sockets, no files, no clocks. A transport is a [`link::Link`]; [`simulate()`] runs all parties in one process.
+
+pub mod aggregation;
+mod entropy;
+mod error;
+pub mod fixed;
+pub mod link;
+pub mod net;
+pub mod protocol;
+mod ranks;
+pub mod risk;
+pub mod server;
+pub mod session;
+mod simulate;
+pub mod split;
+
+pub use error::{Error, Result};
+pub use ranks::{OnRank, run_on_rank};
+pub use simulate::{
+    Cost, Outcome, PartyOutcome, Plan, Traced, Transcript, groups, simulate, simulate_recorded,
+};

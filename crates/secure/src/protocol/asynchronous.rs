@@ -1,0 +1,233 @@
+//! Asyn-SD and Asyn-SSD-V (Alg. `asyn_server`, `asyn_client_SD`). Clients are groups of parties, whose copies of U are
+//! summed before the server sees them; with plain aggregation every party is a client of its own.
+
+use std::collections::BTreeMap;
+
+use partwise::Real;
+use partwise::run::Damping;
+use partwise::sketch::Distribution;
+
+use super::{Line, Local, Settings, Stop, first_diagonal, matrix};
+use crate::aggregation::Words;
+use crate::error::Result;
+use crate::fixed::{self, Part};
+use crate::server::Answer;
+use crate::session::{ALL, Session};
+
+/// A party: T iterations, then its U goes out; while the group completes it computes on. Steps on U are proximal, as
+/// in the synchronous methods, and with the same weight at all parties.
+pub fn run<T: Real>(
+    settings: &Settings,
+    local: &mut Local<T>,
+    session: &mut Session<'_>,
+    group: u8,
+) -> Result<(usize, Stop)> {
+    let (sum, parties) = first_diagonal(local, session)?;
+    let mut diagonal = sum / parties as f64;
+    let mut steps = Steps {
+        records: local.records_sketch(settings, session.me()),
+        damping: settings.damping(diagonal),
+        iteration: 0,
+    };
+    let mut rounds = 0;
+    loop {
+        let mut own_error = 0.0;
+        for inner in 0..settings.inner {
+            let cross = steps.take(local, session, diagonal);
+            if inner == 0 {
+                own_error = cross;
+            }
+        }
+        session.start(group, "U", parts(local, settings.rank, [own_error, local.diagonal()]))?;
+        // Not for ever: the longer a party computes by itself, the less its V fits the U that it will be sent.
+        let mut total = session.poll()?;
+        for _ in 0..settings.inner {
+            if total.is_none() {
+                steps.take(local, session, diagonal);
+                total = session.poll()?;
+            }
+        }
+        let total = match total {
+            Some(total) => total,
+            None => session.wait()?,
+        };
+        rounds += 1;
+        let answer = Answered::read(&total.words);
+        local.u = answer.u.iter().map(|&value| T::from_f64(value.into())).collect();
+        diagonal = answer.diagonal;
+        session.expect(group, "U", &parts(local, settings.rank, [total.parts[1][0], total.parts[1][1]]));
+        if answer.stop {
+            break;
+        }
+    }
+    // All take the server's last U. (With a known range there is nothing to agree on first.)
+    session.expect(ALL, "the end", &[Part::scalars(&[1.0])]);
+    let total = session.sum(ALL, "the end", vec![Part::scalars(&[1.0])])?;
+    local.u = Answered::read(&total.words).u.iter().map(|&value| T::from_f64(value.into())).collect();
+    Ok((rounds, Stop::Rounds))
+}
+
+/// What a party sends: its U, the error that it had with the U that it was sent, and the diagonal of its V_rᵀV_r.
+fn parts<T: Real>(local: &Local<T>, k: usize, scalars: [f64; 2]) -> Vec<Part> {
+    vec![matrix(&local.u, k), Part::scalars(&scalars)]
+}
+
+struct Steps {
+    records: Option<Distribution>,
+    damping: Damping,
+    iteration: usize,
+}
+
+impl Steps {
+    /// V, then U; returns the error between the two.
+    fn take<T: Real>(&mut self, local: &mut Local<T>, session: &mut Session<'_>, diagonal: f64) -> f64 {
+        let cross = local.sweep_v();
+        let error = local.error_from(cross);
+        let solver = self.damping.next(self.iteration, diagonal, 0.0);
+        match &self.records {
+            Some(sketch) => local.sketched_u(solver, sketch, self.iteration),
+            None => local.own_step_u(solver),
+        }
+        self.iteration += 1;
+        session.work(local.take_work());
+        error
+    }
+}
+
+/// What the server answers: its U, as it is, in the place of the matrix, and behind the group's sums whether this is the
+/// end and the mean diagonal over all parties.
+struct Answered {
+    u: Vec<f32>,
+    stop: bool,
+    diagonal: f64,
+}
+
+impl Answered {
+    fn read(words: &Words) -> Self {
+        let u = words.narrow.iter().map(|&word| f32::from_bits(word)).collect();
+        let word = |place: usize| words.wide.get(place).copied().unwrap_or(0);
+        Answered { u, stop: word(2) == 1, diagonal: f64::from_bits(word(3)) }
+    }
+}
+
+/// What the server knows of a group.
+struct Group {
+    size: usize,
+    ranges: Option<Vec<i16>>,
+    squared_error: Option<f64>,
+    /// The sum of its members' diagonals.
+    diagonal: f64,
+    stopped: bool,
+}
+
+/// The server: U moves by ω_t = ρ / (ρ + t) towards each mean of a group that is opened.
+pub struct Server {
+    settings: Settings,
+    groups: BTreeMap<u8, Group>,
+    updates: usize,
+    u: Vec<f64>,
+    ended: bool,
+    /// The error over updates, from what the groups last had.
+    pub trace: Vec<Line>,
+}
+
+impl Server {
+    /// The number and size of each group.
+    pub fn new(settings: &Settings, groups: &[(u8, usize)]) -> Self {
+        let group = |size| Group { size, ranges: None, squared_error: None, diagonal: 0.0, stopped: false };
+        Server {
+            settings: settings.clone(),
+            groups: groups.iter().map(|&(number, size)| (number, group(size))).collect(),
+            updates: 0,
+            u: Vec::new(),
+            ended: false,
+            trace: Vec::new(),
+        }
+    }
+
+    fn words_of_u(&self) -> Vec<u32> {
+        self.u.iter().map(|&value| (value as f32).to_bits()).collect()
+    }
+
+    /// What the parties expect of the next sum, from U as they have it, in f32.
+    fn expected(&self, scalars: [f64; 2]) -> Vec<Part> {
+        let u = self.u.iter().map(|&value| (value as f32).into()).collect();
+        vec![Part::matrix(u, self.settings.rank), Part::scalars(&scalars)]
+    }
+
+    /// The sums of a group's U, and of its errors and diagonals; nothing if these words are about ranges.
+    fn numbers(&mut self, number: u8, sum: &Words) -> Option<(Vec<f64>, [f64; 2])> {
+        let group = self.groups.get_mut(&number)?;
+        if self.settings.aggregation == super::Aggregation::Plain {
+            let u = sum.narrow.iter().map(|&word| f32::from_bits(word).into()).collect();
+            let scalar = |place: usize| sum.wide.get(place).map(|&word| f64::from_bits(word));
+            return Some((u, [scalar(0)?, scalar(1)?]));
+        }
+        if sum.narrow.is_empty() {
+            group.ranges = Some(fixed::agreed(sum));
+            return None;
+        }
+        let exponents = group.ranges.take()?;
+        if sum.wide.last() != Some(&0) {
+            return None;
+        }
+        let shapes =
+            [Part::matrix(vec![0.0; sum.narrow.len()], self.settings.rank), Part::scalars(&[0.0; 2])];
+        let mut parts = fixed::decode(sum, &shapes, &exponents, group.size);
+        let scalars = parts.pop()?.values.try_into().ok()?;
+        Some((parts.pop()?.values, scalars))
+    }
+
+    fn update(&mut self, number: u8, (u, scalars): (Vec<f64>, [f64; 2]), parties: usize, now: f64) {
+        // Not before every group was heard.
+        let unheard = self.groups.values().any(|group| group.squared_error.is_none());
+        let limit = self.settings.rounds * self.groups.len();
+        if self.updates < limit || unheard {
+            let omega = self.settings.rho / (self.settings.rho + self.updates as f64);
+            self.u.resize(u.len(), 0.0);
+            for (server, sum) in self.u.iter_mut().zip(&u) {
+                *server = (1.0 - omega) * *server + omega * sum / parties as f64;
+            }
+            self.updates += 1;
+        }
+        let ranges = fixed::follow(&self.expected(scalars));
+        if let Some(group) = self.groups.get_mut(&number) {
+            (group.squared_error, group.diagonal, group.ranges) =
+                (Some(scalars[0]), scalars[1], Some(ranges));
+        }
+        let heard = self.groups.values().all(|group| group.squared_error.is_some());
+        let stopped = self.updates >= limit && heard;
+        if let Some(group) = self.groups.get_mut(&number) {
+            group.stopped = stopped;
+        }
+        let errors: Option<f64> = self.groups.values().map(|group| group.squared_error).sum();
+        if let Some(squared_error) = errors {
+            let round = self.updates.div_ceil(self.groups.len());
+            let bytes = (round * self.u.len() * 8) as u64;
+            self.trace.push(Line { round, seconds: now, squared_error, bytes });
+        }
+    }
+}
+
+impl Answer for Server {
+    fn answer(&mut self, cohort: u8, mut sum: Words, parties: usize, now: f64) -> Words {
+        if cohort == ALL {
+            if !self.ended && self.groups.values().all(|group| group.stopped) {
+                self.ended = true;
+                sum.narrow = self.words_of_u();
+            }
+            return sum;
+        }
+        let Some(numbers) = self.numbers(cohort, &sum) else { return sum };
+        self.update(cohort, numbers, parties, now);
+        sum.narrow = self.words_of_u();
+        let stopped = self.groups.get(&cohort).is_some_and(|group| group.stopped);
+        // Of the groups that were heard.
+        let heard = self.groups.values().filter(|group| group.squared_error.is_some());
+        let (sums, count) =
+            heard.fold((0.0, 0), |(sums, count), group| (sums + group.diagonal, count + group.size));
+        sum.wide.insert(2, stopped.into());
+        sum.wide.insert(3, (sums / count as f64).to_bits());
+        sum
+    }
+}

@@ -1,0 +1,124 @@
+//! How much of a party's records the sketches that it has opened give away, all others assumed to collude (Theorems
+//! `theorem:secure` and `theorem:nosecure`).
+//!
+//! Others know S_r and M_r S_r of every iteration so far. Record j is a column of M_r, and it is known for certain once
+//! M_r e_j is a combination of the columns of M_r S_r, that is, once the unit vector e_j lies in the span of the columns
+//! of all S_r so far. The bound is necessary, not sufficient: nonnegativity and sparsity give records away long before.
+
+use faer::linalg::matmul::matmul;
+use faer::{Accum, MatMut, MatRef, Par};
+
+/// An orthonormal basis of what was opened, and how near each unit vector is to it.
+pub struct Budget {
+    records: usize,
+    /// By column, each of length `records`.
+    basis: Vec<f64>,
+    /// ‖Qᵀ e_j‖² of each record.
+    leverage: Vec<f64>,
+}
+
+/// A unit vector this near to the span counts as in it.
+const NEAR: f64 = 1e-6;
+
+impl Budget {
+    /// Of a party that has opened nothing.
+    pub fn new(records: usize) -> Self {
+        Budget { records, basis: Vec::new(), leverage: vec![0.0; records] }
+    }
+
+    /// Takes a sketch (records x `size`, by row) into account, if no record is known for certain after it.
+    pub fn open(&mut self, sketch: &[f64], size: usize) -> bool {
+        let fresh = self.fresh(sketch, size);
+        let mut leverage = self.leverage.clone();
+        for column in fresh.chunks_exact(self.records) {
+            leverage.iter_mut().zip(column).for_each(|(sum, entry)| *sum += entry * entry);
+        }
+        if leverage.iter().any(|&leverage| leverage > 1.0 - NEAR) {
+            return false;
+        }
+        self.basis.extend(fresh);
+        self.leverage = leverage;
+        true
+    }
+
+    /// Orthonormal columns that, with the basis, span the sketch too.
+    fn fresh(&self, sketch: &[f64], size: usize) -> Vec<f64> {
+        let n = self.records;
+        let mut columns: Vec<f64> =
+            (0..size).flat_map(|col| sketch.iter().skip(col).step_by(size).copied()).collect();
+        let norms: Vec<f64> = columns.chunks_exact(n).map(|column| dot(column, column).sqrt()).collect();
+        // Twice is enough.
+        for _ in 0..2 {
+            let known = self.basis.len() / n;
+            let mut shadow = vec![0.0; known * size];
+            let basis = MatRef::from_column_major_slice(&self.basis, n, known);
+            let target = MatMut::from_column_major_slice_mut(&mut shadow, known, size);
+            let old = MatRef::from_column_major_slice(&columns, n, size);
+            matmul(target, Accum::Replace, basis.transpose(), old, 1.0, Par::Seq);
+            let shadow = MatRef::from_column_major_slice(&shadow, known, size);
+            let target = MatMut::from_column_major_slice_mut(&mut columns, n, size);
+            matmul(target, Accum::Add, basis, shadow, -1.0, Par::Seq);
+        }
+        let mut fresh: Vec<f64> = Vec::new();
+        for (column, norm) in columns.chunks_exact_mut(n).zip(norms) {
+            for _ in 0..2 {
+                for other in fresh.chunks_exact(n) {
+                    let along = dot(other, column);
+                    column.iter_mut().zip(other).for_each(|(value, other)| *value -= along * other);
+                }
+            }
+            let length = dot(column, column).sqrt();
+            // What is left of a column within the span is rounding.
+            if length > 1e-9 * norm {
+                fresh.extend(column.iter().map(|value| value / length));
+            }
+        }
+        fresh
+    }
+}
+
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use partwise::random::{Purpose, stream, uniform};
+
+    fn gaussian_like(records: usize, size: usize, seed: u64) -> Vec<f64> {
+        let mut rng = stream(seed, Purpose::SketchU, 0, 0);
+        (0..records * size).map(|_| uniform(&mut rng) - 0.5).collect()
+    }
+
+    /// Theorem `theorem:nosecure`: in general position nothing is certain until there are as many columns as records.
+    #[test]
+    fn general_sketches_are_safe_up_to_the_number_of_records() {
+        let mut budget = Budget::new(20);
+        for seed in 0..4 {
+            assert!(budget.open(&gaussian_like(20, 4, seed), 4), "{seed}");
+        }
+        // 19 of 20 leave one direction, in which no unit vector lies alone.
+        assert!(budget.open(&gaussian_like(20, 3, 8), 3));
+        assert!(!budget.open(&gaussian_like(20, 1, 9), 1));
+        // A refusal changes nothing: what adds nothing is still allowed.
+        let again = gaussian_like(20, 3, 8);
+        assert!(budget.open(&again, 3));
+    }
+
+    #[test]
+    fn a_subsampled_record_is_open_at_once() {
+        let mut budget = Budget::new(6);
+        let mut unit = vec![0.0; 6];
+        unit[2] = 2.0;
+        assert!(!budget.open(&unit, 1));
+        // A sum of two records shows neither; their difference beside it shows both.
+        assert!(budget.open(&[1.0, 1.0, 0.0, 0.0, 0.0, 0.0], 1));
+        assert!(!budget.open(&[1.0, -1.0, 0.0, 0.0, 0.0, 0.0], 1));
+    }
+
+    #[test]
+    fn more_columns_than_records_are_refused() {
+        assert!(!Budget::new(3).open(&gaussian_like(3, 5, 1), 5));
+    }
+}

@@ -1,0 +1,321 @@
+//! What a party computes by itself, all of it with the library's own steps.
+
+use partwise::Real;
+use partwise::error::Result as CoreResult;
+use partwise::grid::Grid;
+use partwise::kernels::{Columns, Product, gram, multiply};
+use partwise::matrix::Matrix;
+use partwise::partition::{Access, Block, Shard, shards};
+use partwise::random::Purpose;
+use partwise::run::{Damping, Factors, Phases, SketchedSide, draw, residual_on};
+use partwise::sketch::{Distribution, Operator};
+use partwise::solver::{Moving, Problem, Solver, Terms, update};
+use partwise::threads::Threads;
+
+use super::{Settings, party_seed};
+use crate::error::Result;
+
+/// One sweep of exact coordinate descent.
+pub const HALS: Solver = Solver::CoordinateDescent { mu: 0.0, sweeps: 1 };
+
+/// Sweeps with which V_r is fitted to the final U.
+const LAST_SWEEPS: usize = 20;
+
+/// A party's M_r, its copy of U, its V_r, and what it has computed.
+pub struct Local<T> {
+    shard: Shard<T>,
+    threads: Threads,
+    k: usize,
+    sum: f64,
+    norm: f64,
+    /// The shared factor, or this party's copy of it, by row.
+    pub u: Vec<T>,
+    /// The party's own factor, by row.
+    pub v: Vec<T>,
+    /// Multiplications since they were last asked for.
+    work: f64,
+}
+
+impl<T: Real> Local<T> {
+    /// `matrix` has a row for each feature and a column for each record.
+    pub fn new(matrix: Matrix<T>, settings: &Settings, threads: usize) -> Result<Self> {
+        let protocol = settings.protocol;
+        let sampled = protocol.sketches_features() || protocol.sketches_records();
+        let access = if sampled { Access::Sampled } else { Access::Whole };
+        let shard = shards(matrix, Grid::ONE, access).remove(0);
+        let threads = Threads::new(threads)?;
+        let rows = shard.by_cols.row_sums(&threads);
+        Ok(Local {
+            threads,
+            k: settings.rank,
+            sum: rows.sums.iter().sum(),
+            norm: rows.squares.iter().sum(),
+            u: Vec::new(),
+            v: Vec::new(),
+            work: 0.0,
+            shard,
+        })
+    }
+
+    /// m.
+    pub fn features(&self) -> usize {
+        self.shard.rows
+    }
+
+    /// n_r.
+    pub fn records(&self) -> usize {
+        self.shard.cols
+    }
+
+    /// k.
+    pub fn rank(&self) -> usize {
+        self.k
+    }
+
+    /// Σ M_r.
+    pub fn sum(&self) -> f64 {
+        self.sum
+    }
+
+    /// ‖M_r‖².
+    pub fn norm(&self) -> f64 {
+        self.norm
+    }
+
+    /// Multiplications since the last call.
+    pub fn take_work(&mut self) -> f64 {
+        std::mem::take(&mut self.work)
+    }
+
+    /// U from the public seed and V_r from the private one, such that U Vᵀ has the mean of M.
+    pub fn start(&mut self, seed: u64, private_seed: u64, mean: f64) {
+        // E[u v] = scale² / 4 for uniform draws, k of them to make up the mean.
+        let scale = 2.0 * (mean / self.k as f64).sqrt();
+        self.u = draw((seed, Purpose::StartU), self.shard.rows, self.k, scale);
+        self.v = draw((private_seed, Purpose::StartV), self.shard.cols, self.k, scale);
+    }
+
+    fn count_product(&mut self, rows: usize) {
+        self.work += (self.shard.stored * self.k + 2 * rows * self.k * self.k) as f64;
+    }
+
+    /// V_rᵀ V_r.
+    pub fn gram_v(&self) -> Vec<f64> {
+        gram(&self.threads, &self.v, self.k)
+    }
+
+    /// The mean diagonal of V_rᵀV_r.
+    pub fn diagonal(&self) -> f64 {
+        self.v.iter().map(|value| value.to_f64().powi(2)).sum::<f64>() / self.k as f64
+    }
+
+    /// UᵀU.
+    pub fn gram_u(&self) -> Vec<f64> {
+        gram(&self.threads, &self.u, self.k)
+    }
+
+    /// M_r V_r.
+    pub fn product_v(&mut self) -> Vec<T> {
+        self.count_product(self.shard.cols);
+        multiply(&self.threads, &self.shard.by_rows, Columns::All, &self.v, self.k)
+    }
+
+    /// One step on U, given P = M V and VᵀV of whomever they are.
+    pub fn step_u(&mut self, solver: Solver, product: Vec<T>, gram: &[f64]) {
+        self.work += (self.shard.rows * self.k * self.k) as f64;
+        let problem = Problem { solver, gram, terms: Terms::NONE };
+        update(&self.threads, &problem, &Product::ready(product, self.k), Moving::plain(&mut self.u), self.k);
+    }
+
+    /// One step on U with the party's own records.
+    pub fn own_step_u(&mut self, solver: Solver) {
+        let (product, gram) = (self.product_v(), self.gram_v());
+        self.step_u(solver, product, &gram);
+    }
+
+    /// One sweep over V_r with U as it is; returns ⟨M_rᵀ U, V_r⟩ of the new V_r.
+    pub fn sweep_v(&mut self) -> f64 {
+        self.count_product(self.shard.cols);
+        let gram = self.gram_u();
+        let problem = Problem { solver: HALS, gram: &gram, terms: Terms::NONE };
+        let product = Product::new(&self.threads, &self.shard.by_cols, Columns::All, &self.u, self.k);
+        update(&self.threads, &problem, &product, Moving::plain(&mut self.v), self.k).cross
+    }
+
+    /// V_r for a U that stays: several sweeps with one product.
+    pub fn fit_v(&mut self) {
+        let gram = self.gram_u();
+        let product = multiply(&self.threads, &self.shard.by_cols, Columns::All, &self.u, self.k);
+        let product = Product::ready(product, self.k);
+        let solver = Solver::CoordinateDescent { mu: 0.0, sweeps: LAST_SWEEPS };
+        let problem = Problem { solver, gram: &gram, terms: Terms::NONE };
+        update(&self.threads, &problem, &product, Moving::plain(&mut self.v), self.k);
+    }
+
+    /// ‖M_r‖² − 2 cross + ⟨UᵀU, V_rᵀV_r⟩, where `cross` = ⟨M_r V_r, U⟩ is at hand.
+    pub fn error_from(&self, cross: f64) -> f64 {
+        let model: f64 = self.gram_u().iter().zip(self.gram_v()).map(|(u, v)| u * v).sum();
+        self.norm - 2.0 * cross + model
+    }
+
+    /// ‖M_r − U V_rᵀ‖², computed afresh. It is for reports, and counts as no work.
+    pub fn squared_error(&self) -> CoreResult<f64> {
+        let (rows, cols, k) = (self.shard.rows, self.shard.cols, self.k);
+        let factors = Factors { rows, cols, k, u: self.u.clone(), v: self.v.clone() };
+        let residual = residual_on(&self.shard, &factors, &self.threads)?;
+        Ok((residual.relative_error * residual.norm).powi(2))
+    }
+
+    /// The same with the records sketched (Alg. `Syn_SSD`, lines 5 and 6).
+    pub fn sketched_u(&mut self, solver: Solver, distribution: &Distribution, iteration: usize) {
+        let (threads, k) = (&self.threads, self.k);
+        self.work += sketch_work(self.shard.stored, self.shard.rows, k, distribution);
+        let operator = distribution.draw::<T>(iteration);
+        let b = operator.project(threads, 0..distribution.length, &self.v, k);
+        let (columns, weights) = operator.lift(threads, &b, k);
+        let problem = Problem { solver, gram: &gram(threads, &b, k), terms: Terms::NONE };
+        let product = Product::new(threads, &self.shard.by_rows, columns, &weights, k);
+        update(threads, &problem, &product, Moving::plain(&mut self.u), k);
+    }
+
+    /// Sᵀ U of this party's U.
+    pub fn project_u(&self, operator: &dyn Operator<T>) -> Vec<T> {
+        operator.project(&self.threads, 0..self.shard.rows, &self.u, self.k)
+    }
+
+    /// A step on V_r with the features sketched, given B (line 9).
+    pub fn sketched_v(
+        &mut self,
+        side: &mut SketchedSide,
+        iteration: usize,
+        operator: &dyn Operator<T>,
+        b: &[T],
+    ) {
+        let (threads, k) = (&self.threads, self.k);
+        self.work += sketch_work(self.shard.stored, self.shard.cols, k, &side.distribution);
+        let (columns, weights) = operator.lift(threads, b, k);
+        let sketched = (b, columns, &weights[..]);
+        let phases = &mut Phases::default();
+        side.solve((threads, k), iteration, &self.shard.by_cols, &mut self.v, sketched, phases);
+    }
+
+    /// (M_r S, Sᵀ V_r) of a sketch of the records.
+    pub fn sketched_records(&mut self, operator: &dyn Operator<T>, size: usize) -> (Vec<T>, Vec<T>) {
+        let whole = self.sketch_rows(operator, size);
+        self.work += (self.shard.stored * size) as f64;
+        let a = multiply(&self.threads, &self.shard.by_rows, whole.columns(), &whole.weights, size);
+        (a, operator.project(&self.threads, 0..self.shard.cols, &self.v, self.k))
+    }
+
+    /// S itself: S times the identity.
+    fn sketch_rows<'o>(&self, operator: &'o dyn Operator<T>, size: usize) -> SketchRows<'o, T> {
+        let mut identity = vec![T::ZERO; size * size];
+        identity.iter_mut().step_by(size + 1).for_each(|diagonal| *diagonal = T::ONE);
+        let (columns, weights) = operator.lift(&self.threads, &identity, size);
+        SketchRows { columns, weights }
+    }
+
+    /// S as a dense matrix, a row for each record.
+    pub fn sketch_matrix(&self, operator: &dyn Operator<T>, size: usize) -> Vec<f64> {
+        let SketchRows { columns, weights } = self.sketch_rows(operator, size);
+        let row = |place: usize| weights[place * size..][..size].iter().map(|value| value.to_f64());
+        let mut dense = vec![0.0; self.shard.cols * size];
+        let mut set = |record: usize, place: usize, sign: f64| {
+            let target = &mut dense[record * size..][..size];
+            target.iter_mut().zip(row(place)).for_each(|(target, value)| *target = sign * value);
+        };
+        match columns {
+            Columns::All => (0..self.shard.cols).for_each(|record| set(record, record, 1.0)),
+            Columns::Some(some) => {
+                some.iter().enumerate().for_each(|(place, &record)| set(record, place, 1.0))
+            }
+            Columns::Hashed(places) => places.iter().enumerate().for_each(|(record, &place)| {
+                set(record, place.unsigned_abs() as usize - 1, place.signum() as f64)
+            }),
+        }
+        dense
+    }
+
+    /// A step on U given A = M S (features x d) and B = SᵀV of all parties.
+    pub fn sketched_u_of_all(
+        &mut self,
+        side: &mut SketchedSide,
+        iteration: usize,
+        a: Vec<T>,
+        b: &[T],
+    ) -> Result<()> {
+        let size = side.distribution.size;
+        self.work += (self.shard.rows * self.k * (size + self.k)) as f64;
+        let block: Block<T> = dense_block(a, self.shard.rows, size);
+        let (threads, k, u) = (&self.threads, self.k, &mut self.u);
+        side.solve((threads, k), iteration, &block, u, (b, Columns::All, b), &mut Phases::default());
+        Ok(())
+    }
+
+    /// Where sketches of the party's records are drawn from, keyed by party and local record; nothing where that
+    /// would be all of them.
+    pub fn records_sketch(&self, settings: &Settings, party: u16) -> Option<Distribution> {
+        let length = self.shard.cols;
+        let size = settings.of_sketches().sketch_sizes(length, length).0.min(length);
+        let seed = party_seed(settings.seed, "partwise records", party);
+        let sketch = Distribution { kind: settings.sketch, length, size, seed, purpose: Purpose::SketchU };
+        (settings.protocol.sketches_records() && size < length).then_some(sketch)
+    }
+
+    /// The V-side, with the same S at every party.
+    pub fn features_side(&self, settings: &Settings) -> SketchedSide {
+        let squares: f64 = self.u.iter().map(|value| value.to_f64().powi(2)).sum();
+        let size =
+            settings.of_sketches().sketch_sizes(self.shard.rows, self.shard.rows).1.min(self.shard.rows);
+        self.side(
+            settings,
+            (Purpose::SketchV, settings.seed),
+            (self.shard.rows, size),
+            squares / self.k as f64,
+        )
+    }
+
+    /// A side that is sketched to a size of one's choice, its damping beginning with a mean Gram diagonal.
+    pub fn side(
+        &self,
+        settings: &Settings,
+        (purpose, seed): (Purpose, u64),
+        (length, size): (usize, usize),
+        diagonal: f64,
+    ) -> SketchedSide {
+        SketchedSide {
+            distribution: Distribution { kind: settings.sketch, length, size, seed, purpose },
+            damping: Damping::new(&settings.of_sketches(), diagonal),
+            terms: Terms::NONE,
+        }
+    }
+}
+
+struct SketchRows<'o, T> {
+    columns: Columns<'o>,
+    weights: Vec<T>,
+}
+
+impl<T> SketchRows<'_, T> {
+    fn columns(&self) -> Columns<'_> {
+        self.columns
+    }
+}
+
+/// Multiplications of a sketched step: subsampling reads a part of M, the others read all of it and make S twice.
+fn sketch_work(stored: usize, rows: usize, k: usize, distribution: &Distribution) -> f64 {
+    let &Distribution { kind, length, size, .. } = distribution;
+    let read = match kind {
+        partwise::sketch::Kind::Subsample => stored as f64 * size as f64 / length as f64,
+        partwise::sketch::Kind::Gaussian => stored as f64 + 2.0 * (length * size) as f64,
+        _ => stored as f64,
+    };
+    read * k as f64 + ((rows + size) * k * k) as f64
+}
+
+/// A dense matrix by row as the library's drivers hold one.
+fn dense_block<T: Real>(values: Vec<T>, rows: usize, cols: usize) -> Block<T> {
+    use partwise::matrix::{Dense, Order, Values};
+    let dense = Dense::new(rows, cols, Order::RowMajor, Values::Real(values.into()));
+    shards(Matrix::Dense(dense), Grid::ONE, Access::Whole).remove(0).by_rows
+}

@@ -1,0 +1,358 @@
+//! The methods. Each sees its own part of M and "the sum of this over the cohort", and nothing of how that is had.
+//!
+//! One file a kind; what a party does is `run`, and the parties of a run all do the same. M_r has a row for each feature
+//! and a column for each of the party's records: M_r ≈ U V_rᵀ.
+
+mod asynchronous;
+pub mod leak;
+mod limited;
+mod local;
+mod pooled;
+mod synchronous;
+
+pub use asynchronous::Server;
+pub use local::Local;
+
+use partwise::run::{Amount, Damping, SketchedSolver, Step};
+use partwise::{Real, sketch};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::error::{Error, Result};
+use crate::fixed::Part;
+use crate::risk::Accepted;
+use crate::session::{ALL, Session};
+
+/// The methods.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Protocol {
+    /// HALS on the pooled matrix, U from the sums of M_r V_r and V_rᵀ V_r.
+    Pooled,
+    /// Alg. `Syn_SD`: local NMF, U averaged.
+    SynSd,
+    /// Alg. `Syn_SSD` with U sketched where it is exchanged.
+    SynSsdU,
+    /// Alg. `Syn_SSD` with V sketched in the U-subproblem.
+    SynSsdV,
+    /// Alg. `Syn_SSD` with both.
+    SynSsdUv,
+    /// Alg. `asyn_server` and `asyn_client_SD`.
+    AsynSd,
+    /// The same with V sketched in the U-subproblem.
+    AsynSsdV,
+    /// DSANLS on the sums of M_r S_r, for as many iterations as show no record (Sec. 4.1).
+    DsanlsLimited,
+}
+
+impl Protocol {
+    /// Whether parties do not wait for each other.
+    pub fn is_asynchronous(self) -> bool {
+        matches!(self, Protocol::AsynSd | Protocol::AsynSsdV)
+    }
+
+    /// Whether the U-subproblem is sketched over the party's records.
+    pub fn sketches_records(self) -> bool {
+        use Protocol::*;
+        matches!(self, SynSsdV | SynSsdUv | AsynSsdV | DsanlsLimited)
+    }
+
+    /// Whether the V-subproblem is sketched over features.
+    pub fn sketches_features(self) -> bool {
+        matches!(self, Protocol::SynSsdU | Protocol::SynSsdUv)
+    }
+
+    /// Local iterations between two exchanges of U, unless asked otherwise: T2, and T of the asynchronous methods.
+    pub fn inner(self) -> usize {
+        match self {
+            Protocol::Pooled | Protocol::DsanlsLimited => 1,
+            _ => 2,
+        }
+    }
+}
+
+/// How shares travel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Aggregation {
+    /// Masked: only sums are seen.
+    Secure,
+    /// As they are: the paper's exchange, in which the coordinator sees every share.
+    Plain,
+}
+
+/// All that the parties agree on before a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Settings {
+    /// The method.
+    pub protocol: Protocol,
+    /// k.
+    pub rank: usize,
+    /// The public seed, of U's start and of sketches.
+    pub seed: u64,
+    /// T1: exchanges of U; of the asynchronous methods, exchanges of each group on average.
+    pub rounds: usize,
+    /// T2 (T of the asynchronous methods): local iterations between two of them.
+    pub inner: usize,
+    /// ρ of the relaxation weight ω_t = ρ / (ρ + t).
+    pub rho: f64,
+    /// The kind of sketch.
+    pub sketch: sketch::Kind,
+    /// d: what a party's records are sketched to; a tenth, but at least 4 k, if absent.
+    pub sketch_records: Option<Amount>,
+    /// d': what the features are sketched to, likewise.
+    pub sketch_features: Option<Amount>,
+    /// The solver of sketched subproblems.
+    pub solver: SketchedSolver,
+    /// α of its damping.
+    pub alpha: f64,
+    /// β of its damping.
+    pub beta: f64,
+    /// Units of the damping.
+    pub step: Step,
+    /// Stop when the error falls by less than this share of itself a round, over 10 rounds.
+    pub tolerance: f64,
+    /// How shares travel.
+    pub aggregation: Aggregation,
+    /// c, how many parties are assumed to collude.
+    pub colluders: usize,
+    /// The risks that were accepted.
+    pub accepted: Accepted,
+}
+
+impl Settings {
+    /// Default rounds at most.
+    pub const ROUNDS: usize = 500;
+    /// Default relative change of the error at which to stop.
+    pub const TOLERANCE: f64 = 1e-5;
+    /// Default ρ.
+    pub const RHO: f64 = 10.0;
+
+    /// The defaults of a method.
+    pub fn new(protocol: Protocol, rank: usize) -> Self {
+        let sketch = match protocol {
+            // Subsampling would open records.
+            Protocol::DsanlsLimited => sketch::Kind::Gaussian,
+            _ => sketch::Kind::Subsample,
+        };
+        let (alpha, beta) = SketchedSolver::Pcd.damping();
+        Settings {
+            protocol,
+            rank,
+            seed: 0,
+            rounds: Self::ROUNDS,
+            inner: protocol.inner(),
+            rho: Self::RHO,
+            sketch,
+            sketch_records: None,
+            sketch_features: None,
+            solver: SketchedSolver::Pcd,
+            alpha,
+            beta,
+            step: Step::UnitFree,
+            tolerance: Self::TOLERANCE,
+            aggregation: Aggregation::Secure,
+            colluders: 1,
+            accepted: Accepted::default(),
+        }
+    }
+
+    /// Checks the parameters against each other.
+    pub fn check(&self) -> Result<()> {
+        for (name, count) in [("--rank", self.rank), ("--rounds", self.rounds), ("--inner", self.inner)] {
+            if count == 0 {
+                return Err(Error::parameter(name, "0 is too few; give 1 or more"));
+            }
+        }
+        if !(self.rho > 0.0 && self.rho.is_finite()) {
+            return Err(Error::parameter(
+                "--rho",
+                format!("{} is out of range; give a number above 0", self.rho),
+            ));
+        }
+        // The rest is the same as of a sketched run.
+        self.of_sketches().check(usize::MAX, usize::MAX)?;
+        Ok(())
+    }
+
+    /// As the library's drivers have them.
+    fn of_sketches(&self) -> partwise::run::Settings {
+        partwise::run::Settings {
+            algorithm: partwise::run::Algorithm::Dsanls,
+            sketch: self.sketch,
+            sketch_cols: self.sketch_records,
+            sketch_rows: self.sketch_features,
+            solver: self.solver,
+            alpha: self.alpha,
+            beta: self.beta,
+            step: self.step,
+            tolerance: self.tolerance,
+            ..partwise::run::Settings::new(self.rank)
+        }
+    }
+
+    /// The damping of U's steps, beginning with a mean Gram diagonal of `start`.
+    fn damping(&self, start: f64) -> Damping {
+        Damping::new(&self.of_sketches(), start)
+    }
+
+    /// The run's name, in which all parties must agree.
+    pub fn run_hash(&self) -> [u8; 32] {
+        // A run with other settings has other masks.
+        Sha256::digest(format!("partwise run 1 {self:?}")).into()
+    }
+}
+
+/// A seed of one party, from the run's: for its sketches, which may be known, and in a simulation for its V, which in
+/// earnest comes from the operating system.
+pub fn party_seed(seed: u64, purpose: &str, party: u16) -> u64 {
+    let hash = Sha256::digest([purpose.as_bytes(), &seed.to_le_bytes(), &party.to_le_bytes()].concat());
+    u64::from_le_bytes(std::array::from_fn(|i| hash[i]))
+}
+
+/// One line of the error-over-time curve.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Line {
+    /// Exchanges of U so far.
+    pub round: usize,
+    /// Seconds on the run's clock, without error evaluation.
+    pub seconds: f64,
+    /// Σ ‖M_r − U V_rᵀ‖² over all parties.
+    pub squared_error: f64,
+    /// Bytes that a party has sent and received so far.
+    pub bytes: u64,
+}
+
+/// What the parties know together before the first step, from one opened sum.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Common {
+    /// ‖M‖².
+    pub norm: f64,
+    /// Mean entry.
+    pub mean: f64,
+    /// Records of all.
+    pub records: f64,
+}
+
+/// How a party's run ended.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Ended {
+    /// What all know.
+    pub common: Common,
+    /// The error over rounds; empty for the asynchronous methods, of which the server has it.
+    pub trace: Vec<Line>,
+    /// Rounds done.
+    pub rounds: usize,
+    /// Why it ended.
+    pub stopped_by: Stop,
+    /// Σ ‖M_r − U V_rᵀ‖² over all parties, at the end.
+    pub squared_error: f64,
+    /// Σ ‖M_r‖² over the parties that are still there.
+    pub present_norm: f64,
+    /// The party's own ‖M_r − U V_rᵀ‖², which it keeps to itself.
+    pub own_squared_error: f64,
+    /// The run's clock when the last round ended.
+    pub seconds: f64,
+}
+
+/// Why a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Stop {
+    /// All rounds done.
+    Rounds,
+    /// The error hardly fell any more.
+    Tolerance,
+    /// One round more would show a record.
+    LeakBudget,
+}
+
+/// Notes errors, and says when they hardly fall any more. All parties see the same errors and stop together.
+struct Log {
+    tolerance: f64,
+    trace: Vec<Line>,
+}
+
+impl Log {
+    /// Rounds over which the tolerance is judged.
+    const WINDOW: usize = 10;
+
+    fn new(settings: &Settings) -> Self {
+        Log { tolerance: settings.tolerance, trace: Vec::new() }
+    }
+
+    /// Whether to stop.
+    fn note(&mut self, line: Line) -> bool {
+        self.trace.push(line);
+        let before = self.trace.iter().rev().find(|past| past.round + Self::WINDOW <= line.round);
+        let error = line.squared_error.max(0.0).sqrt();
+        before.is_some_and(|past| {
+            let change = (past.squared_error.max(0.0).sqrt() - error).abs();
+            self.tolerance > 0.0 && change <= self.tolerance * (line.round - past.round) as f64 * error
+        })
+    }
+}
+
+/// What a party does from joining to leaving.
+pub fn run<T: Real>(
+    settings: &Settings,
+    local: &mut Local<T>,
+    session: &mut Session<'_>,
+    private_seed: u64,
+    group: u8,
+) -> Result<Ended> {
+    let common = meet(local, session)?;
+    local.start(settings.seed, private_seed, common.mean);
+    let mut log = Log::new(settings);
+    let (rounds, stopped_by) = match settings.protocol {
+        Protocol::Pooled => pooled::run(settings, local, session, &mut log)?,
+        Protocol::SynSd | Protocol::SynSsdU | Protocol::SynSsdV | Protocol::SynSsdUv => {
+            synchronous::run(settings, local, session, &mut log)?
+        }
+        Protocol::AsynSd | Protocol::AsynSsdV => asynchronous::run(settings, local, session, group)?,
+        Protocol::DsanlsLimited => limited::run(settings, local, session, &mut log)?,
+    };
+    let seconds = session.now();
+    if settings.protocol != Protocol::Pooled {
+        local.fit_v();
+    }
+    let own_squared_error = local.squared_error()?;
+    let total = session.sum(ALL, "error", vec![Part::scalars(&[own_squared_error, local.norm()])])?;
+    Ok(Ended {
+        common,
+        trace: log.trace,
+        rounds,
+        stopped_by,
+        squared_error: total.parts[0][0],
+        present_norm: total.parts[0][1],
+        own_squared_error,
+        seconds,
+    })
+}
+
+/// The sums that every method begins with: of entries, of their squares, and of records.
+fn meet<T: Real>(local: &Local<T>, session: &mut Session<'_>) -> Result<Common> {
+    let scalars = [local.sum(), local.norm(), local.records() as f64];
+    let total = session.sum(ALL, "norms and counts", vec![Part::scalars(&scalars)])?;
+    let (sum, norm, records) = (total.parts[0][0], total.parts[0][1], total.parts[0][2].round());
+    Ok(Common { norm, mean: sum / (records * local.features() as f64), records })
+}
+
+/// The sum of the diagonals of V_rᵀV_r over all parties, and how many these are, with V_r fitted once to the start of U: the scale that the weight of
+/// U's steps begins with. That of the start itself can be far off where a few records are much larger than the others.
+fn first_diagonal<T: Real>(local: &mut Local<T>, session: &mut Session<'_>) -> Result<(f64, usize)> {
+    local.sweep_v();
+    session.work(local.take_work());
+    let total = session.sum(ALL, "V V", vec![Part::scalars(&[local.diagonal()])])?;
+    Ok((total.parts[0][0], total.parties))
+}
+
+/// The numbers of a factor, for a sum.
+fn matrix<T: Real>(factor: &[T], columns: usize) -> Part {
+    Part::matrix(factor.iter().map(|value| value.to_f64()).collect(), columns)
+}
+
+/// The mean of a summed factor.
+fn mean<T: Real>(sum: &[f64], parties: usize) -> Vec<T> {
+    sum.iter().map(|value| T::from_f64(value / parties as f64)).collect()
+}

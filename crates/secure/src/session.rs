@@ -1,0 +1,423 @@
+//! A party at work: its links and machines, and sums of numbers on top of sums of words.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use chacha20::ChaCha20Rng;
+use rand::Rng;
+
+use crate::aggregation::{Action, Event, Message, Party, Words};
+use crate::entropy::entropy;
+use crate::error::{Error, Peer, Result};
+use crate::fixed::{self, Part};
+use crate::link::{Incoming, Link};
+
+/// The cohort of all parties.
+pub const ALL: u8 = 0;
+
+/// What an opened sum is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Total {
+    /// The sums of the parts.
+    pub parts: Vec<Vec<f64>>,
+    /// How many parties are in them.
+    pub parties: usize,
+    /// What the coordinator answered, as it came.
+    pub words: Words,
+}
+
+/// A sum under way.
+struct Pending {
+    cohort: u8,
+    what: &'static str,
+    parts: Vec<Part>,
+    /// Whether this round only agrees on ranges.
+    voting: bool,
+}
+
+/// Seconds of the simulated clock for a multiplication, and for a byte of a mask: a core of these days.
+const SECONDS_PER_MULTIPLICATION: f64 = 2e-10;
+const SECONDS_PER_MASK_BYTE: f64 = 1e-9;
+
+/// A party's connection to its cohorts.
+pub struct Session<'a> {
+    link: Box<dyn Link + 'a>,
+    me: u16,
+    machines: BTreeMap<u8, (Party, usize)>,
+    plain: bool,
+    entropy: ChaCha20Rng,
+    ranges: BTreeMap<(u8, &'static str), Vec<i16>>,
+    pending: Option<Pending>,
+    answered: Option<(u8, Words, usize)>,
+    slowness: f64,
+    /// For trials: vanishes after so many sums.
+    pub vanishes_after: Option<u64>,
+    /// Real time in the machines: masks, shares, signatures, fixed point.
+    pub masking: Duration,
+    /// Real time in waiting for others.
+    pub waiting: Duration,
+    /// Sums that were answered, and exchanges with the coordinator.
+    pub rounds: u64,
+    /// Messages to the coordinator that it had to answer.
+    pub round_trips: u64,
+    /// Bytes sent and received, as the methods count them: without key exchange and evaluation.
+    pub bytes: u64,
+}
+
+impl<'a> Session<'a> {
+    /// Joins the cohorts, each with its number and size.
+    pub fn join(
+        link: impl Link + 'a,
+        me: u16,
+        machines: Vec<(u8, Party, usize)>,
+        plain: bool,
+        slowness: f64,
+    ) -> Result<Self> {
+        let machines = machines.into_iter().map(|(number, party, size)| (number, (party, size))).collect();
+        let mut session = Session {
+            link: Box::new(link),
+            me,
+            machines,
+            plain,
+            entropy: entropy()?,
+            ranges: BTreeMap::new(),
+            pending: None,
+            answered: None,
+            slowness,
+            vanishes_after: None,
+            masking: Duration::ZERO,
+            waiting: Duration::ZERO,
+            rounds: 0,
+            round_trips: 0,
+            bytes: 0,
+        };
+        let numbers: Vec<u8> = session.machines.keys().copied().collect();
+        for number in numbers {
+            let actions =
+                session.machines.get_mut(&number).map(|(party, _)| party.begin()).unwrap_or_default();
+            session.act(number, actions)?;
+        }
+        Ok(session)
+    }
+
+    /// This party's number.
+    pub fn me(&self) -> u16 {
+        self.me
+    }
+
+    /// This party's clock.
+    pub fn now(&self) -> f64 {
+        self.link.now()
+    }
+
+    /// So many multiplications were done.
+    pub fn work(&mut self, multiplications: f64) {
+        self.link.spend(multiplications * SECONDS_PER_MULTIPLICATION * self.slowness);
+    }
+
+    /// The hash over all that this party was told, by cohort.
+    pub fn transcripts(&self) -> Vec<(u8, [u8; 32], u64)> {
+        let of =
+            |(number, (party, _)): (&u8, &(Party, usize))| (*number, *party.transcript(), party.rounds());
+        self.machines.iter().map(of).collect()
+    }
+
+    /// The sum over a cohort of what each of it calls `what`.
+    pub fn sum(&mut self, cohort: u8, what: &'static str, parts: Vec<Part>) -> Result<Total> {
+        self.start(cohort, what, parts)?;
+        self.wait()
+    }
+
+    /// The sum that was begun.
+    pub fn wait(&mut self) -> Result<Total> {
+        loop {
+            if let Some(total) = self.next(None)? {
+                return Ok(total);
+            }
+        }
+    }
+
+    /// Begins a sum that [`Session::poll`] will have the result of.
+    pub fn start(&mut self, cohort: u8, what: &'static str, parts: Vec<Part>) -> Result<()> {
+        if self.pending.is_some() {
+            return Err(self.out_of_turn());
+        }
+        if self.vanishes_after.is_some_and(|sums| self.rounds >= sums) {
+            return Err(Error::Vanished { party: self.me });
+        }
+        self.pending = Some(Pending { cohort, what, parts, voting: false });
+        self.submit()
+    }
+
+    /// The sum that was begun, if it is there by now.
+    pub fn poll(&mut self) -> Result<Option<Total>> {
+        let now = self.link.now();
+        self.next(Some(now))
+    }
+
+    /// This party needs nothing more.
+    pub fn leave(mut self) -> Result<Self> {
+        self.link.send(0, Vec::new())?;
+        Ok(self)
+    }
+
+    fn out_of_turn(&self) -> Error {
+        let problem = "a sum before the last was answered".into();
+        Error::Dishonest { who: Peer(self.me), from: Peer(self.me), problem }
+    }
+
+    /// Masks and sends: the votes on ranges where none are known, else the numbers.
+    fn submit(&mut self) -> Result<()> {
+        let begin = Instant::now();
+        let Some(pending) = &mut self.pending else { return Err(self.out_of_turn()) };
+        let size = self.machines.get(&pending.cohort).map_or(1, |(_, size)| *size);
+        let ranges = self.ranges.get(&(pending.cohort, pending.what));
+        let words = match ranges {
+            _ if self.plain => plain_words(&pending.parts),
+            None => {
+                pending.voting = true;
+                fixed::votes(&pending.parts, (self.me, pending.what), &mut self.entropy)?
+            }
+            Some(exponents) => {
+                pending.voting = false;
+                // Last a word that is not 0 if somebody's numbers are outside. The others' sum must not be opened then:
+                // with the one that follows, in which this party's numbers are, it would show these. So noise goes out.
+                match fixed::encode(&pending.parts, exponents, size) {
+                    Some(mut words) => {
+                        words.wide.push(0);
+                        words
+                    }
+                    None => {
+                        let mut words = noise(&pending.parts, &mut self.entropy);
+                        words.wide.push(self.entropy.next_u64() | 1);
+                        words
+                    }
+                }
+            }
+        };
+        let cohort = pending.cohort;
+        self.masking += begin.elapsed();
+        if !self.plain {
+            self.link.spend(words.bytes() as f64 * (size + 1) as f64 * SECONDS_PER_MASK_BYTE * self.slowness);
+        }
+        self.handle(cohort, Event::Submit(words))
+    }
+
+    fn handle(&mut self, number: u8, event: Event) -> Result<()> {
+        let begin = Instant::now();
+        let Some((party, _)) = self.machines.get_mut(&number) else { return Err(self.out_of_turn()) };
+        let actions = party.handle(event)?;
+        self.masking += begin.elapsed();
+        self.act(number, actions)
+    }
+
+    fn act(&mut self, number: u8, actions: Vec<Action>) -> Result<()> {
+        for action in actions {
+            match action {
+                Action::Send { to, message } => {
+                    let bytes = addressed(number, &message);
+                    self.round_trips += 1;
+                    self.bytes += bytes.len() as u64;
+                    self.link.send(to, bytes)?;
+                }
+                Action::Opened { words, cohort } => self.answered = Some((number, words, cohort.len())),
+                Action::Waiting { .. } => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Handles what comes until the sum is there, or until the deadline.
+    fn next(&mut self, deadline: Option<f64>) -> Result<Option<Total>> {
+        loop {
+            if let Some(answered) = self.answered.take()
+                && let Some(total) = self.finish(answered)?
+            {
+                return Ok(Some(total));
+            }
+            let begin = Instant::now();
+            let incoming = self.link.receive(deadline)?;
+            self.waiting += begin.elapsed();
+            match incoming {
+                Incoming::Message { from, bytes } => {
+                    self.bytes += bytes.len() as u64;
+                    let begin = Instant::now();
+                    let (number, message) = parse(self.me, from, &bytes)?;
+                    self.masking += begin.elapsed();
+                    self.handle(number, Event::Message { from, message })?;
+                }
+                Incoming::Lost(peer) => {
+                    return Err(Error::LinkLost { who: Peer(self.me), peer: Peer(peer) });
+                }
+                Incoming::Joined(_) => {}
+                Incoming::Deadline => return Ok(None),
+            }
+        }
+    }
+
+    /// The numbers of an answer; nothing if it was about ranges, or showed that they are too narrow.
+    fn finish(&mut self, (cohort, words, parties): (u8, Words, usize)) -> Result<Option<Total>> {
+        let begin = Instant::now();
+        self.rounds += 1;
+        let Some(pending) = &self.pending else { return Err(self.out_of_turn()) };
+        let key = (cohort, pending.what);
+        if self.plain {
+            let parts = plain_numbers(&words, &pending.parts);
+            self.pending = None;
+            return Ok(Some(Total { parts, parties, words }));
+        }
+        let outside = !pending.voting && words.wide.last() != Some(&0);
+        if pending.voting {
+            self.ranges.insert(key, fixed::agreed(&words));
+        } else if outside {
+            self.ranges.remove(&key);
+        }
+        if pending.voting || outside {
+            self.submit()?;
+            return Ok(None);
+        }
+        let size = self.machines.get(&cohort).map_or(1, |(_, size)| *size);
+        let exponents = self.ranges.get(&key).cloned().unwrap_or_default();
+        let opened = fixed::decode(&words, &pending.parts, &exponents, size);
+        self.ranges.insert(key, fixed::follow(&opened));
+        let parts = opened.into_iter().map(|part| part.values).collect();
+        self.pending = None;
+        self.masking += begin.elapsed();
+        Ok(Some(Total { parts, parties, words }))
+    }
+
+    /// Sets the ranges of the next sum of this kind from numbers that the whole cohort knows.
+    pub fn expect(&mut self, cohort: u8, what: &'static str, like: &[Part]) {
+        self.ranges.insert((cohort, what), fixed::follow(like));
+    }
+}
+
+/// A message with the number of the cohort that it belongs to.
+pub fn addressed(cohort: u8, message: &Message) -> Vec<u8> {
+    let mut bytes = message.encode();
+    bytes.push(cohort);
+    bytes
+}
+
+/// The other way round.
+pub fn parse(me: u16, from: u16, bytes: &[u8]) -> Result<(u8, Message)> {
+    let message = bytes.split_last().and_then(|(cohort, rest)| Some((*cohort, Message::decode(rest)?)));
+    message.ok_or_else(|| Error::Dishonest {
+        who: Peer(me),
+        from: Peer(from),
+        problem: "bytes that are no message".into(),
+    })
+}
+
+/// Numbers as they are: f32 for matrices, f64 for the rest.
+fn plain_words(parts: &[Part]) -> Words {
+    let mut words = Words::default();
+    for part in parts {
+        match part.width {
+            fixed::Width::Narrow => {
+                words.narrow.extend(part.values.iter().map(|&value| (value as f32).to_bits()))
+            }
+            fixed::Width::Wide => words.wide.extend(part.values.iter().map(|value| value.to_bits())),
+        }
+    }
+    words
+}
+
+fn plain_numbers(words: &Words, shapes: &[Part]) -> Vec<Vec<f64>> {
+    let (mut narrow, mut wide) = (words.narrow.iter(), words.wide.iter());
+    let numbers = |shape: &Part| match shape.width {
+        fixed::Width::Narrow => {
+            narrow.by_ref().take(shape.values.len()).map(|&word| f32::from_bits(word).into()).collect()
+        }
+        fixed::Width::Wide => {
+            wide.by_ref().take(shape.values.len()).map(|&word| f64::from_bits(word)).collect()
+        }
+    };
+    shapes.iter().map(numbers).collect()
+}
+
+/// Random words, as many as the parts have numbers.
+fn noise(parts: &[Part], rng: &mut impl Rng) -> Words {
+    let mut words = Words::default();
+    for part in parts {
+        match part.width {
+            fixed::Width::Narrow => words.narrow.extend(part.values.iter().map(|_| rng.next_u32())),
+            fixed::Width::Wide => words.wide.extend(part.values.iter().map(|_| rng.next_u64())),
+        }
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+    use crate::aggregation::{Cohort, Hub, Identity};
+    use crate::net::{TOWNS, network};
+    use crate::server::{Answer, serve};
+
+    /// Keeps what the coordinator opens.
+    struct Curious<'a>(&'a Mutex<Vec<Words>>);
+
+    impl Answer for Curious<'_> {
+        fn answer(&mut self, _: u8, sum: Words, _: usize, _: f64) -> Words {
+            self.0.lock().unwrap().push(sum.clone());
+            sum
+        }
+    }
+
+    /// Each party sums these numbers, one after the other; returns what it got, and what the coordinator opened.
+    fn sums(numbers: &[[f64; 2]]) -> (Vec<Vec<f64>>, Vec<Words>) {
+        let mut rng = entropy().unwrap();
+        let identities: Vec<Identity> = numbers.iter().map(|_| Identity::new(&mut rng)).collect();
+        let members = (1..).zip(&identities).map(|(party, identity)| (party, identity.key())).collect();
+        let cohort = &Cohort { run: [1; 32], number: ALL, members, colluders: 1, may_leave: false };
+        let opened = Mutex::new(Vec::new());
+        let mut links = network(numbers.len(), TOWNS).into_iter();
+        let mut hub_link = links.next().unwrap();
+        let totals = std::thread::scope(|scope| {
+            let hubs = vec![(ALL, Hub::new(cohort.clone(), false))];
+            let opened = &opened;
+            scope.spawn(move || serve(&mut hub_link, hubs, numbers.len(), &mut Curious(opened)).map(drop));
+            let parties: Vec<_> = (1..)
+                .zip(links)
+                .zip(identities)
+                .zip(numbers)
+                .map(|(((me, link), identity), own)| {
+                    scope.spawn(move || {
+                        let machine = Party::new(cohort.clone(), me, identity, false).unwrap();
+                        let machines = vec![(ALL, machine, cohort.members.len())];
+                        let mut session = Session::join(link, me, machines, false, 1.0).unwrap();
+                        let mut sum = |number: f64| {
+                            let parts = vec![Part::matrix(vec![number; 64], 1)];
+                            session.sum(ALL, "x", parts).unwrap().parts[0][0]
+                        };
+                        let totals: Vec<f64> = own.iter().map(|&number| sum(number)).collect();
+                        session.leave().unwrap();
+                        totals
+                    })
+                })
+                .collect();
+            parties.into_iter().map(|party| party.join().unwrap()).collect()
+        });
+        (totals, opened.into_inner().unwrap())
+    }
+
+    /// Where one party's numbers are outside the range, the sum of the others' is not opened: beside the sum of all it
+    /// would show that party's.
+    #[test]
+    fn a_range_that_is_too_narrow_opens_noise() {
+        let (totals, opened) = sums(&[[1.0, 1.0], [1.0, 1.0], [1.0, 1.0], [1.0, 1000.0]]);
+        for totals in totals {
+            assert!((totals[0] - 4.0).abs() < 1e-6 && (totals[1] - 1003.0).abs() < 1e-3, "{totals:?}");
+        }
+        // Votes, the first sum, noise, votes, the second.
+        let narrow: Vec<&Vec<u32>> = opened.iter().map(|words| &words.narrow).collect();
+        assert_eq!(narrow.iter().map(|words| words.len()).collect::<Vec<_>>(), [0, 64, 64, 0, 64]);
+        let different = |words: &[u32]| words.windows(2).filter(|pair| pair[0] != pair[1]).count();
+        assert_eq!((different(narrow[1]), different(narrow[4])), (0, 0));
+        assert!(different(narrow[2]) >= 62, "{:?}", narrow[2]);
+        assert_ne!(opened[2].wide.last(), Some(&0));
+    }
+}

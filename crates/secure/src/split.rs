@@ -1,0 +1,153 @@
+//! Dealing the records of one matrix out to parties, to try on one machine what they would do on theirs.
+
+use partwise::Real;
+use partwise::comm::owned;
+use partwise::matrix::{Csr, Dense, Matrix, Order, Values};
+
+use crate::error::{Error, Result};
+
+/// Which party has which records.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Split {
+    /// Equal shares, in the order of the file.
+    Uniform,
+    /// This share for the first party and the rest equally for the others: the paper's imbalanced case.
+    First(f64),
+}
+
+impl std::str::FromStr for Split {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let share = |text: &str| match text.parse::<f64>() {
+            Ok(share) if share > 0.0 && share < 1.0 => Ok(Split::First(share)),
+            _ => Err(format!("{text} is not a share above 0 and below 1")),
+        };
+        match text.strip_prefix("first=") {
+            Some(text) => share(text),
+            None if text == "uniform" => Ok(Split::Uniform),
+            None => Err("a split is uniform, first=0.5 or a file with a party a record".into()),
+        }
+    }
+}
+
+impl Split {
+    /// The records of each party.
+    pub fn deal(&self, records: usize, parties: usize) -> Vec<Vec<usize>> {
+        let first = match self {
+            Split::Uniform => None,
+            Split::First(_) if parties < 2 => None,
+            Split::First(share) => Some(((records as f64 * share).round() as usize).min(records)),
+        };
+        let range = |party: usize| match first {
+            None => owned(records, party, parties),
+            Some(first) if party == 0 => 0..first,
+            Some(first) => {
+                let rest = owned(records - first, party - 1, parties - 1);
+                first + rest.start..first + rest.end
+            }
+        };
+        (0..parties).map(|party| range(party).collect()).collect()
+    }
+}
+
+/// The records of each party, given a name for each record; parties in the order in which they first occur.
+pub fn by_name(names: &[String]) -> (Vec<String>, Vec<Vec<usize>>) {
+    let (mut parties, mut records): (Vec<String>, Vec<Vec<usize>>) = (Vec::new(), Vec::new());
+    let mut numbers = std::collections::HashMap::new();
+    for (record, name) in names.iter().enumerate() {
+        let number = *numbers.entry(name.as_str()).or_insert_with(|| {
+            parties.push(name.clone());
+            records.push(Vec::new());
+            parties.len() - 1
+        });
+        records[number].push(record);
+    }
+    (parties, records)
+}
+
+/// Each party's part of a matrix with a row a record, turned so that it has a column a record.
+pub fn parts<T: Real>(matrix: &Matrix<T>, dealt: &[Vec<usize>]) -> Result<Vec<Matrix<T>>> {
+    if let Some(party) = dealt.iter().position(Vec::is_empty) {
+        let problem = format!(
+            "{} parties, but party {} would have no records; give fewer parties, or split otherwise",
+            dealt.len(),
+            party + 1
+        );
+        return Err(Error::parameter("--parties", problem));
+    }
+    Ok(dealt.iter().map(|records| rows(matrix, records).into_transpose()).collect())
+}
+
+/// The given rows.
+fn rows<T: Real>(matrix: &Matrix<T>, rows: &[usize]) -> Matrix<T> {
+    match matrix {
+        Matrix::Dense(dense) => {
+            let values = match dense.values() {
+                Values::Bytes(bytes) => Values::Bytes(pick(dense, bytes, rows).into()),
+                Values::Real(reals) => Values::Real(pick(dense, reals, rows).into()),
+            };
+            Matrix::Dense(Dense::new(rows.len(), dense.cols(), Order::RowMajor, values))
+        }
+        Matrix::Sparse(csr) => {
+            let (mut offsets, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());
+            for &row in rows {
+                let (cols, entries) = csr.row(row);
+                indices.extend_from_slice(cols);
+                values.extend_from_slice(entries);
+                offsets.push(indices.len());
+            }
+            Matrix::Sparse(Csr::new(rows.len(), csr.cols(), offsets, indices, values))
+        }
+    }
+}
+
+fn pick<T: Real, E: Copy>(dense: &Dense<T>, values: &[E], rows: &[usize]) -> Vec<E> {
+    rows.iter().flat_map(|&row| (0..dense.cols()).map(move |col| values[dense.position(row, col)])).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn splits() {
+        assert_eq!("uniform".parse(), Ok(Split::Uniform));
+        assert_eq!("first=0.5".parse(), Ok(Split::First(0.5)));
+        for bad in ["first=0", "first=1", "first=x", "half", ""] {
+            assert!(bad.parse::<Split>().is_err(), "{bad}");
+        }
+        let sizes = |split: Split, parties| -> Vec<usize> {
+            let dealt = split.deal(10, parties);
+            assert_eq!(dealt.concat(), (0..10).collect::<Vec<_>>());
+            dealt.iter().map(Vec::len).collect()
+        };
+        assert_eq!(sizes(Split::Uniform, 3), [3, 3, 4]);
+        assert_eq!(sizes(Split::First(0.5), 3), [5, 2, 3]);
+        assert_eq!(sizes(Split::Uniform, 12).iter().filter(|size| **size == 0).count(), 2);
+    }
+
+    #[test]
+    fn parties_get_their_records_and_no_others() {
+        let names: Vec<String> = ["b", "a", "b", "c"].map(String::from).to_vec();
+        let (parties, dealt) = by_name(&names);
+        assert_eq!((parties.join(""), &dealt), ("bac".into(), &vec![vec![0, 2], vec![1], vec![3]]));
+        let dense: Matrix<f64> =
+            Matrix::Dense(Dense::new(4, 2, Order::ColMajor, Values::Bytes((0..8).collect())));
+        let offsets = vec![0, 2, 4, 6, 8];
+        let values = vec![0., 4., 1., 5., 2., 6., 3., 7.];
+        let sparse = Matrix::Sparse(Csr::new(4, 2, offsets, vec![0, 1, 0, 1, 0, 1, 0, 1], values));
+        for matrix in [dense, sparse] {
+            let parts = parts(&matrix, &dealt).unwrap();
+            assert_eq!((parts[0].rows(), parts[0].cols()), (2, 2));
+            let mut entries = Vec::new();
+            parts[0].for_each_stored(|feature, record, value| entries.push((feature, record, value)));
+            entries.sort_by(|a, b| a.partial_cmp(b).unwrap());
+            assert_eq!(entries, [(0, 0, 0.0), (0, 1, 2.0), (1, 0, 4.0), (1, 1, 6.0)]);
+        }
+        let matrix: Matrix<f64> =
+            Matrix::Dense(Dense::new(2, 1, Order::RowMajor, Values::Bytes(vec![1, 2].into())));
+        let error = super::parts(&matrix, &Split::Uniform.deal(2, 3)).unwrap_err().to_string();
+        assert!(error.contains("--parties") && error.contains("would have no records"), "{error}");
+    }
+}
