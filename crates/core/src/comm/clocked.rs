@@ -192,9 +192,10 @@ impl Comm for Clocked<'_> {
 
     /// The message carries the time at which it leaves.
     fn send(&self, to: usize, tag: Tag, mut message: Vec<u8>) -> Result<()> {
-        message.extend(bytemuck::cast_slice::<f64, u8>(&self.clock.read()));
+        let now = self.clock.read();
+        message.extend(bytemuck::cast_slice::<f64, u8>(&now));
         let result = self.inner().send(to, tag, message);
-        self.clock.set(unpoisoned(&self.clock.hands).seconds.clone());
+        self.clock.set(now);
         result
     }
 

@@ -68,7 +68,8 @@ fn advice(job: &Job, memory: u64, stored: u128) -> String {
     let begin = format!("a node needs {} and has {}", size(need.most()), size(memory));
     let largest = usize::try_from(stored).unwrap_or(usize::MAX).min(1 << 40);
     let mut enough = job.nodes;
-    while enough < largest && !fits(enough) {
+    // What is gathered to be saved does not depend on the nodes.
+    while need.saving < memory && enough < largest && !fits(enough) {
         enough = enough.saturating_mul(2).min(largest);
     }
     if fits(enough) {

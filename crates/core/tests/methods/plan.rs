@@ -46,7 +46,8 @@ fn bytes_are_those_of_the_meters() {
 
 #[test]
 fn a_slower_network_takes_longer_and_latency_and_transfer_are_told_apart() {
-    let constants = Constants::built_in();
+    // Collectives that take nothing on the machine itself.
+    let constants = Constants { gathered: 0.0, scattered: 0.0, reduced: 0.0, ..Constants::built_in() };
     let job = job(100_000, 50_000, Some(5_000_000), 50, 16);
     for algorithm in [Algorithm::Auto, Algorithm::Hals, Algorithm::Dsanls] {
         let parts = |latency, bandwidth| {
