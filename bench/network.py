@@ -45,8 +45,6 @@ SECONDS = 25
 # Iterations whose time is measured, and seconds of a core that all nodes may take for them.
 TIMED = {"dsanls/s": 8, "dsanls/g": 1, "hals": 6, "bpp": 3, "auto (exact)": 6, "auto (exact, samples)": 6}
 PATIENCE = 45
-# A Gaussian sketch is drawn whole on every node, which takes as long on 16 nodes as on 4.
-NODES_OF = {"dsanls/g": [4]}
 
 
 def limited(seconds):
@@ -129,7 +127,7 @@ def measure(program, store, end):
             continue
         target = None if method == "hals" else store.runs["converge", matrix, k, "hals"]["error"]
         store.get(("converge", matrix, k, method), lambda: converge(program, matrix, k, method, target))
-        for nodes in NODES_OF.get(method, NODES):
+        for nodes in NODES:
             if time.time() > end:
                 return False
             # More nodes do not take less of this machine.
@@ -205,8 +203,8 @@ def report(program, store, file):
              "which on dense matrices may begin on samples; the last column is what `auto` chooses there.", "",
              f"Caps: a run has {SECONDS} seconds of a core, and {MOST['dsanls/s']} iterations (`dsanls/g` {MOST['dsanls/g']}), to come "
              "to the errors; `> t` did not, and had taken t by then. Measuring an iteration has "
-             f"{PATIENCE} seconds of a core for all nodes together; `–` took more, or was not measured: `dsanls/g`, whose "
-             "sketches every node draws whole, on 4 nodes alone. Errors of `dsanls/s` are looked at every 5 iterations.", ""]
+             f"{PATIENCE} seconds of a core for all nodes together; `–` took more (every node of `dsanls/g` draws "
+             "whole sketches, n x d numbers). Errors of `dsanls/s` are looked at every 5 iterations.", ""]
     for matrix, k, after in itertools.product(MATRICES, RANKS, TARGETS):
         if ("converge", matrix, k, "hals") in store.runs:
             lines += table(program, store, matrix, k, after)
