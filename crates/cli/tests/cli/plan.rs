@@ -113,7 +113,10 @@ fn constants_are_kept_where_plans_find_them() {
         serde_json::from_str(&answer(&desk, "calibrate --quick --threads 1 --json --out mine.json")).unwrap();
     assert_eq!(json, desk.json("mine.json"));
     assert_says(&answer(&desk, &format!("{plan} --constants mine.json")), &["constants of mine.json"]);
-    assert_says(&refused(&desk, "calibrate --quick --threads 0 --out other.json"), &["--threads", "0 threads"]);
+    assert_says(
+        &refused(&desk, "calibrate --quick --threads 0 --out other.json"),
+        &["--threads", "0 threads"],
+    );
     assert_says(&refused(&desk, "calibrate --quick --out none/mine.json"), &["none/mine.json"]);
 }
 
