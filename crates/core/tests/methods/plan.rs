@@ -58,10 +58,11 @@ fn a_slower_network_takes_longer_and_latency_and_transfer_are_told_apart() {
             job.estimate(algorithm, &Network { latency, bandwidth, combine: 0.0 }, &constants).parts
         };
         let free = parts(0.0, f64::INFINITY);
-        assert_eq!((free.latency, free.transfer), (0.0, 0.0));
+        // A table's zero is 1e-14 seconds a byte.
+        assert!(free.latency == 0.0 && free.transfer < 1e-6, "{free:?}");
         assert!(free.product > 0.0 && free.solve > 0.0 && free.gram > 0.0);
         let late = parts(1e-3, f64::INFINITY);
-        assert!(late.latency > 0.0 && late.transfer == 0.0);
+        assert!(late.latency > 0.0 && late.transfer < 1e-6);
         assert_eq!(parts(1.0, f64::INFINITY).bottleneck(), "latency");
         assert_eq!(parts(0.0, 1e3).bottleneck(), "transfer");
         assert!(parts(1e-3, 1e8).seconds() > late.seconds() && late.seconds() > free.seconds());
