@@ -5,6 +5,8 @@
 //! sockets, no files, no clocks. A transport is a [`link::Link`]; [`simulate()`] runs all parties in one process.
 
 pub mod aggregation;
+pub mod audit;
+mod basis;
 mod entropy;
 mod error;
 pub mod fixed;

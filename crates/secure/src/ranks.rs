@@ -185,7 +185,7 @@ fn coordinate<T: Real>(
 ) -> Result<OnRank<T>> {
     let begin = Instant::now();
     let room = simulate::Room::new(plan, records, keys)?;
-    let hub = room.coordinate(link)?;
+    let hub = room.coordinate(link, &())?;
     let mut ends = Vec::new();
     for party in 1..=records.len() {
         let report: PartyReport =

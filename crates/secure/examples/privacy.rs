@@ -1,0 +1,284 @@
+//! The tables of `docs/privacy.md`: every protocol, plain and secure, from every seat.
+//!
+//! `privacy FIGURES.csv [PREFIX]` measures, case by case, and appends what it finds; cases that are in the file already
+//! are left out, so that it can be stopped and called again. With a prefix (`mimic,pooled`) only cases that begin so.
+//! `privacy --table FIGURES.csv` prints the tables. `PARTWISE_DATA` is the folder with the matrices.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
+use std::path::Path;
+
+use partwise::io::{self, Presence, ReadOptions};
+use partwise::matrix::Matrix;
+use partwise_secure::audit::{Audit, Evidence, Limits, Recording, Seat, audit};
+use partwise_secure::net::Line;
+use partwise_secure::protocol::{Aggregation, Protocol, Settings};
+use partwise_secure::risk::Accepted;
+use partwise_secure::split::{Split, hold_out, parts};
+use partwise_secure::{Plan, simulate_recorded};
+
+type Failure = Box<dyn std::error::Error>;
+
+const PROTOCOLS: [Protocol; 8] = [
+    Protocol::Pooled,
+    Protocol::SynSd,
+    Protocol::SynSsdU,
+    Protocol::SynSsdV,
+    Protocol::SynSsdUv,
+    Protocol::AsynSd,
+    Protocol::AsynSsdV,
+    Protocol::DsanlsLimited,
+];
+
+/// A matrix: its file, whether records are its columns, how many rounds it is given, and how many members, over seeds.
+const DATA: [(&str, &str, bool, usize, usize); 4] = [
+    ("pcawg", "pcawg.npy.gz", true, 40, 300),
+    ("mimic", "mimic.npz", false, 40, 150),
+    ("face", "face.npy.gz", false, 40, 300),
+    ("newsgroups", "newsgroups.npz", false, 6, 100),
+];
+
+/// Seeds at most.
+const SEEDS: usize = 10;
+
+const LIMITS: Limits = Limits {
+    sums: 40,
+    records: 1000,
+    directions: 300,
+    unknowns: 400,
+    recovered: 2,
+    multiplications: 3e8,
+    threads: 1,
+};
+
+const HEADER: &str = "data,protocol,aggregation,parties,records,rank,seat,attack,on,auc,standard_error,members,others,\
+                      mean_of_members,mean_of_others,highest,dimensions,rounds,seeds";
+
+#[derive(Clone, Copy)]
+struct Case {
+    data: &'static str,
+    protocol: Protocol,
+    aggregation: Aggregation,
+    parties: usize,
+    /// All that there are, if absent.
+    records: Option<usize>,
+    rank: usize,
+}
+
+/// By its name in files.
+fn name(value: impl serde::Serialize) -> String {
+    serde_json::to_value(value).ok().and_then(|value| value.as_str().map(String::from)).unwrap_or_default()
+}
+
+impl Case {
+    fn key(&self) -> String {
+        let records = self.records.map_or("all".into(), |records| records.to_string());
+        let &Case { data, protocol, aggregation, parties, rank, .. } = self;
+        format!("{data},{},{},{parties},{records},{rank}", name(protocol), name(aggregation))
+    }
+}
+
+/// Small ones first.
+fn cases() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for (records, large) in [
+        (Some(10), false),
+        (Some(60), false),
+        (None, false),
+        (Some(10), true),
+        (Some(60), true),
+        (None, true),
+    ] {
+        for rank in [10, 20] {
+            for parties in [5, 3, 10] {
+                for (data, ..) in DATA {
+                    if (data == "newsgroups") != large {
+                        continue;
+                    }
+                    for protocol in PROTOCOLS {
+                        for aggregation in [Aggregation::Secure, Aggregation::Plain] {
+                            cases.push(Case { data, protocol, aggregation, parties, records, rank });
+                        }
+                    }
+                }
+            }
+        }
+    }
+    cases
+}
+
+fn main() -> Result<(), Failure> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match &arguments[..] {
+        [option, figures] if option == "--table" => table(&std::fs::read_to_string(figures)?),
+        [figures] => measure(figures, ""),
+        [figures, prefix] => measure(figures, prefix),
+        _ => Err("privacy FIGURES.csv [PREFIX], or privacy --table FIGURES.csv".into()),
+    }
+}
+
+fn measure(figures: &str, prefix: &str) -> Result<(), Failure> {
+    let before = std::fs::read_to_string(figures).unwrap_or_default();
+    let key = |line: &str| line.split(',').take(6).collect::<Vec<_>>().join(",");
+    let done: BTreeSet<String> = before.lines().map(key).collect();
+    let mut file = std::fs::OpenOptions::new().create(true).append(true).open(figures)?;
+    if before.is_empty() {
+        writeln!(file, "{HEADER}")?;
+    }
+    let folder = std::env::var("PARTWISE_DATA").unwrap_or_else(|_| "../shared/data".into());
+    let mut matrices: BTreeMap<&str, Matrix<f32>> = BTreeMap::new();
+    for case in cases().iter().filter(|case| case.key().starts_with(prefix) && !done.contains(&case.key())) {
+        if !matrices.contains_key(case.data) {
+            matrices.insert(case.data, read(&folder, case.data)?);
+        }
+        let begin = std::time::Instant::now();
+        let lines = lines(case, &matrices[case.data]);
+        // At once, so that a case is there whole or not at all.
+        file.write_all(lines.as_bytes())?;
+        eprintln!("{} {:.1} s", case.key(), begin.elapsed().as_secs_f64());
+    }
+    Ok(())
+}
+
+fn read(folder: &str, data: &str) -> Result<Matrix<f32>, Failure> {
+    let (_, file, columns, ..) = DATA.iter().find(|(name, ..)| *name == data).ok_or("no such matrix")?;
+    let options = ReadOptions {
+        memory: 1 << 34,
+        header: Presence::Auto,
+        row_names: Presence::Auto,
+        images: Default::default(),
+    };
+    let matrix = io::read::<f32>(&Path::new(folder).join(file), &options)?.matrix;
+    Ok(if *columns { matrix.into_transpose() } else { matrix })
+}
+
+/// The lines of a case: what was found, or why nothing was.
+fn lines(case: &Case, matrix: &Matrix<f32>) -> String {
+    let key = case.key();
+    let enough = matrix.rows() * 4 / 5;
+    if case.records.is_some_and(|records| records * case.parties > enough) {
+        return format!("{key},,too few records,,,,,,,,,,,,\n");
+    }
+    let members = case.records.map_or(enough, |records| records * case.parties);
+    let wanted = DATA.iter().find(|(name, ..)| *name == case.data).map_or(0, |(.., wanted)| *wanted);
+    let seeds = wanted.div_ceil(members).clamp(1, SEEDS);
+    let mut pooled: Option<Audit> = None;
+    let mut rounds = 0;
+    for seed in 0..seeds as u64 {
+        match one(case, matrix, members, seed) {
+            Ok((audit, done)) => {
+                rounds = rounds.max(done);
+                match &mut pooled {
+                    Some(pooled) => pooled.pool(&audit),
+                    None => pooled = Some(audit),
+                }
+            }
+            // A run that stops itself says so.
+            Err(error) => {
+                return format!("{key},,{},,,,,,,,,,,,\n", error.to_string().replace([',', '\n'], ";"));
+            }
+        }
+    }
+    let Some(audit) = pooled else { return String::new() };
+    let mut lines = String::new();
+    let chi = audit.words;
+    lines.push_str(&format!("{key},,words,chi-square,{:.4},,{},,,,,,{rounds},{seeds}\n", chi.p, chi.words));
+    for finding in &audit.findings {
+        let auc = finding.auc;
+        lines.push_str(&format!(
+            "{key},{},{},{},{:.4},{:.4},{},{},{:.4},{:.4},{:.4},{},{rounds},{seeds}\n",
+            seat(finding.seat),
+            finding.attack,
+            finding.on,
+            auc.value,
+            auc.standard_error,
+            auc.members,
+            auc.others,
+            finding.mean_of_members,
+            finding.mean_of_others,
+            finding.highest,
+            finding.dimensions.map_or(String::new(), |rank| rank.to_string())
+        ));
+    }
+    for recovery in &audit.recoveries {
+        lines.push_str(&format!(
+            "{key},{},recovery,{},{:.4},,{},{},{:.4},,,{},{rounds},{seeds}\n",
+            seat(recovery.seat),
+            recovery.method,
+            recovery.recovered,
+            recovery.unknowns,
+            recovery.equations,
+            recovery.relative_error,
+            recovery.iterations
+        ));
+    }
+    lines
+}
+
+fn seat(seat: Seat) -> &'static str {
+    match seat {
+        Seat::Everybody => "everybody",
+        Seat::Coordinator => "coordinator",
+        Seat::Party => "party",
+        Seat::Colluding(_) => "colluding",
+        Seat::AllOthers => "all others",
+    }
+}
+
+/// One run and its audit, on records drawn anew.
+fn one(case: &Case, matrix: &Matrix<f32>, members: usize, seed: u64) -> Result<(Audit, usize), Failure> {
+    // As many others as members, if there are so many.
+    let records = matrix.rows();
+    let (rest, kept) = hold_out(records, members, seed);
+    let others = rest.len().min(members);
+    let held: Vec<usize> =
+        hold_out(rest.len(), others, seed + 1).1.into_iter().map(|place| rest[place]).collect();
+    let dealt: Vec<Vec<usize>> = Split::Uniform.deal(kept.len(), case.parties);
+    // In an order that tells nothing.
+    let shuffled = shuffle(&kept, seed);
+    let dealt: Vec<Vec<usize>> =
+        dealt.iter().map(|places| places.iter().map(|&place| shuffled[place]).collect()).collect();
+    let (.., rounds, _) = DATA.iter().find(|(name, ..)| *name == case.data).ok_or("no such matrix")?;
+    let settings = Settings {
+        seed,
+        rounds: *rounds,
+        tolerance: 0.0,
+        aggregation: case.aggregation,
+        colluders: if case.parties > 3 { 2 } else { 1 },
+        accepted: Accepted {
+            two_parties_see_each_other: true,
+            plain_shares_show_records: true,
+            pooled_sums_show_records: true,
+            going_on_shows_the_leaver: false,
+            subsampling_opens_records: false,
+        },
+        ..Settings::new(case.protocol, case.rank)
+    };
+    let plan = Plan { settings, slowness: Vec::new(), line: Line::default(), threads: 1, loses: None };
+    let recording = Recording::default();
+    let outcome = simulate_recorded(parts(matrix, &dealt)?, &plan, &recording)?;
+    let transcript = recording.finish();
+    let u = outcome.parties.iter().flatten().next().map(|party| &party.u[..]).unwrap_or_default();
+    let evidence = Evidence {
+        transcript: &transcript,
+        settings: &plan.settings,
+        matrix,
+        dealt: &dealt,
+        held_out: &held,
+        u,
+    };
+    Ok((audit(&evidence, &LIMITS)?, outcome.rounds))
+}
+
+/// In another order, by the seed.
+fn shuffle(records: &[usize], seed: u64) -> Vec<usize> {
+    use partwise::random::{Purpose, stream, uniform};
+    let mut rng = stream(seed, Purpose::Sample, 1, 0);
+    let mut keyed: Vec<(f64, usize)> = records.iter().map(|&record| (uniform(&mut rng), record)).collect();
+    keyed.sort_by(|a, b| a.0.total_cmp(&b.0));
+    keyed.into_iter().map(|(_, record)| record).collect()
+}
+
+fn table(_: &str) -> Result<(), Failure> {
+    Ok(())
+}
