@@ -2,7 +2,7 @@
 //!
 //! `privacy FIGURES.csv [PREFIX]` measures, case by case, and appends what it finds; cases that are in the file already
 //! are left out, so that it can be stopped and called again. With a prefix (`mimic,pooled`) only cases that begin so.
-//! `privacy --table FIGURES.csv` prints the tables. `PARTWISE_DATA` is the folder with the matrices.
+//! `privacy --table FIGURES.csv` prints a line a case, `--summary` what they come to. `PARTWISE_DATA` is the folder with the matrices.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
@@ -111,9 +111,13 @@ fn main() -> Result<(), Failure> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match &arguments[..] {
         [option, figures] if option == "--table" => table(&std::fs::read_to_string(figures)?),
+        [option, figures] if option == "--summary" => summary(&std::fs::read_to_string(figures)?),
         [figures] => measure(figures, ""),
         [figures, prefix] => measure(figures, prefix),
-        _ => Err("privacy FIGURES.csv [PREFIX], or privacy --table FIGURES.csv".into()),
+        _ => {
+            Err("privacy FIGURES.csv [PREFIX], privacy --table FIGURES.csv, or privacy --summary FIGURES.csv"
+                .into())
+        }
     }
 }
 
@@ -251,6 +255,7 @@ fn one(case: &Case, matrix: &Matrix<f32>, members: usize, seed: u64) -> Result<(
             pooled_sums_show_records: true,
             going_on_shows_the_leaver: false,
             subsampling_opens_records: false,
+            few_records_show_in_sums: true,
         },
         ..Settings::new(case.protocol, case.rank)
     };
@@ -279,6 +284,183 @@ fn shuffle(records: &[usize], seed: u64) -> Vec<usize> {
     keyed.into_iter().map(|(_, record)| record).collect()
 }
 
-fn table(_: &str) -> Result<(), Failure> {
+/// What the lines of a case say, by seat: the highest AUC of matching and of the span, each with its standard error; under
+/// "everybody" that of the final U; under "words" p; and how much was recovered at most.
+#[derive(Default)]
+struct Figures {
+    problem: String,
+    highest: BTreeMap<(String, &'static str), (f64, f64)>,
+    recovered: BTreeMap<String, f64>,
+}
+
+fn figures(text: &str) -> BTreeMap<Vec<String>, Figures> {
+    let mut cases: BTreeMap<Vec<String>, Figures> = BTreeMap::new();
+    for line in text.lines().filter(|line| !line.starts_with("data,")) {
+        let fields: Vec<&str> = line.split(',').collect();
+        let [.., seat, attack, on, auc, error] = fields[..11] else { continue };
+        let key = fields[..6].iter().map(|field| field.to_string()).collect();
+        let case = cases.entry(key).or_default();
+        let (auc, error) = (auc.parse().unwrap_or(0.0), error.parse().unwrap_or(0.0));
+        // Masked words are looked at apart: they are noise, of which the highest would be taken.
+        let masked = fields[2] == "secure" && on == "messages";
+        let kind = match attack {
+            "words" => continue,
+            "matching" if masked => "words",
+            "matching" | "final U" => "matching",
+            "span" => "span",
+            "recovery" => {
+                let most = case.recovered.entry(seat.into()).or_default();
+                *most = auc.max(*most);
+                continue;
+            }
+            problem => {
+                case.problem = problem.into();
+                continue;
+            }
+        };
+        let highest = case.highest.entry((seat.into(), kind)).or_default();
+        if auc > highest.0 {
+            *highest = (auc, error);
+        }
+    }
+    cases
+}
+
+impl Figures {
+    fn of(&self, seat: &str, kind: &'static str) -> Option<(f64, f64)> {
+        self.highest.get(&(seat.into(), kind)).copied()
+    }
+
+    fn cell(&self, seat: &str, kind: &'static str) -> String {
+        self.of(seat, kind).map_or("-".into(), |(auc, error)| format!("{auc:.2} ± {error:.2}"))
+    }
+
+    /// The highest of all attacks from a seat.
+    fn worst(&self, seat: &str) -> Option<f64> {
+        let of = ["matching", "span"].iter().filter_map(|kind| self.of(seat, kind));
+        of.map(|(auc, _)| auc).max_by(f64::total_cmp)
+    }
+}
+
+const SEATS: [&str; 4] = ["coordinator", "party", "colluding", "all others"];
+
+/// A line a case, a table a matrix.
+fn table(text: &str) -> Result<(), Failure> {
+    let cases = figures(text);
+    for (data, ..) in DATA {
+        println!("\n## `{data}`\n");
+        println!(
+            "| protocol | shares | parties | records | k | coordinator | a party | c colluding | all others | final U | masked words | recovered |"
+        );
+        println!("|---|---|---|---|---|---|---|---|---|---|---|---|");
+        for case in cases_in_order(data) {
+            let key: Vec<String> = case.key().split(',').map(String::from).collect();
+            let Some(figures) = cases.get(&key) else { continue };
+            let head = key[1..].join(" | ");
+            if !figures.problem.is_empty() {
+                println!("| {head} | {} |||||||", short(&figures.problem));
+                continue;
+            }
+            let seats: Vec<String> = SEATS
+                .iter()
+                .map(|seat| format!("{}, {}", figures.cell(seat, "matching"), figures.cell(seat, "span")))
+                .collect();
+            let recovered: Vec<String> = figures
+                .recovered
+                .iter()
+                .map(|(seat, share)| format!("{seat} {:.0}%", 100.0 * share))
+                .collect();
+            println!(
+                "| {head} | {} | {} | {} | {} |",
+                seats.join(" | "),
+                figures.cell("everybody", "matching"),
+                figures.cell("coordinator", "words"),
+                recovered.join(", ")
+            );
+        }
+    }
     Ok(())
+}
+
+fn cases_in_order(data: &str) -> Vec<Case> {
+    let mut cases: Vec<Case> = cases().into_iter().filter(|case| case.data == data).collect();
+    cases.sort_by_key(|case| {
+        let protocol = PROTOCOLS.iter().position(|protocol| *protocol == case.protocol);
+        (
+            protocol,
+            case.aggregation == Aggregation::Plain,
+            case.parties,
+            case.records.unwrap_or(usize::MAX),
+            case.rank,
+        )
+    });
+    cases
+}
+
+fn short(problem: &str) -> &str {
+    if problem.contains("would show a record") {
+        "refuses: the first sketch would show a record"
+    } else {
+        problem
+    }
+}
+
+/// From a seat: the lowest and the highest over parties and k, by protocol, matrix and records.
+fn summary(text: &str) -> Result<(), Failure> {
+    let cases = figures(text);
+    let records = ["10", "60", "all"];
+    for (aggregation, seat) in [
+        ("secure", "coordinator"),
+        ("secure", "colluding"),
+        ("secure", "all others"),
+        ("plain", "coordinator"),
+    ] {
+        println!("\n{aggregation}, {seat}\n");
+        let heads: Vec<String> = DATA
+            .iter()
+            .flat_map(|(data, ..)| records.map(|records| format!("`{data}`, {records}")))
+            .collect();
+        println!("| | {} |", heads.join(" | "));
+        println!("|---|{}", "---|".repeat(heads.len()));
+        for protocol in PROTOCOLS.map(name) {
+            let cell = |data: &str, records: &str| {
+                let of = cases.iter().filter(|(key, _)| {
+                    (&*key[0], &*key[1], &*key[2], &*key[4]) == (data, &*protocol, aggregation, records)
+                });
+                range(of.filter_map(|(_, figures)| figures.worst(seat)))
+            };
+            let cells: Vec<String> =
+                DATA.iter().flat_map(|(data, ..)| records.map(|records| cell(data, records))).collect();
+            println!("| `{protocol}` | {} |", cells.join(" | "));
+        }
+        let floor = |data: &str, records: &str| {
+            let of = cases.iter().filter(|(key, _)| (&*key[0], &*key[4]) == (data, records));
+            range(of.filter_map(|(_, figures)| figures.worst("everybody")))
+        };
+        let cells: Vec<String> =
+            DATA.iter().flat_map(|(data, ..)| records.map(|records| floor(data, records))).collect();
+        println!("| the final U alone | {} |", cells.join(" | "));
+    }
+    let words: Vec<(f64, f64)> =
+        cases.values().filter_map(|figures| figures.of("coordinator", "words")).collect();
+    let mean = words.iter().map(|(auc, _)| auc).sum::<f64>() / words.len().max(1) as f64;
+    let outside = words.iter().filter(|(auc, error)| (auc - 0.5).abs() > 2.0 * error).count();
+    println!(
+        "\nmasked words: {} cases, mean AUC {mean:.4}, {outside} farther than two standard errors from 0.5",
+        words.len()
+    );
+    let done = cases.values().filter(|figures| figures.problem.is_empty()).count();
+    println!("{done} cases measured, {} refused or without enough records", cases.len() - done);
+    Ok(())
+}
+
+fn range(values: impl Iterator<Item = f64>) -> String {
+    let values: Vec<f64> = values.collect();
+    let low = values.iter().copied().fold(f64::INFINITY, f64::min);
+    let high = values.iter().copied().fold(0.0, f64::max);
+    match values.len() {
+        0 => "-".into(),
+        _ if format!("{low:.2}") == format!("{high:.2}") => format!("{high:.2}"),
+        _ => format!("{low:.2} to {high:.2}"),
+    }
 }

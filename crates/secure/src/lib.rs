@@ -21,7 +21,7 @@ mod simulate;
 pub mod split;
 
 pub use error::{Error, Result};
-pub use ranks::{OnRank, run_on_rank};
+pub use ranks::{OnRank, run_on_rank, run_on_rank_recorded};
 pub use simulate::{
     Cost, Outcome, PartyOutcome, Plan, Traced, Transcript, groups, simulate, simulate_recorded,
 };

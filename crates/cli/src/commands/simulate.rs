@@ -3,17 +3,21 @@
 use std::path::Path;
 
 use anyhow::{Result, bail};
-use partwise::comm::Comm;
+use partwise::comm::{Comm, Tag};
 use partwise::error::Error as CoreError;
 use partwise::io::{self, Input};
 use partwise::matrix::Matrix;
 use partwise::run::{Amount, Side};
 use partwise::{Precision, Real};
 use partwise_secure::audit::{Audit, Evidence, Recording, Transcript};
+use partwise_secure::link::Recorder;
 use partwise_secure::net::Line;
 use partwise_secure::protocol::{Aggregation, Stop};
+use partwise_secure::risk;
 use partwise_secure::split::{self, Split};
-use partwise_secure::{Error, OnRank, Outcome, PartyOutcome, Plan, run_on_rank, simulate, simulate_recorded};
+use partwise_secure::{
+    Error, OnRank, Outcome, PartyOutcome, Plan, run_on_rank_recorded, simulate, simulate_recorded,
+};
 use serde_json::{Value, json};
 
 use super::audit;
@@ -121,14 +125,26 @@ fn on_ranks<T: Real>(args: &SimulateArgs, comm: &dyn Comm) -> Result<()> {
     let own = comm.rank().checked_sub(1).and_then(|party| dealt.records.get(party..=party));
     let part = own.map(|own| split::parts(&matrix, own)).transpose();
     let part = agree(comm, part.map_err(Into::into))?.and_then(|mut parts| parts.pop());
-    drop(matrix);
+    let recording = agree(comm, dealt.recording(args))?;
+    let matrix = (chief && args.audit).then_some(matrix);
     introduce(args, &dealt);
-    let ran = run_on_rank(comm, part, (&counts, dealt.features), &dealt.plan);
+    let recorder: &dyn Recorder = match &recording {
+        Some(recording) => recording,
+        None => &(),
+    };
+    let ran = run_on_rank_recorded(comm, part, (&counts, dealt.features), &dealt.plan, recorder);
     let ran = ran.map_err(|error| match error {
         Error::Core(error @ (CoreError::Transport { .. } | CoreError::RankLost { .. })) => local(comm, error),
         // Every rank has it.
         error => Agreed(error.to_string()).into(),
     })?;
+
+    let recorded = recording.map(Recording::finish);
+    let recorded =
+        recorded.map(|own| gather(comm, own, &ran)).transpose().map_err(|error| local(comm, error))?;
+    let (transcript, u) = recorded.unzip();
+    let audit = dealt.audit(matrix.as_ref(), transcript.as_ref(), &u.unwrap_or_default());
+    let audit = agree(comm, audit)?;
 
     let staging = agree(comm, if chief { output::Staging::new(&args.out).map(Some) } else { Ok(None) })?;
     let path =
@@ -142,12 +158,46 @@ fn on_ranks<T: Real>(args: &SimulateArgs, comm: &dyn Comm) -> Result<()> {
         OnRank::Coordinator(outcome) => record(args, &dealt, &outcome).and_then(|mut record| {
             record["transport"] = json!("mpi");
             write_run(&staging, &outcome, &record)?;
+            write_audit(&staging, transcript.as_ref().filter(|_| args.record), audit.as_ref())?;
             Ok(Some((outcome, record)))
         }),
     };
     let written = agree(comm, written)?;
     agree(comm, if chief { staging.commit() } else { Ok(()) })?;
-    written.map_or(Ok(()), |(outcome, record)| conclude(args, &outcome, &record))
+    written.map_or(Ok(()), |(outcome, record)| conclude(args, &outcome, &record))?;
+    audit.map_or(Ok(()), |audit| audit::conclude(&audit, args.max_auc, args.quiet || args.json))
+}
+
+/// What all ranks have recorded, and the final U, on rank 0; on the others their own.
+fn gather<T: Real>(
+    comm: &dyn Comm,
+    mut own: Transcript,
+    ran: &OnRank<T>,
+) -> Result<(Transcript, Vec<T>), CoreError> {
+    if let OnRank::Party(party) = ran {
+        let mut bytes = Vec::new();
+        own.write(&mut bytes).map_err(CoreError::io(Path::new(output::TRANSCRIPT)))?;
+        comm.send(0, Tag::Gather, bytes)?;
+        if comm.rank() == 1 {
+            let u = party.u.iter().flat_map(|value| value.to_f64().to_le_bytes()).collect();
+            comm.send(0, Tag::Gather, u)?;
+        }
+        return Ok((own, Vec::new()));
+    }
+    let mut u = Vec::new();
+    for party in 1..comm.size() {
+        let bytes = comm.receive(party, Tag::Gather)?;
+        let theirs = Transcript::read(&mut &bytes[..]).map_err(|problem| {
+            CoreError::parameter("ranks", format!("rank {party}: {problem}; run again"))
+        })?;
+        own.join(theirs);
+        if party == 1 {
+            let bytes = comm.receive(party, Tag::Gather)?;
+            let (numbers, _) = bytes.as_chunks();
+            u = numbers.iter().map(|number| T::from_f64(f64::from_le_bytes(*number))).collect();
+        }
+    }
+    Ok((own, u))
 }
 
 fn read<T: Real>(args: &SimulateArgs) -> Result<Dealt<Matrix<T>>> {
@@ -175,7 +225,7 @@ fn read<T: Real>(args: &SimulateArgs) -> Result<Dealt<Matrix<T>>> {
 /// What users should know before it starts.
 fn introduce<M>(args: &SimulateArgs, dealt: &Dealt<M>) {
     if !args.quiet {
-        warn(&dealt.plan, dealt.records.len());
+        warn(&dealt.plan, &dealt.counts(), dealt.features);
     }
     if !args.quiet && !args.json {
         let counts = dealt.counts();
@@ -243,8 +293,17 @@ fn deal(args: &SimulateArgs, records: usize, kept: &[usize]) -> Result<(Vec<Stri
 }
 
 /// What users should know before it starts.
-fn warn(plan: &Plan, parties: usize) {
-    let settings = &plan.settings;
+fn warn(plan: &Plan, records: &[usize], features: usize) {
+    let (settings, parties) = (&plan.settings, records.len());
+    let hidden = risk::hidden(records, settings.colluders);
+    // Below a quarter of the features it is refused, or was accepted.
+    if settings.aggregation == Aggregation::Secure && (risk::few(features)..features).contains(&hidden) {
+        say::warn(&format!(
+            "note: sums are over {hidden} records, less those of {} colluding, of {features} features; with fewer records than \
+             features sums can show who is among them: --audit tells how well",
+            settings.colluders
+        ));
+    }
     if settings.aggregation == Aggregation::Plain {
         say::warn(
             "warning: without masks the coordinator sees every party's share, and with it much of what the records have \

@@ -17,7 +17,7 @@ mod transcript;
 mod verdict;
 
 pub use left::{Cover, Left, readers};
-pub use recovery::WITHIN;
+pub use recovery::{Equations, WITHIN};
 pub use seat::Seat;
 pub use statistics::{Auc, ChiSquare, Histogram, Scores, standard_error};
 pub use transcript::{Recording, Said, Shape, Sum, Transcript};

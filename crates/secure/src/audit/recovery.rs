@@ -42,7 +42,7 @@ pub fn run<T: Real>(case: &Case<'_, T>, seat: Seat) -> Result<Found> {
 }
 
 /// Y = X S for some features, and the X that is sought.
-pub(crate) struct Equations {
+pub struct Equations {
     /// Columns of S in each iteration.
     pub size: usize,
     /// By iteration: S, unknown records x `size`, by row.
@@ -51,6 +51,7 @@ pub(crate) struct Equations {
     pub seen: Vec<Vec<f64>>,
     /// Features x unknown records, by row.
     pub truth: Vec<f64>,
+    /// How many records are unknown.
     pub unknowns: usize,
 }
 

@@ -168,6 +168,7 @@ impl Transcript {
                 own.opened = own.opened.or(theirs.opened.map(|place| place + shift));
             }
         }
+        self.forget_echoes();
     }
 
     /// Writes it: payloads, each with its length, then the index as JSON.

@@ -81,7 +81,8 @@ fn membership(audit: &Audit, worst: &Finding, floor: f64) -> String {
     }
     format!(
         "{seat} can tell with AUC {auc:.2} (standard error {error:.2}, {attack} on {on}) whether a given record was in \
-         another party's data{beside}; {}.",
+         {}{beside}; {}.",
+        if worst.seat == Seat::Coordinator { "a party's data" } else { "another party's data" },
         cure(audit, worst)
     )
 }
