@@ -134,10 +134,10 @@ mod tests {
         settings.rank = 15;
         assert_eq!(flag(&settings, &[29, 30, 30]), Some("--accept-that-plain-shares-show-records"));
         assert_eq!(flag(&settings, &[30, 30, 30]), None);
-        settings.protocol = Protocol::DsanlsLimited;
-        assert_eq!(flag(&settings, &[101, 100, 101]), Some("--accept-that-plain-shares-show-records"));
-        assert_eq!(flag(&settings, &[101, 101, 101]), None);
-        settings.protocol = Protocol::SynSd;
+        let limited =
+            Settings { aggregation: Aggregation::Plain, ..Settings::new(Protocol::DsanlsLimited, 10) };
+        assert_eq!(flag(&limited, &[101, 100, 101]), Some("--accept-that-plain-shares-show-records"));
+        assert_eq!(flag(&limited, &[101, 101, 101]), None);
         settings.rank = 10;
         settings.accepted.plain_shares_show_records = true;
         assert_eq!(flag(&settings, &[20, 19, 20]), None);

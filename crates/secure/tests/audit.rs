@@ -215,27 +215,23 @@ fn every_protocol_can_be_audited() {
         Protocol::AsynSsdV,
         Protocol::DsanlsLimited,
     ] {
-        for aggregation in [Aggregation::Secure, Aggregation::Plain] {
+        let [masked, plain] = [Aggregation::Secure, Aggregation::Plain].map(|aggregation| {
             let audit = Run::new(matrix.clone(), 6, settings(protocol, aggregation, 2, 3)).audit();
             for seat in [Seat::Coordinator, Seat::Party, Seat::Colluding(1), Seat::AllOthers] {
                 let finding = of(&audit, "matching", seat, "sums");
                 assert_eq!((finding.auc.members, finding.auc.others), (48, 48), "{protocol:?}");
             }
-            let messages = of(&audit, "matching", Seat::Coordinator, "messages");
-            assert_eq!(
-                messages.mean_of_members > 0.5,
-                aggregation == Aggregation::Plain,
-                "{protocol:?} {messages:?}"
-            );
             assert_eq!(
                 audit.words.p < 1e-9,
                 aggregation == Aggregation::Plain,
                 "{protocol:?} {:?}",
                 audit.words
             );
-            // All that is counted at the links is listed.
             assert!((1..=6).all(|party| audit.left.iter().any(|left| left.party == party)), "{protocol:?}");
-        }
+            of(&audit, "matching", Seat::Coordinator, "messages").mean_of_members
+        });
+        // In the few dimensions of a sketch noise is never far.
+        assert!(masked < plain - 0.1, "{protocol:?} {masked} {plain}");
     }
 }
 

@@ -11,7 +11,7 @@ use partwise::io::{ImageSide, Presence};
 use partwise::matrix::Matrix;
 use partwise::run::{Amount, Side};
 use partwise::{Precision, Real, io};
-use partwise_secure::audit::{Audit, Cover, Evidence, Limits, Seat, Transcript, audit};
+use partwise_secure::audit::{Audit, Cover, Evidence, Left, Limits, Seat, Transcript, audit};
 use partwise_secure::protocol::Settings;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -126,8 +126,8 @@ fn run_with<T: Real>(args: &AuditArgs, record: &Value) -> Result<()> {
     conclude(&audit, args.max_auc, args.quiet || args.json)
 }
 
-/// `run.json` of a simulation that was recorded. A folder with another kind of record, such as a party's own list of what
-/// it sent, would be told apart here.
+/// `run.json` of a simulation that was recorded. Another kind of folder, such as that of a real party with its ledger of what it
+/// sent, is to be told apart here; its lines are [`Left`]s, which [`left`] lists.
 fn read_record(dir: &Path) -> Result<Value> {
     const CURE: &str = "give a folder that `partwise simulate --record` wrote";
     if !dir.is_dir() {
@@ -192,7 +192,7 @@ fn text(audit: &Audit) -> String {
     let mut text = String::from("\nwhat left the parties\n");
     text.push_str(&table(
         &["party", "what", "messages", "bytes", "travelled", "could be read by"],
-        &left(audit),
+        &left(&audit.left),
     ));
     text.push_str("\nattacks: can somebody tell whether a record was in a party's data?\n");
     let header = ["seat", "attack", "on", "AUC", "s.e.", "members", "others", "mean score", "of others"];
@@ -208,12 +208,12 @@ fn text(audit: &Audit) -> String {
 }
 
 /// Parties of which the same left are one line.
-fn left(audit: &Audit) -> Vec<Vec<String>> {
+fn left(all: &[Left]) -> Vec<Vec<String>> {
     let mut parties: BTreeMap<(Cover, &str, u64, u64), Vec<u16>> = BTreeMap::new();
-    for left in &audit.left {
+    for left in all {
         parties.entry((left.cover, &left.kind, left.count, left.bytes)).or_default().push(left.party);
     }
-    let readers = |cover: Cover| audit.left.iter().find(|left| left.cover == cover).map(|left| &left.readers);
+    let readers = |cover: Cover| all.iter().find(|left| left.cover == cover).map(|left| &left.readers);
     let line = |((cover, kind, count, bytes), parties): (&(Cover, &str, u64, u64), &Vec<u16>)| {
         let readers: Vec<String> =
             readers(*cover).into_iter().flatten().map(|seat: &Seat| seat.to_string()).collect();

@@ -109,17 +109,9 @@ fn groups_and_single_clients_are_told_apart() {
 fn the_difference_shows_who_left() {
     let mut settings = Settings { rounds: 30, ..settings(Protocol::SynSd) };
     settings.accepted.going_on_shows_the_leaver = true;
-    let transcript = transcript(&settings, 6, Some((4, 40)));
+    let transcript = transcript(&settings, 6, Some((4, 20)));
     let view = View::new(&transcript, &settings, Seat::Coordinator, 4);
-    let left = (1..view.len()).find(|&place| {
-        transcript
-            .share(
-                transcript.sums()[&0].iter().filter(|sum| sum.what == "U" && !sum.voting).nth(place).unwrap(),
-                4,
-            )
-            .is_none()
-    });
-    let left = left.expect("it left");
+    let left = (1..view.len()).find(|&place| view.message(place).is_none()).expect("it left");
     let (before, after) = (view.sum(left - 1).unwrap().values, view.sum(left).unwrap().values);
     let difference: Vec<f64> = before.iter().zip(after).map(|(a, b)| a - b).collect();
     let share = View::new(&transcript, &settings, Seat::AllOthers, 4).sum(left - 1).unwrap().values;
