@@ -1,12 +1,13 @@
 //! The attacks where they must work, and where they must not: AUCs over at least 1,100 members and as many others.
 
+use partwise::comm::run_ranks;
 use partwise::matrix::{Csr, Dense, Matrix, Order, Values};
 use partwise::random::{Purpose, stream, uniform};
 use partwise_secure::audit::{Audit, Cover, Evidence, Finding, Limits, Recording, Seat, Transcript, audit};
 use partwise_secure::net::Line;
 use partwise_secure::protocol::{Aggregation, Protocol, Settings};
 use partwise_secure::split::{Split, hold_out, parts};
-use partwise_secure::{Plan, simulate_recorded};
+use partwise_secure::{Plan, run_on_rank_recorded, simulate_recorded};
 use proptest::prelude::*;
 
 /// Admissions and codes: each record has about a dozen of them, some of which are common. 0 and 1.
@@ -243,6 +244,47 @@ fn nothing_held_out_is_refused() {
     let evidence = Evidence { transcript, settings, matrix, dealt, held_out: held, u };
     let error = audit(&evidence, &Limits::default()).unwrap_err().to_string();
     assert!(error.contains("--holdout"), "{error}");
+}
+
+/// Ranks of a job record each its own end, which joined is what a simulation records.
+#[test]
+fn the_transcripts_of_ranks_join() {
+    for (protocol, aggregation) in [
+        (Protocol::SynSd, Aggregation::Secure),
+        (Protocol::SynSd, Aggregation::Plain),
+        (Protocol::DsanlsLimited, Aggregation::Secure),
+    ] {
+        let mut run = Run::new(codes(160, 20, 1), 4, settings(protocol, aggregation, 2, 4));
+        let alone = run.audit();
+        let plan = Plan {
+            settings: run.settings.clone(),
+            slowness: Vec::new(),
+            line: Line::default(),
+            threads: 1,
+            loses: None,
+        };
+        let records: Vec<usize> = run.dealt.iter().map(Vec::len).collect();
+        let dealt = parts(&run.matrix, &run.dealt).unwrap();
+        let ranks = std::iter::once(None).chain(dealt.into_iter().map(Some)).collect();
+        let ends = run_ranks(ranks, |comm, part| {
+            let recording = Recording::default();
+            run_on_rank_recorded(comm, part, (&records, 20), &plan, &recording).unwrap();
+            Ok(recording.finish())
+        });
+        let mut ends = ends.unwrap().into_iter();
+        let mut joined = ends.next().unwrap();
+        ends.for_each(|end| joined.join(end));
+        run.transcript = joined;
+        let ranks = run.audit();
+        assert_eq!(ranks.left, alone.left, "{protocol:?}");
+        assert_eq!(ranks.findings.len(), alone.findings.len());
+        // Masks are other ones.
+        for (ranks, alone) in
+            ranks.findings.iter().zip(&alone.findings).filter(|(one, _)| one.on != "messages")
+        {
+            assert!((ranks.auc.value - alone.auc.value).abs() < 1e-9, "{ranks:?} {alone:?}");
+        }
+    }
 }
 
 fn small_file() -> (Run, Vec<u8>) {
