@@ -30,7 +30,7 @@ CASES ?=
 BENCH := $(if $(CASES),--cases $(CASES)) $(if $(QUICK),--quick) $(if $(FRESH),--fresh)
 
 .PHONY: help test test-all fmt fmt-check clippy doc unit doctest oracle mpi mpi-installed mpich bench-mpi bench-plan bench-network \
-	bench bench-claims bench-seeds bench-limits bench-report bench-kernels bench-memory bench-python \
+	privacy bench bench-claims bench-seeds bench-limits bench-report bench-kernels bench-memory bench-python \
 	wheel python deny fuzz fuzz-short fuzz-seeds clean
 
 # `make test MPI=no` does without MPI. Otherwise all Cargo calls choose the same packages, so that dependencies build once.
@@ -67,6 +67,7 @@ help:
 	@echo 'make bench-plan  what `partwise plan` predicts against what an iteration takes'
 	@echo 'make bench-network  which method reaches an error first on which network, half an hour'
 	@echo 'make bench     Partwise against other programs, hours; QUICK=1: 5 minutes; CASES=mnist-20,rcv1-100: these'
+	@echo 'make privacy   what attackers make of every protocol on four tables, hours; goes on where it was'
 	@echo 'make bench-python  the Python package against the program'
 	@echo 'make bench-claims  the claims of the paper on general NMF; make bench-seeds  auto against HALS over five seeds'
 	@echo 'make bench-limits  an iteration over its kernels, threads, memory, sparse products against SciPy'
@@ -178,6 +179,14 @@ bench-python: wheel
 # Each kernel against its floor.
 bench-kernels:
 	$(CARGO) bench --locked -p partwise --bench kernels
+
+# What attackers make of every protocol on four tables, hours; goes on where it was. docs/privacy.md has the summary.
+privacy:
+	$(CARGO) build --release --locked -p partwise-secure --example privacy
+	'$(BUILT)/release/examples/privacy' '$(BUILT)/privacy.csv'
+	{ sed '/^## /,$$d' docs/privacy/table.md; '$(BUILT)/release/examples/privacy' --table '$(BUILT)/privacy.csv' | tail -n +2; } \
+		> '$(BUILT)/table.md' && mv '$(BUILT)/table.md' docs/privacy/table.md
+	'$(BUILT)/release/examples/privacy' --summary '$(BUILT)/privacy.csv'
 
 bench-report: $(BENCH_VENV)/ready
 	cd bench && CARGO_TARGET_DIR='$(BUILT)' .venv/bin/python -m partwise_bench $(BENCH) --part report

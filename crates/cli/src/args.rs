@@ -32,6 +32,7 @@ Examples:
   partwise evaluate result M.npz
   partwise transform result new.npz --out W.npy
   partwise simulate M.npz --parties 5 --protocol syn-sd --rank 20 --out result
+  partwise audit result
   partwise plan --rows 1e6 --cols 1e5 --nonzeros 1e8 --rank 50 --nodes 16 --network 10Gbit/s,20us";
 
 #[derive(Debug, Subcommand)]
@@ -59,6 +60,9 @@ pub enum Command {
     /// Try on one machine what parties would do that show nobody their data: one common U, each its own V
     #[command(after_help = SIMULATE_EXAMPLES)]
     Simulate(Box<SimulateArgs>),
+    /// What left each party of a recorded simulation, who could read it, and what attackers make of it
+    #[command(after_help = AUDIT_EXAMPLES)]
+    Audit(AuditArgs),
     /// List each component's strongest rows and columns
     #[command(after_help = "Example:\n  partwise top result --count 5")]
     Top(TopArgs),
@@ -97,7 +101,16 @@ const SIMULATE_EXAMPLES: &str = "\
 Examples:
   partwise simulate patients.csv --parties 5 --protocol pooled --rank 8 --out result
   partwise simulate M.npz --parties 6 --protocol asyn-ssd-v --split first=0.5 --speeds 1,1,4 --rank 20 --out result
-  partwise simulate M.npy --records columns --split hospitals.txt --protocol syn-sd --rank 8 --out result";
+  partwise simulate M.npy --records columns --split hospitals.txt --protocol syn-sd --rank 8 --out result
+  partwise simulate M.npz --parties 5 --protocol syn-sd --rank 8 --audit --max-auc 0.6 --out result";
+
+const AUDIT_EXAMPLES: &str = "\
+Examples:
+  partwise simulate M.npz --parties 5 --protocol syn-sd --rank 8 --record --out result
+  partwise audit result
+  partwise audit result --data moved/M.npz --max-auc 0.6 --force
+
+Exit code 3: an AUC is above --max-auc.";
 
 const CONVERT_EXAMPLES: &str = "\
 Examples:
@@ -403,10 +416,24 @@ pub struct SimulateArgs {
     /// How many parties may collude with each other and the coordinator
     #[arg(value_parser = count, allow_negative_numbers = true, long, default_value_t = 1, value_name = "C", help_heading = "Security")]
     pub colluders: usize,
+    /// Audit the run: what left each party, who could read it, what attackers make of it; also written to audit.json
+    #[arg(long, help_heading = "Audit")]
+    pub audit: bool,
+    /// Keep all messages in transcript.bin, for `partwise audit`. It has every party's own shares: keep it as you keep the data
+    #[arg(long, help_heading = "Audit")]
+    pub record: bool,
+    /// Records that are in nobody's data, to compare members with: a share (0.2, 20%) or a number
+    /// [default: 20% with --audit or --record, else none]
+    #[arg(allow_negative_numbers = true, long, value_name = "AMOUNT", help_heading = "Audit")]
+    pub holdout: Option<Amount>,
+    /// With --audit: exit code 3 if anybody whom the run was to be safe from can tell members with a higher AUC than this
+    #[arg(value_parser = area, allow_hyphen_values = true, long, value_name = "X", requires = "audit", help_heading = "Audit")]
+    pub max_auc: Option<f64>,
+
     /// Allow two parties, of which each can compute the other's share
     #[arg(long, help_heading = "Security")]
     pub accept_that_two_parties_see_each_other: bool,
-    /// Allow --aggregation plain where a party has fewer than 2 k records, of which its share shows some
+    /// Allow --aggregation plain where a party has fewer records than 2 k or a quarter of the features: its share shows some
     #[arg(long, help_heading = "Security")]
     pub accept_that_plain_shares_show_records: bool,
     /// Allow pooled where a party has no more records than there are features: membership can be told
@@ -418,6 +445,9 @@ pub struct SimulateArgs {
     /// Allow --sketch subsample in dsanls-limited, which opens records at once
     #[arg(long, help_heading = "Security")]
     pub accept_that_subsampling_opens_records: bool,
+    /// Allow fewer records, all parties but C together, than a quarter of the features: membership can be told from sums
+    #[arg(long, help_heading = "Security")]
+    pub accept_that_few_records_show_in_sums: bool,
 
     /// Print nothing but errors
     #[arg(long, short, help_heading = "Output")]
@@ -452,10 +482,35 @@ impl SimulateArgs {
                 pooled_sums_show_records: self.accept_that_pooled_sums_show_records,
                 going_on_shows_the_leaver: self.accept_that_going_on_shows_the_leaver,
                 subsampling_opens_records: self.accept_that_subsampling_opens_records,
+                few_records_show_in_sums: self.accept_that_few_records_show_in_sums,
             },
             ..defaults
         }
     }
+}
+
+#[derive(Debug, Args)]
+pub struct AuditArgs {
+    /// A folder that `simulate --record` wrote
+    pub dir: PathBuf,
+    /// The matrix, if it is not where the run found it
+    #[arg(long, value_name = "FILE")]
+    pub data: Option<PathBuf>,
+    /// How many parties collude, with each other and the coordinator [default: as the run had it]
+    #[arg(value_parser = count, allow_negative_numbers = true, long, value_name = "C")]
+    pub colluders: Option<usize>,
+    /// Exit code 3 if anybody whom the run was to be safe from can tell members with a higher AUC than this
+    #[arg(value_parser = area, allow_hyphen_values = true, long, value_name = "X")]
+    pub max_auc: Option<f64>,
+    /// Replace an audit.json that is there
+    #[arg(long)]
+    pub force: bool,
+    /// Print nothing but errors
+    #[arg(long, short)]
+    pub quiet: bool,
+    /// Print audit.json
+    #[arg(long, conflicts_with = "quiet")]
+    pub json: bool,
 }
 
 #[derive(Debug, Args)]
@@ -711,6 +766,12 @@ fn vanishing(text: &str) -> Result<(u16, u64), String> {
     let parsed =
         text.split_once('@').and_then(|(party, sums)| Some((party.parse().ok()?, sums.parse().ok()?)));
     parsed.ok_or_else(|| "give a party and a number of sums, such as 3@20".into())
+}
+
+/// An area under a ROC curve that can be a limit.
+fn area(text: &str) -> Result<f64, String> {
+    let area = text.parse::<f64>().ok().filter(|area| (0.5..=1.0).contains(area));
+    area.ok_or_else(|| "give a number from 0.5 (guessing) to 1 (certainty)".into())
 }
 
 fn whole(text: &str) -> Result<u64, String> {

@@ -21,11 +21,15 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser};
 
 use args::{Cli, Command};
+use commands::audit::OverLimit;
 use commands::cluster::Agreed;
 use launch::Job;
 
 /// Exit code of everything that went wrong, bad arguments included.
 pub const FAILURE: u8 = 2;
+
+/// Exit code of an audit that found more than was allowed.
+const OVER_LIMIT: u8 = 3;
 
 fn main() -> ExitCode {
     let launched = launch::launched();
@@ -54,6 +58,7 @@ fn main() -> ExitCode {
         Command::Evaluate(args) => commands::evaluate::run(&args),
         Command::Transform(args) => commands::transform::run(&args),
         Command::Simulate(args) => commands::simulate::run(&args, job.comm()),
+        Command::Audit(args) => commands::audit::run(&args),
         Command::Top(args) => commands::top::run(&args),
         Command::Plan(args) => commands::plan::run(&args),
         Command::Calibrate(args) => commands::calibrate::run(&args, job.comm()),
@@ -61,6 +66,10 @@ fn main() -> ExitCode {
     // The messages of both crates quote their causes themselves.
     let code = match result {
         Ok(()) => ExitCode::SUCCESS,
+        Err(error) if error.is::<OverLimit>() => {
+            say::warn(&error.to_string());
+            ExitCode::from(OVER_LIMIT)
+        }
         Err(error) if error.is::<Agreed>() => fail(&error.to_string()),
         Err(error) => {
             // Others do not know, and may wait for this rank.

@@ -9,8 +9,24 @@ use anyhow::{Result, anyhow, bail};
 use partwise::error::human_bytes;
 
 /// Every file that a run may write into its folder.
-const NAMES: [&str; 8] =
-    ["U.npy", "V.npy", "U.tsv", "V.tsv", "rows.txt", "columns.txt", "trace.csv", "run.json"];
+const NAMES: [&str; 10] = [
+    "U.npy",
+    "V.npy",
+    "U.tsv",
+    "V.tsv",
+    "rows.txt",
+    "columns.txt",
+    "trace.csv",
+    "run.json",
+    TRANSCRIPT,
+    AUDIT,
+];
+
+/// What was said in a simulation.
+pub const TRANSCRIPT: &str = "transcript.bin";
+
+/// What an audit found.
+pub const AUDIT: &str = "audit.json";
 
 /// The folder of a party's results begins so; its number follows.
 pub const PARTY: &str = "party-";

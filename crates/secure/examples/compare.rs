@@ -64,7 +64,11 @@ fn main() -> Result<(), Failure> {
             continue;
         }
         let settings = Settings {
-            accepted: Accepted { pooled_sums_show_records: true, ..Accepted::default() },
+            accepted: Accepted {
+                pooled_sums_show_records: true,
+                few_records_show_in_sums: true,
+                ..Accepted::default()
+            },
             rounds,
             tolerance: 0.0,
             ..Settings::new(protocol, rank)

@@ -5,6 +5,8 @@
 //! sockets, no files, no clocks. A transport is a [`link::Link`]; [`simulate()`] runs all parties in one process.
 
 pub mod aggregation;
+pub mod audit;
+mod basis;
 mod entropy;
 mod error;
 pub mod fixed;
@@ -19,7 +21,7 @@ mod simulate;
 pub mod split;
 
 pub use error::{Error, Result};
-pub use ranks::{OnRank, run_on_rank};
+pub use ranks::{OnRank, run_on_rank, run_on_rank_recorded};
 pub use simulate::{
     Cost, Outcome, PartyOutcome, Plan, Traced, Transcript, groups, simulate, simulate_recorded,
 };

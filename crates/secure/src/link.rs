@@ -5,8 +5,9 @@ use std::sync::Mutex;
 
 use serde::{Deserialize, Serialize};
 
-use crate::aggregation::Message;
+use crate::aggregation::{Message, Words};
 use crate::error::Result;
+use crate::fixed::Part;
 
 /// What a link receives.
 #[derive(Clone, PartialEq)]
@@ -40,6 +41,9 @@ pub trait Link: Send {
 
     /// This end has computed for so long; a link with a real clock knows it without being told.
     fn spend(&mut self, _seconds: f64) {}
+
+    /// This end takes part in a sum next. Nothing of it is sent; a [`Recorder`] takes note.
+    fn asks(&mut self, _sum: &Asked<'_>) {}
 }
 
 impl<L: Link + ?Sized> Link for &mut L {
@@ -58,6 +62,10 @@ impl<L: Link + ?Sized> Link for &mut L {
     fn spend(&mut self, seconds: f64) {
         (**self).spend(seconds);
     }
+
+    fn asks(&mut self, sum: &Asked<'_>) {
+        (**self).asks(sum);
+    }
 }
 
 /// What passes through a [`Recorded`] link.
@@ -72,10 +80,37 @@ pub struct Passed<'a> {
     pub bytes: &'a [u8],
 }
 
+/// What a party knows of a sum that it takes part in: what it is about, which all know, and its own words, which nobody
+/// else does.
+pub struct Asked<'a> {
+    /// The party.
+    pub party: u16,
+    /// The number of the cohort.
+    pub cohort: u8,
+    /// How many are in the cohort.
+    pub size: usize,
+    /// What is summed.
+    pub what: &'static str,
+    /// Whether this sum only agrees on ranges.
+    pub voting: bool,
+    /// The parts, whose shapes all know.
+    pub parts: &'a [Part],
+    /// The ranges of their columns, if words are fixed point.
+    pub exponents: &'a [i16],
+    /// The words below the masks.
+    pub words: &'a Words,
+}
+
 /// Takes note of what passes. Ends on several threads may share one.
 pub trait Recorder: Sync {
     /// Called for each message that an end sends or receives.
     fn passed(&self, message: &Passed<'_>);
+
+    /// Called before a party takes part in a sum.
+    fn asked(&self, _sum: &Asked<'_>) {}
+
+    /// Called for each sum that the coordinator opens.
+    fn opened(&self, _cohort: u8, _sum: &Words) {}
 }
 
 /// Keeps nothing.
@@ -118,6 +153,11 @@ impl<L: Link> Link for Recorded<'_, L> {
 
     fn spend(&mut self, seconds: f64) {
         self.link.spend(seconds);
+    }
+
+    fn asks(&mut self, sum: &Asked<'_>) {
+        self.recorder.asked(sum);
+        self.link.asks(sum);
     }
 }
 

@@ -11,7 +11,7 @@ use partwise::matrix::Matrix;
 use crate::aggregation::{Identity, IdentityKey};
 use crate::entropy::entropy;
 use crate::error::{Error, Peer, Result};
-use crate::link::{Incoming, Link};
+use crate::link::{Incoming, Link, Recorded, Recorder};
 use crate::simulate::{self, Outcome, PartyOutcome, PartyReport, Plan};
 
 /// What a rank has at the end.
@@ -148,6 +148,17 @@ pub fn run_on_rank<T: Real>(
     (records, features): (&[usize], usize),
     plan: &Plan,
 ) -> Result<OnRank<T>> {
+    run_on_rank_recorded(comm, part, (records, features), plan, &())
+}
+
+/// The same, where `recorder` sees what passes at this rank's end: a party's messages and sums, or what the coordinator opens.
+pub fn run_on_rank_recorded<T: Real>(
+    comm: &dyn Comm,
+    part: Option<Matrix<T>>,
+    (records, features): (&[usize], usize),
+    plan: &Plan,
+    recorder: &dyn Recorder,
+) -> Result<OnRank<T>> {
     plan.check(records, features)?;
     if comm.size() != records.len() + 1 {
         let (parties, ranks) = (records.len(), comm.size());
@@ -167,8 +178,8 @@ pub fn run_on_rank<T: Real>(
     let Some(keys) = keys else { return Err(Error::parameter("ranks", "a rank has sent no key; run again")) };
     let mut link = CommLink::new(comm);
     let result = match part {
-        None => coordinate(&mut link, (records, &keys), plan),
-        Some(part) => take_part(&mut link, part, identity, (records, &keys), plan),
+        None => coordinate(&mut link, (records, &keys), plan, recorder),
+        Some(part) => take_part(&mut link, (part, identity), (records, &keys), plan, recorder),
     };
     if let Err(error) = &result
         && (comm.rank() == 0 || !matches!(error, Error::Elsewhere { .. }))
@@ -182,10 +193,11 @@ fn coordinate<T: Real>(
     link: &mut CommLink<'_>,
     (records, keys): (&[usize], &[IdentityKey]),
     plan: &Plan,
+    recorder: &dyn Recorder,
 ) -> Result<OnRank<T>> {
     let begin = Instant::now();
     let room = simulate::Room::new(plan, records, keys)?;
-    let hub = room.coordinate(link)?;
+    let hub = room.coordinate(link, recorder)?;
     let mut ends = Vec::new();
     for party in 1..=records.len() {
         let report: PartyReport =
@@ -205,14 +217,14 @@ fn coordinate<T: Real>(
 
 fn take_part<T: Real>(
     link: &mut CommLink<'_>,
-    part: Matrix<T>,
-    identity: Identity,
+    (part, identity): (Matrix<T>, Identity),
     (records, keys): (&[usize], &[IdentityKey]),
     plan: &Plan,
+    recorder: &dyn Recorder,
 ) -> Result<OnRank<T>> {
     let room = simulate::Room::new(plan, records, keys)?;
     let me = link.comm.rank() as u16;
-    let end = room.take_part(part, me, identity, &mut *link)?;
+    let end = room.take_part(part, me, identity, Recorded::new(&mut *link, me, recorder))?;
     let bytes = serde_json::to_vec(&end.0).unwrap_or_default();
     link.send_as(REPORT, 0, bytes)?;
     link.report_of(0)?;

@@ -1,4 +1,4 @@
-//! What is refused unless somebody accepts it in as many words: see "what others can learn" in `docs/secure.md`.
+//! What is refused unless somebody accepts it in as many words. The bounds follow the measurements in `docs/privacy.md`.
 
 use serde::{Deserialize, Serialize};
 
@@ -18,6 +18,22 @@ pub struct Accepted {
     pub going_on_shows_the_leaver: bool,
     /// A subsampled sketch of M is columns of M.
     pub subsampling_opens_records: bool,
+    /// Sums over few records show who is among them, whatever the protocol.
+    #[serde(default)]
+    pub few_records_show_in_sums: bool,
+}
+
+/// The records that a sum still hides from c parties that subtract theirs: those of all but the c largest.
+pub fn hidden(records: &[usize], colluders: usize) -> usize {
+    let mut counts = records.to_vec();
+    counts.sort_unstable();
+    let rest = counts.len().saturating_sub(colluders);
+    counts[..rest].iter().fold(0, |sum: usize, count| sum.saturating_add(*count))
+}
+
+/// Fewer records than this show in sums of every protocol.
+pub fn few(features: usize) -> usize {
+    features / 4
 }
 
 /// Refuses what has not been accepted, given how many records each party has.
@@ -32,12 +48,17 @@ pub fn check(settings: &Settings, records: &[usize], features: usize) -> Result<
             "--accept-that-two-parties-see-each-other",
         );
     }
-    let few = settings.rank.saturating_mul(2);
-    if settings.aggregation == Aggregation::Plain && fewest < few && !accepted.plain_shares_show_records {
+    let plain = settings.aggregation == Aggregation::Plain;
+    let enough = match settings.protocol {
+        // M_r S_r, as they are, span the records.
+        Protocol::DsanlsLimited => features + 1,
+        _ => settings.rank.saturating_mul(2).max(few(features)),
+    };
+    if plain && fewest < enough && !accepted.plain_shares_show_records {
         return refuse(
             format!(
-                "without masks the coordinator sees every share, and party {party} has {fewest} records, fewer than 2 k = \
-                 {few}, of which a share shows some nearly as they are"
+                "without masks the coordinator sees every share, and party {party} has {fewest} records, fewer than \
+                 {enough}, of which a share shows some nearly as they are or who is among them"
             ),
             "use --aggregation secure",
             "--accept-that-plain-shares-show-records",
@@ -51,6 +72,22 @@ pub fn check(settings: &Settings, records: &[usize], features: usize) -> Result<
             ),
             "choose another protocol",
             "--accept-that-pooled-sums-show-records",
+        );
+    }
+    let hidden = hidden(records, settings.colluders);
+    if !plain
+        && settings.protocol != Protocol::Pooled
+        && hidden < few(features)
+        && !accepted.few_records_show_in_sums
+    {
+        return refuse(
+            format!(
+                "sums are over {hidden} records, less those of {} colluding, and there are {features} features: with fewer \
+                 than a quarter as many, whether somebody is among them can be told from the sums of any protocol",
+                settings.colluders
+            ),
+            "find more records, or merge or leave out rare features",
+            "--accept-that-few-records-show-in-sums",
         );
     }
     if settings.protocol == Protocol::DsanlsLimited
@@ -81,13 +118,27 @@ mod tests {
     #[test]
     fn risks_are_refused_until_they_are_accepted() {
         let mut settings = Settings::new(Protocol::SynSd, 10);
+        // 100 features; one of the three may collude.
+        assert_eq!(flag(&settings, &[12, 13, 12]), Some("--accept-that-few-records-show-in-sums"));
+        assert_eq!(flag(&settings, &[12, 500, 12]), Some("--accept-that-few-records-show-in-sums"));
+        assert_eq!(flag(&settings, &[12, 13, 13]), None);
+        assert_eq!(flag(&settings, &[usize::MAX, 5, usize::MAX]), None);
+        settings.accepted.few_records_show_in_sums = true;
         assert_eq!(flag(&settings, &[5, 5, 5]), None);
         assert_eq!(flag(&settings, &[500, 500]), Some("--accept-that-two-parties-see-each-other"));
         settings.accepted.two_parties_see_each_other = true;
         assert_eq!(flag(&settings, &[500, 500]), None);
         settings.aggregation = Aggregation::Plain;
-        assert_eq!(flag(&settings, &[20, 20, 20]), None);
-        assert_eq!(flag(&settings, &[20, 19, 20]), Some("--accept-that-plain-shares-show-records"));
+        assert_eq!(flag(&settings, &[25, 25, 25]), None);
+        assert_eq!(flag(&settings, &[25, 24, 25]), Some("--accept-that-plain-shares-show-records"));
+        settings.rank = 15;
+        assert_eq!(flag(&settings, &[29, 30, 30]), Some("--accept-that-plain-shares-show-records"));
+        assert_eq!(flag(&settings, &[30, 30, 30]), None);
+        let limited =
+            Settings { aggregation: Aggregation::Plain, ..Settings::new(Protocol::DsanlsLimited, 10) };
+        assert_eq!(flag(&limited, &[101, 100, 101]), Some("--accept-that-plain-shares-show-records"));
+        assert_eq!(flag(&limited, &[101, 101, 101]), None);
+        settings.rank = 10;
         settings.accepted.plain_shares_show_records = true;
         assert_eq!(flag(&settings, &[20, 19, 20]), None);
         settings.protocol = Protocol::Pooled;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::aggregation::{Action, Cohort, Event, Hub, Words};
 use crate::error::{Error, Peer, Result};
-use crate::link::{Incoming, Link};
+use crate::link::{Incoming, Link, Recorder};
 use crate::session::{addressed, parse};
 
 /// What the coordinator makes of opened sums.
@@ -19,6 +19,21 @@ pub struct Echo;
 impl Answer for Echo {
     fn answer(&mut self, _: u8, sum: Words, _: usize, _: f64) -> Words {
         sum
+    }
+}
+
+/// Answers as another does, and lets a recorder see what was opened.
+pub struct Noted<'a> {
+    /// Who answers.
+    pub answer: &'a mut dyn Answer,
+    /// Who takes note.
+    pub recorder: &'a dyn Recorder,
+}
+
+impl Answer for Noted<'_> {
+    fn answer(&mut self, cohort: u8, sum: Words, parties: usize, now: f64) -> Words {
+        self.recorder.opened(cohort, &sum);
+        self.answer.answer(cohort, sum, parties, now)
     }
 }
 

@@ -10,7 +10,7 @@ use crate::aggregation::{Action, Event, Message, Party, Words};
 use crate::entropy::entropy;
 use crate::error::{Error, Peer, Result};
 use crate::fixed::{self, Part};
-use crate::link::{Incoming, Link};
+use crate::link::{Asked, Incoming, Link};
 
 /// The cohort of all parties.
 pub const ALL: u8 = 0;
@@ -197,6 +197,16 @@ impl<'a> Session<'a> {
         };
         let cohort = pending.cohort;
         self.masking += begin.elapsed();
+        self.link.asks(&Asked {
+            party: self.me,
+            cohort,
+            size,
+            what: pending.what,
+            voting: pending.voting,
+            parts: &pending.parts,
+            exponents: ranges.map_or(&[], Vec::as_slice),
+            words: &words,
+        });
         if !self.plain {
             self.link.spend(words.bytes() as f64 * (size + 1) as f64 * SECONDS_PER_MASK_BYTE * self.slowness);
         }

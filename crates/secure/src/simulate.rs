@@ -14,7 +14,7 @@ use crate::link::{Link, Recorded, Recorder, Sent, Summary};
 use crate::net::network;
 use crate::protocol::{self, Aggregation, Ended, Local, Server, Settings, Stop, party_seed};
 use crate::risk;
-use crate::server::{Answer, Echo, serve};
+use crate::server::{Answer, Echo, Noted, serve};
 use crate::session::{ALL, Session};
 
 /// What to simulate.
@@ -170,7 +170,7 @@ pub fn simulate<T: Real>(parts: Vec<Matrix<T>>, plan: &Plan) -> Result<Outcome<T
 }
 
 /// The same, where `recorder` sees every message that leaves or reaches a party, in no particular order between
-/// parties.
+/// parties, what each of them sums, and what the coordinator opens.
 pub fn simulate_recorded<T: Real>(
     parts: Vec<Matrix<T>>,
     plan: &Plan,
@@ -197,7 +197,7 @@ pub fn simulate_recorded<T: Real>(
     let mut links = network(parts.len(), plan.line).into_iter();
     let hub_link = links.next();
     let (hub, ends) = std::thread::scope(|scope| {
-        let hub = hub_link.map(|mut link| scope.spawn(move || room.coordinate(&mut link)));
+        let hub = hub_link.map(|mut link| scope.spawn(move || room.coordinate(&mut link, recorder)));
         let parties = (1..).zip(parts).zip(identities).zip(links);
         let threads: Vec<_> = parties
             .map(|(((party, part), identity), link)| {
@@ -294,7 +294,7 @@ impl<'a> Room<'a> {
     }
 
     /// The coordinator's run.
-    pub fn coordinate(&self, link: &mut dyn Link) -> Result<HubEnd> {
+    pub fn coordinate(&self, link: &mut dyn Link, recorder: &dyn Recorder) -> Result<HubEnd> {
         let settings = &self.plan.settings;
         let plain = settings.aggregation == Aggregation::Plain;
         let hub = |cohort: &Cohort| (cohort.number, Hub::new(cohort.clone(), plain));
@@ -303,6 +303,7 @@ impl<'a> Room<'a> {
         let answer: &mut dyn Answer =
             if settings.protocol.is_asynchronous() { &mut server } else { &mut Echo };
         let parties = self.cohorts[0].members.len();
+        let answer = &mut Noted { answer, recorder };
         let served = serve(link, self.cohorts.iter().map(hub).collect(), parties, answer)?;
         let transcripts = served.hubs.values().map(|hub| (*hub.transcript(), hub.rounds())).collect();
         Ok(HubEnd { transcripts, trace: server.trace, bytes: served.bytes })

@@ -4,7 +4,11 @@ use partwise::Real;
 use partwise::comm::owned;
 use partwise::matrix::{Csr, Dense, Matrix, Order, Values};
 
+use partwise::random::{Purpose, stream};
+use rand::Rng;
+
 use crate::error::{Error, Result};
+use crate::protocol::party_seed;
 
 /// Which party has which records.
 #[derive(Clone, Debug, PartialEq)]
@@ -51,6 +55,18 @@ impl Split {
     }
 }
 
+/// Sets `count` of the records aside, by chance: those that stay, and those that are in nobody's data; both ascending.
+pub fn hold_out(records: usize, count: usize, seed: u64) -> (Vec<usize>, Vec<usize>) {
+    let mut rng = stream(party_seed(seed, "partwise holdout", 0), Purpose::Sample, 0, 0);
+    let mut order: Vec<(u64, usize)> = (0..records).map(|record| (rng.next_u64(), record)).collect();
+    order.sort_unstable();
+    let mut held: Vec<usize> = order.drain(..count.min(records)).map(|(_, record)| record).collect();
+    let mut kept: Vec<usize> = order.into_iter().map(|(_, record)| record).collect();
+    held.sort_unstable();
+    kept.sort_unstable();
+    (kept, held)
+}
+
 /// The records of each party, given a name for each record; parties in the order in which they first occur.
 pub fn by_name(names: &[String]) -> (Vec<String>, Vec<Vec<usize>>) {
     let (mut parties, mut records): (Vec<String>, Vec<Vec<usize>>) = (Vec::new(), Vec::new());
@@ -80,7 +96,7 @@ pub fn parts<T: Real>(matrix: &Matrix<T>, dealt: &[Vec<usize>]) -> Result<Vec<Ma
 }
 
 /// The given rows.
-fn rows<T: Real>(matrix: &Matrix<T>, rows: &[usize]) -> Matrix<T> {
+pub(crate) fn rows<T: Real>(matrix: &Matrix<T>, rows: &[usize]) -> Matrix<T> {
     match matrix {
         Matrix::Dense(dense) => {
             let values = match dense.values() {
@@ -125,6 +141,19 @@ mod tests {
         assert_eq!(sizes(Split::Uniform, 3), [3, 3, 4]);
         assert_eq!(sizes(Split::First(0.5), 3), [5, 2, 3]);
         assert_eq!(sizes(Split::Uniform, 12).iter().filter(|size| **size == 0).count(), 2);
+    }
+
+    #[test]
+    fn records_are_held_out_by_chance_and_the_same_for_the_same_seed() {
+        let (kept, held) = hold_out(1000, 300, 1);
+        assert_eq!((kept.len(), held.len()), (700, 300));
+        let mut all = [kept.clone(), held.clone()].concat();
+        all.sort_unstable();
+        assert_eq!(all, (0..1000).collect::<Vec<_>>());
+        assert_eq!(hold_out(1000, 300, 1), (kept, held.clone()));
+        assert_ne!(hold_out(1000, 300, 2).1, held);
+        let mean = held.iter().sum::<usize>() as f64 / 300.0;
+        assert!((mean - 500.0).abs() < 60.0, "{mean}");
     }
 
     #[test]

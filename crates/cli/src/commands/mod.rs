@@ -1,5 +1,6 @@
 //! One file a command.
 
+pub mod audit;
 pub mod calibrate;
 pub mod cluster;
 pub mod convert;

@@ -3,18 +3,24 @@
 use std::path::Path;
 
 use anyhow::{Result, bail};
-use partwise::comm::Comm;
+use partwise::comm::{Comm, Tag};
 use partwise::error::Error as CoreError;
 use partwise::io::{self, Input};
 use partwise::matrix::Matrix;
-use partwise::run::Side;
+use partwise::run::{Amount, Side};
 use partwise::{Precision, Real};
+use partwise_secure::audit::{Audit, Evidence, Recording, Transcript};
+use partwise_secure::link::Recorder;
 use partwise_secure::net::TOWNS;
 use partwise_secure::protocol::{Aggregation, Stop};
+use partwise_secure::risk;
 use partwise_secure::split::{self, Split};
-use partwise_secure::{Error, OnRank, Outcome, PartyOutcome, Plan, run_on_rank, simulate};
+use partwise_secure::{
+    Error, OnRank, Outcome, PartyOutcome, Plan, run_on_rank_recorded, simulate, simulate_recorded,
+};
 use serde_json::{Value, json};
 
+use super::audit;
 use super::cluster::{Agreed, agree, local, same_file};
 use crate::args::SimulateArgs;
 use crate::{input, output, say};
@@ -35,6 +41,8 @@ struct Dealt<M> {
     /// The parties' names, where a file gives them.
     names: Vec<String>,
     records: Vec<Vec<usize>>,
+    /// Records that nobody has.
+    held_out: Vec<usize>,
     plan: Plan,
     /// What the record says of the file.
     source: Value,
@@ -45,10 +53,31 @@ impl<M> Dealt<M> {
         self.records.iter().map(Vec::len).collect()
     }
 
+    /// Where messages are kept, if they are.
+    fn recording(&self, args: &SimulateArgs) -> Result<Option<Recording>> {
+        if !args.audit && !args.record {
+            return Ok(None);
+        }
+        audit::check_memory(&self.plan.settings, self.records.len(), self.features)?;
+        Ok(Some(Recording::default()))
+    }
+
+    /// The audit, if there is the matrix to ask about.
+    fn audit<T: Real>(
+        &self,
+        matrix: Option<&Matrix<T>>,
+        transcript: Option<&Transcript>,
+        u: &[T],
+    ) -> Result<Option<Audit>> {
+        let (Some(matrix), Some(transcript)) = (matrix, transcript) else { return Ok(None) };
+        let (settings, dealt, held_out) = (&self.plan.settings, &self.records[..], &self.held_out[..]);
+        audit::of(&Evidence { transcript, settings, matrix, dealt, held_out, u }).map(Some)
+    }
+
     /// The matrix, and the rest.
     fn apart(self) -> (M, Dealt<()>) {
-        let Dealt { matrix, features, names, records, plan, source } = self;
-        (matrix, Dealt { matrix: (), features, names, records, plan, source })
+        let Dealt { matrix, features, names, records, held_out, plan, source } = self;
+        (matrix, Dealt { matrix: (), features, names, records, held_out, plan, source })
     }
 }
 
@@ -59,10 +88,18 @@ fn alone<T: Real>(args: &SimulateArgs) -> Result<()> {
     // The parts, each by row and by column.
     input::check_memory("the simulation", matrix.bytes().saturating_mul(4))?;
     let parts = split::parts(&matrix, &dealt.records)?;
-    drop(matrix);
+    let recording = dealt.recording(args)?;
+    // An audit asks about records.
+    let matrix = args.audit.then_some(matrix);
     introduce(args, &dealt);
-    let outcome = simulate(parts, &dealt.plan)?;
+    let outcome = match &recording {
+        Some(recording) => simulate_recorded(parts, &dealt.plan, recording)?,
+        None => simulate(parts, &dealt.plan)?,
+    };
     let record = record(args, &dealt, &outcome)?;
+    let transcript = recording.map(Recording::finish);
+    let u = outcome.parties.iter().flatten().next().map(|party| &party.u[..]).unwrap_or_default();
+    let audit = dealt.audit(matrix.as_ref(), transcript.as_ref(), u)?;
     let staging = output::Staging::new(&args.out)?;
     for (party, number) in outcome.parties.iter().zip(1..) {
         if let Some(party) = party {
@@ -70,8 +107,10 @@ fn alone<T: Real>(args: &SimulateArgs) -> Result<()> {
         }
     }
     write_run(&staging, &outcome, &record)?;
+    write_audit(&staging, transcript.filter(|_| args.record).as_ref(), audit.as_ref())?;
     staging.commit()?;
-    conclude(args, &outcome, &record)
+    conclude(args, &outcome, &record)?;
+    audit.map_or(Ok(()), |audit| audit::conclude(&audit, args.max_auc, args.quiet || args.json))
 }
 
 /// The coordinator, or one party, as a rank of a job: each reads the file and keeps its own records, each party writes its
@@ -89,14 +128,26 @@ fn on_ranks<T: Real>(args: &SimulateArgs, comm: &dyn Comm) -> Result<()> {
     let own = comm.rank().checked_sub(1).and_then(|party| dealt.records.get(party..=party));
     let part = own.map(|own| split::parts(&matrix, own)).transpose();
     let part = agree(comm, part.map_err(Into::into))?.and_then(|mut parts| parts.pop());
-    drop(matrix);
+    let recording = agree(comm, dealt.recording(args))?;
+    let matrix = (chief && args.audit).then_some(matrix);
     introduce(args, &dealt);
-    let ran = run_on_rank(comm, part, (&counts, dealt.features), &dealt.plan);
+    let recorder: &dyn Recorder = match &recording {
+        Some(recording) => recording,
+        None => &(),
+    };
+    let ran = run_on_rank_recorded(comm, part, (&counts, dealt.features), &dealt.plan, recorder);
     let ran = ran.map_err(|error| match error {
         Error::Core(error @ (CoreError::Transport { .. } | CoreError::RankLost { .. })) => local(comm, error),
         // Every rank has it.
         error => Agreed(error.to_string()).into(),
     })?;
+
+    let recorded = recording.map(Recording::finish);
+    let recorded =
+        recorded.map(|own| gather(comm, own, &ran)).transpose().map_err(|error| local(comm, error))?;
+    let (transcript, u) = recorded.unzip();
+    let audit = dealt.audit(matrix.as_ref(), transcript.as_ref(), &u.unwrap_or_default());
+    let audit = agree(comm, audit)?;
 
     let staging = agree(comm, if chief { output::Staging::new(&args.out).map(Some) } else { Ok(None) })?;
     let path =
@@ -110,12 +161,46 @@ fn on_ranks<T: Real>(args: &SimulateArgs, comm: &dyn Comm) -> Result<()> {
         OnRank::Coordinator(outcome) => record(args, &dealt, &outcome).and_then(|mut record| {
             record["transport"] = json!("mpi");
             write_run(&staging, &outcome, &record)?;
+            write_audit(&staging, transcript.as_ref().filter(|_| args.record), audit.as_ref())?;
             Ok(Some((outcome, record)))
         }),
     };
     let written = agree(comm, written)?;
     agree(comm, if chief { staging.commit() } else { Ok(()) })?;
-    written.map_or(Ok(()), |(outcome, record)| conclude(args, &outcome, &record))
+    written.map_or(Ok(()), |(outcome, record)| conclude(args, &outcome, &record))?;
+    audit.map_or(Ok(()), |audit| audit::conclude(&audit, args.max_auc, args.quiet || args.json))
+}
+
+/// What all ranks have recorded, and the final U, on rank 0; on the others their own.
+fn gather<T: Real>(
+    comm: &dyn Comm,
+    mut own: Transcript,
+    ran: &OnRank<T>,
+) -> Result<(Transcript, Vec<T>), CoreError> {
+    if let OnRank::Party(party) = ran {
+        let mut bytes = Vec::new();
+        own.write(&mut bytes).map_err(CoreError::io(Path::new(output::TRANSCRIPT)))?;
+        comm.send(0, Tag::Gather, bytes)?;
+        if comm.rank() == 1 {
+            let u = party.u.iter().flat_map(|value| value.to_f64().to_le_bytes()).collect();
+            comm.send(0, Tag::Gather, u)?;
+        }
+        return Ok((own, Vec::new()));
+    }
+    let mut u = Vec::new();
+    for party in 1..comm.size() {
+        let bytes = comm.receive(party, Tag::Gather)?;
+        let theirs = Transcript::read(&mut &bytes[..]).map_err(|problem| {
+            CoreError::parameter("ranks", format!("rank {party}: {problem}; run again"))
+        })?;
+        own.join(theirs);
+        if party == 1 {
+            let bytes = comm.receive(party, Tag::Gather)?;
+            let (numbers, _) = bytes.as_chunks();
+            u = numbers.iter().map(|number| T::from_f64(f64::from_le_bytes(*number))).collect();
+        }
+    }
+    Ok((own, u))
 }
 
 fn read<T: Real>(args: &SimulateArgs) -> Result<Dealt<Matrix<T>>> {
@@ -133,16 +218,17 @@ fn read<T: Real>(args: &SimulateArgs) -> Result<Dealt<Matrix<T>>> {
         Side::Rows => matrix,
         Side::Columns => matrix.into_transpose(),
     };
-    let (names, records) = deal(args, &matrix)?;
+    let (kept, held_out) = hold_out(args, matrix.rows())?;
+    let (names, records) = deal(args, matrix.rows(), &kept)?;
     let line = args.network.unwrap_or(TOWNS);
     let plan = Plan { settings, slowness: args.speeds.clone(), line, threads: 1, loses: args.lose };
-    Ok(Dealt { features: matrix.cols(), matrix, names, records, plan, source })
+    Ok(Dealt { features: matrix.cols(), matrix, names, records, held_out, plan, source })
 }
 
 /// What users should know before it starts.
 fn introduce<M>(args: &SimulateArgs, dealt: &Dealt<M>) {
     if !args.quiet {
-        warn(&dealt.plan, dealt.records.len());
+        warn(&dealt.plan, &dealt.counts(), dealt.features);
     }
     if !args.quiet && !args.json {
         let counts = dealt.counts();
@@ -162,8 +248,22 @@ fn introduce<M>(args: &SimulateArgs, dealt: &Dealt<M>) {
     }
 }
 
-/// The parties' names, where a file gives them, and their records.
-fn deal<T: Real>(args: &SimulateArgs, matrix: &Matrix<T>) -> Result<(Vec<String>, Vec<Vec<usize>>)> {
+/// The records that parties have, and those that nobody has.
+fn hold_out(args: &SimulateArgs, records: usize) -> Result<(Vec<usize>, Vec<usize>)> {
+    let asked = args.holdout.or((args.audit || args.record).then_some(audit::HOLDOUT));
+    let count = match asked {
+        None => 0,
+        Some(Amount::Count(count)) => count,
+        Some(Amount::Share(share)) => ((share * records as f64).round() as usize).max(1),
+    };
+    if count >= records && count > 0 {
+        bail!("--holdout: {count} of {records} records would leave none for the parties; give fewer");
+    }
+    Ok(split::hold_out(records, count, args.seed))
+}
+
+/// The parties' names, where a file gives them, and their records, of those that are kept.
+fn deal(args: &SimulateArgs, records: usize, kept: &[usize]) -> Result<(Vec<String>, Vec<Vec<usize>>)> {
     let (names, dealt) = match (args.split.parse::<Split>(), args.parties) {
         (Ok(_), None) => {
             bail!("--parties: how many parties there are is missing; give it, or a file to --split")
@@ -172,13 +272,19 @@ fn deal<T: Real>(args: &SimulateArgs, matrix: &Matrix<T>) -> Result<(Vec<String>
             if !(2..=255).contains(&parties) {
                 bail!("--parties: {parties} is out of range; give 2 to 255");
             }
-            (Vec::new(), split.deal(matrix.rows(), parties))
+            (Vec::new(), split.deal(kept.len(), parties))
         }
         (Err(problem), _) if !Path::new(&args.split).exists() => {
             bail!("--split: {problem}; check {}", args.split)
         }
-        (Err(_), _) => split::by_name(&io::labels::read(Path::new(&args.split), matrix.rows())?),
+        (Err(_), _) => {
+            let names = io::labels::read(Path::new(&args.split), records)?;
+            let names: Vec<String> = kept.iter().map(|&record| names[record].clone()).collect();
+            split::by_name(&names)
+        }
     };
+    let dealt: Vec<Vec<usize>> =
+        dealt.into_iter().map(|places| places.into_iter().map(|place| kept[place]).collect()).collect();
     if let Some(parties) = args.parties.filter(|&parties| parties != dealt.len()) {
         bail!(
             "--parties: {parties} is asked for, but {} names {}; leave one of them out",
@@ -190,8 +296,17 @@ fn deal<T: Real>(args: &SimulateArgs, matrix: &Matrix<T>) -> Result<(Vec<String>
 }
 
 /// What users should know before it starts.
-fn warn(plan: &Plan, parties: usize) {
-    let settings = &plan.settings;
+fn warn(plan: &Plan, records: &[usize], features: usize) {
+    let (settings, parties) = (&plan.settings, records.len());
+    let hidden = risk::hidden(records, settings.colluders);
+    // Below a quarter of the features it is refused, or was accepted.
+    if settings.aggregation == Aggregation::Secure && (risk::few(features)..features).contains(&hidden) {
+        say::warn(&format!(
+            "note: sums are over {hidden} records, less those of {} colluding, of {features} features; with fewer records than \
+             features sums can show who is among them: --audit tells how well",
+            settings.colluders
+        ));
+    }
     if settings.aggregation == Aggregation::Plain {
         say::warn(
             "warning: without masks the coordinator sees every party's share, and with it much of what the records have \
@@ -235,11 +350,15 @@ fn record<T: Real>(args: &SimulateArgs, dealt: &Dealt<()>, outcome: &Outcome<T>)
         "split": args.split,
         "speeds": args.speeds,
         "lose": args.lose,
+        "holdout": dealt.held_out.len(),
         "network": plan.line.to_string(),
         "transpose": args.read.transpose,
         "precision": T::PRECISION,
         "input": source,
     });
+    if args.record {
+        record["recorded"] = audit::recorded(args, &dealt.records, &dealt.held_out);
+    }
     if let (Some(record), Value::Object(rest)) =
         (record.as_object_mut(), serde_json::to_value(&plan.settings)?)
     {
@@ -272,6 +391,17 @@ fn write_run<T>(staging: &output::Staging, outcome: &Outcome<T>, record: &Value)
         Ok(())
     })?;
     staging.write("run.json", |file| writeln!(file, "{record:#}"))
+}
+
+fn write_audit(
+    staging: &output::Staging,
+    transcript: Option<&Transcript>,
+    audit: Option<&Audit>,
+) -> Result<()> {
+    if let Some(transcript) = transcript {
+        staging.write(output::TRANSCRIPT, |file| transcript.write(file))?;
+    }
+    audit.map_or(Ok(()), |audit| staging.write(output::AUDIT, |file| audit::write(file, audit)))
 }
 
 fn conclude<T>(args: &SimulateArgs, outcome: &Outcome<T>, record: &Value) -> Result<()> {

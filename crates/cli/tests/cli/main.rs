@@ -1,5 +1,6 @@
 //! The program as its users meet it: arguments in, files, streams and an exit code out.
 
+mod audit;
 mod bad_arguments;
 mod bad_files;
 mod bad_folders;

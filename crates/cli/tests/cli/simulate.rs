@@ -101,7 +101,7 @@ fn risks_are_refused_until_they_are_accepted() {
         ("--parties 300 --protocol syn-sd --aggregation plain", "give 2 to 255", ""),
         (
             "--parties 250 --protocol syn-sd --aggregation plain",
-            "fewer than 2 k = 8",
+            "fewer than 16",
             "--accept-that-plain-shares-show-records",
         ),
         ("--parties 30 --protocol pooled", "span its records", "--accept-that-pooled-sums-show-records"),
@@ -111,6 +111,11 @@ fn risks_are_refused_until_they_are_accepted() {
             "--accept-that-subsampling-opens-records",
         ),
         (
+            "--parties 5 --protocol syn-sd --holdout 1782",
+            "12 records",
+            "--accept-that-few-records-show-in-sums",
+        ),
+        (
             "--parties 5 --protocol syn-sd --lose 2@4",
             "party 2 left",
             "--accept-that-going-on-shows-the-leaver",
@@ -118,7 +123,11 @@ fn risks_are_refused_until_they_are_accepted() {
     ] {
         let said = desk.refused(&format!("{SHORT} {options}"));
         assert_says(&said, &[expected, flag]);
-        if flag.contains("two-parties") || flag.contains("pooled") || flag.contains("going-on") {
+        if flag.contains("two-parties")
+            || flag.contains("pooled")
+            || flag.contains("going-on")
+            || flag.contains("few")
+        {
             desk.run(&format!("{SHORT} --force {options} {flag}"));
             std::fs::remove_dir_all(desk.path("r")).unwrap();
         }
@@ -168,4 +177,6 @@ fn warnings_say_what_others_can_see() {
     assert!(warned("--parties 3 --protocol syn-sd").contains("three parties tolerate no dropout"));
     assert!(warned("--parties 5 --protocol asyn-sd").contains("one group"));
     assert_eq!(warned("--parties 6 --protocol asyn-sd"), "");
+    // 40 records at five parties, 32 without those of one that colludes, of 64 features.
+    assert!(warned("--parties 5 --protocol syn-sd --holdout 1757").contains("--audit tells how well"));
 }

@@ -225,6 +225,21 @@ pub fn word_bytes(words: &Words) -> Vec<u8> {
     writer.0
 }
 
+/// The other way round.
+pub fn words_of(bytes: &[u8]) -> Option<Words> {
+    let mut reader = Reader(bytes);
+    reader.words().filter(|_| reader.0.is_empty())
+}
+
+/// The sum that a message is about, from its bytes alone; nothing where it is about none.
+pub fn round_of(bytes: &[u8]) -> Option<u64> {
+    let mut reader = Reader(bytes);
+    match reader.array()? {
+        [2..=8] => Some(reader.place()?.round),
+        _ => None,
+    }
+}
+
 /// The bytes of a roster, as they are hashed.
 pub fn roster_bytes(hellos: &[Hello]) -> Vec<u8> {
     let mut writer = Writer::default();

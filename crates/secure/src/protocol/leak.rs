@@ -5,14 +5,12 @@
 //! M_r e_j is a combination of the columns of M_r S_r, that is, once the unit vector e_j lies in the span of the columns
 //! of all S_r so far. The bound is necessary, not sufficient: nonnegativity and sparsity give records away long before.
 
-use faer::linalg::matmul::matmul;
-use faer::{Accum, MatMut, MatRef, Par};
+use crate::basis::Basis;
 
-/// An orthonormal basis of what was opened, and how near each unit vector is to it.
+/// The span of what was opened, and how near each unit vector is to it.
 pub struct Budget {
     records: usize,
-    /// By column, each of length `records`.
-    basis: Vec<f64>,
+    basis: Basis,
     /// ‖Qᵀ e_j‖² of each record.
     leverage: Vec<f64>,
 }
@@ -23,12 +21,14 @@ const NEAR: f64 = 1e-6;
 impl Budget {
     /// Of a party that has opened nothing.
     pub fn new(records: usize) -> Self {
-        Budget { records, basis: Vec::new(), leverage: vec![0.0; records] }
+        Budget { records, basis: Basis::new(records), leverage: vec![0.0; records] }
     }
 
     /// Takes a sketch (records x `size`, by row) into account, if no record is known for certain after it.
     pub fn open(&mut self, sketch: &[f64], size: usize) -> bool {
-        let fresh = self.fresh(sketch, size);
+        let columns = (0..size).flat_map(|col| sketch.iter().skip(col).step_by(size).copied()).collect();
+        // What is left of a column within the span is rounding.
+        let fresh = self.basis.fresh(columns, 1e-9);
         let mut leverage = self.leverage.clone();
         for column in fresh.chunks_exact(self.records) {
             leverage.iter_mut().zip(column).for_each(|(sum, entry)| *sum += entry * entry);
@@ -40,45 +40,6 @@ impl Budget {
         self.leverage = leverage;
         true
     }
-
-    /// Orthonormal columns that, with the basis, span the sketch too.
-    fn fresh(&self, sketch: &[f64], size: usize) -> Vec<f64> {
-        let n = self.records;
-        let mut columns: Vec<f64> =
-            (0..size).flat_map(|col| sketch.iter().skip(col).step_by(size).copied()).collect();
-        let norms: Vec<f64> = columns.chunks_exact(n).map(|column| dot(column, column).sqrt()).collect();
-        // Twice is enough.
-        for _ in 0..2 {
-            let known = self.basis.len() / n;
-            let mut shadow = vec![0.0; known * size];
-            let basis = MatRef::from_column_major_slice(&self.basis, n, known);
-            let target = MatMut::from_column_major_slice_mut(&mut shadow, known, size);
-            let old = MatRef::from_column_major_slice(&columns, n, size);
-            matmul(target, Accum::Replace, basis.transpose(), old, 1.0, Par::Seq);
-            let shadow = MatRef::from_column_major_slice(&shadow, known, size);
-            let target = MatMut::from_column_major_slice_mut(&mut columns, n, size);
-            matmul(target, Accum::Add, basis, shadow, -1.0, Par::Seq);
-        }
-        let mut fresh: Vec<f64> = Vec::new();
-        for (column, norm) in columns.chunks_exact_mut(n).zip(norms) {
-            for _ in 0..2 {
-                for other in fresh.chunks_exact(n) {
-                    let along = dot(other, column);
-                    column.iter_mut().zip(other).for_each(|(value, other)| *value -= along * other);
-                }
-            }
-            let length = dot(column, column).sqrt();
-            // What is left of a column within the span is rounding.
-            if length > 1e-9 * norm {
-                fresh.extend(column.iter().map(|value| value / length));
-            }
-        }
-        fresh
-    }
-}
-
-fn dot(a: &[f64], b: &[f64]) -> f64 {
-    a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
 #[cfg(test)]

@@ -2,10 +2,10 @@
 //! over the parties, and everybody moves the whole of U; V_r is the party's own affair.
 
 use partwise::Real;
-use partwise::random::Purpose;
+use partwise::sketch::Distribution;
 
 use super::leak::Budget;
-use super::{Line, Local, Log, Settings, Stop, first_diagonal, matrix, party_seed};
+use super::{Line, Local, Log, Settings, Stop, first_diagonal, limited_sketch, matrix};
 use crate::error::{Error, Result};
 use crate::fixed::Part;
 use crate::session::{ALL, Session};
@@ -22,11 +22,10 @@ pub fn run<T: Real>(
     log: &mut Log,
 ) -> Result<(usize, Stop)> {
     let k = settings.rank;
-    let size = sketch_size(settings);
-    let seed = party_seed(settings.seed, "partwise records", session.me());
     let records = local.records();
+    let Distribution { seed, purpose, size, .. } = limited_sketch(settings, session.me(), records);
     let (diagonal, _) = first_diagonal(local, session)?;
-    let mut u_side = local.side(settings, (Purpose::SketchU, seed), (records, size), diagonal);
+    let mut u_side = local.side(settings, (purpose, seed), (records, size), diagonal);
     let mut v_side = local.features_side(settings);
     let mut budget = Budget::new(records);
     let checked = !settings.accepted.subsampling_opens_records;

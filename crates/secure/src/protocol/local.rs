@@ -201,39 +201,15 @@ impl<T: Real> Local<T> {
 
     /// (M_r S, Sᵀ V_r) of a sketch of the records.
     pub fn sketched_records(&mut self, operator: &dyn Operator<T>, size: usize) -> (Vec<T>, Vec<T>) {
-        let whole = self.sketch_rows(operator, size);
+        let whole = sketch_rows(&self.threads, operator, size);
         self.work += (self.shard.stored * size) as f64;
         let a = multiply(&self.threads, &self.shard.by_rows, whole.columns(), &whole.weights, size);
         (a, operator.project(&self.threads, 0..self.shard.cols, &self.v, self.k))
     }
 
-    /// S itself: S times the identity.
-    fn sketch_rows<'o>(&self, operator: &'o dyn Operator<T>, size: usize) -> SketchRows<'o, T> {
-        let mut identity = vec![T::ZERO; size * size];
-        identity.iter_mut().step_by(size + 1).for_each(|diagonal| *diagonal = T::ONE);
-        let (columns, weights) = operator.lift(&self.threads, &identity, size);
-        SketchRows { columns, weights }
-    }
-
     /// S as a dense matrix, a row for each record.
     pub fn sketch_matrix(&self, operator: &dyn Operator<T>, size: usize) -> Vec<f64> {
-        let SketchRows { columns, weights } = self.sketch_rows(operator, size);
-        let row = |place: usize| weights[place * size..][..size].iter().map(|value| value.to_f64());
-        let mut dense = vec![0.0; self.shard.cols * size];
-        let mut set = |record: usize, place: usize, sign: f64| {
-            let target = &mut dense[record * size..][..size];
-            target.iter_mut().zip(row(place)).for_each(|(target, value)| *target = sign * value);
-        };
-        match columns {
-            Columns::All => (0..self.shard.cols).for_each(|record| set(record, record, 1.0)),
-            Columns::Some(some) => {
-                some.iter().enumerate().for_each(|(place, &record)| set(record, place, 1.0))
-            }
-            Columns::Hashed(places) => places.iter().enumerate().for_each(|(record, &place)| {
-                set(record, place.unsigned_abs() as usize - 1, place.signum() as f64)
-            }),
-        }
-        dense
+        dense_sketch(&self.threads, operator, (self.shard.cols, size))
     }
 
     /// A step on U given A = M S (features x d) and B = SᵀV of all parties.
@@ -265,14 +241,8 @@ impl<T: Real> Local<T> {
     /// The V-side, with the same S at every party.
     pub fn features_side(&self, settings: &Settings) -> SketchedSide {
         let squares: f64 = self.u.iter().map(|value| value.to_f64().powi(2)).sum();
-        let size =
-            settings.of_sketches().sketch_sizes(self.shard.rows, self.shard.rows).1.min(self.shard.rows);
-        self.side(
-            settings,
-            (Purpose::SketchV, settings.seed),
-            (self.shard.rows, size),
-            squares / self.k as f64,
-        )
+        let Distribution { seed, purpose, length, size, .. } = features_sketch(settings, self.shard.rows);
+        self.side(settings, (purpose, seed), (length, size), squares / self.k as f64)
     }
 
     /// A side that is sketched to a size of one's choice, its damping beginning with a mean Gram diagonal.
@@ -300,6 +270,48 @@ impl<T> SketchRows<'_, T> {
     fn columns(&self) -> Columns<'_> {
         self.columns
     }
+}
+
+/// S itself: S times the identity.
+fn sketch_rows<'o, T: Real>(
+    threads: &Threads,
+    operator: &'o dyn Operator<T>,
+    size: usize,
+) -> SketchRows<'o, T> {
+    let mut identity = vec![T::ZERO; size * size];
+    identity.iter_mut().step_by(size + 1).for_each(|diagonal| *diagonal = T::ONE);
+    let (columns, weights) = operator.lift(threads, &identity, size);
+    SketchRows { columns, weights }
+}
+
+/// S as a dense matrix, `length` rows of `size`.
+pub(crate) fn dense_sketch<T: Real>(
+    threads: &Threads,
+    operator: &dyn Operator<T>,
+    (length, size): (usize, usize),
+) -> Vec<f64> {
+    let SketchRows { columns, weights } = sketch_rows(threads, operator, size);
+    let row = |place: usize| weights[place * size..][..size].iter().map(|value| value.to_f64());
+    let mut dense = vec![0.0; length * size];
+    let mut set = |record: usize, place: usize, sign: f64| {
+        let target = &mut dense[record * size..][..size];
+        target.iter_mut().zip(row(place)).for_each(|(target, value)| *target = sign * value);
+    };
+    match columns {
+        Columns::All => (0..length).for_each(|record| set(record, record, 1.0)),
+        Columns::Some(some) => some.iter().enumerate().for_each(|(place, &record)| set(record, place, 1.0)),
+        Columns::Hashed(places) => places.iter().enumerate().for_each(|(record, &place)| {
+            set(record, place.unsigned_abs() as usize - 1, place.signum() as f64)
+        }),
+    }
+    dense
+}
+
+/// Where sketches of the features are drawn from, the same at every party.
+pub(crate) fn features_sketch(settings: &Settings, features: usize) -> Distribution {
+    let size = settings.of_sketches().sketch_sizes(features, features).1.min(features);
+    let (kind, seed, purpose) = (settings.sketch, settings.seed, Purpose::SketchV);
+    Distribution { kind, length: features, size, seed, purpose }
 }
 
 /// Multiplications of a sketched step: subsampling reads a part of M, the others read all of it and make S twice.

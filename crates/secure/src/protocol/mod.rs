@@ -12,6 +12,7 @@ mod synchronous;
 
 pub use asynchronous::Server;
 pub use local::Local;
+pub(crate) use local::{dense_sketch, features_sketch};
 
 use partwise::run::{Amount, Damping, SketchedSolver, Step};
 use partwise::{Real, sketch};
@@ -200,6 +201,17 @@ impl Settings {
     pub fn run_hash(&self) -> [u8; 32] {
         // A run with other settings has other masks.
         Sha256::digest(format!("partwise run 1 {self:?}")).into()
+    }
+}
+
+/// Where `dsanls-limited` draws the sketches of a party's records from: everybody knows it who knows how many there are.
+pub(crate) fn limited_sketch(settings: &Settings, party: u16, records: usize) -> sketch::Distribution {
+    sketch::Distribution {
+        kind: settings.sketch,
+        length: records,
+        size: limited::sketch_size(settings),
+        seed: party_seed(settings.seed, "partwise records", party),
+        purpose: partwise::random::Purpose::SketchU,
     }
 }
 

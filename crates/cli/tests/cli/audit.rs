@@ -1,0 +1,127 @@
+//! `partwise audit` and `partwise simulate --audit` from their command lines.
+
+use crate::common::*;
+
+const RECORDED: &str = "simulate digits.npy --rank 4 --rounds 4 --parties 4 --protocol syn-sd --holdout 300 --record --quiet --out r";
+
+#[test]
+fn an_audit_prints_tables_and_a_verdict_and_writes_json() {
+    let desk = Desk::with_digits();
+    let said = desk.run(
+        "simulate digits.npy --rank 4 --rounds 5 --parties 4 --protocol syn-sd --audit --holdout 25% --colluders 2 --out r",
+    );
+    for expected in [
+        "4 parties with 337 to 337 records",
+        "what left the parties",
+        "masked     all others together",
+        "2 parties and the coordinator  matching",
+        "looks like random words",
+        "The coordinator ",
+        "Whoever has the final U",
+    ] {
+        assert!(said.contains(expected), "{expected} in {said}");
+    }
+    let audit = desk.json("r/audit.json");
+    assert_eq!(audit["run"]["held_out"], 449);
+    let findings = audit["findings"].as_array().unwrap();
+    assert!(findings.iter().all(|finding| {
+        finding["standard_error"].as_f64().unwrap() > 0.0
+            && finding["members"] == 1348
+            && finding["others"] == 449
+    }));
+    let masked = findings.iter().find(|finding| finding["on"] == "messages").unwrap();
+    assert!((masked["auc"].as_f64().unwrap() - 0.5).abs() < 0.08, "{masked}");
+    assert!(findings.iter().any(|finding| finding["seat"]["colluding"] == 2), "{audit}");
+    let left = audit["left"].as_array().unwrap();
+    let shares = left.iter().find(|left| left["party"] == 3 && left["kind"] == "U").unwrap();
+    assert_eq!((shares["cover"].as_str(), shares["count"].as_u64() >= Some(5)), (Some("masked"), true));
+    // What was not asked for is not kept.
+    assert!(!desk.path("r/transcript.bin").exists());
+    assert!(desk.json("r/run.json")["recorded"].is_null());
+}
+
+#[test]
+fn a_recorded_run_can_be_audited_later_with_the_same_result() {
+    let desk = Desk::with_digits();
+    desk.run(&format!("{RECORDED} --audit"));
+    let first = desk.read("r/audit.json");
+    std::fs::remove_file(desk.path("r/audit.json")).unwrap();
+    let said = desk.run("audit r");
+    assert!(
+        said.contains("attacks: can somebody tell") && said.contains("Whoever has the final U"),
+        "{said}"
+    );
+    assert_eq!(desk.read("r/audit.json"), first);
+    assert_says(&desk.refused("audit r"), &["r/audit.json", "exists already", "--force"]);
+    let printed: serde_json::Value =
+        serde_json::from_str(&desk.run("audit r --force --json --colluders 2")).unwrap();
+    assert_eq!(printed["run"]["colluders"], 2);
+    // The same bytes elsewhere will do; others will not.
+    std::fs::rename(desk.path("digits.npy"), desk.path("moved.npy")).unwrap();
+    assert_says(&desk.refused("audit r --force"), &["digits.npy", "not there", "--data"]);
+    desk.run("audit r --force --quiet --data moved.npy");
+    desk.write_factor("other.npy", &(5, 2, vec![1.0; 10]));
+    assert_says(
+        &desk.refused("audit r --force --data other.npy"),
+        &["other.npy", "not the matrix of this run", "--data"],
+    );
+    // A new run in the same folder leaves nothing of the old one behind.
+    desk.run("simulate moved.npy --rank 4 --rounds 2 --parties 4 --protocol syn-sd --force --quiet --out r");
+    assert!(!desk.path("r/transcript.bin").exists() && !desk.path("r/audit.json").exists());
+}
+
+#[test]
+fn a_limit_that_is_passed_is_exit_code_3() {
+    let desk = Desk::with_digits();
+    let plain = "--aggregation plain --accept-that-plain-shares-show-records";
+    let simulate = format!(
+        "simulate digits.npy --rank 20 --rounds 5 --parties 5 --protocol syn-sd --holdout 1747 {plain} --audit --quiet"
+    );
+    let output = desk.output(&format!("{simulate} --max-auc 0.6 --record --out r"));
+    assert_eq!(output.status.code(), Some(3), "{output:?}");
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.starts_with("over the limit: AUC ") && said.contains("--max-auc 0.6"), "{said}");
+    // The result is there all the same.
+    assert!(desk.json("r/audit.json")["highest_auc"].as_f64().unwrap() > 0.9);
+    assert_eq!(desk.output("audit r --force --quiet --max-auc 0.9").status.code(), Some(3));
+    assert_eq!(desk.output("audit r --force --quiet --max-auc 1").status.code(), Some(0));
+    assert_eq!(desk.output(&format!("{simulate} --max-auc 1 --out s")).status.code(), Some(0));
+}
+
+#[test]
+fn what_cannot_be_audited_is_refused() {
+    let desk = Desk::with_digits();
+    assert_says(&desk.refused("audit none"), &["none", "not a folder", "simulate --record"]);
+    std::fs::create_dir(desk.path("empty")).unwrap();
+    assert_says(&desk.refused("audit empty"), &["run.json", "simulate --record"]);
+    desk.run("simulate digits.npy --rank 4 --rounds 2 --parties 4 --protocol syn-sd --quiet --out r");
+    assert_says(&desk.refused("audit r"), &["r has no transcript", "--record"]);
+    let simulate = "simulate digits.npy --rank 4 --rounds 2 --parties 4 --protocol syn-sd --out x";
+    assert_says(
+        &desk.refused(&format!("{simulate} --holdout 1797 --audit")),
+        &["--holdout", "1797 of 1797", "fewer"],
+    );
+    assert_says(
+        &desk.refused(&format!("{simulate} --holdout 0 --audit")),
+        &["--holdout", "0 would leave nothing"],
+    );
+    assert_says(&desk.refused(&format!("{simulate} --audit --max-auc 0.4")), &["--max-auc", "from 0.5"]);
+    assert_says(&desk.refused(&format!("{simulate} --max-auc 0.6")), &["--audit"]);
+    assert_says(
+        &desk.refused(&simulate.replace("--rounds 2", "--audit --rounds 999999999")),
+        &["--rounds", "fewer rounds"],
+    );
+
+    desk.run(RECORDED.replace("--out r", "--force --out r").as_str());
+    let whole = desk.bytes("r/transcript.bin");
+    desk.write("r/transcript.bin", &whole[..whole.len() / 2]);
+    assert_says(&desk.refused("audit r"), &["r/transcript.bin", "ends too early", "--record"]);
+    desk.write("r/transcript.bin", b"something else that is longer than its beginning");
+    assert_says(&desk.refused("audit r"), &["r/transcript.bin", "no transcript", "--record"]);
+    desk.write("r/transcript.bin", &whole);
+    let record = desk.read("r/run.json").replace("\"held_out\": [", "\"held_out\": [99999, ");
+    desk.write("r/run.json", record);
+    assert_says(&desk.refused("audit r"), &["run.json", "records that there are not"]);
+    desk.write("r/run.json", "{");
+    assert_says(&desk.refused("audit r"), &["run.json", "not the JSON of a run"]);
+}

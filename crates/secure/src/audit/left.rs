@@ -1,0 +1,86 @@
+//! What left each party, and who could read it.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::seat::Seat;
+use super::statistics::{ChiSquare, Histogram};
+use super::transcript::Transcript;
+use crate::aggregation::Message;
+
+/// How something travelled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Cover {
+    /// Under masks: only the sum over the cohort can be read.
+    Masked,
+    /// As it is.
+    Plain,
+    /// Nothing of the data: keys, signatures, shares of masks, that a party leaves.
+    Control,
+}
+
+/// What left a party, of one kind.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Left {
+    /// Who sent it.
+    pub party: u16,
+    /// What it was: what was summed, or the kind of message.
+    pub kind: String,
+    /// Whether it was masked.
+    pub cover: Cover,
+    /// How many messages.
+    pub count: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// The seats from which it could be read.
+    pub readers: Vec<Seat>,
+}
+
+/// Everything that a transcript has of messages from parties, by party and kind.
+pub fn of(transcript: &Transcript, seats: &[Seat]) -> Vec<Left> {
+    let mut counts: BTreeMap<(u16, Cover, String), (u64, u64)> = BTreeMap::new();
+    for (said, bytes) in transcript.said().filter(|(said, _)| said.from != 0) {
+        let kind = Message::kind_of(bytes);
+        let sum = transcript.sum_of(bytes).filter(|_| kind == "upload");
+        let (cover, kind) = match sum {
+            Some(sum) if sum.is_plain() => (Cover::Plain, sum.what.clone()),
+            Some(sum) if sum.voting => (Cover::Masked, format!("range of {}", sum.what)),
+            Some(sum) => (Cover::Masked, sum.what.clone()),
+            None => (Cover::Control, kind.into()),
+        };
+        let (count, size) = counts.entry((said.from, cover, kind)).or_default();
+        *count += 1;
+        *size += bytes.len() as u64;
+    }
+    let left = |((party, cover, kind), (count, bytes))| {
+        let readers = readers(cover, seats);
+        Left { party, kind, cover, count, bytes, readers }
+    };
+    counts.into_iter().map(left).collect()
+}
+
+/// Who can read what travels so: masked words all others together, since they can subtract their own from the sum.
+pub fn readers(cover: Cover, seats: &[Seat]) -> Vec<Seat> {
+    let reads = |seat: &&Seat| match cover {
+        Cover::Masked => **seat == Seat::AllOthers,
+        Cover::Plain | Cover::Control => seat.has_coordinator(),
+    };
+    seats.iter().filter(reads).copied().collect()
+}
+
+/// Whether the words that the coordinator receives before it sums look random.
+pub fn words_test(transcript: &Transcript) -> ChiSquare {
+    let mut histogram = Histogram::default();
+    for sum in transcript.sums().values().flatten() {
+        for words in sum.parties().filter_map(|party| transcript.upload(sum, party)) {
+            words.narrow.iter().for_each(|&word| histogram.count(word));
+            for word in words.wide {
+                histogram.count(word as u32);
+                histogram.count((word >> 32) as u32);
+            }
+        }
+    }
+    histogram.test()
+}

@@ -1,0 +1,50 @@
+//! Matching and membership: a record that was in the data lies nearer to what was seen than one that was not.
+//!
+//! The score of a record is its best cosine with any column of what was seen: of the messages, of the sums, of the
+//! differences between one sum and the next. How well the score tells members from others is the AUC.
+
+use partwise::Real;
+
+use super::seat::{Seat, Seen};
+use super::{Case, Finding, Found};
+use crate::error::Result;
+use crate::protocol::features_sketch;
+
+/// Of what the columns are.
+const CHANNELS: [&str; 3] = ["messages", "sums", "differences"];
+
+/// The attack from one seat.
+pub fn run<T: Real>(case: &Case<'_, T>, seat: Seat) -> Result<Found> {
+    let mut findings = CHANNELS.map(|channel| Finding::new("matching", seat, channel));
+    for target in &case.targets {
+        let view = case.view(seat, target.party);
+        let sketch = features_sketch(case.settings, case.features);
+        let mut best = CHANNELS.map(|_| vec![f64::NEG_INFINITY; target.candidates.len()]);
+        let mut compare = |channel: usize, seen: &Seen<'_>| {
+            let (candidates, best) = (&target.candidates, &mut best[channel]);
+            if seen.what == "S U" {
+                let operator = sketch.draw::<f64>(seen.iteration);
+                candidates.match_sketch(&case.threads, &*operator, (&seen.values, seen.columns), best);
+            } else {
+                candidates.match_columns(&case.threads, &seen.values, seen.columns, best);
+            }
+        };
+        for place in case.limits.places(view.len()) {
+            view.message(place).iter().for_each(|seen| compare(0, seen));
+            let Some(seen) = view.sum(place) else { continue };
+            compare(1, &seen);
+            // Sketches change from one to the next.
+            let before = (0..place).rev().find(|&before| view.what(before) == seen.what);
+            if let Some(before) = before.filter(|_| seen.what != "S U").and_then(|before| view.sum(before)) {
+                let values = seen.values.iter().zip(&before.values).map(|(new, old)| new - old).collect();
+                compare(2, &Seen { values, ..seen });
+            }
+        }
+        for (finding, best) in findings.iter_mut().zip(best) {
+            if best.iter().any(|best| best.is_finite()) {
+                finding.scores.pool(&target.candidates.scores(best));
+            }
+        }
+    }
+    Ok(Found { findings: findings.into_iter().filter(Finding::has_scores).collect(), ..Found::default() })
+}

@@ -1,0 +1,171 @@
+//! Linear recovery (Theorem `theorem:nosecure`): S is no secret, so that every opened M S is a set of equations for M.
+//!
+//! With A = M S over all iterations so far, M is sought by least squares, the solution of least norm where there are too
+//! few equations, and by nonnegative least squares, which needs far fewer.
+
+use faer::linalg::matmul::matmul;
+use faer::{Accum, Mat, MatMut, MatRef, Par, Side};
+use partwise::Real;
+use partwise::kernels::Product;
+use partwise::solver::{Moving, Problem, Solver, Terms, update};
+use partwise::threads::Threads;
+
+use super::seat::Seat;
+use super::{Case, Found, Recovery};
+use crate::error::Result;
+use crate::protocol::{Protocol, dense_sketch, limited_sketch};
+use crate::split::rows;
+
+/// An entry counts as recovered within this share of its value.
+pub const WITHIN: f64 = 0.1;
+
+const SWEEPS: usize = 100;
+
+/// The attack from one seat, after 1, 2, 4, ... iterations.
+pub fn run<T: Real>(case: &Case<'_, T>, seat: Seat) -> Result<Found> {
+    if case.settings.protocol != Protocol::DsanlsLimited {
+        return Ok(Found::default());
+    }
+    // From the coordinator's seat all parties are one unknown matrix.
+    let targets = if seat == Seat::Coordinator { 1 } else { case.limits.recovered };
+    let mut recoveries: Vec<Recovery> = Vec::new();
+    for target in case.targets.iter().take(targets) {
+        let Some(equations) = equations(case, seat, target.party) else { continue };
+        for more in equations.solve(&case.threads, seat) {
+            match recoveries.iter_mut().find(|known| known.same_case(&more)) {
+                Some(known) => known.pool(&more),
+                None => recoveries.push(more),
+            }
+        }
+    }
+    Ok(Found { recoveries, ..Found::default() })
+}
+
+/// Y = X S for some features, and the X that is sought.
+pub struct Equations {
+    /// Columns of S in each iteration.
+    pub size: usize,
+    /// By iteration: S, unknown records x `size`, by row.
+    pub sketches: Vec<Vec<f64>>,
+    /// By iteration: features x `size`, by row.
+    pub seen: Vec<Vec<f64>>,
+    /// Features x unknown records, by row.
+    pub truth: Vec<f64>,
+    /// How many records are unknown.
+    pub unknowns: usize,
+}
+
+fn equations<T: Real>(case: &Case<'_, T>, seat: Seat, victim: u16) -> Option<Equations> {
+    let view = case.view(seat, victim);
+    let known = view.attackers();
+    let unknown: Vec<u16> = (1..=case.dealt.len() as u16).filter(|party| !known.contains(party)).collect();
+    let of = |party: u16| &case.dealt[usize::from(party) - 1];
+    let records: Vec<usize> = unknown.iter().flat_map(|&party| of(party)).copied().collect();
+    let unknowns = records.len();
+    if unknowns > case.limits.unknowns {
+        return None;
+    }
+    let affordable = case.limits.multiplications / (unknowns * unknowns * SWEEPS).max(1) as f64;
+    let picked = case.limits.pick(case.features, (affordable as usize).max(10));
+    let (mut sketches, mut seen, mut size) = (Vec::new(), Vec::new(), 0);
+    for place in (0..view.len()).filter(|&place| view.what(place) == "M S") {
+        let sum = view.sum(place)?;
+        size = sum.columns;
+        seen.push(picked.iter().flat_map(|&feature| sum.values[feature * size..][..size].to_vec()).collect());
+        let sketch = |&party: &u16| {
+            let distribution = limited_sketch(case.settings, party, of(party).len());
+            dense_sketch(&case.threads, &*distribution.draw::<T>(sum.iteration), (of(party).len(), size))
+        };
+        sketches.push(unknown.iter().flat_map(sketch).collect());
+    }
+    let mut truth = vec![0.0; picked.len() * unknowns];
+    let mut row_of = vec![None; case.features];
+    picked.iter().enumerate().for_each(|(row, &feature)| row_of[feature] = Some(row));
+    rows(case.matrix, &records).for_each_stored(|record, feature, value| {
+        if let Some(row) = row_of[feature] {
+            truth[row * unknowns + record] = value;
+        }
+    });
+    (!seen.is_empty()).then_some(Equations { size, sketches, seen, truth, unknowns })
+}
+
+impl Equations {
+    fn solve(&self, threads: &Threads, seat: Seat) -> Vec<Recovery> {
+        let all = self.seen.len();
+        let mut iterations: Vec<usize> =
+            std::iter::successors(Some(1), |t| Some(t * 2)).take_while(|t| *t < all).collect();
+        iterations.push(all);
+        let mut recoveries = Vec::new();
+        for iterations in iterations {
+            for (method, solution) in [
+                ("least squares", self.least_squares(iterations)),
+                ("nonnegative least squares", self.nonnegative(threads, iterations)),
+            ] {
+                let (equations, unknowns) = (iterations * self.size, self.unknowns);
+                let recovery =
+                    Recovery { seat, method, iterations, equations, unknowns, ..self.judge(&solution) };
+                recoveries.push(recovery);
+            }
+        }
+        recoveries
+    }
+
+    fn judge(&self, solution: &[f64]) -> Recovery {
+        let mut recovery = Recovery::default();
+        for (found, truth) in solution.iter().zip(&self.truth) {
+            recovery.squared_error += (found - truth).powi(2);
+            recovery.squared_norm += truth * truth;
+            if *truth != 0.0 {
+                recovery.entries += 1;
+                recovery.entries_recovered += usize::from((found - truth).abs() <= WITHIN * truth);
+            }
+        }
+        recovery.finish()
+    }
+
+    /// S Sᵀ (unknowns x unknowns) and Y Sᵀ (features x unknowns), by row.
+    fn normal(&self, iterations: usize) -> (Vec<f64>, Vec<f64>) {
+        let (n, d) = (self.unknowns, self.size);
+        let features = self.truth.len() / n.max(1);
+        let (mut gram, mut product) = (vec![0.0; n * n], vec![0.0; features * n]);
+        for (sketch, seen) in self.sketches.iter().zip(&self.seen).take(iterations) {
+            let s = MatRef::from_row_major_slice(sketch, n, d);
+            let y = MatRef::from_row_major_slice(seen, features, d);
+            let target = MatMut::from_row_major_slice_mut(&mut gram, n, n);
+            matmul(target, Accum::Add, s, s.transpose(), 1.0, Par::Seq);
+            let target = MatMut::from_row_major_slice_mut(&mut product, features, n);
+            matmul(target, Accum::Add, y, s.transpose(), 1.0, Par::Seq);
+        }
+        (gram, product)
+    }
+
+    /// X = Y Sᵀ (S Sᵀ)⁺, the least squares solution of least norm.
+    pub fn least_squares(&self, iterations: usize) -> Vec<f64> {
+        let n = self.unknowns;
+        let (gram, product) = self.normal(iterations);
+        let features = product.len() / n.max(1);
+        let gram = MatRef::from_row_major_slice(&gram, n, n);
+        let Ok(eigen) = gram.self_adjoint_eigen(Side::Lower) else { return vec![0.0; product.len()] };
+        let values: Vec<f64> = (0..n).map(|i| eigen.S()[i]).collect();
+        let largest = values.iter().fold(0f64, |a, b| a.max(*b));
+        let product = MatRef::from_row_major_slice(&product, features, n);
+        let mut turned: Mat<f64> = product * eigen.U();
+        for (i, value) in values.iter().enumerate() {
+            let inverse = if *value > 1e-10 * largest { 1.0 / value } else { 0.0 };
+            turned.col_mut(i).iter_mut().for_each(|entry| *entry *= inverse);
+        }
+        let solution = turned * eigen.U().transpose();
+        (0..features * n).map(|place| solution[(place / n, place % n)]).collect()
+    }
+
+    /// The same with X ≥ 0, by coordinate descent from 0.
+    pub fn nonnegative(&self, threads: &Threads, iterations: usize) -> Vec<f64> {
+        let n = self.unknowns;
+        let (gram, product) = self.normal(iterations);
+        let mut solution = vec![0.0; product.len()];
+        let solver = Solver::CoordinateDescent { mu: 0.0, sweeps: SWEEPS };
+        let problem = Problem { solver, gram: &gram, terms: Terms::NONE };
+        update(threads, &problem, &Product::ready(product, n), Moving::plain(&mut solution), n);
+        solution
+    }
+}

@@ -1,0 +1,234 @@
+//! From where somebody looks on, and what can be seen from there: what it received, and what it had itself.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::transcript::{Sum, Transcript};
+use crate::aggregation::Words;
+use crate::fixed;
+use crate::protocol::Settings;
+
+/// Who attacks a party.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Seat {
+    /// Whoever has the result, U.
+    Everybody,
+    /// The coordinator by itself.
+    Coordinator,
+    /// Another party by itself.
+    Party,
+    /// So many other parties, with each other and the coordinator.
+    Colluding(usize),
+    /// All other parties, with the coordinator.
+    AllOthers,
+}
+
+impl fmt::Display for Seat {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Seat::Everybody => out.write_str("everybody"),
+            Seat::Coordinator => out.write_str("the coordinator"),
+            Seat::Party => out.write_str("a curious party"),
+            Seat::Colluding(1) => out.write_str("a party and the coordinator"),
+            Seat::Colluding(parties) => write!(out, "{parties} parties and the coordinator"),
+            Seat::AllOthers => out.write_str("all others together"),
+        }
+    }
+}
+
+impl Seat {
+    /// The seats of a run, from the one that sees least to the one that sees most.
+    pub fn of(parties: usize, colluders: usize) -> Vec<Seat> {
+        let mut seats = vec![Seat::Coordinator, Seat::Party];
+        if (1..parties - 1).contains(&colluders) {
+            seats.push(Seat::Colluding(colluders));
+        }
+        seats.push(Seat::AllOthers);
+        seats
+    }
+
+    /// Whether the coordinator sits there.
+    pub fn has_coordinator(self) -> bool {
+        !matches!(self, Seat::Everybody | Seat::Party)
+    }
+
+    /// Whether the run was to be safe from it: all but more colluders than it was told of.
+    pub fn is_assumed(self) -> bool {
+        self != Seat::AllOthers
+    }
+
+    /// The parties of a cohort that attack one of it: those that follow it, around the table.
+    fn attackers(self, victim: u16, members: &[u16]) -> Vec<u16> {
+        let others = members.len() - 1;
+        let count = match self {
+            Seat::Everybody | Seat::Coordinator => 0,
+            Seat::Party => 1,
+            Seat::Colluding(parties) => parties,
+            Seat::AllOthers => others,
+        };
+        let place = members.iter().position(|&member| member == victim).unwrap_or(0);
+        (1..=count.min(others)).map(|step| members[(place + step) % members.len()]).collect()
+    }
+}
+
+/// A matrix that was seen, by row.
+pub struct Seen<'a> {
+    /// What it is of: U, M V, M S, S U.
+    pub what: &'a str,
+    /// Which of these, from 0.
+    pub iteration: usize,
+    /// How many columns it has.
+    pub columns: usize,
+    /// Its numbers.
+    pub values: Vec<f64>,
+}
+
+/// The sums in which features or sketches of them are visible.
+pub const TELLING: [&str; 4] = ["U", "M V", "M S", "S U"];
+
+/// A seat, and the party that is looked at from there.
+pub struct View<'a> {
+    transcript: &'a Transcript,
+    settings: &'a Settings,
+    seat: Seat,
+    victim: u16,
+    attackers: Vec<u16>,
+    /// The sums of the victim's cohort that tell something, with their numbers among those of their kind.
+    sums: Vec<(usize, &'a Sum)>,
+    /// Whether there is one group only, whose sums follow from the server's answers.
+    one_group: bool,
+}
+
+impl<'a> View<'a> {
+    /// What is seen of `victim`.
+    pub fn new(transcript: &'a Transcript, settings: &'a Settings, seat: Seat, victim: u16) -> Self {
+        let cohorts: Vec<(&'a Vec<Sum>, Vec<u16>)> =
+            transcript.sums().values().filter_map(members_of).collect();
+        let of = |party: u16| cohorts.iter().position(|(_, members)| members.contains(&party)).unwrap_or(0);
+        let mut place = of(victim);
+        let mut attackers =
+            cohorts.get(place).map_or_else(Vec::new, |(_, members)| seat.attackers(victim, members));
+        // Without masks a client of the asynchronous methods has nobody beside it, and others see what they are told.
+        if seat == Seat::Party && attackers.is_empty() && cohorts.len() > 1 {
+            place = (place + 1) % cohorts.len();
+            attackers = cohorts[place].1[..1].to_vec();
+        }
+        let mut counts = TELLING.map(|_| 0);
+        let mut sums = Vec::new();
+        for sum in cohorts.get(place).into_iter().flat_map(|(sums, _)| *sums) {
+            let Some(kind) = TELLING.iter().position(|what| *what == sum.what) else { continue };
+            if sum.voting || !opened_numbers(transcript, sum) {
+                continue;
+            }
+            sums.push((counts[kind], sum));
+            counts[kind] += 1;
+        }
+        View { transcript, settings, seat, victim, attackers, sums, one_group: cohorts.len() == 1 }
+    }
+
+    /// Who looks on, beside the coordinator.
+    pub fn attackers(&self) -> &[u16] {
+        &self.attackers
+    }
+
+    /// How many sums there are.
+    pub fn len(&self) -> usize {
+        self.sums.len()
+    }
+
+    /// What the sum in this place is of.
+    pub fn what(&self, place: usize) -> &'a str {
+        &self.sums[place].1.what
+    }
+
+    /// What the victim sent for it, as it came, masked or not: for the coordinator to see.
+    pub fn message(&self, place: usize) -> Option<Seen<'a>> {
+        let (iteration, sum) = self.sums[place];
+        let words = self.seat.has_coordinator().then(|| self.transcript.upload(sum, self.victim))??;
+        Some(self.seen(iteration, sum, numbers(sum, &words)))
+    }
+
+    /// The sum, less what the attackers had themselves. Of an asynchronous method a party is told the server's U alone.
+    pub fn sum(&self, place: usize) -> Option<Seen<'a>> {
+        let (iteration, sum) = self.sums[place];
+        let values = match self.attackers.first() {
+            Some(&party) if !self.seat.has_coordinator() && self.settings.protocol.is_asynchronous() => {
+                self.from_server(place, party)?
+            }
+            Some(&party) if !self.seat.has_coordinator() => {
+                self.less_own(sum, self.transcript.reply(sum, party)?)
+            }
+            _ => self.less_own(sum, self.transcript.opened(sum)?),
+        };
+        Some(self.seen(iteration, sum, values))
+    }
+
+    fn seen(&self, iteration: usize, sum: &'a Sum, values: Vec<f64>) -> Seen<'a> {
+        Seen { what: &sum.what, iteration, columns: sum.shapes[0].columns, values }
+    }
+
+    fn less_own(&self, sum: &Sum, mut words: Words) -> Vec<f64> {
+        let shares = self.attackers.iter().filter_map(|&party| self.transcript.share(sum, party));
+        if sum.is_plain() {
+            let mut values = numbers(sum, &words);
+            for share in shares {
+                values.iter_mut().zip(numbers(sum, &share)).for_each(|(sum, own)| *sum -= own);
+            }
+            return values;
+        }
+        for share in shares {
+            words.narrow.iter_mut().zip(&share.narrow).for_each(|(sum, own)| *sum = sum.wrapping_sub(*own));
+        }
+        numbers(sum, &words)
+    }
+
+    /// The server's U; where there is one group, the sum that moved it there, by ω, less the party's own.
+    fn from_server(&self, place: usize, party: u16) -> Option<Vec<f64>> {
+        let (update, sum) = self.sums[place];
+        let told = |sum: &Sum| Some(floats(&self.transcript.reply(sum, party)?));
+        let new = told(sum)?;
+        if !self.one_group || sum.is_plain() {
+            return Some(new);
+        }
+        let omega = self.settings.rho / (self.settings.rho + update as f64);
+        let old = if place == 0 { vec![0.0; new.len()] } else { told(self.sums[place - 1].1)? };
+        let parties = sum.parties().count() as f64;
+        let mut values: Vec<f64> =
+            new.iter().zip(old).map(|(new, old)| parties * (new - (1.0 - omega) * old) / omega).collect();
+        for share in self.attackers.iter().filter_map(|&party| self.transcript.share(sum, party)) {
+            values.iter_mut().zip(numbers(sum, &share)).for_each(|(sum, own)| *sum -= own);
+        }
+        Some(values)
+    }
+}
+
+/// A cohort whose sums tell something, and who is in it.
+fn members_of(sums: &Vec<Sum>) -> Option<(&Vec<Sum>, Vec<u16>)> {
+    let telling = sums.iter().filter(|sum| TELLING.contains(&&*sum.what));
+    let mut members: Vec<u16> = telling.flat_map(Sum::parties).collect();
+    members.sort_unstable();
+    members.dedup();
+    (!members.is_empty()).then_some((sums, members))
+}
+
+/// Whether a sum is one of numbers: where somebody's were outside the range, it is noise.
+fn opened_numbers(transcript: &Transcript, sum: &Sum) -> bool {
+    let outside = |words: Words| !sum.is_plain() && words.wide.last() != Some(&0);
+    transcript.opened(sum).is_some_and(|words| !outside(words))
+}
+
+/// The numbers of the first part.
+fn numbers(sum: &Sum, words: &Words) -> Vec<f64> {
+    if sum.is_plain() {
+        let count = sum.shapes[0].count;
+        return floats(words).into_iter().take(count).collect();
+    }
+    let parts = sum.parts();
+    fixed::decode(words, &parts[..1], &sum.exponents, sum.size).remove(0).values
+}
+
+fn floats(words: &Words) -> Vec<f64> {
+    words.narrow.iter().map(|&word| f32::from_bits(word).into()).collect()
+}

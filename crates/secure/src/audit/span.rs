@@ -1,0 +1,90 @@
+//! Span: sums such as M V are combinations of records, so that many of them span all records, and a record that lies in
+//! their span was among these. The score is how near it lies.
+//!
+//! At most half as many dimensions are taken as there are features, the first ones: everything lies in the whole space.
+//! Many features are first added up, with random signs, to four times the dimensions; what lies in a span still does.
+
+use partwise::Real;
+use partwise::random::{Purpose, stream};
+use rand::Rng;
+
+use super::seat::{Seat, View};
+use super::{Case, Finding, Found};
+use crate::basis::Basis;
+use crate::error::Result;
+use crate::protocol::Aggregation;
+
+/// What is left of a column within the span is rounding, of words and of f32.
+const TOLERANCE: f64 = 1e-5;
+
+/// The attack from one seat. Where the coordinator reads shares as they are, their span tells more than that of sums.
+pub fn run<T: Real>(case: &Case<'_, T>, seat: Seat) -> Result<Found> {
+    let shares = case.settings.aggregation == Aggregation::Plain && seat.has_coordinator();
+    let mut finding = Finding::new("span", seat, if shares { "messages" } else { "sums" });
+    let folding = Folding::new(case.features, 4 * case.limits.directions, case.settings.seed);
+    let mut basis = Basis::new(folding.size);
+    for (place, target) in case.targets.iter().enumerate() {
+        // The coordinator by itself sees the same sums, whomever it looks at.
+        if place == 0 || shares || seat != Seat::Coordinator || !case.one_cohort() {
+            basis = span(case, &case.view(seat, target.party), &folding, shares);
+        }
+        if basis.rank() > 0 {
+            let folded = target.candidates.folded(&folding);
+            let near = folded.nearness_to_span(&case.threads, &basis.by_row(), basis.rank());
+            finding.scores.pool(&target.candidates.scores(near));
+            finding.dimensions = Some(basis.rank());
+        }
+    }
+    Ok(Found {
+        findings: Some(finding).into_iter().filter(Finding::has_scores).collect(),
+        ..Found::default()
+    })
+}
+
+fn span<T: Real>(case: &Case<'_, T>, view: &View<'_>, folding: &Folding, shares: bool) -> Basis {
+    let mut basis = Basis::new(folding.size);
+    let most = case.limits.directions.min(case.features / 2);
+    for place in case.limits.places(view.len()) {
+        if basis.rank() >= most || view.what(place) == "S U" {
+            continue;
+        }
+        let Some(seen) = (if shares { view.message(place) } else { view.sum(place) }) else { continue };
+        let column = |col: usize| folding.fold(seen.values.iter().skip(col).step_by(seen.columns).copied());
+        let fresh = basis.fresh((0..seen.columns).flat_map(column).collect(), TOLERANCE);
+        basis.extend(fresh);
+    }
+    basis
+}
+
+/// Features added up in groups, each with a sign: the identity where there are few.
+pub(super) struct Folding {
+    /// How many groups there are.
+    pub size: usize,
+    /// By feature.
+    places: Vec<(usize, f64)>,
+}
+
+impl Folding {
+    fn new(features: usize, most: usize, seed: u64) -> Self {
+        if features <= most {
+            return Folding { size: features, places: (0..features).map(|feature| (feature, 1.0)).collect() };
+        }
+        let mut rng = stream(seed, Purpose::Sample, 2, 0);
+        let mut place = || {
+            let word = rng.next_u64();
+            ((word >> 1) as usize % most, if word & 1 == 0 { 1.0 } else { -1.0 })
+        };
+        Folding { size: most, places: (0..features).map(|_| place()).collect() }
+    }
+
+    fn fold(&self, column: impl Iterator<Item = f64>) -> Vec<f64> {
+        let mut folded = vec![0.0; self.size];
+        column.zip(&self.places).for_each(|(value, (place, sign))| folded[*place] += sign * value);
+        folded
+    }
+
+    /// Where a feature goes.
+    pub fn place(&self, feature: usize) -> (usize, f64) {
+        self.places[feature]
+    }
+}

@@ -1,0 +1,124 @@
+//! What is seen from a seat, against what the parties really had.
+
+use partwise::matrix::{Dense, Matrix, Order, Values};
+use partwise::random::{Purpose, stream, uniform};
+
+use super::seat::{Seat, View};
+use super::{Recording, Transcript};
+use crate::net::TOWNS;
+use crate::protocol::{Aggregation, Protocol, Settings};
+use crate::split::{Split, parts};
+use crate::{Plan, simulate_recorded};
+
+fn random(records: usize, features: usize) -> Matrix<f64> {
+    let mut rng = stream(1, Purpose::Fill, 0, 0);
+    let values: Vec<f64> = (0..records * features).map(|_| uniform(&mut rng).powi(4)).collect();
+    Matrix::Dense(Dense::new(records, features, Order::RowMajor, Values::Real(values.into())))
+}
+
+fn settings(protocol: Protocol) -> Settings {
+    let mut settings = Settings { rounds: 6, tolerance: 0.0, ..Settings::new(protocol, 3) };
+    settings.accepted.pooled_sums_show_records = true;
+    settings.accepted.plain_shares_show_records = true;
+    settings.accepted.few_records_show_in_sums = true;
+    settings
+}
+
+fn transcript(settings: &Settings, parties: usize, loses: Option<(u16, u64)>) -> Transcript {
+    let matrix = random(parties * 8, 20);
+    let dealt = Split::Uniform.deal(matrix.rows(), parties);
+    let plan = Plan { settings: settings.clone(), slowness: Vec::new(), line: TOWNS, threads: 1, loses };
+    let recording = Recording::default();
+    simulate_recorded(parts(&matrix, &dealt).unwrap(), &plan, &recording).unwrap();
+    recording.finish()
+}
+
+fn distance(a: &[f64], b: &[f64]) -> f64 {
+    let squares = |values: &mut dyn Iterator<Item = f64>| values.map(|x| x * x).sum::<f64>().sqrt();
+    squares(&mut a.iter().zip(b).map(|(a, b)| a - b)) / squares(&mut b.iter().copied())
+}
+
+const SYNCHRONOUS: [(Protocol, &str); 4] = [
+    (Protocol::Pooled, "M V"),
+    (Protocol::SynSd, "U"),
+    (Protocol::SynSsdUv, "S U"),
+    (Protocol::DsanlsLimited, "M S"),
+];
+
+/// All others together have the victim's share, which is what the paper's exchange shows the coordinator; the coordinator
+/// by itself has words that are no numbers.
+#[test]
+fn all_others_have_the_share_and_the_coordinator_has_noise() {
+    for (protocol, what) in SYNCHRONOUS {
+        let secure = settings(protocol);
+        let plain = Settings { aggregation: Aggregation::Plain, ..secure.clone() };
+        let masked = transcript(&secure, 5, None);
+        let open = transcript(&plain, 5, None);
+        for victim in [1, 4] {
+            let others = View::new(&masked, &secure, Seat::AllOthers, victim);
+            let coordinator = View::new(&open, &plain, Seat::Coordinator, victim);
+            assert_eq!(others.len(), coordinator.len());
+            assert_eq!(others.attackers().len(), 4);
+            // Later the two runs differ by rounding, which grows.
+            let share = coordinator.message(0).unwrap();
+            let seen = others.sum(0).unwrap();
+            assert!((0..others.len()).any(|place| others.what(place) == what), "{protocol:?}");
+            assert!(distance(&seen.values, &share.values) < 1e-4, "{protocol:?}");
+            let noise = View::new(&masked, &secure, Seat::Coordinator, victim).message(0).unwrap();
+            assert!(distance(&noise.values, &share.values) > 0.5, "{protocol:?}");
+            // By itself a party sees what is left of the sum without its own share, and no messages.
+            let party = View::new(&masked, &secure, Seat::Party, victim);
+            assert!(party.message(0).is_none() && party.attackers().len() == 1);
+            assert!(distance(&party.sum(0).unwrap().values, &share.values) > 0.05, "{protocol:?}");
+        }
+    }
+}
+
+/// From the server's answers a party of the only group computes the sums, but for the rounding of f32.
+#[test]
+fn the_server_of_one_group_hides_no_sums() {
+    let settings = settings(Protocol::AsynSd);
+    let transcript = transcript(&settings, 5, None);
+    let party = View::new(&transcript, &settings, Seat::Party, 2);
+    let colluding = View::new(&transcript, &settings, Seat::Colluding(1), 2);
+    assert_eq!(party.attackers(), colluding.attackers());
+    for place in 0..party.len() {
+        let (computed, opened) = (party.sum(place).unwrap().values, colluding.sum(place).unwrap().values);
+        assert!(distance(&computed, &opened) < 1e-4, "{place}");
+    }
+}
+
+#[test]
+fn groups_and_single_clients_are_told_apart() {
+    let secure = settings(Protocol::AsynSd);
+    let grouped = transcript(&secure, 6, None);
+    let others = View::new(&grouped, &secure, Seat::AllOthers, 5);
+    assert_eq!(others.attackers().len(), 2, "the two of its group");
+    let plain = Settings { aggregation: Aggregation::Plain, ..secure };
+    let single = transcript(&plain, 4, None);
+    let coordinator = View::new(&single, &plain, Seat::Coordinator, 3);
+    assert_eq!(coordinator.message(0).unwrap().values, coordinator.sum(0).unwrap().values);
+    let party = View::new(&single, &plain, Seat::Party, 3);
+    assert_eq!(party.attackers().len(), 1);
+    assert_ne!(party.sum(0).unwrap().values, coordinator.sum(0).unwrap().values);
+}
+
+/// The sum before somebody left, minus the one after, is nearly that party's share.
+#[test]
+fn the_difference_shows_who_left() {
+    let mut settings = Settings { rounds: 30, ..settings(Protocol::SynSd) };
+    settings.accepted.going_on_shows_the_leaver = true;
+    let transcript = transcript(&settings, 6, Some((4, 20)));
+    let view = View::new(&transcript, &settings, Seat::Coordinator, 4);
+    let left = (1..view.len()).find(|&place| view.message(place).is_none()).expect("it left");
+    let share = View::new(&transcript, &settings, Seat::AllOthers, 4).sum(left - 1).unwrap().values;
+    let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+    // Of the difference between a sum and the one before, with the share.
+    let cosine = |place: usize| {
+        let (before, after) = (view.sum(place - 1).unwrap().values, view.sum(place).unwrap().values);
+        let difference: Vec<f64> = before.iter().zip(after).map(|(a, b)| a - b).collect();
+        dot(&difference, &share) / (dot(&difference, &difference) * dot(&share, &share)).sqrt()
+    };
+    assert!(cosine(left) > 0.95, "{}", cosine(left));
+    assert!(cosine(left - 1).abs() < 0.6, "{}", cosine(left - 1));
+}

@@ -1,0 +1,346 @@
+//! All that was said in a run, as it was sent, with what an auditor needs to read it.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read, Write};
+use std::sync::Mutex;
+
+use serde::{Deserialize, Serialize};
+
+use crate::aggregation::wire::{round_of, word_bytes, words_of};
+use crate::aggregation::{Message, Words};
+use crate::fixed::{Part, Width};
+use crate::link::{Asked, Passed, Recorder};
+use crate::session::parse;
+
+/// A message: who sent it to whom and when, and where its bytes are.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Said {
+    /// The sender; 0 is the coordinator.
+    pub from: u16,
+    /// The receiver.
+    pub to: u16,
+    /// The clock of the party that sent or received it.
+    pub seconds: f64,
+    bytes: usize,
+}
+
+/// The shape of a part of a sum.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Shape {
+    /// How many numbers there are.
+    pub count: usize,
+    /// In how many columns.
+    pub columns: usize,
+    /// Whether their words have 64 bits, and not 32.
+    pub wide: bool,
+}
+
+/// One sum over a cohort: what it was of, and where what each saw of it is.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Sum {
+    /// How many parties the cohort has.
+    pub size: usize,
+    /// What was summed.
+    pub what: String,
+    /// Whether it only agreed on ranges.
+    pub voting: bool,
+    /// The shapes of its parts.
+    pub shapes: Vec<Shape>,
+    /// The ranges of their columns; none where words are floating-point numbers.
+    pub exponents: Vec<i16>,
+    /// What each party had, below its masks: known to itself alone.
+    shares: BTreeMap<u16, usize>,
+    /// What each party sent.
+    uploads: BTreeMap<u16, usize>,
+    /// What each party was told.
+    replies: BTreeMap<u16, usize>,
+    /// What the coordinator opened, where it told the parties something else.
+    opened: Option<usize>,
+}
+
+impl Sum {
+    /// Who has sent something for it.
+    pub fn parties(&self) -> impl Iterator<Item = u16> + '_ {
+        self.uploads.keys().copied()
+    }
+
+    /// Whether parties sent numbers as they are.
+    pub fn is_plain(&self) -> bool {
+        self.exponents.is_empty() && !self.voting
+    }
+
+    /// The parts, without their numbers.
+    pub fn parts(&self) -> Vec<Part> {
+        let part = |shape: &Shape| Part {
+            values: vec![0.0; shape.count],
+            columns: shape.columns,
+            width: if shape.wide { Width::Wide } else { Width::Narrow },
+        };
+        self.shapes.iter().map(part).collect()
+    }
+}
+
+/// All of it.
+#[derive(Clone, Debug, Default)]
+pub struct Transcript {
+    payloads: Vec<Vec<u8>>,
+    index: Index,
+}
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct Index {
+    said: Vec<Said>,
+    /// By cohort, in their order.
+    sums: BTreeMap<u8, Vec<Sum>>,
+}
+
+/// What the file begins with.
+const MAGIC: &[u8; 24] = b"partwise transcript 001\n";
+
+impl Transcript {
+    /// The messages, those of each party in their order.
+    pub fn said(&self) -> impl Iterator<Item = (&Said, &[u8])> {
+        self.index.said.iter().map(|said| (said, &self.payloads[said.bytes][..]))
+    }
+
+    /// The sums of each cohort, in their order.
+    pub fn sums(&self) -> &BTreeMap<u8, Vec<Sum>> {
+        &self.index.sums
+    }
+
+    /// What the upload of a party is of, where it is one.
+    pub fn sum_of(&self, bytes: &[u8]) -> Option<&Sum> {
+        self.index.sums.get(bytes.last()?)?.get(usize::try_from(round_of(bytes)?).ok()?)
+    }
+
+    /// What a party sent for a sum.
+    pub fn upload(&self, sum: &Sum, party: u16) -> Option<Words> {
+        match parse(0, party, &self.payloads[*sum.uploads.get(&party)?]).ok()?.1 {
+            Message::Upload { words, .. } => Some(words),
+            _ => None,
+        }
+    }
+
+    /// What a party had for a sum, which it knows itself.
+    pub fn share(&self, sum: &Sum, party: u16) -> Option<Words> {
+        match sum.shares.get(&party) {
+            Some(&share) => words_of(&self.payloads[share]),
+            None if sum.is_plain() => self.upload(sum, party),
+            None => None,
+        }
+    }
+
+    /// What a party was told of a sum.
+    pub fn reply(&self, sum: &Sum, party: u16) -> Option<Words> {
+        match parse(party, 0, &self.payloads[*sum.replies.get(&party)?]).ok()?.1 {
+            Message::Reply { words, .. } => Some(words),
+            _ => None,
+        }
+    }
+
+    /// What the coordinator opened.
+    pub fn opened(&self, sum: &Sum) -> Option<Words> {
+        match sum.opened {
+            Some(opened) => words_of(&self.payloads[opened]),
+            None => self.reply(sum, *sum.replies.keys().next()?),
+        }
+    }
+
+    /// Joins what the ranks of a job have recorded, each its own end.
+    pub fn join(&mut self, other: Transcript) {
+        let shift = self.payloads.len();
+        self.payloads.extend(other.payloads);
+        let moved = |said: Said| Said { bytes: said.bytes + shift, ..said };
+        self.index.said.extend(other.index.said.into_iter().map(moved));
+        for (cohort, sums) in other.index.sums {
+            for (round, theirs) in sums.into_iter().enumerate() {
+                let own = sum_at(self.index.sums.entry(cohort).or_default(), round);
+                let moved = |places: BTreeMap<u16, usize>| {
+                    places.into_iter().map(move |(party, place)| (party, place + shift))
+                };
+                if own.what.is_empty() {
+                    (own.size, own.what, own.voting) = (theirs.size, theirs.what, theirs.voting);
+                    (own.shapes, own.exponents) = (theirs.shapes, theirs.exponents);
+                }
+                own.shares.extend(moved(theirs.shares));
+                own.uploads.extend(moved(theirs.uploads));
+                own.replies.extend(moved(theirs.replies));
+                own.opened = own.opened.or(theirs.opened.map(|place| place + shift));
+            }
+        }
+        self.forget_echoes();
+    }
+
+    /// Writes it: payloads, each with its length, then the index as JSON.
+    pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        out.write_all(MAGIC)?;
+        out.write_all(&(self.payloads.len() as u64).to_le_bytes())?;
+        for payload in &self.payloads {
+            out.write_all(&(payload.len() as u64).to_le_bytes())?;
+            out.write_all(payload)?;
+        }
+        out.write_all(&serde_json::to_vec(&self.index)?)
+    }
+
+    /// Reads what [`Transcript::write`] wrote; what is wrong with it otherwise.
+    pub fn read(input: &mut dyn Read) -> Result<Transcript, String> {
+        let cut = |error: io::Error| format!("it ends too early or cannot be read ({error})");
+        let mut number = || -> io::Result<u64> {
+            let mut bytes = [0; 8];
+            input.read_exact(&mut bytes)?;
+            Ok(u64::from_le_bytes(bytes))
+        };
+        let mut magic = Vec::new();
+        for _ in 0..3 {
+            magic.extend(number().map_err(cut)?.to_le_bytes());
+        }
+        if magic != MAGIC {
+            return Err("it is no transcript of this version".into());
+        }
+        let count = number().map_err(cut)?;
+        let mut payloads = Vec::new();
+        for _ in 0..count {
+            let mut bytes = [0; 8];
+            input.read_exact(&mut bytes).map_err(cut)?;
+            let length = u64::from_le_bytes(bytes);
+            let mut payload = Vec::new();
+            // No more is allocated than there is.
+            input.take(length).read_to_end(&mut payload).map_err(cut)?;
+            if payload.len() as u64 != length {
+                return Err("it ends too early".into());
+            }
+            payloads.push(payload);
+        }
+        let index: Index =
+            serde_json::from_reader(input).map_err(|error| format!("its index is damaged ({error})"))?;
+        let places = index.sums.values().flatten().flat_map(|sum| {
+            let maps = [&sum.shares, &sum.uploads, &sum.replies];
+            maps.into_iter().flat_map(BTreeMap::values).chain(&sum.opened)
+        });
+        if places.chain(index.said.iter().map(|said| &said.bytes)).any(|&place| place >= payloads.len()) {
+            return Err("its index names messages that it does not have".into());
+        }
+        Ok(Transcript { payloads, index })
+    }
+
+    fn keep(&mut self, bytes: Vec<u8>) -> usize {
+        self.payloads.push(bytes);
+        self.payloads.len() - 1
+    }
+
+    fn pass(&mut self, message: &Passed<'_>) {
+        let &Passed { from, to, seconds, bytes } = message;
+        let kind = Message::kind_of(bytes);
+        let place = match (bytes.last(), round_of(bytes)) {
+            (Some(&cohort), Some(round)) if kind == "upload" || kind == "answer" => {
+                let sums = self.index.sums.entry(cohort).or_default();
+                // All are told the same, which is kept once.
+                let known = sum_at(sums, round as usize).replies.values().next().copied();
+                let known = known.filter(|&known| kind == "answer" && self.payloads[known] == bytes);
+                let place = known.unwrap_or_else(|| self.keep(bytes.to_vec()));
+                let sum = sum_at(self.index.sums.entry(cohort).or_default(), round as usize);
+                if kind == "upload" {
+                    sum.uploads.insert(from, place);
+                } else {
+                    sum.replies.insert(to, place);
+                }
+                place
+            }
+            _ => self.keep(bytes.to_vec()),
+        };
+        self.index.said.push(Said { from, to, seconds, bytes: place });
+    }
+}
+
+/// The sum of a round, made where there is none yet.
+fn sum_at(sums: &mut Vec<Sum>, round: usize) -> &mut Sum {
+    if sums.len() <= round {
+        sums.resize_with(round + 1, Sum::default);
+    }
+    &mut sums[round]
+}
+
+/// Records a transcript.
+#[derive(Default)]
+pub struct Recording(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    transcript: Transcript,
+    /// Sums that each party took part in, and that the coordinator opened (as party 0), by cohort.
+    rounds: BTreeMap<(u16, u8), usize>,
+}
+
+impl Recording {
+    /// What was recorded.
+    pub fn finish(self) -> Transcript {
+        let mut transcript = self.0.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner()).transcript;
+        transcript.forget_echoes();
+        transcript
+    }
+
+    fn change(&self, change: impl FnOnce(&mut State)) {
+        change(&mut self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner()));
+    }
+}
+
+impl Transcript {
+    /// Where the parties were told what was opened, that is kept once.
+    fn forget_echoes(&mut self) {
+        let mut sums = std::mem::take(&mut self.index.sums);
+        for sum in sums.values_mut().flatten() {
+            let reply = sum.replies.keys().next().and_then(|&party| self.reply(sum, party));
+            if let (Some(opened), Some(reply)) = (sum.opened, reply)
+                && word_bytes(&reply) == self.payloads[opened]
+            {
+                self.payloads[opened] = Vec::new();
+                sum.opened = None;
+            }
+        }
+        self.index.sums = sums;
+    }
+}
+
+impl State {
+    /// The number of the next sum that one end takes part in.
+    fn next(&mut self, end: u16, cohort: u8) -> usize {
+        let next = self.rounds.entry((end, cohort)).or_default();
+        *next += 1;
+        *next - 1
+    }
+}
+
+impl Recorder for Recording {
+    fn passed(&self, message: &Passed<'_>) {
+        self.change(|state| state.transcript.pass(message));
+    }
+
+    fn asked(&self, asked: &Asked<'_>) {
+        self.change(|state| {
+            let round = state.next(asked.party, asked.cohort);
+            // Floating-point numbers are in the upload.
+            let fixed = !asked.exponents.is_empty() && !asked.voting;
+            let share = fixed.then(|| state.transcript.keep(word_bytes(asked.words)));
+            let sum = sum_at(state.transcript.index.sums.entry(asked.cohort).or_default(), round);
+            if sum.what.is_empty() {
+                (sum.size, sum.what, sum.voting) = (asked.size, asked.what.into(), asked.voting);
+                let shape = |part: &Part| Shape {
+                    count: part.values.len(),
+                    columns: part.columns,
+                    wide: part.width == Width::Wide,
+                };
+                sum.shapes = asked.parts.iter().map(shape).collect();
+                sum.exponents = if asked.voting { Vec::new() } else { asked.exponents.to_vec() };
+            }
+            sum.shares.extend(share.map(|share| (asked.party, share)));
+        });
+    }
+
+    fn opened(&self, cohort: u8, words: &Words) {
+        self.change(|state| {
+            let round = state.next(0, cohort);
+            let place = state.transcript.keep(word_bytes(words));
+            sum_at(state.transcript.index.sums.entry(cohort).or_default(), round).opened = Some(place);
+        });
+    }
+}

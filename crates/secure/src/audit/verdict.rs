@@ -1,0 +1,104 @@
+//! What an audit comes to, in plain words.
+
+use super::{Audit, Cover, Finding, Seat};
+use crate::protocol::{Aggregation, Protocol};
+
+/// An AUC below this is not told from guessing.
+const GUESSING: f64 = 0.55;
+
+/// A sentence for what was masked, for each seat, for recovery, and for the result itself.
+pub fn of(audit: &Audit) -> Vec<String> {
+    let mut sentences = vec![words(audit)];
+    let floor = audit.findings.iter().filter(|finding| finding.seat == Seat::Everybody).max_by(by_auc);
+    let floor = floor.map_or(0.5, |finding| finding.auc.value);
+    let parties = audit.run.records.len();
+    for seat in Seat::of(parties, audit.run.colluders) {
+        let of_seat = audit.findings.iter().filter(|finding| finding.seat == seat);
+        sentences.extend(of_seat.max_by(by_auc).map(|finding| membership(audit, finding, floor)));
+        let recovered = audit.recoveries.iter().filter(|recovery| recovery.seat == seat);
+        let recovered = recovered.max_by(|a, b| a.recovered.total_cmp(&b.recovered));
+        sentences.extend(recovered.map(|best| {
+            format!(
+                "{} can compute {:.0}% of the entries that are not 0 within a tenth of their value, by {} from {} opened \
+                 sketches{}.",
+                sentence_of(seat),
+                100.0 * best.recovered,
+                best.method,
+                best.iterations,
+                if best.recovered > 0.02 { "; fewer rounds or a smaller sketch lower this" } else { "" }
+            )
+        }));
+    }
+    sentences.push(format!(
+        "Whoever has the final U, without any of the messages, can tell members from others with AUC {floor:.2}: no protocol \
+         can go below that, only fewer components or more records."
+    ));
+    sentences
+}
+
+fn by_auc(a: &&Finding, b: &&Finding) -> std::cmp::Ordering {
+    a.auc.value.total_cmp(&b.auc.value)
+}
+
+fn words(audit: &Audit) -> String {
+    let masked = audit.left.iter().any(|left| left.cover == Cover::Masked);
+    let plain = audit.left.iter().any(|left| left.cover == Cover::Plain);
+    match (audit.run.aggregation, plain) {
+        (Aggregation::Plain, _) | (_, true) => {
+            "The coordinator reads every party's share as it is: nothing was masked.".into()
+        }
+        (Aggregation::Secure, false) if masked && audit.words.p > 1e-4 => format!(
+            "What the coordinator receives before it sums looks like random words (chi-square p = {:.2} over {} words).",
+            audit.words.p, audit.words.words
+        ),
+        _ => format!(
+            "What the coordinator receives before it sums does not look random (chi-square p = {:.1e}): do not use this run.",
+            audit.words.p
+        ),
+    }
+}
+
+fn sentence_of(seat: Seat) -> String {
+    let seat = match seat {
+        Seat::AllOthers => "all other parties together".to_string(),
+        seat => seat.to_string(),
+    };
+    seat[..1].to_uppercase() + &seat[1..]
+}
+
+/// What somebody can tell, and what would lower it.
+fn membership(audit: &Audit, worst: &Finding, floor: f64) -> String {
+    let seat = sentence_of(worst.seat);
+    let (auc, error) = (worst.auc.value, worst.auc.standard_error);
+    let (attack, on) = (&worst.attack, &worst.on);
+    let beside =
+        if floor > GUESSING { format!(", where the final U alone gives {floor:.2}") } else { String::new() };
+    if auc < GUESSING || auc - 2.0 * error < 0.5 {
+        return format!(
+            "{seat} cannot tell better than by guessing whether a given record was in a party's data (AUC at most {auc:.2}, \
+             standard error {error:.2}, {attack} on {on}){beside}."
+        );
+    }
+    format!(
+        "{seat} can tell with AUC {auc:.2} (standard error {error:.2}, {attack} on {on}) whether a given record was in \
+         {}{beside}; {}.",
+        if worst.seat == Seat::Coordinator { "a party's data" } else { "another party's data" },
+        cure(audit, worst)
+    )
+}
+
+fn cure(audit: &Audit, worst: &Finding) -> String {
+    if worst.seat == Seat::AllOthers {
+        return "nothing hides a party from all others, only more parties that do not collude".into();
+    }
+    if audit.run.aggregation == Aggregation::Plain && worst.seat.has_coordinator() {
+        return "--aggregation secure lowers this".into();
+    }
+    match (audit.run.protocol, &*worst.attack) {
+        (Protocol::Pooled, _) => {
+            "another protocol, or more records per party than there are features, lowers this".into()
+        }
+        (_, "span") => "fewer rounds, or more records per party, lower this".into(),
+        _ => "more records per party, more parties or fewer components lower this".into(),
+    }
+}

@@ -1,0 +1,318 @@
+//! The attacks where they must work, and where they must not: AUCs over at least 1,100 members and as many others.
+
+use partwise::comm::run_ranks;
+use partwise::matrix::{Csr, Dense, Matrix, Order, Values};
+use partwise::random::{Purpose, stream, uniform};
+use partwise_secure::audit::{Audit, Cover, Evidence, Finding, Limits, Recording, Seat, Transcript, audit};
+use partwise_secure::net::TOWNS;
+use partwise_secure::protocol::{Aggregation, Protocol, Settings};
+use partwise_secure::split::{Split, hold_out, parts};
+use partwise_secure::{Plan, run_on_rank_recorded, simulate_recorded};
+use proptest::prelude::*;
+
+/// Admissions and codes: each record has about a dozen of them, some of which are common. 0 and 1.
+fn codes(records: usize, features: usize, seed: u64) -> Matrix<f32> {
+    let mut rng = stream(seed, Purpose::Fill, 0, 0);
+    let (mut offsets, mut indices) = (vec![0], Vec::new());
+    for _ in 0..records {
+        let mut own: Vec<u32> = (0..12)
+            .map(|_| ((features as f64 * uniform(&mut rng).powi(2)) as u32).min(features as u32 - 1))
+            .collect();
+        own.sort_unstable();
+        own.dedup();
+        indices.extend(own);
+        offsets.push(indices.len());
+    }
+    let values = vec![1.0; indices.len()];
+    Matrix::Sparse(Csr::new(records, features, offsets, indices, values))
+}
+
+fn settings(protocol: Protocol, aggregation: Aggregation, rank: usize, rounds: usize) -> Settings {
+    let mut settings = Settings { rounds, tolerance: 0.0, aggregation, ..Settings::new(protocol, rank) };
+    settings.accepted.plain_shares_show_records = true;
+    settings.accepted.pooled_sums_show_records = true;
+    settings.accepted.few_records_show_in_sums = true;
+    settings
+}
+
+struct Run {
+    matrix: Matrix<f32>,
+    dealt: Vec<Vec<usize>>,
+    held: Vec<usize>,
+    settings: Settings,
+    transcript: Transcript,
+    u: Vec<f32>,
+}
+
+impl Run {
+    /// Half of the records are members.
+    fn new(matrix: Matrix<f32>, parties: usize, settings: Settings) -> Run {
+        let (kept, held) = hold_out(matrix.rows(), matrix.rows() / 2, settings.seed);
+        let places = Split::Uniform.deal(kept.len(), parties);
+        let dealt: Vec<Vec<usize>> =
+            places.iter().map(|places| places.iter().map(|&place| kept[place]).collect()).collect();
+        let plan = Plan { settings, slowness: Vec::new(), line: TOWNS, threads: 1, loses: None };
+        let recording = Recording::default();
+        let outcome = simulate_recorded(parts(&matrix, &dealt).unwrap(), &plan, &recording).unwrap();
+        let u = outcome.parties[0].as_ref().unwrap().u.clone();
+        Run { matrix, dealt, held, settings: plan.settings, transcript: recording.finish(), u }
+    }
+
+    fn audit(&self) -> Audit {
+        let Run { matrix, dealt, held, settings, transcript, u } = self;
+        audit(&Evidence { transcript, settings, matrix, dealt, held_out: held, u }, &Limits::default())
+            .unwrap()
+    }
+}
+
+/// Runs over seeds until 1,100 members and as many others are pooled.
+fn pooled(members: usize, mut run: impl FnMut(u64) -> Run) -> Audit {
+    let mut audit = run(0).audit();
+    for seed in 1..1100usize.div_ceil(members) as u64 {
+        audit.pool(&run(seed).audit());
+    }
+    let counted = |finding: &Finding| finding.auc.members >= 1100 && finding.auc.others >= 1100;
+    assert!(audit.findings.iter().all(counted));
+    audit
+}
+
+fn of<'a>(audit: &'a Audit, attack: &str, seat: Seat, on: &str) -> &'a Finding {
+    let mut of = audit.findings.iter();
+    let same = |finding: &&Finding| (&*finding.attack, finding.seat, &*finding.on) == (attack, seat, on);
+    of.find(same).unwrap_or_else(|| panic!("no {attack} on {on} from {seat}"))
+}
+
+/// Five parties of ten records, k = 20, as in the figures of `docs/privacy.md`.
+fn few_records(aggregation: Aggregation) -> Audit {
+    pooled(50, |seed| {
+        let settings = Settings { seed, ..settings(Protocol::SynSd, aggregation, 20, 15) };
+        Run::new(codes(100, 150, seed), 5, settings)
+    })
+}
+
+#[test]
+fn plain_shares_of_few_records_are_the_records() {
+    let audit = few_records(Aggregation::Plain);
+    let messages = of(&audit, "matching", Seat::Coordinator, "messages");
+    assert!(messages.mean_of_members > 0.97, "{messages:?}");
+    assert!(messages.mean_of_others < 0.7, "{messages:?}");
+    assert!(messages.auc.value > 0.99 && messages.auc.standard_error < 0.01, "{messages:?}");
+    assert!(audit.words.p < 1e-12, "{:?}", audit.words);
+    assert!(audit.highest_auc > 0.99);
+    assert!(audit.verdict[0].contains("nothing was masked"), "{:?}", audit.verdict);
+    assert!(
+        audit.left.iter().any(|left| left.cover == Cover::Plain && left.readers.contains(&Seat::Coordinator))
+    );
+}
+
+#[test]
+fn masked_words_tell_nothing_and_sums_tell_less() {
+    let audit = few_records(Aggregation::Secure);
+    let masked = of(&audit, "matching", Seat::Coordinator, "messages");
+    assert!((0.45..=0.55).contains(&masked.auc.value), "{masked:?}");
+    assert!(audit.words.p > 1e-5, "{:?}", audit.words);
+    let sums = of(&audit, "matching", Seat::Coordinator, "sums");
+    let all = of(&audit, "matching", Seat::AllOthers, "sums");
+    // Where nothing can hide, the same attack works.
+    assert!(all.auc.value > 0.99 && all.mean_of_members > 0.97, "{all:?}");
+    assert!(sums.mean_of_members < all.mean_of_members - 0.1, "{sums:?}");
+    let party = of(&audit, "matching", Seat::Party, "sums");
+    assert!(sums.auc.value <= party.auc.value + 0.02 && party.auc.value <= all.auc.value + 0.02);
+    // Nobody by itself can read what was masked.
+    for left in audit.left.iter().filter(|left| left.cover == Cover::Masked) {
+        assert_eq!(left.readers, [Seat::AllOthers], "{left:?}");
+    }
+    assert!(audit.left.iter().all(|left| left.cover != Cover::Plain));
+}
+
+/// Sums of M V span the records of whoever has fewer than there are features, and do not where there are many more.
+#[test]
+fn the_span_of_pooled_sums_is_that_of_the_records() {
+    let few = pooled(60, |seed| {
+        let settings = Settings { seed, ..settings(Protocol::Pooled, Aggregation::Secure, 6, 25) };
+        Run::new(codes(120, 200, seed), 4, settings)
+    });
+    for seat in [Seat::Coordinator, Seat::Party, Seat::AllOthers] {
+        let span = of(&few, "span", seat, "sums");
+        assert!(span.auc.value > 0.999, "{span:?}");
+    }
+    let many = pooled(1200, |seed| {
+        let settings = Settings { seed, ..settings(Protocol::Pooled, Aggregation::Secure, 4, 25) };
+        Run::new(codes(2400, 40, seed), 4, settings)
+    });
+    let span = of(&many, "span", Seat::Coordinator, "sums");
+    assert!((0.45..0.58).contains(&span.auc.value), "{span:?}");
+}
+
+/// Many records, few components: nobody within the assumptions can tell anything.
+#[test]
+fn attacks_fail_where_there_is_nothing_to_find() {
+    let audit = pooled(1100, |seed| {
+        let settings = Settings { seed, ..settings(Protocol::SynSd, Aggregation::Secure, 3, 8) };
+        Run::new(codes(2200, 60, seed), 4, settings)
+    });
+    for finding in audit.findings.iter().filter(|finding| finding.seat.is_assumed()) {
+        assert!((0.45..0.56).contains(&finding.auc.value), "{finding:?}");
+        assert!(finding.auc.standard_error < 0.02, "{finding:?}");
+    }
+    assert!(audit.highest_auc < 0.56);
+    assert!(audit.verdict.iter().any(|sentence| sentence.contains("cannot tell better than by guessing")));
+}
+
+fn limited(sketch: partwise::sketch::Kind, rounds: usize) -> Audit {
+    let mut settings = settings(Protocol::DsanlsLimited, Aggregation::Secure, 3, rounds);
+    settings.sketch = sketch;
+    settings.accepted.subsampling_opens_records = true;
+    Run::new(codes(96, 80, 1), 4, settings).audit()
+}
+
+/// A subsampled M S is columns of M: all others together have them as they are.
+#[test]
+fn subsampled_sketches_are_records() {
+    let audit = limited(partwise::sketch::Kind::Subsample, 40);
+    let all = |iterations: usize| {
+        let mut of = audit.recoveries.iter().filter(|recovery| recovery.seat == Seat::AllOthers);
+        of.find(|recovery| recovery.iterations == iterations && recovery.method == "least squares").unwrap()
+    };
+    // 6 of 12 records in the first iteration.
+    assert!((all(1).recovered - 0.5).abs() < 0.15, "{:?}", all(1));
+    assert!(all(40).recovered > 0.999 && all(40).relative_error < 1e-4, "{:?}", all(40));
+}
+
+/// Theorem `theorem:nosecure`, and that nonnegativity gives records away before it says so.
+#[test]
+fn gaussian_sketches_are_equations_for_the_records() {
+    let audit = limited(partwise::sketch::Kind::Gaussian, 4);
+    let of = |seat: Seat, method: &str, iterations: usize| {
+        let mut of = audit.recoveries.iter().filter(|recovery| recovery.seat == seat);
+        of.find(|recovery| recovery.iterations == iterations && recovery.method == method).unwrap()
+    };
+    let least = |iterations| of(Seat::AllOthers, "least squares", iterations);
+    // 6, 12, 24 equations for 12 records.
+    assert!(least(1).relative_error > 0.5 && least(1).recovered < 0.2, "{:?}", least(1));
+    assert!(least(4).relative_error < 1e-3 && least(4).recovered > 0.999, "{:?}", least(4));
+    let nonnegative = of(Seat::AllOthers, "nonnegative least squares", 1);
+    assert!(nonnegative.recovered > least(1).recovered + 0.2, "{nonnegative:?}");
+    // 24 equations for 48 records.
+    assert!(of(Seat::Coordinator, "least squares", 4).relative_error > 0.5);
+    assert!(audit.verdict.iter().any(|sentence| sentence.contains("entries that are not 0")));
+    let other = Run::new(codes(60, 40, 1), 3, settings(Protocol::SynSd, Aggregation::Secure, 3, 3)).audit();
+    assert!(other.recoveries.is_empty());
+}
+
+/// Dense matrices, sketched features and groups of parties are audited too.
+#[test]
+fn every_protocol_can_be_audited() {
+    let mut rng = stream(3, Purpose::Fill, 0, 0);
+    let values: Vec<f32> = (0..96 * 50).map(|_| uniform(&mut rng).powi(3) as f32).collect();
+    let matrix = Matrix::Dense(Dense::new(96, 50, Order::RowMajor, Values::Real(values.into())));
+    for protocol in [
+        Protocol::Pooled,
+        Protocol::SynSd,
+        Protocol::SynSsdU,
+        Protocol::SynSsdV,
+        Protocol::SynSsdUv,
+        Protocol::AsynSd,
+        Protocol::AsynSsdV,
+        Protocol::DsanlsLimited,
+    ] {
+        let [masked, plain] = [Aggregation::Secure, Aggregation::Plain].map(|aggregation| {
+            let audit = Run::new(matrix.clone(), 6, settings(protocol, aggregation, 2, 3)).audit();
+            for seat in [Seat::Coordinator, Seat::Party, Seat::Colluding(1), Seat::AllOthers] {
+                let finding = of(&audit, "matching", seat, "sums");
+                assert_eq!((finding.auc.members, finding.auc.others), (48, 48), "{protocol:?}");
+            }
+            assert_eq!(
+                audit.words.p < 1e-9,
+                aggregation == Aggregation::Plain,
+                "{protocol:?} {:?}",
+                audit.words
+            );
+            assert!((1..=6).all(|party| audit.left.iter().any(|left| left.party == party)), "{protocol:?}");
+            of(&audit, "matching", Seat::Coordinator, "messages").mean_of_members
+        });
+        // In the few dimensions of a sketch noise is never far.
+        assert!(masked < plain - 0.1, "{protocol:?} {masked} {plain}");
+    }
+}
+
+#[test]
+fn nothing_held_out_is_refused() {
+    let mut run = Run::new(codes(60, 40, 1), 3, settings(Protocol::SynSd, Aggregation::Secure, 3, 2));
+    run.held.clear();
+    let Run { matrix, dealt, held, settings, transcript, u } = &run;
+    let evidence = Evidence { transcript, settings, matrix, dealt, held_out: held, u };
+    let error = audit(&evidence, &Limits::default()).unwrap_err().to_string();
+    assert!(error.contains("--holdout"), "{error}");
+}
+
+/// Ranks of a job record each its own end, which joined is what a simulation records.
+#[test]
+fn the_transcripts_of_ranks_join() {
+    for (protocol, aggregation) in [
+        (Protocol::SynSd, Aggregation::Secure),
+        (Protocol::SynSd, Aggregation::Plain),
+        (Protocol::DsanlsLimited, Aggregation::Secure),
+    ] {
+        let mut run = Run::new(codes(160, 20, 1), 4, settings(protocol, aggregation, 2, 4));
+        let alone = run.audit();
+        let plan = Plan {
+            settings: run.settings.clone(),
+            slowness: Vec::new(),
+            line: TOWNS,
+            threads: 1,
+            loses: None,
+        };
+        let records: Vec<usize> = run.dealt.iter().map(Vec::len).collect();
+        let dealt = parts(&run.matrix, &run.dealt).unwrap();
+        let ranks = std::iter::once(None).chain(dealt.into_iter().map(Some)).collect();
+        let ends = run_ranks(ranks, |comm, part| {
+            let recording = Recording::default();
+            run_on_rank_recorded(comm, part, (&records, 20), &plan, &recording).unwrap();
+            Ok(recording.finish())
+        });
+        let mut ends = ends.unwrap().into_iter();
+        let mut joined = ends.next().unwrap();
+        ends.for_each(|end| joined.join(end));
+        run.transcript = joined;
+        let ranks = run.audit();
+        assert_eq!(ranks.left, alone.left, "{protocol:?}");
+        assert_eq!(ranks.findings.len(), alone.findings.len());
+        // Masks are other ones.
+        for (ranks, alone) in
+            ranks.findings.iter().zip(&alone.findings).filter(|(one, _)| one.on != "messages")
+        {
+            assert!((ranks.auc.value - alone.auc.value).abs() < 1e-9, "{ranks:?} {alone:?}");
+        }
+    }
+}
+
+fn small_file() -> (Run, Vec<u8>) {
+    let run = Run::new(codes(60, 30, 1), 3, settings(Protocol::SynSd, Aggregation::Secure, 2, 2));
+    let mut bytes = Vec::new();
+    run.transcript.write(&mut bytes).unwrap();
+    (run, bytes)
+}
+
+#[test]
+fn a_transcript_that_was_written_gives_the_same_audit() {
+    let (mut run, bytes) = small_file();
+    let before = serde_json::to_string(&run.audit()).unwrap();
+    run.transcript = Transcript::read(&mut &bytes[..]).unwrap();
+    assert_eq!(serde_json::to_string(&run.audit()).unwrap(), before);
+    for cut in [0, 10, 24, 40, bytes.len() / 2, bytes.len() - 1] {
+        assert!(Transcript::read(&mut &bytes[..cut]).is_err(), "{cut}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+    #[test]
+    fn a_damaged_transcript_is_refused_or_read_without_panic(place: prop::sample::Index, byte: u8) {
+        thread_local!(static FILE: Vec<u8> = small_file().1);
+        let mut bytes = FILE.with(Clone::clone);
+        let place = place.index(bytes.len());
+        bytes[place] = byte;
+        let _ = Transcript::read(&mut &bytes[..]);
+    }
+}
