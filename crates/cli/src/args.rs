@@ -27,6 +27,7 @@ Examples:
   partwise inspect M.npz
   partwise convert M.csv M.npy
   partwise factorize M.npz --rank 20 --out result
+  partwise report result --open
   partwise top result
   partwise evaluate result M.npz
   partwise transform result new.npz --out W.npy
@@ -57,6 +58,9 @@ pub enum Command {
     /// Try on one machine what parties would do that show nobody their data: one common U, each its own V
     #[command(after_help = SIMULATE_EXAMPLES)]
     Simulate(Box<SimulateArgs>),
+    /// Make the page again that every run ends with: components, records, error curve, time, bytes
+    #[command(after_help = REPORT_EXAMPLES)]
+    Report(ReportArgs),
     /// List each component's strongest rows and columns
     #[command(after_help = "Example:\n  partwise top result --count 5")]
     Top(TopArgs),
@@ -74,6 +78,12 @@ Examples:
   partwise simulate patients.csv --parties 5 --protocol pooled --rank 8 --out result
   partwise simulate M.npz --parties 6 --protocol asyn-ssd-v --split first=0.5 --speeds 1,1,4 --rank 20 --out result
   partwise simulate M.npy --records columns --split hospitals.txt --protocol syn-sd --rank 8 --out result";
+
+const REPORT_EXAMPLES: &str = "\
+Examples:
+  partwise report result --open
+  partwise report faces --image-shape 19x19
+  partwise report cells --records columns";
 
 const CONVERT_EXAMPLES: &str = "\
 Examples:
@@ -118,6 +128,14 @@ pub struct LabelArgs {
     pub col_labels: Option<PathBuf>,
 }
 
+/// How to see what a component is made of.
+#[derive(Debug, Args)]
+pub struct ShapeArgs {
+    /// Where a row or column of a table is a picture: its width and height (28x28), with x3 behind them for colours
+    #[arg(long, value_name = "WxH")]
+    pub image_shape: Option<Picture>,
+}
+
 #[derive(Debug, Args)]
 pub struct FactorizeArgs {
     /// The matrix: .npy, .npz (SciPy sparse), .mtx, .csv, .tsv, .h5ad or .bin (the paper's program), each also
@@ -126,7 +144,7 @@ pub struct FactorizeArgs {
     /// Number of components, k
     #[arg(value_parser = count, allow_negative_numbers = true, short = 'k', long, value_name = "K")]
     pub rank: usize,
-    /// Folder to write U.npy, V.npy, trace.csv and run.json to
+    /// Folder to write U.npy, V.npy, trace.csv, run.json and report.html to
     #[arg(short, long, value_name = "DIR")]
     pub out: PathBuf,
     /// Replace the results in an existing folder
@@ -136,6 +154,8 @@ pub struct FactorizeArgs {
     pub read: ReadArgs,
     #[command(flatten)]
     pub labels: LabelArgs,
+    #[command(flatten)]
+    pub shape: ShapeArgs,
 
     /// Method: the fastest that we know, by the size of M (auto); exact by coordinate descent (hals), by multiplicative
     /// updates (mu) or by exact least squares (bpp); or sketched, for many nodes (dsanls)
@@ -288,7 +308,7 @@ pub struct SimulateArgs {
     /// Number of components, k
     #[arg(value_parser = count, allow_negative_numbers = true, short = 'k', long, value_name = "K")]
     pub rank: usize,
-    /// Folder to write party-1/U.npy, party-1/V.npy, ..., trace.csv and run.json to
+    /// Folder to write party-1/U.npy, party-1/V.npy, ..., trace.csv, run.json and report.html to
     #[arg(short, long, value_name = "DIR")]
     pub out: PathBuf,
     /// Replace the results in an existing folder
@@ -296,6 +316,10 @@ pub struct SimulateArgs {
     pub force: bool,
     #[command(flatten)]
     pub read: ReadArgs,
+    #[command(flatten)]
+    pub labels: LabelArgs,
+    #[command(flatten)]
+    pub shape: ShapeArgs,
 
     /// Number of parties [default: as many as the file of --split names]
     #[arg(value_parser = count, allow_negative_numbers = true, long, value_name = "N", help_heading = "Parties")]
@@ -519,6 +543,24 @@ pub struct TransformArgs {
 }
 
 #[derive(Debug, Args)]
+pub struct ReportArgs {
+    /// A folder that `factorize` or `simulate` wrote
+    pub dir: PathBuf,
+    /// Open the page in the browser
+    #[arg(long)]
+    pub open: bool,
+    /// Replace a report.html that Partwise did not make
+    #[arg(long)]
+    pub force: bool,
+    #[command(flatten)]
+    pub shape: ShapeArgs,
+    /// Whether a record is a row or a column, of a result of `factorize` [default: what has no names where the other side
+    /// has, else a row]
+    #[arg(long, value_parser = named::<Side>(&["rows", "columns"]), value_name = "SIDE")]
+    pub records: Option<Side>,
+}
+
+#[derive(Debug, Args)]
 pub struct TopArgs {
     /// A folder that `factorize` wrote
     pub dir: PathBuf,
@@ -528,6 +570,31 @@ pub struct TopArgs {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
+}
+
+/// Width, height and channels of a picture.
+#[derive(Clone, Copy, Debug)]
+pub struct Picture {
+    pub width: u32,
+    pub height: u32,
+    pub channels: u8,
+}
+
+impl std::str::FromStr for Picture {
+    type Err = &'static str;
+
+    /// `28x28`, or `320x240x3`.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let numbers: Option<Vec<u32>> =
+            text.split(['x', 'X', '×']).map(|part| part.trim().parse().ok()).collect();
+        match numbers.as_deref() {
+            Some(&[width, height]) if width > 0 && height > 0 => Ok(Picture { width, height, channels: 1 }),
+            Some(&[width, height, channels @ (1 | 3)]) if width > 0 && height > 0 => {
+                Ok(Picture { width, height, channels: channels as u8 })
+            }
+            _ => Err("give width and height such as 28x28, or with colours 320x240x3"),
+        }
+    }
 }
 
 /// One of the library's choices, by the name that it has in `run.json`.

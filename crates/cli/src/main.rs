@@ -11,6 +11,7 @@ mod machine;
 mod output;
 mod parts;
 mod progress;
+mod report;
 mod say;
 
 use std::process::ExitCode;
@@ -52,6 +53,7 @@ fn main() -> ExitCode {
         Command::Evaluate(args) => commands::evaluate::run(&args),
         Command::Transform(args) => commands::transform::run(&args),
         Command::Simulate(args) => commands::simulate::run(&args, job.comm()),
+        Command::Report(args) => commands::report::run(&args),
         Command::Top(args) => commands::top::run(&args),
     };
     // The messages of both crates quote their causes themselves.

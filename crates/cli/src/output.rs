@@ -9,8 +9,20 @@ use anyhow::{Result, anyhow, bail};
 use partwise::error::human_bytes;
 
 /// Every file that a run may write into its folder.
-const NAMES: [&str; 8] =
-    ["U.npy", "V.npy", "U.tsv", "V.tsv", "rows.txt", "columns.txt", "trace.csv", "run.json"];
+const NAMES: [&str; 12] = [
+    "U.npy",
+    "V.npy",
+    "U.tsv",
+    "V.tsv",
+    "rows.txt",
+    "columns.txt",
+    "features.txt",
+    "frames.npy",
+    "trace.csv",
+    "run.json",
+    "audit.json",
+    "report.html",
+];
 
 /// The folder of a party's results begins so; its number follows.
 pub const PARTY: &str = "party-";
@@ -234,10 +246,12 @@ pub fn write_whole(
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> Result<()> {
     let staging = staging_path(target)?;
+    set_unfinished(Some(&staging));
     let written = write_file(&staging, write).and_then(|()| fs::rename(&staging, target));
     if written.is_err() {
         let _ = fs::remove_file(&staging);
     }
+    set_unfinished(None);
     written.map_err(|error| cannot_write(target, argument, error))
 }
 

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use anyhow::{Result, anyhow, bail};
 use partwise::comm::Comm;
 use partwise::error::Error;
-use partwise::io;
+use partwise::io::{self, ImageShape};
 use partwise::run::{
     Algorithm, Factorization, Factors, From, Machine, Monitor, Plan, Progress, RankReport, Report, Settings,
     Snapshot, Stop, Wish, factorize, factorize_streamed,
@@ -20,6 +20,7 @@ use crate::args::FactorizeArgs;
 use crate::checkpoint::{self, Checkpoint};
 use crate::data::{self, Data, Given};
 use crate::progress::Display;
+use crate::report::{self, Kept};
 use crate::{folder, input, machine, output, say};
 
 pub fn run(args: &FactorizeArgs, comm: Option<&dyn Comm>) -> Result<()> {
@@ -47,6 +48,7 @@ fn run_in<T: Real>(args: &FactorizeArgs) -> Result<()> {
     });
     let given = data::open::<T>(args, &settings, threads)?;
     let Given { data, rows: m, cols: n, stored, row_labels, col_labels, format, image } = given;
+    let image = input::picture(&args.shape, (m, n), image, args.read.images)?;
     let settings = match &data {
         Data::Whole(_) => settings,
         Data::Streamed(streamed) => streamed.adjusted(settings),
@@ -80,6 +82,10 @@ fn run_in<T: Real>(args: &FactorizeArgs) -> Result<()> {
     let from = snapshot.as_ref().map(From::Snapshot).or(start.as_ref().map(From::Factors));
     let machine = Machine { nodes: args.nodes, threads, grid: args.grid };
     let grid = settings.grid(args.grid, (m, n), args.nodes)?;
+    let frames = match &data {
+        Data::Whole(matrix) => report::kept(matrix, image),
+        Data::Streamed(_) => None,
+    };
     let (result, streamed) = match data {
         Data::Whole(matrix) => (factorize(matrix, machine, &settings, from, &mut watch), Value::Null),
         Data::Streamed(streamed) => {
@@ -95,6 +101,8 @@ fn run_in<T: Real>(args: &FactorizeArgs) -> Result<()> {
         threads,
         facts: (m, n, stored, &format, hash),
         labels: (row_labels, col_labels),
+        image,
+        frames,
         given: start.is_some(),
         checkpoint: &watch.checkpoint,
     };
@@ -102,30 +110,30 @@ fn run_in<T: Real>(args: &FactorizeArgs) -> Result<()> {
         note_grid(record, &settings, grid);
         record["streamed"] = streamed;
         record["plan"] = json!(plan);
-        if let Some(shape) = image {
-            record["image"] = json!(shape);
-        }
     })
 }
 
 /// What is left to do with a result.
-pub(super) struct Ending<'a> {
+pub(super) struct Ending<'a, T> {
     pub args: &'a FactorizeArgs,
     pub settings: &'a Settings,
     pub threads: usize,
     /// Sizes, stored entries, format and hash of the input.
     pub facts: (usize, usize, usize, &'a str, String),
     pub labels: input::Labels,
+    /// How a row or column is a picture.
+    pub image: Option<ImageShape>,
+    /// Pictures as they were.
+    pub frames: Option<Kept<T>>,
     /// Whether the run began from given factors.
     pub given: bool,
     pub checkpoint: &'a Checkpoint,
 }
 
-impl Ending<'_> {
+impl<T: Real> Ending<'_, T> {
     /// Puts the factors in order, writes all, and says so; `note` adds to `run.json`.
-    pub fn write<T: Real>(self, mut result: Factorization<T>, note: impl FnOnce(&mut Value)) -> Result<()> {
-        let Ending { args, settings, threads, facts, labels: (row_labels, col_labels), given, checkpoint } =
-            self;
+    pub fn write(self, mut result: Factorization<T>, note: impl FnOnce(&mut Value)) -> Result<()> {
+        let Ending { args, settings, threads, facts, labels, image, frames, given, checkpoint } = self;
         // Components of given factors keep their places, so that they can be compared.
         if !given {
             result.factors.order_by_energy();
@@ -135,8 +143,18 @@ impl Ending<'_> {
         }
         let mut record = record::<T>(args, settings, &result, threads, facts)?;
         note(&mut record);
-        write(args, &result, &record, row_labels.as_deref(), col_labels.as_deref())?;
-        let unfinished = matches!(result.report.stopped_by, Stop::Interrupted | Stop::TimeLimit);
+        if let Some(shape) = image {
+            record["image"] = json!(shape);
+        }
+        if let Some(frames) = &frames {
+            record["frames"] = json!(frames.numbers);
+        }
+        write(args, &result, &record, &labels, frames.as_ref())?;
+        let Factorization { factors, report, errors } = result;
+        // The page is made from the files: there is room for one of both.
+        drop((factors, labels, frames));
+        report::after_run(&args.out);
+        let unfinished = matches!(report.stopped_by, Stop::Interrupted | Stop::TimeLimit);
         if checkpoint.active() && !unfinished {
             checkpoint.remove();
         }
@@ -147,7 +165,7 @@ impl Ending<'_> {
             }
             say::answer(&line.to_string())?;
         } else if !args.quiet {
-            conclude(args, &result.report, &result.errors);
+            conclude(args, &report, &errors);
         }
         Ok(())
     }
@@ -300,18 +318,18 @@ pub(super) fn method(settings: &Settings, (m, n, stored): (usize, usize, usize),
     }
 }
 
-fn conclude(args: &FactorizeArgs, report: &Report, errors: &[f64]) {
-    if !report.redrawn.is_empty() {
-        let times = match report.redrawn.len() {
+fn conclude(args: &FactorizeArgs, outcome: &Report, errors: &[f64]) {
+    if !outcome.redrawn.is_empty() {
+        let times = match outcome.redrawn.len() {
             1 => "a component died 1 time and was".to_string(),
             count => format!("components died {count} times and were"),
         };
         say::tell(&format!("{times} redrawn; run.json says which and when"));
     }
     if errors.len() > 1 {
-        say::tell(&format!("best of {} runs, with seed {}", errors.len(), report.seed));
+        say::tell(&format!("best of {} runs, with seed {}", errors.len(), outcome.seed));
     }
-    let why = match report.stopped_by {
+    let why = match outcome.stopped_by {
         Stop::Iterations => "all iterations done",
         Stop::Tolerance => "the error hardly fell any more",
         Stop::TargetError => "the wanted error was reached",
@@ -320,10 +338,10 @@ fn conclude(args: &FactorizeArgs, report: &Report, errors: &[f64]) {
     };
     say::tell(&format!(
         "relative error {:.6} after {} iterations and {:.2} s ({why})",
-        report.relative_error, report.iterations, report.seconds
+        outcome.relative_error, outcome.iterations, outcome.seconds
     ));
-    table(&report.ranks);
-    say::tell(&format!("written to {}", args.out.display()));
+    table(&outcome.ranks);
+    say::tell(&format!("written to {0}; {0}/{1} shows it", args.out.display(), report::NAME));
 }
 
 /// Where each rank's time went, if there are several.
@@ -416,9 +434,10 @@ fn write<T: Real>(
     args: &FactorizeArgs,
     result: &Factorization<T>,
     record: &Value,
-    row_labels: Option<&[String]>,
-    col_labels: Option<&[String]>,
+    (row_labels, col_labels): &input::Labels,
+    frames: Option<&Kept<T>>,
 ) -> Result<()> {
+    let (row_labels, col_labels) = (row_labels.as_deref(), col_labels.as_deref());
     let Factors { rows, cols, k, u, v } = &result.factors;
     let staging = output::Staging::new(&args.out)?;
     staging.write("U.npy", |file| io::npy::write(file, *rows, *k, u))?;
@@ -431,6 +450,9 @@ fn write<T: Real>(
     if args.tsv {
         staging.write("U.tsv", |file| io::tsv::write_factor(file, row_labels, *rows, *k, u))?;
         staging.write("V.tsv", |file| io::tsv::write_factor(file, col_labels, *cols, *k, v))?;
+    }
+    if let Some(Kept { numbers, size, values }) = frames {
+        staging.write("frames.npy", |file| io::npy::write(file, numbers.len(), *size, values))?;
     }
     staging.write("trace.csv", |file| {
         writeln!(file, "iteration,seconds,relative_error,bytes_sent")?;

@@ -5,6 +5,7 @@ pub mod convert;
 pub mod evaluate;
 pub mod factorize;
 pub mod inspect;
+pub mod report;
 pub mod simulate;
 pub mod split;
 pub mod top;
