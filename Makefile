@@ -29,7 +29,7 @@ FUZZ_SHORT := 20
 CASES ?=
 BENCH := $(if $(CASES),--cases $(CASES)) $(if $(QUICK),--quick) $(if $(FRESH),--fresh)
 
-.PHONY: help test test-all fmt fmt-check clippy doc unit doctest oracle mpi mpi-installed mpich bench-mpi \
+.PHONY: help test test-all fmt fmt-check clippy doc unit doctest oracle report chromium-installed mpi mpi-installed mpich bench-mpi \
 	bench bench-claims bench-seeds bench-limits bench-report bench-kernels bench-memory bench-python \
 	wheel python deny fuzz fuzz-short fuzz-seeds clean
 
@@ -40,7 +40,7 @@ PACKAGES := --workspace --exclude partwise-mpi
 else
 PACKAGES := --workspace
 MPI_TESTS := mpi
-clippy unit doctest oracle: mpi-installed
+clippy unit doctest oracle report: mpi-installed
 endif
 WITH_MPI := --workspace --features partwise-cli/mpi
 
@@ -61,6 +61,7 @@ endef
 help:
 	@echo 'make test      format, lints, docs, unit, property, command-line, documentation and oracle tests, MPI, Python'
 	@echo 'make test-all  the same, mpich, deny and fuzz-short'
+	@echo 'make report    the report page in headless Chromium, which it installs if it can'
 	@echo 'make mpi       the transport and whole runs under Open MPI with 2, 3 and 4 ranks; installs Open MPI if it can'
 	@echo 'make mpich     the same under MPICH'
 	@echo 'make bench-mpi 2 ranks over 1, seconds an iteration'
@@ -80,7 +81,7 @@ help:
 	@echo 'make doc       the documentation of the library, in $(BUILT)/doc'
 	@echo 'make clean     remove what was built, the Python environment too'
 
-test: fmt-check clippy doc unit doctest oracle $(MPI_TESTS) python
+test: fmt-check clippy doc unit doctest oracle report $(MPI_TESTS) python
 
 test-all: test mpich deny fuzz-short
 
@@ -119,6 +120,22 @@ oracle: $(VENV)/ready
 	PARTWISE_BIN='$(BUILT)/release/partwise' \
 	PARTWISE_DUMP='$(BUILT)/release/examples/dump' \
 		$(VENV)/bin/python -m pytest -q -rs -p no:cacheprovider tests/oracle bench
+
+# The page of a run, in headless Chromium. PARTWISE_SCREENSHOTS=FOLDER keeps what it looks like.
+report: $(VENV)/ready chromium-installed
+	$(CARGO) build --release $(PACKAGES) --all-targets --locked
+	PARTWISE_BIN='$(BUILT)/release/partwise' $(VENV)/bin/python -m pytest -q -rs -p no:cacheprovider tests/report
+
+chromium-installed:
+	@if ! command -v chromium chromium-browser google-chrome chrome $(PARTWISE_CHROMIUM) >/dev/null; then \
+		if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+			echo 'installing Chromium'; \
+			{ apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium; } >/dev/null; \
+		else \
+			echo 'The tests of the report page need Chromium: install chromium, or set PARTWISE_CHROMIUM, then make test again.' >&2; \
+			exit 1; \
+		fi; \
+	fi
 
 # In the same target folder and profile as all else, so that dependencies are not built again.
 wheel: $(VENV)/ready

@@ -61,6 +61,9 @@ pub enum Command {
     /// Make the page again that every run ends with: components, records, error curve, time, bytes
     #[command(after_help = REPORT_EXAMPLES)]
     Report(ReportArgs),
+    /// Run what a file describes, and draw it: the figures of the paper
+    #[command(after_help = EXPERIMENT_EXAMPLES)]
+    Experiment(ExperimentArgs),
     /// List each component's strongest rows and columns
     #[command(after_help = "Example:\n  partwise top result --count 5")]
     Top(TopArgs),
@@ -84,6 +87,13 @@ Examples:
   partwise report result --open
   partwise report faces --image-shape 19x19
   partwise report cells --records columns";
+
+const EXPERIMENT_EXAMPLES: &str = "\
+Examples:
+  partwise experiment experiments/general-error.toml --data ../shared/data --out general-error
+  partwise experiment experiments/general-error.toml --data ../shared/data --out some --only FACE --quick
+
+What is finished is kept: the same command again goes on where it was.";
 
 const CONVERT_EXAMPLES: &str = "\
 Examples:
@@ -266,6 +276,9 @@ pub struct FactorizeArgs {
     /// Print nothing but errors
     #[arg(long, short, help_heading = "Output")]
     pub quiet: bool,
+    /// Do not make report.html
+    #[arg(long, help_heading = "Output")]
+    pub no_report: bool,
     /// Print progress and result as lines of JSON on stdout
     #[arg(long, conflicts_with = "quiet", help_heading = "Output")]
     pub json: bool,
@@ -410,6 +423,9 @@ pub struct SimulateArgs {
     /// Print nothing but errors
     #[arg(long, short, help_heading = "Output")]
     pub quiet: bool,
+    /// Do not make report.html
+    #[arg(long, help_heading = "Output")]
+    pub no_report: bool,
     /// Print the record of the run as JSON
     #[arg(long, conflicts_with = "quiet", help_heading = "Output")]
     pub json: bool,
@@ -558,6 +574,33 @@ pub struct ReportArgs {
     /// has, else a row]
     #[arg(long, value_parser = named::<Side>(&["rows", "columns"]), value_name = "SIDE")]
     pub records: Option<Side>,
+}
+
+#[derive(Debug, Args)]
+pub struct ExperimentArgs {
+    /// The description: matrices, methods, parameters, nodes, when runs end, what is drawn
+    pub file: PathBuf,
+    /// The folder of the matrices; panels whose matrix is absent are left out
+    #[arg(long, value_name = "DIR")]
+    pub data: PathBuf,
+    /// Folder to write runs.csv, curves.csv, an SVG a panel and index.html to
+    #[arg(short, long, value_name = "DIR")]
+    pub out: PathBuf,
+    /// Only these panels, such as FACE,MNIST
+    #[arg(long, value_delimiter = ',', value_name = "PANEL,...")]
+    pub only: Vec<String>,
+    /// A little of it: shorter runs, and of several numbers of nodes the least and the most
+    #[arg(long)]
+    pub quick: bool,
+    /// Instead, try all alpha and beta of 0.1, 1 and 10, and write their errors to search.csv
+    #[arg(long)]
+    pub search: bool,
+    /// Runs at a time [default: as many as there are cores]
+    #[arg(value_parser = count, allow_negative_numbers = true, long, value_name = "N")]
+    pub jobs: Option<usize>,
+    /// Print nothing but errors
+    #[arg(long, short)]
+    pub quiet: bool,
 }
 
 #[derive(Debug, Args)]

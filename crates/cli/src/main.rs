@@ -54,6 +54,7 @@ fn main() -> ExitCode {
         Command::Transform(args) => commands::transform::run(&args),
         Command::Simulate(args) => commands::simulate::run(&args, job.comm()),
         Command::Report(args) => commands::report::run(&args),
+        Command::Experiment(args) => commands::experiment::run(&args),
         Command::Top(args) => commands::top::run(&args),
     };
     // The messages of both crates quote their causes themselves.

@@ -26,11 +26,20 @@ pub struct View {
     pub records: Option<Side>,
 }
 
-/// Ends a run: its results are written, and stay, whatever becomes of the page.
-pub fn after_run(dir: &Path) {
+/// Ends a run, if a page is `wanted`: the results are written, and stay, whatever becomes of it.
+pub fn after_run(dir: &Path, wanted: bool) {
+    if !wanted {
+        return;
+    }
     if let Err(error) = write(dir, &View::default()) {
         say::warn(&format!("warning: the results are written, but not {NAME}: {error}"));
     }
+}
+
+/// Where results are, in words.
+pub fn where_it_is(dir: &Path, page: bool) -> String {
+    let shows = if page { format!("; {} shows it", dir.join(NAME).display()) } else { String::new() };
+    format!("written to {}{shows}", dir.display())
 }
 
 /// Makes the page of the run in a folder.

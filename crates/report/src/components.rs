@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use crate::chart::{Heat, area, ranking};
-use crate::text::{count, details, escape, number, percent, table};
+use crate::text::{count, details, number, percent, table};
 use crate::{Components, Run, picture};
 
 /// Components that have a card, at most.
@@ -159,7 +159,7 @@ fn leads(run: &Run, components: &Components) -> Vec<usize> {
     leads
 }
 
-/// How the records use a component: a sorted curve, and who uses it most.
+/// How the records use a component: a sorted curve.
 fn usage(run: &Run, component: usize, leads: usize) -> String {
     let total = run.record_count();
     let step = total.div_ceil(SAMPLE).max(1);
@@ -176,22 +176,11 @@ fn usage(run: &Run, component: usize, leads: usize) -> String {
         let share = (bin as f64 + 0.5) / curve.len() as f64;
         format!("{} of the records use it more than {}", percent(share), number(curve[bin]))
     };
-    let mut names = Vec::new();
-    for records in &run.records {
-        let weights = &records.weights;
-        let column = weights.values.iter().skip(component).step_by(weights.k).copied();
-        names.extend(
-            strongest(column, 3).into_iter().map(|(index, weight)| (weight, run.record_name(records, index))),
-        );
-    }
-    names.sort_by(|a, b| b.0.total_cmp(&a.0));
-    let names: Vec<String> = names.iter().take(3).map(|(_, name)| escape(name)).collect();
     format!(
-        "<div class=\"usage\">{}<p>{} of the records use it; it leads in {}.<br><span class=\"who\">Most: {}</span></p></div>",
+        "<div class=\"usage\">{}<p>used by {} of the records, leads in {}</p></div>",
         area(&title, &curve, 2, tip),
         percent(used),
-        count(leads as u64),
-        if names.is_empty() { "none".into() } else { names.join(" · ") }
+        count(leads as u64)
     )
 }
 

@@ -17,10 +17,18 @@ pub fn section(run: &Run) -> String {
     }
     let pixels = PIXELS / (3 * frames.numbers.len().max(1));
     let white = frames.values.iter().copied().fold(0.0, f32::max);
-    let mut html = String::from(
+    // Pictures with names were read as images, and may be of a film; a table of pictures is none.
+    let film = records.labels.is_some();
+    let names =
+        if film { ["as it is", "background", "foreground"] } else { ["as it is", "rebuilt", "difference"] };
+    let mut html = format!(
         "<p>Some of the input's pictures as they are, as U Vᵀ has them, and the difference between the two, brighter the \
-         larger it is. In a film from one place the second is the background, and the third what moves: the foreground.</p>\
-         <div class=\"frames\">",
+         larger it is.{}</p><div class=\"frames\">",
+        if film {
+            " In a film from one place the second is the background, and the third what moves: the foreground."
+        } else {
+            ""
+        }
     );
     for (&record, values) in frames.numbers.iter().zip(frames.values.chunks_exact(size)) {
         if record >= records.weights.rows {
@@ -39,10 +47,9 @@ pub fn section(run: &Run) -> String {
         // A few pixels that are far off must not darken all others.
         let bright = quantile(&left, 0.998).max(white / 16.0);
         let name = escape(&run.record_name(records, record));
-        let _ = write!(html, "<figure><div class=\"three\">");
-        for (what, values, white) in
-            [("as it is", values, white), ("background", &rebuilt, white), ("foreground", &left, bright)]
-        {
+        html.push_str("<figure><div class=\"three\">");
+        let pictures = [(values, white), (&rebuilt, white), (&left, bright)];
+        for (what, (values, white)) in names.into_iter().zip(pictures) {
             let address = picture::of_values(shape, values, white, pixels);
             let _ = write!(
                 html,

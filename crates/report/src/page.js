@@ -25,7 +25,7 @@ function heatTip(image, event) {
   return `${heat.lines[line]} · ${heat.columns[column]}: ${value.toPrecision(2)}`;
 }
 function nearest(chart, event) {
-  let best = null, least = 60 * 60;
+  let best = null, least = Infinity;
   for (const point of chart.querySelectorAll('circle')) {
     const box = point.getBoundingClientRect();
     const across = event.clientX - box.left - box.width / 2, up = event.clientY - box.top - box.height / 2;

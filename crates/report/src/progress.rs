@@ -25,7 +25,7 @@ pub fn clock(run: &Run) -> &'static str {
     match () {
         () if record["transport"] == "grpc" => "on the wall",
         () if run.is_secure() && record["transport"].is_null() => "on the simulated clock",
-        () if !record["network"].is_null() => "on the virtual clock",
+        () if record["clock"] == "virtual" => "on the virtual clock",
         () => "of computing",
     }
 }

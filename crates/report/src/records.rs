@@ -117,7 +117,10 @@ fn parties(run: &Run, all: &Components, sorted: &[Sorted], shown: &[usize]) -> S
     }
     let columns: Vec<String> = shown.iter().map(|component| format!("component {}", component + 1)).collect();
     let title = "What each party's records are made of, on average";
-    let heat = Heat { title, lines: &lines, columns: &columns, values: &values, marks: &[] };
+    let names =
+        shown.iter().take(24).enumerate().map(|(column, component)| (column, (component + 1).to_string()));
+    let marks: Vec<(usize, String)> = if shown.len() > 24 { Vec::new() } else { names.collect() };
+    let heat = Heat { title, lines: &lines, columns: &columns, values: &values, marks: &marks };
     let rows = lines.iter().zip(values.chunks(shown.len().max(1))).map(|(party, shares)| {
         [party.clone()].into_iter().chain(shares.iter().map(|&share| percent(share))).collect()
     });

@@ -153,7 +153,7 @@ impl<T: Real> Ending<'_, T> {
         let Factorization { factors, report, errors } = result;
         // The page is made from the files: there is room for one of both.
         drop((factors, labels, frames));
-        report::after_run(&args.out);
+        report::after_run(&args.out, !args.no_report);
         let unfinished = matches!(report.stopped_by, Stop::Interrupted | Stop::TimeLimit);
         if checkpoint.active() && !unfinished {
             checkpoint.remove();
@@ -341,7 +341,7 @@ fn conclude(args: &FactorizeArgs, outcome: &Report, errors: &[f64]) {
         outcome.relative_error, outcome.iterations, outcome.seconds
     ));
     table(&outcome.ranks);
-    say::tell(&format!("written to {0}; {0}/{1} shows it", args.out.display(), report::NAME));
+    say::tell(&report::where_it_is(&args.out, !args.no_report));
 }
 
 /// Where each rank's time went, if there are several.

@@ -3,6 +3,7 @@
 pub mod cluster;
 pub mod convert;
 pub mod evaluate;
+pub mod experiment;
 pub mod factorize;
 pub mod inspect;
 pub mod report;

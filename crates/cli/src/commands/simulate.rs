@@ -74,7 +74,7 @@ fn alone<T: Real>(args: &SimulateArgs) -> Result<()> {
     }
     write_run(&staging, &dealt, &outcome, &record)?;
     staging.commit()?;
-    report::after_run(&args.out);
+    report::after_run(&args.out, !args.no_report);
     conclude(args, &outcome, &record)
 }
 
@@ -117,7 +117,7 @@ fn on_ranks<T: Real>(args: &SimulateArgs, comm: &dyn Comm) -> Result<()> {
     let written = agree(comm, written)?;
     agree(comm, if chief { staging.commit() } else { Ok(()) })?;
     written.map_or(Ok(()), |(outcome, record)| {
-        report::after_run(&args.out);
+        report::after_run(&args.out, !args.no_report);
         conclude(args, &outcome, &record)
     })
 }
@@ -326,6 +326,6 @@ fn conclude<T>(args: &SimulateArgs, outcome: &Outcome<T>, record: &Value) -> Res
         cost.wall_seconds,
         cost.masking_seconds
     ));
-    say::tell(&format!("written to {0}; {0}/{1} shows it", args.out.display(), report::NAME));
+    say::tell(&report::where_it_is(&args.out, !args.no_report));
     Ok(())
 }
