@@ -95,18 +95,56 @@ fn no_audit() -> String {
     "<h3>Audit</h3><p>This run was not audited: what others could make of these sums has not been measured for it.</p>".into()
 }
 
-/// The audit: its conclusion in words if it has one, and every number.
+/// The audit: its verdict, what attacks made of the run, what left each party, and every number.
 fn audit(audit: &Value) -> String {
-    let mut html = String::from("<h3>Audit</h3>");
-    for name in ["summary", "conclusion", "verdict"] {
-        if let Some(text) = audit[name].as_str() {
-            let _ = write!(html, "<p>{}</p>", escape(text));
-        }
+    let list = |name: &str| audit[name].as_array().map_or(&[][..], Vec::as_slice);
+    let mut html = String::from("<h3>Audit</h3><ul>");
+    for sentence in list("verdict").iter().filter_map(Value::as_str) {
+        let _ = write!(html, "<li>{}</li>", escape(sentence));
+    }
+    html.push_str("</ul>");
+    let words = |value: &Value| value.as_str().map_or_else(|| value.to_string(), String::from);
+    let figure = |value: &Value| value.as_f64().map_or("–".into(), number);
+    let rows = list("findings").iter().map(|finding| {
+        let auc = format!("{} ± {}", figure(&finding["auc"]), figure(&finding["standard_error"]));
+        vec![words(&finding["attack"]), seat(&finding["seat"]), words(&finding["on"]), auc]
+    });
+    if !list("findings").is_empty() {
+        html.push_str(&table(
+            &["attack", "from the seat of", "on", "AUC: 0.5 is guessing, 1 certainty"],
+            rows,
+        ));
+    }
+    let rows = list("left").iter().map(|left| {
+        let readers: Vec<String> = left["readers"].as_array().into_iter().flatten().map(seat).collect();
+        vec![
+            format!("party {}", left["party"]),
+            words(&left["kind"]),
+            words(&left["cover"]),
+            bytes(left["bytes"].as_u64().unwrap_or(0)),
+            if readers.is_empty() { "nobody".into() } else { readers.join(", ") },
+        ]
+    });
+    if !list("left").is_empty() {
+        let header = ["party", "what left it", "how it travelled", "bytes", "who could read it"];
+        html.push_str(&details("What left each party, and who could read it", &table(&header, rows)));
     }
     let mut rows = Vec::new();
     flatten("", audit, &mut rows);
     html.push_str(&details("Every number of the audit", &table(&["what", "value"], rows)));
     html
+}
+
+/// Who attacks, in words.
+fn seat(seat: &Value) -> String {
+    match (seat.as_str(), seat["colluding"].as_u64()) {
+        (Some("everybody"), _) => "whoever has U".into(),
+        (Some("party"), _) => "another party".into(),
+        (Some("all-others"), _) => "all others together".into(),
+        (Some(name), _) => name.into(),
+        (None, Some(count)) => format!("coordinator and {count} parties"),
+        (None, None) => seat.to_string(),
+    }
 }
 
 fn flatten(name: &str, value: &Value, rows: &mut Vec<Vec<String>>) {
@@ -131,5 +169,31 @@ fn flatten(name: &str, value: &Value, rows: &mut Vec<Vec<String>>) {
         }
         Value::String(text) => rows.push(vec![name.into(), text.clone()]),
         other => rows.push(vec![name.into(), other.to_string()]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn an_audit_is_shown_with_its_verdict_attacks_and_readers() {
+        let html = audit(&json!({
+            "verdict": ["Members <cannot> be told."],
+            "findings": [{"attack": "span", "seat": {"colluding": 2}, "on": "U", "auc": 0.512, "standard_error": 0.02}],
+            "left": [{"party": 1, "kind": "U", "cover": "masked", "count": 3, "bytes": 2048, "readers": ["all-others"]}],
+        }));
+        for expected in [
+            "Members &lt;cannot&gt; be told.",
+            "coordinator and 2 parties",
+            "0.5120 ± 0.0200",
+            "2.0 KiB",
+            "all others together",
+        ] {
+            assert!(html.contains(expected), "{expected}: {html}");
+        }
+        // Another shape, or an empty one, is no reason to fail.
+        assert!(audit(&json!({"findings": 3, "left": [null]})).contains("Audit"));
     }
 }

@@ -1,11 +1,13 @@
 //! One file a command.
 
+pub mod calibrate;
 pub mod cluster;
 pub mod convert;
 pub mod evaluate;
 pub mod experiment;
 pub mod factorize;
 pub mod inspect;
+pub mod plan;
 pub mod report;
 pub mod simulate;
 pub mod split;
