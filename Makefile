@@ -29,8 +29,9 @@ FUZZ_SHORT := 20
 CASES ?=
 BENCH := $(if $(CASES),--cases $(CASES)) $(if $(QUICK),--quick) $(if $(FRESH),--fresh)
 
-.PHONY: help test test-all fmt fmt-check clippy doc unit doctest oracle mpi mpi-installed mpich bench-mpi bench-plan bench-network \
-	privacy bench bench-claims bench-seeds bench-limits bench-report bench-kernels bench-memory bench-python \
+.PHONY: help test test-all fmt fmt-check clippy doc unit doctest oracle report chromium-installed mpi mpi-installed mpich bench-mpi bench-plan \
+	bench-network paper privacy \
+	bench bench-claims bench-seeds bench-limits bench-report bench-kernels bench-memory bench-python \
 	wheel python deny fuzz fuzz-short fuzz-seeds clean
 
 # `make test MPI=no` does without MPI. Otherwise all Cargo calls choose the same packages, so that dependencies build once.
@@ -40,7 +41,7 @@ PACKAGES := --workspace --exclude partwise-mpi
 else
 PACKAGES := --workspace
 MPI_TESTS := mpi
-clippy unit doctest oracle: mpi-installed
+clippy unit doctest oracle report: mpi-installed
 endif
 WITH_MPI := --workspace --features partwise-cli/mpi
 
@@ -61,8 +62,10 @@ endef
 help:
 	@echo 'make test      format, lints, docs, unit, property, command-line, documentation and oracle tests, MPI, Python'
 	@echo 'make test-all  the same, mpich, deny and fuzz-short'
+	@echo 'make report    the report page in headless Chromium, which it installs if it can'
 	@echo 'make mpi       the transport and whole runs under Open MPI with 2, 3 and 4 ranks; installs Open MPI if it can'
 	@echo 'make mpich     the same under MPICH'
+	@echo 'make paper     the figures of the paper, up to an hour, goes on where it was; QUICK=1: a little of each, minutes'
 	@echo 'make bench-mpi 2 ranks over 1, seconds an iteration'
 	@echo 'make bench-plan  what `partwise plan` predicts against what an iteration takes'
 	@echo 'make bench-network  which method reaches an error first on which network, half an hour'
@@ -83,7 +86,7 @@ help:
 	@echo 'make doc       the documentation of the library, in $(BUILT)/doc'
 	@echo 'make clean     remove what was built, the Python environment too'
 
-test: fmt-check clippy doc unit doctest oracle $(MPI_TESTS) python
+test: fmt-check clippy doc unit doctest oracle report $(MPI_TESTS) python
 
 test-all: test mpich deny fuzz-short
 
@@ -122,6 +125,22 @@ oracle: $(VENV)/ready
 	PARTWISE_BIN='$(BUILT)/release/partwise' \
 	PARTWISE_DUMP='$(BUILT)/release/examples/dump' \
 		$(VENV)/bin/python -m pytest -q -rs -p no:cacheprovider tests/oracle bench
+
+# The page of a run, in headless Chromium. PARTWISE_SCREENSHOTS=FOLDER keeps what it looks like.
+report: $(VENV)/ready chromium-installed
+	$(CARGO) build --release $(PACKAGES) --all-targets --locked
+	PARTWISE_BIN='$(BUILT)/release/partwise' $(VENV)/bin/python -m pytest -q -rs -p no:cacheprovider tests/report
+
+chromium-installed:
+	@if ! command -v chromium chromium-browser google-chrome chrome $(PARTWISE_CHROMIUM) >/dev/null; then \
+		if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+			echo 'installing Chromium'; \
+			{ apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium; } >/dev/null; \
+		else \
+			echo 'The tests of the report page need Chromium: install chromium, or set PARTWISE_CHROMIUM, then make test again.' >&2; \
+			exit 1; \
+		fi; \
+	fi
 
 # In the same target folder and profile as all else, so that dependencies are not built again.
 wheel: $(VENV)/ready
@@ -190,6 +209,17 @@ privacy:
 
 bench-report: $(BENCH_VENV)/ready
 	cd bench && CARGO_TARGET_DIR='$(BUILT)' .venv/bin/python -m partwise_bench $(BENCH) --part report
+
+# The figures of the paper's Sec. 5, in $(PAPER); what is finished is kept. QUICK=1: a little of each.
+PAPER := $(BUILT)/paper$(if $(QUICK),-quick)
+paper:
+	$(CARGO) build --release --locked -p partwise-cli
+	@for file in experiments/*.toml; do \
+		name=$$(basename "$$file" .toml); \
+		echo "$$name"; \
+		'$(BUILT)/release/partwise' experiment "$$file" --data '$(PARTWISE_DATA)' --out "$(PAPER)/$$name" $(if $(QUICK),--quick); \
+	done
+	@echo 'The figures are in $(PAPER), each with an index.html.'
 
 # After the others, since it builds the program anew, with MPI.
 mpi: mpi-installed

@@ -28,6 +28,7 @@ Examples:
   partwise inspect M.npz
   partwise convert M.csv M.npy
   partwise factorize M.npz --rank 20 --out result
+  partwise report result --open
   partwise top result
   partwise evaluate result M.npz
   partwise transform result new.npz --out W.npy
@@ -63,6 +64,12 @@ pub enum Command {
     /// What left each party of a recorded simulation, who could read it, and what attackers make of it
     #[command(after_help = AUDIT_EXAMPLES)]
     Audit(AuditArgs),
+    /// Make the page again that every run ends with: components, records, error curve, time, bytes
+    #[command(after_help = REPORT_EXAMPLES)]
+    Report(ReportArgs),
+    /// Run what a file describes, and draw it: the figures of the paper
+    #[command(after_help = EXPERIMENT_EXAMPLES)]
+    Experiment(ExperimentArgs),
     /// List each component's strongest rows and columns
     #[command(after_help = "Example:\n  partwise top result --count 5")]
     Top(TopArgs),
@@ -112,6 +119,19 @@ Examples:
 
 Exit code 3: an AUC is above --max-auc.";
 
+const REPORT_EXAMPLES: &str = "\
+Examples:
+  partwise report result --open
+  partwise report faces --image-shape 19x19
+  partwise report cells --records columns";
+
+const EXPERIMENT_EXAMPLES: &str = "\
+Examples:
+  partwise experiment experiments/general-error.toml --data ../shared/data --out general-error
+  partwise experiment experiments/general-error.toml --data ../shared/data --out some --only FACE --quick
+
+What is finished is kept: the same command again goes on where it was.";
+
 const CONVERT_EXAMPLES: &str = "\
 Examples:
   partwise convert M.mtx.gz M.npz
@@ -155,6 +175,14 @@ pub struct LabelArgs {
     pub col_labels: Option<PathBuf>,
 }
 
+/// How to see what a component is made of.
+#[derive(Debug, Args)]
+pub struct ShapeArgs {
+    /// Where a row or column of a table is a picture: its width and height (28x28), with x3 behind them for colours
+    #[arg(long, value_name = "WxH")]
+    pub image_shape: Option<Picture>,
+}
+
 #[derive(Debug, Args)]
 pub struct FactorizeArgs {
     /// The matrix: .npy, .npz (SciPy sparse), .mtx, .csv, .tsv, .h5ad or .bin (the paper's program), each also
@@ -163,7 +191,7 @@ pub struct FactorizeArgs {
     /// Number of components, k
     #[arg(value_parser = count, allow_negative_numbers = true, short = 'k', long, value_name = "K")]
     pub rank: usize,
-    /// Folder to write U.npy, V.npy, trace.csv and run.json to
+    /// Folder to write U.npy, V.npy, trace.csv, run.json and report.html to
     #[arg(short, long, value_name = "DIR")]
     pub out: PathBuf,
     /// Replace the results in an existing folder
@@ -173,6 +201,8 @@ pub struct FactorizeArgs {
     pub read: ReadArgs,
     #[command(flatten)]
     pub labels: LabelArgs,
+    #[command(flatten)]
+    pub shape: ShapeArgs,
 
     /// Method: the fastest that we know, by the size of M (auto); exact by coordinate descent (hals), by multiplicative
     /// updates (mu) or by exact least squares (bpp); or sketched, for many nodes (dsanls)
@@ -291,6 +321,9 @@ pub struct FactorizeArgs {
     /// Print nothing but errors
     #[arg(long, short, help_heading = "Output")]
     pub quiet: bool,
+    /// Do not make report.html
+    #[arg(long, help_heading = "Output")]
+    pub no_report: bool,
     /// Print progress and result as lines of JSON on stdout
     #[arg(long, conflicts_with = "quiet", help_heading = "Output")]
     pub json: bool,
@@ -334,7 +367,7 @@ pub struct SimulateArgs {
     /// Number of components, k
     #[arg(value_parser = count, allow_negative_numbers = true, short = 'k', long, value_name = "K")]
     pub rank: usize,
-    /// Folder to write party-1/U.npy, party-1/V.npy, ..., trace.csv and run.json to
+    /// Folder to write party-1/U.npy, party-1/V.npy, ..., trace.csv, run.json and report.html to
     #[arg(short, long, value_name = "DIR")]
     pub out: PathBuf,
     /// Replace the results in an existing folder
@@ -342,6 +375,10 @@ pub struct SimulateArgs {
     pub force: bool,
     #[command(flatten)]
     pub read: ReadArgs,
+    #[command(flatten)]
+    pub labels: LabelArgs,
+    #[command(flatten)]
+    pub shape: ShapeArgs,
 
     /// Number of parties [default: as many as the file of --split names]
     #[arg(value_parser = count, allow_negative_numbers = true, long, value_name = "N", help_heading = "Parties")]
@@ -452,6 +489,9 @@ pub struct SimulateArgs {
     /// Print nothing but errors
     #[arg(long, short, help_heading = "Output")]
     pub quiet: bool,
+    /// Do not make report.html
+    #[arg(long, help_heading = "Output")]
+    pub no_report: bool,
     /// Print the record of the run as JSON
     #[arg(long, conflicts_with = "quiet", help_heading = "Output")]
     pub json: bool,
@@ -676,6 +716,51 @@ pub struct TransformArgs {
 }
 
 #[derive(Debug, Args)]
+pub struct ReportArgs {
+    /// A folder that `factorize` or `simulate` wrote
+    pub dir: PathBuf,
+    /// Open the page in the browser
+    #[arg(long)]
+    pub open: bool,
+    /// Replace a report.html that Partwise did not make
+    #[arg(long)]
+    pub force: bool,
+    #[command(flatten)]
+    pub shape: ShapeArgs,
+    /// Whether a record is a row or a column, of a result of `factorize` [default: what has no names where the other side
+    /// has, else a row]
+    #[arg(long, value_parser = named::<Side>(&["rows", "columns"]), value_name = "SIDE")]
+    pub records: Option<Side>,
+}
+
+#[derive(Debug, Args)]
+pub struct ExperimentArgs {
+    /// The description: matrices, methods, parameters, nodes, when runs end, what is drawn
+    pub file: PathBuf,
+    /// The folder of the matrices; panels whose matrix is absent are left out
+    #[arg(long, value_name = "DIR")]
+    pub data: PathBuf,
+    /// Folder to write runs.csv, curves.csv, an SVG a panel and index.html to
+    #[arg(short, long, value_name = "DIR")]
+    pub out: PathBuf,
+    /// Only these panels, such as FACE,MNIST
+    #[arg(long, value_delimiter = ',', value_name = "PANEL,...")]
+    pub only: Vec<String>,
+    /// A little of it: shorter runs, and of several numbers of nodes the least and the most
+    #[arg(long)]
+    pub quick: bool,
+    /// Instead, try all alpha and beta of 0.1, 1 and 10, and write their errors to search.csv
+    #[arg(long)]
+    pub search: bool,
+    /// Runs at a time [default: as many as there are cores]
+    #[arg(value_parser = count, allow_negative_numbers = true, long, value_name = "N")]
+    pub jobs: Option<usize>,
+    /// Print nothing but errors
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
+#[derive(Debug, Args)]
 pub struct TopArgs {
     /// A folder that `factorize` wrote
     pub dir: PathBuf,
@@ -685,6 +770,31 @@ pub struct TopArgs {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
+}
+
+/// Width, height and channels of a picture.
+#[derive(Clone, Copy, Debug)]
+pub struct Picture {
+    pub width: u32,
+    pub height: u32,
+    pub channels: u8,
+}
+
+impl std::str::FromStr for Picture {
+    type Err = &'static str;
+
+    /// `28x28`, or `320x240x3`.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let numbers: Option<Vec<u32>> =
+            text.split(['x', 'X', '×']).map(|part| part.trim().parse().ok()).collect();
+        match numbers.as_deref() {
+            Some(&[width, height]) if width > 0 && height > 0 => Ok(Picture { width, height, channels: 1 }),
+            Some(&[width, height, channels @ (1 | 3)]) if width > 0 && height > 0 => {
+                Ok(Picture { width, height, channels: channels as u8 })
+            }
+            _ => Err("give width and height such as 28x28, or with colours 320x240x3"),
+        }
+    }
 }
 
 /// One of the library's choices, by the name that it has in `run.json`.

@@ -3,13 +3,14 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use anyhow::bail;
 use partwise::Real;
 use partwise::error::{Error, Result, human_bytes};
-use partwise::io::{self, ImageSide, Input, ReadOptions};
+use partwise::io::{self, ImageShape, ImageSide, Input, ReadOptions};
 use partwise::matrix::{Matrix, range_problem};
 use sha2::{Digest, Sha256};
 
-use crate::args::{LabelArgs, ReadArgs};
+use crate::args::{LabelArgs, Picture, ReadArgs, ShapeArgs};
 use crate::machine;
 
 /// Reads a matrix; `--transpose` and the label files are applied.
@@ -62,6 +63,27 @@ pub fn check_range<T: Real>(path: &Path, matrix: &Matrix<T>) -> Result<()> {
 /// The same, known by its largest entry.
 pub fn check_largest<T: Real>(path: &Path, largest: f64) -> Result<()> {
     range_problem::<T>(largest).map_or(Ok(()), |problem| Err(Error::format(path, "entries", problem)))
+}
+
+/// How to see the rows or columns of an m x n matrix as pictures: as `--image-shape` says, or as they were read.
+pub fn picture(
+    shape: &ShapeArgs,
+    (m, n): (usize, usize),
+    read: Option<ImageShape>,
+    side: Option<ImageSide>,
+) -> anyhow::Result<Option<ImageShape>> {
+    let Some(Picture { width, height, channels }) = shape.image_shape else { return Ok(read) };
+    let size = (width as usize).saturating_mul(height as usize).saturating_mul(channels.into());
+    let images = match (size == n, size == m) {
+        (true, true) => side.unwrap_or(ImageSide::Rows),
+        (true, false) => ImageSide::Rows,
+        (false, true) => ImageSide::Columns,
+        (false, false) => bail!(
+            "--image-shape: {width} x {height} with {channels} channels are {size} numbers, but a row of this {m} x {n} matrix \
+             has {n} and a column {m}; give the size of one of them"
+        ),
+    };
+    Ok(Some(ImageShape { width, height, channels, images }))
 }
 
 /// Labels of rows and of columns.

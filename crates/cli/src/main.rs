@@ -13,6 +13,7 @@ mod machine;
 mod output;
 mod parts;
 mod progress;
+mod report;
 mod say;
 
 use std::process::ExitCode;
@@ -59,6 +60,8 @@ fn main() -> ExitCode {
         Command::Transform(args) => commands::transform::run(&args),
         Command::Simulate(args) => commands::simulate::run(&args, job.comm()),
         Command::Audit(args) => commands::audit::run(&args),
+        Command::Report(args) => commands::report::run(&args),
+        Command::Experiment(args) => commands::experiment::run(&args),
         Command::Top(args) => commands::top::run(&args),
         Command::Plan(args) => commands::plan::run(&args),
         Command::Calibrate(args) => commands::calibrate::run(&args, job.comm()),

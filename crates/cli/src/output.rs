@@ -9,17 +9,20 @@ use anyhow::{Result, anyhow, bail};
 use partwise::error::human_bytes;
 
 /// Every file that a run may write into its folder.
-const NAMES: [&str; 10] = [
+const NAMES: [&str; 13] = [
     "U.npy",
     "V.npy",
     "U.tsv",
     "V.tsv",
     "rows.txt",
     "columns.txt",
+    "features.txt",
+    "frames.npy",
     "trace.csv",
     "run.json",
     TRANSCRIPT,
     AUDIT,
+    "report.html",
 ];
 
 /// What was said in a simulation.
@@ -250,10 +253,12 @@ pub fn write_whole(
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> Result<()> {
     let staging = staging_path(target)?;
+    set_unfinished(Some(&staging));
     let written = write_file(&staging, write).and_then(|()| fs::rename(&staging, target));
     if written.is_err() {
         let _ = fs::remove_file(&staging);
     }
+    set_unfinished(None);
     written.map_err(|error| cannot_write(target, argument, error))
 }
 

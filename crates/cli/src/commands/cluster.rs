@@ -65,6 +65,7 @@ pub fn run<T: Real>(args: &FactorizeArgs, comm: &dyn Comm) -> Result<()> {
     comm.all_reduce(Reduction::Max, Numbers::F64(&mut largest))?;
     agree(comm, input::check_largest::<T>(&args.file, largest[0]).map_err(Into::into))?;
 
+    let image = agree(comm, input::picture(&args.shape, (m, n), None, args.read.images))?;
     let hash =
         hash.map(|thread| thread.join().map_err(|_| anyhow!("hashing {} failed", args.file.display()))?);
     let hash = agree(comm, hash.transpose())?.unwrap_or_default();
@@ -106,6 +107,8 @@ pub fn run<T: Real>(args: &FactorizeArgs, comm: &dyn Comm) -> Result<()> {
         threads,
         facts: (m, n, stored, &format, hash),
         labels,
+        image,
+        frames: None,
         given: start.is_some(),
         checkpoint: &watch.checkpoint,
     };

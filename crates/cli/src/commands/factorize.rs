@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use anyhow::{Result, anyhow, bail};
 use partwise::comm::{Comm, Network};
 use partwise::error::Error;
-use partwise::io;
+use partwise::io::{self, ImageShape};
 use partwise::matrix::Matrix;
 use partwise::run::{
     Algorithm, Factorization, Factors, From, Machine, Monitor, Plan, Progress, RankReport, Report, Settings,
@@ -22,6 +22,7 @@ use crate::checkpoint::{self, Checkpoint};
 use crate::choose::{self, Choice, Entries};
 use crate::data::{self, Data, Given};
 use crate::progress::Display;
+use crate::report::{self, Kept};
 use crate::{folder, input, machine, output, say};
 
 pub fn run(args: &FactorizeArgs, comm: Option<&dyn Comm>) -> Result<()> {
@@ -49,6 +50,7 @@ fn run_in<T: Real>(args: &FactorizeArgs) -> Result<()> {
     });
     let given = data::open::<T>(args, &settings, threads)?;
     let Given { data, rows: m, cols: n, stored, row_labels, col_labels, format, image } = given;
+    let image = input::picture(&args.shape, (m, n), image, args.read.images)?;
     let mut settings = match &data {
         Data::Whole(_) => settings,
         Data::Streamed(streamed) => streamed.adjusted(settings),
@@ -97,6 +99,10 @@ fn run_in<T: Real>(args: &FactorizeArgs) -> Result<()> {
     let networks = args.network.clone();
     let machine = Machine { nodes: args.nodes, threads, grid: args.grid, networks };
     let grid = settings.grid(args.grid, (m, n), args.nodes)?;
+    let frames = match &data {
+        Data::Whole(matrix) => report::kept(matrix, image),
+        Data::Streamed(_) => None,
+    };
     let (result, streamed) = match data {
         Data::Whole(matrix) => (factorize(matrix, machine, &settings, from, &mut watch), Value::Null),
         Data::Streamed(streamed) => {
@@ -112,6 +118,8 @@ fn run_in<T: Real>(args: &FactorizeArgs) -> Result<()> {
         threads,
         facts: (m, n, stored, &format, hash),
         labels: (row_labels, col_labels),
+        image,
+        frames,
         given: start.is_some(),
         checkpoint: &watch.checkpoint,
     };
@@ -119,30 +127,30 @@ fn run_in<T: Real>(args: &FactorizeArgs) -> Result<()> {
         note_grid(record, &settings, grid);
         record["streamed"] = streamed;
         record["plan"] = json!(plan);
-        if let Some(shape) = image {
-            record["image"] = json!(shape);
-        }
     })
 }
 
 /// What is left to do with a result.
-pub(super) struct Ending<'a> {
+pub(super) struct Ending<'a, T> {
     pub args: &'a FactorizeArgs,
     pub settings: &'a Settings,
     pub threads: usize,
     /// Sizes, stored entries, format and hash of the input.
     pub facts: (usize, usize, usize, &'a str, String),
     pub labels: input::Labels,
+    /// How a row or column is a picture.
+    pub image: Option<ImageShape>,
+    /// Pictures as they were.
+    pub frames: Option<Kept<T>>,
     /// Whether the run began from given factors.
     pub given: bool,
     pub checkpoint: &'a Checkpoint,
 }
 
-impl Ending<'_> {
+impl<T: Real> Ending<'_, T> {
     /// Puts the factors in order, writes all, and says so; `note` adds to `run.json`.
-    pub fn write<T: Real>(self, mut result: Factorization<T>, note: impl FnOnce(&mut Value)) -> Result<()> {
-        let Ending { args, settings, threads, facts, labels: (row_labels, col_labels), given, checkpoint } =
-            self;
+    pub fn write(self, mut result: Factorization<T>, note: impl FnOnce(&mut Value)) -> Result<()> {
+        let Ending { args, settings, threads, facts, labels, image, frames, given, checkpoint } = self;
         // Components of given factors keep their places, so that they can be compared.
         if !given {
             result.factors.order_by_energy();
@@ -152,9 +160,19 @@ impl Ending<'_> {
         }
         let mut record = record::<T>(args, settings, &result, threads, facts)?;
         note(&mut record);
-        write(args, &result, &record, row_labels.as_deref(), col_labels.as_deref())?;
+        if let Some(shape) = image {
+            record["image"] = json!(shape);
+        }
+        if let Some(frames) = &frames {
+            record["frames"] = json!(frames.numbers);
+        }
+        write(args, &result, &record, &labels, frames.as_ref())?;
+        let Factorization { factors, report, errors } = result;
+        // The page is made from the files: there is room for one of both.
+        drop((factors, labels, frames));
+        report::after_run(&args.out, !args.no_report);
         let clock = args.network.first().filter(|_| record["clock"] == "virtual");
-        let unfinished = matches!(result.report.stopped_by, Stop::Interrupted | Stop::TimeLimit);
+        let unfinished = matches!(report.stopped_by, Stop::Interrupted | Stop::TimeLimit);
         if checkpoint.active() && !unfinished {
             checkpoint.remove();
         }
@@ -165,7 +183,7 @@ impl Ending<'_> {
             }
             say::answer(&line.to_string())?;
         } else if !args.quiet {
-            conclude(args, &result.report, &result.errors, clock);
+            conclude(args, &report, &errors, clock);
         }
         Ok(())
     }
@@ -336,19 +354,19 @@ fn in_words(settings: &Settings, (m, n, stored): (usize, usize, usize), streamed
     }
 }
 
-fn conclude(args: &FactorizeArgs, report: &Report, errors: &[f64], clock: Option<&Network>) {
-    if !report.redrawn.is_empty() {
-        let times = match report.redrawn.len() {
+fn conclude(args: &FactorizeArgs, outcome: &Report, errors: &[f64], clock: Option<&Network>) {
+    if !outcome.redrawn.is_empty() {
+        let times = match outcome.redrawn.len() {
             1 => "a component died 1 time and was".to_string(),
             count => format!("components died {count} times and were"),
         };
         say::tell(&format!("{times} redrawn; run.json says which and when"));
     }
     if errors.len() > 1 {
-        say::tell(&format!("best of {} runs, with seed {}", errors.len(), report.seed));
+        say::tell(&format!("best of {} runs, with seed {}", errors.len(), outcome.seed));
     }
     let clock = clock.map_or(String::new(), |network| format!(" on the virtual clock, on {network}"));
-    let why = match report.stopped_by {
+    let why = match outcome.stopped_by {
         Stop::Iterations => "all iterations done",
         Stop::Tolerance => "the error hardly fell any more",
         Stop::TargetError => "the wanted error was reached",
@@ -357,10 +375,10 @@ fn conclude(args: &FactorizeArgs, report: &Report, errors: &[f64], clock: Option
     };
     say::tell(&format!(
         "relative error {:.6} after {} iterations and {:.2} s{clock} ({why})",
-        report.relative_error, report.iterations, report.seconds
+        outcome.relative_error, outcome.iterations, outcome.seconds
     ));
-    table(&report.ranks);
-    say::tell(&format!("written to {}", args.out.display()));
+    table(&outcome.ranks);
+    say::tell(&report::where_it_is(&args.out, !args.no_report));
 }
 
 /// Where each rank's time went, if there are several.
@@ -455,9 +473,10 @@ fn write<T: Real>(
     args: &FactorizeArgs,
     result: &Factorization<T>,
     record: &Value,
-    row_labels: Option<&[String]>,
-    col_labels: Option<&[String]>,
+    (row_labels, col_labels): &input::Labels,
+    frames: Option<&Kept<T>>,
 ) -> Result<()> {
+    let (row_labels, col_labels) = (row_labels.as_deref(), col_labels.as_deref());
     let Factors { rows, cols, k, u, v } = &result.factors;
     let staging = output::Staging::new(&args.out)?;
     staging.write("U.npy", |file| io::npy::write(file, *rows, *k, u))?;
@@ -470,6 +489,9 @@ fn write<T: Real>(
     if args.tsv {
         staging.write("U.tsv", |file| io::tsv::write_factor(file, row_labels, *rows, *k, u))?;
         staging.write("V.tsv", |file| io::tsv::write_factor(file, col_labels, *cols, *k, v))?;
+    }
+    if let Some(Kept { numbers, size, values }) = frames {
+        staging.write("frames.npy", |file| io::npy::write(file, numbers.len(), *size, values))?;
     }
     staging.write("trace.csv", |file| {
         let seconds = if record["clock"] == "virtual" { "virtual_seconds" } else { "seconds" };

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Result, bail};
 use partwise::comm::{Comm, Tag};
 use partwise::error::Error as CoreError;
-use partwise::io::{self, Input};
+use partwise::io::{self, ImageShape, ImageSide, Input};
 use partwise::matrix::Matrix;
 use partwise::run::{Amount, Side};
 use partwise::{Precision, Real};
@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 use super::audit;
 use super::cluster::{Agreed, agree, local, same_file};
 use crate::args::SimulateArgs;
-use crate::{input, output, say};
+use crate::{input, output, report, say};
 
 pub fn run(args: &SimulateArgs, comm: Option<&dyn Comm>) -> Result<()> {
     match (args.precision, comm) {
@@ -46,6 +46,9 @@ struct Dealt<M> {
     plan: Plan,
     /// What the record says of the file.
     source: Value,
+    /// What features are called, and how a record is a picture.
+    labels: Option<Vec<String>>,
+    image: Option<ImageShape>,
 }
 
 impl<M> Dealt<M> {
@@ -76,8 +79,8 @@ impl<M> Dealt<M> {
 
     /// The matrix, and the rest.
     fn apart(self) -> (M, Dealt<()>) {
-        let Dealt { matrix, features, names, records, held_out, plan, source } = self;
-        (matrix, Dealt { matrix: (), features, names, records, held_out, plan, source })
+        let Dealt { matrix, features, names, records, held_out, plan, source, labels, image } = self;
+        (matrix, Dealt { matrix: (), features, names, records, held_out, plan, source, labels, image })
     }
 }
 
@@ -106,9 +109,10 @@ fn alone<T: Real>(args: &SimulateArgs) -> Result<()> {
             write_party(&staging, args, number, party, dealt.features)?;
         }
     }
-    write_run(&staging, &outcome, &record)?;
+    write_run(&staging, &dealt, &outcome, &record)?;
     write_audit(&staging, transcript.filter(|_| args.record).as_ref(), audit.as_ref())?;
     staging.commit()?;
+    report::after_run(&args.out, !args.no_report);
     conclude(args, &outcome, &record)?;
     audit.map_or(Ok(()), |audit| audit::conclude(&audit, args.max_auc, args.quiet || args.json))
 }
@@ -160,14 +164,17 @@ fn on_ranks<T: Real>(args: &SimulateArgs, comm: &dyn Comm) -> Result<()> {
         }
         OnRank::Coordinator(outcome) => record(args, &dealt, &outcome).and_then(|mut record| {
             record["transport"] = json!("mpi");
-            write_run(&staging, &outcome, &record)?;
+            write_run(&staging, &dealt, &outcome, &record)?;
             write_audit(&staging, transcript.as_ref().filter(|_| args.record), audit.as_ref())?;
             Ok(Some((outcome, record)))
         }),
     };
     let written = agree(comm, written)?;
     agree(comm, if chief { staging.commit() } else { Ok(()) })?;
-    written.map_or(Ok(()), |(outcome, record)| conclude(args, &outcome, &record))?;
+    written.map_or(Ok(()), |(outcome, record)| {
+        report::after_run(&args.out, !args.no_report);
+        conclude(args, &outcome, &record)
+    })?;
     audit.map_or(Ok(()), |audit| audit::conclude(&audit, args.max_auc, args.quiet || args.json))
 }
 
@@ -207,8 +214,15 @@ fn read<T: Real>(args: &SimulateArgs) -> Result<Dealt<Matrix<T>>> {
     let settings = args.settings();
     // What is wrong whatever the matrix is said before it is read.
     settings.check()?;
-    let Input { matrix, format, .. } = input::read::<T>(&args.file, &args.read, None)?;
+    let read = input::read::<T>(&args.file, &args.read, Some(&args.labels))?;
+    let Input { matrix, row_labels, col_labels, format, image, .. } = read;
     input::check_range(&args.file, &matrix)?;
+    let image = input::picture(&args.shape, (matrix.rows(), matrix.cols()), image, args.read.images)?;
+    let (labels, side) = match args.records {
+        Side::Rows => (col_labels, ImageSide::Rows),
+        Side::Columns => (row_labels, ImageSide::Columns),
+    };
+    let image = image.filter(|shape| shape.images == side);
     let source = json!({
         "name": args.file.file_name().map(|name| name.to_string_lossy().into_owned()),
         "bytes": input::bytes(&args.file), "sha256": input::sha256(&args.file)?, "format": format,
@@ -222,7 +236,8 @@ fn read<T: Real>(args: &SimulateArgs) -> Result<Dealt<Matrix<T>>> {
     let (names, records) = deal(args, matrix.rows(), &kept)?;
     let line = args.network.unwrap_or(TOWNS);
     let plan = Plan { settings, slowness: args.speeds.clone(), line, threads: 1, loses: args.lose };
-    Ok(Dealt { features: matrix.cols(), matrix, names, records, held_out, plan, source })
+    let features = matrix.cols();
+    Ok(Dealt { features, matrix, names, records, held_out, plan, source, labels, image })
 }
 
 /// What users should know before it starts.
@@ -327,7 +342,7 @@ fn warn(plan: &Plan, records: &[usize], features: usize) {
 }
 
 fn record<T: Real>(args: &SimulateArgs, dealt: &Dealt<()>, outcome: &Outcome<T>) -> Result<Value> {
-    let Dealt { plan, names, source, .. } = dealt;
+    let Dealt { plan, names, source, image, .. } = dealt;
     let parties = outcome.parties.iter().zip(1..).map(|(party, number): (_, usize)| match party {
         Some(party) => json!({
             "party": number, "name": names.get(number - 1), "records": party.records,
@@ -355,6 +370,7 @@ fn record<T: Real>(args: &SimulateArgs, dealt: &Dealt<()>, outcome: &Outcome<T>)
         "transpose": args.read.transpose,
         "precision": T::PRECISION,
         "input": source,
+        "image": image,
     });
     if args.record {
         record["recorded"] = audit::recorded(args, &dealt.records, &dealt.held_out);
@@ -382,7 +398,15 @@ fn write_party<T: Real>(
     staging.write(&format!("{folder}/V.npy"), |file| io::npy::write(file, party.records, args.rank, &party.v))
 }
 
-fn write_run<T>(staging: &output::Staging, outcome: &Outcome<T>, record: &Value) -> Result<()> {
+fn write_run<T>(
+    staging: &output::Staging,
+    dealt: &Dealt<()>,
+    outcome: &Outcome<T>,
+    record: &Value,
+) -> Result<()> {
+    if let Some(labels) = &dealt.labels {
+        staging.write("features.txt", |file| io::labels::write(file, labels))?;
+    }
     staging.write("trace.csv", |file| {
         writeln!(file, "round,seconds,relative_error,bytes")?;
         for line in &outcome.trace {
@@ -435,6 +459,6 @@ fn conclude<T>(args: &SimulateArgs, outcome: &Outcome<T>, record: &Value) -> Res
         cost.wall_seconds,
         cost.masking_seconds
     ));
-    say::tell(&format!("written to {}", args.out.display()));
+    say::tell(&report::where_it_is(&args.out, !args.no_report));
     Ok(())
 }

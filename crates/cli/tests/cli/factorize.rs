@@ -9,7 +9,7 @@ fn the_command_of_the_readme() {
     let desk = Desk::with_digits();
     let stdout = desk.run("factorize digits.npy --rank 16 --out digits");
     assert!(stdout.contains("digits.npy: 1797 x 64"), "{stdout}");
-    assert!(stdout.ends_with("written to digits\n"), "{stdout}");
+    assert!(stdout.ends_with("written to digits; digits/report.html shows it\n"), "{stdout}");
     let mut names: Vec<_> = std::fs::read_dir(desk.path("digits"))
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())

@@ -1,0 +1,55 @@
+//! `partwise experiment`: what a file describes, run and drawn.
+
+use anyhow::{Result, bail};
+use partwise_experiment::{Experiment, Scope, Stage, perform, search, write};
+
+use crate::args::ExperimentArgs;
+use crate::{machine, output, say};
+
+pub fn run(args: &ExperimentArgs) -> Result<()> {
+    let experiment = Experiment::read(&args.file)?;
+    if let Some(name) = args.only.iter().find(|name| !is_panel(&experiment, name)) {
+        let names: Vec<&str> = experiment.panels.iter().map(|panel| panel.name.as_str()).collect();
+        bail!("--only: {} has no panel {name}; it has {}", args.file.display(), names.join(", "));
+    }
+    let runs = args.out.join("runs");
+    if args.out.exists()
+        && !runs.exists()
+        && std::fs::read_dir(&args.out).map_or(true, |mut all| all.next().is_some())
+    {
+        bail!("{} is there and no experiment's folder; choose another --out", args.out.display());
+    }
+    if !args.out.exists() {
+        output::check_new_folder(&args.out)?;
+    }
+    let program = std::env::current_exe()?;
+    let stage = Stage {
+        program: &program,
+        data: &args.data,
+        out: &args.out,
+        scope: Scope { quick: args.quick, cores: machine::cores() },
+        jobs: args.jobs.unwrap_or_else(machine::cores),
+        only: &args.only,
+    };
+    std::fs::create_dir_all(&runs)?;
+    let tell = |line: &str| {
+        if !args.quiet {
+            say::tell(line);
+        }
+    };
+    if args.search {
+        let lines = search(&experiment, &stage, &tell)?;
+        let target = args.out.join("search.csv");
+        return output::write_whole(&target, "--out", |file| {
+            file.write_all((lines.join("\n") + "\n").as_bytes())
+        });
+    }
+    let done = perform(&experiment, &stage, &tell)?;
+    write(&experiment, &done, &args.out)?;
+    tell(&format!("written to {}", args.out.join("index.html").display()));
+    Ok(())
+}
+
+fn is_panel(experiment: &Experiment, name: &str) -> bool {
+    experiment.panels.iter().any(|panel| panel.name.eq_ignore_ascii_case(name))
+}

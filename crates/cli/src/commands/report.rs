@@ -1,0 +1,33 @@
+//! `partwise report`: the page of a run, made again.
+
+use std::process::{Command, Stdio};
+
+use anyhow::{Result, anyhow, bail};
+
+use crate::args::ReportArgs;
+use crate::{report, say};
+
+pub fn run(args: &ReportArgs) -> Result<()> {
+    let page = args.dir.join(report::NAME);
+    if page.exists() && !args.force && !report::is_ours(&page) {
+        bail!("{} was not made by Partwise; move it away, or replace it with --force", page.display());
+    }
+    report::write(&args.dir, &report::View { shape: args.shape.image_shape, records: args.records })?;
+    say::tell(&format!("written to {}", page.display()));
+    if args.open { open(&page) } else { Ok(()) }
+}
+
+/// Hands the page to the system's browser.
+fn open(page: &std::path::Path) -> Result<()> {
+    let (program, first): (&str, &[&str]) = match std::env::consts::OS {
+        "macos" => ("open", &[]),
+        "windows" => ("cmd", &["/C", "start", ""]),
+        _ => ("xdg-open", &[]),
+    };
+    let opened =
+        Command::new(program).args(first).arg(page).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    match opened {
+        Ok(status) if status.success() => Ok(()),
+        _ => Err(anyhow!("--open: no browser answers to `{program}`; open {} yourself", page.display())),
+    }
+}

@@ -1,0 +1,216 @@
+//! From the folder of a run to its page, `report.html`.
+
+use std::path::Path;
+
+use anyhow::{Result, anyhow, bail};
+use partwise::error::Error;
+use partwise::matrix::Matrix;
+use partwise::run::{Factors, Side};
+use partwise::{Real, io};
+use partwise_report::picture::Shape;
+use partwise_report::{Factor, Frames, GENERATOR, Point, Records, Run, page};
+use serde_json::Value;
+
+use crate::args::Picture;
+use crate::folder::{self, Folder};
+use crate::machine::available_memory;
+use crate::{output, say};
+
+/// The page's name in the folder.
+pub const NAME: &str = "report.html";
+
+/// How to look at a run, beyond what it says itself.
+#[derive(Default)]
+pub struct View {
+    pub shape: Option<Picture>,
+    pub records: Option<Side>,
+}
+
+/// Ends a run, if a page is `wanted`: the results are written, and stay, whatever becomes of it.
+pub fn after_run(dir: &Path, wanted: bool) {
+    if !wanted {
+        return;
+    }
+    if let Err(error) = write(dir, &View::default()) {
+        say::warn(&format!("warning: the results are written, but not {NAME}: {error}"));
+    }
+}
+
+/// Where results are, in words.
+pub fn where_it_is(dir: &Path, page: bool) -> String {
+    let shows = if page { format!("; {} shows it", dir.join(NAME).display()) } else { String::new() };
+    format!("written to {}{shows}", dir.display())
+}
+
+/// Makes the page of the run in a folder.
+pub fn write(dir: &Path, view: &View) -> Result<()> {
+    let html = page(&read(dir, view)?);
+    output::write_whole(&dir.join(NAME), "folder", |file| file.write_all(html.as_bytes()))
+}
+
+/// Whether a page was made here.
+pub fn is_ours(page: &Path) -> bool {
+    std::fs::read(page).is_ok_and(|text| String::from_utf8_lossy(&text).contains(GENERATOR))
+}
+
+fn read(dir: &Path, view: &View) -> Result<Run> {
+    let record = json(&dir.join("run.json"))?.unwrap_or(Value::Null);
+    let audit = json(&dir.join("audit.json"))?;
+    let trace = trace(&dir.join("trace.csv"))?;
+    let mut run = if record["parties"].is_array() {
+        of_parties(dir, record)?
+    } else {
+        of_one(dir, record, view.records)?
+    };
+    (run.audit, run.trace) = (audit, trace);
+    if let Some(Picture { width, height, channels }) = view.shape {
+        let shape = Shape { width: width as usize, height: height as usize, channels: channels.into() };
+        if shape.size() != run.features.rows {
+            bail!(
+                "--image-shape: {width} x {height} with {channels} channels are {} numbers, but a record in {} has {}; give \
+                 its size, or change --records",
+                shape.size(),
+                dir.display(),
+                run.features.rows
+            );
+        }
+        run.shape = Some(shape);
+    }
+    Ok(run)
+}
+
+/// A JSON file of the folder, if it is there.
+fn json(path: &Path) -> Result<Option<Value>> {
+    if !path.exists() {
+        return Ok(None);
+    }
+    let text = std::fs::read(path).map_err(Error::io(path))?;
+    let value = serde_json::from_slice(&text);
+    value
+        .map(Some)
+        .map_err(|error| anyhow!("{}: not the JSON of a run ({error}); run it again", path.display()))
+}
+
+/// A result of `factorize`: one side of M is the features, the other the records.
+fn of_one(dir: &Path, record: Value, records: Option<Side>) -> Result<Run> {
+    let Folder { factors, row_labels, col_labels } = folder::read::<f32>(dir)?;
+    let Factors { rows, cols, k, u, v } = factors;
+    let images = record["image"]["images"].as_str().map(|side| side == "columns");
+    let by_labels = row_labels.is_some() && col_labels.is_none();
+    let columns = match records {
+        Some(side) => side == Side::Columns,
+        None => images.unwrap_or(by_labels),
+    };
+    let (u, v) = (Factor { rows, k, values: u }, Factor { rows: cols, k, values: v });
+    let ((features, feature_labels), (weights, labels)) =
+        if columns { ((u, row_labels), (v, col_labels)) } else { ((v, col_labels), (u, row_labels)) };
+    let shape = shape(&record).filter(|shape| shape.size() == features.rows);
+    let frames = shape.map(|shape| frames(dir, &record, shape, weights.rows)).transpose()?.flatten();
+    let records = vec![Records { party: None, weights, labels }];
+    Ok(Run { record, audit: None, trace: Vec::new(), features, feature_labels, records, shape, frames })
+}
+
+/// A result between parties: U is the same at all of them, and each has its own V.
+fn of_parties(dir: &Path, record: Value) -> Result<Run> {
+    let parties = record["parties"].as_array().map_or(&[][..], Vec::as_slice);
+    let read = |path: &Path| -> Result<Factor> {
+        let (rows, k, values) = io::npy::read_array::<f32>(path, available_memory())?;
+        Ok(Factor { rows, k, values })
+    };
+    let mut features = None;
+    let mut records = Vec::new();
+    for (party, number) in parties.iter().zip(1..) {
+        let folder = dir.join(format!("{}{number}", output::PARTY));
+        if !folder.is_dir() {
+            continue;
+        }
+        let name = party["name"].as_str().map_or_else(|| format!("party {number}"), String::from);
+        let (u, weights) = (read(&folder.join("U.npy"))?, read(&folder.join("V.npy"))?);
+        if u.k != weights.k || u.k == 0 || features.as_ref().is_some_and(|first: &Factor| first.k != u.k) {
+            bail!("{}: U.npy and V.npy are not of the same run; run it again", folder.display());
+        }
+        features.get_or_insert(u);
+        records.push(Records { party: Some(name), weights, labels: None });
+    }
+    let Some(features) = features else {
+        bail!(
+            "{} has no {}1; give a folder that `partwise simulate --out` wrote",
+            dir.display(),
+            output::PARTY
+        );
+    };
+    let labels = dir.join("features.txt");
+    let feature_labels = if labels.exists() { Some(io::labels::read(&labels, features.rows)?) } else { None };
+    let shape = shape(&record).filter(|shape| shape.size() == features.rows);
+    Ok(Run { record, audit: None, trace: Vec::new(), features, feature_labels, records, shape, frames: None })
+}
+
+/// How `run.json` says that a record is a picture.
+fn shape(record: &Value) -> Option<Shape> {
+    let size = |name: &str| record["image"][name].as_u64().map(|size| size as usize);
+    Some(Shape { width: size("width")?, height: size("height")?, channels: size("channels")? })
+}
+
+/// Pictures that were kept as they were.
+fn frames(dir: &Path, record: &Value, shape: Shape, records: usize) -> Result<Option<Frames>> {
+    let path = dir.join("frames.npy");
+    let numbers: Vec<usize> = record["frames"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|n| Some(n.as_u64()? as usize))
+        .collect();
+    if numbers.is_empty() || !path.exists() {
+        return Ok(None);
+    }
+    let (count, size, values) = io::npy::read_array::<f32>(&path, available_memory())?;
+    if (count, size) != (numbers.len(), shape.size()) || numbers.iter().any(|&number| number >= records) {
+        bail!("{}: these are not the pictures that run.json names; run it again", path.display());
+    }
+    Ok(Some(Frames { numbers, values }))
+}
+
+/// The error curve, if it is there: the first column counts, whatever its name.
+fn trace(path: &Path) -> Result<Vec<Point>> {
+    if !path.exists() {
+        return Ok(Vec::new());
+    }
+    let text = std::fs::read_to_string(path).map_err(Error::io(path))?;
+    let mut points = Vec::new();
+    for (index, line) in text.lines().enumerate().skip(1) {
+        let numbers: Vec<f64> = line.split(',').filter_map(|cell| cell.trim().parse().ok()).collect();
+        let &[step, seconds, error, ..] = numbers.as_slice() else {
+            bail!("{}: line {}: not a line of an error curve; run it again", path.display(), index + 1);
+        };
+        points.push(Point { step, seconds, error });
+    }
+    Ok(points)
+}
+
+/// Pictures of a matrix as they were.
+pub struct Kept<T> {
+    pub numbers: Vec<usize>,
+    pub size: usize,
+    pub values: Vec<T>,
+}
+
+/// Pictures of a matrix to keep as they are, and their numbers: evenly spread, and few.
+pub fn kept<T: Real>(matrix: &Matrix<T>, shape: Option<io::ImageShape>) -> Option<Kept<T>> {
+    const FRAMES: usize = 4;
+    const MOST: usize = 16 << 20;
+    let columns = shape?.images == io::ImageSide::Columns;
+    let (records, size) =
+        if columns { (matrix.cols(), matrix.rows()) } else { (matrix.rows(), matrix.cols()) };
+    let count = FRAMES.min(records);
+    if count == 0 || size.saturating_mul(count) > MOST {
+        return None;
+    }
+    let numbers: Vec<usize> = (0..count).map(|place| (2 * place + 1) * records / (2 * count)).collect();
+    let mut values = vec![T::ZERO; size * count];
+    for (&number, values) in numbers.iter().zip(values.chunks_exact_mut(size)) {
+        let one = number..number + 1;
+        let part = if columns { matrix.part(0..size, one) } else { matrix.part(one, 0..size) };
+        part.for_each_stored(|row, col, value| values[if columns { row } else { col }] = T::from_f64(value));
+    }
+    Some(Kept { numbers, size, values })
+}

@@ -1,0 +1,239 @@
+//! Runs the program for each run, some at a time, keeps what is finished and skips it the next time.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+use crate::describe::Command as What;
+use crate::{Done, Error, Experiment, Planned, Result, Scope, file_error};
+
+/// Where an experiment runs.
+pub struct Stage<'a> {
+    /// The program.
+    pub program: &'a Path,
+    /// The folder of matrices.
+    pub data: &'a Path,
+    /// The folder of everything that is written.
+    pub out: &'a Path,
+    /// How much of it.
+    pub scope: Scope,
+    /// Runs at a time.
+    pub jobs: usize,
+    /// Panels to run; all if it is empty.
+    pub only: &'a [String],
+}
+
+/// Rounds of the short simulation that tells how long a round takes.
+const PILOT: usize = 2;
+
+/// Runs what is not done yet; `tell` hears of every run.
+pub fn perform(experiment: &Experiment, stage: &Stage, tell: &(dyn Fn(&str) + Sync)) -> Result<Vec<Done>> {
+    let files = prepare(experiment, stage, tell)?;
+    let wanted = |panel: usize| {
+        let name = &experiment.panels[panel].name;
+        stage.only.is_empty() || stage.only.iter().any(|only| only.eq_ignore_ascii_case(name))
+    };
+    let runs: Vec<Planned> = experiment.runs(stage.scope);
+    let runs: Vec<&Planned> =
+        runs.iter().filter(|run| wanted(run.panel) && files[run.panel].is_some()).collect();
+    let all = in_parallel(&runs, stage.jobs, |index, run| {
+        let begun = Instant::now();
+        let file = files[run.panel].as_deref().unwrap_or(Path::new(""));
+        let (done, ran) = one(experiment, stage, run, file)?;
+        let how = if ran { format!("{:.1} s here", begun.elapsed().as_secs_f64()) } else { "kept".into() };
+        tell(&format!(
+            "{}/{} {}: relative error {:.5} after {} steps and {:.3} s ({}), {how}",
+            index + 1,
+            runs.len(),
+            experiment.words(run),
+            done.error,
+            done.steps,
+            done.seconds,
+            done.clock
+        ));
+        Ok(done)
+    })?;
+    Ok(all)
+}
+
+/// The best alpha and beta of {0.1, 1, 10} (Sec. 5.1) for each panel and damped method, by the error at the end: what a
+/// description stores. Returns lines of a table: panel, method, alpha, beta, error.
+pub fn search(experiment: &Experiment, stage: &Stage, tell: &(dyn Fn(&str) + Sync)) -> Result<Vec<String>> {
+    const GRID: [f64; 3] = [0.1, 1.0, 10.0];
+    let mut lines = vec!["panel,method,alpha,beta,relative_error".to_string()];
+    let mut tried = Vec::new();
+    for [alpha, beta] in GRID.into_iter().flat_map(|alpha| GRID.map(|beta| [alpha, beta])) {
+        let mut variant = experiment.clone();
+        variant.repeats = 1;
+        for panel in &mut variant.panels {
+            panel.damping = [("all".to_string(), [alpha, beta])].into();
+            let undamped = variant.methods.iter().filter(|method| !method.damped);
+            panel.without.extend(undamped.map(|method| method.name.clone()));
+            panel.nodes =
+                panel.nodes.take().or(Some(experiment.nodes.clone())).map(|nodes| nodes[..1].to_vec());
+        }
+        let out = stage.out.join(format!("search/{alpha}-{beta}"));
+        for done in perform(&variant, &Stage { out: &out, ..*stage }, tell)? {
+            tried.push((done.run.panel, done.run.method, alpha, beta, done.error));
+        }
+    }
+    for (panel, method, alpha, beta, error) in &tried {
+        let (panel, method) = (&experiment.panels[*panel].name, &experiment.methods[*method].name);
+        lines.push(format!("{panel},{method},{alpha},{beta},{error:.6}"));
+    }
+    let mut pairs: Vec<(usize, usize)> = tried.iter().map(|entry| (entry.0, entry.1)).collect();
+    pairs.sort_unstable();
+    pairs.dedup();
+    for pair in pairs {
+        let of_pair = tried.iter().filter(|entry| (entry.0, entry.1) == pair);
+        // What overflowed is no error to be the least.
+        let finite = of_pair.filter(|entry| entry.4.is_finite());
+        if let Some((panel, method, alpha, beta, error)) = finite.min_by(|a, b| a.4.total_cmp(&b.4)) {
+            let (panel, method) = (&experiment.panels[*panel].name, &experiment.methods[*method].name);
+            tell(&format!("best on {panel}: \"{method}\" = [{alpha}, {beta}] (relative error {error:.5})"));
+        }
+    }
+    Ok(lines)
+}
+
+/// The panels' files, converted where that saves time; none where the data are absent.
+fn prepare(
+    experiment: &Experiment,
+    stage: &Stage,
+    tell: &(dyn Fn(&str) + Sync),
+) -> Result<Vec<Option<PathBuf>>> {
+    let converted = stage.out.join("data");
+    fs::create_dir_all(&converted).map_err(file_error(&converted))?;
+    let places = experiment.files(stage.data, &converted);
+    if places.iter().all(|(source, _)| !source.exists()) {
+        let names: Vec<&str> = experiment.panels.iter().map(|panel| panel.data.as_str()).collect();
+        return Err(Error::NoData { folder: stage.data.into(), names: names.join(", ") });
+    }
+    let mut files = Vec::new();
+    for ((source, target), panel) in places.into_iter().zip(&experiment.panels) {
+        if !source.exists() {
+            tell(&format!("{} is left out: there is no {}", panel.name, source.display()));
+            files.push(None);
+            continue;
+        }
+        if let Some(target) = target.as_ref().filter(|target| !target.exists()) {
+            let words = ["convert".into(), source.as_os_str().into(), target.as_os_str().to_os_string()];
+            start(stage.program, &words, &panel.name)?;
+        }
+        files.push(Some(target.unwrap_or(source)));
+    }
+    Ok(files)
+}
+
+/// One run, if it is not done, and whether it was run now.
+fn one(experiment: &Experiment, stage: &Stage, run: &Planned, file: &Path) -> Result<(Done, bool)> {
+    let folder = stage.out.join("runs").join(experiment.name(run));
+    let words = experiment.arguments(run, file, stage.scope, None).join(" ");
+    let noted = folder.join("command.txt");
+    if fs::read_to_string(&noted).is_ok_and(|earlier| earlier == words) {
+        return Ok((Done::read(run, &folder)?, false));
+    }
+    let name = experiment.words(run);
+    let mut rounds = None;
+    if let (What::Simulate, Some(time)) = (experiment.command, run.limits.time) {
+        let pilot = attempt(experiment, stage, (run, file, &name), Some(PILOT), &folder)?;
+        let wanted = (time / (pilot.seconds / pilot.steps.max(1.0))).ceil() as usize;
+        rounds = Some(wanted.clamp(PILOT, run.limits.steps.unwrap_or(usize::MAX).max(PILOT)));
+    }
+    let done = attempt(experiment, stage, (run, file, &name), rounds, &folder)?;
+    // Written last: a run without it is not finished.
+    fs::write(&noted, words).map_err(file_error(&noted))?;
+    Ok((done, true))
+}
+
+/// Starts the program and reads what it wrote; factors are not kept.
+fn attempt(
+    experiment: &Experiment,
+    stage: &Stage,
+    (run, file, name): (&Planned, &Path, &str),
+    rounds: Option<usize>,
+    folder: &Path,
+) -> Result<Done> {
+    if folder.exists() {
+        fs::remove_dir_all(folder).map_err(file_error(folder))?;
+    }
+    if let Some(parent) = folder.parent() {
+        fs::create_dir_all(parent).map_err(file_error(parent))?;
+    }
+    let mut words = experiment.arguments(run, file, stage.scope, rounds);
+    words.extend(["--out".to_string(), folder.to_string_lossy().into_owned()]);
+    start(stage.program, &words, name)?;
+    for entry in fs::read_dir(folder).map_err(file_error(folder))?.flatten() {
+        let kept = entry.file_name() == "run.json" || entry.file_name() == "trace.csv";
+        if !kept {
+            let path = entry.path();
+            let removed = if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
+            removed.map_err(file_error(path))?;
+        }
+    }
+    Done::read(run, folder)
+}
+
+fn start(program: &Path, words: &[impl AsRef<std::ffi::OsStr>], name: &str) -> Result<()> {
+    let done = Command::new(program).args(words).stdin(Stdio::null()).stdout(Stdio::null()).output();
+    let done = done.map_err(file_error(program))?;
+    if done.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&done.stderr);
+    let said = said.lines().rfind(|line| !line.is_empty()).unwrap_or("it ended without a word");
+    Err(Error::Run { run: name.into(), said: said.trim_start_matches("error: ").into() })
+}
+
+/// All results in order, computed by some threads; after a failure no new one is begun.
+fn in_parallel<I: Sync, R: Send>(
+    items: &[I],
+    jobs: usize,
+    work: impl Fn(usize, &I) -> Result<R> + Sync,
+) -> Result<Vec<R>> {
+    let next = AtomicUsize::new(0);
+    let results: Mutex<Vec<(usize, Result<R>)>> = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..jobs.clamp(1, items.len().max(1)) {
+            scope.spawn(|| {
+                loop {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(item) = items.get(index) else { break };
+                    let result = work(index, item);
+                    if result.is_err() {
+                        next.store(items.len(), Ordering::Relaxed);
+                    }
+                    if let Ok(mut results) = results.lock() {
+                        results.push((index, result));
+                    }
+                }
+            });
+        }
+    });
+    let mut results = results.into_inner().unwrap_or_default();
+    results.sort_by_key(|(index, _)| *index);
+    results.into_iter().map(|(_, result)| result).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_keep_their_order_and_an_error_ends_it() {
+        let items: Vec<usize> = (0..50).collect();
+        assert_eq!(
+            in_parallel(&items, 4, |_, &item| Ok(2 * item)).unwrap(),
+            (0..50).map(|i| 2 * i).collect::<Vec<_>>()
+        );
+        let begun = AtomicUsize::new(0);
+        let failed = in_parallel(&items, 1, |index, _| {
+            begun.fetch_add(1, Ordering::Relaxed);
+            if index == 3 { Err(Error::Run { run: "r".into(), said: "s".into() }) } else { Ok(()) }
+        });
+        assert!(failed.is_err() && begun.into_inner() == 4);
+    }
+}

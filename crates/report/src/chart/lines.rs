@@ -1,0 +1,253 @@
+//! A line chart: one or several series over a common axis.
+
+use std::fmt::Write;
+
+use super::scale::{Scale, label};
+use crate::text::{escape, number};
+
+/// What an axis measures.
+pub struct Axis {
+    /// What stands beside it.
+    pub label: String,
+    /// Whether it is logarithmic, where all values are positive.
+    pub log: bool,
+    /// Whether it begins at 0.
+    pub zero: bool,
+}
+
+impl Axis {
+    /// A linear axis over the range of its values.
+    pub fn new(label: impl Into<String>) -> Self {
+        Axis { label: label.into(), log: false, zero: false }
+    }
+}
+
+/// One line.
+pub struct Series {
+    /// Its name in the legend.
+    pub name: String,
+    /// Its colour, 0 to 7: the same name has the same one in every chart.
+    pub colour: usize,
+    /// Whether the line is dashed.
+    pub dashed: bool,
+    /// From left to right.
+    pub points: Vec<(f64, f64)>,
+}
+
+/// The chart.
+pub struct Lines<'a> {
+    /// What it shows, for whoever cannot see it.
+    pub title: &'a str,
+    /// The horizontal axis.
+    pub x: Axis,
+    /// The vertical axis.
+    pub y: Axis,
+    /// The lines.
+    pub series: &'a [Series],
+    /// Whether every point is marked.
+    pub marks: bool,
+}
+
+const WIDTH: f64 = 460.0;
+const HEIGHT: f64 = 280.0;
+const LEFT: f64 = 62.0;
+const RIGHT: f64 = 14.0;
+const BOTTOM: f64 = 46.0;
+/// Points of a line that answer to the pointer, at most.
+const MOST_POINTS: usize = 150;
+
+impl Lines<'_> {
+    /// The chart as an SVG element; `style` is the sheet of one that stands alone.
+    pub fn svg(&self, style: Option<&str>) -> String {
+        let legend = self.legend();
+        let top = 12.0 + 20.0 * legend.len() as f64;
+        let height = HEIGHT + top - 12.0;
+        let values = |pick: fn(&(f64, f64)) -> f64| {
+            self.series.iter().flat_map(|series| series.points.iter()).map(pick)
+        };
+        let x = Scale::new(values(|point| point.0), self.x.log, self.x.zero, (LEFT, WIDTH - RIGHT)).padded();
+        let y = Scale::new(values(|point| point.1), self.y.log, self.y.zero, (height - BOTTOM, top)).padded();
+        let mut svg = format!(
+            "<svg class=\"chart lines\" xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" \
+             aria-label=\"{}\">",
+            escape(&self.spoken())
+        );
+        if let Some(style) = style {
+            let _ = write!(
+                svg,
+                "<style>{style}</style><rect class=\"paper\" width=\"{WIDTH}\" height=\"{height}\"/>"
+            );
+        }
+        self.axes(&mut svg, (&x, &y), (top, height));
+        for (line, entries) in legend.iter().enumerate() {
+            for &(place, series) in entries {
+                let at = 13.0 + 20.0 * line as f64;
+                let Series { name, colour, dashed, .. } = series;
+                let dashed = if *dashed { " dashed" } else { "" };
+                let _ = write!(
+                    svg,
+                    "<path class=\"line c{colour}{dashed}\" d=\"M{place:.0} {at}h22\"/><text class=\"legend\" x=\"{:.0}\" \
+                     y=\"{}\">{}</text>",
+                    place + 28.0,
+                    at + 4.5,
+                    escape(name)
+                );
+            }
+        }
+        for series in self.series {
+            self.line(&mut svg, series, (&x, &y));
+        }
+        svg.push_str("</svg>");
+        svg
+    }
+
+    /// The legend's lines, each with its entries and their places; none for a single series.
+    fn legend(&self) -> Vec<Vec<(f64, &Series)>> {
+        if self.series.len() < 2 {
+            return Vec::new();
+        }
+        let mut lines: Vec<Vec<(f64, &Series)>> = vec![Vec::new()];
+        let mut place = LEFT;
+        for series in self.series {
+            let width = 28.0 + 7.4 * series.name.chars().count() as f64 + 14.0;
+            if place + width > WIDTH && place > LEFT {
+                lines.push(Vec::new());
+                place = LEFT;
+            }
+            if let Some(line) = lines.last_mut() {
+                line.push((place, series));
+            }
+            place += width;
+        }
+        lines
+    }
+
+    fn axes(&self, svg: &mut String, (x, y): (&Scale, &Scale), (top, height): (f64, f64)) {
+        let floor = height - BOTTOM;
+        for tick in y.ticks(5) {
+            let at = y.place(tick);
+            let _ = write!(
+                svg,
+                "<path class=\"grid\" d=\"M{LEFT} {at:.1}H{}\"/><text class=\"tick end\" x=\"{}\" y=\"{:.1}\">{}</text>",
+                WIDTH - RIGHT,
+                LEFT - 7.0,
+                at + 4.5,
+                label(tick)
+            );
+        }
+        for tick in x.ticks(5) {
+            let at = x.place(tick);
+            let _ = write!(
+                svg,
+                "<path class=\"grid\" d=\"M{at:.1} {floor}v5\"/><text class=\"tick middle\" x=\"{at:.1}\" y=\"{}\">{}</text>",
+                floor + 20.0,
+                label(tick)
+            );
+        }
+        let _ = write!(
+            svg,
+            "<path class=\"axis\" d=\"M{LEFT} {floor}H{}\"/><text class=\"name middle\" x=\"{}\" y=\"{}\">{}</text>\
+             <text class=\"name middle\" transform=\"translate(14 {}) rotate(-90)\">{}</text>",
+            WIDTH - RIGHT,
+            (LEFT + WIDTH - RIGHT) / 2.0,
+            height - 6.0,
+            escape(&self.x.label),
+            (top + floor) / 2.0,
+            escape(&self.y.label)
+        );
+    }
+
+    fn line(&self, svg: &mut String, series: &Series, (x, y): (&Scale, &Scale)) {
+        let Series { name, colour, dashed, points } = series;
+        let places: Vec<(f64, f64)> = points
+            .iter()
+            .filter(|point| point.0.is_finite() && point.1.is_finite())
+            .map(|&(across, up)| (x.place(across), y.place(up)))
+            .collect();
+        let mut path = String::new();
+        let mut last = (f64::NEG_INFINITY, f64::NEG_INFINITY);
+        for (index, &(across, up)) in places.iter().enumerate() {
+            // What would fall onto the same pixel is left out.
+            let near = (across - last.0).abs() < 0.4 && (up - last.1).abs() < 0.4;
+            if index == 0 || !near || index + 1 == places.len() {
+                let _ = write!(path, "{}{across:.1} {up:.1}", if index == 0 { 'M' } else { 'L' });
+                last = (across, up);
+            }
+        }
+        let dashed = if *dashed { " dashed" } else { "" };
+        let _ = write!(
+            svg,
+            "<path class=\"line c{colour}{dashed}\" d=\"{path}\"/><g class=\"points c{colour}\">"
+        );
+        let step = points.len().div_ceil(MOST_POINTS).max(1);
+        let shown =
+            points.iter().enumerate().filter(|(index, _)| index % step == 0 || index + 1 == points.len());
+        for (_, &(across, up)) in shown.filter(|(_, point)| point.0.is_finite() && point.1.is_finite()) {
+            let _ = write!(
+                svg,
+                "<circle class=\"{}\" cx=\"{:.1}\" cy=\"{:.1}\" r=\"3\"><title>{}{} at {} {}</title></circle>",
+                if self.marks { "mark" } else { "point" },
+                x.place(across),
+                y.place(up),
+                if name.is_empty() { String::new() } else { format!("{}: ", escape(name)) },
+                number(up),
+                escape(&self.x.label),
+                number(across),
+            );
+        }
+        svg.push_str("</g>");
+    }
+
+    /// The chart in a sentence.
+    fn spoken(&self) -> String {
+        let mut text = format!("{}.", self.title);
+        for Series { name, points, .. } in self.series {
+            if let (Some(first), Some(last)) = (points.first(), points.last()) {
+                let name = if name.is_empty() { "It goes" } else { name };
+                let _ = write!(
+                    text,
+                    " {name} from {} at {} {} to {} at {}.",
+                    number(first.1),
+                    self.x.label,
+                    number(first.0),
+                    number(last.1),
+                    number(last.0)
+                );
+            }
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_point_has_its_value_and_the_whole_a_sentence() {
+        let series = [("<a>", 0.5), ("b", 0.3)].map(|(name, last)| Series {
+            name: name.into(),
+            colour: 0,
+            dashed: false,
+            points: vec![(0.0, 1.0), (1.0, 0.7), (2.0, last)],
+        });
+        let chart =
+            Lines { title: "Errors", x: Axis::new("s"), y: Axis::new("e"), series: &series, marks: true };
+        let svg = chart.svg(Some(super::super::STANDALONE));
+        assert_eq!(svg.matches("<circle").count(), 6);
+        assert!(svg.contains("<title>&lt;a&gt;: 0.5000 at s 2.000</title>"), "{svg}");
+        assert!(
+            svg.contains("aria-label=\"Errors. &lt;a&gt; from 1.000 at s 0 to 0.5000 at 2.000."),
+            "{svg}"
+        );
+        assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
+    }
+
+    #[test]
+    fn long_series_stay_small() {
+        let points = (0..100_000).map(|i| (f64::from(i), 1.0 / f64::from(i + 1))).collect();
+        let series = [Series { name: String::new(), colour: 0, dashed: false, points }];
+        let chart = Lines { title: "t", x: Axis::new("x"), y: Axis::new("y"), series: &series, marks: false };
+        assert!(chart.svg(None).len() < 60_000);
+    }
+}

@@ -1,0 +1,237 @@
+//! The components as people want to see them: pictures, names with bars, or curves.
+
+use std::fmt::Write;
+
+use crate::chart::{Heat, area, ranking};
+use crate::text::{count, details, number, percent, table};
+use crate::{Components, Run, picture};
+
+/// Components that have a card, at most.
+pub const MOST: usize = 60;
+/// Pixels of all pictures together, at most.
+const PIXELS: usize = 1_500_000;
+/// Names on a card.
+const TERMS: usize = 10;
+/// Points of a curve.
+const POINTS: usize = 240;
+/// Records that a curve of use is drawn from.
+const SAMPLE: usize = 20_000;
+
+pub fn section(run: &Run, components: &Components) -> String {
+    let shown = &components.order[..components.order.len().min(MOST)];
+    let kind = Kind::of(run);
+    let mut html = format!("<p>{}</p>", kind.words(run, shown.len()));
+    let _ = write!(html, "<div class=\"cards {}\">", kind.class());
+    let leads = leads(run, components);
+    for &component in shown {
+        let name = component + 1;
+        let _ = write!(
+            html,
+            "<article><h3>{name} <small title=\"share of the energy\">{}</small></h3>{}{}</article>",
+            percent(components.shares[component]),
+            kind.body(run, component, shown.len()),
+            usage(run, component, leads[component])
+        );
+    }
+    html.push_str("</div>");
+    if kind == Kind::Curves {
+        html.push_str(&overview(run, shown));
+    }
+    html.push_str(&listing(run, components, &leads));
+    html
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Pictures,
+    Terms,
+    Curves,
+}
+
+impl Kind {
+    fn of(run: &Run) -> Self {
+        match (&run.shape, &run.feature_labels) {
+            (Some(shape), _) if shape.size() == run.features.rows => Kind::Pictures,
+            (_, Some(_)) => Kind::Terms,
+            _ => Kind::Curves,
+        }
+    }
+
+    fn class(self) -> &'static str {
+        match self {
+            Kind::Pictures => "pictures",
+            Kind::Terms => "terms",
+            Kind::Curves => "curves",
+        }
+    }
+
+    fn words(self, run: &Run, shown: usize) -> String {
+        let which = if shown < run.features.k {
+            format!("The {shown} strongest of {} components", run.features.k)
+        } else {
+            "All components, the strongest first".into()
+        };
+        let what = match self {
+            Kind::Pictures => "each as the picture that it is, white where it is strongest",
+            Kind::Terms => "each with the names that weigh most in it",
+            Kind::Curves => "each as its weights over the features, in their order",
+        };
+        format!(
+            "{which}, {what}. The percentage is its share of the energy; below it, how much the records use it, from the one \
+             that uses it most to the one that uses it least."
+        )
+    }
+
+    fn body(self, run: &Run, component: usize, shown: usize) -> String {
+        let features = &run.features;
+        let column = || features.values.iter().skip(component).step_by(features.k).copied();
+        match (self, run.shape) {
+            (Kind::Pictures, Some(shape)) => {
+                let values: Vec<f32> = column().collect();
+                let white = values.iter().copied().fold(0.0, f32::max);
+                let address = picture::of_values(shape, &values, white, PIXELS / shown.max(1));
+                format!(
+                    "<img class=\"part\" alt=\"Component {} as a picture\" src=\"{address}\">",
+                    component + 1
+                )
+            }
+            (Kind::Terms, _) => {
+                let strongest = strongest(column(), TERMS);
+                let entries: Vec<(String, f64)> = strongest
+                    .iter()
+                    .map(|&(index, weight)| (run.feature_name(index), f64::from(weight)))
+                    .collect();
+                ranking(&format!("Strongest names of component {}", component + 1), &entries, 0)
+            }
+            _ => {
+                let (values, wide) = binned(column(), features.rows);
+                let title = format!("Weights of component {} over {} features", component + 1, features.rows);
+                area(&title, &values, 0, |bin| {
+                    let name = if wide > 1 {
+                        format!("features {} to {}", bin * wide + 1, ((bin + 1) * wide).min(features.rows))
+                    } else {
+                        run.feature_name(bin)
+                    };
+                    format!("{name}: {}", number(values[bin]))
+                })
+            }
+        }
+    }
+}
+
+/// The largest positive values with their places, largest first.
+pub fn strongest(values: impl Iterator<Item = f32>, most: usize) -> Vec<(usize, f32)> {
+    let mut best: Vec<(usize, f32)> = Vec::with_capacity(most + 1);
+    for (index, value) in values.enumerate() {
+        let enters = best.len() < most || best.last().is_some_and(|last| value > last.1);
+        if value > 0.0 && enters {
+            let place = best.partition_point(|entry| entry.1 >= value);
+            best.insert(place, (index, value));
+            best.truncate(most);
+        }
+    }
+    best
+}
+
+/// Means of values that follow each other, at most [`POINTS`], and of how many each is.
+fn binned(values: impl Iterator<Item = f32>, length: usize) -> (Vec<f64>, usize) {
+    let wide = length.div_ceil(POINTS).max(1);
+    let mut means = vec![0.0; length.div_ceil(wide)];
+    for (index, value) in values.enumerate() {
+        means[index / wide] += f64::from(value);
+    }
+    for (bin, mean) in means.iter_mut().enumerate() {
+        *mean /= (length - bin * wide).min(wide) as f64;
+    }
+    (means, wide)
+}
+
+/// How many records have each component as their strongest.
+fn leads(run: &Run, components: &Components) -> Vec<usize> {
+    let mut leads = vec![0; run.features.k];
+    for records in &run.records {
+        for row in records.weights.values.chunks_exact(run.features.k) {
+            if let Some(&(component, _)) = crate::records::leading(row, &components.norms).as_ref() {
+                leads[component] += 1;
+            }
+        }
+    }
+    leads
+}
+
+/// How the records use a component: a sorted curve.
+fn usage(run: &Run, component: usize, leads: usize) -> String {
+    let total = run.record_count();
+    let step = total.div_ceil(SAMPLE).max(1);
+    let mut sample: Vec<f32> = Vec::new();
+    for records in &run.records {
+        let weights = &records.weights;
+        sample.extend(weights.values.iter().skip(component).step_by(weights.k).step_by(step));
+    }
+    sample.sort_by(|a, b| b.total_cmp(a));
+    let (curve, _) = binned(sample.iter().copied(), sample.len());
+    let used = sample.iter().filter(|&&weight| weight > 0.0).count() as f64 / sample.len().max(1) as f64;
+    let title = format!("How much records use component {}, sorted; {} use it", component + 1, percent(used));
+    let tip = |bin: usize| {
+        let share = (bin as f64 + 0.5) / curve.len() as f64;
+        format!("{} of the records use it more than {}", percent(share), number(curve[bin]))
+    };
+    format!(
+        "<div class=\"usage\">{}<p>used by {} of the records, leads in {}</p></div>",
+        area(&title, &curve, 2, tip),
+        percent(used),
+        count(leads as u64)
+    )
+}
+
+/// All curves under each other.
+fn overview(run: &Run, shown: &[usize]) -> String {
+    let features = &run.features;
+    let wide = features.rows.div_ceil(POINTS).max(1);
+    let mut values = Vec::new();
+    for &component in shown {
+        let column = features.values.iter().skip(component).step_by(features.k).copied();
+        let (mut means, _) = binned(column, features.rows);
+        let most = means.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
+        means.iter_mut().for_each(|mean| *mean /= most);
+        values.extend(means);
+    }
+    let names: Vec<String> = shown.iter().map(|component| (component + 1).to_string()).collect();
+    let columns: Vec<String> =
+        (0..features.rows.div_ceil(wide)).map(|bin| run.feature_name(bin * wide)).collect();
+    let title = "Components over features, each as a share of its largest weight";
+    let heat = Heat { title, lines: &names, columns: &columns, values: &values, marks: &[] };
+    format!("<figure class=\"wide\">{}<figcaption>{title}</figcaption></figure>", heat.html())
+}
+
+fn listing(run: &Run, components: &Components, leads: &[usize]) -> String {
+    let rows = components.order.iter().take(500).map(|&component| {
+        let column = run.features.values.iter().skip(component).step_by(run.features.k).copied();
+        let names: Vec<String> =
+            strongest(column, 3).iter().map(|&(index, _)| run.feature_name(index)).collect();
+        let share = percent(components.shares[component]);
+        vec![(component + 1).to_string(), share, count(leads[component] as u64), names.join(", ")]
+    });
+    let header = ["component", "share of the energy", "leads in records", "strongest features"];
+    details("Components as a table", &table(&header, rows))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_strongest_come_first_and_zeros_never() {
+        let values = [0.0, 3.0, 1.0, 3.0, 2.0, 0.0];
+        assert_eq!(strongest(values.into_iter(), 3), [(1, 3.0), (3, 3.0), (4, 2.0)]);
+        assert_eq!(strongest([0.0, 1.0].into_iter(), 5), [(1, 1.0)]);
+    }
+
+    #[test]
+    fn bins_are_means_also_the_last() {
+        let values: Vec<f32> = (0..482).map(|index| if index == 481 { 9.0 } else { 1.0 }).collect();
+        let (means, wide) = binned(values.iter().copied(), 482);
+        assert_eq!((wide, means.len()), (3, 161));
+        assert!((means[0] - 1.0).abs() < 1e-12 && (means[160] - 5.0).abs() < 1e-12, "{means:?}");
+    }
+}

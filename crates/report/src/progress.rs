@@ -1,0 +1,175 @@
+//! Error curve, time by phase and bytes.
+
+use serde_json::Value;
+
+use crate::chart::{Axis, Lines, Series, Stack};
+use crate::text::{bytes, count, details, escape, number, seconds, table};
+use crate::{Point, Run};
+
+/// Ranks that have a bar of their own, at most.
+const MOST_RANKS: usize = 32;
+
+pub fn section(run: &Run) -> String {
+    let mut html = String::new();
+    if run.trace.len() > 1 {
+        html.push_str(&curves(run));
+    }
+    html.push_str(&phases(run));
+    html.push_str(&sent(run));
+    html
+}
+
+/// Which clock a run's seconds are of.
+pub fn clock(run: &Run) -> &'static str {
+    let record = &run.record;
+    match () {
+        () if record["transport"] == "grpc" => "on the wall",
+        () if run.is_secure() && record["transport"].is_null() => "on the simulated clock",
+        () if record["clock"] == "virtual" => "on the virtual clock",
+        () => "of computing",
+    }
+}
+
+fn curves(run: &Run) -> String {
+    let step = run.step_name();
+    let (low, high) = run
+        .trace
+        .iter()
+        .fold((f64::INFINITY, 0.0f64), |(low, high), point| (low.min(point.error), high.max(point.error)));
+    let log = high > 4.0 * low;
+    let chart = |title: &str, label: String, pick: fn(&Point) -> f64| {
+        let points = run.trace.iter().map(|point| (pick(point), point.error)).collect();
+        let series = [Series { name: String::new(), colour: 0, dashed: false, points }];
+        let y = Axis { log, ..Axis::new("relative error") };
+        let svg = Lines { title, x: Axis::new(label), y, series: &series, marks: false }.svg(None);
+        format!("<figure>{svg}<figcaption>{}</figcaption></figure>", escape(title))
+    };
+    let over_time =
+        chart("Relative error over time", format!("seconds {}", clock(run)), |point| point.seconds);
+    let over_steps = chart(&format!("Relative error over {step}s"), format!("{step}s"), |point| point.step);
+    let every = run.trace.len().div_ceil(200).max(1);
+    let last = run.trace.len() - 1;
+    let shown = run.trace.iter().enumerate().filter(|(index, _)| index % every == 0 || *index == last);
+    let rows = shown
+        .map(|(_, point)| vec![number_of(point.step), number(point.seconds), format!("{:.6}", point.error)]);
+    format!(
+        "<div class=\"pair\">{over_time}{over_steps}</div>{}",
+        details("The curve as a table", &table(&[step, "seconds", "relative error"], rows))
+    )
+}
+
+fn number_of(step: f64) -> String {
+    if step.fract() == 0.0 { count(step as u64) } else { number(step) }
+}
+
+fn phases(run: &Run) -> String {
+    if run.is_secure() {
+        return cost(run);
+    }
+    let names = ["product", "solve", "sketch", "reduce", "evaluate", "read", "start"];
+    let words = [
+        "products with M",
+        "moving the factors",
+        "sketches",
+        "communication and waiting",
+        "evaluating the error",
+        "reading blocks",
+        "the start",
+    ];
+    let sizes = |phases: &Value| names.map(|name| phases[name].as_f64().unwrap_or(0.0)).to_vec();
+    let ranks = run.record["ranks"].as_array().map_or(&[][..], Vec::as_slice);
+    let wholes: Vec<(String, Vec<f64>)> = match ranks {
+        [] if run.record["phases"].is_object() => vec![("all".into(), sizes(&run.record["phases"]))],
+        [] => return String::new(),
+        [_] => vec![("all".into(), sizes(&run.record["phases"]))],
+        ranks => {
+            let numbered = ranks.iter().enumerate().take(MOST_RANKS);
+            numbered.map(|(rank, report)| (format!("rank {rank}"), sizes(&report["phases"]))).collect()
+        }
+    };
+    let title = "Seconds by phase";
+    let chart = Stack { title, parts: &words, wholes: &wholes, words: seconds }.html();
+    let left_out = match ranks.len().saturating_sub(MOST_RANKS) {
+        0 => String::new(),
+        left => format!("<p class=\"note\">{left} more ranks are in run.json.</p>"),
+    };
+    let header: Vec<&str> = [""].into_iter().chain(words).collect();
+    let rows = wholes.iter().map(|(name, sizes)| {
+        [name.clone()].into_iter().chain(sizes.iter().map(|&size| seconds(size))).collect()
+    });
+    format!("<h3>{title}</h3>{chart}{left_out}{}", details("Phases as a table", &table(&header, rows)))
+}
+
+/// What a run between parties costs.
+fn cost(run: &Run) -> String {
+    let cost = &run.record["cost"];
+    let (Some(wall), Some(masking)) = (cost["wall_seconds"].as_f64(), cost["masking_seconds"].as_f64())
+    else {
+        return String::new();
+    };
+    let wholes = [("all".to_string(), vec![(wall - masking).max(0.0), masking])];
+    let title = "Seconds on this machine";
+    let chart =
+        Stack { title, parts: &["computing and messages", "masking"], wholes: &wholes, words: seconds }
+            .html();
+    let sums = match (cost["sums"].as_f64(), cost["round_trips_per_sum"].as_f64()) {
+        (Some(sums), Some(trips)) => {
+            format!("<p class=\"note\">{} sums, each of {trips:.1} round trips.</p>", number_of(sums.round()))
+        }
+        _ => String::new(),
+    };
+    format!("<h3>{title}</h3>{chart}{sums}")
+}
+
+fn sent(run: &Run) -> String {
+    let (parts, wholes): (Vec<String>, Vec<(String, Vec<f64>)>) = if run.is_secure() {
+        by_message(run)
+    } else {
+        let kinds = ["all_reduce", "all_gather", "reduce_scatter", "broadcast", "message"];
+        let ranks = run.record["ranks"].as_array().map_or(&[][..], Vec::as_slice);
+        let wholes = ranks.iter().enumerate().take(MOST_RANKS).map(|(rank, report)| {
+            let sizes = kinds.iter().map(|kind| report["method"][kind]["bytes"].as_f64().unwrap_or(0.0));
+            (format!("rank {rank}"), sizes.collect())
+        });
+        (kinds.map(|kind| kind.replace('_', "-")).to_vec(), wholes.collect())
+    };
+    if wholes.iter().all(|(_, sizes)| sizes.iter().sum::<f64>() == 0.0) {
+        return String::new();
+    }
+    let title = "Bytes sent";
+    let names: Vec<&str> = parts.iter().map(String::as_str).collect();
+    let words = |size: f64| bytes(size as u64);
+    let chart = Stack { title, parts: &names, wholes: &wholes, words }.html();
+    let header: Vec<&str> = [""].into_iter().chain(names.iter().copied()).collect();
+    let rows = wholes.iter().map(|(name, sizes)| {
+        [name.clone()].into_iter().chain(sizes.iter().map(|&size| words(size))).collect()
+    });
+    format!("<h3>{title}</h3>{chart}{}", details("Bytes as a table", &table(&header, rows)))
+}
+
+/// Bytes that each party sent, by kind of message.
+fn by_message(run: &Run) -> (Vec<String>, Vec<(String, Vec<f64>)>) {
+    let parties = run.record["parties"].as_array().map_or(&[][..], Vec::as_slice);
+    let messages = |party: &Value| party["sent"].as_array().cloned().unwrap_or_default();
+    let mut kinds: Vec<String> = Vec::new();
+    for message in parties.iter().flat_map(messages) {
+        let kind = message["kind"].as_str().unwrap_or_default().to_string();
+        if message["bytes"].as_u64().unwrap_or(0) > 0 && !kinds.contains(&kind) {
+            kinds.push(kind);
+        }
+    }
+    let wholes = parties.iter().take(MOST_RANKS).enumerate().map(|(index, party)| {
+        let size = |kind: &String| {
+            let of_kind = messages(party).into_iter().find(|message| message["kind"] == *kind);
+            of_kind.and_then(|message| message["bytes"].as_f64()).unwrap_or(0.0)
+        };
+        (party_name(party, index), kinds.iter().map(size).collect())
+    });
+    let wholes = wholes.collect();
+    (kinds, wholes)
+}
+
+/// A party's name, or its number.
+pub fn party_name(party: &Value, index: usize) -> String {
+    party["name"].as_str().map_or_else(|| format!("party {}", index + 1), String::from)
+}

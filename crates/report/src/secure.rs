@@ -1,0 +1,199 @@
+//! Of a run between parties: who saw what, and what an attacker could make of it.
+
+use std::fmt::Write;
+
+use serde_json::Value;
+
+use crate::Run;
+use crate::progress::party_name;
+use crate::text::{bytes, count, details, escape, number, shortened, table};
+
+pub fn section(run: &Run) -> String {
+    if !run.is_secure() {
+        return String::new();
+    }
+    let record = &run.record;
+    let masked = record["aggregation"] != "plain";
+    let shared = match record["protocol"].as_str().unwrap_or_default() {
+        "pooled" => "M_r V_r and V_rᵀV_r, in every round",
+        "syn-sd" | "syn-ssd-v" => "its own U, in every round",
+        "syn-ssd-u" | "syn-ssd-uv" => "its own U in every round, Sᵀ U in every iteration",
+        "asyn-sd" | "asyn-ssd-v" => "its own U, whenever its group exchanges",
+        "dsanls-limited" => "M_r S_r and S_rᵀV_r, in every round",
+        other => other,
+    };
+    let others = if masked { "as part of a sum over all parties" } else { "no" };
+    let hub = if masked { "as part of a sum over all parties" } else { "yes, each party's own" };
+    let rows = [
+        ["its records, M_r", "yes", "no", "no"],
+        ["how much of each component its records have, V_r", "yes", "no", "no"],
+        [shared, "yes", others, hub],
+        ["U, the components", "yes", "yes", "yes"],
+        ["sum and squares of all entries, number of records, final error", "yes", "summed up", "summed up"],
+    ];
+    let header = ["what party r has", "party r sees it", "other parties", "the coordinator"];
+    let mut html = table(&header, rows.map(|row| row.map(String::from).to_vec()));
+    let _ = write!(
+        html,
+        "<p class=\"note\">{} Parties and coordinator are taken to be honest but curious, at most {} of the parties in league. \
+         Sums tell something too, the less the more parties and records there are; the components tell what the records have in \
+         common.</p>",
+        if masked {
+            "What parties sent was masked, so that only sums were seen."
+        } else {
+            "<strong>Nothing was masked: the coordinator saw every party's share.</strong>"
+        },
+        record["colluders"].as_u64().unwrap_or(1)
+    );
+    html.push_str(&transcripts(run));
+    html.push_str(&parties(run));
+    html.push_str(&run.audit.as_ref().map_or_else(no_audit, audit));
+    html
+}
+
+/// What was opened, and whether all saw the same.
+fn transcripts(run: &Run) -> String {
+    let all = run.record["transcripts"].as_array().map_or(&[][..], Vec::as_slice);
+    if all.is_empty() {
+        return String::new();
+    }
+    let rows = all.iter().map(|transcript| {
+        let parties = transcript["parties"].as_array().map_or(0, Vec::len);
+        let agreed = match transcript["agreed"].as_bool() {
+            Some(true) => "yes",
+            Some(false) => "no: somebody was told other things",
+            None => "unknown",
+        };
+        vec![
+            format!("{parties} parties"),
+            count(transcript["sums"].as_u64().unwrap_or(0)),
+            agreed.into(),
+            shortened(transcript["hash"].as_str().unwrap_or_default(), 17),
+        ]
+    });
+    let header = ["cohort", "sums opened", "same transcript at all", "its hash"];
+    format!("<h3>What was opened</h3>{}", table(&header, rows))
+}
+
+fn parties(run: &Run) -> String {
+    let all = run.record["parties"].as_array().map_or(&[][..], Vec::as_slice);
+    let rows = all.iter().enumerate().map(|(index, party)| {
+        let sent: u64 =
+            party["sent"].as_array().into_iter().flatten().filter_map(|kind| kind["bytes"].as_u64()).sum();
+        let left = party["left"].as_bool().unwrap_or(false);
+        vec![
+            party_name(party, index),
+            party["records"].as_u64().map_or("–".into(), count),
+            party["relative_error"].as_f64().map_or("–".into(), number),
+            if left { "left".into() } else { bytes(sent) },
+        ]
+    });
+    format!("<h3>Parties</h3>{}", table(&["party", "records", "relative error", "sent"], rows))
+}
+
+fn no_audit() -> String {
+    "<h3>Audit</h3><p>This run was not audited: what others could make of these sums has not been measured for it.</p>".into()
+}
+
+/// The audit: its verdict, what attacks made of the run, what left each party, and every number.
+fn audit(audit: &Value) -> String {
+    let list = |name: &str| audit[name].as_array().map_or(&[][..], Vec::as_slice);
+    let mut html = String::from("<h3>Audit</h3><ul>");
+    for sentence in list("verdict").iter().filter_map(Value::as_str) {
+        let _ = write!(html, "<li>{}</li>", escape(sentence));
+    }
+    html.push_str("</ul>");
+    let words = |value: &Value| value.as_str().map_or_else(|| value.to_string(), String::from);
+    let figure = |value: &Value| value.as_f64().map_or("–".into(), number);
+    let rows = list("findings").iter().map(|finding| {
+        let auc = format!("{} ± {}", figure(&finding["auc"]), figure(&finding["standard_error"]));
+        vec![words(&finding["attack"]), seat(&finding["seat"]), words(&finding["on"]), auc]
+    });
+    if !list("findings").is_empty() {
+        html.push_str(&table(
+            &["attack", "from the seat of", "on", "AUC: 0.5 is guessing, 1 certainty"],
+            rows,
+        ));
+    }
+    let rows = list("left").iter().map(|left| {
+        let readers: Vec<String> = left["readers"].as_array().into_iter().flatten().map(seat).collect();
+        vec![
+            format!("party {}", left["party"]),
+            words(&left["kind"]),
+            words(&left["cover"]),
+            bytes(left["bytes"].as_u64().unwrap_or(0)),
+            if readers.is_empty() { "nobody".into() } else { readers.join(", ") },
+        ]
+    });
+    if !list("left").is_empty() {
+        let header = ["party", "what left it", "how it travelled", "bytes", "who could read it"];
+        html.push_str(&details("What left each party, and who could read it", &table(&header, rows)));
+    }
+    let mut rows = Vec::new();
+    flatten("", audit, &mut rows);
+    html.push_str(&details("Every number of the audit", &table(&["what", "value"], rows)));
+    html
+}
+
+/// Who attacks, in words.
+fn seat(seat: &Value) -> String {
+    match (seat.as_str(), seat["colluding"].as_u64()) {
+        (Some("everybody"), _) => "whoever has U".into(),
+        (Some("party"), _) => "another party".into(),
+        (Some("all-others"), _) => "all others together".into(),
+        (Some(name), _) => name.into(),
+        (None, Some(count)) => format!("coordinator and {count} parties"),
+        (None, None) => seat.to_string(),
+    }
+}
+
+fn flatten(name: &str, value: &Value, rows: &mut Vec<Vec<String>>) {
+    const MOST: usize = 400;
+    if rows.len() >= MOST {
+        return;
+    }
+    let within = |part: String| if name.is_empty() { part } else { format!("{name}, {part}") };
+    match value {
+        Value::Object(fields) => {
+            fields.iter().for_each(|(field, value)| flatten(&within(field.replace('_', " ")), value, rows));
+        }
+        Value::Array(values) => {
+            values
+                .iter()
+                .zip(1..)
+                .for_each(|(value, place): (_, usize)| flatten(&within(place.to_string()), value, rows));
+        }
+        Value::Null => {}
+        Value::Number(value) if value.is_f64() => {
+            rows.push(vec![name.into(), number(value.as_f64().unwrap_or(f64::NAN))]);
+        }
+        Value::String(text) => rows.push(vec![name.into(), text.clone()]),
+        other => rows.push(vec![name.into(), other.to_string()]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn an_audit_is_shown_with_its_verdict_attacks_and_readers() {
+        let html = audit(&json!({
+            "verdict": ["Members <cannot> be told."],
+            "findings": [{"attack": "span", "seat": {"colluding": 2}, "on": "U", "auc": 0.512, "standard_error": 0.02}],
+            "left": [{"party": 1, "kind": "U", "cover": "masked", "count": 3, "bytes": 2048, "readers": ["all-others"]}],
+        }));
+        for expected in [
+            "Members &lt;cannot&gt; be told.",
+            "coordinator and 2 parties",
+            "0.5120 ± 0.0200",
+            "2.0 KiB",
+            "all others together",
+        ] {
+            assert!(html.contains(expected), "{expected}: {html}");
+        }
+        // Another shape, or an empty one, is no reason to fail.
+        assert!(audit(&json!({"findings": 3, "left": [null]})).contains("Audit"));
+    }
+}

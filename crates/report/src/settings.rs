@@ -1,0 +1,42 @@
+//! Everything that `run.json` says of how it was asked, to do it again.
+
+use serde_json::Value;
+
+use crate::Run;
+use crate::text::{details, table};
+
+/// What other sections show.
+const ELSEWHERE: [&str; 8] =
+    ["ranks", "phases", "parties", "cost", "transcripts", "errors_of_restarts", "redrawn", "plan"];
+
+pub fn section(run: &Run) -> String {
+    let Some(record) = run.record.as_object() else { return String::new() };
+    let mut rows = Vec::new();
+    for (name, value) in record.iter().filter(|(name, _)| !ELSEWHERE.contains(&name.as_str())) {
+        flatten(name, value, &mut rows);
+    }
+    let asked = details("Every parameter, and the input", &table(&["name", "value"], rows));
+    let mut html = asked;
+    if let Some(errors) =
+        record.get("errors_of_restarts").and_then(Value::as_array).filter(|errors| errors.len() > 1)
+    {
+        let rows =
+            errors.iter().enumerate().map(|(index, error)| vec![(index + 1).to_string(), error.to_string()]);
+        html.push_str(&details("The restarts' errors", &table(&["run", "relative error"], rows)));
+    }
+    html
+}
+
+/// `input.rows`, and so on; `null` is what was not given.
+fn flatten(name: &str, value: &Value, rows: &mut Vec<Vec<String>>) {
+    match value {
+        Value::Null => {}
+        Value::Object(fields) => {
+            for (field, value) in fields {
+                flatten(&format!("{name}.{field}"), value, rows);
+            }
+        }
+        Value::String(text) => rows.push(vec![name.into(), text.clone()]),
+        other => rows.push(vec![name.into(), other.to_string()]),
+    }
+}

@@ -1,0 +1,214 @@
+"""Every kind of page in headless Chromium: content, silence, no requests, light and dark, narrow and wide.
+
+Screenshots go to the folder PARTWISE_SCREENSHOTS, if it is set: look at them after a change.
+"""
+
+import contextlib
+import os
+import pathlib
+
+import pytest
+from conftest import EVIL
+
+KINDS = ["pictures", "film", "terms", "curves", "parties"]
+
+
+@contextlib.contextmanager
+def opened(browser, file, width=1400, scheme="light"):
+    """The page, and what it said and asked for."""
+    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    # The machine may be busy with other things.
+    context.set_default_timeout(300_000)
+    page = context.new_page()
+    page.said, page.asked = [], []
+    page.on("console", lambda message: page.said.append(message.text))
+    page.on("pageerror", lambda error: page.said.append(str(error)))
+    page.on("request", lambda request: page.asked.append(request.url))
+    page.goto(file.as_uri())
+    yield page
+    context.close()
+
+
+def page_of(runs, kind):
+    return runs[kind] / "report.html"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [360, 1400])
+def test_fits_and_asks_for_nothing(browser, runs, kind, scheme, width):
+    with opened(browser, page_of(runs, kind), width, scheme) as page:
+        for details in page.query_selector_all("details"):
+            details.evaluate("details => details.open = true")
+        # Wide enough for its content, which scrolls within itself where it must.
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        beyond = page.evaluate(
+            "[...document.querySelectorAll('main *:not(.scroll *):not(.unseen)')].filter(part => {"
+            "const box = part.getBoundingClientRect();"
+            "return box.width > 0 && box.right > innerWidth + 1}).map(part => part.outerHTML.slice(0, 80))"
+        )
+        assert beyond == []
+        assert [url for url in page.asked if not url.startswith("data:")] == [page_of(runs, kind).as_uri()]
+        assert page.said == []
+        # Text must stand out from its background.
+        colours = page.evaluate("['color', 'backgroundColor'].map(name => getComputedStyle(document.body)[name])")
+        ink, paper = (sum(map(int, colour[4:-1].split(","))) for colour in colours)
+        assert (ink < 200 and paper > 600) if scheme == "light" else (ink > 600 and paper < 200)
+        if folder := os.environ.get("PARTWISE_SCREENSHOTS"):
+            for details in page.query_selector_all("details"):
+                details.evaluate("details => details.open = false")
+            pathlib.Path(folder).mkdir(parents=True, exist_ok=True)
+            page.screenshot(path=f"{folder}/{kind}-{width}-{scheme}.png", full_page=True)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_says_what_was_run(browser, runs, kind):
+    with opened(browser, page_of(runs, kind)) as page:
+        headings = page.locator("h2").all_inner_texts()
+        expected = ["Components", "Records", "How it went", "Settings"]
+        expected += ["Before and after"] if kind in ("pictures", "film") else []
+        expected += ["Who saw what"] if kind == "parties" else []
+        assert sorted(headings) == sorted(expected)
+        tiles = page.locator(".tiles").inner_text()
+        assert "relative error" in tiles and ("round" in tiles if kind == "parties" else "iteration" in tiles)
+        text = page.locator("main").inner_text()
+        assert "Relative error over time" in text and ("Seconds by phase" in text or kind == "parties")
+        assert ("Bytes sent" in text) == (kind in ("terms", "parties"))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_charts_have_text_alternatives_and_values(browser, runs, kind):
+    with opened(browser, page_of(runs, kind)) as page:
+        assert page.locator("svg:not([role=img])").count() == 0
+        labels = page.evaluate("[...document.querySelectorAll('[role=img]')].map(part => part.getAttribute('aria-label'))")
+        assert labels and all(len(label) > 15 for label in labels)
+        assert all(page.evaluate("[...document.images].map(image => image.alt.length > 5 && image.naturalWidth > 0)"))
+        # Each kind of chart answers to the pointer.
+        shown = []
+        for selector in ["svg.lines", "svg.area", ".heat img", ".stack .bar i", ".ranking li"]:
+            chart = page.locator(selector).first
+            if chart.count():
+                chart.scroll_into_view_if_needed()
+                chart.hover()
+                assert page.locator(".tip").is_visible(), selector
+                shown.append(page.locator(".tip").inner_text())
+        assert len(shown) >= 4 and all(any(letter.isdigit() for letter in text) for text in shown), shown
+
+
+def test_components_are_what_they_should_be(browser, runs):
+    with opened(browser, page_of(runs, "pictures")) as page:
+        assert page.locator(".pictures article img.part").count() == 16
+        assert page.locator(".frames figure img").count() == 12
+        assert page.locator(".three span").all_inner_texts()[:3] == ["as it is", "rebuilt", "difference"]
+    with opened(browser, page_of(runs, "film")) as page:
+        size = page.locator(".pictures img").first.evaluate("image => [image.naturalWidth, image.naturalHeight]")
+        assert size == [40, 30]
+        assert page.locator(".three span").all_inner_texts()[:3] == ["as it is", "background", "foreground"]
+    with opened(browser, page_of(runs, "terms")) as page:
+        assert page.locator(".terms article").count() == 3
+        # Each topic's card holds the words of one topic.
+        for card in page.locator(".ranking").all():
+            names = card.locator(".term").all_inner_texts()
+            topics = {"heart" if name == EVIL[:59] + "…" or name == EVIL else name.split("-")[0] for name in names[:5]}
+            assert len(topics) == 1, names
+    with opened(browser, page_of(runs, "curves")) as page:
+        assert page.locator(".curves article").count() == 60
+        assert "The 60 strongest of 70 components" in page.locator("main").inner_text()
+    with opened(browser, page_of(runs, "parties")) as page:
+        text = page.locator("main").inner_text()
+        assert "party 3" in text and "as part of a sum over all parties" in text and "not audited" in text
+
+
+def test_the_foreground_is_what_moves(browser, runs):
+    """Where the square is, the difference is brighter than where nothing moves."""
+    with opened(browser, page_of(runs, "film")) as page:
+        left = page.locator(".three div:nth-child(3) img").first
+        levels = left.evaluate(
+            "image => { const canvas = document.createElement('canvas'); canvas.width = 40; canvas.height = 30;"
+            "const context = canvas.getContext('2d'); context.drawImage(image, 0, 0);"
+            "return [...context.getImageData(0, 0, 40, 30).data] }"
+        )
+        lines = [sum(levels[4 * 40 * line : 4 * 40 * (line + 1)][0::4]) for line in range(30)]
+        assert max(lines[18:24]) > 4 * max(lines[:15])
+
+
+def test_records_are_sorted_by_the_component_that_leads(browser, runs):
+    with opened(browser, page_of(runs, "terms")) as page:
+        heat = page.locator("figure.wide .heat").first.evaluate(
+            "heat => ({width: +heat.dataset.width, levels: [...atob(heat.dataset.levels)].map(c => c.charCodeAt(0))})"
+        )
+        lines = [heat["levels"][line * heat["width"] : (line + 1) * heat["width"]] for line in range(3)]
+        leaders = [max(range(3), key=lambda line: lines[line][column]) for column in range(heat["width"])]
+        assert heat["width"] == 60 and leaders == sorted(leaders) and set(leaders) == {0, 1, 2}
+
+
+@pytest.mark.parametrize("kind", ["terms", "parties"])
+def test_names_stay_names(browser, runs, kind):
+    with opened(browser, page_of(runs, kind)) as page:
+        assert "Partwise" in page.title()
+        assert page.locator("img[src=x]").count() == 0
+        shown = page.locator(".term").all_inner_texts()
+        assert any(name.startswith('"><img src=x onerror') for name in shown)
+
+
+def test_prints(browser, runs, tmp_path):
+    with opened(browser, page_of(runs, "terms")) as page:
+        page.pdf(path=tmp_path / "page.pdf")
+        page.emulate_media(media="print")
+        assert page.locator("details:visible").count() == 0
+    assert (tmp_path / "page.pdf").stat().st_size > 10_000
+
+
+def test_pages_are_small(runs):
+    for kind, folder in runs.items():
+        assert (folder / "report.html").stat().st_size < 1_200_000, kind
+
+
+def test_made_again_it_is_the_same(partwise, runs):
+    for folder in runs.values():
+        page = folder / "report.html"
+        before = page.read_bytes()
+        page.unlink()
+        partwise("report", folder)
+        assert page.read_bytes() == before
+        partwise("report", folder)
+
+
+def test_what_is_not_ours_is_kept(partwise, runs):
+    page = runs["curves"] / "report.html"
+    before = page.read_bytes()
+    page.write_text("<p>my notes</p>")
+    said = partwise("report", runs["curves"], code=2)
+    assert "report.html was not made by Partwise" in said and page.read_text() == "<p>my notes</p>"
+    partwise("report", runs["curves"], "--force")
+    assert page.read_bytes() == before
+
+
+def test_other_views(browser, partwise, runs, tmp_path):
+    partwise("factorize", page_of(runs, "film").parent.parent / "frames", "--rank", 2, "--out", tmp_path / "r", "--quiet")
+    partwise("report", tmp_path / "r", "--records", "rows")
+    with opened(browser, tmp_path / "r/report.html") as page:
+        assert page.locator(".terms article").count() == 2  # The frames' names.
+    said = partwise("report", tmp_path / "r", "--image-shape", "7x7", code=2)
+    assert "--image-shape: 7 x 7 with 1 channels are 49 numbers" in said and "has 3600" in said
+
+
+def test_bad_folders(partwise, tmp_path):
+    assert "is not a folder" in partwise("report", tmp_path / "none", code=2)
+    assert "has no U.npy" in partwise("report", tmp_path, code=2)
+    (tmp_path / "run.json").write_text("{")
+    assert "run.json: not the JSON of a run" in partwise("report", tmp_path, code=2)
+    (tmp_path / "run.json").write_text('{"parties": []}')
+    assert "has no party-1" in partwise("report", tmp_path, code=2)
+    (tmp_path / "run.json").unlink()
+    (tmp_path / "trace.csv").write_text("iteration,seconds,relative_error\n1,2\n")
+    assert "trace.csv: line 2: not a line of an error curve" in partwise("report", tmp_path, code=2)
+
+
+def test_a_folder_in_its_place_is_said_before_any_work(partwise, tmp_path):
+    table = tmp_path / "m.csv"
+    table.write_text("1,2\n3,4\n")
+    (tmp_path / "r/report.html").mkdir(parents=True)
+    said = partwise("factorize", table, "--rank", 1, "--out", tmp_path / "r", "--force", code=2)
+    assert "report.html is a folder and will not be replaced" in said
+    assert not (tmp_path / "r/U.npy").exists()
