@@ -155,7 +155,7 @@ impl<'a> View<'a> {
         let (iteration, sum) = self.sums[place];
         let values = match self.attackers.first() {
             Some(&party) if !self.seat.has_coordinator() && self.settings.protocol.is_asynchronous() => {
-                self.of_server(place, party)?
+                self.told_by_server(place, party)?
             }
             Some(&party) if !self.seat.has_coordinator() => {
                 self.less_own(sum, self.transcript.reply(sum, party)?)
@@ -185,7 +185,7 @@ impl<'a> View<'a> {
     }
 
     /// The server's U; where there is one group, the sum that moved it there, by ω, less the party's own.
-    fn of_server(&self, place: usize, party: u16) -> Option<Vec<f64>> {
+    fn told_by_server(&self, place: usize, party: u16) -> Option<Vec<f64>> {
         let (update, sum) = self.sums[place];
         let told = |sum: &Sum| Some(floats(&self.transcript.reply(sum, party)?));
         let new = told(sum)?;
