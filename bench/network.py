@@ -160,7 +160,7 @@ def choice(program, matrix, k, nodes, network):
     sizes = {"mnist": (70000, 784, None), "rcv1": (27613, 47236, 2144845), "dblp": (326186, 326186, 1615400)}
     rows, cols, nonzeros = sizes[matrix]
     words = [program, "plan", "--rows", rows, "--cols", cols, "--rank", k, "--nodes", nodes, "--network", network, "--json"]
-    words += ["--nonzeros", nonzeros] if nonzeros else []
+    words += ["--nonzeros", nonzeros] if nonzeros else ["--bytes"]
     answer = json.loads(subprocess.run([str(word) for word in words], check=True, capture_output=True).stdout)
     exact = "auto (exact, samples)" if answer["samples"] else "auto (exact)"
     return {"auto": exact, "dsanls": "dsanls/s"}[answer["best"]["method"]]

@@ -3,8 +3,8 @@
     python3 bench/plan.py target/release/partwise FOLDER [--part calibrate|MATRIX ...] [--report FILE]
 
 Calibrates the machine twice, alone and under `mpirun -n 2`, without having seen a matrix; then measures real iterations,
-three runs each in turns. The shortest iteration counts, as in the calibration: whatever else runs only adds. What was measured is kept in FOLDER, so that parts can be run one
-by one. Real matrices are looked for in the folder PARTWISE_DATA. The program must be built with MPI.
+three runs each in turns. The median iteration of all of them counts; the shortest is shown beside it. What was measured is
+kept in FOLDER, so that parts can be run one by one; the machine should do nothing else meanwhile. Real matrices are looked for in the folder PARTWISE_DATA. The program must be built with MPI.
 """
 
 import argparse
@@ -12,6 +12,7 @@ import csv
 import json
 import os
 import pathlib
+import statistics
 import subprocess
 import tempfile
 
@@ -36,15 +37,15 @@ def call(program, ranks, *words):
     return subprocess.run([str(word) for word in words], check=True, env=env, capture_output=True, text=True).stdout
 
 
-def iteration(program, name, k, method, ranks):
-    """Seconds of the shortest iteration, the first left out."""
+def iterations(program, name, k, method, ranks):
+    """Seconds of each iteration, the first left out."""
     with tempfile.TemporaryDirectory() as folder:
         out = pathlib.Path(folder) / "result"
         call(program, ranks, "factorize", DATA / MATRICES[name][0], "--rank", k, "--algorithm", method, "--threads", 1,
              "--iterations", ITERATIONS, "--tolerance", 0, "--trace-every", 1, "--quiet", "--out", out)
         with open(out / "trace.csv") as file:
             times = [float(line["seconds"]) for line in csv.DictReader(file)]
-    return min(after - before for before, after in zip(times[1:], times[2:]))
+    return [after - before for before, after in zip(times[1:], times[2:])]
 
 
 def measure(program, name):
@@ -53,14 +54,14 @@ def measure(program, name):
         for k in RANKS:
             for method in METHODS:
                 for ranks in (1, 2):
-                    found.setdefault(f"{k} {method} {ranks}", []).append(iteration(program, name, k, method, ranks))
-    return {case: min(times) for case, times in found.items()}
+                    found.setdefault(f"{k} {method} {ranks}", []).extend(iterations(program, name, k, method, ranks))
+    return found
 
 
 def predict(program, folder, name, k, method, ranks):
     _, rows, cols, nonzeros = MATRICES[name]
     words = ["plan", "--rows", rows, "--cols", cols, "--rank", k, "--nodes", ranks, "--json"]
-    words += ["--constants", folder / f"constants-{ranks}.json"] + (["--nonzeros", nonzeros] if nonzeros else [])
+    words += ["--constants", folder / f"constants-{ranks}.json"] + (["--nonzeros", nonzeros] if nonzeros else ["--bytes"])
     answer = json.loads(call(program, 1, *words))
     return next(found for found in answer["methods"] if found["method"] == method)
 
@@ -68,20 +69,22 @@ def predict(program, folder, name, k, method, ranks):
 def report(program, folder):
     lines = ["# Predicted and measured", "",
              "Written by `make bench-plan`: seconds of an iteration with one thread a rank, as `partwise plan` predicts them from "
-             "`partwise calibrate`, which has seen no matrix, and as they were measured (the shortest iteration of some runs).", "",
-             "| matrix | k | method | ranks | predicted | measured | ratio | |", "|---|---|---|---|---|---|---|---|"]
+             "`partwise calibrate`, which has seen no matrix, and as they were measured.", "",
+             "| matrix | k | method | ranks | predicted | median | shortest | predicted / median | |",
+             "|---|---|---|---|---|---|---|---|---|"]
     within = cases = 0
     for name in MATRICES:
         file = folder / f"{name}.json"
         if not file.exists():
             continue
-        for case, seconds in json.loads(file.read_text()).items():
+        for case, times in json.loads(file.read_text()).items():
             k, method, ranks = case.split()
             predicted = predict(program, folder, name, int(k), method, int(ranks))["seconds"]
-            ratio = predicted / seconds
+            median = statistics.median(times)
+            ratio = predicted / median
             good = abs(ratio - 1) <= BOUND
             within, cases = within + good, cases + 1
-            lines.append(f"| {name} | {k} | {method} | {ranks} | {predicted:.4f} | {seconds:.4f} | {ratio:.2f} | "
+            lines.append(f"| {name} | {k} | {method} | {ranks} | {predicted:.4f} | {median:.4f} | {min(times):.4f} | {ratio:.2f} | "
                          f"{'' if good else 'more than 30% off'} |")
     lines += ["", f"{within} of {cases} are within {BOUND:.0%}."]
     return "\n".join(lines) + "\n"

@@ -559,6 +559,9 @@ pub struct PlanArgs {
     /// Entries that are not zero, of a sparse matrix [default: a dense one]
     #[arg(value_parser = large, allow_negative_numbers = true, long, value_name = "COUNT")]
     pub nonzeros: Option<usize>,
+    /// Entries are bytes, as of images, which are kept so
+    #[arg(long, conflicts_with = "nonzeros")]
+    pub bytes: bool,
     /// Number of components, k
     #[arg(value_parser = large, allow_negative_numbers = true, short = 'k', long, value_name = "K")]
     pub rank: usize,

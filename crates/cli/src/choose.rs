@@ -3,6 +3,7 @@
 use anyhow::Result;
 use partwise::comm::Network;
 use partwise::io::Presence;
+use partwise::matrix::Values;
 use partwise::plan::Job;
 use partwise::run::{Algorithm, Settings};
 use partwise::{Precision, sketch};
@@ -25,6 +26,20 @@ impl Choice {
     }
 }
 
+/// How a matrix is stored.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Entries {
+    Sparse(usize),
+    Bytes,
+    Reals,
+}
+
+impl Entries {
+    pub fn of<T>(values: &Values<T>) -> Self {
+        if matches!(values, Values::Bytes(_)) { Entries::Bytes } else { Entries::Reals }
+    }
+}
+
 /// Whether there is something to choose.
 pub fn is_open(args: &FactorizeArgs, settings: &Settings, nodes: usize) -> bool {
     settings.algorithm == Algorithm::Auto
@@ -33,12 +48,12 @@ pub fn is_open(args: &FactorizeArgs, settings: &Settings, nodes: usize) -> bool 
         && settings.sketch == sketch::Kind::Subsample
 }
 
-/// The choice for an m x n matrix, with so many nonzeros if it is sparse; none if nobody knows the network. Between ranks
+/// The choice for an m x n matrix; none if nobody knows the network. Between ranks
 /// of one process only `--network` is one; over MPI also the one that `calibrate` measured.
 pub fn choose(
     args: &FactorizeArgs,
     settings: &Settings,
-    (rows, cols, nonzeros): (usize, usize, Option<usize>),
+    (rows, cols, entries): (usize, usize, Entries),
     (nodes, precision): (usize, Precision),
     mpi: bool,
 ) -> Result<Option<Choice>> {
@@ -50,7 +65,9 @@ pub fn choose(
     let Some(network) = asked.copied().or(known.constants.network()) else { return Ok(None) };
     let network = Network { combine: known.constants.combine, ..network };
     let settings = settings.clone();
-    let job = Job { rows, cols, nonzeros, settings, nodes, grid: None, precision };
+    let nonzeros = if let Entries::Sparse(count) = entries { Some(count) } else { None };
+    let bytes = entries == Entries::Bytes;
+    let job = Job { rows, cols, nonzeros, bytes, settings, nodes, grid: None, precision };
     let algorithm = job.best(&network, &known.constants);
     let samples = match args.samples {
         Presence::Auto => job.pays_samples(&network, &known.constants),

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use super::factorize::{self, Ending, Watch};
 use crate::args::FactorizeArgs;
 use crate::checkpoint::{self, Checkpoint};
-use crate::choose::{self, Choice};
+use crate::choose::{self, Choice, Entries};
 use crate::parts::{self, Source};
 use crate::progress::Display;
 use crate::{folder, input, launch, machine, output, say};
@@ -195,8 +195,11 @@ fn choose<T: Real>(
     if !choose::is_open(args, settings, comm.size()) {
         return Ok(None);
     }
-    let nonzeros = (!matches!(shard.by_rows, Block::Dense(_))).then_some(shard.stored);
-    let sizes = (shard.rows, shard.cols, nonzeros);
+    let entries = match &shard.by_rows {
+        Block::Dense(block) => Entries::of(&block.values),
+        _ => Entries::Sparse(shard.stored),
+    };
+    let sizes = (shard.rows, shard.cols, entries);
     let chosen = match comm.rank() {
         0 => choose::choose(args, settings, sizes, (comm.size(), T::PRECISION), true),
         _ => Ok(None),

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use super::cluster::{self, note_grid};
 use crate::args::FactorizeArgs;
 use crate::checkpoint::{self, Checkpoint};
-use crate::choose::{self, Choice};
+use crate::choose::{self, Choice, Entries};
 use crate::data::{self, Data, Given};
 use crate::progress::Display;
 use crate::report::{self, Kept};
@@ -57,8 +57,11 @@ fn run_in<T: Real>(args: &FactorizeArgs) -> Result<()> {
     };
     let mut choice = None;
     if let (Data::Whole(matrix), true) = (&data, choose::is_open(args, &settings, args.nodes)) {
-        let nonzeros = matches!(matrix, Matrix::Sparse(_)).then_some(stored);
-        choice = choose::choose(args, &settings, (m, n, nonzeros), (args.nodes, T::PRECISION), false)?;
+        let entries = match matrix {
+            Matrix::Sparse(_) => Entries::Sparse(stored),
+            Matrix::Dense(dense) => Entries::of(dense.values()),
+        };
+        choice = choose::choose(args, &settings, (m, n, entries), (args.nodes, T::PRECISION), false)?;
         if let Some(choice) = &choice {
             choice.apply(&mut settings);
             let needed = memory_needed(matrix, settings.algorithm, settings.rank, args.nodes, T::PRECISION);

@@ -22,7 +22,8 @@ pub fn run(args: &PlanArgs) -> Result<()> {
     let settings =
         Settings { sketch_cols: args.sketch_cols, sketch_rows: args.sketch_rows, ..Settings::new(args.rank) };
     let (rows, cols, nonzeros, nodes) = (args.rows, args.cols, args.nonzeros, args.nodes);
-    let job = Job { rows, cols, nonzeros, settings, nodes, grid: args.grid, precision: args.precision };
+    let (bytes, grid, precision) = (args.bytes, args.grid, args.precision);
+    let job = Job { rows, cols, nonzeros, bytes, settings, nodes, grid, precision };
     check(&job, args.memory)?;
     let known = constants::known(args.constants.as_deref())?;
     let (network, assumed) = network(args, &known);
@@ -93,7 +94,7 @@ impl View<'_> {
             value
         });
         json!({
-            "rows": rows, "cols": cols, "nonzeros": nonzeros, "rank": settings.rank, "nodes": nodes,
+            "rows": rows, "cols": cols, "nonzeros": nonzeros, "bytes": self.job.bytes, "rank": settings.rank, "nodes": nodes,
             "precision": precision,
             "network": self.network.to_string(),
             "constants": self.known.file.as_ref().map(|file| file.to_string_lossy()),
@@ -111,6 +112,7 @@ impl View<'_> {
         let mut text = String::new();
         let entries = match nonzeros {
             Some(count) => format!("{count} nonzeros"),
+            None if self.job.bytes => "dense bytes".into(),
             None => "dense".into(),
         };
         let numbers = json!(precision);

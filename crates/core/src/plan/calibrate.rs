@@ -32,7 +32,8 @@ const A_ROW: usize = 32;
 /// How much is measured.
 #[derive(Clone, Copy, Debug)]
 pub struct Effort {
-    /// Times that everything is measured, of which the shortest counts.
+    /// Times that each piece of work is measured in a row, of which the shortest counts, and that all of them are, one
+    /// after another, since what disturbs lasts for a while, of which the median counts.
     pub repeats: usize,
     /// What sizes are divided by; more than 1 for trying alone.
     pub divisor: usize,
@@ -40,7 +41,7 @@ pub struct Effort {
 
 impl Effort {
     /// Good for predictions.
-    pub const FULL: Effort = Effort { repeats: 5, divisor: 1 };
+    pub const FULL: Effort = Effort { repeats: 3, divisor: 1 };
 }
 
 /// A rank that is measured, by the processor time of its threads, so that other work on the machine hardly counts.
@@ -102,47 +103,20 @@ const LARGE: usize = 64 << 20;
 pub fn calibrate(comm: &dyn Comm, threads: usize, effort: Effort) -> Result<Constants> {
     let (threads, pool) = Threads::new(threads)?.timed();
     let bench = Bench { threads, pool, effort };
-    let by_k = |table: fn(&Bench, usize) -> f64| KS.iter().map(|&k| table(&bench, k)).collect::<Vec<f64>>();
-    let row = by_k(|bench, k| bench.solve(k, 0));
-    let less =
-        |with: Vec<f64>| with.iter().zip(&row).map(|(with, row)| (with - row).max(0.0)).collect::<Vec<f64>>();
-    let (sweep, momentum) = (less(by_k(|bench, k| bench.solve(k, 3))), less(by_k(Bench::momentum)));
-    let mut constants = Constants {
-        ranks: comm.size(),
-        threads: bench.threads.count(),
-        ks: KS.iter().map(|&k| k as f64).collect(),
-        footprints: FOOTPRINTS.iter().map(|&bytes| bytes as f64).collect(),
-        sweep: sweep.iter().map(|three| three / 3.0).collect(),
-        momentum,
-        ready: by_k(Bench::ready),
-        gram: by_k(Bench::gram),
-        dense_tall: Vec::new(),
-        dense_wide: Vec::new(),
-        dense_sampled: Vec::new(),
-        gather: Vec::new(),
-        scatter: Vec::new(),
-        pick: bench.pick(),
-        draw: bench.draw(),
-        copy: bench.copy(),
-        fresh: bench.fresh(),
-        combine: bench.combine(),
-        gathered: 0.0,
-        scattered: 0.0,
-        reduced: 0.0,
-        latency: None,
-        bandwidth: None,
-        row,
-    };
-    bench.dense(&mut constants);
-    for (&k, &row) in KS.iter().zip(&constants.row) {
-        let lines = FOOTPRINTS.map(|bytes| bytes / size_of::<f32>() / k);
-        constants.gather.push(lines.iter().map(|&lines| bench.gather(k, lines, row)).collect());
-        constants.scatter.push(lines.iter().map(|&lines| bench.scatter(k, lines)).collect());
+    let mut rounds: Vec<Constants> = (0..effort.repeats).map(|_| bench.work(comm.size())).collect();
+    let mut constants = rounds[0].clone();
+    let mut found: Vec<_> = rounds.iter_mut().map(|round| times(round).into_iter()).collect();
+    for time in times(&mut constants) {
+        let mut all: Vec<f64> = found.iter_mut().filter_map(|round| round.next().copied()).collect();
+        all.sort_by(f64::total_cmp);
+        *time = all[all.len() / 2];
     }
     slowest(comm, &mut constants)?;
     // What is gathered goes to new memory; what is reduced is copied there first, and summed in some more.
     let Constants { copy, fresh, .. } = constants;
-    (constants.gathered, constants.scattered, constants.reduced) = (fresh, 2.0 * fresh + copy, fresh);
+    let all = |time: f64| vec![time; FOOTPRINTS.len()];
+    (constants.gathered, constants.scattered, constants.reduced) =
+        (all(fresh), all(2.0 * fresh + copy), all(fresh));
     if comm.size() > 1 {
         let (latency, bandwidth) = network(comm, effort)?;
         (constants.latency, constants.bandwidth) = (Some(latency), Some(bandwidth));
@@ -152,6 +126,55 @@ pub fn calibrate(comm: &dyn Comm, threads: usize, effort: Effort) -> Result<Cons
 }
 
 impl Bench {
+    /// What work takes on a rank; nothing yet of messages.
+    fn work(&self, ranks: usize) -> Constants {
+        let by_k = |table: fn(&Bench, usize) -> f64| KS.iter().map(|&k| table(self, k)).collect::<Vec<f64>>();
+        let row = by_k(|bench, k| bench.solve(k, 0));
+        let less = |with: Vec<f64>| {
+            with.iter().zip(&row).map(|(with, row)| (with - row).max(0.0)).collect::<Vec<f64>>()
+        };
+        let (sweep, momentum) = (less(by_k(|bench, k| bench.solve(k, 3))), less(by_k(Bench::momentum)));
+        let entries = numbers(DENSE.0 / self.effort.divisor * DENSE.1);
+        let bytes = entries.iter().map(|&entry| (255.0 * entry) as u8).collect::<Vec<u8>>();
+        let [dense_tall, dense_wide, dense_sampled] = self.dense(&Arc::new(Values::Real(entries.into())));
+        let [bytes_tall, bytes_wide, bytes_sampled] = self.dense(&Arc::new(Values::Bytes(bytes.into())));
+        let mut constants = Constants {
+            ranks,
+            threads: self.threads.count(),
+            ks: KS.iter().map(|&k| k as f64).collect(),
+            footprints: FOOTPRINTS.iter().map(|&bytes| bytes as f64).collect(),
+            sweep: sweep.iter().map(|three| three / 3.0).collect(),
+            momentum,
+            ready: by_k(Bench::ready),
+            gram: by_k(Bench::gram),
+            dense_tall,
+            dense_wide,
+            dense_sampled,
+            bytes_tall,
+            bytes_wide,
+            bytes_sampled,
+            gather: Vec::new(),
+            scatter: Vec::new(),
+            pick: self.pick(),
+            draw: self.draw(),
+            copy: self.copy(),
+            fresh: self.fresh(),
+            combine: self.combine(),
+            gathered: Vec::new(),
+            scattered: Vec::new(),
+            reduced: Vec::new(),
+            latency: None,
+            bandwidth: None,
+            row,
+        };
+        for (&k, &row) in KS.iter().zip(&constants.row) {
+            let lines = FOOTPRINTS.map(|bytes| bytes / size_of::<f32>() / k);
+            constants.gather.push(lines.iter().map(|&lines| self.gather(k, lines, row)).collect());
+            constants.scatter.push(lines.iter().map(|&lines| self.scatter(k, lines)).collect());
+        }
+        constants
+    }
+
     /// Seconds of a product with a block and some sweeps.
     fn half(&self, block: &Block<f32>, columns: Columns<'_>, width: usize, k: usize, sweeps: usize) -> f64 {
         let (mut factor, weights) = (numbers(block.rows() * k), numbers(width * k));
@@ -170,7 +193,9 @@ impl Bench {
     }
 
     fn ready(&self, k: usize) -> f64 {
-        self.half(&Block::ByColumn(empty(1, self.rows())), Columns::All, 1, k, 0) / self.rows() as f64
+        // As many as find no room in cache: the product is cleared, added to, and read again.
+        let rows = 4 * self.rows();
+        self.half(&Block::ByColumn(empty(1, rows)), Columns::All, 1, k, 0) / rows as f64
     }
 
     fn momentum(&self, k: usize) -> f64 {
@@ -192,23 +217,21 @@ impl Bench {
         self.best(|| drop(black_box(gram(&self.threads, &factor, k)))) / self.rows() as f64
     }
 
-    /// Seconds an entry.
-    fn dense(&self, constants: &mut Constants) {
+    /// Seconds an entry of a tall block, a wide one, and a sampled one, by k.
+    fn dense(&self, values: &Arc<Values<f32>>) -> [Vec<f64>; 3] {
         let (long, short) = (DENSE.0 / self.effort.divisor, DENSE.1);
-        let values = Arc::new(Values::Real(numbers(long * short).into()));
         let block = |rows, cols, row_stride, col_stride| {
             Block::Dense(DenseBlock { rows, cols, row_stride, col_stride, values: values.clone() })
         };
         let picked: Vec<usize> = (0..short).step_by(2).collect();
-        for &k in &KS {
-            let an_entry = |block: &Block<f32>, columns: Columns<'_>, width: usize| {
-                self.half(block, columns, width, k, 0) / (block.rows() * width) as f64
-            };
-            constants.dense_tall.push(an_entry(&block(long, short, short, 1), Columns::All, short));
-            constants.dense_wide.push(an_entry(&block(short, long, 1, short), Columns::All, long));
-            let sampled = (Columns::Some(&picked[..]), picked.len());
-            constants.dense_sampled.push(an_entry(&block(long, short, 1, long), sampled.0, sampled.1));
-        }
+        let by_k = |block: &Block<f32>, columns: Columns<'_>, width: usize| {
+            KS.map(|k| self.half(block, columns, width, k, 0) / (block.rows() * width) as f64).to_vec()
+        };
+        [
+            by_k(&block(long, short, short, 1), Columns::All, short),
+            by_k(&block(short, long, 1, short), Columns::All, long),
+            by_k(&block(long, short, 1, long), Columns::Some(&picked), picked.len()),
+        ]
     }
 
     /// Seconds an entry that picks one of `lines` rows of weights.
@@ -223,10 +246,14 @@ impl Bench {
     fn sampled(&self, k: usize, lines: usize, count: usize, entries: usize) -> f64 {
         let block = Block::ByColumn(Arc::new(sparse(10 * count, lines, entries)));
         let (nothing, weights) = (Block::ByColumn(empty(10 * count, lines)), numbers(count * k));
-        let picked: Vec<usize> = (0..count).map(|place| 10 * place + place * 7 % 10).collect();
+        // Others every time, as in a run: they come from memory.
+        let pick = |turn: usize| (0..count).map(|place| 10 * place + (place * 7 + turn) % 10).collect();
+        let picks: Vec<Vec<usize>> = (0..10).map(pick).collect();
         let time = |block: &Block<f32>| {
+            let mut picks = picks.iter().cycle();
             self.best(|| {
-                drop(black_box(Product::new(&self.threads, block, Columns::Some(&picked), &weights, k)))
+                let columns = Columns::Some(picks.next().map_or(&[], Vec::as_slice));
+                drop(black_box(Product::new(&self.threads, block, columns, &weights, k)))
             })
         };
         (time(&block) - time(&nothing)).max(0.0)
@@ -234,7 +261,7 @@ impl Bench {
 
     /// Seconds an entry that is added to one of `lines` rows of a product.
     fn scatter(&self, k: usize, lines: usize) -> f64 {
-        let count = self.entries() / A_ROW / 4;
+        let count = self.entries() / A_ROW;
         self.sampled(k, lines, count, A_ROW) / (count * A_ROW) as f64
     }
 
@@ -274,34 +301,24 @@ impl Bench {
     }
 }
 
+/// What was measured of work.
+fn times(constants: &mut Constants) -> Vec<&mut f64> {
+    let Constants { row, ready, sweep, momentum, gram, .. } = constants;
+    let by_k = [row, ready, sweep, momentum, gram];
+    let dense = [&mut constants.dense_tall, &mut constants.dense_wide, &mut constants.dense_sampled];
+    let bytes = [&mut constants.bytes_tall, &mut constants.bytes_wide, &mut constants.bytes_sampled];
+    let sparse = constants.gather.iter_mut().chain(&mut constants.scatter);
+    let tables = by_k.into_iter().chain(dense).chain(bytes).chain(sparse).flatten();
+    let Constants { pick, draw, copy, fresh, combine, .. } = constants;
+    tables.chain([pick, draw, copy, fresh, combine]).collect()
+}
+
 /// Each constant as the slowest rank has it.
 fn slowest(comm: &dyn Comm, constants: &mut Constants) -> Result<()> {
-    let mut all: Vec<&mut f64> = Vec::new();
-    let Constants {
-        row,
-        ready,
-        sweep,
-        momentum,
-        gram,
-        dense_tall,
-        dense_wide,
-        dense_sampled,
-        gather,
-        scatter,
-        ..
-    } = constants;
-    let tables = [row, ready, sweep, momentum, gram, dense_tall, dense_wide, dense_sampled];
-    all.extend(tables.into_iter().chain(gather).chain(scatter).flatten());
-    all.extend([
-        &mut constants.pick,
-        &mut constants.draw,
-        &mut constants.copy,
-        &mut constants.fresh,
-        &mut constants.combine,
-    ]);
+    let mut all = times(constants);
     let mut times: Vec<f64> = all.iter().map(|time| **time).collect();
     comm.all_reduce(Reduction::Max, Numbers::F64(&mut times))?;
-    all.into_iter().zip(times).for_each(|(target, time)| *target = time);
+    all.iter_mut().zip(times).for_each(|(target, time)| **target = time);
     Ok(())
 }
 
@@ -341,14 +358,10 @@ fn network(comm: &dyn Comm, effort: Effort) -> Result<(f64, f64)> {
 /// What a byte of each collective takes beside what the network says: copies, new memory, sums that are not overlapped.
 fn collectives(comm: &dyn Comm, effort: Effort, constants: &mut Constants) -> Result<()> {
     let Some(network) = constants.network() else { return Ok(()) };
-    let (size, count) = (comm.size(), LARGE / 2 / size_of::<f32>() / effort.divisor);
-    let counts: Vec<usize> = (0..size).map(|rank| owned(count, rank, size).len()).collect();
-    let (bytes, smallest) = (4 * count, 4 * counts.iter().copied().min().unwrap_or(0));
-    let own = numbers(counts[comm.rank()]);
     // Ranks begin together, and the slowest counts.
     let time = |work: &mut dyn FnMut() -> Result<()>| -> Result<f64> {
         let mut best = f64::INFINITY;
-        for _ in 0..=effort.repeats {
+        for _ in 0..=3 * effort.repeats {
             comm.all_gather(&[])?;
             let begin = Instant::now();
             work()?;
@@ -358,13 +371,19 @@ fn collectives(comm: &dyn Comm, effort: Effort, constants: &mut Constants) -> Re
         comm.all_reduce(Reduction::Max, Numbers::F64(&mut worst))?;
         Ok(worst[0])
     };
-    let gathered = time(&mut || gather_shares(comm, &own, &counts).map(|all| drop(black_box(all))))?;
-    let mut sums = numbers(count);
-    let scattered = time(&mut || comm.reduce_scatter(Numbers::F32(&mut sums), &counts))?;
-    let reduced = time(&mut || comm.all_reduce(Reduction::Sum, Numbers::F32(&mut sums)))?;
-    let beside = |measured: f64, modelled: f64| (measured - modelled).max(0.0) / bytes as f64;
-    constants.gathered = beside(gathered, network.all_gather(size, bytes, smallest));
-    constants.scattered = beside(scattered, network.reduce_scatter(size, bytes, smallest));
-    constants.reduced = beside(reduced, network.all_reduce(size, bytes));
+    for (place, footprint) in FOOTPRINTS.into_iter().enumerate() {
+        let (size, count) = (comm.size(), footprint / effort.divisor / size_of::<f32>());
+        let counts: Vec<usize> = (0..size).map(|rank| owned(count, rank, size).len()).collect();
+        let (bytes, smallest) = (4 * count, 4 * counts.iter().copied().min().unwrap_or(0));
+        let own = numbers(counts[comm.rank()]);
+        let gathered = time(&mut || gather_shares(comm, &own, &counts).map(|all| drop(black_box(all))))?;
+        let mut sums = numbers(count);
+        let scattered = time(&mut || comm.reduce_scatter(Numbers::F32(&mut sums), &counts))?;
+        let reduced = time(&mut || comm.all_reduce(Reduction::Sum, Numbers::F32(&mut sums)))?;
+        let beside = |measured: f64, modelled: f64| (measured - modelled).max(0.0) / bytes as f64;
+        constants.gathered[place] = beside(gathered, network.all_gather(size, bytes, smallest));
+        constants.scattered[place] = beside(scattered, network.reduce_scatter(size, bytes, smallest));
+        constants.reduced[place] = beside(reduced, network.all_reduce(size, bytes));
+    }
     Ok(())
 }

@@ -34,6 +34,12 @@ pub struct Constants {
     pub dense_wide: Vec<f64>,
     /// The same of a block by column, some columns of it.
     pub dense_sampled: Vec<f64>,
+    /// The same three of entries that are bytes.
+    pub bytes_tall: Vec<f64>,
+    /// As in `dense_wide`.
+    pub bytes_wide: Vec<f64>,
+    /// As in `dense_sampled`.
+    pub bytes_sampled: Vec<f64>,
     /// An entry of a sparse block by row in a product.
     pub gather: Vec<Vec<f64>>,
     /// The same of a block by column.
@@ -49,11 +55,11 @@ pub struct Constants {
     /// A byte of numbers added to others.
     pub combine: f64,
     /// A byte of an all-gather, beside what the network takes for it.
-    pub gathered: f64,
+    pub gathered: Vec<f64>,
     /// A byte of a reduce-scatter, likewise.
-    pub scattered: f64,
+    pub scattered: Vec<f64>,
     /// A byte of an all-reduce, likewise.
-    pub reduced: f64,
+    pub reduced: Vec<f64>,
     /// The network between the ranks, if there was more than one.
     pub latency: Option<f64>,
     /// Its bytes a second.
@@ -78,16 +84,17 @@ impl Constants {
         let (ks, footprints) = (self.ks.len(), self.footprints.len());
         let by_k = [&self.row, &self.ready, &self.sweep, &self.momentum, &self.gram];
         let dense = [&self.dense_tall, &self.dense_wide, &self.dense_sampled];
+        let bytes = [&self.bytes_tall, &self.bytes_wide, &self.bytes_sampled];
         let sparse = [&self.gather, &self.scatter];
         let network = [self.latency.unwrap_or(0.0), 1.0 / self.bandwidth.unwrap_or(1.0)];
         ascending(&self.ks)
             && ascending(&self.footprints)
             && self.ks[0] > 0.0
             && self.footprints[0] > 0.0
-            && by_k.into_iter().chain(dense).all(|table| times(table, ks))
+            && by_k.into_iter().chain(dense).chain(bytes).all(|table| times(table, ks))
             && sparse.iter().all(|rows| rows.len() == ks && rows.iter().all(|row| times(row, footprints)))
             && times(&[self.pick, self.draw, self.copy, self.fresh, self.combine], 5)
-            && times(&[self.gathered, self.scattered, self.reduced], 3)
+            && [&self.gathered, &self.scattered, &self.reduced].iter().all(|table| times(table, footprints))
             && times(&network, 2)
     }
 
@@ -102,12 +109,17 @@ impl Constants {
         interpolate(&self.ks, table, k)
     }
 
-    /// A table's value for k and so much memory.
-    pub(super) fn within(&self, table: &[Vec<f64>], k: f64, bytes: f64) -> f64 {
+    /// A table's value for so much memory.
+    pub(super) fn of(&self, table: &[f64], bytes: f64) -> f64 {
         let footprints = &self.footprints;
         // Nothing is slower than memory, however much of it there is.
         let bytes = bytes.clamp(footprints[0], footprints[footprints.len() - 1]);
-        let by_k: Vec<f64> = table.iter().map(|row| interpolate(footprints, row, bytes)).collect();
+        interpolate(footprints, table, bytes)
+    }
+
+    /// A table's value for k and so much memory.
+    pub(super) fn within(&self, table: &[Vec<f64>], k: f64, bytes: f64) -> f64 {
+        let by_k: Vec<f64> = table.iter().map(|row| self.of(row, bytes)).collect();
         self.at(&by_k, k)
     }
 }
