@@ -27,8 +27,11 @@ pub fn write(experiment: &Experiment, done: &[Done], out: &Path) -> Result<()> {
         if of_panel.is_empty() {
             continue;
         }
-        let svg = chart(experiment, index, &of_panel);
-        put(&format!("{}.svg", file_name(&panel.name)), &svg)?;
+        put(
+            &format!("{}.svg", file_name(&panel.name)),
+            &chart(experiment, index, &of_panel, Some(STANDALONE)),
+        )?;
+        let svg = chart(experiment, index, &of_panel, None);
         let stand_in =
             if panel.stand_in.is_empty() { String::new() } else { format!(" ({})", panel.stand_in) };
         let _ = write!(
@@ -91,7 +94,8 @@ fn curves(experiment: &Experiment, done: &[Done]) -> String {
     text
 }
 
-fn chart(experiment: &Experiment, panel: usize, done: &[&Done]) -> String {
+/// A panel; `style` is that of a file of its own.
+fn chart(experiment: &Experiment, panel: usize, done: &[&Done], style: Option<&str>) -> String {
     let mut series = Vec::new();
     for (method, described) in experiment.shown(&experiment.panels[panel]) {
         let of_method: Vec<&&Done> = done.iter().filter(|done| done.run.method == method).collect();
@@ -118,7 +122,7 @@ fn chart(experiment: &Experiment, panel: usize, done: &[&Done]) -> String {
     let caption = format!("{}, {}", experiment.title, experiment.panels[panel].name);
     let (x, y) = axes(experiment, done.first().map_or("real", |done| done.clock));
     let marks = experiment.draws == Draws::SpeedOverNodes;
-    Lines { title: &caption, x, y, series: &series, marks }.svg(Some(STANDALONE))
+    Lines { title: &caption, x, y, series: &series, marks }.svg(style)
 }
 
 /// Iterations a second for each number of nodes, means over repeats.
@@ -195,7 +199,7 @@ fn page(experiment: &Experiment, done: &[Done], panels: &str) -> String {
     format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta http-equiv=\"Content-Security-Policy\" \
          content=\"default-src 'none'; img-src data:; style-src 'unsafe-inline'\"><meta name=\"viewport\" \
-         content=\"width=device-width, initial-scale=1\"><title>{0}: {1}</title><link rel=\"icon\" href=\"data:,\"><style>{STYLE}</style></head>\
+         content=\"width=device-width, initial-scale=1\"><title>{0}: {1}</title><link rel=\"icon\" href=\"data:,\"><style>{STYLE}{STANDALONE}</style></head>\
          <body><p class=\"note\">Partwise, {0} of the paper</p><h1>{1}</h1><p class=\"note\">{2}{3}</p><div class=\"panels\">{panels}\
          </div></body></html>\n",
         escape(&experiment.figure),

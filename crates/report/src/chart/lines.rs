@@ -57,7 +57,7 @@ const BOTTOM: f64 = 46.0;
 const MOST_POINTS: usize = 150;
 
 impl Lines<'_> {
-    /// The chart as an SVG element; `style` is the sheet of one that stands alone.
+    /// The chart as an SVG element; `style` is the sheet of one that stands alone, as a picture without a pointer.
     pub fn svg(&self, style: Option<&str>) -> String {
         let legend = self.legend();
         let top = 12.0 + 20.0 * legend.len() as f64;
@@ -96,6 +96,9 @@ impl Lines<'_> {
         }
         for series in self.series {
             self.line(&mut svg, series, (&x, &y));
+            if style.is_none() || self.marks {
+                self.points(&mut svg, series, (&x, &y));
+            }
         }
         svg.push_str("</svg>");
         svg
@@ -158,7 +161,7 @@ impl Lines<'_> {
     }
 
     fn line(&self, svg: &mut String, series: &Series, (x, y): (&Scale, &Scale)) {
-        let Series { name, colour, dashed, points } = series;
+        let Series { colour, dashed, points, .. } = series;
         let places: Vec<(f64, f64)> = points
             .iter()
             .filter(|point| point.0.is_finite() && point.1.is_finite())
@@ -175,10 +178,13 @@ impl Lines<'_> {
             }
         }
         let dashed = if *dashed { " dashed" } else { "" };
-        let _ = write!(
-            svg,
-            "<path class=\"line c{colour}{dashed}\" d=\"{path}\"/><g class=\"points c{colour}\">"
-        );
+        let _ = write!(svg, "<path class=\"line c{colour}{dashed}\" d=\"{path}\"/>");
+    }
+
+    /// Points with their values.
+    fn points(&self, svg: &mut String, series: &Series, (x, y): (&Scale, &Scale)) {
+        let Series { name, colour, points, .. } = series;
+        let _ = write!(svg, "<g class=\"points c{colour}\">");
         let step = points.len().div_ceil(MOST_POINTS).max(1);
         let shown =
             points.iter().enumerate().filter(|(index, _)| index % step == 0 || index + 1 == points.len());
