@@ -68,6 +68,12 @@ pub enum Error {
         /// The value.
         value: f64,
     },
+    /// What carries messages or keeps answers has failed, and says why.
+    #[error("{problem}")]
+    Stopped {
+        /// What is wrong, and what to do.
+        problem: String,
+    },
     /// The operating system has no randomness to give.
     #[error("the operating system gave no randomness for keys ({problem}); nothing is secret without it")]
     Entropy {

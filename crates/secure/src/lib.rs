@@ -17,5 +17,8 @@ pub mod session;
 mod simulate;
 pub mod split;
 
-pub use error::{Error, Result};
-pub use simulate::{Cost, Outcome, PartyOutcome, Plan, Traced, Transcript, groups, run_on_rank, simulate};
+pub use entropy::entropy;
+pub use error::{Error, Peer, Result};
+pub use simulate::{
+    Cost, Outcome, PartyOutcome, Plan, Traced, Transcript, cohorts, groups, run_on_rank, simulate,
+};

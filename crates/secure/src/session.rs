@@ -1,6 +1,6 @@
 //! A party at work: its links and machines, and sums of numbers on top of sums of words.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use chacha20::ChaCha20Rng;
@@ -24,6 +24,45 @@ pub struct Total {
     pub parties: usize,
     /// What the coordinator answered, as it came.
     pub words: Words,
+}
+
+/// An answer, as it is kept so that a party can take up its run again: what it computes follows from its data, its seeds
+/// and these.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Kept {
+    /// The cohort.
+    pub cohort: u8,
+    /// How many were in the sum.
+    pub parties: usize,
+    /// How often [`Session::poll`] had found nothing before.
+    pub polls: u32,
+    /// The hash over all answers of the cohort, this one included.
+    pub transcript: [u8; 32],
+    /// What was answered.
+    pub words: Words,
+}
+
+/// Where answers are kept.
+pub trait Journal: Send {
+    /// The next one from before.
+    fn next(&mut self) -> Result<Option<Kept>>;
+
+    /// Keeps one.
+    fn keep(&mut self, kept: &Kept) -> Result<()>;
+}
+
+/// Something that all parties know, for whoever watches.
+#[derive(Clone, Copy, Debug)]
+pub enum Seen {
+    /// ‖M‖².
+    Norm(f64),
+    /// Σ ‖M_r − U V_rᵀ‖² after a round.
+    Error {
+        /// The round.
+        round: usize,
+        /// Over all parties.
+        squared_error: f64,
+    },
 }
 
 /// A sum under way.
@@ -50,6 +89,16 @@ pub struct Session<'a> {
     pending: Option<Pending>,
     answered: Option<(u8, Words, usize)>,
     slowness: f64,
+    journal: Option<Box<dyn Journal + 'a>>,
+    /// What the journal has next. While there is something, nothing is sent.
+    kept: Option<Kept>,
+    /// Whether the machines have joined.
+    live: bool,
+    polls: u32,
+    /// Messages of cohorts that this party is behind with and not at.
+    stash: BTreeMap<u8, VecDeque<Message>>,
+    /// Told what all know.
+    pub watch: Option<Box<dyn FnMut(Seen) + Send + 'a>>,
     /// For trials: vanishes after so many sums.
     pub vanishes_after: Option<u64>,
     /// Real time in the machines: masks, shares, signatures, fixed point.
@@ -72,8 +121,10 @@ impl<'a> Session<'a> {
         machines: Vec<(u8, Party, usize)>,
         plain: bool,
         slowness: f64,
+        mut journal: Option<Box<dyn Journal + 'a>>,
     ) -> Result<Self> {
         let machines = machines.into_iter().map(|(number, party, size)| (number, (party, size))).collect();
+        let kept = journal.as_mut().map_or(Ok(None), |journal| journal.next())?;
         let mut session = Session {
             link: Box::new(link),
             me,
@@ -84,6 +135,12 @@ impl<'a> Session<'a> {
             pending: None,
             answered: None,
             slowness,
+            journal,
+            kept,
+            live: false,
+            polls: 0,
+            stash: BTreeMap::new(),
+            watch: None,
             vanishes_after: None,
             masking: Duration::ZERO,
             waiting: Duration::ZERO,
@@ -91,13 +148,28 @@ impl<'a> Session<'a> {
             round_trips: 0,
             bytes: 0,
         };
-        let numbers: Vec<u8> = session.machines.keys().copied().collect();
-        for number in numbers {
-            let actions =
-                session.machines.get_mut(&number).map(|(party, _)| party.begin()).unwrap_or_default();
-            session.act(number, actions)?;
+        if session.kept.is_none() {
+            session.begin()?;
         }
         Ok(session)
+    }
+
+    /// The machines join.
+    fn begin(&mut self) -> Result<()> {
+        self.live = true;
+        let numbers: Vec<u8> = self.machines.keys().copied().collect();
+        for number in numbers {
+            let actions = self.machines.get_mut(&number).map(|(party, _)| party.begin()).unwrap_or_default();
+            self.act(number, actions)?;
+        }
+        Ok(())
+    }
+
+    /// Tells whoever watches.
+    pub fn see(&mut self, seen: Seen) {
+        if let Some(watch) = &mut self.watch {
+            watch(seen);
+        }
     }
 
     /// This party's number.
@@ -172,6 +244,10 @@ impl<'a> Session<'a> {
         let Some(pending) = &mut self.pending else { return Err(self.out_of_turn()) };
         let size = self.machines.get(&pending.cohort).map_or(1, |(_, size)| *size);
         let ranges = self.ranges.get(&(pending.cohort, pending.what));
+        if self.kept.is_some() {
+            pending.voting = !self.plain && ranges.is_none();
+            return Ok(());
+        }
         let words = match ranges {
             _ if self.plain => plain_words(&pending.parts),
             None => {
@@ -199,6 +275,9 @@ impl<'a> Session<'a> {
         if !self.plain {
             self.link.spend(words.bytes() as f64 * (size + 1) as f64 * SECONDS_PER_MASK_BYTE * self.slowness);
         }
+        if !self.live {
+            self.begin()?;
+        }
         self.handle(cohort, Event::Submit(words))
     }
 
@@ -220,7 +299,8 @@ impl<'a> Session<'a> {
                     self.link.send(to, bytes)?;
                 }
                 Action::Opened { words, cohort } => self.answered = Some((number, words, cohort.len())),
-                Action::Waiting { .. } => {}
+                // The coordinator's.
+                Action::Waiting { .. } | Action::Tell { .. } | Action::CatchUp { .. } => {}
             }
         }
         Ok(())
@@ -229,10 +309,26 @@ impl<'a> Session<'a> {
     /// Handles what comes until the sum is there, or until the deadline.
     fn next(&mut self, deadline: Option<f64>) -> Result<Option<Total>> {
         loop {
-            if let Some(answered) = self.answered.take()
-                && let Some(total) = self.finish(answered)?
-            {
-                return Ok(Some(total));
+            if let Some(answered) = self.answered.take() {
+                self.keep(&answered)?;
+                match self.finish(answered)? {
+                    Some(total) => return Ok(Some(total)),
+                    None => continue,
+                }
+            }
+            if let Some(kept) = &mut self.kept {
+                if deadline.is_some() && kept.polls > 0 {
+                    kept.polls -= 1;
+                    return Ok(None);
+                }
+                match self.recall()? {
+                    Some(total) => return Ok(Some(total)),
+                    None => continue,
+                }
+            }
+            if let Some((cohort, message)) = self.stashed() {
+                self.handle(cohort, Event::Message { from: 0, message })?;
+                continue;
             }
             let begin = Instant::now();
             let incoming = self.link.receive(deadline)?;
@@ -243,15 +339,49 @@ impl<'a> Session<'a> {
                     let begin = Instant::now();
                     let (number, message) = parse(self.me, from, &bytes)?;
                     self.masking += begin.elapsed();
-                    self.handle(number, Event::Message { from, message })?;
+                    let early = matches!(message, Message::Reply { .. })
+                        && self.pending.as_ref().is_none_or(|pending| pending.cohort != number);
+                    match self.stash.get_mut(&number).filter(|stash| !stash.is_empty()) {
+                        Some(stash) => stash.push_back(message),
+                        None if early => self.stash.entry(number).or_default().push_back(message),
+                        None => self.handle(number, Event::Message { from, message })?,
+                    }
                 }
                 Incoming::Lost(peer) => {
                     return Err(Error::LinkLost { who: Peer(self.me), peer: Peer(peer) });
                 }
                 Incoming::Joined(_) => {}
-                Incoming::Deadline => return Ok(None),
+                Incoming::Deadline => {
+                    self.polls += 1;
+                    return Ok(None);
+                }
             }
         }
+    }
+
+    /// What came early for the sum that is under way now.
+    fn stashed(&mut self) -> Option<(u8, Message)> {
+        let cohort = self.pending.as_ref()?.cohort;
+        Some((cohort, self.stash.get_mut(&cohort)?.pop_front()?))
+    }
+
+    /// Notes an answer in the journal.
+    fn keep(&mut self, (cohort, words, parties): &(u8, Words, usize)) -> Result<()> {
+        let (Some(journal), Some((party, _))) = (&mut self.journal, self.machines.get(cohort)) else {
+            return Ok(());
+        };
+        let (polls, transcript) = (std::mem::take(&mut self.polls), *party.transcript());
+        journal.keep(&Kept { cohort: *cohort, parties: *parties, polls, transcript, words: words.clone() })
+    }
+
+    /// Takes the next answer from the journal.
+    fn recall(&mut self) -> Result<Option<Total>> {
+        let Some(kept) = self.kept.take() else { return Ok(None) };
+        if let Some((party, _)) = self.machines.get_mut(&kept.cohort) {
+            party.remember(kept.transcript);
+        }
+        self.kept = self.journal.as_mut().map_or(Ok(None), |journal| journal.next())?;
+        self.finish((kept.cohort, kept.words, kept.parties))
     }
 
     /// The numbers of an answer; nothing if it was about ranges, or showed that they are too narrow.

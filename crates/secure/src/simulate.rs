@@ -161,7 +161,7 @@ pub fn simulate<T: Real>(parts: Vec<Matrix<T>>, plan: &Plan) -> Result<Outcome<T
     let mut rng = entropy()?;
     let identities: Vec<Identity> = parts.iter().map(|_| Identity::new(&mut rng)).collect();
     let keys: Vec<IdentityKey> = identities.iter().map(Identity::key).collect();
-    let cohorts = cohorts(settings, &keys, &groups)?;
+    let cohorts = cohorts(settings, (settings.run_hash(), 0), &keys, &groups)?;
 
     let begin = Instant::now();
     let mut links = network(parts.len(), plan.line).into_iter();
@@ -196,15 +196,21 @@ pub fn simulate<T: Real>(parts: Vec<Matrix<T>>, plan: &Plan) -> Result<Outcome<T
     Ok(collect(plan, &cohorts, groups, hub, ends, wall))
 }
 
-/// The cohort of all, and those of the groups.
-fn cohorts(settings: &Settings, keys: &[IdentityKey], groups: &[Vec<u16>]) -> Result<Vec<Cohort>> {
+/// The cohort of all, and those of the groups, of a run of this name; at least so many are in every sum.
+pub fn cohorts(
+    settings: &Settings,
+    (run, least): ([u8; 32], usize),
+    keys: &[IdentityKey],
+    groups: &[Vec<u16>],
+) -> Result<Vec<Cohort>> {
     let everybody: Vec<u16> = (1..=keys.len() as u16).collect();
     let cohort = |(number, parties): (u8, &Vec<u16>)| Cohort {
-        run: settings.run_hash(),
+        run,
         number,
         members: parties.iter().map(|&party| (party, keys[usize::from(party) - 1])).collect(),
         // Two parties hide nothing from each other.
         colluders: if keys.len() == 2 { 0 } else { settings.colluders },
+        least,
         may_leave: settings.accepted.going_on_shows_the_leaver,
     };
     let cohorts: Vec<Cohort> =
@@ -238,7 +244,7 @@ pub fn run_on_rank<T: Real>(
         let problem = "asynchronous methods with more than one group do not run over ranks; use fewer parties, or a synchronous one";
         return Err(Error::parameter("--protocol", problem));
     }
-    let cohorts = cohorts(settings, &keys, &groups)?;
+    let cohorts = cohorts(settings, (settings.run_hash(), 0), &keys, &groups)?;
     let mut link = CommLink::new(comm);
     let Some(part) = part else {
         let group_sizes: Vec<(u8, usize)> = (1..).zip(groups.iter().map(Vec::len)).collect();
@@ -338,7 +344,7 @@ fn take_part<T: Real>(
         Ok((number, Party::new(cohort, me, identity.clone(), plain)?, size))
     });
     let machines = machines.collect::<Result<Vec<_>>>()?;
-    let mut session = Session::join(link, me, machines, plain, slowness)?;
+    let mut session = Session::join(link, me, machines, plain, slowness, None)?;
     session.vanishes_after = plan.loses.filter(|(party, _)| *party == me).map(|(_, sums)| sums);
     let mut local = Local::new(part, settings, plan.threads)?;
     // In a simulation the same seed gives the same answer; in earnest V's start comes from the operating system.

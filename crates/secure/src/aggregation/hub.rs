@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::keys::SIGNATURE_BYTES;
+use super::keys::{SIGNATURE_BYTES, echo_text, hello_text};
 use super::mask::{Sign, apply};
 use super::sharing::recover;
 use super::transcript::Transcript;
@@ -27,38 +27,89 @@ pub struct Hub {
     cohort: Cohort,
     plain: bool,
     place: Place,
-    transcript: Transcript,
+    /// Of all answers.
+    answers: Transcript,
+    /// The keys of this epoch, as they are hashed.
+    keys: Vec<u8>,
     phase: Phase,
     absent: BTreeSet<u16>,
     /// Who has a key in this epoch.
     roster: Vec<u16>,
-    uploads: BTreeMap<u16, (Words, BTreeMap<u16, Vec<u8>>)>,
+    uploads: Uploads,
     survivors: Vec<u16>,
-    last_reply: Option<Message>,
+    /// Messages of attempts that were over.
+    pub late: u64,
+}
+
+/// What has arrived in this attempt. Masked words are added up as they come, so that memory does not grow with the number
+/// of parties; words of a plain sum are floating-point numbers, and are kept to be added in the order of the parties.
+#[derive(Default)]
+struct Uploads {
+    shares: BTreeMap<u16, BTreeMap<u16, Vec<u8>>>,
+    sum: Option<Words>,
+    plain: BTreeMap<u16, Words>,
 }
 
 impl Hub {
     /// A coordinator that waits for all to join.
     pub fn new(cohort: Cohort, plain: bool) -> Self {
-        let transcript = Transcript::new(&cohort.run, cohort.number);
+        let answers = Transcript::new(&cohort.run, cohort.number);
         let roster = cohort.members.iter().map(|(party, _)| *party).collect();
         Hub {
             plain,
             place: Place { epoch: 0, round: 0, attempt: 0 },
-            transcript,
+            answers,
+            keys: Vec::new(),
             phase: if plain { Phase::Collecting } else { Phase::Joining(BTreeMap::new()) },
             absent: BTreeSet::new(),
             roster,
-            uploads: BTreeMap::new(),
+            uploads: Uploads::default(),
             survivors: Vec::new(),
-            last_reply: None,
+            late: 0,
             cohort,
         }
     }
 
+    /// After a restart nobody is there yet, and the keys of epochs up to this one are void.
+    pub fn restart(&mut self, epoch: u32) {
+        self.place.epoch = epoch;
+        self.absent = self.roster.iter().copied().collect();
+        self.phase = Phase::Joining(BTreeMap::new());
+    }
+
+    /// Takes note of an answer, which may be one from before a restart.
+    pub fn remember(&mut self, answer: &Message) {
+        if let Message::Reply { place, survivors, words } = answer {
+            self.answers = self.answers.opened(*place, survivors, &word_bytes(words));
+            self.place.round = place.round + 1;
+        }
+    }
+
+    /// Who sums here.
+    pub fn cohort(&self) -> &Cohort {
+        &self.cohort
+    }
+
+    /// Which key exchange this is.
+    pub fn epoch(&self) -> u32 {
+        self.place.epoch
+    }
+
+    /// For whom this attempt waits, among those that are there.
+    pub fn awaited(&self) -> Vec<u16> {
+        let (of, done): (&[u16], Box<dyn Fn(&u16) -> bool>) = match &self.phase {
+            Phase::Joining(hellos) => (&self.roster, Box::new(|party| hellos.contains_key(party))),
+            Phase::Collecting => (&self.roster, Box::new(|party| self.uploads.shares.contains_key(party))),
+            Phase::Echoing(signed) => (&self.survivors, Box::new(|party| signed.contains_key(party))),
+            Phase::Unmasking(revealed) => (&self.survivors, Box::new(|party| revealed.contains_key(party))),
+            Phase::Answering => return Vec::new(),
+        };
+        of.iter().copied().filter(|party| !done(party) && !self.absent.contains(party)).collect()
+    }
+
     /// The hash over all that it has told.
     pub fn transcript(&self) -> &[u8; 32] {
-        self.transcript.bytes()
+        self.answers.bytes()
     }
 
     /// How many may leave.
@@ -72,13 +123,16 @@ impl Hub {
     }
 
     /// What happened, and what is to be done.
+    ///
+    /// After an error nothing has changed.
     pub fn handle(&mut self, event: Event) -> Result<Vec<Action>> {
         match event {
             Event::Message { from, message } => self.message(from, message),
+            Event::Lost(party) | Event::Joined(party) if self.cohort.place_of(party).is_none() => {
+                Ok(Vec::new())
+            }
             Event::Lost(party) => {
-                if self.cohort.place_of(party).is_some() {
-                    self.absent.insert(party);
-                }
+                self.absent.insert(party);
                 self.lost(party)
             }
             Event::Joined(party) => {
@@ -98,44 +152,86 @@ impl Hub {
         if self.cohort.place_of(from).is_none() {
             return Err(Self::broken(from, "a message, though it is not of this cohort"));
         }
+        let signed = |text: &[u8], signature: &[u8; SIGNATURE_BYTES]| {
+            let place = self.cohort.place_of(from);
+            place.is_some_and(|place| self.cohort.members[place].1.has_signed(text, signature))
+        };
         match (message, &mut self.phase) {
             (Message::Hello { epoch, hello }, Phase::Joining(hellos)) if epoch == self.place.epoch => {
-                if hello.party != from {
-                    return Err(Self::broken(from, "the key of another party"));
+                let text = hello_text(&self.cohort, from, epoch, hello.round, &hello.key);
+                if hello.party != from || !signed(&text, &hello.signature) {
+                    return Err(Self::broken(from, "a key that it has not signed"));
                 }
+                if hello.round > self.place.round {
+                    return Err(Self::broken(from, "a key for a sum that is not due yet"));
+                }
+                // Whoever was away when answers came needs those first.
+                let (to, round) = (from, hello.round);
+                let mut actions = match round < self.place.round {
+                    true => vec![Action::CatchUp { to, round }],
+                    false => Vec::new(),
+                };
                 hellos.insert(from, hello);
-                Ok(self.try_roster())
+                actions.extend(self.try_roster());
+                Ok(actions)
             }
-            (Message::Upload { place, words, shares }, Phase::Collecting) if place == self.place => {
-                if self.uploads.values().any(|(other, _)| !other.fits(&words)) {
-                    return Err(Self::broken(from, "a sum of another size than the others'"));
-                }
-                if self.uploads.insert(from, (words, shares.into_iter().collect())).is_some() {
-                    return Err(Self::broken(from, "a second upload for one attempt"));
-                }
+            (Message::Upload { place, words, shares }, Phase::Collecting)
+                if place == self.place && self.roster.contains(&from) =>
+            {
+                self.upload(from, words, shares)?;
                 self.try_close()
             }
-            (Message::Echo { place, signature }, Phase::Echoing(signatures)) if place == self.place => {
+            (Message::Echo { place, signature }, Phase::Echoing(signatures))
+                if place == self.place && self.survivors.contains(&from) =>
+            {
+                let transcript = self.answers.joined(place.epoch, &self.keys);
+                if !signed(&echo_text(&self.cohort, &transcript, place, &self.survivors), &signature) {
+                    return Err(Self::broken(from, "a signature on another list of survivors"));
+                }
                 signatures.insert(from, signature);
                 Ok(self.try_echoes())
             }
-            (Message::Unmask { place, shares, seeds }, Phase::Unmasking(revealed)) if place == self.place => {
+            (Message::Unmask { place, shares, seeds }, Phase::Unmasking(revealed))
+                if place == self.place && self.survivors.contains(&from) =>
+            {
                 revealed.insert(from, (shares, seeds));
                 self.try_open()
             }
             // From an attempt that was given up.
-            (Message::Hello { epoch, .. }, _) if epoch < self.place.epoch => Ok(Vec::new()),
+            (Message::Hello { epoch, .. }, _) if epoch < self.place.epoch => Ok(self.too_late()),
             (
                 Message::Upload { place, .. } | Message::Echo { place, .. } | Message::Unmask { place, .. },
                 _,
-            ) if place < self.place => Ok(Vec::new()),
+            ) if place < self.place => Ok(self.too_late()),
             _ => Err(Self::broken(from, "a message out of turn")),
         }
     }
 
-    fn to_all(&self, parties: &[u16], message: &Message) -> Vec<Action> {
-        let present = parties.iter().filter(|party| !self.absent.contains(party));
-        present.map(|&to| Action::Send { to, message: message.clone() }).collect()
+    fn too_late(&mut self) -> Vec<Action> {
+        self.late += 1;
+        Vec::new()
+    }
+
+    fn upload(&mut self, from: u16, words: Words, shares: Vec<(u16, Vec<u8>)>) -> Result<()> {
+        let others = self.uploads.sum.as_ref().or_else(|| self.uploads.plain.values().next());
+        if others.is_some_and(|other| !other.fits(&words)) {
+            return Err(Self::broken(from, "a sum of another size than the others'"));
+        }
+        if self.uploads.shares.contains_key(&from) {
+            return Err(Self::broken(from, "a second upload for one attempt"));
+        }
+        self.uploads.shares.insert(from, shares.into_iter().collect());
+        match &mut self.uploads.sum {
+            _ if self.plain => drop(self.uploads.plain.insert(from, words)),
+            Some(sum) => sum.add(&words),
+            sum => *sum = Some(words),
+        }
+        Ok(())
+    }
+
+    fn to_all(&self, parties: &[u16], message: Message) -> Vec<Action> {
+        let present = parties.iter().copied().filter(|party| !self.absent.contains(party));
+        vec![Action::Tell { to: present.collect(), message }]
     }
 
     /// Whether everybody of `parties` who is there has done it.
@@ -148,9 +244,9 @@ impl Hub {
         self.place.epoch += 1;
         self.place.attempt += 1;
         self.phase = Phase::Joining(BTreeMap::new());
-        self.uploads.clear();
-        let members: Vec<u16> = self.cohort.members.iter().map(|(party, _)| *party).collect();
-        self.to_all(&members, &Message::NewEpoch { epoch: self.place.epoch })
+        self.uploads = Uploads::default();
+        self.roster = self.cohort.members.iter().map(|(party, _)| *party).collect();
+        self.to_all(&self.roster, Message::NewEpoch { epoch: self.place.epoch })
     }
 
     fn try_roster(&mut self) -> Vec<Action> {
@@ -163,40 +259,34 @@ impl Hub {
         if !complete {
             return Vec::new();
         }
-        let mut actions = Vec::new();
-        // Whoever left before the last answer came needs that first.
-        if let Some(reply) = &self.last_reply {
-            let behind = hellos.values().filter(|hello| hello.round + 1 == self.place.round);
-            actions.extend(behind.map(|hello| Action::Send { to: hello.party, message: reply.clone() }));
-        }
         let hellos: Vec<Hello> = hellos.values().cloned().collect();
         self.roster = hellos.iter().map(|hello| hello.party).collect();
-        self.transcript = self.transcript.joined(self.place.epoch, &roster_bytes(&hellos));
-        actions.extend(self.to_all(&self.roster, &Message::Roster { place: self.place, hellos }));
+        self.keys = roster_bytes(&hellos);
         self.phase = Phase::Collecting;
-        actions
+        self.to_all(&self.roster, Message::Roster { place: self.place, hellos })
     }
 
     fn try_close(&mut self) -> Result<Vec<Action>> {
-        if !self.all_present(&self.roster, |party| self.uploads.contains_key(&party)) {
+        let arrived = &self.uploads.shares;
+        if !self.all_present(&self.roster, |party| arrived.contains_key(&party)) {
             return Ok(Vec::new());
         }
         let needed = match self.cohort.may_leave {
             true => self.cohort.threshold().max(self.cohort.smallest()),
             false => self.roster.len(),
         };
-        if self.uploads.len() < needed && !(self.plain && self.absent.is_empty()) {
+        if arrived.len() < needed && !(self.plain && self.absent.is_empty()) {
             return Ok(self.waiting());
         }
-        self.survivors = self.uploads.keys().copied().collect();
+        self.survivors = arrived.keys().copied().collect();
         if self.plain {
             self.phase = Phase::Answering;
             return Ok(vec![Action::Opened { words: self.plain_sum(), cohort: self.survivors.clone() }]);
         }
         self.phase = Phase::Echoing(BTreeMap::new());
         let actions = self.survivors.iter().filter(|party| !self.absent.contains(party)).map(|&to| {
-            let shares =
-                self.uploads.iter().filter_map(|(from, (_, shares))| Some((*from, shares.get(&to)?.clone())));
+            let shares = self.uploads.shares.iter();
+            let shares = shares.filter_map(|(from, shares)| Some((*from, shares.get(&to)?.clone())));
             let (place, survivors) = (self.place, self.survivors.clone());
             Action::Send { to, message: Message::Survivors { place, survivors, shares: shares.collect() } }
         });
@@ -205,7 +295,7 @@ impl Hub {
 
     /// Words of a plain sum are floating-point numbers, added in the order of the parties.
     fn plain_sum(&self) -> Words {
-        let mut uploads = self.uploads.values().map(|(words, _)| words);
+        let mut uploads = self.uploads.plain.values();
         let mut sum = uploads.next().cloned().unwrap_or_default();
         for words in uploads {
             for (sum, term) in sum.narrow.iter_mut().zip(&words.narrow) {
@@ -225,7 +315,7 @@ impl Hub {
         }
         let signatures = signatures.iter().map(|(party, signature)| (*party, *signature)).collect();
         self.phase = Phase::Unmasking(BTreeMap::new());
-        self.to_all(&self.survivors, &Message::Echoes { place: self.place, signatures })
+        self.to_all(&self.survivors, Message::Echoes { place: self.place, signatures })
     }
 
     fn try_open(&mut self) -> Result<Vec<Action>> {
@@ -243,9 +333,8 @@ impl Hub {
 
     /// The sum without its masks; nothing if too little was revealed.
     fn unmasked(&self, revealed: &BTreeMap<u16, Revealed>) -> Result<Option<Words>> {
-        let uploads = self.survivors.iter().filter_map(|party| self.uploads.get(party));
-        let mut sum = uploads.clone().next().map(|(words, _)| words.zeros_like()).unwrap_or_default();
-        uploads.for_each(|(words, _)| sum.add(words));
+        // The survivors are those whose words arrived.
+        let mut sum = self.uploads.sum.clone().unwrap_or_default();
         let threshold = self.cohort.threshold();
         for survivor in &self.survivors {
             let shares = revealed.values().filter_map(|(shares, _)| {
@@ -267,19 +356,17 @@ impl Hub {
 
     fn answer(&mut self, words: Words) -> Vec<Action> {
         let Phase::Answering = self.phase else { return Vec::new() };
-        self.transcript = self.transcript.opened(self.place, &self.survivors, &word_bytes(&words));
         let reply = Message::Reply { place: self.place, survivors: self.survivors.clone(), words };
-        let actions = self.to_all(&self.survivors, &reply);
-        self.last_reply = Some(reply);
-        self.uploads.clear();
-        self.place.round += 1;
+        self.remember(&reply);
+        let actions = self.to_all(&self.survivors, reply);
+        self.uploads = Uploads::default();
         self.place.attempt = 0;
         self.phase = Phase::Collecting;
         actions
     }
 
     fn waiting(&self) -> Vec<Action> {
-        let missing = self.roster.iter().find(|party| !self.uploads.contains_key(party));
+        let missing = self.roster.iter().find(|party| !self.uploads.shares.contains_key(party));
         missing.map(|&party| Action::Waiting { party, round: self.place.round }).into_iter().collect()
     }
 

@@ -39,7 +39,10 @@ pub struct Party {
     identity: Identity,
     entropy: ChaCha20Rng,
     place: Place,
-    transcript: Transcript,
+    /// Of all answers.
+    answers: Transcript,
+    /// The keys of this epoch, as they are hashed.
+    roster: Vec<u8>,
     state: State,
     /// What it shares with each other party of the roster.
     pairs: BTreeMap<u16, Pair>,
@@ -52,12 +55,24 @@ pub struct Party {
 impl Party {
     /// A party that has not joined yet; keys and masks come from the operating system.
     pub fn new(cohort: Cohort, me: u16, identity: Identity, plain: bool) -> Result<Self> {
-        let transcript = Transcript::new(&cohort.run, cohort.number);
+        let answers = Transcript::new(&cohort.run, cohort.number);
         let mut entropy = entropy()?;
         let state = if plain { State::Ready } else { State::Joining(EpochKey::new(&mut entropy)) };
         let place = Place { epoch: 0, round: 0, attempt: 0 };
         let (pairs, pending) = (BTreeMap::new(), None);
-        Ok(Party { cohort, me, identity, entropy, place, transcript, state, pairs, pending, plain })
+        let roster = Vec::new();
+        Ok(Party { cohort, me, identity, entropy, place, answers, roster, state, pairs, pending, plain })
+    }
+
+    /// Takes note of an answer from before a restart, after which the transcript was this.
+    pub fn remember(&mut self, transcript: [u8; 32]) {
+        self.answers = Transcript::from_bytes(transcript);
+        self.place.round += 1;
+    }
+
+    /// What masks are derived from.
+    fn transcript_of_epoch(&self) -> Transcript {
+        self.answers.joined(self.place.epoch, &self.roster)
     }
 
     /// The first message.
@@ -70,7 +85,7 @@ impl Party {
 
     /// The hash over all that it was told.
     pub fn transcript(&self) -> &[u8; 32] {
-        self.transcript.bytes()
+        self.answers.bytes()
     }
 
     /// How many sums it has seen answered.
@@ -110,8 +125,7 @@ impl Party {
         match message {
             Message::NewEpoch { epoch } if epoch > self.place.epoch => Ok(self.join(epoch)),
             Message::Roster { place, hellos }
-                if (place.epoch, place.round) == (self.place.epoch, self.place.round)
-                    && place.attempt >= self.place.attempt =>
+                if (place.epoch, place.round) == (self.place.epoch, self.place.round) =>
             {
                 self.place = place;
                 self.roster(&hellos)
@@ -123,7 +137,8 @@ impl Party {
             Message::Reply { place, survivors, words } if place.round == self.place.round => {
                 self.reply(place, survivors, words)
             }
-            // What belongs to an attempt that was given up is late, not wrong.
+            // What belongs to an attempt that was given up is late, not wrong; an answer may be told twice.
+            Message::Reply { place, .. } if place.round < self.place.round => Ok(Vec::new()),
             Message::Survivors { place, .. } | Message::Echoes { place, .. } if place < self.place => {
                 Ok(Vec::new())
             }
@@ -179,7 +194,7 @@ impl Party {
             return Err(self.broken("a list of keys without its own"));
         }
         self.pairs = pairs;
-        self.transcript = self.transcript.joined(self.place.epoch, &roster_bytes(hellos));
+        self.roster = roster_bytes(hellos);
         self.state = State::Ready;
         Ok(if self.pending.is_some() { self.upload() } else { Vec::new() })
     }
@@ -198,12 +213,12 @@ impl Party {
 
     fn upload(&mut self) -> Vec<Action> {
         let Some(mut words) = self.pending.clone() else { return Vec::new() };
-        let place = self.place;
+        let (place, transcript) = (self.place, self.transcript_of_epoch());
         if self.plain {
             return Self::send(Message::Upload { place, words, shares: Vec::new() });
         }
         for (&other, pair) in &self.pairs {
-            let seed = pair.mask_seed(&self.cohort, place, &self.transcript);
+            let seed = pair.mask_seed(&self.cohort, place, &transcript);
             #[cfg(test)]
             super::tests::note_mask(self.me, &seed);
             apply(&seed, Sign::between(self.me, other), &mut words);
@@ -221,7 +236,7 @@ impl Party {
             if *other == self.me {
                 own_share = share;
             } else if let Some(pair) = self.pairs.get(other) {
-                let sealed = pair.seal((self.me, *other), &self.cohort, place, &self.transcript, &share);
+                let sealed = pair.seal((self.me, *other), &self.cohort, place, &transcript, &share);
                 shares.push((*other, sealed));
             }
         }
@@ -239,11 +254,13 @@ impl Party {
             return Err(self.broken("a list of survivors that is not one of parties of this epoch"));
         }
         self.enough(survivors.len(), "a sum")?;
+        let transcript = self.transcript_of_epoch();
         let mut shares = BTreeMap::from([(self.me, own_share.clone())]);
         for (from, sealed) in sealed {
-            let opened = self.pairs.get(from).and_then(|pair| {
-                pair.open((*from, self.me), &self.cohort, self.place, &self.transcript, sealed)
-            });
+            let opened = self
+                .pairs
+                .get(from)
+                .and_then(|pair| pair.open((*from, self.me), &self.cohort, self.place, &transcript, sealed));
             match opened {
                 Some(share) if share.len() == SHARE_BYTES => shares.insert(*from, share),
                 _ => return Err(self.broken(format!("a share of party {from} that it did not seal"))),
@@ -252,7 +269,7 @@ impl Party {
         if !survivors.iter().all(|party| shares.contains_key(party)) {
             return Err(self.broken("a list of survivors without their shares"));
         }
-        let text = echo_text(&self.cohort, &self.transcript, self.place, &survivors);
+        let text = echo_text(&self.cohort, &transcript, self.place, &survivors);
         let signature = self.identity.sign(&text);
         self.state = State::Echoed { survivors, shares };
         Ok(Self::send(Message::Echo { place: self.place, signature }))
@@ -268,7 +285,8 @@ impl Party {
                 return Err(self.broken("signatures out of turn"));
             }
         };
-        let text = echo_text(&self.cohort, &self.transcript, self.place, &survivors);
+        let transcript = self.transcript_of_epoch();
+        let text = echo_text(&self.cohort, &transcript, self.place, &survivors);
         let mut signers: Vec<u16> = Vec::new();
         for (party, signature) in signatures.iter().filter(|(party, _)| survivors.contains(party)) {
             let signed = self
@@ -296,7 +314,7 @@ impl Party {
             }
         }
         for (party, pair) in self.pairs.iter().filter(|(party, _)| !survivors.contains(party)) {
-            seeds.push((*party, *pair.mask_seed(&self.cohort, self.place, &self.transcript)));
+            seeds.push((*party, *pair.mask_seed(&self.cohort, self.place, &transcript)));
         }
         self.state = State::Unmasked { survivors };
         Ok(Self::send(Message::Unmask { place: self.place, shares: revealed, seeds }))
@@ -315,7 +333,7 @@ impl Party {
             _ => {}
         }
         self.pending = None;
-        self.transcript = self.transcript.opened(place, &survivors, &word_bytes(&words));
+        self.answers = self.answers.opened(place, &survivors, &word_bytes(&words));
         self.place.round += 1;
         self.place.attempt = 0;
         if !matches!(self.state, State::Joining(_)) {

@@ -29,13 +29,15 @@ struct Room {
     answers: BTreeMap<u16, Vec<(Words, Vec<u16>)>>,
     waiting: Vec<u16>,
     seen: Vec<Letter>,
+    /// All that the hub has answered.
+    replies: Vec<Message>,
 }
 
 fn cohort(parties: u16, colluders: usize, may_leave: bool) -> (Cohort, Vec<Identity>) {
     let mut rng = entropy().unwrap();
     let identities: Vec<Identity> = (0..parties).map(|_| Identity::new(&mut rng)).collect();
     let members = (1..).zip(&identities).map(|(party, identity)| (party, identity.key())).collect();
-    (Cohort { run: [9; 32], number: 0, members, colluders, may_leave }, identities)
+    (Cohort { run: [9; 32], number: 0, members, colluders, least: 0, may_leave }, identities)
 }
 
 impl Room {
@@ -49,6 +51,7 @@ impl Room {
             answers: BTreeMap::new(),
             waiting: Vec::new(),
             seen: Vec::new(),
+            replies: Vec::new(),
         };
         for (party, identity) in (1..).zip(identities) {
             let mut machine = Party::new(cohort.clone(), party, identity, false).unwrap();
@@ -64,6 +67,16 @@ impl Room {
         for action in actions {
             match action {
                 Action::Send { to, message } => self.letters.push_back((who, to, message)),
+                Action::Tell { to, message } => {
+                    if let Message::Reply { .. } = &message {
+                        self.replies.push(message.clone());
+                    }
+                    to.into_iter().for_each(|to| self.letters.push_back((who, to, message.clone())));
+                }
+                Action::CatchUp { to, round } => {
+                    let missed = self.replies[round as usize..].iter();
+                    missed.for_each(|message| self.letters.push_back((who, to, message.clone())));
+                }
                 Action::Opened { words, cohort } if who == 0 => {
                     let _ = cohort;
                     let actions = self.hub.handle(Event::Answer(words)).unwrap();
@@ -271,6 +284,34 @@ fn without_leave_all_wait() {
 }
 
 /// A party that was away without losing its place joins a new epoch, and the round is done with all.
+/// The parties stay where they were; what was under way is begun anew.
+#[test]
+fn the_coordinator_may_restart() {
+    let mut room = Room::new(4, false);
+    let cohort = room.hub.cohort().clone();
+    for left in ["Upload", "Echo", "Unmask", "Reply"] {
+        let before = room.answers.get(&1).map_or(0, Vec::len);
+        room.submit_all();
+        room.run(|(_, _, message)| match message {
+            message if format!("{message:?}").starts_with(left) => Fate::Drop,
+            _ => Fate::Deliver,
+        })
+        .unwrap();
+        let epoch = room.hub.epoch();
+        room.hub = Hub::new(cohort.clone(), false);
+        room.replies.iter().for_each(|reply| room.hub.remember(reply));
+        room.hub.restart(epoch);
+        for party in 1..=4 {
+            let actions = room.hub.handle(Event::Joined(party)).unwrap();
+            room.act(0, actions);
+        }
+        room.run(|_| Fate::Deliver).unwrap();
+        assert!(room.answers.values().all(|answers| answers.len() == before + 1), "{left}");
+        assert!(room.answers.values().all(|answers| answers[before].0 == sum(&[1, 2, 3, 4])), "{left}");
+        assert!(room.parties.values().all(|party| party.transcript() == room.hub.transcript()));
+    }
+}
+
 #[test]
 fn whoever_comes_back_is_waited_for() {
     let mut room = Room::new(4, false);

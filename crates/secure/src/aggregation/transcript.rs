@@ -1,4 +1,5 @@
-//! A hash over all that the coordinator has told, from which masks are derived.
+//! A hash over all that the coordinator has told, from which masks are derived: over all answers so far, and for the masks
+//! of an epoch over its keys too. (Keys of epochs that are over are left out, so that whoever missed one can come back.)
 
 use sha2::{Digest, Sha256};
 
@@ -23,6 +24,11 @@ impl Transcript {
     pub fn opened(self, place: Place, cohort: &[u16], answer: &[u8]) -> Self {
         let cohort: Vec<u8> = cohort.iter().flat_map(|party| party.to_le_bytes()).collect();
         self.and(&[b"opened", &place.bytes(), &cohort, answer])
+    }
+
+    /// As it was noted down.
+    pub fn from_bytes(bytes: [u8; 32]) -> Self {
+        Transcript(bytes)
     }
 
     /// The hash.

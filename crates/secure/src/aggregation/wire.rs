@@ -212,6 +212,13 @@ pub fn word_bytes(words: &Words) -> Vec<u8> {
     writer.0
 }
 
+/// The other way round, with what follows them.
+pub fn words_of(bytes: &[u8]) -> Option<(Words, &[u8])> {
+    let mut reader = Reader(bytes);
+    let words = reader.words()?;
+    Some((words, reader.0))
+}
+
 /// The bytes of a roster, as they are hashed.
 pub fn roster_bytes(hellos: &[Hello]) -> Vec<u8> {
     let mut writer = Writer::default();
@@ -222,6 +229,23 @@ pub fn roster_bytes(hellos: &[Hello]) -> Vec<u8> {
 }
 
 impl Message {
+    /// What bytes are a message of, in a word, and whether it has words of a sum.
+    pub fn decode_kind(bytes: &[u8]) -> Option<(&'static str, bool)> {
+        const KINDS: [&str; 9] = [
+            "new epoch",
+            "key",
+            "keys",
+            "upload",
+            "survivors",
+            "signature",
+            "signatures",
+            "shares of masks",
+            "answer",
+        ];
+        let kind = usize::from(*bytes.first()?);
+        Some((KINDS.get(kind)?, kind == 3))
+    }
+
     /// As bytes.
     pub fn encode(&self) -> Vec<u8> {
         let mut writer = Writer::default();

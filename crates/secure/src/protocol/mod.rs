@@ -11,6 +11,7 @@ mod pooled;
 mod synchronous;
 
 pub use asynchronous::Server;
+pub use limited::sketch_size;
 pub use local::Local;
 
 use partwise::run::{Amount, Damping, SketchedSolver, Step};
@@ -21,7 +22,7 @@ use sha2::{Digest, Sha256};
 use crate::error::{Error, Result};
 use crate::fixed::Part;
 use crate::risk::Accepted;
-use crate::session::{ALL, Session};
+use crate::session::{ALL, Seen, Session};
 
 /// The methods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -256,7 +257,7 @@ pub struct Ended {
 }
 
 /// Why a run ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Stop {
     /// All rounds done.
@@ -282,7 +283,8 @@ impl Log {
     }
 
     /// Whether to stop.
-    fn note(&mut self, line: Line) -> bool {
+    fn note(&mut self, line: Line, session: &mut Session<'_>) -> bool {
+        session.see(Seen::Error { round: line.round, squared_error: line.squared_error });
         self.trace.push(line);
         let before = self.trace.iter().rev().find(|past| past.round + Self::WINDOW <= line.round);
         let error = line.squared_error.max(0.0).sqrt();
@@ -302,6 +304,7 @@ pub fn run<T: Real>(
     group: u8,
 ) -> Result<Ended> {
     let common = meet(local, session)?;
+    session.see(Seen::Norm(common.norm));
     local.start(settings.seed, private_seed, common.mean);
     let mut log = Log::new(settings);
     let (rounds, stopped_by) = match settings.protocol {
