@@ -30,7 +30,7 @@ CASES ?=
 BENCH := $(if $(CASES),--cases $(CASES)) $(if $(QUICK),--quick) $(if $(FRESH),--fresh)
 
 .PHONY: help test test-all fmt fmt-check clippy doc unit doctest oracle mpi mpi-installed mpich bench-mpi \
-	bench bench-report bench-kernels bench-memory bench-python wheel python deny fuzz fuzz-short fuzz-seeds clean
+	bench bench-report bench-kernels bench-memory bench-python wheel python deny fuzz fuzz-short fuzz-seeds federation clean
 
 # `make test MPI=no` does without MPI. Otherwise all Cargo calls choose the same packages, so that dependencies build once.
 MPI ?= yes
@@ -59,7 +59,8 @@ endef
 
 help:
 	@echo 'make test      format, lints, docs, unit, property, command-line, documentation and oracle tests, MPI, Python'
-	@echo 'make test-all  the same, mpich, deny and fuzz-short'
+	@echo 'make test-all  the same, federation, mpich, deny and fuzz-short'
+	@echo 'make federation  federations of processes, with 50 parties, cut lines and a browser too'
 	@echo 'make mpi       the transport and whole runs under Open MPI with 2, 3 and 4 ranks; installs Open MPI if it can'
 	@echo 'make mpich     the same under MPICH'
 	@echo 'make bench-mpi 2 ranks over 1, seconds an iteration'
@@ -79,7 +80,15 @@ help:
 
 test: fmt-check clippy doc unit doctest oracle $(MPI_TESTS) python
 
-test-all: test mpich deny fuzz-short
+test-all: test federation mpich deny fuzz-short
+
+# Fifty parties, cut lines and the status page in a browser, beside what `make unit` has of federations. Network namespaces and
+# small file systems need root.
+federation:
+	@if ! command -v chromium >/dev/null && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium iproute2 >/dev/null; \
+	fi
+	PARTWISE_TEST_ALL=1 $(CARGO) test --release -p partwise-cli --test federation --locked -- --nocapture
 
 fmt:
 	$(CARGO) fmt --all
@@ -94,7 +103,7 @@ clippy:
 
 # The program and the library have the same name, and so the same page; the library's is the one to read.
 doc:
-	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --release --no-deps --locked -p partwise -p partwise-secure
+	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --release --no-deps --locked -p partwise -p partwise-secure -p partwise-federation
 
 # nextest where it is installed: it runs each test in a process of its own and all of them at once.
 unit:

@@ -2,6 +2,9 @@
 
 use std::path::PathBuf;
 
+use crate::federation_args::{
+    AuditArgs, COORDINATOR_EXAMPLES, CoordinatorCommand, PARTY_EXAMPLES, PartyCommand, ProvisionArgs,
+};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
 use partwise::grid::Grid;
@@ -57,6 +60,18 @@ pub enum Command {
     /// Try on one machine what parties would do that show nobody their data: one common U, each its own V
     #[command(after_help = SIMULATE_EXAMPLES)]
     Simulate(Box<SimulateArgs>),
+    /// The centre of a federation: its certificates, and the sums of its parties
+    #[command(subcommand, after_help = COORDINATOR_EXAMPLES)]
+    Coordinator(CoordinatorCommand),
+    /// One organisation of a federation, which shows nobody its records
+    #[command(subcommand, after_help = PARTY_EXAMPLES)]
+    Party(PartyCommand),
+    /// Make all keys and files of a federation at once, for trials
+    #[command(after_help = "Example:\n  partwise provision --demo --parties 3 --rank 8 --out trial")]
+    Provision(ProvisionArgs),
+    /// Show what left a party in federations, from its ledger, and whether the ledger is whole
+    #[command(after_help = "Example:\n  partwise audit hospital-a/state")]
+    Audit(AuditArgs),
     /// List each component's strongest rows and columns
     #[command(after_help = "Example:\n  partwise top result --count 5")]
     Top(TopArgs),
@@ -531,7 +546,7 @@ pub struct TopArgs {
 }
 
 /// One of the library's choices, by the name that it has in `run.json`.
-fn named<T: DeserializeOwned + Clone + Send + Sync + 'static>(
+pub fn named<T: DeserializeOwned + Clone + Send + Sync + 'static>(
     names: &'static [&'static str],
 ) -> impl TypedValueParser<Value = T> {
     PossibleValuesParser::new(names).try_map(|name| serde_json::from_value(Value::String(name)))
@@ -591,7 +606,7 @@ fn size(text: &str) -> Result<u64, String> {
 }
 
 /// How many; that 0 is too few is said where it is known of what.
-fn count(text: &str) -> Result<usize, String> {
+pub fn count(text: &str) -> Result<usize, String> {
     text.parse().map_err(|_| "give a whole number of 1 or more".into())
 }
 

@@ -4,6 +4,7 @@ mod args;
 mod checkpoint;
 mod commands;
 mod data;
+mod federation_args;
 mod folder;
 mod input;
 mod launch;
@@ -52,6 +53,10 @@ fn main() -> ExitCode {
         Command::Evaluate(args) => commands::evaluate::run(&args),
         Command::Transform(args) => commands::transform::run(&args),
         Command::Simulate(args) => commands::simulate::run(&args),
+        Command::Coordinator(command) => commands::coordinator::run(&command),
+        Command::Party(command) => commands::party::run(&command),
+        Command::Provision(args) => commands::provision::run(&args),
+        Command::Audit(args) => commands::audit::run(&args),
         Command::Top(args) => commands::top::run(&args),
     };
     // The messages of both crates quote their causes themselves.

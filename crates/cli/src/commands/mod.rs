@@ -1,10 +1,14 @@
 //! One file a command.
 
+pub mod audit;
 pub mod cluster;
 pub mod convert;
+pub mod coordinator;
 pub mod evaluate;
 pub mod factorize;
 pub mod inspect;
+pub mod party;
+pub mod provision;
 pub mod simulate;
 pub mod split;
 pub mod top;

@@ -5,7 +5,21 @@ use crate::common::*;
 #[test]
 fn every_command_explains_itself() {
     let desk = Desk::new();
-    for command in ["", "factorize", "split", "inspect", "evaluate", "transform", "simulate", "top"] {
+    let commands = [
+        "",
+        "factorize",
+        "split",
+        "inspect",
+        "evaluate",
+        "transform",
+        "simulate",
+        "coordinator",
+        "party",
+        "provision",
+        "audit",
+        "top",
+    ];
+    for command in commands {
         let text = desk.run(&format!("{command} --help"));
         assert!(text.contains("Example"), "{text}");
         assert!(text.contains(&format!("partwise {command}").trim_end().to_string()), "{text}");
