@@ -125,7 +125,9 @@ fn the_others_go_on_if_all_allow_it() {
     undisturbed_errors(&four, trial.error("result"));
 
     fs::remove_dir_all(trial.path("result")).unwrap();
-    [1, 3, 4, 5].map(|number| fs::remove_dir_all(trial.path(&format!("result-{number}"))).unwrap());
+    [1, 3, 4, 5]
+        .into_iter()
+        .for_each(|number| fs::remove_dir_all(trial.path(&format!("result-{number}"))).unwrap());
     fs::remove_dir_all(trial.party_folder(2).join("state")).unwrap();
     let mut coordinator = trial.coordinator(&["--continue-without"]);
     // One of the others pauses, so that there is a run to come back to.
