@@ -113,12 +113,10 @@ mod tests {
         let fingerprint = Fingerprint::of(b"key");
         let text = serde_json::to_string(&fingerprint).unwrap();
         assert_eq!(serde_json::from_str::<Fingerprint>(&text).unwrap(), fingerprint);
-        for bad in ["", "sha256:", "sha256:12", "md5:00", "sha256:+1"] {
-            let bad = serde_json::to_string(&format!("{bad:0<71}")).unwrap();
-            assert!(
-                serde_json::from_str::<Fingerprint>(&bad.replace("sha256:0", "sha256:x")).is_err(),
-                "{bad}"
-            );
+        let digits = "0".repeat(63);
+        for bad in ["", "sha256:", "sha256:12", &format!("sha256:{digits}x"), &format!("md5:{digits}0")] {
+            let bad = serde_json::to_string(bad).unwrap();
+            assert!(serde_json::from_str::<Fingerprint>(&bad).is_err(), "{bad}");
         }
         assert!(check_name("hospital-1").is_ok());
         for bad in ["", "-a", "a-", "A", "a.b", "a b", "../x"] {
