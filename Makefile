@@ -29,8 +29,9 @@ FUZZ_SHORT := 20
 CASES ?=
 BENCH := $(if $(CASES),--cases $(CASES)) $(if $(QUICK),--quick) $(if $(FRESH),--fresh)
 
-.PHONY: help test test-all fmt fmt-check clippy doc unit doctest oracle mpi mpi-installed mpich bench-mpi \
-	bench bench-report bench-kernels bench-memory bench-python wheel python deny fuzz fuzz-short fuzz-seeds federation clean
+.PHONY: help test test-all fmt fmt-check clippy doc unit doctest oracle mpi mpi-installed mpich chromium-installed bench-mpi \
+	bench bench-claims bench-seeds bench-limits bench-report bench-kernels bench-memory bench-python \
+	wheel python deny fuzz fuzz-short fuzz-seeds federation clean
 
 # `make test MPI=no` does without MPI. Otherwise all Cargo calls choose the same packages, so that dependencies build once.
 MPI ?= yes
@@ -41,6 +42,7 @@ PACKAGES := --workspace
 MPI_TESTS := mpi
 clippy unit doctest oracle: mpi-installed
 endif
+unit: chromium-installed
 WITH_MPI := --workspace --features partwise-cli/mpi
 
 # $(call make-venv,folder,requirements): a Python environment with what is required, made anew if that changed.
@@ -60,12 +62,14 @@ endef
 help:
 	@echo 'make test      format, lints, docs, unit, property, command-line, documentation and oracle tests, MPI, Python'
 	@echo 'make test-all  the same, federation, mpich, deny and fuzz-short'
-	@echo 'make federation  federations of processes, with 50 parties, cut lines and a browser too'
+	@echo 'make federation  long trials of federations: 50 parties, faults in every phase, cut lines; needs PARTWISE_DATA and root'
 	@echo 'make mpi       the transport and whole runs under Open MPI with 2, 3 and 4 ranks; installs Open MPI if it can'
 	@echo 'make mpich     the same under MPICH'
 	@echo 'make bench-mpi 2 ranks over 1, seconds an iteration'
 	@echo 'make bench     Partwise against other programs, hours; QUICK=1: 5 minutes; CASES=mnist-20,rcv1-100: these'
 	@echo 'make bench-python  the Python package against the program'
+	@echo 'make bench-claims  the claims of the paper on general NMF; make bench-seeds  auto against HALS over five seeds'
+	@echo 'make bench-limits  an iteration over its kernels, threads, memory, sparse products against SciPy'
 	@echo 'make bench-kernels  each kernel against its floor'
 	@echo 'make bench-report  its tables and curves again, from what was measured'
 	@echo 'make wheel     the Python package, in $(WHEELS)'
@@ -82,13 +86,12 @@ test: fmt-check clippy doc unit doctest oracle $(MPI_TESTS) python
 
 test-all: test federation mpich deny fuzz-short
 
-# Fifty parties, cut lines and the status page in a browser, beside what `make unit` has of federations. Network namespaces and
-# small file systems need root.
-federation:
-	@if ! command -v chromium >/dev/null && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-		apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium iproute2 >/dev/null; \
-	fi
-	PARTWISE_TEST_ALL=1 $(CARGO) test --release -p partwise-cli --test federation --locked -- --nocapture
+# Trials that take minutes, beside what `make unit` has of federations: docs/federation.md. Network namespaces need root.
+federation: chromium-installed
+	$(CARGO) test --release --locked -p partwise-cli --test federation -- --ignored --nocapture --test-threads 1
+
+chromium-installed:
+	@tools/chromium.sh
 
 fmt:
 	$(CARGO) fmt --all
@@ -100,6 +103,8 @@ fmt-check:
 
 clippy:
 	$(CARGO) clippy --release $(PACKAGES) --all-targets --locked -- -D warnings
+	$(CARGO) clippy --release --manifest-path fuzz/Cargo.toml --target-dir '$(BUILT)' --no-default-features --examples \
+		--locked -- -D warnings
 
 # The program and the library have the same name, and so the same page; the library's is the one to read.
 doc:
@@ -155,6 +160,21 @@ bench: $(BENCH_VENV)/ready
 	$(BENCH_VENV)/bin/python -m pytest -q -p no:cacheprovider bench/test_times.py bench/test_report.py
 	cd bench && CARGO_TARGET_DIR='$(BUILT)' .venv/bin/python -m partwise_bench $(BENCH)
 	$(MAKE) bench-python
+
+# What the paper says of general NMF, measured: docs/performance/claims.md.
+bench-claims:
+	$(CARGO) build --release --locked -p partwise-cli
+	$(PYTHON) bench/claims.py '$(BUILT)/release/partwise'
+
+# The final errors of `auto` over five seeds against those of HALS: docs/performance/seeds.md.
+bench-seeds:
+	$(CARGO) build --release --locked -p partwise-cli
+	$(PYTHON) bench/seeds.py '$(BUILT)/release/partwise'
+
+# Iterations against their kernels, threads, memory, sparse products: docs/performance/limits.md.
+bench-limits: $(BENCH_VENV)/ready
+	$(CARGO) build --release --locked -p partwise-cli
+	$(BENCH_VENV)/bin/python bench/limits.py '$(BUILT)/release/partwise'
 
 # The Python package against the program.
 bench-python: wheel

@@ -9,7 +9,6 @@ the peak is above 1.25 times the budget or the errors differ by more than 1%.
 
 import argparse
 import json
-import os
 import pathlib
 import shutil
 import subprocess
@@ -18,6 +17,8 @@ import tempfile
 import time
 
 import numpy as np
+
+from limits import resident_peak
 
 GIB = 1 << 30
 MIB = 1 << 20
@@ -73,17 +74,21 @@ def sparse(path, scale):
 def run(program, file, out, options):
     begin = time.monotonic()
     process = subprocess.Popen(
-        [program, "factorize", file, "--rank", str(RANK), "--tolerance", "0", "--quiet", "--out", out, *options]
+        [program, "factorize", file, "--rank", str(RANK), "--algorithm", "hals", "--tolerance", "0", "--quiet"]
+        + ["--out", out, *options]
     )
-    _, status, usage = os.wait4(process.pid, 0)
+    peak = 0
+    while process.poll() is None:
+        peak = max(peak, resident_peak(process.pid))
+        time.sleep(0.01)
     seconds = time.monotonic() - begin
-    if status:
-        sys.exit(f"{file}: partwise ended with {status}")
+    if process.returncode:
+        sys.exit(f"{file}: partwise ended with {process.returncode}")
     record = json.loads((out / "run.json").read_text())
     shutil.rmtree(out)
     return {
         "error": record["relative_error"], "seconds": seconds, "computing": record["seconds"],
-        "waiting": record["phases"]["read"], "peak": usage.ru_maxrss * 1024, "streamed": record["streamed"],
+        "waiting": record["phases"]["read"], "peak": peak * 2**20, "streamed": record["streamed"],
     }
 
 

@@ -28,8 +28,8 @@ ASKED_BY_OPEN_MPI = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONF
 def run(file, ranks, folder):
     """One run's record."""
     out = pathlib.Path(folder) / f"{ranks}"
-    words = [MPIRUN, "-n", str(ranks), PROGRAM, "factorize", file, "--rank", "100", "--threads", "1", "--tolerance", "0"]
-    words += ["--iterations", str(ITERATIONS), "--quiet", "--force", "--out", out, *ORDERED]
+    words = [MPIRUN, "-n", str(ranks), PROGRAM, "factorize", file, "--rank", "100", "--algorithm", "hals"]
+    words += ["--threads", "1", "--tolerance", "0", "--iterations", str(ITERATIONS), "--quiet", "--force", "--out", out, *ORDERED]
     subprocess.run([str(word) for word in words], check=True, env={**os.environ, **ASKED_BY_OPEN_MPI})
     return json.loads((out / "run.json").read_text())
 

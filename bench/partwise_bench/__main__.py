@@ -18,6 +18,7 @@ def arguments():
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--budget", type=float, default=math.inf, help="start no run after so many seconds")
+    parser.add_argument("--cap", type=float, default=CAP, help="end a run after so many seconds of computing")
     parser.add_argument("--part", choices=["all", "cases", "growth", "report"], default="all")
     parser.add_argument("--quick", action="store_true", help="three cases, within 5 minutes, apart from the rest")
     parser.add_argument("--redo-disturbed", action="store_true", help="run again what other processes disturbed")
@@ -29,7 +30,7 @@ def main():
     asked = arguments()
     if not PROGRAM.exists():
         raise SystemExit(f"{PROGRAM} is missing; build it with `cargo build --release`, or set PARTWISE_BIN")
-    prefix, repeats, cap, patience, doublings = "", asked.repeats, CAP, 4.0, growth.DOUBLINGS
+    prefix, repeats, cap, patience, doublings = "", asked.repeats, asked.cap, 4.0, growth.DOUBLINGS
     out = ROOT / "docs/performance"
     if asked.quick:
         prefix, repeats, cap, patience, doublings = "quick-", 1, 5.0, 2.0, 2

@@ -29,7 +29,7 @@ fn input(matrix: Matrix<f64>, precision: Precision) -> Input<f64> {
 /// Dense, sparse, bytes and labelled.
 fn matrices() -> Vec<Input<f64>> {
     let sparse = Csr::new(4, 3, vec![0, 2, 2, 3, 4], vec![0, 2, 0, 1], vec![1.0, 2.5, 4.0, 8.0]);
-    let bytes = Dense::new(2, 3, Order::ColMajor, Values::Bytes(vec![0, 1, 2, 3, 4, 255]));
+    let bytes = Dense::new(2, 3, Order::ColMajor, Values::Bytes(vec![0, 1, 2, 3, 4, 255].into()));
     let mut labelled = input(Matrix::Dense(dense(2, 2)), Precision::F64);
     labelled.row_labels = Some(vec!["a".into(), "b, \"c\"".into()]);
     labelled.col_labels = Some(vec!["x".into(), "y".into()]);

@@ -5,9 +5,7 @@ use std::env;
 use anyhow::{Result, bail};
 use partwise::comm::Comm;
 
-use crate::args::Command;
-#[cfg(feature = "mpi")]
-use crate::args::Sums;
+use crate::args::{Command, Sums};
 
 /// What `mpirun` or `srun` tells a process in its environment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,21 +53,24 @@ impl Job {
     /// Joins the others, if there are any.
     pub fn join(launched: Option<Launched>, command: &Command) -> Result<Self> {
         let Some(Launched { size: size @ 2.., .. }) = launched else { return Ok(Job::Alone) };
-        let Command::Factorize(args) = command else {
-            bail!("this command works in one process, but mpirun started {size}; run it without mpirun");
+        let (sums, otherwise) = match command {
+            Command::Factorize(args) => (args.reduction, format!(" and with --nodes {size}")),
+            Command::Simulate(_) => (Sums::Ordered, String::new()),
+            _ => bail!("this command works in one process, but mpirun started {size}; run it without mpirun"),
         };
         #[cfg(not(feature = "mpi"))]
         {
-            let _ = args;
+            let _ = sums;
             bail!(
                 "mpirun started {size} ranks, but this program was built without MPI; build it with `cargo build --release -p \
-                 partwise-cli --features mpi`, or run it without mpirun and with --nodes {size}"
+                 partwise-cli --features mpi`, or run it without mpirun{otherwise}"
             );
         }
         #[cfg(feature = "mpi")]
         {
+            let _ = otherwise;
             let session = partwise_mpi::Session::begin()?;
-            let comm = session.comm(match args.reduction {
+            let comm = session.comm(match sums {
                 Sums::Ordered => partwise_mpi::Sums::Ordered,
                 Sums::Native => partwise_mpi::Sums::Native,
             })?;

@@ -52,7 +52,7 @@ fn main() -> ExitCode {
         Command::Inspect(args) => commands::inspect::run(&args),
         Command::Evaluate(args) => commands::evaluate::run(&args),
         Command::Transform(args) => commands::transform::run(&args),
-        Command::Simulate(args) => commands::simulate::run(&args),
+        Command::Simulate(args) => commands::simulate::run(&args, job.comm()),
         Command::Coordinator(command) => commands::coordinator::run(&command),
         Command::Party(command) => commands::party::run(&command),
         Command::Provision(args) => commands::provision::run(&args),

@@ -132,6 +132,8 @@ pub fn check_room(target: &Path, needed: u64) -> Result<()> {
 pub struct Staging {
     path: PathBuf,
     target: PathBuf,
+    /// Another rank made it, which will give it its name or remove it.
+    shared: bool,
 }
 
 impl Staging {
@@ -139,7 +141,12 @@ impl Staging {
         let path = staging_path(target)?;
         set_unfinished(Some(&path));
         fs::create_dir(&path).map_err(|error| no_place(target, "--out", error))?;
-        Ok(Staging { path, target: target.to_path_buf() })
+        Ok(Staging { path, target: target.to_path_buf(), shared: false })
+    }
+
+    /// One that another rank has made, to write a part of the results.
+    pub fn of_another(path: PathBuf, target: &Path) -> Self {
+        Staging { path, target: target.to_path_buf(), shared: true }
     }
 
     /// Where files are before they have their names.
@@ -172,6 +179,9 @@ impl Staging {
 
 impl Drop for Staging {
     fn drop(&mut self) {
+        if self.shared {
+            return;
+        }
         // Nothing better can be done with an error here; after a rename there is nothing to remove.
         let _ = fs::remove_dir_all(&self.path);
         set_unfinished(None);

@@ -98,6 +98,8 @@ fn every_other_method_has_the_error_and_in_f64_the_factors_of_one_process() {
     let (rows, cols, values) = sparse();
     desk.write("m.npz", npz_bytes(rows, cols, &values));
     for (file, method) in [
+        ("digits.npy", "auto"),
+        ("m.npz", "auto"),
         ("digits.npy", "hals"),
         ("m.npz", "hals"),
         ("m.npz", "mu"),
@@ -232,8 +234,72 @@ fn bad_input_is_one_sentence_from_rank_0() {
     refused(&desk, 2, "factorize digits.npy --rank 0 --out x", &["--rank"]);
     refused(&desk, 2, "factorize digits.npy --rank 2 --nonsense --out x", &["--nonsense"]);
     refused(&desk, 2, "factorize digits.npy --rank 2 --nodes 2 --out x", &["--nodes", "leave it out"]);
+    refused(&desk, 2, "factorize digits.npy --rank 2 --memory 1GiB --out x", &["--memory", "leave it out"]);
     refused(&desk, 2, "factorize digits.npy --rank 2 --out no/where", &["no"]);
     refused(&desk, 2, "convert digits.npy m.csv", &["without mpirun"]);
+}
+
+/// A party a rank, and the coordinator: the synchronous methods give the bits of one process, and each party writes its
+/// own factors.
+#[test]
+fn parties_as_ranks_give_what_they_give_in_one_process() {
+    let desk = Desk::with_digits();
+    for (protocol, parties) in [
+        ("pooled", 3),
+        ("syn-sd --split first=0.5", 3),
+        ("syn-ssd-u", 3),
+        ("syn-ssd-v --aggregation plain", 3),
+        ("syn-ssd-uv", 4),
+        ("dsanls-limited", 3),
+        ("asyn-sd", 6),
+        ("asyn-ssd-v", 3),
+    ] {
+        let common = format!(
+            "simulate digits.npy --rank 4 --rounds 4 --seed 2 --force --parties {parties} --protocol {protocol}"
+        );
+        desk.run(&format!("{common} --quiet --out alone"));
+        let said = run(&desk, parties + 1, &format!("{common} --out ranks"));
+        assert!(
+            said.contains(&format!("{parties} parties with")) && !said.contains("simulated clock"),
+            "{said}"
+        );
+        let (one, other) = (desk.json("alone/run.json"), desk.json("ranks/run.json"));
+        assert_eq!((&other["transport"], &one["transport"]), (&"mpi".into(), &serde_json::Value::Null));
+        assert_eq!((&one["input"], &one["groups"]), (&other["input"], &other["groups"]));
+        for party in 1..=parties {
+            assert!(desk.bytes(&format!("ranks/party-{party}/U.npy")) == desk.bytes("ranks/party-1/U.npy"));
+            assert_eq!(other["parties"][party - 1]["records"], one["parties"][party - 1]["records"]);
+            // What an asynchronous party computes while it waits depends on the clock.
+            if !protocol.starts_with("asyn") {
+                same(&desk, &format!("alone/party-{party}"), &format!("ranks/party-{party}"));
+                assert_eq!(other["parties"][party - 1]["sent"], one["parties"][party - 1]["sent"]);
+            }
+        }
+        let (alone, ranks) = (error(&desk, "alone"), error(&desk, "ranks"));
+        // So does how far it gets in a few rounds; V, fitted last, is better than none with any U.
+        assert!(
+            if protocol.starts_with("asyn") { ranks < 1.0 } else { ranks == alone },
+            "{protocol} {ranks}"
+        );
+    }
+}
+
+#[test]
+fn ranks_refuse_what_one_process_refuses_in_one_sentence() {
+    let desk = Desk::with_digits();
+    let simulate = "simulate digits.npy --rank 4 --rounds 4 --out x --protocol";
+    for (ranks, options, expected) in [
+        (4, "syn-sd --parties 5", ["--parties", "are 6 ranks, but there are 4"]),
+        (3, "syn-sd --parties 2", ["each sees the other's share", "--accept-that-two-parties"]),
+        (4, "syn-sd --parties 3 --lose 2@3", ["--lose", "nobody leaves"]),
+        (4, "syn-sd --parties 3 --speeds 1,2", ["--speeds", "clocks are real"]),
+        (4, "syn-sd", ["--parties", "missing"]),
+        // Found out by the parties, when they have begun.
+        (4, "dsanls-limited --parties 3 --sketch-records 700", ["--sketch-records", "would show a record"]),
+    ] {
+        refused(&desk, ranks, &format!("{simulate} {options}"), &expected);
+    }
+    refused(&desk, 4, "simulate none.npy --rank 4 --out x --protocol syn-sd --parties 3", &["none.npy"]);
 }
 
 /// Ranks that see different files under the same name: each rank runs in a folder of its own.

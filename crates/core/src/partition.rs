@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::Real;
 use crate::grid::{Factor, Grid, Place};
 use crate::matrix::{Csr, Dense, Matrix, Order, Values};
+use crate::threads::Threads;
 
 /// How a method reads its blocks, which decides how they are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,28 +103,70 @@ impl<T: Real> Block<T> {
 
     /// Sums and sums of squares of the rows, in one pass; a row's terms are added in the order of its columns,
     /// however the block is stored.
-    pub fn row_sums(&self) -> RowSums {
+    pub fn row_sums(&self, threads: &Threads) -> RowSums {
+        const PARTS: usize = 64;
         let mut sums = RowSums::new(self.rows());
-        self.add_row_sums(&mut sums);
+        match self {
+            Block::Dense(_) | Block::ByRow(_) => {
+                let length = self.rows().div_ceil(PARTS).max(1);
+                let slices = sums.sums.chunks_mut(length).zip(sums.squares.chunks_mut(length));
+                let parts = slices.enumerate().map(|(part, sums)| (part * length, sums)).collect();
+                threads.map(parts, || (), |(), (first, (sums, squares))| self.add_some(first, sums, squares));
+            }
+            Block::ByColumn(_) => self.add_row_sums(&mut sums),
+        }
         sums
+    }
+
+    /// Which rows have an entry that is not zero.
+    pub fn used_rows(&self) -> Vec<bool> {
+        let mut used = vec![false; self.rows()];
+        match self {
+            Block::Dense(dense) => match &*dense.values {
+                Values::Bytes(bytes) => dense.mark_used(bytes, &mut used),
+                Values::Real(reals) => dense.mark_used(reals, &mut used),
+            },
+            Block::ByRow(csr) => {
+                let any = |row| csr.row(row).1.iter().any(|&value| value != T::ZERO);
+                used.iter_mut().enumerate().for_each(|(row, used)| *used = any(row));
+            }
+            Block::ByColumn(transpose) => {
+                for col in 0..transpose.rows() {
+                    let (rows, values) = transpose.row(col);
+                    rows.iter().zip(values).for_each(|(&row, &value)| used[row as usize] |= value != T::ZERO);
+                }
+            }
+        }
+        used
     }
 
     /// Goes on with the sums of the same rows over the columns before these.
     pub fn add_row_sums(&self, sums: &mut RowSums) {
+        self.add_some(0, &mut sums.sums, &mut sums.squares);
+    }
+
+    /// The same for some rows, from `first` on; of a block by column all must be asked for.
+    fn add_some(&self, first: usize, sums: &mut [f64], squares: &mut [f64]) {
+        let rows = sums.len();
+        let mut add = |row: usize, value: f64| {
+            sums[row] += value;
+            squares[row] += value * value;
+        };
         match self {
             Block::Dense(dense) => match &*dense.values {
-                Values::Bytes(bytes) => dense.add_rows(bytes, |byte| byte as f64, sums),
-                Values::Real(reals) => dense.add_rows(reals, T::to_f64, sums),
+                Values::Bytes(bytes) if dense.row_stride != 1 => dense.add_bytes(bytes, first, sums, squares),
+                Values::Bytes(bytes) => dense.add_rows(bytes, |byte| byte as f64, first, sums, squares),
+                Values::Real(reals) => dense.add_rows(reals, T::to_f64, first, sums, squares),
             },
             Block::ByRow(csr) => {
-                for row in 0..csr.rows() {
-                    csr.row(row).1.iter().for_each(|value| sums.add(row, value.to_f64()));
+                for row in 0..rows {
+                    csr.row(first + row).1.iter().for_each(|value| add(row, value.to_f64()));
                 }
             }
             Block::ByColumn(transpose) => {
                 for col in 0..transpose.rows() {
                     let (rows, values) = transpose.row(col);
-                    rows.iter().zip(values).for_each(|(&row, value)| sums.add(row as usize, value.to_f64()));
+                    rows.iter().zip(values).for_each(|(&row, value)| add(row as usize, value.to_f64()));
                 }
             }
         }
@@ -143,12 +186,6 @@ impl RowSums {
     /// Sums of nothing, of so many rows.
     pub fn new(rows: usize) -> Self {
         RowSums { sums: vec![0.0; rows], squares: vec![0.0; rows] }
-    }
-
-    #[inline(always)]
-    fn add(&mut self, row: usize, value: f64) {
-        self.sums[row] += value;
-        self.squares[row] += value * value;
     }
 }
 
@@ -291,21 +328,72 @@ impl<T: Real> DenseBlock<T> {
         DenseBlock { rows, cols: self.cols, row_stride: 1, col_stride: rows, values: Arc::new(values) }
     }
 
-    fn add_rows<E: Copy>(&self, values: &[E], exact: impl Fn(E) -> f64, sums: &mut RowSums) {
+    fn add_rows<E: Copy>(
+        &self,
+        values: &[E],
+        exact: impl Fn(E) -> f64,
+        first: usize,
+        sums: &mut [f64],
+        squares: &mut [f64],
+    ) {
+        /// Rows added up side by side: one alone would wait for each of its sums.
+        const ABREAST: usize = 8;
         if self.row_stride == 1 {
             for col in 0..self.cols {
-                let column = &values[col * self.col_stride..][..self.rows];
-                let targets = sums.sums.iter_mut().zip(&mut sums.squares);
-                for ((sum, square), &value) in targets.zip(column) {
+                let column = &values[col * self.col_stride + first..][..sums.len()];
+                for ((sum, square), &value) in sums.iter_mut().zip(&mut *squares).zip(column) {
                     let value = exact(value);
                     *sum += value;
                     *square += value * value;
                 }
             }
+            return;
+        }
+        let targets = sums.chunks_mut(ABREAST).zip(squares.chunks_mut(ABREAST));
+        for (group, (sums, squares)) in targets.enumerate() {
+            // A last group of fewer rows has its last one several times.
+            let row = |row: usize| first + group * ABREAST + row.min(sums.len() - 1);
+            let rows: [&[E]; ABREAST] =
+                std::array::from_fn(|index| &values[row(index) * self.row_stride..][..self.cols]);
+            let mut totals = [(0.0, 0.0); ABREAST];
+            totals
+                .iter_mut()
+                .zip(sums.iter().zip(&*squares))
+                .for_each(|(total, (&sum, &square))| *total = (sum, square));
+            for col in 0..self.cols {
+                for (total, row) in totals.iter_mut().zip(rows) {
+                    let value = exact(row[col]);
+                    *total = (total.0 + value, total.1 + value * value);
+                }
+            }
+            for (total, (sum, square)) in totals.iter().zip(sums.iter_mut().zip(squares)) {
+                (*sum, *square) = *total;
+            }
+        }
+    }
+
+    /// Bytes by row: whole numbers, exact in any order.
+    fn add_bytes(&self, bytes: &[u8], first: usize, sums: &mut [f64], squares: &mut [f64]) {
+        /// The squares of so many bytes fit into 32 bits.
+        const FITS: usize = 1 << 16;
+        for (row, (sum, square)) in sums.iter_mut().zip(squares).enumerate() {
+            for entries in bytes[(first + row) * self.row_stride..][..self.cols].chunks(FITS) {
+                *sum += entries.iter().map(|&byte| u32::from(byte)).sum::<u32>() as f64;
+                *square += entries.iter().map(|&byte| u32::from(byte).pow(2)).sum::<u32>() as f64;
+            }
+        }
+    }
+
+    fn mark_used<E: Copy + Default + PartialEq>(&self, values: &[E], used: &mut [bool]) {
+        if self.row_stride == 1 {
+            for col in 0..self.cols {
+                let column = &values[col * self.col_stride..][..self.rows];
+                used.iter_mut().zip(column).for_each(|(used, &value)| *used |= value != E::default());
+            }
         } else {
-            for row in 0..self.rows {
-                let entries = &values[row * self.row_stride..][..self.cols];
-                entries.iter().for_each(|&value| sums.add(row, exact(value)));
+            for (row, used) in used.iter_mut().enumerate() {
+                *used =
+                    values[row * self.row_stride..][..self.cols].iter().any(|&value| value != E::default());
             }
         }
     }
@@ -352,7 +440,8 @@ mod tests {
             rows in 1usize..9, cols in 1usize..9, size in 1usize..6, bytes: bool, by_column: bool,
             sparse: bool, sampled: bool, grid_cols in 1usize..4,
         ) {
-            let at = |row: usize, col: usize| (row * cols + col + 1) as u8;
+            let at = |row: usize, col: usize| ((row * cols + col) % 7) as u8;
+            let threads = Threads::new(2).unwrap();
             let order = if by_column { Order::ColMajor } else { Order::RowMajor };
             let values: Vec<u8> = match order {
                 Order::RowMajor => (0..rows * cols).map(|i| at(i / cols, i % cols)).collect(),
@@ -393,11 +482,13 @@ mod tests {
                         prop_assert_eq!(entry(&shard.by_cols, i, j), at(row, col) as f64);
                     }
                 }
-                let RowSums { sums, squares } = shard.by_rows.row_sums();
+                let RowSums { sums, squares } = shard.by_rows.row_sums(&threads);
                 for ((row, sum), square) in block_rows.zip(sums).zip(squares) {
                     prop_assert_eq!(sum, block_cols.clone().map(|col| at(row, col) as f64).sum::<f64>());
                     prop_assert_eq!(square, block_cols.clone().map(|col| (at(row, col) as f64).powi(2)).sum::<f64>());
                 }
+                let used: Vec<bool> = turned_rows.map(|col| turned_cols.clone().any(|row| at(row, col) > 0)).collect();
+                prop_assert_eq!(shard.by_cols.used_rows(), used);
                 if let (Access::Sampled, Block::Dense(block)) = (access, &shard.by_rows) {
                     prop_assert_eq!(block.row_stride, 1);
                 }

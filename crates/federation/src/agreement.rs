@@ -154,8 +154,10 @@ impl Agree {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Accord {
-    /// Item by item.
-    pub items: Vec<(String, String)>,
+    /// Item by item, where that is something else than what the reader understood. Left out otherwise, since the
+    /// signature is on its digest, and many parties have long rosters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub items: Option<Vec<(String, String)>>,
     /// Over the digest of the items.
     pub signature: Hex<64>,
     /// For the reader.
@@ -266,11 +268,12 @@ impl<'a> Negotiation<'a> {
         }
         for ((place, accord), (key, tags)) in (1..).zip(accords).zip(expected) {
             let who = self.terms.name(place);
-            if !key.has_signed(&signed_text(&digest(&accord.items)), &accord.signature.0) {
+            let theirs = accord.items.as_ref().unwrap_or(items);
+            if !key.has_signed(&signed_text(&digest(theirs)), &accord.signature.0) {
                 return Err(Error::Dishonest { problem: format!("words that {who} has not signed") });
             }
             let differs = |what: String| Err(Error::Disagreement { who: who.into(), what });
-            if let Some(what) = difference(items, &accord.items) {
+            if let Some(what) = difference(items, theirs) {
                 return differs(what);
             }
             let counts = &self.offer.features;
@@ -375,7 +378,7 @@ mod tests {
             agrees
                 .iter()
                 .map(|agree| Accord {
-                    items: agree.items.clone(),
+                    items: (agree.items != agrees[place].items).then(|| agree.items.clone()),
                     signature: agree.signature,
                     tags: agree.tags[place],
                 })

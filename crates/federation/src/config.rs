@@ -173,9 +173,14 @@ impl Federation {
         }
         for (place, party) in text.party.iter().enumerate() {
             check_name(&party.name).map_err(wrong)?;
-            let same = |other: &MemberText| other.name == party.name || other.identity == party.identity;
+            let same = |other: &MemberText| {
+                let certificate = party.certificate.is_some() && other.certificate == party.certificate;
+                let dns = party.dns.is_some() && other.dns == party.dns;
+                other.name == party.name || other.identity == party.identity || certificate || dns
+            };
             if text.party[..place].iter().any(same) {
-                return Err(wrong(format!("party {} is there twice, by name or identity", party.name)));
+                let problem = "is there twice, by name, identity, dns or certificate";
+                return Err(wrong(format!("party {} {problem}", party.name)));
             }
         }
         let smallest = if parties == 2 { 2 } else { settings.colluders + 2 };

@@ -8,13 +8,14 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 use partwise_secure::aggregation::wire::{word_bytes, words_of};
 use partwise_secure::aggregation::{Message, Words};
-use partwise_secure::session::{Journal, Kept};
+use partwise_secure::session::{Answered, Journal, Kept};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::agreement::Terms;
 use crate::error::{Error, Result};
+use crate::status::Point;
 use crate::text::Hex;
 
 /// Length and checksum before a record.
@@ -152,22 +153,41 @@ fn in_words(error: Error) -> partwise_secure::Error {
 }
 
 fn encode_kept(kept: &Kept) -> Vec<u8> {
-    let mut record = vec![kept.cohort];
-    record.extend_from_slice(&(kept.parties as u16).to_le_bytes());
-    record.extend_from_slice(&kept.polls.to_le_bytes());
-    record.extend_from_slice(&kept.transcript);
-    record.extend_from_slice(&word_bytes(&kept.words));
-    record
+    match kept {
+        Kept::Promise { cohort, survivors } => [&[0, *cohort][..], &list_bytes(survivors)].concat(),
+        Kept::Answer(answered) => {
+            let mut record = vec![1, answered.cohort];
+            record.extend_from_slice(&(answered.parties as u16).to_le_bytes());
+            record.extend_from_slice(&answered.polls.to_le_bytes());
+            record.extend_from_slice(&answered.answers);
+            record.extend_from_slice(&word_bytes(&answered.words));
+            record
+        }
+    }
 }
 
 fn decode_kept(record: &[u8]) -> Option<Kept> {
-    let (&[cohort, low, high], rest) = record.split_first_chunk()?;
+    let (&[kind, cohort], rest) = record.split_first_chunk()?;
+    if kind == 0 {
+        return Some(Kept::Promise { cohort, survivors: list_of(rest)? });
+    }
+    let (parties, rest) = rest.split_first_chunk()?;
     let (polls, rest) = rest.split_first_chunk()?;
-    let (transcript, rest) = rest.split_first_chunk()?;
+    let (answers, rest) = rest.split_first_chunk()?;
     let (words, rest) = words_of(rest)?;
-    let parties = u16::from_le_bytes([low, high]).into();
+    let parties = u16::from_le_bytes(*parties).into();
     let polls = u32::from_le_bytes(*polls);
-    rest.is_empty().then_some(Kept { cohort, parties, polls, transcript: *transcript, words })
+    let answered = Answered { cohort, parties, polls, answers: *answers, words };
+    rest.is_empty().then_some(Kept::Answer(answered))
+}
+
+fn list_bytes(parties: &[u16]) -> Vec<u8> {
+    parties.iter().flat_map(|party| party.to_le_bytes()).collect()
+}
+
+fn list_of(bytes: &[u8]) -> Option<Vec<u16>> {
+    let (parties, rest) = bytes.as_chunks();
+    rest.is_empty().then(|| parties.iter().map(|party| u16::from_le_bytes(*party)).collect())
 }
 
 /// What the coordinator keeps of a run, beside the answers.
@@ -192,6 +212,20 @@ pub enum Noted {
         /// Its number.
         epoch: u32,
     },
+    /// For whom masks are about to be revealed in this round, where that may be some of the cohort.
+    Promise {
+        /// The cohort.
+        cohort: u8,
+        /// The parties.
+        survivors: Vec<u16>,
+    },
+    /// ‖M‖² of all.
+    Norm {
+        /// It.
+        norm: f64,
+    },
+    /// The error after a round.
+    Error(Point),
     /// A sum was opened and answered.
     Answer {
         /// The cohort.
@@ -210,6 +244,12 @@ impl Noted {
     pub fn encode(&self) -> Vec<u8> {
         match self {
             Noted::Epoch { cohort, epoch } => [&[0, *cohort][..], &epoch.to_le_bytes()].concat(),
+            Noted::Promise { cohort, survivors } => [&[2, *cohort][..], &list_bytes(survivors)].concat(),
+            Noted::Norm { norm } => [&[3, 0][..], &norm.to_le_bytes()].concat(),
+            Noted::Error(Point { round, seconds, relative_error }) => {
+                let numbers = [(*round as u64).to_le_bytes(), seconds.to_le_bytes(), relative_error.to_le_bytes()];
+                [&[4, 0][..], &numbers.concat()].concat()
+            }
             Noted::Answer { cohort, now, reply, sum } => {
                 let reply = reply.encode();
                 let mut record = vec![1, *cohort];
@@ -229,6 +269,19 @@ impl Noted {
         let (&[kind, cohort], rest) = record.split_first_chunk()?;
         if kind == 0 {
             return Some(Noted::Epoch { cohort, epoch: u32::from_le_bytes(rest.try_into().ok()?) });
+        }
+        match (kind, rest.as_chunks().0) {
+            (2, _) => return Some(Noted::Promise { cohort, survivors: list_of(rest)? }),
+            (3, [norm]) => return Some(Noted::Norm { norm: f64::from_le_bytes(*norm) }),
+            (4, [round, seconds, error]) => {
+                return Some(Noted::Error(Point {
+                    round: u64::from_le_bytes(*round) as usize,
+                    seconds: f64::from_le_bytes(*seconds),
+                    relative_error: f64::from_le_bytes(*error),
+                }));
+            }
+            (1, _) => {}
+            _ => return None,
         }
         let (now, rest) = rest.split_first_chunk()?;
         let (length, rest) = rest.split_first_chunk()?;
@@ -320,9 +373,20 @@ mod tests {
     #[test]
     fn records_come_back() {
         let words = Words { narrow: vec![1, 2, 3], wide: vec![4] };
-        let kept = Kept { cohort: 2, parties: 300, polls: 5, transcript: [6; 32], words: words.clone() };
-        assert_eq!(decode_kept(&encode_kept(&kept)).unwrap(), kept);
-        assert!(decode_kept(&encode_kept(&kept)[1..]).is_none());
+        let answered =
+            Answered { cohort: 2, parties: 300, polls: 5, answers: [6; 32], words: words.clone() };
+        for kept in [Kept::Answer(answered), Kept::Promise { cohort: 3, survivors: vec![1, 2, 300] }] {
+            let record = encode_kept(&kept);
+            assert_eq!(decode_kept(&record).unwrap(), kept);
+            assert!(decode_kept(&record[..record.len() - 1]).is_none());
+        }
+        let promise = Noted::Promise { cohort: 4, survivors: vec![5, 6] }.encode();
+        let Some(Noted::Promise { cohort: 4, survivors }) = Noted::decode(&promise) else { panic!() };
+        assert_eq!(survivors, [5, 6]);
+        let point = Point { round: 7, seconds: 1.5, relative_error: 0.25 };
+        let Some(Noted::Error(back)) = Noted::decode(&Noted::Error(point).encode()) else { panic!() };
+        assert_eq!(back, point);
+        let Some(Noted::Norm { norm: 2.5 }) = Noted::decode(&Noted::Norm { norm: 2.5 }.encode()) else { panic!() };
         let place = Place { epoch: 1, round: 2, attempt: 3 };
         let reply = Message::Reply { place, survivors: vec![1], words: words.clone() };
         let folder = tempfile::tempdir().unwrap();

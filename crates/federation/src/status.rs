@@ -98,7 +98,6 @@ pub struct State {
     /// For whom all wait.
     pub waiting: Vec<String>,
     warnings: VecDeque<String>,
-    begin: Instant,
 }
 
 impl State {
@@ -110,12 +109,14 @@ impl State {
         }
     }
 
-    /// Notes the error after a round, once.
-    pub fn point(&mut self, round: usize, relative_error: f64) {
-        if self.curve.last().is_none_or(|last| last.round < round) && relative_error.is_finite() {
-            let seconds = self.begin.elapsed().as_secs_f64();
-            self.curve.push(Point { round, seconds, relative_error });
+    /// Notes the error after a round, if it is of a later one than those before.
+    pub fn point(&mut self, point: Point) -> bool {
+        let later = self.curve.last().is_none_or(|last| last.round < point.round);
+        let good = later && point.relative_error.is_finite();
+        if good {
+            self.curve.push(point);
         }
+        good
     }
 
     /// Bytes of all parties, received and sent.
@@ -149,7 +150,6 @@ impl Status {
             curve: Vec::new(),
             waiting: Vec::new(),
             warnings: VecDeque::new(),
-            begin: Instant::now(),
         };
         Status { state: Mutex::new(state), log }
     }

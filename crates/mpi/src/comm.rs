@@ -202,6 +202,20 @@ impl Comm for MpiComm {
         }
     }
 
+    fn try_receive(&self, from: usize, tag: Tag) -> Result<Option<Vec<u8>>> {
+        let mut there = 0;
+        {
+            let _library = library();
+            // SAFETY: a status may be ignored; `there` is written to.
+            let code = unsafe {
+                let (any, status) = (ffi::RSMPI_ANY_TAG, ffi::RSMPI_STATUS_IGNORE);
+                ffi::MPI_Iprobe(Self::place(from), any, self.raw, &mut there, status)
+            };
+            self.checked("MPI_Iprobe", code)?;
+        }
+        if there == 0 { Ok(None) } else { self.receive(from, tag).map(Some) }
+    }
+
     fn all_reduce(&self, reduction: Reduction, numbers: Numbers<'_>) -> Result<()> {
         // SAFETY: these are constants of the library.
         let (single, double, operation) = unsafe {
@@ -301,5 +315,9 @@ impl Comm for Plain<'_> {
 
     fn receive(&self, from: usize, tag: Tag) -> Result<Vec<u8>> {
         self.0.receive(from, tag)
+    }
+
+    fn try_receive(&self, from: usize, tag: Tag) -> Result<Option<Vec<u8>>> {
+        self.0.try_receive(from, tag)
     }
 }

@@ -143,7 +143,7 @@ fn simulate_in<T: Real + Element>(
     let dealt: Vec<Vec<usize>> = (0..count).map(records).collect();
     let plan = Plan { settings, slowness: Vec::new(), line: Line::default(), threads: 1, loses: None };
     let outcome = py.detach(|| {
-        let parts = split::parts(lent.whole(), &dealt)?;
+        let parts = split::parts(&lent.whole(), &dealt)?;
         partwise_secure::simulate(parts, &plan)
     });
     let outcome = outcome.map_err(of_secure)?;

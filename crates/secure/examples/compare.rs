@@ -1,6 +1,6 @@
 //! The table of `docs/secure.md`: every method against HALS on the pooled matrix and against each party alone.
 //!
-//! `compare FILE RANK rows|columns uniform|first=0.5 [PARTIES [ROUNDS [PROTOCOL [alpha=0.1 ...]]]]`
+//! `compare FILE RANK rows|columns uniform|first=0.5 [PARTIES [ROUNDS [PROTOCOL]]]`
 
 use std::path::Path;
 
@@ -49,71 +49,52 @@ fn main() -> Result<(), Failure> {
     .matrix;
     let matrix = if side == "columns" { matrix.into_transpose() } else { matrix };
     let dealt = split.parse::<Split>()?.deal(matrix.rows(), parties);
-    let dealt_parts = parts(matrix.clone(), &dealt)?;
+    let dealt_parts = parts(&matrix, &dealt)?;
 
-    let mut overrides: Vec<(String, f64)> = Vec::new();
-    let mut settings = Settings { rounds, tolerance: 0.0, ..Settings::new(Protocol::Pooled, rank) };
-    settings.accepted = Accepted { pooled_sums_show_records: true, ..Accepted::default() };
-    for text in arguments.iter().skip(7) {
-        let (name, value) = text.split_once('=').ok_or("overrides are alpha=, beta=, rho= or inner=")?;
-        overrides.push((name.to_string(), value.parse()?));
-    }
     println!("{file}, k = {rank}, {parties} parties, {split}, {rounds} rounds");
-    let pooled = match argument(6) {
-        None => {
-            let pooled = pooled_hals(&matrix, &dealt_parts, &settings)?;
-            println!("| HALS on the pooled matrix | {pooled:.5} | | | |");
-            println!("| each party alone | {:.5} | | | |", alone(&dealt_parts, rank, rounds)?);
-            pooled
-        }
-        Some(_) => f64::NAN,
-    };
-    let asked = argument(6).map(|name| debug_name(name));
+    let settings = Settings { rounds, tolerance: 0.0, ..Settings::new(Protocol::Pooled, rank) };
+    let pooled = pooled_hals(&matrix, &dealt_parts, &settings)?;
+    println!("| HALS on the pooled matrix | {pooled:.5} |");
+    let alone = alone(&dealt_parts, rank, rounds)?;
+    let each: Vec<String> = alone.iter().map(|(error, _)| format!("{error:.4}")).collect();
+    println!("| each party alone | {:.5} | {}", together(&alone), each.join(", "));
+    let asked = argument(6).map(|name| name.replace('-', "").to_lowercase());
     for protocol in PROTOCOLS {
         if asked.as_ref().is_some_and(|asked| *asked != format!("{protocol:?}").to_lowercase()) {
             continue;
         }
-        let mut plan = Plan {
-            settings: Settings {
-                accepted: settings.accepted,
-                rounds,
-                tolerance: 0.0,
-                ..Settings::new(protocol, rank)
-            },
-            slowness: Vec::new(),
-            line: Line::default(),
-            threads: 1,
-            loses: None,
+        let settings = Settings {
+            accepted: Accepted { pooled_sums_show_records: true, ..Accepted::default() },
+            rounds,
+            tolerance: 0.0,
+            ..Settings::new(protocol, rank)
         };
-        for (name, value) in &overrides {
-            match name.as_str() {
-                "alpha" => plan.settings.alpha = *value,
-                "beta" => plan.settings.beta = *value,
-                "rho" => plan.settings.rho = *value,
-                _ => plan.settings.inner = *value as usize,
-            }
-        }
+        let plan = Plan { settings, slowness: Vec::new(), line: Line::default(), threads: 1, loses: None };
         match simulate(dealt_parts.clone(), &plan) {
-            Ok(outcome) => row(protocol, &outcome, pooled),
-            Err(error) => println!("| {protocol:?} | {error} | | | |"),
+            Ok(outcome) => row(protocol, &outcome, pooled, &alone),
+            Err(error) => println!("| {protocol:?} | {error} |"),
         }
     }
     Ok(())
 }
 
-/// `syn-ssd-uv` as the debug form of the protocol has it.
-fn debug_name(name: &str) -> String {
-    name.replace('-', "").to_lowercase()
+/// The error over all parties, from each party's and its squared norm.
+fn together(parties: &[(f64, f64)]) -> f64 {
+    let squares: f64 = parties.iter().map(|(error, norm)| error * error * norm).sum();
+    (squares / parties.iter().map(|(_, norm)| norm).sum::<f64>()).sqrt()
 }
 
-fn row(protocol: Protocol, outcome: &Outcome<f32>, pooled: f64) {
-    // The error at tenths of the simulated time shows the way.
+fn row(protocol: Protocol, outcome: &Outcome<f32>, pooled: f64, alone: &[(f64, f64)]) {
+    // The error at parts of the simulated time shows the way.
     let at = |share: f64| {
-        let lines = outcome.trace.iter().filter(|line| line.seconds <= share * outcome.seconds);
-        lines.last().map_or("-".into(), |line| format!("{:.4}", line.relative_error))
+        let mut lines = outcome.trace.iter().rev().filter(|line| line.seconds <= share * outcome.seconds);
+        lines.next().map_or("-".into(), |line| format!("{:.4}", line.relative_error))
     };
+    let each = outcome.parties.iter().flatten().zip(alone).map(|(party, (alone, _))| {
+        format!("{:.4} ({:+.1}%)", party.relative_error, 100.0 * (party.relative_error / alone - 1.0))
+    });
     println!(
-        "| {protocol:?} | {:.5} | {:+.2}% | {:.2} s ({}, {}, {}) | {:.1} MiB | {} rounds, wall {:.1} s, masking {:.2} s",
+        "| {protocol:?} | {:.5} | {:+.2}% | {:.2} s ({}, {}, {}) | {:.1} MiB | {} rounds, {:?}, wall {:.1} s, masking {:.2} s | {}",
         outcome.relative_error,
         100.0 * (outcome.relative_error / pooled - 1.0),
         outcome.seconds,
@@ -122,8 +103,10 @@ fn row(protocol: Protocol, outcome: &Outcome<f32>, pooled: f64) {
         at(0.5),
         outcome.cost.bytes_per_party as f64 / (1 << 20) as f64,
         outcome.rounds,
+        outcome.stopped_by,
         outcome.cost.wall_seconds,
         outcome.cost.masking_seconds,
+        each.collect::<Vec<_>>().join(", "),
     );
 }
 
@@ -153,9 +136,9 @@ fn pooled_hals(matrix: &Matrix<f32>, dealt: &[Matrix<f32>], settings: &Settings)
     Ok(result.report.relative_error)
 }
 
-/// Every party's own NMF, with its own U, judged on its own data; over all of them together.
-fn alone(dealt: &[Matrix<f32>], rank: usize, rounds: usize) -> Result<f64, Failure> {
-    let (mut squares, mut norms) = (0.0, 0.0);
+/// Every party's own NMF, with its own U, judged on its own data: the error and the squared norm of each.
+fn alone(dealt: &[Matrix<f32>], rank: usize, rounds: usize) -> Result<Vec<(f64, f64)>, Failure> {
+    let mut parties = Vec::new();
     for part in dealt {
         let mut norm = 0.0;
         part.for_each_stored(|_, _, value| norm += value * value);
@@ -167,8 +150,7 @@ fn alone(dealt: &[Matrix<f32>], rank: usize, rounds: usize) -> Result<f64, Failu
         };
         let machine = Machine { nodes: 1, threads: 2, grid: None };
         let result = factorize(part.clone(), machine, &hals, None, &mut |_: &Progress| false)?;
-        squares += result.report.relative_error.powi(2) * norm;
-        norms += norm;
+        parties.push((result.report.relative_error, norm));
     }
-    Ok((squares / norms).sqrt())
+    Ok(parties)
 }

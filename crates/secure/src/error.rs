@@ -74,6 +74,12 @@ pub enum Error {
         /// What is wrong, and what to do.
         problem: String,
     },
+    /// Another rank could not go on; the words are its own.
+    #[error("{problem}")]
+    Elsewhere {
+        /// What it said.
+        problem: String,
+    },
     /// The operating system has no randomness to give.
     #[error("the operating system gave no randomness for keys ({problem}); nothing is secret without it")]
     Entropy {

@@ -19,7 +19,7 @@ pub enum Width {
 }
 
 /// A part of a sum, stored by row.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct Part {
     /// The numbers.
     pub values: Vec<f64>,
@@ -160,6 +160,11 @@ pub fn decode(words: &Words, shapes: &[Part], exponents: &[i16], parties: usize)
 pub fn follow(opened: &[Part]) -> Vec<i16> {
     let largest = opened.iter().flat_map(Part::largest);
     largest.map(|largest| (exponent_above(largest) + 2).min(LIMIT)).collect()
+}
+
+/// How many words the votes on these parts have.
+pub fn count_votes(parts: &[Part]) -> usize {
+    parts.iter().map(|part| part.columns * VOTES).sum()
 }
 
 /// What a party says about the ranges that it needs: for each column and each step of the scale a word that is random

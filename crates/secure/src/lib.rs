@@ -11,6 +11,7 @@ pub mod fixed;
 pub mod link;
 pub mod net;
 pub mod protocol;
+mod ranks;
 pub mod risk;
 pub mod server;
 pub mod session;
@@ -19,6 +20,7 @@ pub mod split;
 
 pub use entropy::entropy;
 pub use error::{Error, Peer, Result};
+pub use ranks::{OnRank, run_on_rank};
 pub use simulate::{
-    Cost, Outcome, PartyOutcome, Plan, Traced, Transcript, cohorts, groups, run_on_rank, simulate,
+    Cost, Outcome, PartyOutcome, Plan, Traced, Transcript, cohorts, groups, simulate, simulate_recorded,
 };

@@ -1,9 +1,15 @@
-//! What carries messages between a party and the coordinator.
+//! What carries messages between a party and the coordinator, and what looks at them on their way.
 
-use crate::error::{Error, Peer, Result};
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+use serde::{Deserialize, Serialize};
+
+use crate::aggregation::Message;
+use crate::error::Result;
 
 /// What a link receives.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub enum Incoming {
     /// A message.
     Message {
@@ -20,7 +26,8 @@ pub enum Incoming {
     Deadline,
 }
 
-/// One end of a transport: in-process ([`crate::net`]), a [`CommLink`], or a network connection.
+/// One end of a transport: in-process ([`crate::net`]), ranks of a communicator ([`crate::run_on_rank`]), or a network
+/// connection.
 pub trait Link: Send {
     /// Sends; messages between two ends arrive in the order in which they were sent.
     fn send(&mut self, to: u16, bytes: Vec<u8>) -> Result<()>;
@@ -35,53 +42,123 @@ pub trait Link: Send {
     fn spend(&mut self, _seconds: f64) {}
 }
 
-/// A link over a group of ranks ([`partwise::comm::Comm`]): rank 0 is the coordinator, rank r party r. Ranks do not leave.
-///
-/// A rank can only wait for one other at a time, so that the coordinator hears the parties in turn. That serves
-/// every exchange in which all parties say equally much, as the synchronous methods' do.
-pub struct CommLink<'a> {
-    comm: &'a dyn partwise::comm::Comm,
-    begin: std::time::Instant,
-    next: usize,
-    /// Ranks that have said that they need nothing more: an empty message.
-    done: Vec<usize>,
-}
-
-impl<'a> CommLink<'a> {
-    /// This rank's end.
-    pub fn new(comm: &'a dyn partwise::comm::Comm) -> Self {
-        CommLink { comm, begin: std::time::Instant::now(), next: 0, done: Vec::new() }
-    }
-}
-
-impl Link for CommLink<'_> {
+impl<L: Link + ?Sized> Link for &mut L {
     fn send(&mut self, to: u16, bytes: Vec<u8>) -> Result<()> {
-        Ok(self.comm.send(to.into(), partwise::comm::Tag::Gather, bytes)?)
+        (**self).send(to, bytes)
     }
 
     fn receive(&mut self, deadline: Option<f64>) -> Result<Incoming> {
-        if deadline.is_some() {
-            // Cannot look without waiting.
-            return Ok(Incoming::Deadline);
-        }
-        let mut from = 0;
-        if self.comm.rank() == 0 {
-            if self.comm.size() < 2 {
-                return Err(Error::LinkLost { who: Peer(0), peer: Peer(1) });
-            }
-            let turns = (0..self.comm.size() - 1).map(|turn| (self.next + turn) % (self.comm.size() - 1) + 1);
-            let next = turns.into_iter().find(|rank| !self.done.contains(rank));
-            from = next.ok_or(Error::LinkLost { who: Peer(0), peer: Peer(1) })?;
-            self.next = from;
-        }
-        let bytes = self.comm.receive(from, partwise::comm::Tag::Gather)?;
-        if bytes.is_empty() {
-            self.done.push(from);
-        }
-        Ok(Incoming::Message { from: from as u16, bytes })
+        (**self).receive(deadline)
     }
 
     fn now(&self) -> f64 {
-        self.begin.elapsed().as_secs_f64()
+        (**self).now()
+    }
+
+    fn spend(&mut self, seconds: f64) {
+        (**self).spend(seconds);
+    }
+}
+
+/// What passes through a [`Recorded`] link.
+pub struct Passed<'a> {
+    /// The sender; 0 is the coordinator.
+    pub from: u16,
+    /// The receiver.
+    pub to: u16,
+    /// The clock of the end that recorded it.
+    pub seconds: f64,
+    /// What was sent; empty where an end says that it needs nothing more.
+    pub bytes: &'a [u8],
+}
+
+/// Takes note of what passes. Ends on several threads may share one.
+pub trait Recorder: Sync {
+    /// Called for each message that an end sends or receives.
+    fn passed(&self, message: &Passed<'_>);
+}
+
+/// Keeps nothing.
+impl Recorder for () {
+    fn passed(&self, _: &Passed<'_>) {}
+}
+
+/// A link that lets a [`Recorder`] see all that leaves and reaches its end.
+pub struct Recorded<'a, L> {
+    link: L,
+    me: u16,
+    recorder: &'a dyn Recorder,
+}
+
+impl<'a, L: Link> Recorded<'a, L> {
+    /// The end of party `me`, or of the coordinator.
+    pub fn new(link: L, me: u16, recorder: &'a dyn Recorder) -> Self {
+        Recorded { link, me, recorder }
+    }
+}
+
+impl<L: Link> Link for Recorded<'_, L> {
+    fn send(&mut self, to: u16, bytes: Vec<u8>) -> Result<()> {
+        self.recorder.passed(&Passed { from: self.me, to, seconds: self.link.now(), bytes: &bytes });
+        self.link.send(to, bytes)
+    }
+
+    fn receive(&mut self, deadline: Option<f64>) -> Result<Incoming> {
+        let incoming = self.link.receive(deadline)?;
+        if let Incoming::Message { from, bytes } = &incoming {
+            let (from, to) = (*from, self.me);
+            self.recorder.passed(&Passed { from, to, seconds: self.link.now(), bytes });
+        }
+        Ok(incoming)
+    }
+
+    fn now(&self) -> f64 {
+        self.link.now()
+    }
+
+    fn spend(&mut self, seconds: f64) {
+        self.link.spend(seconds);
+    }
+}
+
+/// How many messages of a kind an end has sent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sent {
+    /// [`Message::kind`].
+    pub kind: String,
+    /// How many.
+    pub count: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+/// Counts what one end sends, by kind.
+pub struct Summary {
+    me: u16,
+    sent: Mutex<BTreeMap<&'static str, (u64, u64)>>,
+}
+
+impl Summary {
+    /// Of party `me`, or of the coordinator.
+    pub fn new(me: u16) -> Self {
+        Summary { me, sent: Mutex::default() }
+    }
+
+    /// The counts so far.
+    pub fn sent(&self) -> Vec<Sent> {
+        let sent = self.sent.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        sent.iter().map(|(kind, &(count, bytes))| Sent { kind: kind.to_string(), count, bytes }).collect()
+    }
+}
+
+impl Recorder for Summary {
+    fn passed(&self, message: &Passed<'_>) {
+        if message.from != self.me {
+            return;
+        }
+        let mut sent = self.sent.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let (count, bytes) = sent.entry(Message::kind_of(message.bytes)).or_default();
+        *count += 1;
+        *bytes += message.bytes.len() as u64;
     }
 }

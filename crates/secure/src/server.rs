@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::aggregation::{Action, Event, Hub, Words};
+use crate::aggregation::{Action, Cohort, Event, Hub, Words};
 use crate::error::{Error, Peer, Result};
 use crate::link::{Incoming, Link};
 use crate::session::{addressed, parse};
@@ -104,18 +104,23 @@ fn act(
                 sent += act(link, number, hub, actions, answer)?;
             }
             Action::Waiting { party, round } => {
-                let leavers = hub.leavers();
-                let cure = if leavers == 0 {
-                    "so few parties tolerate no dropout; run again when it is back".to_string()
-                } else {
-                    format!(
-                        "the others wait for it, since a sum without it would show nearly what it had; run again when \
-                         it is back, or go on without up to {leavers} with --accept-that-going-on-shows-the-leaver"
-                    )
-                };
-                return Err(Error::Left { party, round, cure });
+                return Err(Error::Left { party, round, cure: cure(hub.cohort()) });
             }
         }
     }
     Ok(sent)
+}
+
+/// What to do about a party that left.
+fn cure(cohort: &Cohort) -> String {
+    match cohort.leavers() {
+        0 => "so few parties tolerate no dropout; run again when it is back".into(),
+        leavers if cohort.may_leave => format!(
+            "a sum tolerates the loss of {leavers}, before anybody has taken masks off; run again when it is back"
+        ),
+        leavers => format!(
+            "the others wait for it, since a sum without it would show nearly what it had; run again when it is back, \
+             or go on without up to {leavers} with --accept-that-going-on-shows-the-leaver"
+        ),
+    }
 }

@@ -26,10 +26,24 @@ pub struct Total {
     pub words: Words,
 }
 
-/// An answer, as it is kept so that a party can take up its run again: what it computes follows from its data, its seeds
-/// and these.
+/// What is kept so that a party can take up its run again.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Kept {
+pub enum Kept {
+    /// An answer.
+    Answer(Answered),
+    /// For whom masks are about to be revealed in this round of a cohort, where that may be some of its parties. Whoever
+    /// forgot it could be asked for a second sum over others, and the difference would be somebody's words.
+    Promise {
+        /// The cohort.
+        cohort: u8,
+        /// The parties.
+        survivors: Vec<u16>,
+    },
+}
+
+/// An answer: what a party computes follows from its data, its seeds and these.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Answered {
     /// The cohort.
     pub cohort: u8,
     /// How many were in the sum.
@@ -37,17 +51,17 @@ pub struct Kept {
     /// How often [`Session::poll`] had found nothing before.
     pub polls: u32,
     /// The hash over all answers of the cohort, this one included.
-    pub transcript: [u8; 32],
+    pub answers: [u8; 32],
     /// What was answered.
     pub words: Words,
 }
 
-/// Where answers are kept.
+/// Where that is kept.
 pub trait Journal: Send {
-    /// The next one from before.
+    /// The next from before.
     fn next(&mut self) -> Result<Option<Kept>>;
 
-    /// Keeps one.
+    /// Keeps this.
     fn keep(&mut self, kept: &Kept) -> Result<()>;
 }
 
@@ -90,8 +104,8 @@ pub struct Session<'a> {
     answered: Option<(u8, Words, usize)>,
     slowness: f64,
     journal: Option<Box<dyn Journal + 'a>>,
-    /// What the journal has next. While there is something, nothing is sent.
-    kept: Option<Kept>,
+    /// The answer that the journal has next. While there is one, nothing is sent.
+    kept: Option<Answered>,
     /// Whether the machines have joined.
     live: bool,
     polls: u32,
@@ -121,10 +135,9 @@ impl<'a> Session<'a> {
         machines: Vec<(u8, Party, usize)>,
         plain: bool,
         slowness: f64,
-        mut journal: Option<Box<dyn Journal + 'a>>,
+        journal: Option<Box<dyn Journal + 'a>>,
     ) -> Result<Self> {
         let machines = machines.into_iter().map(|(number, party, size)| (number, (party, size))).collect();
-        let kept = journal.as_mut().map_or(Ok(None), |journal| journal.next())?;
         let mut session = Session {
             link: Box::new(link),
             me,
@@ -136,7 +149,7 @@ impl<'a> Session<'a> {
             answered: None,
             slowness,
             journal,
-            kept,
+            kept: None,
             live: false,
             polls: 0,
             stash: BTreeMap::new(),
@@ -148,6 +161,7 @@ impl<'a> Session<'a> {
             round_trips: 0,
             bytes: 0,
         };
+        session.look_up()?;
         if session.kept.is_none() {
             session.begin()?;
         }
@@ -256,14 +270,15 @@ impl<'a> Session<'a> {
             }
             Some(exponents) => {
                 pending.voting = false;
-                // Last a word that is not 0 if somebody's numbers are outside: then nothing of theirs is in the sum.
+                // Last a word that is not 0 if somebody's numbers are outside. The others' sum must not be opened then:
+                // with the one that follows, in which this party's numbers are, it would show these. So noise goes out.
                 match fixed::encode(&pending.parts, exponents, size) {
                     Some(mut words) => {
                         words.wide.push(0);
                         words
                     }
                     None => {
-                        let mut words = empty_words(&pending.parts);
+                        let mut words = noise(&pending.parts, &mut self.entropy);
                         words.wide.push(self.entropy.next_u64() | 1);
                         words
                     }
@@ -293,6 +308,9 @@ impl<'a> Session<'a> {
         for action in actions {
             match action {
                 Action::Send { to, message } => {
+                    if let Message::Unmask { .. } = &message {
+                        self.keep_promise(number)?;
+                    }
                     let bytes = addressed(number, &message);
                     self.round_trips += 1;
                     self.bytes += bytes.len() as u64;
@@ -370,17 +388,46 @@ impl<'a> Session<'a> {
         let (Some(journal), Some((party, _))) = (&mut self.journal, self.machines.get(cohort)) else {
             return Ok(());
         };
-        let (polls, transcript) = (std::mem::take(&mut self.polls), *party.transcript());
-        journal.keep(&Kept { cohort: *cohort, parties: *parties, polls, transcript, words: words.clone() })
+        let (polls, answers) = (std::mem::take(&mut self.polls), *party.answers());
+        let answered =
+            Answered { cohort: *cohort, parties: *parties, polls, answers, words: words.clone() };
+        journal.keep(&Kept::Answer(answered))
+    }
+
+    /// Notes for whom masks are about to be revealed.
+    fn keep_promise(&mut self, cohort: u8) -> Result<()> {
+        let promised = self.machines.get(&cohort).and_then(|(party, _)| party.promised());
+        match (&mut self.journal, promised) {
+            (Some(journal), Some(list)) => journal.keep(&Kept::Promise { cohort, survivors: list.into() }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Reads the journal up to its next answer.
+    fn look_up(&mut self) -> Result<()> {
+        loop {
+            match self.journal.as_mut().map_or(Ok(None), |journal| journal.next())? {
+                Some(Kept::Promise { cohort, survivors }) => {
+                    if let Some((party, _)) = self.machines.get_mut(&cohort) {
+                        party.promise(survivors);
+                    }
+                }
+                Some(Kept::Answer(answered)) => {
+                    self.kept = Some(answered);
+                    return Ok(());
+                }
+                None => return Ok(()),
+            }
+        }
     }
 
     /// Takes the next answer from the journal.
     fn recall(&mut self) -> Result<Option<Total>> {
         let Some(kept) = self.kept.take() else { return Ok(None) };
         if let Some((party, _)) = self.machines.get_mut(&kept.cohort) {
-            party.remember(kept.transcript);
+            party.remember(kept.answers);
         }
-        self.kept = self.journal.as_mut().map_or(Ok(None), |journal| journal.next())?;
+        self.look_up()?;
         self.finish((kept.cohort, kept.words, kept.parties))
     }
 
@@ -465,7 +512,134 @@ fn plain_numbers(words: &Words, shapes: &[Part]) -> Vec<Vec<f64>> {
     shapes.iter().map(numbers).collect()
 }
 
-fn empty_words(parts: &[Part]) -> Words {
-    let count = |width| parts.iter().filter(|part| part.width == width).map(|part| part.values.len()).sum();
-    Words { narrow: vec![0; count(fixed::Width::Narrow)], wide: vec![0; count(fixed::Width::Wide)] }
+/// Random words, as many as the parts have numbers.
+fn noise(parts: &[Part], rng: &mut impl Rng) -> Words {
+    let mut words = Words::default();
+    for part in parts {
+        match part.width {
+            fixed::Width::Narrow => words.narrow.extend(part.values.iter().map(|_| rng.next_u32())),
+            fixed::Width::Wide => words.wide.extend(part.values.iter().map(|_| rng.next_u64())),
+        }
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+    use crate::aggregation::{Cohort, Hub, Identity};
+    use crate::link::{Passed, Recorded, Recorder};
+    use crate::net::{Line, network};
+    use crate::server::{Answer, serve};
+
+    /// Keeps what the coordinator opens.
+    struct Curious<'a>(&'a Mutex<Vec<Words>>);
+
+    impl Answer for Curious<'_> {
+        fn answer(&mut self, _: u8, sum: Words, _: usize, _: f64) -> Words {
+            self.0.lock().unwrap().push(sum.clone());
+            sum
+        }
+    }
+
+    /// What party 1 keeps and sends, in order.
+    #[derive(Default)]
+    struct Diary(Mutex<Vec<String>>);
+
+    impl Recorder for Diary {
+        fn passed(&self, message: &Passed<'_>) {
+            if message.from == 1 {
+                self.0.lock().unwrap().push(Message::kind_of(message.bytes).into());
+            }
+        }
+    }
+
+    impl Journal for &Diary {
+        fn next(&mut self) -> Result<Option<Kept>> {
+            Ok(None)
+        }
+
+        fn keep(&mut self, kept: &Kept) -> Result<()> {
+            self.0.lock().unwrap().push(match kept {
+                Kept::Answer(_) => "keeps an answer".into(),
+                Kept::Promise { survivors, .. } => format!("keeps {survivors:?}"),
+            });
+            Ok(())
+        }
+    }
+
+    /// Each party sums these numbers, one after the other; returns what it got, and what the coordinator opened.
+    fn sums(numbers: &[[f64; 2]], may_leave: bool, diary: &Diary) -> (Vec<Vec<f64>>, Vec<Words>) {
+        let mut rng = entropy().unwrap();
+        let identities: Vec<Identity> = numbers.iter().map(|_| Identity::new(&mut rng)).collect();
+        let members = (1..).zip(&identities).map(|(party, identity)| (party, identity.key())).collect();
+        let cohort = &Cohort { run: [1; 32], number: ALL, members, colluders: 1, least: 0, may_leave };
+        let opened = Mutex::new(Vec::new());
+        let mut links = network(numbers.len(), Line::default()).into_iter();
+        let mut hub_link = links.next().unwrap();
+        let totals = std::thread::scope(|scope| {
+            let hubs = vec![(ALL, Hub::new(cohort.clone(), false))];
+            let opened = &opened;
+            scope.spawn(move || serve(&mut hub_link, hubs, numbers.len(), &mut Curious(opened)).map(drop));
+            let parties: Vec<_> = (1..)
+                .zip(links)
+                .zip(identities)
+                .zip(numbers)
+                .map(|(((me, link), identity), own)| {
+                    scope.spawn(move || {
+                        let machine = Party::new(cohort.clone(), me, identity, false).unwrap();
+                        let machines = vec![(ALL, machine, cohort.members.len())];
+                        let link = Recorded::new(link, me, diary);
+                        let journal: Option<Box<dyn Journal>> = (me == 1).then(|| Box::new(diary) as _);
+                        let mut session = Session::join(link, me, machines, false, 1.0, journal).unwrap();
+                        let mut sum = |number: f64| {
+                            let parts = vec![Part::matrix(vec![number; 64], 1)];
+                            session.sum(ALL, "x", parts).unwrap().parts[0][0]
+                        };
+                        let totals: Vec<f64> = own.iter().map(|&number| sum(number)).collect();
+                        session.leave().unwrap();
+                        totals
+                    })
+                })
+                .collect();
+            parties.into_iter().map(|party| party.join().unwrap()).collect()
+        });
+        (totals, opened.into_inner().unwrap())
+    }
+
+    /// Where one party's numbers are outside the range, the sum of the others' is not opened: beside the sum of all it
+    /// would show that party's.
+    #[test]
+    fn a_range_that_is_too_narrow_opens_noise() {
+        let numbers = [[1.0, 1.0], [1.0, 1.0], [1.0, 1.0], [1.0, 1000.0]];
+        let (totals, opened) = sums(&numbers, false, &Diary::default());
+        for totals in totals {
+            assert!((totals[0] - 4.0).abs() < 1e-6 && (totals[1] - 1003.0).abs() < 1e-3, "{totals:?}");
+        }
+        // Votes, the first sum, noise, votes, the second.
+        let narrow: Vec<&Vec<u32>> = opened.iter().map(|words| &words.narrow).collect();
+        assert_eq!(narrow.iter().map(|words| words.len()).collect::<Vec<_>>(), [0, 64, 64, 0, 64]);
+        let different = |words: &[u32]| words.windows(2).filter(|pair| pair[0] != pair[1]).count();
+        assert_eq!((different(narrow[1]), different(narrow[4])), (0, 0));
+        assert!(different(narrow[2]) >= 62, "{:?}", narrow[2]);
+        assert_ne!(opened[2].wide.last(), Some(&0));
+    }
+
+    /// Before masks are revealed the list is kept, where there could be another one.
+    #[test]
+    fn a_promise_is_kept_before_masks_are_revealed() {
+        for may_leave in [true, false] {
+            let diary = Diary::default();
+            sums(&[[1.0, 2.0]; 4], may_leave, &diary);
+            let diary = diary.0.into_inner().unwrap();
+            let revealed: Vec<usize> =
+                (0..diary.len()).filter(|&place| diary[place] == "shares of masks").collect();
+            assert!(revealed.len() >= 3);
+            for place in revealed {
+                assert_eq!(diary[place - 1] == "keeps [1, 2, 3, 4]", may_leave, "{diary:?}");
+            }
+        }
+    }
 }

@@ -3,14 +3,13 @@
 use std::time::Instant;
 
 use partwise::Real;
-use partwise::comm::Comm;
 use partwise::matrix::Matrix;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::aggregation::{Cohort, Hub, Identity, IdentityKey, Party};
 use crate::entropy::entropy;
 use crate::error::{Error, Result};
-use crate::link::{CommLink, Link};
+use crate::link::{Link, Recorded, Recorder, Sent, Summary};
 use crate::net::{Line, network};
 use crate::protocol::{self, Aggregation, Ended, Local, Server, Settings, Stop, party_seed};
 use crate::risk;
@@ -43,6 +42,8 @@ pub struct PartyOutcome<T> {
     pub records: usize,
     /// ‖M_r − U V_rᵀ‖ / ‖M_r‖, which it would keep to itself.
     pub relative_error: f64,
+    /// What left it, by kind of message.
+    pub sent: Vec<Sent>,
 }
 
 /// A line of `trace.csv`.
@@ -136,51 +137,71 @@ pub fn groups(settings: &Settings, seconds: &[f64]) -> Vec<Vec<u16>> {
         .collect()
 }
 
-/// What a party's thread returns.
-type PartyEnd<T> = (Local<T>, Ended, Vec<(u8, [u8; 32], u64)>, PartyCost);
-
-struct PartyCost {
-    masking: f64,
+/// What a party's run comes to, without its factors.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct PartyReport {
+    pub records: usize,
+    /// ‖M_r − U V_rᵀ‖ / ‖M_r‖.
+    pub relative_error: f64,
+    ended: Ended,
+    /// By cohort: its number, the hash over what it was told, and how many sums it has seen.
+    transcripts: Vec<(u8, [u8; 32], u64)>,
+    sent: Vec<Sent>,
+    masking_seconds: f64,
     bytes: u64,
     sums: u64,
     round_trips: u64,
 }
 
+/// The same with U and V_r.
+pub(crate) type PartyEnd<T> = (PartyReport, Vec<T>, Vec<T>);
+
+/// What the coordinator's run comes to.
+pub(crate) struct HubEnd {
+    transcripts: Vec<([u8; 32], u64)>,
+    trace: Vec<protocol::Line>,
+    bytes: u64,
+}
+
 /// Runs a plan; each part has a row for each feature and a column for each of that party's records.
 pub fn simulate<T: Real>(parts: Vec<Matrix<T>>, plan: &Plan) -> Result<Outcome<T>> {
-    let settings = &plan.settings;
-    settings.check()?;
-    check_parts(&parts, plan)?;
-    let records: Vec<usize> = parts.iter().map(Matrix::cols).collect();
-    risk::check(settings, &records, parts[0].rows())?;
-    let slowness = |party: usize| plan.slowness.get(party).copied().unwrap_or(1.0);
-    let seconds: Vec<f64> =
-        records.iter().enumerate().map(|(party, &count)| count as f64 * slowness(party)).collect();
-    let groups = groups(settings, &seconds);
+    simulate_recorded(parts, plan, &())
+}
 
+/// The same, where `recorder` sees every message that leaves or reaches a party, in no particular order between
+/// parties.
+pub fn simulate_recorded<T: Real>(
+    parts: Vec<Matrix<T>>,
+    plan: &Plan,
+    recorder: &dyn Recorder,
+) -> Result<Outcome<T>> {
+    let features = parts.first().map_or(0, Matrix::rows);
+    for (party, part) in (1..).zip(&parts) {
+        if part.rows() != features {
+            let problem = format!(
+                "party {party} has {} features but party 1 has {features}; all must have the same",
+                part.rows()
+            );
+            return Err(Error::parameter("FILE", problem));
+        }
+    }
+    let records: Vec<usize> = parts.iter().map(Matrix::cols).collect();
+    plan.check(&records, features)?;
     let mut rng = entropy()?;
     let identities: Vec<Identity> = parts.iter().map(|_| Identity::new(&mut rng)).collect();
     let keys: Vec<IdentityKey> = identities.iter().map(Identity::key).collect();
-    let cohorts = cohorts(settings, (settings.run_hash(), 0), &keys, &groups)?;
+    let room = &Room::new(plan, &records, &keys)?;
 
     let begin = Instant::now();
     let mut links = network(parts.len(), plan.line).into_iter();
     let hub_link = links.next();
-    let group_sizes: Vec<(u8, usize)> = (1..).zip(groups.iter().map(Vec::len)).collect();
     let (hub, ends) = std::thread::scope(|scope| {
-        let hub = hub_link.map(|mut link| {
-            let (cohorts, group_sizes, parties) = (&cohorts, &group_sizes, parts.len());
-            scope.spawn(move || coordinate(&mut link, cohorts, settings, group_sizes, parties))
-        });
-        let threads: Vec<_> = (1..)
-            .zip(parts)
-            .zip(links)
-            .map(|((party, part), link)| {
-                let machines: Vec<Cohort> =
-                    cohorts.iter().filter(|cohort| member(cohort, party)).cloned().collect();
-                let identity = identities[usize::from(party) - 1].clone();
-                let slowness = slowness(usize::from(party) - 1);
-                scope.spawn(move || take_part(part, party, identity, machines, link, slowness, plan))
+        let hub = hub_link.map(|mut link| scope.spawn(move || room.coordinate(&mut link)));
+        let parties = (1..).zip(parts).zip(identities).zip(links);
+        let threads: Vec<_> = parties
+            .map(|(((party, part), identity), link)| {
+                let link = Recorded::new(link, party, recorder);
+                scope.spawn(move || room.take_part(part, party, identity, link))
             })
             .collect();
         let ends: Vec<Result<PartyEnd<T>>> = threads.into_iter().map(joined).collect();
@@ -193,7 +214,45 @@ pub fn simulate<T: Real>(parts: Vec<Matrix<T>>, plan: &Plan) -> Result<Outcome<T
         (Some(hub), ends) => (hub?, ends?),
         (None, _) => unreachable!("a network has a coordinator"),
     };
-    Ok(collect(plan, &cohorts, groups, hub, ends, wall))
+    Ok(room.collect(hub, ends, wall))
+}
+
+impl Plan {
+    /// Refuses what is out of range, and what nobody has accepted, given how many records each party has.
+    pub fn check(&self, records: &[usize], features: usize) -> Result<()> {
+        self.settings.check()?;
+        let parties = records.len();
+        if !(2..=255).contains(&parties) {
+            return Err(Error::parameter("--parties", format!("{parties} is out of range; give 2 to 255")));
+        }
+        if let Some(party) = records.iter().position(|count| *count == 0) {
+            return Err(Error::parameter(
+                "FILE",
+                format!("party {} has no records; leave it out", party + 1),
+            ));
+        }
+        if self.slowness.len() > parties {
+            let problem =
+                format!("{} speeds for {parties} parties; give at most one each", self.slowness.len());
+            return Err(Error::parameter("--speeds", problem));
+        }
+        if let Some(bad) = self.slowness.iter().find(|slowness| !(**slowness > 0.0 && slowness.is_finite())) {
+            return Err(Error::parameter("--speeds", format!("{bad} is out of range; give numbers above 0")));
+        }
+        if let Some((party, _)) =
+            self.loses.filter(|(party, _)| !(1..=parties).contains(&usize::from(*party)))
+        {
+            return Err(Error::parameter(
+                "--lose",
+                format!("there is no party {party}; give 1 to {parties}"),
+            ));
+        }
+        risk::check(&self.settings, records, features)
+    }
+
+    fn slowness_of(&self, party: u16) -> f64 {
+        self.slowness.get(usize::from(party) - 1).copied().unwrap_or(1.0)
+    }
 }
 
 /// The cohort of all, and those of the groups, of a run of this name; at least so many are in every sum.
@@ -221,143 +280,144 @@ pub fn cohorts(
     Ok(cohorts)
 }
 
-/// One rank's part in a run over a group of ranks (MPI): rank 0 is the coordinator, the others are the parties, and
-/// each brings its own part. Nobody may leave. Returns a party's U and V_r, its own relative error, and that of all.
-///
-/// The ranks' clocks are real, so that `plan`'s line and slowness mean nothing here; and since the coordinator can wait
-/// for one rank at a time only, an asynchronous method's parties must form one group.
-pub fn run_on_rank<T: Real>(
-    comm: &dyn Comm,
-    part: Option<Matrix<T>>,
-    plan: &Plan,
-) -> Result<Option<(PartyOutcome<T>, f64)>> {
-    let settings = &plan.settings;
-    settings.check()?;
-    let (me, parties) = (comm.rank() as u16, comm.size().saturating_sub(1));
-    let identity = Identity::new(&mut entropy()?);
-    let keys = comm.all_gather(identity.key().bytes())?;
-    let keys: Option<Vec<IdentityKey>> =
-        keys[1..].iter().map(|bytes| IdentityKey::from_bytes(bytes)).collect();
-    let Some(keys) = keys else { return Err(Error::parameter("ranks", "a rank has sent no key; run again")) };
-    let groups = groups(settings, &vec![1.0; parties]);
-    if groups.len() > 1 {
-        let problem = "asynchronous methods with more than one group do not run over ranks; use fewer parties, or a synchronous one";
-        return Err(Error::parameter("--protocol", problem));
-    }
-    let cohorts = cohorts(settings, (settings.run_hash(), 0), &keys, &groups)?;
-    let mut link = CommLink::new(comm);
-    let Some(part) = part else {
-        let group_sizes: Vec<(u8, usize)> = (1..).zip(groups.iter().map(Vec::len)).collect();
-        coordinate(&mut link, &cohorts, settings, &group_sizes, parties)?;
-        return Ok(None);
-    };
-    let (local, ended, ..) = take_part(part, me, identity, cohorts, link, 1.0, plan)?;
-    let error = (ended.squared_error.max(0.0) / ended.present_norm).sqrt();
-    Ok(Some((outcome_of(local, &ended), error)))
+/// Who sums with whom, and what each of them does, whatever the links between them.
+pub(crate) struct Room<'a> {
+    plan: &'a Plan,
+    groups: Vec<Vec<u16>>,
+    /// The cohort of all, and those of the groups.
+    cohorts: Vec<Cohort>,
 }
 
-fn outcome_of<T: Real>(local: Local<T>, ended: &Ended) -> PartyOutcome<T> {
-    PartyOutcome {
-        records: local.records(),
-        relative_error: (ended.own_squared_error / local.norm()).sqrt(),
-        u: local.u,
-        v: local.v,
+impl<'a> Room<'a> {
+    pub fn new(plan: &'a Plan, records: &[usize], keys: &[IdentityKey]) -> Result<Self> {
+        let settings = &plan.settings;
+        let seconds: Vec<f64> =
+            (1..).zip(records).map(|(party, &count)| count as f64 * plan.slowness_of(party)).collect();
+        let groups = groups(settings, &seconds);
+        let cohorts = cohorts(settings, (settings.run_hash(), 0), keys, &groups)?;
+        Ok(Room { plan, groups, cohorts })
+    }
+
+    /// The coordinator's run.
+    pub fn coordinate(&self, link: &mut dyn Link) -> Result<HubEnd> {
+        let settings = &self.plan.settings;
+        let plain = settings.aggregation == Aggregation::Plain;
+        let hub = |cohort: &Cohort| (cohort.number, Hub::new(cohort.clone(), plain));
+        let group_sizes: Vec<(u8, usize)> = (1..).zip(self.groups.iter().map(Vec::len)).collect();
+        let mut server = Server::new(settings, &group_sizes);
+        let answer: &mut dyn Answer =
+            if settings.protocol.is_asynchronous() { &mut server } else { &mut Echo };
+        let parties = self.cohorts[0].members.len();
+        let served = serve(link, self.cohorts.iter().map(hub).collect(), parties, answer)?;
+        let transcripts = served.hubs.values().map(|hub| (*hub.transcript(), hub.rounds())).collect();
+        Ok(HubEnd { transcripts, trace: server.trace, bytes: served.bytes })
+    }
+
+    /// A party's run.
+    pub fn take_part<T: Real>(
+        &self,
+        part: Matrix<T>,
+        me: u16,
+        identity: Identity,
+        link: impl Link,
+    ) -> Result<PartyEnd<T>> {
+        let settings = &self.plan.settings;
+        let plain = settings.aggregation == Aggregation::Plain;
+        let cohorts = || self.cohorts.iter().filter(|cohort| cohort.place_of(me).is_some());
+        let group = cohorts().next_back().map_or(ALL, |cohort| cohort.number);
+        let machines = cohorts().map(|cohort| {
+            let party = Party::new(cohort.clone(), me, identity.clone(), plain)?;
+            Ok((cohort.number, party, cohort.members.len()))
+        });
+        let machines = machines.collect::<Result<Vec<_>>>()?;
+        let summary = Summary::new(me);
+        let link = Recorded::new(link, me, &summary);
+        let mut session = Session::join(link, me, machines, plain, self.plan.slowness_of(me), None)?;
+        session.vanishes_after = self.plan.loses.filter(|(party, _)| *party == me).map(|(_, sums)| sums);
+        let mut local = Local::new(part, settings, self.plan.threads)?;
+        // In a simulation the same seed gives the same answer; in earnest V's start comes from the operating system.
+        let private_seed = party_seed(settings.seed, "partwise private", me);
+        let ended = protocol::run(settings, &mut local, &mut session, private_seed, group)?;
+        let session = session.leave()?;
+        let report = PartyReport {
+            records: local.records(),
+            relative_error: (ended.own_squared_error / local.norm()).sqrt(),
+            ended,
+            transcripts: session.transcripts(),
+            sent: summary.sent(),
+            masking_seconds: session.masking.as_secs_f64(),
+            bytes: session.bytes,
+            sums: session.rounds,
+            round_trips: session.round_trips,
+        };
+        Ok((report, local.u, local.v))
+    }
+
+    /// What all of them come to; nothing of a party that vanished.
+    pub fn collect<T>(&self, hub: HubEnd, ends: Vec<Option<PartyEnd<T>>>, wall: f64) -> Outcome<T> {
+        let stayed: Vec<&PartyReport> = ends.iter().flatten().map(|(report, ..)| report).collect();
+        let Some(first) = stayed.first().map(|report| report.ended.clone()) else {
+            unreachable!("at most one party vanishes")
+        };
+        let relative = |squared: f64| (squared.max(0.0) / first.common.norm).sqrt();
+        let lines = if self.plan.settings.protocol.is_asynchronous() { &hub.trace } else { &first.trace };
+        let mut trace: Vec<Traced> = lines
+            .iter()
+            .map(|line| Traced {
+                round: line.round,
+                seconds: line.seconds,
+                relative_error: relative(line.squared_error),
+                bytes: line.bytes,
+            })
+            .collect();
+        let mean = |of: fn(&PartyReport) -> u64| {
+            stayed.iter().map(|report| of(report)).sum::<u64>() as f64 / stayed.len() as f64
+        };
+        let (bytes, sums) = (mean(|report| report.bytes) as u64, mean(|report| report.sums));
+        let relative_error = (first.squared_error.max(0.0) / first.present_norm).sqrt();
+        let seconds = stayed.iter().map(|report| report.ended.seconds).fold(0.0, f64::max);
+        // The last line is the result, after the last fit of V.
+        trace.retain(|line| line.round < first.rounds);
+        trace.push(Traced { round: first.rounds, seconds, relative_error, bytes });
+        let transcripts =
+            self.cohorts.iter().zip(&hub.transcripts).map(|(cohort, (hash, sums))| Transcript {
+                parties: cohort.members.iter().map(|(party, _)| *party).collect(),
+                sums: *sums,
+                hash: hash.iter().map(|byte| format!("{byte:02x}")).collect(),
+                agreed: stayed
+                    .iter()
+                    .flat_map(|report| &report.transcripts)
+                    .all(|(number, told, _)| *number != cohort.number || told == hash),
+            });
+        let cost = Cost {
+            wall_seconds: wall,
+            wall_seconds_per_round: wall / first.rounds.max(1) as f64,
+            masking_seconds: stayed.iter().map(|report| report.masking_seconds).sum(),
+            bytes_per_party: bytes,
+            bytes_of_coordinator: hub.bytes,
+            sums,
+            round_trips_per_sum: mean(|report| report.round_trips) / sums,
+        };
+        Outcome {
+            transcripts: transcripts.collect(),
+            trace,
+            relative_error,
+            rounds: first.rounds,
+            stopped_by: first.stopped_by,
+            seconds,
+            groups: self.groups.clone(),
+            cost,
+            parties: ends.into_iter().map(|end| end.map(outcome_of)).collect(),
+        }
     }
 }
 
-fn member(cohort: &Cohort, party: u16) -> bool {
-    cohort.members.iter().any(|(member, _)| *member == party)
+pub(crate) fn outcome_of<T>((report, u, v): PartyEnd<T>) -> PartyOutcome<T> {
+    PartyOutcome { records: report.records, relative_error: report.relative_error, sent: report.sent, u, v }
 }
 
 fn joined<R>(thread: std::thread::ScopedJoinHandle<'_, R>) -> R {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-}
-
-fn check_parts<T: Real>(parts: &[Matrix<T>], plan: &Plan) -> Result<()> {
-    let parties = parts.len();
-    if !(2..=255).contains(&parties) {
-        return Err(Error::parameter("--parties", format!("{parties} is out of range; give 2 to 255")));
-    }
-    let features = parts[0].rows();
-    for (party, part) in (1..).zip(parts) {
-        if part.rows() != features {
-            let problem = format!(
-                "party {party} has {} features but party 1 has {features}; all must have the same",
-                part.rows()
-            );
-            return Err(Error::parameter("FILE", problem));
-        }
-        if part.cols() == 0 {
-            return Err(Error::parameter("FILE", format!("party {party} has no records; leave it out")));
-        }
-    }
-    if plan.slowness.len() > parties {
-        let problem = format!("{} speeds for {parties} parties; give at most one each", plan.slowness.len());
-        return Err(Error::parameter("--speeds", problem));
-    }
-    if let Some(bad) = plan.slowness.iter().find(|slowness| !(**slowness > 0.0 && slowness.is_finite())) {
-        return Err(Error::parameter("--speeds", format!("{bad} is out of range; give numbers above 0")));
-    }
-    if let Some((party, _)) = plan.loses.filter(|(party, _)| !(1..=parties).contains(&usize::from(*party))) {
-        return Err(Error::parameter("--lose", format!("there is no party {party}; give 1 to {parties}")));
-    }
-    Ok(())
-}
-
-/// What the coordinator's thread returns.
-struct HubEnd {
-    transcripts: Vec<([u8; 32], u64)>,
-    trace: Vec<protocol::Line>,
-    bytes: u64,
-}
-
-fn coordinate(
-    link: &mut dyn Link,
-    cohorts: &[Cohort],
-    settings: &Settings,
-    groups: &[(u8, usize)],
-    parties: usize,
-) -> Result<HubEnd> {
-    let plain = settings.aggregation == Aggregation::Plain;
-    let hubs = cohorts.iter().map(|cohort| (cohort.number, Hub::new(cohort.clone(), plain))).collect();
-    let mut server = Server::new(settings, groups);
-    let answer: &mut dyn Answer = if settings.protocol.is_asynchronous() { &mut server } else { &mut Echo };
-    let served = serve(link, hubs, parties, answer)?;
-    let transcripts = served.hubs.values().map(|hub| (*hub.transcript(), hub.rounds())).collect();
-    Ok(HubEnd { transcripts, trace: server.trace, bytes: served.bytes })
-}
-
-fn take_part<T: Real>(
-    part: Matrix<T>,
-    me: u16,
-    identity: Identity,
-    cohorts: Vec<Cohort>,
-    link: impl Link,
-    slowness: f64,
-    plan: &Plan,
-) -> Result<PartyEnd<T>> {
-    let settings = &plan.settings;
-    let plain = settings.aggregation == Aggregation::Plain;
-    let group = cohorts.last().map_or(ALL, |cohort| cohort.number);
-    let machines = cohorts.into_iter().map(|cohort| {
-        let (number, size) = (cohort.number, cohort.members.len());
-        Ok((number, Party::new(cohort, me, identity.clone(), plain)?, size))
-    });
-    let machines = machines.collect::<Result<Vec<_>>>()?;
-    let mut session = Session::join(link, me, machines, plain, slowness, None)?;
-    session.vanishes_after = plan.loses.filter(|(party, _)| *party == me).map(|(_, sums)| sums);
-    let mut local = Local::new(part, settings, plan.threads)?;
-    // In a simulation the same seed gives the same answer; in earnest V's start comes from the operating system.
-    let private_seed = party_seed(settings.seed, "partwise private", me);
-    let ended = protocol::run(settings, &mut local, &mut session, private_seed, group)?;
-    let session = session.leave()?;
-    let cost = PartyCost {
-        masking: session.masking.as_secs_f64(),
-        bytes: session.bytes,
-        sums: session.rounds,
-        round_trips: session.round_trips,
-    };
-    Ok((local, ended, session.transcripts(), cost))
 }
 
 /// The parties' ends, but for one that was to vanish, or the error that caused the others.
@@ -390,68 +450,4 @@ fn more_telling(one: Error, other: Error) -> Error {
         _ => 2,
     };
     if rank(&other) > rank(&one) { other } else { one }
-}
-
-fn collect<T: Real>(
-    plan: &Plan,
-    cohorts: &[Cohort],
-    groups: Vec<Vec<u16>>,
-    hub: HubEnd,
-    ends: Vec<Option<PartyEnd<T>>>,
-    wall: f64,
-) -> Outcome<T> {
-    let stayed: Vec<&PartyEnd<T>> = ends.iter().flatten().collect();
-    let Some((_, first, ..)) = stayed.first() else { unreachable!("at most one party vanishes") };
-    let (norm, first) = (first.common.norm, first.clone());
-    let relative = |squared: f64| (squared.max(0.0) / norm).sqrt();
-    let lines = if plan.settings.protocol.is_asynchronous() { hub.trace } else { first.trace };
-    let mut trace: Vec<Traced> = lines
-        .iter()
-        .map(|line| Traced {
-            round: line.round,
-            seconds: line.seconds,
-            relative_error: relative(line.squared_error),
-            bytes: line.bytes,
-        })
-        .collect();
-    let mean = |of: fn(&PartyCost) -> u64| {
-        stayed.iter().map(|(.., cost)| of(cost)).sum::<u64>() as f64 / stayed.len() as f64
-    };
-    let (bytes, sums) = (mean(|cost| cost.bytes) as u64, mean(|cost| cost.sums));
-    let relative_error = (first.squared_error.max(0.0) / first.present_norm).sqrt();
-    let seconds = stayed.iter().map(|(_, ended, ..)| ended.seconds).fold(0.0, f64::max);
-    // The last line is the result, after the last fit of V.
-    trace.retain(|line| line.round < first.rounds);
-    trace.push(Traced { round: first.rounds, seconds, relative_error, bytes });
-    let transcripts = cohorts.iter().zip(&hub.transcripts).map(|(cohort, (hash, sums))| Transcript {
-        parties: cohort.members.iter().map(|(party, _)| *party).collect(),
-        sums: *sums,
-        hash: hash.iter().map(|byte| format!("{byte:02x}")).collect(),
-        agreed: stayed
-            .iter()
-            .flat_map(|(_, _, told, _)| told)
-            .all(|(number, told, _)| *number != cohort.number || told == hash),
-    });
-    Outcome {
-        transcripts: transcripts.collect(),
-        trace,
-        relative_error,
-        rounds: first.rounds,
-        stopped_by: first.stopped_by,
-        seconds,
-        groups,
-        cost: Cost {
-            wall_seconds: wall,
-            wall_seconds_per_round: wall / first.rounds.max(1) as f64,
-            masking_seconds: stayed.iter().map(|(.., cost)| cost.masking).sum(),
-            bytes_per_party: bytes,
-            bytes_of_coordinator: hub.bytes,
-            sums,
-            round_trips_per_sum: mean(|cost| cost.round_trips) / sums,
-        },
-        parties: ends
-            .into_iter()
-            .map(|end| end.map(|(local, ended, ..)| outcome_of(local, &ended)))
-            .collect(),
-    }
 }

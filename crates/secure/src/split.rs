@@ -67,7 +67,7 @@ pub fn by_name(names: &[String]) -> (Vec<String>, Vec<Vec<usize>>) {
 }
 
 /// Each party's part of a matrix with a row a record, turned so that it has a column a record.
-pub fn parts<T: Real>(matrix: Matrix<T>, dealt: &[Vec<usize>]) -> Result<Vec<Matrix<T>>> {
+pub fn parts<T: Real>(matrix: &Matrix<T>, dealt: &[Vec<usize>]) -> Result<Vec<Matrix<T>>> {
     if let Some(party) = dealt.iter().position(Vec::is_empty) {
         let problem = format!(
             "{} parties, but party {} would have no records; give fewer parties, or split otherwise",
@@ -76,7 +76,7 @@ pub fn parts<T: Real>(matrix: Matrix<T>, dealt: &[Vec<usize>]) -> Result<Vec<Mat
         );
         return Err(Error::parameter("--parties", problem));
     }
-    Ok(dealt.iter().map(|records| rows(&matrix, records).into_transpose()).collect())
+    Ok(dealt.iter().map(|records| rows(matrix, records).into_transpose()).collect())
 }
 
 /// The given rows.
@@ -138,7 +138,7 @@ mod tests {
         let values = vec![0., 4., 1., 5., 2., 6., 3., 7.];
         let sparse = Matrix::Sparse(Csr::new(4, 2, offsets, vec![0, 1, 0, 1, 0, 1, 0, 1], values));
         for matrix in [dense, sparse] {
-            let parts = parts(matrix, &dealt).unwrap();
+            let parts = parts(&matrix, &dealt).unwrap();
             assert_eq!((parts[0].rows(), parts[0].cols()), (2, 2));
             let mut entries = Vec::new();
             parts[0].for_each_stored(|feature, record, value| entries.push((feature, record, value)));
@@ -147,7 +147,7 @@ mod tests {
         }
         let matrix: Matrix<f64> =
             Matrix::Dense(Dense::new(2, 1, Order::RowMajor, Values::Bytes(vec![1, 2].into())));
-        let error = super::parts(matrix, &Split::Uniform.deal(2, 3)).unwrap_err().to_string();
+        let error = super::parts(&matrix, &Split::Uniform.deal(2, 3)).unwrap_err().to_string();
         assert!(error.contains("--parties") && error.contains("would have no records"), "{error}");
     }
 }

@@ -7,7 +7,7 @@ use partwise::run::{self, Amount, Factors, Machine, factorize};
 use partwise_secure::net::Line;
 use partwise_secure::protocol::{Aggregation, Local, Protocol, Settings, Stop, party_seed};
 use partwise_secure::split::{Split, parts};
-use partwise_secure::{Error, Outcome, Plan, groups, run_on_rank, simulate};
+use partwise_secure::{Error, OnRank, Outcome, Plan, groups, run_on_rank, simulate};
 
 const ALL: [Protocol; 8] = [
     Protocol::Pooled,
@@ -67,7 +67,7 @@ fn run_split(
     parties: usize,
     plan: &Plan,
 ) -> Result<Outcome<f64>, Error> {
-    simulate(parts(matrix.clone(), &split.deal(matrix.rows(), parties)).unwrap(), plan)
+    simulate(parts(matrix, &split.deal(matrix.rows(), parties)).unwrap(), plan)
 }
 
 /// HALS of the library on all records in one place, from the start that the parties have.
@@ -78,7 +78,7 @@ fn pooled_hals(matrix: &Matrix<f64>, dealt: &[Vec<usize>], settings: &Settings) 
     let mean = sum / (features * records) as f64;
     let mut v = Vec::new();
     let mut u = Vec::new();
-    for (party, part) in (1..).zip(parts(matrix.clone(), dealt).unwrap()) {
+    for (party, part) in (1..).zip(parts(matrix, dealt).unwrap()) {
         let mut local = Local::new(part, settings, 1).unwrap();
         local.start(settings.seed, party_seed(settings.seed, "partwise private", party), mean);
         v.extend(local.v);
@@ -152,40 +152,131 @@ fn every_method_finds_the_components() {
             assert!((error - outcome.relative_error).abs() < 1e-9, "{protocol:?} {error} {outcome:?}");
             errors.push(error);
         }
-        // The leak budget of 25 records a party ends dsanls-limited after eight rounds.
-        let limit = if protocol == Protocol::DsanlsLimited { 10.0 } else { 1.5 };
-        assert!(errors.iter().all(|&error| error < limit * reference), "{protocol:?} {errors:?} {reference}");
-        if !protocol.is_asynchronous() && protocol != Protocol::DsanlsLimited {
-            assert!((errors[0] - errors[1]).abs() < 1e-3 * reference, "{protocol:?} {errors:?}");
+        // The leak budget of 25 records a party ends dsanls-limited after eight rounds: see the next test.
+        if protocol != Protocol::DsanlsLimited {
+            assert!(
+                errors.iter().all(|&error| error < 1.5 * reference),
+                "{protocol:?} {errors:?} {reference}"
+            );
+        }
+        // Fixed point costs less than 1e-6; what an asynchronous party computes while it waits depends on the clock.
+        if !protocol.is_asynchronous() {
+            assert!((errors[0] - errors[1]).abs() < 1e-6 * errors[1], "{protocol:?} {errors:?}");
         }
     }
 }
 
-/// The same parties as ranks of a communicator, which is how they run under MPI: the same answer.
+/// DSANLS of the library on all records in one place, sketched as the parties sketch theirs.
+fn pooled_dsanls(matrix: &Matrix<f64>, size: usize, rounds: usize, seed: u64) -> f64 {
+    let dsanls = run::Settings {
+        iterations: rounds,
+        tolerance: 0.0,
+        algorithm: run::Algorithm::Dsanls,
+        sketch: partwise::sketch::Kind::Gaussian,
+        sketch_cols: Some(Amount::Count(size)),
+        seed,
+        ..run::Settings::new(3)
+    };
+    let machine = Machine { nodes: 1, threads: 1, grid: None };
+    let matrix = matrix.clone().into_transpose();
+    factorize(matrix, machine, &dsanls, None, &mut |_: &run::Progress| false).unwrap().report.relative_error
+}
+
+/// With as many records as its rounds need, dsanls-limited finds the components as DSANLS on the pooled matrix does. With
+/// 25 records a party its budget ends it after eight rounds of three columns, which are few for DSANLS too.
+#[test]
+fn dsanls_limited_is_dsanls_for_as_long_as_it_may() {
+    for (count, parties, size, rounds) in [(1500, 3, 6, 80), (150, 6, 3, 8)] {
+        let matrix = records(count, 20, 3);
+        let mut errors = Vec::new();
+        let mut references = Vec::new();
+        for seed in 0..9 {
+            let mut settings = settings(Protocol::DsanlsLimited, 3, rounds);
+            (settings.sketch_records, settings.seed) = (Some(Amount::Count(size)), seed);
+            let outcome = run_split(&matrix, &Split::Uniform, parties, &plan(settings)).unwrap();
+            errors.push(outcome.relative_error);
+            references.push(pooled_dsanls(&matrix, size, rounds, seed));
+        }
+        errors.sort_by(f64::total_cmp);
+        references.sort_by(f64::total_cmp);
+        assert!(errors[4] < 1.2 * references[4], "{errors:?} {references:?}");
+    }
+}
+
+/// What each rank came to: the coordinator, then the parties.
+type Ranks = Vec<Result<OnRank<f64>, Error>>;
+
+fn run_as_ranks(matrix: &Matrix<f64>, parties: usize, plan: &Plan) -> Ranks {
+    let dealt = parts(matrix, &Split::Uniform.deal(matrix.rows(), parties)).unwrap();
+    let records: Vec<usize> = dealt.iter().map(Matrix::cols).collect();
+    let sizes = (&records[..], matrix.cols());
+    let ranks = std::iter::once(None).chain(dealt.into_iter().map(Some)).collect();
+    run_ranks(ranks, |comm, part| Ok(run_on_rank(comm, part, sizes, plan))).unwrap()
+}
+
+/// The same parties as ranks of a communicator, which is how they run under MPI: the same answer, or, of an asynchronous
+/// method, one U for all and the error that was reported. Seven parties are two groups there.
 #[test]
 fn parties_may_be_ranks() {
     let matrix = records(80, 10, 3);
-    for protocol in ALL {
-        let mut settings = settings(protocol, 3, 6);
-        settings.accepted.pooled_sums_show_records = true;
-        let plan = plan(settings);
-        let dealt = parts(matrix.clone(), &Split::Uniform.deal(80, 4)).unwrap();
-        let ranks: Vec<Option<Matrix<f64>>> =
-            std::iter::once(None).chain(dealt.into_iter().map(Some)).collect();
-        let ranks = run_ranks(ranks, |comm, part| Ok(run_on_rank(comm, part, &plan))).unwrap();
-        let outcome = run_split(&matrix, &Split::Uniform, 4, &plan).unwrap();
-        for (rank, party) in ranks.into_iter().skip(1).zip(&outcome.parties) {
-            let ((rank, error), party) = (rank.unwrap().unwrap(), party.as_ref().unwrap());
-            // What an asynchronous party computes while it waits depends on the clock.
-            if !protocol.is_asynchronous() {
-                assert_eq!(
-                    (&rank.u, &rank.v, error),
-                    (&party.u, &party.v, outcome.relative_error),
-                    "{protocol:?}"
-                );
+    for (protocol, parties) in ALL.map(|protocol| (protocol, if protocol.is_asynchronous() { 7 } else { 4 }))
+    {
+        for aggregation in [Aggregation::Secure, Aggregation::Plain] {
+            let mut settings = settings(protocol, 3, 6);
+            settings.accepted.pooled_sums_show_records = true;
+            settings.aggregation = aggregation;
+            let plan = plan(settings);
+            let alone = run_split(&matrix, &Split::Uniform, parties, &plan).unwrap();
+            let mut ranks = run_as_ranks(&matrix, parties, &plan).into_iter().map(Result::unwrap);
+            let Some(OnRank::Coordinator(outcome)) = ranks.next() else { panic!("{protocol:?}") };
+            assert!(outcome.transcripts.iter().all(|transcript| transcript.agreed && transcript.sums > 0));
+            assert_eq!(outcome.groups, alone.groups);
+            let (mut copies, mut v) = (Vec::new(), Vec::new());
+            for (rank, party) in ranks.zip(alone.parties.iter().flatten()) {
+                let OnRank::Party(rank) = rank else { panic!("{protocol:?}") };
+                if !protocol.is_asynchronous() {
+                    assert!(rank.u == party.u && rank.v == party.v, "{protocol:?}");
+                    assert_eq!(rank.sent, party.sent);
+                }
+                copies.push(rank.u);
+                v.extend(rank.v);
             }
-            assert!((error / outcome.relative_error - 1.0).abs() < 0.5, "{protocol:?}");
+            assert!(copies.windows(2).all(|pair| pair[0] == pair[1]), "{protocol:?}");
+            let factors = Factors { rows: 10, cols: 80, k: 3, u: copies.remove(0), v };
+            let error = run::error_of(matrix.clone().into_transpose(), &factors, 1).unwrap();
+            assert!((error - outcome.relative_error).abs() < 1e-9, "{protocol:?} {error} {outcome:?}");
+            // Ranks have real clocks: how often the server hears a group, and how far a party computes while it waits, is
+            // another matter each time, and so is how far an asynchronous method gets in a few rounds.
+            if !protocol.is_asynchronous() {
+                assert_eq!(outcome.relative_error, alone.relative_error);
+                assert_eq!(outcome.trace.len(), alone.trace.len());
+            }
         }
+    }
+}
+
+/// One rank's error is everybody's, and nobody waits for ever.
+#[test]
+fn ranks_fail_together() {
+    let matrix = records(60, 10, 3);
+    let mut settings = settings(Protocol::DsanlsLimited, 3, 6);
+    settings.sketch_records = Some(Amount::Count(30));
+    for rank in run_as_ranks(&matrix, 3, &plan(settings)) {
+        let error = rank.err().map(|error| error.to_string()).unwrap_or_default();
+        assert!(error.contains("--sketch-records"), "{error}");
+    }
+    // A value that one party alone has.
+    let values: Vec<f64> = (0..60 * 10).map(|place| if place == 599 { 1e200 } else { 1.0 }).collect();
+    let matrix = Matrix::Dense(Dense::new(60, 10, Order::RowMajor, Values::Real(values.into())));
+    for rank in run_as_ranks(&matrix, 3, &plan(self::settings(Protocol::SynSd, 3, 6))) {
+        let error = rank.err().map(|error| error.to_string()).unwrap_or_default();
+        assert!(error.contains("party 3 has a value of") && error.contains("rescale the matrix"), "{error}");
+    }
+    let mut slowed = plan(self::settings(Protocol::SynSd, 3, 6));
+    slowed.slowness = vec![2.0];
+    for rank in run_as_ranks(&matrix, 3, &slowed) {
+        let error = rank.err().map(|error| error.to_string()).unwrap_or_default();
+        assert!(error.contains("--speeds"), "{error}");
     }
 }
 
@@ -291,6 +382,12 @@ fn a_party_that_leaves_is_waited_for_unless_that_is_accepted() {
         [true, false, true, true, true, true]
     );
     assert!(outcome.relative_error < 0.5 && outcome.transcripts[0].agreed);
+    // So does a group, while the other goes on as if nothing had happened.
+    let mut eight = self::plan(settings(Protocol::AsynSd, 3, 12));
+    (eight.loses, eight.settings.accepted.going_on_shows_the_leaver) = (Some((2, 8)), true);
+    let outcome = run_split(&matrix, &Split::Uniform, 8, &eight).unwrap();
+    assert_eq!(outcome.parties.iter().filter(|party| party.is_some()).count(), 7);
+    assert!(outcome.relative_error < 0.5 && outcome.transcripts.iter().all(|transcript| transcript.agreed));
     // Three parties cannot go on as two.
     let error = run_split(&matrix, &Split::Uniform, 3, &plan).unwrap_err();
     assert!(error.to_string().contains("tolerate no dropout"), "{error}");
@@ -339,7 +436,7 @@ fn what_is_out_of_range_is_refused() {
     assert!(refused(&|plan| plan.slowness = vec![1.0, -2.0]).contains("--speeds"));
     assert!(refused(&|plan| plan.slowness = vec![1.0; 5]).contains("--speeds"));
     assert!(refused(&|plan| plan.loses = Some((9, 1))).contains("--lose"));
-    let mut uneven = parts(matrix.clone(), &Split::Uniform.deal(40, 3)).unwrap();
+    let mut uneven = parts(&matrix, &Split::Uniform.deal(40, 3)).unwrap();
     uneven.push(records(7, 5, 2).into_transpose());
     let error = simulate(uneven, &plan(settings(Protocol::SynSd, 2, 3))).unwrap_err().to_string();
     assert!(error.contains("party 4 has 5 features"), "{error}");

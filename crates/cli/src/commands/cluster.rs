@@ -23,7 +23,7 @@ use crate::{folder, input, launch, machine, output, say};
 /// An error that every rank knows of: rank 0 says it, and nobody waits for anybody.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub struct Agreed(String);
+pub struct Agreed(pub String);
 
 /// Time that the process manager gets to end a rank whose peers are gone, before that rank speaks for itself.
 const PATIENCE: Duration = Duration::from_secs(4);
@@ -114,6 +114,9 @@ fn prepare(args: &FactorizeArgs, settings: &Settings, comm: &dyn Comm, chief: bo
             comm.size()
         );
     }
+    if args.memory.is_some() {
+        bail!("--memory: ranks of MPI hold their parts of the matrix; leave it out, or add nodes");
+    }
     settings.grid(args.grid, (1, 1), comm.size())?;
     let local = launch::launched().map_or(1, |launched| launched.local);
     let threads = factorize::threads(args, local)?;
@@ -125,7 +128,7 @@ fn prepare(args: &FactorizeArgs, settings: &Settings, comm: &dyn Comm, chief: bo
 }
 
 /// Refuses to begin if a rank sees another file under that name.
-fn same_file(comm: &dyn Comm, print: &[u8], path: &Path) -> Result<()> {
+pub fn same_file(comm: &dyn Comm, print: &[u8], path: &Path) -> Result<()> {
     let prints = comm.all_gather(print)?;
     match prints.iter().position(|print| *print != prints[0]) {
         None => Ok(()),
@@ -231,7 +234,7 @@ pub fn note_grid(record: &mut Value, settings: &Settings, grid: Grid) {
 }
 
 /// The result where all ranks have one; else the first rank's error, on every rank.
-fn agree<R>(comm: &dyn Comm, result: Result<R>) -> Result<R> {
+pub fn agree<R>(comm: &dyn Comm, result: Result<R>) -> Result<R> {
     let own = result.as_ref().err().map_or(String::new(), ToString::to_string);
     let all = comm.all_gather(own.as_bytes()).map_err(|error| local(comm, error))?;
     match (all.iter().find(|message| !message.is_empty()), result) {
@@ -243,7 +246,7 @@ fn agree<R>(comm: &dyn Comm, result: Result<R>) -> Result<R> {
 
 /// An error of this rank alone. One that another rank's end has caused is not worth a word unless that rank's message
 /// never came: the process manager ends this rank meanwhile.
-fn local(comm: &dyn Comm, error: Error) -> anyhow::Error {
+pub fn local(comm: &dyn Comm, error: Error) -> anyhow::Error {
     if let Error::Transport { .. } | Error::RankLost { .. } = error {
         std::thread::sleep(PATIENCE);
     }

@@ -23,9 +23,6 @@ use crate::progress::Display;
 use crate::{folder, input, machine, output, say};
 
 pub fn run(args: &FactorizeArgs, comm: Option<&dyn Comm>) -> Result<()> {
-    if comm.is_some() && args.memory.is_some() {
-        bail!("--memory: ranks of MPI hold their parts of the matrix; leave it out, or add nodes");
-    }
     match (args.precision, comm) {
         (Precision::F32, None) => run_in::<f32>(args),
         (Precision::F64, None) => run_in::<f64>(args),
@@ -282,7 +279,8 @@ fn introduce(
 pub(super) fn method(settings: &Settings, (m, n, stored): (usize, usize, usize), streamed: bool) -> String {
     match settings.algorithm {
         Algorithm::Auto => {
-            let plan = Plan::of(m, n, stored, settings.rank);
+            let penalized = (settings.l1_u + settings.l2_u > 0.0, settings.l1_v + settings.l2_v > 0.0);
+            let plan = Plan::of(m, n, stored, settings.rank).penalized(penalized);
             format!("auto: {}", if streamed { plan.streamed() } else { plan })
         }
         Algorithm::Hals => "hals".to_string(),

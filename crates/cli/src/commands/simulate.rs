@@ -1,8 +1,10 @@
-//! `partwise simulate`: parties that show nobody their data, on one machine.
+//! `partwise simulate`: parties that show nobody their data, in one process or as ranks of an MPI job.
 
 use std::path::Path;
 
 use anyhow::{Result, bail};
+use partwise::comm::Comm;
+use partwise::error::Error as CoreError;
 use partwise::io::{self, Input};
 use partwise::matrix::Matrix;
 use partwise::run::Side;
@@ -10,65 +12,151 @@ use partwise::{Precision, Real};
 use partwise_secure::net::Line;
 use partwise_secure::protocol::{Aggregation, Stop};
 use partwise_secure::split::{self, Split};
-use partwise_secure::{Outcome, Plan, simulate};
+use partwise_secure::{Error, OnRank, Outcome, PartyOutcome, Plan, run_on_rank, simulate};
 use serde_json::{Value, json};
 
+use super::cluster::{Agreed, agree, local, same_file};
 use crate::args::SimulateArgs;
 use crate::{input, output, say};
 
-pub fn run(args: &SimulateArgs) -> Result<()> {
-    match args.precision {
-        Precision::F32 => run_in::<f32>(args),
-        Precision::F64 => run_in::<f64>(args),
+pub fn run(args: &SimulateArgs, comm: Option<&dyn Comm>) -> Result<()> {
+    match (args.precision, comm) {
+        (Precision::F32, None) => alone::<f32>(args),
+        (Precision::F64, None) => alone::<f64>(args),
+        (Precision::F32, Some(comm)) => on_ranks::<f32>(args, comm),
+        (Precision::F64, Some(comm)) => on_ranks::<f64>(args, comm),
     }
 }
 
-fn run_in<T: Real>(args: &SimulateArgs) -> Result<()> {
+/// What was read, and who has what of it.
+struct Dealt<M> {
+    matrix: M,
+    features: usize,
+    /// The parties' names, where a file gives them.
+    names: Vec<String>,
+    records: Vec<Vec<usize>>,
+    plan: Plan,
+    /// What the record says of the file.
+    source: Value,
+}
+
+impl<M> Dealt<M> {
+    fn counts(&self) -> Vec<usize> {
+        self.records.iter().map(Vec::len).collect()
+    }
+
+    /// The matrix, and the rest.
+    fn apart(self) -> (M, Dealt<()>) {
+        let Dealt { matrix, features, names, records, plan, source } = self;
+        (matrix, Dealt { matrix: (), features, names, records, plan, source })
+    }
+}
+
+/// All parties in this process.
+fn alone<T: Real>(args: &SimulateArgs) -> Result<()> {
+    output::check_folder(&args.out, args.force)?;
+    let (matrix, dealt) = read::<T>(args)?.apart();
+    // The parts, each by row and by column.
+    input::check_memory("the simulation", matrix.bytes().saturating_mul(4))?;
+    let parts = split::parts(&matrix, &dealt.records)?;
+    drop(matrix);
+    introduce(args, &dealt);
+    let outcome = simulate(parts, &dealt.plan)?;
+    let record = record(args, &dealt, &outcome)?;
+    let staging = output::Staging::new(&args.out)?;
+    for (party, number) in outcome.parties.iter().zip(1..) {
+        if let Some(party) = party {
+            write_party(&staging, args, number, party, dealt.features)?;
+        }
+    }
+    write_run(&staging, &outcome, &record)?;
+    staging.commit()?;
+    conclude(args, &outcome, &record)
+}
+
+/// The coordinator, or one party, as a rank of a job: each reads the file and keeps its own records, each party writes its
+/// own factors, and rank 0 the rest.
+fn on_ranks<T: Real>(args: &SimulateArgs, comm: &dyn Comm) -> Result<()> {
+    let chief = comm.rank() == 0;
+    agree(comm, if chief { output::check_folder(&args.out, args.force) } else { Ok(()) })?;
+    let (matrix, dealt) = agree(comm, read::<T>(args))?.apart();
+    agree(comm, same_file(comm, dealt.source.to_string().as_bytes(), &args.file))?;
+    let counts = dealt.counts();
+    agree(comm, dealt.plan.check(&counts, dealt.features).map_err(Into::into))?;
+    let own = comm.rank().checked_sub(1).and_then(|party| dealt.records.get(party..=party));
+    let part = own.map(|own| split::parts(&matrix, own)).transpose();
+    let part = agree(comm, part.map_err(Into::into))?.and_then(|mut parts| parts.pop());
+    drop(matrix);
+    introduce(args, &dealt);
+    let ran = run_on_rank(comm, part, (&counts, dealt.features), &dealt.plan);
+    let ran = ran.map_err(|error| match error {
+        Error::Core(error @ (CoreError::Transport { .. } | CoreError::RankLost { .. })) => local(comm, error),
+        // Every rank has it.
+        error => Agreed(error.to_string()).into(),
+    })?;
+
+    let staging = agree(comm, if chief { output::Staging::new(&args.out).map(Some) } else { Ok(None) })?;
+    let path =
+        staging.as_ref().map(|staging| staging.path().to_string_lossy().into_owned()).unwrap_or_default();
+    let path = String::from_utf8_lossy(&comm.broadcast(path.into_bytes())?).into_owned();
+    let staging = staging.unwrap_or_else(|| output::Staging::of_another(path.into(), &args.out));
+    let written = match ran {
+        OnRank::Party(party) => {
+            write_party(&staging, args, comm.rank(), &party, dealt.features).map(|()| None)
+        }
+        OnRank::Coordinator(outcome) => record(args, &dealt, &outcome).and_then(|mut record| {
+            record["transport"] = json!("mpi");
+            write_run(&staging, &outcome, &record)?;
+            Ok(Some((outcome, record)))
+        }),
+    };
+    let written = agree(comm, written)?;
+    agree(comm, if chief { staging.commit() } else { Ok(()) })?;
+    written.map_or(Ok(()), |(outcome, record)| conclude(args, &outcome, &record))
+}
+
+fn read<T: Real>(args: &SimulateArgs) -> Result<Dealt<Matrix<T>>> {
     let settings = args.settings();
     // What is wrong whatever the matrix is said before it is read.
     settings.check()?;
-    output::check_folder(&args.out, args.force)?;
     let Input { matrix, format, .. } = input::read::<T>(&args.file, &args.read, None)?;
     input::check_range(&args.file, &matrix)?;
-    let (m, n, stored) = (matrix.rows(), matrix.cols(), matrix.stored());
-    // The parts, each by row and by column.
-    input::check_memory("the simulation", matrix.bytes().saturating_mul(4))?;
+    let source = json!({
+        "name": args.file.file_name().map(|name| name.to_string_lossy().into_owned()),
+        "bytes": input::bytes(&args.file), "sha256": input::sha256(&args.file)?, "format": format,
+        "rows": matrix.rows(), "cols": matrix.cols(), "stored": matrix.stored(),
+    });
     let matrix = match args.records {
         Side::Rows => matrix,
         Side::Columns => matrix.into_transpose(),
     };
-    let features = matrix.cols();
-    let (names, dealt) = deal(args, &matrix)?;
-    let parts = split::parts(matrix, &dealt)?;
+    let (names, records) = deal(args, &matrix)?;
     let plan =
         Plan { settings, slowness: args.speeds.clone(), line: Line::default(), threads: 1, loses: args.lose };
+    Ok(Dealt { features: matrix.cols(), matrix, names, records, plan, source })
+}
+
+/// What users should know before it starts.
+fn introduce<M>(args: &SimulateArgs, dealt: &Dealt<M>) {
     if !args.quiet {
-        warn(&plan, dealt.len());
+        warn(&dealt.plan, dealt.records.len());
     }
-    let talk = !args.quiet && !args.json;
-    if talk {
-        say::tell(&format!("{}: {m} x {n}, {format}", args.file.display()));
+    if !args.quiet && !args.json {
+        let counts = dealt.counts();
+        let (rows, cols, format) = (&dealt.source["rows"], &dealt.source["cols"], &dealt.source["format"]);
         say::tell(&format!(
-            "{} parties with {} to {} records of {features} features",
-            dealt.len(),
-            dealt.iter().map(Vec::len).min().unwrap_or(0),
-            dealt.iter().map(Vec::len).max().unwrap_or(0)
+            "{}: {rows} x {cols}, {}",
+            args.file.display(),
+            format.as_str().unwrap_or_default()
+        ));
+        say::tell(&format!(
+            "{} parties with {} to {} records of {} features",
+            counts.len(),
+            counts.iter().min().unwrap_or(&0),
+            counts.iter().max().unwrap_or(&0),
+            dealt.features
         ));
     }
-    let outcome = simulate(parts, &plan)?;
-    let source = json!({
-        "name": args.file.file_name().map(|name| name.to_string_lossy().into_owned()),
-        "bytes": input::bytes(&args.file), "sha256": input::sha256(&args.file)?, "format": format,
-        "rows": m, "cols": n, "stored": stored,
-    });
-    let record = record::<T>(args, &plan, &outcome, &names, source)?;
-    write(args, &outcome, features, &record)?;
-    if args.json {
-        say::answer(&record.to_string())?;
-    } else if talk {
-        conclude(args, &outcome);
-    }
-    Ok(())
 }
 
 /// The parties' names, where a file gives them, and their records.
@@ -120,17 +208,12 @@ fn warn(plan: &Plan, parties: usize) {
     }
 }
 
-fn record<T: Real>(
-    args: &SimulateArgs,
-    plan: &Plan,
-    outcome: &Outcome<T>,
-    names: &[String],
-    source: Value,
-) -> Result<Value> {
+fn record<T: Real>(args: &SimulateArgs, dealt: &Dealt<()>, outcome: &Outcome<T>) -> Result<Value> {
+    let Dealt { plan, names, source, .. } = dealt;
     let parties = outcome.parties.iter().zip(1..).map(|(party, number): (_, usize)| match party {
         Some(party) => json!({
             "party": number, "name": names.get(number - 1), "records": party.records,
-            "relative_error": party.relative_error,
+            "relative_error": party.relative_error, "sent": party.sent,
         }),
         None => json!({ "party": number, "name": names.get(number - 1), "left": true }),
     });
@@ -165,17 +248,20 @@ fn record<T: Real>(
     Ok(record)
 }
 
-fn write<T: Real>(args: &SimulateArgs, outcome: &Outcome<T>, features: usize, record: &Value) -> Result<()> {
-    let staging = output::Staging::new(&args.out)?;
-    for (party, number) in outcome.parties.iter().zip(1..) {
-        let Some(party) = party else { continue };
-        let folder = format!("{}{number}", output::PARTY);
-        staging
-            .write(&format!("{folder}/U.npy"), |file| io::npy::write(file, features, args.rank, &party.u))?;
-        staging.write(&format!("{folder}/V.npy"), |file| {
-            io::npy::write(file, party.records, args.rank, &party.v)
-        })?;
-    }
+/// What a party would have.
+fn write_party<T: Real>(
+    staging: &output::Staging,
+    args: &SimulateArgs,
+    number: usize,
+    party: &PartyOutcome<T>,
+    features: usize,
+) -> Result<()> {
+    let folder = format!("{}{number}", output::PARTY);
+    staging.write(&format!("{folder}/U.npy"), |file| io::npy::write(file, features, args.rank, &party.u))?;
+    staging.write(&format!("{folder}/V.npy"), |file| io::npy::write(file, party.records, args.rank, &party.v))
+}
+
+fn write_run<T>(staging: &output::Staging, outcome: &Outcome<T>, record: &Value) -> Result<()> {
     staging.write("trace.csv", |file| {
         writeln!(file, "round,seconds,relative_error,bytes")?;
         for line in &outcome.trace {
@@ -183,23 +269,29 @@ fn write<T: Real>(args: &SimulateArgs, outcome: &Outcome<T>, features: usize, re
         }
         Ok(())
     })?;
-    staging.write("run.json", |file| writeln!(file, "{record:#}"))?;
-    staging.commit()
+    staging.write("run.json", |file| writeln!(file, "{record:#}"))
 }
 
-fn conclude<T>(args: &SimulateArgs, outcome: &Outcome<T>) {
+fn conclude<T>(args: &SimulateArgs, outcome: &Outcome<T>, record: &Value) -> Result<()> {
+    if args.json {
+        return say::answer(&record.to_string());
+    }
+    if args.quiet {
+        return Ok(());
+    }
     let why = match outcome.stopped_by {
         Stop::Rounds => "all rounds done",
         Stop::Tolerance => "the error hardly fell any more",
         Stop::LeakBudget => "one round more would show a record",
     };
+    let clock = if record["transport"].is_null() { " on the simulated clock" } else { "" };
     for (party, number) in outcome.parties.iter().zip(1..) {
         if party.is_none() {
             say::tell(&format!("party {number} left; the others went on"));
         }
     }
     say::tell(&format!(
-        "relative error {:.6} after {} rounds and {:.2} s on the simulated clock ({why})",
+        "relative error {:.6} after {} rounds and {:.2} s{clock} ({why})",
         outcome.relative_error, outcome.rounds, outcome.seconds
     ));
     let cost = outcome.cost;
@@ -212,4 +304,5 @@ fn conclude<T>(args: &SimulateArgs, outcome: &Outcome<T>) {
         cost.masking_seconds
     ));
     say::tell(&format!("written to {}", args.out.display()));
+    Ok(())
 }

@@ -51,25 +51,15 @@ fn undisturbed(trial: &Trial) -> Vec<Vec<u8>> {
     results
 }
 
-/// Killed before, while and after it sends each kind of message, and before it has read an answer; then started again:
-/// the result has the same bits as without it.
-#[test]
-fn a_killed_party_goes_on_where_it_was() {
-    let trial = insecure(3, &["--rounds", "6"]);
+/// Killed, and started again: the result has the same bits as without it.
+fn killed(deaths: &[&str], extra: &[&str]) {
+    let trial = insecure(3, &[&["--rounds", "6"], extra].concat());
     large(&trial);
+    if extra.contains(&"aggregation=\"plain\"") {
+        allow_plain(&trial);
+    }
     let expected = undisturbed(&trial);
-    for death in [
-        "key,1,before",
-        "key,1,after",
-        "upload,4,before",
-        "upload,4,during",
-        "upload,4,after",
-        "signature,3,before",
-        "signature,3,after",
-        "shares of masks,5,before",
-        "shares of masks,5,after",
-        "answer,5,before",
-    ] {
+    for death in deaths {
         let mut coordinator = trial.coordinator(&[]);
         let mut others = [party(&trial, 1, None), party(&trial, 3, None)];
         let mut victim = party(&trial, 2, Some(death));
@@ -86,12 +76,72 @@ fn a_killed_party_goes_on_where_it_was() {
     }
 }
 
+/// In the middle of each step of a sum, once before, once while and once after it sends.
+#[test]
+fn a_killed_party_goes_on_where_it_was() {
+    killed(&["upload,4,during", "signature,3,before", "shares of masks,5,after"], &[]);
+}
+
+/// Before, while and after it sends each kind of message, and before it has read each kind.
+#[test]
+#[ignore = "two minutes"]
+fn a_party_killed_at_every_step() {
+    let deaths = [
+        "key,1,before",
+        "key,1,after",
+        "keys,1,before",
+        "upload,1,before",
+        "upload,4,before",
+        "upload,4,during",
+        "upload,4,after",
+        "survivors,4,before",
+        "signature,3,before",
+        "signature,3,after",
+        "signatures,4,before",
+        "shares of masks,5,before",
+        "shares of masks,5,after",
+        "answer,5,before",
+        "answer,1,before",
+    ];
+    killed(&deaths, &[]);
+    killed(&["upload,4,before", "upload,4,after", "answer,5,before"], &["--method", "aggregation=\"plain\""]);
+}
+
+pub fn allow_plain(trial: &Trial) {
+    for party in 1..=trial.parties {
+        let name = format!("trial/party-{party}/party.toml");
+        trial.edit(&name, "aggregation = [\"secure\"]", "aggregation = [\"plain\"]");
+    }
+}
+
+#[test]
+fn a_killed_party_of_a_plain_exchange_too() {
+    killed(&["upload,4,after"], &["--method", "aggregation=\"plain\""]);
+}
+
 /// Five parties open a sum though one of them has left after its upload: three of them would not.
 #[test]
 fn within_the_threshold_the_round_completes() {
+    threshold(&["signature,3,after"]);
+}
+
+#[test]
+#[ignore = "half a minute"]
+fn within_the_threshold_at_every_step() {
+    threshold(&[
+        "upload,4,after",
+        "survivors,4,before",
+        "signature,3,before",
+        "signatures,3,before",
+        "shares of masks,4,before",
+        "shares of masks,4,after",
+    ]);
+}
+
+fn threshold(deaths: &[&str]) {
     let trial = insecure(5, &["--rounds", "5"]);
     let expected = undisturbed(&trial);
-    for death in ["upload,4,after", "signature,3,after", "shares of masks,4,before"] {
+    for death in deaths {
         let mut coordinator = trial.coordinator(&[]);
         let mut others: Vec<Process> = [1, 3, 4, 5].map(|number| party(&trial, number, None)).into();
         party(&trial, 2, Some(death)).end();
@@ -109,8 +159,12 @@ fn within_the_threshold_the_round_completes() {
 /// Those that go on end as well as if the leaver had never been there; one that returns ends with them.
 #[test]
 fn the_others_go_on_if_all_allow_it() {
-    let options = ["--rounds", "60", "--continue-without", "--method", "tolerance=0"];
+    let options = ["--rank", "2", "--rounds", "60", "--continue-without", "--method", "tolerance=0"];
     let trial = insecure(5, &options);
+    for party in 0..5 {
+        let text = mixed_records(party * RECORDS, RECORDS, FEATURES);
+        fs::write(trial.path(&format!("data-{}.csv", party + 1)), text).unwrap();
+    }
     let mut coordinator = trial.coordinator(&["--continue-without"]);
     let mut others: Vec<Process> = [1, 3, 4, 5].map(|number| party(&trial, number, None)).into();
     party(&trial, 2, Some("upload,8,before")).end();
@@ -268,11 +322,6 @@ fn a_full_disk_at_a_party_ends_it_with_its_state_whole() {
     assert!(results(&trial) == expected);
 }
 
-/// Whether slow tests run too, and those that change the machine's network for a moment.
-pub fn thorough() -> bool {
-    std::env::var_os("PARTWISE_TEST_ALL").is_some()
-}
-
 fn ip(arguments: &str) -> bool {
     Command::new("ip").args(arguments.split(' ')).output().is_ok_and(|output| output.status.success())
 }
@@ -280,10 +329,8 @@ fn ip(arguments: &str) -> bool {
 /// A line that carries nothing in one direction, then nothing in the other, then nothing at all: the connection breaks
 /// by its heartbeat, and is found again.
 #[test]
+#[ignore = "a minute, and changes the machine's network for that time"]
 fn a_cut_line_in_each_direction() {
-    if !thorough() {
-        return eprintln!("skipped: PARTWISE_TEST_ALL is not set");
-    }
     let id = std::process::id() % 10_000;
     let space = format!("pw{id}");
     let network = format!("10.{}.{}", 100 + id / 256 % 100, id % 256);

@@ -167,6 +167,7 @@ fn bad_certificates_are_refused_and_change_nothing() {
         &format!("accept = []\nrevoked = [\"{revoked}\"]"),
     );
     let mut coordinator = trial.coordinator(&[]);
+    fs::write(folder.join("party-1.crt"), &own).unwrap();
     trial.party(1).wait_for_and_kill("waits until all parties are there");
 
     // Revoked.

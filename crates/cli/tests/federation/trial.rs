@@ -49,6 +49,28 @@ pub fn records(first: usize, count: usize, features: usize) -> String {
     text
 }
 
+/// Mixtures of three kinds of patients. Two components have one best fit to them, whatever the start.
+pub fn mixed_records(first: usize, count: usize, features: usize) -> String {
+    let drawn = |seed: usize| {
+        let mut state = (seed as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        for factor in [0xbf58_476d_1ce4_e5b9, 0x94d0_49bb_1331_11eb] {
+            state = (state ^ (state >> 30)).wrapping_mul(factor);
+        }
+        let uniform = ((state ^ (state >> 31)) >> 11) as f64 / (1u64 << 53) as f64;
+        -(1.0 - uniform).ln()
+    };
+    let names: Vec<String> = (0..features).map(|feature| format!("code{feature}")).collect();
+    let mut text = names.join(",") + "\n";
+    for record in first..first + count {
+        let value = |feature: usize| -> f64 {
+            (0..3).map(|kind| drawn(record * 3 + kind) * drawn(1_000_000 + feature * 3 + kind)).sum()
+        };
+        let row: Vec<String> = (0..features).map(|feature| format!("{:.4}", value(feature))).collect();
+        text += &(row.join(",") + "\n");
+    }
+    text
+}
+
 pub const FEATURES: usize = 24;
 pub const RECORDS: usize = 40;
 
@@ -86,7 +108,10 @@ impl Trial {
     pub fn coordinator(&self, extra: &[&str]) -> Process {
         let mut command = program();
         command.args(["coordinator", "run"]).arg(self.path("trial/coordinator/federation.toml"));
-        command.arg("--out").arg(self.path("result")).args(["--status-address", "none"]);
+        command.arg("--out").arg(self.path("result"));
+        if !extra.contains(&"--status-address") {
+            command.args(["--status-address", "none"]);
+        }
         let process = Process::start(command.args(&self.line).args(extra));
         process.wait_for("listening on");
         process
@@ -180,7 +205,8 @@ impl Process {
                 return line.clone();
             }
             let left = until.saturating_duration_since(Instant::now());
-            assert!(!left.is_zero(), "nobody said {words:?}:\n{lines:?}");
+            let ended = self.readers.iter().all(|reader| reader.is_finished());
+            assert!(!left.is_zero() && !ended, "nobody said {words:?}:\n{lines:?}");
             lines = self.lines.1.wait_timeout(lines, left.min(Duration::from_millis(200))).unwrap().0;
         }
     }

@@ -44,6 +44,10 @@ impl<C: Comm + ?Sized> Comm for Group<'_, C> {
         self.inner.receive(self.members[from], tag)
     }
 
+    fn try_receive(&self, from: usize, tag: Tag) -> Result<Option<Vec<u8>>> {
+        self.inner.try_receive(self.members[from], tag)
+    }
+
     fn split(&self, color: usize) -> Result<Box<dyn Comm + '_>> {
         let chosen = same_color(self, color)?;
         let rank = chosen.partition_point(|&rank| rank < self.rank);
@@ -69,6 +73,10 @@ impl Comm for Alone {
     }
 
     fn receive(&self, from: usize, _tag: Tag) -> Result<Vec<u8>> {
+        Err(Error::RankLost { rank: 0, peer: from })
+    }
+
+    fn try_receive(&self, from: usize, _tag: Tag) -> Result<Option<Vec<u8>>> {
         Err(Error::RankLost { rank: 0, peer: from })
     }
 }

@@ -1,7 +1,7 @@
 //! Ranks as threads of this process, with a channel between each two.
 
 use std::sync::Mutex;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 
 use super::{Comm, Tag};
 use crate::error::{Error, Result};
@@ -34,6 +34,14 @@ impl LocalComm {
     fn lost(&self, peer: usize) -> Error {
         Error::RankLost { rank: self.rank, peer }
     }
+
+    fn tagged(&self, from: usize, tag: Tag, (got, message): Message) -> Result<Vec<u8>> {
+        if got != tag {
+            let (got, expected) = (format!("{got:?}"), format!("{tag:?}"));
+            return Err(Error::Protocol { rank: self.rank, peer: from, got, expected });
+        }
+        Ok(message)
+    }
 }
 
 impl Comm for LocalComm {
@@ -51,12 +59,16 @@ impl Comm for LocalComm {
 
     fn receive(&self, from: usize, tag: Tag) -> Result<Vec<u8>> {
         let receiver = self.receivers[from].lock().map_err(|_| self.lost(from))?;
-        let (got, message) = receiver.recv().map_err(|_| self.lost(from))?;
-        if got != tag {
-            let (got, expected) = (format!("{got:?}"), format!("{tag:?}"));
-            return Err(Error::Protocol { rank: self.rank, peer: from, got, expected });
+        self.tagged(from, tag, receiver.recv().map_err(|_| self.lost(from))?)
+    }
+
+    fn try_receive(&self, from: usize, tag: Tag) -> Result<Option<Vec<u8>>> {
+        let receiver = self.receivers[from].lock().map_err(|_| self.lost(from))?;
+        match receiver.try_recv() {
+            Ok(message) => self.tagged(from, tag, message).map(Some),
+            Err(TryRecvError::Empty) => Ok(None),
+            Err(TryRecvError::Disconnected) => Err(self.lost(from)),
         }
-        Ok(message)
     }
 }
 

@@ -130,6 +130,10 @@ impl Comm for Metered<'_> {
         self.count(|meter| &mut meter.message, 0, |comm| comm.receive(from, tag))
     }
 
+    fn try_receive(&self, from: usize, tag: Tag) -> Result<Option<Vec<u8>>> {
+        self.inner().try_receive(from, tag)
+    }
+
     fn all_reduce(&self, reduction: Reduction, numbers: Numbers<'_>) -> Result<()> {
         let bytes = numbers.bytes();
         self.count(|meter| &mut meter.all_reduce, bytes, |comm| comm.all_reduce(reduction, numbers))

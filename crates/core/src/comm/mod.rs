@@ -1,6 +1,6 @@
 //! How ranks talk: tagged messages, and collectives built on them that sum in rank order.
 //!
-//! A transport implements [`Comm`]'s four required methods; it may override the collectives where it has
+//! A transport implements [`Comm`]'s five required methods; it may override the collectives where it has
 //! faster ones (MPI). It knows numbers and bytes, never matrices. [`conformance`] is what every transport must do.
 
 pub mod conformance;
@@ -72,6 +72,8 @@ pub trait Comm: Send + Sync {
     fn send(&self, to: usize, tag: Tag, message: Vec<u8>) -> Result<()>;
     /// Waits for the next message of a rank.
     fn receive(&self, from: usize, tag: Tag) -> Result<Vec<u8>>;
+    /// The next message of a rank, if it is there by now.
+    fn try_receive(&self, from: usize, tag: Tag) -> Result<Option<Vec<u8>>>;
 
     /// Combines the numbers of all ranks; every rank gets the same bits.
     fn all_reduce(&self, reduction: Reduction, numbers: Numbers<'_>) -> Result<()> {

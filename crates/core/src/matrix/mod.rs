@@ -70,7 +70,7 @@ impl<T: Real> Matrix<T> {
         let largest = |entries: &[T]| entries.iter().fold(0.0, |max: f64, entry| max.max(entry.to_f64()));
         match self {
             Matrix::Dense(dense) => match dense.values() {
-                Values::Bytes(bytes) => bytes.iter().max().map_or(0.0, |&byte| byte.into()),
+                Values::Bytes(bytes) => bytes.iter().copied().max().unwrap_or(0).into(),
                 Values::Real(reals) => largest(reals),
             },
             Matrix::Sparse(csr) => largest(csr.values()),

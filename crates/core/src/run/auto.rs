@@ -33,12 +33,14 @@ pub struct Pace {
 }
 
 impl Pace {
-    const BEGIN: Pace = Pace { weight: 0.5, ceiling: 1.0, last: None };
+    const BEGIN: Pace = Pace { weight: 0.3, ceiling: 1.0, last: None };
 
     /// After an iteration that led to `objective`; says whether it was too fast.
-    fn judge(&mut self, objective: f64) -> bool {
+    fn judge(&mut self, objective: f64, beta: f64) -> bool {
         let rose = self.last.is_some_and(|last| objective > last);
-        if rose {
+        if beta == 0.0 {
+            // Nothing to learn from.
+        } else if rose {
             self.ceiling = self.weight;
             self.weight /= 1.5;
         } else {
@@ -56,20 +58,27 @@ pub struct Plan {
     length: usize,
     rows: bool,
     momentum: bool,
+    /// Iterations of plain HALS before all else.
+    plain: usize,
     /// Sweeps of U and of V for each product.
     pub(super) sweeps: (usize, usize),
     /// Rows (or columns, if there are more of them) of the samples that the run begins with.
     samples: Vec<usize>,
 }
 
-/// Most iterations on one sample.
+/// Most iterations on one sample, which also costs no more than so many on all of M.
 const ON_A_SAMPLE: usize = 30;
+const COST_OF_A_SAMPLE: usize = 3;
 
 /// A sample has told what it can once its error falls by less than this share in an iteration.
-const STALLED: f64 = 1e-3;
+const STALLED: f64 = 3e-3;
 
 /// What the first sample must lower its error by, or the start is left as it is.
 const WORTH_IT: f64 = 0.02;
+
+/// Where M is sparse, the first iterations decide which of many local optima is found; taken in one sweep and without
+/// momentum they find that of HALS, or a better one.
+const PLAIN: usize = 5;
 
 /// Sweeps that a factor far from the other one is given.
 const SETTLING: usize = 5;
@@ -94,13 +103,19 @@ impl Plan {
             samples.insert(0, size);
             size /= 4;
         }
-        let sweeps = (sweeps(rows), sweeps(cols));
-        Plan { length, rows: rows >= cols, momentum: true, sweeps, samples }
+        let (sweeps, plain) = ((sweeps(rows), sweeps(cols)), if dense { 0 } else { PLAIN });
+        Plan { length, rows: rows >= cols, momentum: true, plain, sweeps, samples }
+    }
+
+    /// Whether U and V have penalties. Where one of them alone has, the objective falls without end as the scale moves to
+    /// the other one, and momentum would hurry it.
+    pub fn penalized(self, (u, v): (bool, bool)) -> Self {
+        Plan { momentum: self.momentum && u == v, ..self }
     }
 
     /// For a matrix that stays in its file: without momentum, which would need a second pass, and without samples.
     pub fn streamed(self) -> Self {
-        Plan { momentum: false, samples: Vec::new(), ..self }
+        Plan { momentum: false, plain: 0, samples: Vec::new(), ..self }
     }
 }
 
@@ -109,6 +124,9 @@ impl std::fmt::Display for Plan {
         let (u, v) = self.sweeps;
         let momentum = if self.momentum { " with momentum" } else { "" };
         write!(f, "hals{momentum}, {u} sweeps of U and {v} of V for each product (by its cost)")?;
+        if self.plain > 0 {
+            write!(f, ", after {} iterations of plain hals (sparse)", self.plain)?;
+        }
         if let [.., last] = self.samples[..] {
             let (count, kind) = (self.samples.len(), if self.rows { "rows" } else { "columns" });
             let samples = if count == 1 { "a sample".into() } else { format!("{count} samples") };
@@ -132,7 +150,9 @@ pub struct Auto<T> {
 impl<T: Real> Auto<T> {
     /// A run about to begin.
     pub fn new(shard: &Shard<T>, k: usize, terms: (Terms, Terms), constants: Constants, seed: u64) -> Self {
-        let plan = Plan::of(shard.rows, shard.cols, shard.stored, k);
+        let penalized = |terms: Terms| terms.l1 + terms.l2 > 0.0;
+        let plan = Plan::of(shard.rows, shard.cols, shard.stored, k)
+            .penalized((penalized(terms.0), penalized(terms.1)));
         Auto { terms, constants, seed, plan, pace: Pace::BEGIN, beside: None }
     }
 
@@ -152,20 +172,24 @@ impl<T: Real> Auto<T> {
         Ok((half_step(rank, factor, &problem, own, other, phases)?, gram))
     }
 
-    /// One iteration; the sweeps of its first half are given.
+    /// One iteration with so many sweeps of U and V, and with momentum unless it shall keep still.
     fn step(
         &mut self,
         rank: &Rank<'_, T>,
-        sweeps: usize,
+        (u_sweeps, v_sweeps): (usize, usize),
+        still: bool,
         state: &mut State<T>,
         phases: &mut Phases,
     ) -> Result<Evaluation> {
         let mut beside = self.beside.take().unwrap_or_else(|| state.clone());
-        let beta = self.pace.weight;
+        // The first iteration goes from an arbitrary start, or from what a sample said of the other factor: its way
+        // tells nothing of the next one's.
+        let still = still || !self.plan.momentum || self.pace.last.is_none();
+        let beta = if still { 0.0 } else { self.pace.weight };
         let u = Moving { factor: &mut state.u, momentum: Some((beta, &mut beside.u)) };
-        self.half(rank, Factor::U, sweeps, u, &beside.v, phases)?;
+        self.half(rank, Factor::U, u_sweeps, u, &beside.v, phases)?;
         let v = Moving { factor: &mut beside.v, momentum: Some((beta, &mut state.v)) };
-        let (updated, gram_u) = self.half(rank, Factor::V, self.plan.sweeps.1, v, &state.u, phases)?;
+        let (updated, gram_u) = self.half(rank, Factor::V, v_sweeps, v, &state.u, phases)?;
 
         let gram_v = gram_of_all(rank, &state.v, phases)?;
         let mut cross = [updated.cross];
@@ -173,7 +197,7 @@ impl<T: Real> Auto<T> {
         let model = gram_u.iter().zip(&gram_v).map(|(u, v)| u * v).sum();
         let error = relative_error(self.constants.norm, cross[0], model);
         let penalty = penalty(rank.links.all, state, self.terms, rank.k)?;
-        if self.pace.judge(error * error + 2.0 * penalty / self.constants.norm) {
+        if self.pace.judge(error * error + 2.0 * penalty / self.constants.norm, beta) {
             beside.v.copy_from_slice(&state.v);
         }
         self.beside = Some(beside);
@@ -207,7 +231,7 @@ impl<T: Real> Auto<T> {
             let matrix = phases.sketch(|| rows_of(rank, long, &wanted))?;
             let part = shards(matrix, Grid::ONE, Access::Whole).remove(0);
             let links = Links::alone();
-            let constants = Knowledge::of(&links, &part)?.constants;
+            let constants = Knowledge::of(&links, &part, rank.threads)?.constants;
             let share = size as f64 / length as f64;
             let (of_long, of_short) = match long {
                 Factor::U => self.terms,
@@ -217,10 +241,10 @@ impl<T: Real> Auto<T> {
             let mut auto = Auto::new(&part, k, (of_long, of_short), constants, self.seed);
             let rank = Rank { shard: &part, links, threads: rank.threads, k };
             let mut sampled = State { u: start, v: short };
-            let first = auto.step(&rank, SETTLING, &mut sampled, phases)?.error;
+            let first = auto.step(&rank, (SETTLING, auto.plan.sweeps.1), false, &mut sampled, phases)?.error;
             let mut last = first;
-            for _ in 1..ON_A_SAMPLE {
-                let error = auto.step(&rank, auto.plan.sweeps.0, &mut sampled, phases)?.error;
+            for _ in 1..ON_A_SAMPLE.min(COST_OF_A_SAMPLE * length / size) {
+                let error = auto.step(&rank, auto.plan.sweeps, false, &mut sampled, phases)?.error;
                 let stalled = error.is_nan() || error > last * (1.0 - STALLED);
                 last = error;
                 if stalled {
@@ -255,12 +279,13 @@ impl<T: Real> Method<T> for Auto<T> {
         state: &mut State<T>,
         phases: &mut Phases,
     ) -> Result<Option<Evaluation>> {
-        let mut sweeps = self.plan.sweeps.0;
+        let plain = iteration < self.plan.plain;
+        let mut sweeps = if plain { (1, 1) } else { self.plan.sweeps };
         if iteration == 0 && !self.plan.samples.is_empty() {
             self.begin(rank, state, phases)?;
-            sweeps = SETTLING;
+            sweeps.0 = SETTLING;
         }
-        let evaluation = self.step(rank, sweeps, state, phases)?;
+        let evaluation = self.step(rank, sweeps, plain, state, phases)?;
         // NaN passes on, to be reported.
         Ok(if evaluation.error < CANCELS_BELOW { None } else { Some(evaluation) })
     }

@@ -179,7 +179,7 @@ impl<'a, T: Real> Run<'a, T> {
         let links = aside.links();
         let known = match streamed {
             Some(streamed) => streamed.known.clone(),
-            None => Knowledge::of(&links, shard)?,
+            None => Knowledge::of(&links, shard, threads)?,
         };
         let constants = known.constants;
         let terms = settings.terms(shard.rows, shard.cols, constants.norm);

@@ -67,14 +67,20 @@ pub fn crosses<T: Real>(threads: &Threads, block: &Block<T>, u: &[T], v: &[T], k
     match block {
         Block::Dense(_) => dense_cross(threads, block, u, v, k),
         Block::ByRow(csr) => {
-            let of_row = |row: usize| -> f64 {
+            let of_row = |image: &mut Vec<f64>, row: usize| -> f64 {
+                image.fill(0.0);
                 let (cols, values) = csr.row(row);
-                cols.iter().zip(values).map(|(&col, value)| value.to_f64() * dot(row, col as usize)).sum()
+                for (&col, value) in cols.iter().zip(values) {
+                    let (value, of_col) = (value.to_f64(), &v[col as usize * k..][..k]);
+                    image.iter_mut().zip(of_col).for_each(|(sum, v)| *sum += value * v.to_f64());
+                }
+                image.iter().zip(&u[row * k..]).map(|(image, u)| image * u.to_f64()).sum()
             };
             let tiles: Vec<usize> = (0..csr.rows()).step_by(TILE).collect();
-            let of_tile =
-                |first: usize| (first..csr.rows().min(first + TILE)).map(of_row).collect::<Vec<_>>();
-            threads.map(tiles, || (), |(), first| of_tile(first)).concat()
+            let of_tile = |image: &mut Vec<f64>, first: usize| -> Vec<f64> {
+                (first..csr.rows().min(first + TILE)).map(|row| of_row(image, row)).collect()
+            };
+            threads.map(tiles, || vec![0.0; k], of_tile).concat()
         }
         Block::ByColumn(transpose) => {
             let mut crosses = vec![0.0; transpose.cols()];

@@ -478,7 +478,7 @@ pub fn residual_of<T: Real>(matrix: Matrix<T>, factors: &Factors<T>, threads: us
 /// The same of a matrix that one rank holds whole.
 pub fn residual_on<T: Real>(shard: &Shard<T>, factors: &Factors<T>, threads: &Threads) -> Result<Residual> {
     let rank = Rank { shard, links: Links::alone(), threads, k: factors.k };
-    let constants = Knowledge::of(&rank.links, shard)?.constants;
+    let constants = Knowledge::of(&rank.links, shard, threads)?.constants;
     let relative_error = evaluate(&rank, constants, &start::given(shard, factors))?.error;
     Ok(Residual { relative_error, norm: constants.norm.sqrt() })
 }

@@ -85,8 +85,14 @@ pub fn rows_of<T: Real>(rank: &Rank<'_, T>, factor: Factor, wanted: &[usize]) ->
 
 fn dense_rows<T: Real>(block: &DenseBlock<T>, rows: &[usize]) -> Dense<T> {
     fn gather<E: Copy>(values: &[E], rows: &[usize], cols: usize, strides: (usize, usize)) -> Vec<E> {
-        let entries = |&row: &usize| (0..cols).map(move |col| values[row * strides.0 + col * strides.1]);
-        rows.iter().flat_map(entries).collect()
+        let mut copy = Vec::with_capacity(rows.len() * cols);
+        for &row in rows {
+            match strides {
+                (stride, 1) => copy.extend_from_slice(&values[row * stride..][..cols]),
+                (_, stride) => copy.extend((0..cols).map(|col| values[row * strides.0 + col * stride])),
+            }
+        }
+        copy
     }
     let strides = (block.row_stride, block.col_stride);
     let values = match &*block.values {

@@ -10,6 +10,7 @@ use crate::error::Result;
 use crate::grid::Factor;
 use crate::partition::{RowSums, Shard};
 use crate::random::{Purpose, stream, uniform};
+use crate::threads::Threads;
 
 /// What is known of M before the first iteration.
 #[derive(Clone, Debug)]
@@ -33,15 +34,16 @@ pub struct Constants {
 
 impl Knowledge {
     /// One pass over each side's part of M, summed independently of the partition.
-    pub fn of<T: Real>(links: &Links<'_>, shard: &Shard<T>) -> Result<Self> {
-        let rows = shard.by_rows.row_sums();
+    pub fn of<T: Real>(links: &Links<'_>, shard: &Shard<T>, threads: &Threads) -> Result<Self> {
+        let rows = shard.by_rows.row_sums(threads);
         let constants = Constants::of(links.all, (shard.rows, shard.cols), &rows)?;
         let used = |factor, sums: Vec<f64>| -> Result<Vec<bool>> {
             let sums = links.sum_rows(shard.place, factor, sums, 1)?;
             Ok(sums.into_iter().map(|sum| sum > 0.0).collect())
         };
         let used_rows = used(Factor::U, rows.sums)?;
-        let used_cols = used(Factor::V, shard.by_cols.row_sums().sums)?;
+        let cols = shard.by_cols.used_rows().into_iter().map(|used| if used { 1.0 } else { 0.0 });
+        let used_cols = used(Factor::V, cols.collect())?;
         Ok(Knowledge { constants, used_rows, used_cols })
     }
 }

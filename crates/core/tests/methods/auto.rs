@@ -38,13 +38,20 @@ fn the_same_factors_on_any_number_of_ranks_and_threads() {
     }
 }
 
+/// Which local optimum is found is chance for a single start.
 #[test]
 fn sooner_than_hals() {
     for (name, matrix) in matrices::<f32>(401, 60) {
-        let after = |algorithm, iterations| {
-            run(&matrix, 1, 1, &settings(algorithm, 3, iterations)).report.relative_error
+        let median = |algorithm| {
+            let after = |seed| {
+                let settings = Settings { seed, ..settings(algorithm, 3, 20) };
+                run(&matrix, 1, 1, &settings).report.relative_error
+            };
+            let mut errors: Vec<f64> = (0..9).map(after).collect();
+            errors.sort_by(f64::total_cmp);
+            errors[4]
         };
-        let (auto, hals) = (after(Algorithm::Auto, 20), after(Algorithm::Hals, 20));
+        let (auto, hals) = (median(Algorithm::Auto), median(Algorithm::Hals));
         assert!(auto <= hals * 1.001, "{name}: {auto} after 20 iterations, {hals} with HALS");
     }
 }
@@ -70,4 +77,11 @@ fn decisions_follow_the_counts() {
     let sparse = words(326_186, 326_186, 1_615_400, 100);
     assert!(sparse.contains("1 sweeps of U and 1 of V") && !sparse.contains("sample"), "{sparse}");
     assert!(!words(300, 200, 60_000, 20).contains("sample"));
+    let penalized = |u, v| Plan::of(300, 200, 60_000, 20).penalized((u, v)).to_string().contains("momentum");
+    assert!(
+        penalized(true, true)
+            && penalized(false, false)
+            && !penalized(true, false)
+            && !penalized(false, true)
+    );
 }

@@ -251,10 +251,7 @@ impl Driver {
             return Ok(());
         }
         match &mut self.stage {
-            Stage::Running(running) => {
-                running.said(&self.present, place, words);
-                Ok(())
-            }
+            Stage::Running(running) => running.said(&self.present, place, words),
             Stage::Gathering(gathering) => {
                 let agreed = gathering.said(&self.shared, &self.present, place, words);
                 agreed.map_or(Ok(()), |agreed| self.begin(agreed))

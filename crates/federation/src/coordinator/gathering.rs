@@ -78,17 +78,24 @@ impl Gathering {
         }
     }
 
-    /// To each party what the others said, with the digests of names that are for it.
+    /// To each party what the others said, as far as it cannot know that, with the digests of names that are for it. Of
+    /// those who understood something else the first is enough.
     fn tell_accords(&self, present: &Present) {
         for place in present.places() {
-            let accord = |agree: &Agree| Accord {
-                items: agree.items.clone(),
-                signature: agree.signature,
-                tags: agree
-                    .tags
-                    .get(usize::from(place) - 1)
-                    .copied()
-                    .unwrap_or(Tags { names: Hex([0; 32]), sorted: Hex([0; 32]) }),
+            let Some(own) = self.agrees.get(&place) else { continue };
+            let mut told = false;
+            let accord = |agree: &Agree| {
+                let differs = !told && agree.items != own.items;
+                told |= differs;
+                Accord {
+                    items: differs.then(|| agree.items.clone()),
+                    signature: agree.signature,
+                    tags: agree
+                        .tags
+                        .get(usize::from(place) - 1)
+                        .copied()
+                        .unwrap_or(Tags { names: Hex([0; 32]), sorted: Hex([0; 32]) }),
+                }
             };
             let accords = self.agrees.values().map(accord).collect();
             present.send(place, Item::Say(ToParty::Accords { attempt: self.attempt, accords }));

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use partwise_secure::aggregation::{Action, Event, Hub, IdentityKey, Message, Words};
-use partwise_secure::protocol::{Aggregation, Server, Stop};
+use partwise_secure::aggregation::{Action, Cohort, Event, Hub, IdentityKey, Message, Words};
+use partwise_secure::protocol::{Aggregation, Line, Server, Stop, upload_sizes};
 use partwise_secure::server::Answer;
 use partwise_secure::session::{addressed, parse};
 use serde_json::json;
@@ -18,6 +18,7 @@ use super::{Outcome, Shared, journal_path};
 use crate::error::{Error, Result};
 use crate::frame::{FromParty, ToParty};
 use crate::journal::{Answers, CoordinatorHead, Noted, Records};
+use crate::status::Point;
 use crate::text::{Fingerprint, Hex};
 
 /// What a party said at its end.
@@ -91,11 +92,17 @@ impl Running {
         let groups: Vec<(u8, usize)> = (1..).zip(head.terms.groups.iter().map(Vec::len)).collect();
         let server = settings.protocol.is_asynchronous().then(|| Server::new(settings, &groups));
         let now = Instant::now();
-        shared.set_longest(longest_message(&head));
+        let sizes = upload_sizes(settings, head.features);
+        shared.set_longest(longest_message(&sizes, head.terms.roster.len()));
+        let hub = |cohort: Cohort| {
+            let (number, mut hub) = (cohort.number, Hub::new(cohort, plain));
+            hub.expect(sizes.clone());
+            (number, hub)
+        };
         Ok(Running {
             shared: shared.clone(),
             moved: cohorts.iter().map(|cohort| (cohort.number, (now, false))).collect(),
-            hubs: cohorts.into_iter().map(|cohort| (cohort.number, Hub::new(cohort, plain))).collect(),
+            hubs: cohorts.into_iter().map(hub).collect(),
             server,
             answers: Answers::new(&journal_path(&shared.federation)),
             records,
@@ -113,13 +120,25 @@ impl Running {
     /// Reads the journal: all is as it was, but that nobody is there.
     fn recall(&mut self) -> Result<()> {
         let mut epochs: BTreeMap<u8, u32> = BTreeMap::new();
+        let mut seconds = 0.0;
         while let Some(record) = self.records.next()? {
             let place = self.records.place_of(&record);
             match Noted::decode(&record) {
                 Some(Noted::Epoch { cohort, epoch }) => drop(epochs.insert(cohort, epoch)),
+                Some(Noted::Norm { norm }) => self.norm = Some(norm),
+                Some(Noted::Error(point)) => {
+                    seconds = seconds.max(point.seconds);
+                    self.shared.status.lock().point(point);
+                }
+                Some(Noted::Promise { cohort, survivors }) => {
+                    if let Some(hub) = self.hubs.get_mut(&cohort) {
+                        hub.promise(survivors);
+                    }
+                }
                 Some(Noted::Answer { cohort, now, reply, sum }) => {
                     self.answers.remember(cohort, place, reply.encode().len());
                     self.sums += 1;
+                    seconds = now.max(seconds);
                     if let Some(hub) = self.hubs.get_mut(&cohort) {
                         hub.remember(&reply);
                     }
@@ -135,6 +154,9 @@ impl Running {
         for (cohort, hub) in &mut self.hubs {
             hub.restart(epochs.get(cohort).copied().unwrap_or(0));
         }
+        // Its clock goes on from where it was.
+        let before = Duration::try_from_secs_f64(seconds).unwrap_or_default();
+        self.begin = self.begin.checked_sub(before).unwrap_or(self.begin);
         Ok(())
     }
 
@@ -195,12 +217,12 @@ impl Running {
             self.shared.log.reject("a message for a cohort that does not exist", present.name(place));
             return Ok(());
         };
-        let late = hub.late;
-        match hub.handle(event) {
+        let handled = hub.handle(event);
+        for (from, reason) in hub.ignored.drain(..) {
+            self.shared.log.reject(reason, present.name(from));
+        }
+        match handled {
             Ok(actions) => {
-                if hub.late > late {
-                    self.shared.log.reject("a message of an attempt that is over", present.name(place));
-                }
                 if !actions.is_empty() {
                     self.moved.insert(number, (Instant::now(), false));
                 }
@@ -254,8 +276,7 @@ impl Running {
                 to.into_iter().for_each(|place| present.send(place, Item::Message(bytes.clone())));
             }
         }
-        self.show_curve();
-        Ok(())
+        self.show_curve()
     }
 
     /// Notes what a restart needs.
@@ -264,6 +285,11 @@ impl Running {
             Message::NewEpoch { epoch } => {
                 self.records.append(&Noted::Epoch { cohort, epoch: *epoch }.encode())?;
                 self.shared.status.lock().epochs += 1;
+            }
+            Message::Echoes { .. } if self.may_leave() => {
+                let promised = self.hubs.get(&cohort).and_then(Hub::promised).map(<[u16]>::to_vec);
+                let survivors = promised.unwrap_or_default();
+                self.records.append(&Noted::Promise { cohort, survivors }.encode())?;
             }
             Message::Reply { .. } => {
                 let now = self.begin.elapsed().as_secs_f64();
@@ -280,12 +306,22 @@ impl Running {
     }
 
     /// The error of an asynchronous run, which the server knows.
-    fn show_curve(&self) {
-        if let (Some(server), Some(norm)) = (&self.server, self.norm)
-            && let Some(line) = server.trace.last()
-        {
-            self.shared.status.lock().point(line.round, (line.squared_error.max(0.0) / norm).sqrt());
+    fn show_curve(&mut self) -> Result<()> {
+        match self.server.as_ref().and_then(|server| server.trace.last()) {
+            Some(&Line { round, squared_error, .. }) => self.point(round, squared_error),
+            None => Ok(()),
         }
+    }
+
+    /// The error after a round: shown, and noted.
+    fn point(&mut self, round: usize, squared_error: f64) -> Result<()> {
+        let Some(norm) = self.norm else { return Ok(()) };
+        let relative_error = (squared_error.max(0.0) / norm).sqrt();
+        let point = Point { round, seconds: self.begin.elapsed().as_secs_f64(), relative_error };
+        if self.shared.status.lock().point(point) {
+            self.records.append(&Noted::Error(point).encode())?;
+        }
+        Ok(())
     }
 
     fn wait(&mut self, present: &Present, party: u16, round: u64) {
@@ -329,15 +365,15 @@ impl Running {
     }
 
     /// Words of control.
-    pub fn said(&mut self, present: &Present, place: u16, words: FromParty) {
+    pub fn said(&mut self, present: &Present, place: u16, words: FromParty) -> Result<()> {
         match words {
-            FromParty::Norm { norm } if norm > 0.0 && self.norm.is_none() => self.norm = Some(norm),
-            FromParty::Norm { .. } => {}
-            FromParty::Error { round, squared_error } => {
-                if let Some(norm) = self.norm {
-                    self.shared.status.lock().point(round, (squared_error.max(0.0) / norm).sqrt());
+            FromParty::Norm { norm } => {
+                if norm > 0.0 && self.norm.is_none() {
+                    self.norm = Some(norm);
+                    self.records.append(&Noted::Norm { norm }.encode())?;
                 }
             }
+            FromParty::Error { round, squared_error } => self.point(round, squared_error)?,
             FromParty::Finished { factor, relative_error, rounds, stopped_by, .. } => {
                 let finished = Finished { factor: factor.0, relative_error, rounds, stopped_by };
                 self.finished.insert(place, finished);
@@ -351,6 +387,7 @@ impl Running {
             }
             _ => self.shared.log.reject("words out of turn", present.name(place)),
         }
+        Ok(())
     }
 
     /// Asks somebody who has it for U.
@@ -388,7 +425,8 @@ impl Running {
         let (_, first) = self.finished.first_key_value()?;
         let mut state = self.shared.status.lock();
         state.phase = "done";
-        state.point(first.rounds, first.relative_error);
+        let seconds = self.begin.elapsed().as_secs_f64();
+        state.point(Point { round: first.rounds, seconds, relative_error: first.relative_error });
         let name = |place: &u16| self.head.terms.name(*place).to_string();
         Some(Outcome {
             factor: self.factor.take()?,
@@ -409,13 +447,8 @@ impl Running {
     }
 }
 
-/// A bound of the longest message: the words of the largest sum, or of the votes on its ranges, and what goes with them
-/// for each party.
-fn longest_message(head: &CoordinatorHead) -> usize {
-    let settings = &head.terms.settings;
-    let sketched = partwise_secure::protocol::sketch_size(settings);
-    let width = settings.rank.max(sketched);
-    let words = (head.features + width).saturating_mul(width).saturating_mul(8);
-    let votes = (width * width + 4 * width + 64).saturating_mul(1024);
-    words.saturating_add(votes).saturating_add(head.terms.roster.len() * 256).saturating_add(64 << 10)
+/// The longest message: the largest upload, and what goes with it for each party; or U, as a file.
+fn longest_message(sizes: &[(usize, usize)], parties: usize) -> usize {
+    let words = sizes.iter().map(|(narrow, wide)| narrow.saturating_mul(8).saturating_add(wide.saturating_mul(8)));
+    words.max().unwrap_or(0).saturating_add(parties * 256).saturating_add(64 << 10)
 }

@@ -90,9 +90,8 @@ fn misbehave(connection: &Connection, bytes: &[u8]) {
 impl Link for PartyLink {
     fn send(&mut self, _: u16, bytes: Vec<u8>) -> SecureResult<()> {
         self.connection.begin();
-        let message = bytes.split_last().and_then(|(_, rest)| Message::decode_kind(rest));
-        let (kind, upload) = message.unwrap_or(("message", false));
-        let cover = match (upload, self.plain) {
+        let kind = Message::kind_of(&bytes);
+        let cover = match (kind == "upload", self.plain) {
             (true, false) => Cover::Masked,
             (true, true) => Cover::Plain,
             (false, _) => Cover::Public,
@@ -123,9 +122,8 @@ impl Link for PartyLink {
             let understood = self.understand(event);
             let stopped = |error: Error| SecureError::Stopped { problem: error.to_string() };
             if let Some(bytes) = understood.map_err(stopped)? {
-                let kind = bytes.split_last().and_then(|(_, rest)| Message::decode_kind(rest));
-                if let (Some(death), Some((kind, _))) = (&mut self.death, kind)
-                    && death.is_due(kind)
+                if let Some(death) = &mut self.death
+                    && death.is_due(Message::kind_of(&bytes))
                 {
                     death.strike_before();
                 }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::keys::{SIGNATURE_BYTES, echo_text, hello_text};
 use super::mask::{Sign, apply};
+use super::plain::PlainSum;
 use super::sharing::recover;
 use super::transcript::Transcript;
 use super::wire::{Hello, roster_bytes, word_bytes};
@@ -27,72 +28,92 @@ pub struct Hub {
     cohort: Cohort,
     plain: bool,
     place: Place,
-    /// Of all answers.
-    answers: Transcript,
-    /// The keys of this epoch, as they are hashed.
-    keys: Vec<u8>,
+    transcript: Transcript,
     phase: Phase,
     absent: BTreeSet<u16>,
     /// Who has a key in this epoch.
     roster: Vec<u16>,
     uploads: Uploads,
     survivors: Vec<u16>,
-    /// Messages of attempts that were over.
-    pub late: u64,
+    /// The list for which masks of this round may have been revealed. No other will be answered.
+    promised: Option<Vec<u16>>,
+    /// Who has come back meanwhile, and joins with the next round.
+    returning: BTreeSet<u16>,
+    /// Which sizes uploads may have, in words of 32 and of 64 bits; any, if nobody said.
+    sizes: Option<Vec<(usize, usize)>>,
+    /// What was ignored since somebody last looked, from whom and why.
+    pub ignored: Vec<(u16, &'static str)>,
     /// Passes on signatures that it should reject, as a dishonest coordinator would.
     #[cfg(test)]
     pub careless: bool,
 }
 
-/// What has arrived in this attempt. Masked words are added up as they come, so that memory does not grow with the number
-/// of parties; words of a plain sum are floating-point numbers, and are kept to be added in the order of the parties.
+/// What has arrived in this attempt. Words are added up as they come, so that memory does not grow with the number of
+/// parties; those of different sizes apart, until it is clear which is wrong.
 #[derive(Default)]
 struct Uploads {
     shares: BTreeMap<u16, BTreeMap<u16, Vec<u8>>>,
-    sum: Option<Words>,
-    plain: BTreeMap<u16, Words>,
+    sums: BTreeMap<(usize, usize), (Vec<u16>, Sum)>,
+}
+
+enum Sum {
+    Masked(Words),
+    Plain(PlainSum),
 }
 
 impl Hub {
     /// A coordinator that waits for all to join.
     pub fn new(cohort: Cohort, plain: bool) -> Self {
-        let answers = Transcript::new(&cohort.run, cohort.number);
+        let transcript = Transcript::new(&cohort);
         let roster = cohort.members.iter().map(|(party, _)| *party).collect();
         Hub {
             plain,
             place: Place { epoch: 0, round: 0, attempt: 0 },
-            answers,
-            keys: Vec::new(),
+            transcript,
             phase: if plain { Phase::Collecting } else { Phase::Joining(BTreeMap::new()) },
             absent: BTreeSet::new(),
             roster,
             uploads: Uploads::default(),
             survivors: Vec::new(),
-            late: 0,
+            promised: None,
+            returning: BTreeSet::new(),
+            sizes: None,
+            ignored: Vec::new(),
             #[cfg(test)]
             careless: false,
             cohort,
         }
     }
 
+    /// Uploads of other sizes than these will be rejected.
+    pub fn expect(&mut self, sizes: Vec<(usize, usize)>) {
+        self.sizes = Some(sizes);
+    }
+
     /// After a restart nobody is there yet, and the keys of epochs up to this one are void.
     pub fn restart(&mut self, epoch: u32) {
         self.place.epoch = epoch;
-        self.absent = self.roster.iter().copied().collect();
+        self.absent = self.cohort.members.iter().map(|(party, _)| *party).collect();
         self.phase = Phase::Joining(BTreeMap::new());
+    }
+
+    /// Takes note of the list for which masks of this round may have been revealed before a restart.
+    pub fn promise(&mut self, survivors: Vec<u16>) {
+        self.promised = Some(survivors);
+    }
+
+    /// The list for which masks of this round may have been revealed.
+    pub fn promised(&self) -> Option<&[u16]> {
+        self.promised.as_deref()
     }
 
     /// Takes note of an answer, which may be one from before a restart.
     pub fn remember(&mut self, answer: &Message) {
         if let Message::Reply { place, survivors, words } = answer {
-            self.answers = self.answers.opened(*place, survivors, &word_bytes(words));
+            self.transcript = self.transcript.opened(*place, survivors, &word_bytes(words));
             self.place.round = place.round + 1;
+            self.promised = None;
         }
-    }
-
-    /// Who sums here.
-    pub fn cohort(&self) -> &Cohort {
-        &self.cohort
     }
 
     /// Which key exchange this is.
@@ -102,24 +123,28 @@ impl Hub {
 
     /// For whom this attempt waits, among those that are there.
     pub fn awaited(&self) -> Vec<u16> {
-        let (of, done): (&[u16], Box<dyn Fn(&u16) -> bool>) = match &self.phase {
-            Phase::Joining(hellos) => (&self.roster, Box::new(|party| hellos.contains_key(party))),
-            Phase::Collecting => (&self.roster, Box::new(|party| self.uploads.shares.contains_key(party))),
-            Phase::Echoing(signed) => (&self.survivors, Box::new(|party| signed.contains_key(party))),
-            Phase::Unmasking(revealed) => (&self.survivors, Box::new(|party| revealed.contains_key(party))),
+        let (of, done): (Vec<u16>, Box<dyn Fn(&u16) -> bool>) = match &self.phase {
+            Phase::Joining(hellos) => (self.invited(), Box::new(|party| hellos.contains_key(party))),
+            Phase::Collecting => {
+                (self.roster.clone(), Box::new(|party| self.uploads.shares.contains_key(party)))
+            }
+            Phase::Echoing(signed) => (self.survivors.clone(), Box::new(|party| signed.contains_key(party))),
+            Phase::Unmasking(revealed) => {
+                (self.survivors.clone(), Box::new(|party| revealed.contains_key(party)))
+            }
             Phase::Answering => return Vec::new(),
         };
-        of.iter().copied().filter(|party| !done(party) && !self.absent.contains(party)).collect()
+        of.into_iter().filter(|party| !done(party) && !self.absent.contains(party)).collect()
     }
 
     /// The hash over all that it has told.
     pub fn transcript(&self) -> &[u8; 32] {
-        self.answers.bytes()
+        self.transcript.bytes()
     }
 
-    /// How many may leave.
-    pub fn leavers(&self) -> usize {
-        self.cohort.leavers()
+    /// Its cohort.
+    pub fn cohort(&self) -> &Cohort {
+        &self.cohort
     }
 
     /// How many sums were answered.
@@ -138,9 +163,16 @@ impl Hub {
             }
             Event::Lost(party) => {
                 self.absent.insert(party);
+                self.returning.remove(&party);
                 self.lost(party)
             }
             Event::Joined(party) => {
+                let answering = matches!(self.phase, Phase::Answering);
+                if answering || self.promised.as_ref().is_some_and(|list| !list.contains(&party)) {
+                    self.absent.insert(party);
+                    self.returning.insert(party);
+                    return Ok(Vec::new());
+                }
                 self.absent.remove(&party);
                 Ok(self.new_epoch())
             }
@@ -189,9 +221,8 @@ impl Hub {
             (Message::Echo { place, signature }, Phase::Echoing(signatures))
                 if place == self.place && self.survivors.contains(&from) =>
             {
-                let transcript = self.answers.joined(place.epoch, &self.keys);
-                let other =
-                    !signed(&echo_text(&self.cohort, &transcript, place, &self.survivors), &signature);
+                let text = echo_text(&self.cohort, &self.transcript, place, &self.survivors);
+                let other = !signed(&text, &signature);
                 #[cfg(test)]
                 let other = other && !self.careless;
                 if other {
@@ -207,35 +238,56 @@ impl Hub {
                 self.try_open()
             }
             // From an attempt that was given up.
-            (Message::Hello { epoch, .. }, _) if epoch < self.place.epoch => Ok(self.too_late()),
+            (Message::Hello { epoch, .. }, _) if epoch < self.place.epoch => Ok(self.too_late(from)),
             (
                 Message::Upload { place, .. } | Message::Echo { place, .. } | Message::Unmask { place, .. },
                 _,
-            ) if place < self.place => Ok(self.too_late()),
+            ) if place < self.place => Ok(self.too_late(from)),
             _ => Err(Self::broken(from, "a message out of turn")),
         }
     }
 
-    fn too_late(&mut self) -> Vec<Action> {
-        self.late += 1;
+    fn too_late(&mut self, from: u16) -> Vec<Action> {
+        self.ignored.push((from, "a message of an attempt that is over"));
         Vec::new()
     }
 
     fn upload(&mut self, from: u16, words: Words, shares: Vec<(u16, Vec<u8>)>) -> Result<()> {
-        let others = self.uploads.sum.as_ref().or_else(|| self.uploads.plain.values().next());
-        if others.is_some_and(|other| !other.fits(&words)) {
-            return Err(Self::broken(from, "a sum of another size than the others'"));
+        let size = (words.narrow.len(), words.wide.len());
+        if self.sizes.as_ref().is_some_and(|sizes| !sizes.contains(&size)) {
+            return Err(Self::broken(from, "words of a size that no sum of this run has"));
         }
         if self.uploads.shares.contains_key(&from) {
             return Err(Self::broken(from, "a second upload for one attempt"));
         }
         self.uploads.shares.insert(from, shares.into_iter().collect());
-        match &mut self.uploads.sum {
-            _ if self.plain => drop(self.uploads.plain.insert(from, words)),
-            Some(sum) => sum.add(&words),
-            sum => *sum = Some(words),
+        match self.uploads.sums.get_mut(&size) {
+            Some((parties, sum)) => {
+                parties.push(from);
+                match sum {
+                    Sum::Masked(sum) => sum.add(&words),
+                    Sum::Plain(sum) => sum.add(&words),
+                }
+            }
+            None => {
+                let sum = if self.plain { Sum::Plain(PlainSum::new(&words)) } else { Sum::Masked(words) };
+                self.uploads.sums.insert(size, (vec![from], sum));
+            }
         }
         Ok(())
+    }
+
+    /// Where uploads have different sizes, those of the size that most have are right; the others are as if they had
+    /// not come.
+    fn settle_size(&mut self) {
+        let most = self.uploads.sums.iter().max_by_key(|(_, (parties, _))| parties.len());
+        let Some((&size, _)) = most else { return };
+        for (_, (parties, _)) in self.uploads.sums.extract_if(.., |other, _| *other != size) {
+            for party in parties {
+                self.uploads.shares.remove(&party);
+                self.ignored.push((party, "words of another size than most have"));
+            }
+        }
     }
 
     fn to_all(&self, parties: &[u16], message: Message) -> Vec<Action> {
@@ -254,43 +306,56 @@ impl Hub {
         self.place.attempt += 1;
         self.phase = Phase::Joining(BTreeMap::new());
         self.uploads = Uploads::default();
-        self.roster = self.cohort.members.iter().map(|(party, _)| *party).collect();
-        self.to_all(&self.roster, Message::NewEpoch { epoch: self.place.epoch })
+        self.to_all(&self.invited(), Message::NewEpoch { epoch: self.place.epoch })
+    }
+
+    /// Who may be in this round's sum.
+    fn invited(&self) -> Vec<u16> {
+        match &self.promised {
+            Some(list) => list.clone(),
+            None => self.cohort.members.iter().map(|(party, _)| *party).collect(),
+        }
+    }
+
+    /// Whether the sum may be without some of those who are invited.
+    fn may_lack(&self) -> bool {
+        self.cohort.may_leave && self.promised.is_none()
     }
 
     fn try_roster(&mut self) -> Vec<Action> {
         let Phase::Joining(hellos) = &self.phase else { return Vec::new() };
-        let members: Vec<u16> = self.cohort.members.iter().map(|(party, _)| *party).collect();
-        let complete = match self.cohort.may_leave {
-            true => self.all_present(&members, |party| hellos.contains_key(&party)),
-            false => members.iter().all(|party| hellos.contains_key(party)),
+        let invited = self.invited();
+        let complete = match self.may_lack() {
+            true => self.all_present(&invited, |party| hellos.contains_key(&party)),
+            false => invited.iter().all(|party| hellos.contains_key(party)),
         };
         if !complete {
             return Vec::new();
         }
         let hellos: Vec<Hello> = hellos.values().cloned().collect();
         self.roster = hellos.iter().map(|hello| hello.party).collect();
-        self.keys = roster_bytes(&hellos);
+        self.transcript = self.transcript.joined(self.place.epoch, &roster_bytes(&hellos));
         self.phase = Phase::Collecting;
         self.to_all(&self.roster, Message::Roster { place: self.place, hellos })
     }
 
     fn try_close(&mut self) -> Result<Vec<Action>> {
-        let arrived = &self.uploads.shares;
-        if !self.all_present(&self.roster, |party| arrived.contains_key(&party)) {
+        if !self.all_present(&self.roster, |party| self.uploads.shares.contains_key(&party)) {
             return Ok(Vec::new());
         }
-        let needed = match self.cohort.may_leave {
-            true => self.cohort.threshold().max(self.cohort.smallest()),
+        self.settle_size();
+        let arrived = &self.uploads.shares;
+        let needed = match self.may_lack() {
+            true => self.cohort.quorum(self.plain),
             false => self.roster.len(),
         };
-        if arrived.len() < needed && !(self.plain && self.absent.is_empty()) {
+        if arrived.len() < needed {
             return Ok(self.waiting());
         }
         self.survivors = arrived.keys().copied().collect();
-        if self.plain {
+        if let Some((_, Sum::Plain(sum))) = self.uploads.sums.values().next() {
             self.phase = Phase::Answering;
-            return Ok(vec![Action::Opened { words: self.plain_sum(), cohort: self.survivors.clone() }]);
+            return Ok(vec![Action::Opened { words: sum.words(), cohort: self.survivors.clone() }]);
         }
         self.phase = Phase::Echoing(BTreeMap::new());
         let actions = self.survivors.iter().filter(|party| !self.absent.contains(party)).map(|&to| {
@@ -302,21 +367,6 @@ impl Hub {
         Ok(actions.collect())
     }
 
-    /// Words of a plain sum are floating-point numbers, added in the order of the parties.
-    fn plain_sum(&self) -> Words {
-        let mut uploads = self.uploads.plain.values();
-        let mut sum = uploads.next().cloned().unwrap_or_default();
-        for words in uploads {
-            for (sum, term) in sum.narrow.iter_mut().zip(&words.narrow) {
-                *sum = (f32::from_bits(*sum) + f32::from_bits(*term)).to_bits();
-            }
-            for (sum, term) in sum.wide.iter_mut().zip(&words.wide) {
-                *sum = (f64::from_bits(*sum) + f64::from_bits(*term)).to_bits();
-            }
-        }
-        sum
-    }
-
     fn try_echoes(&mut self) -> Vec<Action> {
         let Phase::Echoing(signatures) = &self.phase else { return Vec::new() };
         if !self.all_present(&self.survivors, |party| signatures.contains_key(&party)) {
@@ -324,6 +374,7 @@ impl Hub {
         }
         let signatures = signatures.iter().map(|(party, signature)| (*party, *signature)).collect();
         self.phase = Phase::Unmasking(BTreeMap::new());
+        self.promised = Some(self.survivors.clone());
         self.to_all(&self.survivors, Message::Echoes { place: self.place, signatures })
     }
 
@@ -333,24 +384,38 @@ impl Hub {
             return Ok(Vec::new());
         }
         let Some(words) = self.unmasked(revealed)? else {
-            // Two left at different moments, and nobody knows the mask between them: once more, without both.
-            return Ok(self.new_epoch());
+            // Two left at different moments, and nobody knows the mask between them. The others have revealed what opens
+            // the sum with the second, and will not open one without it.
+            let missing = self.survivors.iter().find(|party| self.absent.contains(party));
+            let round = self.place.round;
+            return Ok(missing.map(|&party| Action::Waiting { party, round }).into_iter().collect());
         };
         self.phase = Phase::Answering;
         Ok(vec![Action::Opened { words, cohort: self.survivors.clone() }])
     }
 
-    /// The sum without its masks; nothing if too little was revealed.
+    /// The sum without its masks; nothing if those who are gone would have to reveal more.
     fn unmasked(&self, revealed: &BTreeMap<u16, Revealed>) -> Result<Option<Words>> {
         // The survivors are those whose words arrived.
-        let mut sum = self.uploads.sum.clone().unwrap_or_default();
+        let mut sum = match self.uploads.sums.values().next() {
+            Some((_, Sum::Masked(sum))) => sum.clone(),
+            _ => Words::default(),
+        };
+        for (&party, (shares, seeds)) in revealed {
+            let gone = self.roster.iter().filter(|party| !self.survivors.contains(party));
+            if !shares.iter().map(|(of, _)| of).eq(&self.survivors)
+                || !seeds.iter().map(|(of, _)| of).eq(gone)
+            {
+                return Err(Self::broken(party, "something else than what takes off the masks"));
+            }
+        }
         let threshold = self.cohort.threshold();
         for survivor in &self.survivors {
             let shares = revealed.values().filter_map(|(shares, _)| {
                 shares.iter().find(|(of, _)| of == survivor).map(|(_, share)| &share[..])
             });
             let Some(seed) = recover(shares.take(threshold), threshold) else { return Ok(None) };
-            apply(&seed, Sign::Subtract, &mut sum);
+            apply(seed.bytes(), Sign::Subtract, &mut sum);
         }
         for gone in self.roster.iter().filter(|party| !self.survivors.contains(party)) {
             for survivor in &self.survivors {
@@ -366,11 +431,18 @@ impl Hub {
     fn answer(&mut self, words: Words) -> Vec<Action> {
         let Phase::Answering = self.phase else { return Vec::new() };
         let reply = Message::Reply { place: self.place, survivors: self.survivors.clone(), words };
+        let mut actions = self.to_all(&self.survivors, reply.clone());
         self.remember(&reply);
-        let actions = self.to_all(&self.survivors, reply);
         self.uploads = Uploads::default();
         self.place.attempt = 0;
         self.phase = Phase::Collecting;
+        if self.returning.is_empty() {
+            return actions;
+        }
+        for party in std::mem::take(&mut self.returning) {
+            self.absent.remove(&party);
+        }
+        actions.extend(self.new_epoch());
         actions
     }
 
@@ -381,7 +453,7 @@ impl Hub {
 
     fn lost(&mut self, party: u16) -> Result<Vec<Action>> {
         let present = self.cohort.members.len() - self.absent.len();
-        let enough = present >= self.cohort.threshold().max(self.cohort.smallest());
+        let enough = present >= self.cohort.quorum(self.plain);
         let actions = match &self.phase {
             Phase::Joining(_) => self.try_roster(),
             Phase::Collecting => self.try_close()?,
@@ -390,9 +462,8 @@ impl Hub {
             _ => Vec::new(),
         };
         let stuck = match &self.phase {
-            Phase::Joining(_) | Phase::Collecting => {
-                actions.is_empty() && (!self.cohort.may_leave || !enough)
-            }
+            Phase::Joining(_) | Phase::Collecting if self.may_lack() => actions.is_empty() && !enough,
+            Phase::Joining(_) | Phase::Collecting => actions.is_empty() && self.invited().contains(&party),
             Phase::Echoing(_) | Phase::Unmasking(_) => !enough,
             Phase::Answering => false,
         };

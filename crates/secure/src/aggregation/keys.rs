@@ -7,9 +7,10 @@ use hkdf::Hkdf;
 use rand::CryptoRng;
 use sha2::Sha256;
 use x25519_dalek::{PublicKey, ReusableSecret};
-use zeroize::Zeroizing;
+use zeroize::{Zeroize, Zeroizing};
 
 use super::mask::Seed;
+use super::sharing::Share;
 use super::transcript::Transcript;
 use super::{Cohort, Place};
 
@@ -105,23 +106,24 @@ impl EpochKey {
     pub fn pair(&self, other: &[u8; 32]) -> Option<Pair> {
         let shared = self.0.diffie_hellman(&PublicKey::from(*other));
         shared.was_contributory().then(|| {
-            let (key, _) = Hkdf::<Sha256>::extract(Some(b"partwise pair 1"), shared.as_bytes());
-            Pair(Zeroizing::new(key.into()))
+            let (mut key, _) = Hkdf::<Sha256>::extract(Some(b"partwise pair 1"), shared.as_bytes());
+            let pair = Pair(Seed::filled(|bytes| bytes.copy_from_slice(&key)));
+            key.as_mut_slice().zeroize();
+            pair
         })
     }
 }
 
 /// The secret that two parties share in an epoch: a key to derive from.
-pub struct Pair(Zeroizing<[u8; 32]>);
+pub struct Pair(Seed);
 
 impl Pair {
     fn derive(&self, purpose: &[u8], cohort: &Cohort, place: Place, transcript: &Transcript) -> Seed {
-        let mut seed = Zeroizing::new([0; 32]);
         let info: [&[u8]; 5] = [purpose, &cohort.run, &[cohort.number], &place.bytes(), transcript.bytes()];
-        match Hkdf::<Sha256>::from_prk(&*self.0) {
-            Ok(key) if key.expand_multi_info(&info, &mut *seed).is_ok() => seed,
+        Seed::filled(|seed| match Hkdf::<Sha256>::from_prk(self.0.bytes()) {
+            Ok(key) if key.expand_multi_info(&info, seed).is_ok() => {}
             _ => unreachable!("a key and a seed of 32 bytes each"),
-        }
+        })
     }
 
     /// The seed of the mask between the two in one attempt.
@@ -138,7 +140,7 @@ impl Pair {
         transcript: &Transcript,
     ) -> ChaCha20Poly1305 {
         let purpose = [b"share", &from.to_le_bytes()[..], &to.to_le_bytes()].concat();
-        ChaCha20Poly1305::new(&(*self.derive(&purpose, cohort, place, transcript)).into())
+        ChaCha20Poly1305::new(self.derive(&purpose, cohort, place, transcript).bytes().into())
     }
 
     /// Seals a share.
@@ -148,9 +150,10 @@ impl Pair {
         cohort: &Cohort,
         place: Place,
         transcript: &Transcript,
-        share: &[u8],
+        share: &Share,
     ) -> Vec<u8> {
-        let sealed = self.share_cipher(ends, cohort, place, transcript).encrypt(&Nonce::default(), share);
+        let sealed =
+            self.share_cipher(ends, cohort, place, transcript).encrypt(&Nonce::default(), share.bytes());
         sealed.unwrap_or_else(|_| unreachable!("a share is far below the cipher's limit"))
     }
 
@@ -162,8 +165,9 @@ impl Pair {
         place: Place,
         transcript: &Transcript,
         sealed: &[u8],
-    ) -> Option<Zeroizing<Vec<u8>>> {
+    ) -> Option<Share> {
         let cipher = self.share_cipher(ends, cohort, place, transcript);
-        cipher.decrypt(&Nonce::default(), sealed).ok().map(Zeroizing::new)
+        let share = Zeroizing::new(cipher.decrypt(&Nonce::default(), sealed).ok()?);
+        Share::new(&share)
     }
 }

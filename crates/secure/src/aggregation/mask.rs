@@ -1,13 +1,33 @@
 //! Masks: ChaCha20 streams, each from a seed that is used once.
 
 use chacha20::ChaCha20Rng;
-use rand::{Rng, SeedableRng};
-use zeroize::Zeroizing;
+use rand::{CryptoRng, Rng, SeedableRng};
+use zeroize::{ZeroizeOnDrop, Zeroizing};
 
 use super::Words;
 
 /// The seed of one mask. Not printable, wiped when dropped.
-pub type Seed = Zeroizing<[u8; 32]>;
+#[derive(Clone, ZeroizeOnDrop)]
+pub struct Seed([u8; 32]);
+
+impl Seed {
+    /// A new one.
+    pub fn random(rng: &mut impl CryptoRng) -> Self {
+        Self::filled(|bytes| rng.fill_bytes(bytes))
+    }
+
+    /// What `fill` writes.
+    pub fn filled(fill: impl FnOnce(&mut [u8; 32])) -> Self {
+        let mut seed = Seed([0; 32]);
+        fill(&mut seed.0);
+        seed
+    }
+
+    /// What the mask is made of.
+    pub fn bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+}
 
 /// Which way a mask goes.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -15,6 +15,7 @@ mod hub;
 mod keys;
 mod mask;
 mod party;
+mod plain;
 mod sharing;
 #[cfg(test)]
 mod tests;
@@ -64,6 +65,15 @@ impl Cohort {
         self.members.len().saturating_sub(self.threshold().max(self.smallest()))
     }
 
+    /// How many must be in a sum where parties may leave.
+    fn quorum(&self, plain: bool) -> usize {
+        match plain {
+            // Without masks nothing hides, in however large a sum.
+            true => self.least.clamp(1, self.members.len().max(1)),
+            false => self.threshold().max(self.smallest()),
+        }
+    }
+
     /// Whether such a cohort hides anything.
     pub fn check(&self) -> Result<()> {
         let parties = self.members.len();
@@ -78,7 +88,7 @@ impl Cohort {
         Ok(())
     }
 
-    fn place_of(&self, party: u16) -> Option<usize> {
+    pub(crate) fn place_of(&self, party: u16) -> Option<usize> {
         self.members.iter().position(|(member, _)| *member == party)
     }
 }

@@ -3,12 +3,10 @@
 use std::collections::BTreeMap;
 
 use chacha20::ChaCha20Rng;
-use rand::Rng;
-use zeroize::Zeroizing;
 
 use super::keys::{EpochKey, Identity, Pair, SIGNATURE_BYTES, echo_text, hello_text};
-use super::mask::{Sign, apply};
-use super::sharing::{SHARE_BYTES, deal};
+use super::mask::{Seed, Sign, apply};
+use super::sharing::{Share, deal};
 use super::transcript::Transcript;
 use super::wire::{Hello, roster_bytes, word_bytes};
 use super::{Action, Cohort, Event, Message, Place, Words};
@@ -24,10 +22,10 @@ enum State {
     /// Its words are sent.
     Uploaded {
         /// Its own share of its own seed.
-        own_share: Zeroizing<Vec<u8>>,
+        own_share: Share,
     },
     /// A list of survivors is signed.
-    Echoed { survivors: Vec<u16>, shares: BTreeMap<u16, Zeroizing<Vec<u8>>> },
+    Echoed { survivors: Vec<u16>, shares: BTreeMap<u16, Share> },
     /// The masks of the others are given up.
     Unmasked { survivors: Vec<u16> },
 }
@@ -39,15 +37,15 @@ pub struct Party {
     identity: Identity,
     entropy: ChaCha20Rng,
     place: Place,
-    /// Of all answers.
-    answers: Transcript,
-    /// The keys of this epoch, as they are hashed.
-    roster: Vec<u8>,
+    transcript: Transcript,
     state: State,
     /// What it shares with each other party of the roster.
     pairs: BTreeMap<u16, Pair>,
     /// What is to be summed in this round.
     pending: Option<Words>,
+    /// The list of survivors that it has revealed masks for in this round. In a later attempt at the same sum it answers
+    /// no other: the difference of the two would be somebody's words.
+    revealed_for: Option<Vec<u16>>,
     /// The sum is not secret: words go out as they are, and the answer comes at once.
     plain: bool,
 }
@@ -55,24 +53,46 @@ pub struct Party {
 impl Party {
     /// A party that has not joined yet; keys and masks come from the operating system.
     pub fn new(cohort: Cohort, me: u16, identity: Identity, plain: bool) -> Result<Self> {
-        let answers = Transcript::new(&cohort.run, cohort.number);
+        let transcript = Transcript::new(&cohort);
+        if cohort.place_of(me).is_none() {
+            let problem =
+                format!("party {me} is not of cohort {}; give it the cohorts that it is in", cohort.number);
+            return Err(Error::parameter("party", problem));
+        }
         let mut entropy = entropy()?;
         let state = if plain { State::Ready } else { State::Joining(EpochKey::new(&mut entropy)) };
         let place = Place { epoch: 0, round: 0, attempt: 0 };
-        let (pairs, pending) = (BTreeMap::new(), None);
-        let roster = Vec::new();
-        Ok(Party { cohort, me, identity, entropy, place, answers, roster, state, pairs, pending, plain })
+        let (pairs, pending, revealed_for) = (BTreeMap::new(), None, None);
+        Ok(Party {
+            cohort,
+            me,
+            identity,
+            entropy,
+            place,
+            transcript,
+            state,
+            pairs,
+            pending,
+            revealed_for,
+            plain,
+        })
     }
 
-    /// Takes note of an answer from before a restart, after which the transcript was this.
-    pub fn remember(&mut self, transcript: [u8; 32]) {
-        self.answers = Transcript::from_bytes(transcript);
+    /// Takes note of an answer from before a restart, after which the hash over all answers was this.
+    pub fn remember(&mut self, answers: [u8; 32]) {
+        self.transcript = Transcript::recalled(answers);
         self.place.round += 1;
+        self.revealed_for = None;
     }
 
-    /// What masks are derived from.
-    fn transcript_of_epoch(&self) -> Transcript {
-        self.answers.joined(self.place.epoch, &self.roster)
+    /// Takes note of the list that it has revealed masks for in this round, before a restart.
+    pub fn promise(&mut self, survivors: Vec<u16>) {
+        self.revealed_for = Some(survivors);
+    }
+
+    /// The list that it has revealed masks for in this round, where another one might be asked for.
+    pub fn promised(&self) -> Option<&[u16]> {
+        self.revealed_for.as_deref().filter(|_| self.cohort.may_leave)
     }
 
     /// The first message.
@@ -85,7 +105,12 @@ impl Party {
 
     /// The hash over all that it was told.
     pub fn transcript(&self) -> &[u8; 32] {
-        self.answers.bytes()
+        self.transcript.bytes()
+    }
+
+    /// The hash over all answers.
+    pub fn answers(&self) -> &[u8; 32] {
+        self.transcript.answers()
     }
 
     /// How many sums it has seen answered.
@@ -194,7 +219,7 @@ impl Party {
             return Err(self.broken("a list of keys without its own"));
         }
         self.pairs = pairs;
-        self.roster = roster_bytes(hellos);
+        self.transcript = self.transcript.joined(self.place.epoch, &roster_bytes(hellos));
         self.state = State::Ready;
         Ok(if self.pending.is_some() { self.upload() } else { Vec::new() })
     }
@@ -202,7 +227,7 @@ impl Party {
     /// Whether a sum over so many hides each of them; without leave to go on, all must be there.
     fn enough(&self, count: usize, of: &str) -> Result<()> {
         let needed = match self.cohort.may_leave {
-            true => self.cohort.threshold().max(self.cohort.smallest()),
+            true => self.cohort.quorum(self.plain),
             false => self.cohort.members.len(),
         };
         if count < needed {
@@ -213,33 +238,33 @@ impl Party {
 
     fn upload(&mut self) -> Vec<Action> {
         let Some(mut words) = self.pending.clone() else { return Vec::new() };
-        let (place, transcript) = (self.place, self.transcript_of_epoch());
+        let place = self.place;
         if self.plain {
             return Self::send(Message::Upload { place, words, shares: Vec::new() });
         }
         for (&other, pair) in &self.pairs {
-            let seed = pair.mask_seed(&self.cohort, place, &transcript);
+            let seed = pair.mask_seed(&self.cohort, place, &self.transcript);
             #[cfg(test)]
-            super::tests::note_mask(self.me, &seed);
-            apply(&seed, Sign::between(self.me, other), &mut words);
+            super::tests::note_mask(self.me, seed.bytes());
+            apply(seed.bytes(), Sign::between(self.me, other), &mut words);
         }
-        let mut seed = Zeroizing::new([0; 32]);
-        self.entropy.fill_bytes(&mut *seed);
+        let seed = Seed::random(&mut self.entropy);
         #[cfg(test)]
-        super::tests::note_mask(self.me, &seed);
-        apply(&seed, Sign::Add, &mut words);
+        super::tests::note_mask(self.me, seed.bytes());
+        apply(seed.bytes(), Sign::Add, &mut words);
 
         let (threshold, count) = (self.cohort.threshold(), self.cohort.members.len());
         let dealt = deal(&seed, threshold, count, &mut self.entropy);
-        let (mut shares, mut own_share) = (Vec::new(), Zeroizing::new(Vec::new()));
+        let (mut shares, mut own_share) = (Vec::new(), None);
         for ((other, _), share) in self.cohort.members.iter().zip(dealt) {
             if *other == self.me {
-                own_share = share;
+                own_share = Some(share);
             } else if let Some(pair) = self.pairs.get(other) {
-                let sealed = pair.seal((self.me, *other), &self.cohort, place, &transcript, &share);
+                let sealed = pair.seal((self.me, *other), &self.cohort, place, &self.transcript, &share);
                 shares.push((*other, sealed));
             }
         }
+        let Some(own_share) = own_share else { unreachable!("a party is a member of its cohort") };
         self.state = State::Uploaded { own_share };
         Self::send(Message::Upload { place, words, shares })
     }
@@ -253,23 +278,28 @@ impl Party {
         if !survivors.windows(2).all(|pair| pair[0] < pair[1]) || !survivors.iter().all(known) {
             return Err(self.broken("a list of survivors that is not one of parties of this epoch"));
         }
+        if !survivors.contains(&self.me) {
+            return Err(self.broken("a list of survivors without itself, though it has uploaded"));
+        }
         self.enough(survivors.len(), "a sum")?;
-        let transcript = self.transcript_of_epoch();
+        if self.revealed_for.as_ref().is_some_and(|before| *before != survivors) {
+            return Err(self.broken("another list of survivors than it revealed masks for in this round"));
+        }
         let mut shares = BTreeMap::from([(self.me, own_share.clone())]);
         for (from, sealed) in sealed {
             let opened = self
                 .pairs
                 .get(from)
-                .and_then(|pair| pair.open((*from, self.me), &self.cohort, self.place, &transcript, sealed));
+                .and_then(|pair| pair.open((*from, self.me), &self.cohort, self.place, &self.transcript, sealed));
             match opened {
-                Some(share) if share.len() == SHARE_BYTES => shares.insert(*from, share),
-                _ => return Err(self.broken(format!("a share of party {from} that it did not seal"))),
+                Some(share) => shares.insert(*from, share),
+                None => return Err(self.broken(format!("a share of party {from} that it did not seal"))),
             };
         }
         if !survivors.iter().all(|party| shares.contains_key(party)) {
             return Err(self.broken("a list of survivors without their shares"));
         }
-        let text = echo_text(&self.cohort, &transcript, self.place, &survivors);
+        let text = echo_text(&self.cohort, &self.transcript, self.place, &survivors);
         let signature = self.identity.sign(&text);
         self.state = State::Echoed { survivors, shares };
         Ok(Self::send(Message::Echo { place: self.place, signature }))
@@ -285,8 +315,7 @@ impl Party {
                 return Err(self.broken("signatures out of turn"));
             }
         };
-        let transcript = self.transcript_of_epoch();
-        let text = echo_text(&self.cohort, &transcript, self.place, &survivors);
+        let text = echo_text(&self.cohort, &self.transcript, self.place, &survivors);
         let mut signers: Vec<u16> = Vec::new();
         for (party, signature) in signatures.iter().filter(|(party, _)| survivors.contains(party)) {
             let signed = self
@@ -310,12 +339,13 @@ impl Party {
         let mut seeds = Vec::new();
         for (party, share) in &shares {
             if survivors.contains(party) {
-                revealed.push((*party, share.to_vec()));
+                revealed.push((*party, share.bytes().to_vec()));
             }
         }
         for (party, pair) in self.pairs.iter().filter(|(party, _)| !survivors.contains(party)) {
-            seeds.push((*party, *pair.mask_seed(&self.cohort, self.place, &transcript)));
+            seeds.push((*party, *pair.mask_seed(&self.cohort, self.place, &self.transcript).bytes()));
         }
+        self.revealed_for = Some(survivors.clone());
         self.state = State::Unmasked { survivors };
         Ok(Self::send(Message::Unmask { place: self.place, shares: revealed, seeds }))
     }
@@ -333,7 +363,8 @@ impl Party {
             _ => {}
         }
         self.pending = None;
-        self.answers = self.answers.opened(place, &survivors, &word_bytes(&words));
+        self.revealed_for = None;
+        self.transcript = self.transcript.opened(place, &survivors, &word_bytes(&words));
         self.place.round += 1;
         self.place.attempt = 0;
         if !matches!(self.state, State::Joining(_)) {

@@ -1,47 +1,69 @@
-//! A hash over all that the coordinator has told, from which masks are derived: over all answers so far, and for the masks
-//! of an epoch over its keys too. (Keys of epochs that are over are left out, so that whoever missed one can come back.)
+//! A hash over all that the coordinator has told, from which masks are derived.
 
 use sha2::{Digest, Sha256};
 
-use super::Place;
+use super::{Cohort, Place};
 
-/// The hash so far: the same at all parties as long as all were told the same.
+/// The hash so far: the same at all parties as long as all were told the same. Of the lists of keys it has the last
+/// alone. Its keys are the only ones in use, and whoever was away knows the answers that it missed, but no list of an
+/// epoch that it was not in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Transcript([u8; 32]);
+pub struct Transcript {
+    answers: [u8; 32],
+    keys: [u8; 32],
+    both: [u8; 32],
+}
 
 impl Transcript {
     /// Of a cohort that has heard nothing.
-    pub fn new(run: &[u8; 32], cohort: u8) -> Self {
-        Transcript([0; 32]).and(&[b"partwise transcript 1", run, &[cohort]])
+    pub fn new(cohort: &Cohort) -> Self {
+        let members: Vec<u8> = cohort
+            .members
+            .iter()
+            .flat_map(|(party, key)| party.to_le_bytes().into_iter().chain(*key.bytes()))
+            .collect();
+        let rules = [cohort.number, cohort.may_leave.into()];
+        let colluders = (cohort.colluders as u64).to_le_bytes();
+        let begin = [b"partwise transcript 1", &cohort.run[..], &rules, &colluders, &members];
+        Self::of(hash([0; 32], &begin), [0; 32])
     }
 
     /// After a key exchange.
     pub fn joined(self, epoch: u32, roster: &[u8]) -> Self {
-        self.and(&[b"roster", &epoch.to_le_bytes(), roster])
+        Self::of(self.answers, hash([0; 32], &[b"roster", &epoch.to_le_bytes(), roster]))
     }
 
     /// After a sum over `cohort` that was answered with `answer`.
     pub fn opened(self, place: Place, cohort: &[u16], answer: &[u8]) -> Self {
         let cohort: Vec<u8> = cohort.iter().flat_map(|party| party.to_le_bytes()).collect();
-        self.and(&[b"opened", &place.bytes(), &cohort, answer])
+        Self::of(hash(self.answers, &[b"opened", &place.bytes(), &cohort, answer]), self.keys)
     }
 
-    /// As it was noted down.
-    pub fn from_bytes(bytes: [u8; 32]) -> Self {
-        Transcript(bytes)
+    /// After answers that were noted down, before a key exchange.
+    pub fn recalled(answers: [u8; 32]) -> Self {
+        Self::of(answers, [0; 32])
+    }
+
+    /// The hash over the answers alone.
+    pub fn answers(&self) -> &[u8; 32] {
+        &self.answers
     }
 
     /// The hash.
     pub fn bytes(&self) -> &[u8; 32] {
-        &self.0
+        &self.both
     }
 
-    fn and(self, parts: &[&[u8]]) -> Self {
-        let mut hash = Sha256::new_with_prefix(self.0);
-        for part in parts {
-            hash.update((part.len() as u64).to_le_bytes());
-            hash.update(part);
-        }
-        Transcript(hash.finalize().into())
+    fn of(answers: [u8; 32], keys: [u8; 32]) -> Self {
+        Transcript { answers, keys, both: hash(answers, &[b"keys", &keys]) }
     }
+}
+
+fn hash(before: [u8; 32], parts: &[&[u8]]) -> [u8; 32] {
+    let mut hash = Sha256::new_with_prefix(before);
+    for part in parts {
+        hash.update((part.len() as u64).to_le_bytes());
+        hash.update(part);
+    }
+    hash.finalize().into()
 }

@@ -17,7 +17,7 @@ pub struct Hello {
 }
 
 /// What parties and the coordinator say to each other.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub enum Message {
     /// Hub to parties: make new keys.
     NewEpoch {
@@ -89,6 +89,19 @@ pub enum Message {
         words: Words,
     },
 }
+
+/// The kinds of messages, by the byte that they begin with.
+const KINDS: [&str; 9] = [
+    "new epoch",
+    "key",
+    "keys",
+    "upload",
+    "survivors",
+    "signature",
+    "signatures",
+    "shares of masks",
+    "answer",
+];
 
 /// Writes bytes.
 #[derive(Default)]
@@ -228,22 +241,32 @@ pub fn roster_bytes(hellos: &[Hello]) -> Vec<u8> {
     writer.0
 }
 
+impl std::fmt::Debug for Message {
+    /// Its kind alone: what takes off masks is for no log.
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str(self.kind())
+    }
+}
+
 impl Message {
-    /// What bytes are a message of, in a word, and whether it has words of a sum.
-    pub fn decode_kind(bytes: &[u8]) -> Option<(&'static str, bool)> {
-        const KINDS: [&str; 9] = [
-            "new epoch",
-            "key",
-            "keys",
-            "upload",
-            "survivors",
-            "signature",
-            "signatures",
-            "shares of masks",
-            "answer",
-        ];
-        let kind = usize::from(*bytes.first()?);
-        Some((KINDS.get(kind)?, kind == 3))
+    /// What it is called in summaries.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Message::NewEpoch { .. } => KINDS[0],
+            Message::Hello { .. } => KINDS[1],
+            Message::Roster { .. } => KINDS[2],
+            Message::Upload { .. } => KINDS[3],
+            Message::Survivors { .. } => KINDS[4],
+            Message::Echo { .. } => KINDS[5],
+            Message::Echoes { .. } => KINDS[6],
+            Message::Unmask { .. } => KINDS[7],
+            Message::Reply { .. } => KINDS[8],
+        }
+    }
+
+    /// The kind of a message, from its bytes alone.
+    pub fn kind_of(bytes: &[u8]) -> &'static str {
+        bytes.first().and_then(|&number| KINDS.get(usize::from(number)).copied()).unwrap_or("leave")
     }
 
     /// As bytes.
@@ -334,6 +357,7 @@ mod tests {
         for message in samples() {
             let bytes = message.encode();
             assert_eq!(Message::decode(&bytes).as_ref(), Some(&message));
+            assert_eq!(Message::kind_of(&bytes), message.kind());
             for cut in 0..bytes.len() {
                 assert_eq!(Message::decode(&bytes[..cut]), None, "{message:?} cut at {cut}");
             }

@@ -72,7 +72,8 @@ pub fn run<T: Real>(
     Ok((settings.rounds, Stop::Rounds))
 }
 
-/// How many say so is not to be told from this: a party adds 1, and all stop at any number above 0.
+/// All stop at any sum above 0. It tells how many parties have reached their bound, and the round in which it does tells
+/// about how many records the smallest of them has: `docs/secure.md` says so.
 fn refusal(may_open: bool) -> f64 {
     if may_open { 0.0 } else { 1.0 }
 }

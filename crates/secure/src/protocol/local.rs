@@ -43,9 +43,10 @@ impl<T: Real> Local<T> {
         let sampled = protocol.sketches_features() || protocol.sketches_records();
         let access = if sampled { Access::Sampled } else { Access::Whole };
         let shard = shards(matrix, Grid::ONE, access).remove(0);
-        let rows = shard.by_cols.row_sums();
+        let threads = Threads::new(threads)?;
+        let rows = shard.by_cols.row_sums(&threads);
         Ok(Local {
-            threads: Threads::new(threads)?,
+            threads,
             k: settings.rank,
             sum: rows.sums.iter().sum(),
             norm: rows.squares.iter().sum(),
@@ -264,8 +265,7 @@ impl<T: Real> Local<T> {
     /// The V-side, with the same S at every party.
     pub fn features_side(&self, settings: &Settings) -> SketchedSide {
         let squares: f64 = self.u.iter().map(|value| value.to_f64().powi(2)).sum();
-        let size =
-            settings.of_sketches().sketch_sizes(self.shard.rows, self.shard.rows).1.min(self.shard.rows);
+        let size = settings.sketched_features(self.shard.rows);
         self.side(
             settings,
             (Purpose::SketchV, settings.seed),

@@ -8,11 +8,13 @@ pub mod leak;
 mod limited;
 mod local;
 mod pooled;
+mod sizes;
 mod synchronous;
 
 pub use asynchronous::Server;
 pub use limited::sketch_size;
 pub use local::Local;
+pub use sizes::upload_sizes;
 
 use partwise::run::{Amount, Damping, SketchedSolver, Step};
 use partwise::{Real, sketch};
@@ -176,6 +178,11 @@ impl Settings {
         Ok(())
     }
 
+    /// d of sketches over so many features.
+    fn sketched_features(&self, features: usize) -> usize {
+        self.of_sketches().sketch_sizes(features, features).1.min(features)
+    }
+
     /// As the library's drivers have them.
     fn of_sketches(&self) -> partwise::run::Settings {
         partwise::run::Settings {
@@ -212,7 +219,7 @@ pub fn party_seed(seed: u64, purpose: &str, party: u16) -> u64 {
 }
 
 /// One line of the error-over-time curve.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Line {
     /// Exchanges of U so far.
     pub round: usize,
@@ -225,7 +232,7 @@ pub struct Line {
 }
 
 /// What the parties know together before the first step, from one opened sum.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Common {
     /// ‖M‖².
     pub norm: f64,
@@ -236,7 +243,7 @@ pub struct Common {
 }
 
 /// How a party's run ended.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Ended {
     /// What all know.
     pub common: Common,

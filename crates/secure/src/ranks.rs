@@ -1,0 +1,220 @@
+//! Parties as ranks of a communicator ([`Comm`]), which is how they run under MPI: rank 0 is the coordinator, rank r is
+//! party r. Clocks are real, and nobody leaves: an error of one rank ends the run on all.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use partwise::Real;
+use partwise::comm::{Comm, Tag};
+use partwise::matrix::Matrix;
+
+use crate::aggregation::{Identity, IdentityKey};
+use crate::entropy::entropy;
+use crate::error::{Error, Peer, Result};
+use crate::link::{Incoming, Link};
+use crate::simulate::{self, Outcome, PartyOutcome, PartyReport, Plan};
+
+/// What a rank has at the end.
+pub enum OnRank<T> {
+    /// Rank 0: how it went. The parties' factors are not in it.
+    Coordinator(Outcome<T>),
+    /// The others: a party's own factors and error.
+    Party(PartyOutcome<T>),
+}
+
+/// What a message between two ranks is; its first byte.
+const MESSAGE: u8 = 0;
+const FAILURE: u8 = 1;
+const REPORT: u8 = 2;
+
+/// How long a rank that waits does not look: short beside a round, long beside looking.
+const PAUSE: Duration = Duration::from_micros(50);
+
+/// This rank's end of a link over ranks.
+struct CommLink<'a> {
+    comm: &'a dyn Comm,
+    begin: Instant,
+    /// The ranks that can send to this one, the next to be looked at first.
+    peers: Vec<usize>,
+    /// What parties that are done have reported, while others are not.
+    reports: BTreeMap<usize, Vec<u8>>,
+}
+
+impl<'a> CommLink<'a> {
+    fn new(comm: &'a dyn Comm) -> Self {
+        let peers = if comm.rank() == 0 { (1..comm.size()).collect() } else { vec![0] };
+        CommLink { comm, begin: Instant::now(), peers, reports: BTreeMap::new() }
+    }
+
+    fn send_as(&self, kind: u8, to: usize, mut bytes: Vec<u8>) -> Result<()> {
+        bytes.push(kind);
+        Ok(self.comm.send(to, Tag::Gather, bytes)?)
+    }
+
+    /// Tells the others why this rank cannot go on: the coordinator tells all, a party the coordinator.
+    fn fail(&self, error: &Error) {
+        for &peer in &self.peers {
+            // Whoever cannot be told is gone already.
+            let _ = self.send_as(FAILURE, peer, error.to_string().into_bytes());
+        }
+    }
+
+    /// Why a rank that cannot be reached has left, if it said so.
+    fn reason(&mut self, peer: usize) -> Option<Error> {
+        while let Ok(Some(bytes)) = self.comm.try_receive(peer, Tag::Gather) {
+            if let Err(error @ Error::Elsewhere { .. }) = self.incoming(peer, bytes) {
+                return Some(error);
+            }
+        }
+        None
+    }
+
+    fn look(&mut self) -> Result<Option<Incoming>> {
+        for _ in 0..self.peers.len() {
+            let peer = self.peers[0];
+            self.peers.rotate_left(1);
+            // Who has reported says nothing more.
+            if self.reports.contains_key(&peer) {
+                continue;
+            }
+            if let Some(bytes) = self.comm.try_receive(peer, Tag::Gather)?
+                && let Some(incoming) = self.incoming(peer, bytes)?
+            {
+                return Ok(Some(incoming));
+            }
+        }
+        Ok(None)
+    }
+
+    /// What a rank's bytes are; nothing if they are its report, which is kept.
+    fn incoming(&mut self, from: usize, mut bytes: Vec<u8>) -> Result<Option<Incoming>> {
+        match bytes.pop() {
+            Some(MESSAGE) => Ok(Some(Incoming::Message { from: from as u16, bytes })),
+            Some(REPORT) => {
+                self.reports.insert(from, bytes);
+                Ok(None)
+            }
+            Some(FAILURE) => Err(Error::Elsewhere { problem: String::from_utf8_lossy(&bytes).into_owned() }),
+            _ => {
+                let problem = "bytes that are no message".into();
+                Err(Error::Dishonest { who: Peer(self.comm.rank() as u16), from: Peer(from as u16), problem })
+            }
+        }
+    }
+
+    /// What a rank reports at its end: a party to the coordinator, and the coordinator that all have.
+    fn report_of(&mut self, from: usize) -> Result<Vec<u8>> {
+        loop {
+            if let Some(report) = self.reports.remove(&from) {
+                return Ok(report);
+            }
+            let bytes = self.comm.receive(from, Tag::Gather)?;
+            self.incoming(from, bytes)?;
+        }
+    }
+}
+
+impl Link for CommLink<'_> {
+    fn send(&mut self, to: u16, bytes: Vec<u8>) -> Result<()> {
+        self.send_as(MESSAGE, to.into(), bytes).map_err(|error| self.reason(to.into()).unwrap_or(error))
+    }
+
+    fn receive(&mut self, deadline: Option<f64>) -> Result<Incoming> {
+        loop {
+            if let Some(incoming) = self.look()? {
+                return Ok(incoming);
+            }
+            if deadline.is_some_and(|deadline| self.now() >= deadline) {
+                return Ok(Incoming::Deadline);
+            }
+            std::thread::sleep(PAUSE);
+        }
+    }
+
+    fn now(&self) -> f64 {
+        self.begin.elapsed().as_secs_f64()
+    }
+}
+
+/// One rank's part in a run: the coordinator's without a matrix, a party's with its own part. All know how many records
+/// each party has, as in every simulation.
+///
+/// # Errors
+///
+/// [`Error::Elsewhere`] where another rank failed: then every rank knows why, and no rank waits for another.
+pub fn run_on_rank<T: Real>(
+    comm: &dyn Comm,
+    part: Option<Matrix<T>>,
+    (records, features): (&[usize], usize),
+    plan: &Plan,
+) -> Result<OnRank<T>> {
+    plan.check(records, features)?;
+    if comm.size() != records.len() + 1 {
+        let (parties, ranks) = (records.len(), comm.size());
+        let problem = format!(
+            "{parties} parties and the coordinator are {} ranks, but there are {ranks}; start as many",
+            parties + 1
+        );
+        return Err(Error::parameter("--parties", problem));
+    }
+    if !plan.slowness.is_empty() || plan.loses.is_some() {
+        let name = if plan.slowness.is_empty() { "--lose" } else { "--speeds" };
+        return Err(Error::parameter(name, "between ranks clocks are real and nobody leaves; leave it out"));
+    }
+    let identity = Identity::new(&mut entropy()?);
+    let keys = comm.all_gather(identity.key().bytes())?;
+    let keys: Option<Vec<IdentityKey>> = keys[1..].iter().map(|key| IdentityKey::from_bytes(key)).collect();
+    let Some(keys) = keys else { return Err(Error::parameter("ranks", "a rank has sent no key; run again")) };
+    let mut link = CommLink::new(comm);
+    let result = match part {
+        None => coordinate(&mut link, (records, &keys), plan),
+        Some(part) => take_part(&mut link, part, identity, (records, &keys), plan),
+    };
+    if let Err(error) = &result
+        && (comm.rank() == 0 || !matches!(error, Error::Elsewhere { .. }))
+    {
+        link.fail(error);
+    }
+    result
+}
+
+fn coordinate<T: Real>(
+    link: &mut CommLink<'_>,
+    (records, keys): (&[usize], &[IdentityKey]),
+    plan: &Plan,
+) -> Result<OnRank<T>> {
+    let begin = Instant::now();
+    let room = simulate::Room::new(plan, records, keys)?;
+    let hub = room.coordinate(link)?;
+    let mut ends = Vec::new();
+    for party in 1..=records.len() {
+        let report: PartyReport =
+            serde_json::from_slice(&link.report_of(party)?).map_err(|error| Error::Dishonest {
+                who: Peer(0),
+                from: Peer(party as u16),
+                problem: format!("a report that cannot be read ({error})"),
+            })?;
+        ends.push(Some((report, Vec::new(), Vec::new())));
+    }
+    // Until then a party may still have to hear of a failure.
+    for party in 1..=records.len() {
+        link.send_as(REPORT, party, Vec::new())?;
+    }
+    Ok(OnRank::Coordinator(room.collect(hub, ends, begin.elapsed().as_secs_f64())))
+}
+
+fn take_part<T: Real>(
+    link: &mut CommLink<'_>,
+    part: Matrix<T>,
+    identity: Identity,
+    (records, keys): (&[usize], &[IdentityKey]),
+    plan: &Plan,
+) -> Result<OnRank<T>> {
+    let room = simulate::Room::new(plan, records, keys)?;
+    let me = link.comm.rank() as u16;
+    let end = room.take_part(part, me, identity, &mut *link)?;
+    let bytes = serde_json::to_vec(&end.0).unwrap_or_default();
+    link.send_as(REPORT, 0, bytes)?;
+    link.report_of(0)?;
+    Ok(OnRank::Party(simulate::outcome_of(end)))
+}
