@@ -120,7 +120,7 @@ impl Running {
     /// Reads the journal: all is as it was, but that nobody is there.
     fn recall(&mut self) -> Result<()> {
         let mut epochs: BTreeMap<u8, u32> = BTreeMap::new();
-        let mut seconds = 0.0;
+        let mut seconds = 0f64;
         while let Some(record) = self.records.next()? {
             let place = self.records.place_of(&record);
             match Noted::decode(&record) {
