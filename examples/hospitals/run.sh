@@ -19,7 +19,7 @@ echo "== keys: all at once, which is for trials"
 
 echo "== run: a coordinator and three parties"
 "$partwise" coordinator run "$folder/trial/coordinator/federation.toml" --out "$folder/coordinator" \
-    --status-address none 2> "$folder/coordinator.log" &
+    --status-address none > "$folder/coordinator.log" 2>&1 &
 processes=($!)
 trap 'kill "${processes[@]}" 2> /dev/null || true' EXIT
 for party in 1 2 3; do

@@ -149,7 +149,10 @@ pub fn words(error: &rustls::Error) -> &'static str {
         rustls::Error::InvalidCertificate(Bad::NotValidYet | Bad::NotValidYetContext { .. }) => {
             "a certificate that is not valid yet"
         }
-        rustls::Error::InvalidCertificate(Bad::UnknownIssuer) => "a certificate of an unknown authority",
+        // An authority of the same name has another key.
+        rustls::Error::InvalidCertificate(Bad::UnknownIssuer | Bad::BadSignature) => {
+            "a certificate of an unknown authority"
+        }
         rustls::Error::InvalidCertificate(Bad::NotValidForName | Bad::NotValidForNameContext { .. }) => {
             "a certificate for another name"
         }

@@ -72,7 +72,7 @@ const LIMIT: i16 = 250;
 /// Exponents that one vote decides between.
 const STEP: i16 = 4;
 /// Votes of a column.
-const VOTES: usize = (2 * LIMIT / STEP) as usize;
+pub const VOTES: usize = (2 * LIMIT / STEP) as usize;
 
 /// The smallest exponent of a range that holds `value`.
 fn exponent_above(value: f64) -> i16 {
@@ -160,11 +160,6 @@ pub fn decode(words: &Words, shapes: &[Part], exponents: &[i16], parties: usize)
 pub fn follow(opened: &[Part]) -> Vec<i16> {
     let largest = opened.iter().flat_map(Part::largest);
     largest.map(|largest| (exponent_above(largest) + 2).min(LIMIT)).collect()
-}
-
-/// How many words the votes on these parts have.
-pub fn count_votes(parts: &[Part]) -> usize {
-    parts.iter().map(|part| part.columns * VOTES).sum()
 }
 
 /// What a party says about the ranges that it needs: for each column and each step of the scale a word that is random

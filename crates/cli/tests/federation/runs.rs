@@ -88,3 +88,24 @@ fn the_paper_s_plain_exchange_runs_where_all_accept_it() {
     assert_eq!(code, Some(0), "{text}");
     assert!(text.contains("the coordinator, as it was"), "{text}");
 }
+
+/// The example that the documents name, as it is.
+#[test]
+fn the_example_of_three_hospitals() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/hospitals/run.sh");
+    let mut command = std::process::Command::new(script);
+    command.arg(folder.path()).env("PORT", free_port().to_string());
+    command.env("PARTWISE", assert_cmd::cargo::cargo_bin!("partwise"));
+    let (code, text) = output(&mut command);
+    assert_eq!(code, Some(0), "{text}");
+    let hospitals: Vec<&str> = text.lines().filter(|line| line.starts_with("hospital ")).collect();
+    assert_eq!(hospitals.len(), 3, "{text}");
+    // Whoever comes later is fitted better by what all found together, but at the largest hospital.
+    for line in &hospitals[1..] {
+        let numbers: Vec<f64> =
+            line.split_whitespace().skip(3).map(|number| number.parse().unwrap()).collect();
+        assert!(numbers[3] < numbers[2] && numbers[5] > numbers[4], "{line}");
+    }
+    assert!(text.contains("chain unbroken"), "{text}");
+}

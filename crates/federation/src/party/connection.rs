@@ -258,8 +258,8 @@ impl Dialler {
             check: self.check,
             run: run.map(Hex),
         };
-        let sent = outgoing.send(Frame::control(&enter).encode()).await;
-        sent.map_err(|_| Trouble::Again("the connection broke".into()))?;
+        // Whoever is refused cannot send, but reads why.
+        let _ = outgoing.send(Frame::control(&enter).encode()).await;
         Ok((ingoing, outgoing))
     }
 
@@ -272,7 +272,6 @@ impl Dialler {
         events: &mpsc::Sender<Event>,
         heard: &mut bool,
     ) -> Result<Option<String>> {
-        let broke = || Ok(Some("it broke".to_string()));
         let mut assembly = Assembly::default();
         loop {
             let event = tokio::select! {
@@ -280,16 +279,13 @@ impl Dialler {
                     None => return Ok(None),
                     Some(parcel) => match self.deliver(parcel, &outgoing).await? {
                         true => continue,
-                        false => return broke(),
+                        false => return ending(ingoing).await,
                     },
                 },
                 message = ingoing.message() => match message {
                     Ok(Some(bytes)) => read(bytes, &mut assembly)?,
-                    Ok(None) => return broke(),
-                    Err(status) => match trouble(&status) {
-                        Trouble::Never(error) => return Err(error),
-                        Trouble::Again(why) => return Ok(Some(why)),
-                    },
+                    Ok(None) => return Ok(Some(BROKE.into())),
+                    Err(status) => return why(&status),
                 },
             };
             *heard = true;
@@ -326,6 +322,29 @@ impl Dialler {
             }
         }
         Ok(true)
+    }
+}
+
+const BROKE: &str = "it broke";
+
+/// Why a connection has ended over which nothing can be sent any more.
+async fn ending(mut ingoing: Ingoing) -> Result<Option<String>> {
+    let last = async {
+        loop {
+            match ingoing.message().await {
+                Ok(Some(_)) => {}
+                Ok(None) => return Ok(Some(BROKE.into())),
+                Err(status) => return why(&status),
+            }
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(1), last).await.unwrap_or(Ok(Some(BROKE.into())))
+}
+
+fn why(status: &Status) -> Result<Option<String>> {
+    match trouble(status) {
+        Trouble::Never(error) => Err(error),
+        Trouble::Again(why) => Ok(Some(why)),
     }
 }
 

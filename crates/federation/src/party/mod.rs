@@ -468,9 +468,6 @@ fn take_part<T: Real>(
     })
 }
 
-/// How long a party with its result tries to tell the coordinator.
-const FAREWELL: Duration = Duration::from_secs(30);
-
 impl<T> Joined<T> {
     /// Tells the coordinator, and gives it U (as an .npy file) if asked; then forgets what only a restart would need. The
     /// results must be safe by now.
@@ -485,9 +482,10 @@ impl<T> Joined<T> {
         let connection = &self.link.connection;
         connection.say(finished.clone());
         let log = &self.link.log;
+        let patience = Duration::from_secs_f64(self.terms.deadline);
         let mut lost: Option<Instant> = Some(Instant::now());
         loop {
-            if lost.is_some_and(|lost| lost.elapsed() > FAREWELL) {
+            if lost.is_some_and(|lost| lost.elapsed() > patience) {
                 log.warn(
                     "the coordinator does not answer; the result is here",
                     json!({ "event": "unheard" }),

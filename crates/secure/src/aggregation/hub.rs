@@ -193,6 +193,10 @@ impl Hub {
             let place = self.cohort.place_of(from);
             place.is_some_and(|place| self.cohort.members[place].1.has_signed(text, signature))
         };
+        let takes_off_masks = |shares: &[(u16, Vec<u8>)], seeds: &[(u16, [u8; 32])]| {
+            let gone = self.roster.iter().filter(|party| !self.survivors.contains(party));
+            shares.iter().map(|(of, _)| of).eq(&self.survivors) && seeds.iter().map(|(of, _)| of).eq(gone)
+        };
         match (message, &mut self.phase) {
             (Message::Hello { epoch, hello }, Phase::Joining(hellos)) if epoch == self.place.epoch => {
                 let text = hello_text(&self.cohort, from, epoch, hello.round, &hello.key);
@@ -234,8 +238,11 @@ impl Hub {
             (Message::Unmask { place, shares, seeds }, Phase::Unmasking(revealed))
                 if place == self.place && self.survivors.contains(&from) =>
             {
+                if !takes_off_masks(&shares, &seeds) {
+                    return Err(Self::broken(from, "something else than what takes off the masks"));
+                }
                 revealed.insert(from, (shares, seeds));
-                self.try_open()
+                Ok(self.try_open())
             }
             // From an attempt that was given up.
             (Message::Hello { epoch, .. }, _) if epoch < self.place.epoch => Ok(self.too_late(from)),
@@ -378,54 +385,44 @@ impl Hub {
         self.to_all(&self.survivors, Message::Echoes { place: self.place, signatures })
     }
 
-    fn try_open(&mut self) -> Result<Vec<Action>> {
-        let Phase::Unmasking(revealed) = &self.phase else { return Ok(Vec::new()) };
+    fn try_open(&mut self) -> Vec<Action> {
+        let Phase::Unmasking(revealed) = &self.phase else { return Vec::new() };
         if !self.all_present(&self.survivors, |party| revealed.contains_key(&party)) {
-            return Ok(Vec::new());
+            return Vec::new();
         }
-        let Some(words) = self.unmasked(revealed)? else {
+        let Some(words) = self.unmasked(revealed) else {
             // Two left at different moments, and nobody knows the mask between them. The others have revealed what opens
             // the sum with the second, and will not open one without it.
             let missing = self.survivors.iter().find(|party| self.absent.contains(party));
             let round = self.place.round;
-            return Ok(missing.map(|&party| Action::Waiting { party, round }).into_iter().collect());
+            return missing.map(|&party| Action::Waiting { party, round }).into_iter().collect();
         };
         self.phase = Phase::Answering;
-        Ok(vec![Action::Opened { words, cohort: self.survivors.clone() }])
+        vec![Action::Opened { words, cohort: self.survivors.clone() }]
     }
 
     /// The sum without its masks; nothing if those who are gone would have to reveal more.
-    fn unmasked(&self, revealed: &BTreeMap<u16, Revealed>) -> Result<Option<Words>> {
+    fn unmasked(&self, revealed: &BTreeMap<u16, Revealed>) -> Option<Words> {
         // The survivors are those whose words arrived.
         let mut sum = match self.uploads.sums.values().next() {
             Some((_, Sum::Masked(sum))) => sum.clone(),
             _ => Words::default(),
         };
-        for (&party, (shares, seeds)) in revealed {
-            let gone = self.roster.iter().filter(|party| !self.survivors.contains(party));
-            if !shares.iter().map(|(of, _)| of).eq(&self.survivors)
-                || !seeds.iter().map(|(of, _)| of).eq(gone)
-            {
-                return Err(Self::broken(party, "something else than what takes off the masks"));
-            }
-        }
         let threshold = self.cohort.threshold();
         for survivor in &self.survivors {
             let shares = revealed.values().filter_map(|(shares, _)| {
                 shares.iter().find(|(of, _)| of == survivor).map(|(_, share)| &share[..])
             });
-            let Some(seed) = recover(shares.take(threshold), threshold) else { return Ok(None) };
+            let seed = recover(shares.take(threshold), threshold)?;
             apply(seed.bytes(), Sign::Subtract, &mut sum);
         }
         for gone in self.roster.iter().filter(|party| !self.survivors.contains(party)) {
             for survivor in &self.survivors {
-                let seed =
-                    revealed.get(survivor).and_then(|(_, seeds)| seeds.iter().find(|(of, _)| of == gone));
-                let Some((_, seed)) = seed else { return Ok(None) };
+                let (_, seed) = revealed.get(survivor)?.1.iter().find(|(of, _)| of == gone)?;
                 apply(seed, Sign::between(*survivor, *gone).opposite(), &mut sum);
             }
         }
-        Ok(Some(sum))
+        Some(sum)
     }
 
     fn answer(&mut self, words: Words) -> Vec<Action> {
@@ -458,7 +455,7 @@ impl Hub {
             Phase::Joining(_) => self.try_roster(),
             Phase::Collecting => self.try_close()?,
             Phase::Echoing(_) if enough => self.try_echoes(),
-            Phase::Unmasking(_) if enough => self.try_open()?,
+            Phase::Unmasking(_) if enough => self.try_open(),
             _ => Vec::new(),
         };
         let stuck = match &self.phase {

@@ -1,19 +1,21 @@
 //! The sizes that the sums of a method have: all that a coordinator, which cannot read them, can tell of an upload.
 
 use super::{Aggregation, Protocol, Settings, sketch_size};
-use crate::fixed::{self, Part, Width};
+use crate::fixed::VOTES;
+
+/// A part of a sum: its numbers of 32 and of 64 bits, and its columns, each of which has a range.
+type Part = (usize, usize, usize);
 
 /// How many words of 32 and of 64 bits the uploads of a run may have, given how many features there are.
 pub fn upload_sizes(settings: &Settings, features: usize) -> Vec<(usize, usize)> {
     let k = settings.rank;
-    let matrix = |rows: usize, columns: usize| Part::matrix(vec![0.0; rows * columns], columns);
-    let scalars = |count: usize| Part::scalars(&vec![0.0; count]);
+    let matrix = |rows: usize, columns: usize| -> Part { (rows.saturating_mul(columns), 0, columns) };
+    let scalars = |count: usize| -> Part { (0, count, count) };
+    let gram: Part = (0, k * (k + 1) / 2, 1);
     // Norms and counts; the first diagonal, the first sketch, the end; the error.
-    let mut sums = vec![vec![scalars(3)], vec![scalars(1)], vec![scalars(2)]];
+    let mut sums: Vec<Vec<Part>> = vec![vec![scalars(3)], vec![scalars(1)], vec![scalars(2)]];
     match settings.protocol {
-        Protocol::Pooled => {
-            sums.push(vec![matrix(features, k), Part::gram(&vec![0.0; k * k], k), scalars(1)])
-        }
+        Protocol::Pooled => sums.push(vec![matrix(features, k), gram, scalars(1)]),
         Protocol::DsanlsLimited => {
             let size = sketch_size(settings);
             sums.push(vec![matrix(features, size), matrix(size, k), scalars(2)]);
@@ -23,15 +25,13 @@ pub fn upload_sizes(settings: &Settings, features: usize) -> Vec<(usize, usize)>
     if settings.protocol.sketches_features() {
         sums.push(vec![matrix(settings.sketched_features(features), k)]);
     }
-    let count = |parts: &[Part], width: Width| -> usize {
-        parts.iter().filter(|part| part.width == width).map(|part| part.values.len()).sum()
-    };
     let sizes = sums.iter().flat_map(|parts| {
-        let (narrow, wide) = (count(parts, Width::Narrow), count(parts, Width::Wide));
+        let add = |sum: Part, part: &Part| (sum.0 + part.0, sum.1 + part.1, sum.2 + part.2);
+        let (narrow, wide, columns) = parts.iter().fold((0, 0, 0), add);
         match settings.aggregation {
             Aggregation::Plain => vec![(narrow, wide)],
             // Behind the numbers is a word for whether all are within their range.
-            Aggregation::Secure => vec![(narrow, wide + 1), (0, fixed::count_votes(parts))],
+            Aggregation::Secure => vec![(narrow, wide + 1), (0, columns * VOTES)],
         }
     });
     sizes.collect()
