@@ -247,7 +247,8 @@ impl Noted {
             Noted::Promise { cohort, survivors } => [&[2, *cohort][..], &list_bytes(survivors)].concat(),
             Noted::Norm { norm } => [&[3, 0][..], &norm.to_le_bytes()].concat(),
             Noted::Error(Point { round, seconds, relative_error }) => {
-                let numbers = [(*round as u64).to_le_bytes(), seconds.to_le_bytes(), relative_error.to_le_bytes()];
+                let numbers =
+                    [(*round as u64).to_le_bytes(), seconds.to_le_bytes(), relative_error.to_le_bytes()];
                 [&[4, 0][..], &numbers.concat()].concat()
             }
             Noted::Answer { cohort, now, reply, sum } => {
@@ -373,8 +374,7 @@ mod tests {
     #[test]
     fn records_come_back() {
         let words = Words { narrow: vec![1, 2, 3], wide: vec![4] };
-        let answered =
-            Answered { cohort: 2, parties: 300, polls: 5, answers: [6; 32], words: words.clone() };
+        let answered = Answered { cohort: 2, parties: 300, polls: 5, answers: [6; 32], words: words.clone() };
         for kept in [Kept::Answer(answered), Kept::Promise { cohort: 3, survivors: vec![1, 2, 300] }] {
             let record = encode_kept(&kept);
             assert_eq!(decode_kept(&record).unwrap(), kept);
@@ -386,7 +386,9 @@ mod tests {
         let point = Point { round: 7, seconds: 1.5, relative_error: 0.25 };
         let Some(Noted::Error(back)) = Noted::decode(&Noted::Error(point).encode()) else { panic!() };
         assert_eq!(back, point);
-        let Some(Noted::Norm { norm: 2.5 }) = Noted::decode(&Noted::Norm { norm: 2.5 }.encode()) else { panic!() };
+        let Some(Noted::Norm { norm: 2.5 }) = Noted::decode(&Noted::Norm { norm: 2.5 }.encode()) else {
+            panic!()
+        };
         let place = Place { epoch: 1, round: 2, attempt: 3 };
         let reply = Message::Reply { place, survivors: vec![1], words: words.clone() };
         let folder = tempfile::tempdir().unwrap();

@@ -389,8 +389,7 @@ impl<'a> Session<'a> {
             return Ok(());
         };
         let (polls, answers) = (std::mem::take(&mut self.polls), *party.answers());
-        let answered =
-            Answered { cohort: *cohort, parties: *parties, polls, answers, words: words.clone() };
+        let answered = Answered { cohort: *cohort, parties: *parties, polls, answers, words: words.clone() };
         journal.keep(&Kept::Answer(answered))
     }
 

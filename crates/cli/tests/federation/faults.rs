@@ -76,15 +76,8 @@ fn killed(deaths: &[&str], extra: &[&str]) {
     }
 }
 
-/// In the middle of each step of a sum, once before, once while and once after it sends.
-#[test]
-fn a_killed_party_goes_on_where_it_was() {
-    killed(&["upload,4,during", "signature,3,before", "shares of masks,5,after"], &[]);
-}
-
 /// Before, while and after it sends each kind of message, and before it has read each kind.
 #[test]
-#[ignore = "two minutes"]
 fn a_party_killed_at_every_step() {
     let deaths = [
         "key,1,before",
@@ -104,6 +97,10 @@ fn a_party_killed_at_every_step() {
         "answer,1,before",
     ];
     killed(&deaths, &[]);
+}
+
+#[test]
+fn a_party_killed_in_a_plain_exchange() {
     killed(&["upload,4,before", "upload,4,after", "answer,5,before"], &["--method", "aggregation=\"plain\""]);
 }
 
@@ -114,34 +111,19 @@ pub fn allow_plain(trial: &Trial) {
     }
 }
 
-#[test]
-fn a_killed_party_of_a_plain_exchange_too() {
-    killed(&["upload,4,after"], &["--method", "aggregation=\"plain\""]);
-}
-
 /// Five parties open a sum though one of them has left after its upload: three of them would not.
 #[test]
 fn within_the_threshold_the_round_completes() {
-    threshold(&["signature,3,after"]);
-}
-
-#[test]
-#[ignore = "half a minute"]
-fn within_the_threshold_at_every_step() {
-    threshold(&[
+    let trial = insecure(5, &["--rounds", "5"]);
+    let expected = undisturbed(&trial);
+    for death in [
         "upload,4,after",
         "survivors,4,before",
         "signature,3,before",
         "signatures,3,before",
         "shares of masks,4,before",
         "shares of masks,4,after",
-    ]);
-}
-
-fn threshold(deaths: &[&str]) {
-    let trial = insecure(5, &["--rounds", "5"]);
-    let expected = undisturbed(&trial);
-    for death in deaths {
+    ] {
         let mut coordinator = trial.coordinator(&[]);
         let mut others: Vec<Process> = [1, 3, 4, 5].map(|number| party(&trial, number, None)).into();
         party(&trial, 2, Some(death)).end();

@@ -189,7 +189,12 @@ fn the_ledger_is_read_by_audit() {
         (Some("masked"), Some(sums))
     );
     assert_eq!(of("signature")["count"].as_u64(), Some(sums));
-    assert_eq!(of("U")["cover"], "public");
+    // Somebody was asked for U.
+    let gave = |party: usize| {
+        let ledger = fs::read_to_string(trial.party_folder(party).join("state/ledger.jsonl")).unwrap();
+        ledger.matches("\"kind\":\"U\",\"cover\":\"public\"").count()
+    };
+    assert_eq!((1..=3).map(gave).sum::<usize>(), 1);
     let ledger = state.join("ledger.jsonl");
     let changed =
         fs::read_to_string(&ledger).unwrap().replacen("\"cover\":\"masked\"", "\"cover\":\"public\"", 1);
@@ -207,8 +212,8 @@ fn the_ledger_is_read_by_audit() {
 #[ignore = "some minutes, and needs PARTWISE_DATA"]
 fn fifty_parties() {
     let data = std::env::var("PARTWISE_DATA").unwrap_or_default();
-    let file = std::path::Path::new(&data).join("mnist.npz");
-    assert!(file.exists(), "PARTWISE_DATA must be a folder with mnist.npz");
+    let file = std::path::Path::new(&data).join("mnist.npy.gz");
+    assert!(file.exists(), "PARTWISE_DATA must be a folder with mnist.npy.gz");
     let rounds = "10";
     let trial = Trial::new(50, &["--rounds", rounds, "--method", "tolerance=0", "--rank", "20"]);
     let options = partwise::io::ReadOptions { memory: 8 << 30, ..Default::default() };
@@ -217,7 +222,7 @@ fn fifty_parties() {
     let parts = partwise_secure::split::parts(&matrix, &dealt).unwrap();
     for (party, part) in (1..).zip(parts) {
         // Made by the library with a column for each record.
-        let path = trial.path(&format!("data-{party}.npz"));
+        let path = trial.path(&format!("data-{party}.npy"));
         let input = partwise::io::Input {
             matrix: part.into_transpose(),
             row_labels: None,
@@ -235,7 +240,7 @@ fn fifty_parties() {
         .map(|party| {
             let mut command = program();
             command.args(["party", "join"]).arg(trial.party_folder(party).join("party.toml"));
-            command.arg("--data").arg(trial.path(&format!("data-{party}.npz"))).args(["--threads", "1"]);
+            command.arg("--data").arg(trial.path(&format!("data-{party}.npy"))).args(["--threads", "1"]);
             Process::start(command.arg("--out").arg(trial.path(&format!("result-{party}"))))
         })
         .collect();

@@ -449,6 +449,7 @@ impl Running {
 
 /// The longest message: the largest upload, and what goes with it for each party; or U, as a file.
 fn longest_message(sizes: &[(usize, usize)], parties: usize) -> usize {
-    let words = sizes.iter().map(|(narrow, wide)| narrow.saturating_mul(8).saturating_add(wide.saturating_mul(8)));
+    let words =
+        sizes.iter().map(|(narrow, wide)| narrow.saturating_mul(8).saturating_add(wide.saturating_mul(8)));
     words.max().unwrap_or(0).saturating_add(parties * 256).saturating_add(64 << 10)
 }

@@ -123,18 +123,14 @@ impl Hub {
 
     /// For whom this attempt waits, among those that are there.
     pub fn awaited(&self) -> Vec<u16> {
-        let (of, done): (Vec<u16>, Box<dyn Fn(&u16) -> bool>) = match &self.phase {
-            Phase::Joining(hellos) => (self.invited(), Box::new(|party| hellos.contains_key(party))),
-            Phase::Collecting => {
-                (self.roster.clone(), Box::new(|party| self.uploads.shares.contains_key(party)))
-            }
-            Phase::Echoing(signed) => (self.survivors.clone(), Box::new(|party| signed.contains_key(party))),
-            Phase::Unmasking(revealed) => {
-                (self.survivors.clone(), Box::new(|party| revealed.contains_key(party)))
-            }
+        let (of, done): (Vec<u16>, Vec<u16>) = match &self.phase {
+            Phase::Joining(hellos) => (self.invited(), hellos.keys().copied().collect()),
+            Phase::Collecting => (self.roster.clone(), self.uploads.shares.keys().copied().collect()),
+            Phase::Echoing(signed) => (self.survivors.clone(), signed.keys().copied().collect()),
+            Phase::Unmasking(revealed) => (self.survivors.clone(), revealed.keys().copied().collect()),
             Phase::Answering => return Vec::new(),
         };
-        of.into_iter().filter(|party| !done(party) && !self.absent.contains(party)).collect()
+        of.into_iter().filter(|party| !done.contains(party) && !self.absent.contains(party)).collect()
     }
 
     /// The hash over all that it has told.

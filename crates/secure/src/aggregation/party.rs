@@ -287,10 +287,9 @@ impl Party {
         }
         let mut shares = BTreeMap::from([(self.me, own_share.clone())]);
         for (from, sealed) in sealed {
-            let opened = self
-                .pairs
-                .get(from)
-                .and_then(|pair| pair.open((*from, self.me), &self.cohort, self.place, &self.transcript, sealed));
+            let opened = self.pairs.get(from).and_then(|pair| {
+                pair.open((*from, self.me), &self.cohort, self.place, &self.transcript, sealed)
+            });
             match opened {
                 Some(share) => shares.insert(*from, share),
                 None => return Err(self.broken(format!("a share of party {from} that it did not seal"))),

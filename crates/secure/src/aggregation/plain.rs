@@ -21,7 +21,10 @@ impl PlainSum {
 
     /// Adds.
     pub fn add(&mut self, words: &Words) {
-        self.narrow.iter_mut().zip(&words.narrow).for_each(|(sum, &term)| add(sum, f32::from_bits(term).into()));
+        self.narrow
+            .iter_mut()
+            .zip(&words.narrow)
+            .for_each(|(sum, &term)| add(sum, f32::from_bits(term).into()));
         self.wide.iter_mut().zip(&words.wide).for_each(|(sum, &term)| add(sum, f64::from_bits(term)));
     }
 

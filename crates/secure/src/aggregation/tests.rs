@@ -389,8 +389,7 @@ fn a_coordinator_keeps_its_promise_through_a_restart() {
     room.hub = Hub::new(room.hub.cohort().clone(), false);
     room.hub.promise(promised);
     room.hub.restart(epoch);
-    let mut machine =
-        Party::new(room.hub.cohort().clone(), 1, room.identities[0].clone(), false).unwrap();
+    let mut machine = Party::new(room.hub.cohort().clone(), 1, room.identities[0].clone(), false).unwrap();
     let actions = machine.begin();
     room.parties.insert(1, machine);
     room.act(1, actions);
