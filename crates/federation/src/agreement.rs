@@ -53,7 +53,7 @@ impl Terms {
     }
 
     /// What is said and signed, item by item.
-    fn items(&self, offers: &[Offer], version: &str) -> Vec<(String, String)> {
+    fn items(&self, offers: &[Offer], version: &str) -> Items {
         let settings = &self.settings;
         let text = |value: serde_json::Result<String>| value.unwrap_or_default();
         let roster = self.roster.iter().map(|member| format!("{} {}", member.name, member.identity));
@@ -84,6 +84,9 @@ impl Terms {
         .to_vec()
     }
 }
+
+/// What is agreed on, each with its name.
+type Items = Vec<(String, String)>;
 
 /// A party's part of the beginning.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -136,7 +139,7 @@ pub struct Tags {
 #[serde(deny_unknown_fields)]
 pub struct Agree {
     /// Item by item.
-    pub items: Vec<(String, String)>,
+    pub items: Items,
     /// Over the digest of the items.
     pub signature: Hex<64>,
     /// For each party of the roster.
@@ -157,7 +160,7 @@ pub struct Accord {
     /// Item by item, where that is something else than what the reader understood. Left out otherwise, since the
     /// signature is on its digest, and many parties have long rosters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub items: Option<Vec<(String, String)>>,
+    pub items: Option<Items>,
     /// Over the digest of the items.
     pub signature: Hex<64>,
     /// For the reader.
@@ -188,7 +191,7 @@ pub struct Negotiation<'a> {
     secret: ReusableSecret,
     version: &'a str,
     /// What this party understood, and what the others' tags should be.
-    own: Option<(Vec<(String, String)>, Vec<(IdentityKey, Tags)>)>,
+    own: Option<(Items, Vec<(IdentityKey, Tags)>)>,
 }
 
 impl<'a> Negotiation<'a> {

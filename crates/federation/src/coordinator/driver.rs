@@ -167,7 +167,7 @@ impl Driver {
                 let name = self.present.name(place).to_string();
                 let text = format!("{name} is gone");
                 match &mut self.stage {
-                    Stage::Running(running) if running.is_finished(place) => return Ok(()),
+                    Stage::Running(running) if running.is_finished(place) => Ok(()),
                     Stage::Running(running) => {
                         self.shared.log.warn(&text, json!({ "event": "lost", "party": name }));
                         self.shared.status.lock().warn(text);

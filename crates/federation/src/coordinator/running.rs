@@ -419,7 +419,8 @@ impl Running {
         let patience = Duration::from_secs_f64(self.head.terms.deadline);
         let waited = self.first_finished.is_some_and(|first| first.elapsed() > patience);
         let gone = missing.iter().all(|place| !present.has(*place));
-        if !missing.is_empty() && !(gone && self.may_leave()) && !waited {
+        let over = missing.is_empty() || waited || gone && self.may_leave();
+        if !over {
             return None;
         }
         let (_, first) = self.finished.first_key_value()?;
