@@ -32,7 +32,7 @@ BENCH := $(if $(CASES),--cases $(CASES)) $(if $(QUICK),--quick) $(if $(FRESH),--
 .PHONY: help test test-all fmt fmt-check clippy doc unit doctest oracle report chromium-installed mpi mpi-installed mpich bench-mpi bench-plan \
 	bench-network paper privacy \
 	bench bench-claims bench-seeds bench-limits bench-report bench-kernels bench-memory bench-python \
-	wheel python deny fuzz fuzz-short fuzz-seeds clean
+	wheel python deny fuzz fuzz-short fuzz-seeds federation clean
 
 # `make test MPI=no` does without MPI. Otherwise all Cargo calls choose the same packages, so that dependencies build once.
 MPI ?= yes
@@ -43,6 +43,7 @@ PACKAGES := --workspace
 MPI_TESTS := mpi
 clippy unit doctest oracle report: mpi-installed
 endif
+unit: chromium-installed
 WITH_MPI := --workspace --features partwise-cli/mpi
 
 # $(call make-venv,folder,requirements): a Python environment with what is required, made anew if that changed.
@@ -61,8 +62,9 @@ endef
 
 help:
 	@echo 'make test      format, lints, docs, unit, property, command-line, documentation and oracle tests, MPI, Python'
-	@echo 'make test-all  the same, mpich, deny and fuzz-short'
+	@echo 'make test-all  the same, federation, mpich, deny and fuzz-short'
 	@echo 'make report    the report page in headless Chromium, which it installs if it can'
+	@echo 'make federation  long trials of federations: 50 parties, faults in every phase, cut lines; needs PARTWISE_DATA and root'
 	@echo 'make mpi       the transport and whole runs under Open MPI with 2, 3 and 4 ranks; installs Open MPI if it can'
 	@echo 'make mpich     the same under MPICH'
 	@echo 'make paper     the figures of the paper, up to an hour, goes on where it was; QUICK=1: a little of each, minutes'
@@ -88,7 +90,14 @@ help:
 
 test: fmt-check clippy doc unit doctest oracle report $(MPI_TESTS) python
 
-test-all: test mpich deny fuzz-short
+test-all: test federation mpich deny fuzz-short
+
+# Trials that take minutes, beside what `make unit` has of federations: docs/federation.md. Network namespaces need root.
+federation: chromium-installed
+	$(CARGO) test --release --locked -p partwise-cli --test federation -- --ignored --nocapture --test-threads 1
+
+chromium-installed:
+	@tools/chromium.sh
 
 fmt:
 	$(CARGO) fmt --all
@@ -105,7 +114,7 @@ clippy:
 
 # The program and the library have the same name, and so the same page; the library's is the one to read.
 doc:
-	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --release --no-deps --locked -p partwise -p partwise-secure
+	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --release --no-deps --locked -p partwise -p partwise-secure -p partwise-federation
 
 # nextest where it is installed: it runs each test in a process of its own and all of them at once.
 unit:
@@ -130,17 +139,6 @@ oracle: $(VENV)/ready
 report: $(VENV)/ready chromium-installed
 	$(CARGO) build --release $(PACKAGES) --all-targets --locked
 	PARTWISE_BIN='$(BUILT)/release/partwise' $(VENV)/bin/python -m pytest -q -rs -p no:cacheprovider tests/report
-
-chromium-installed:
-	@if ! command -v chromium chromium-browser google-chrome chrome $(PARTWISE_CHROMIUM) >/dev/null; then \
-		if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-			echo 'installing Chromium'; \
-			{ apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium; } >/dev/null; \
-		else \
-			echo 'The tests of the report page need Chromium: install chromium, or set PARTWISE_CHROMIUM, then make test again.' >&2; \
-			exit 1; \
-		fi; \
-	fi
 
 # In the same target folder and profile as all else, so that dependencies are not built again.
 wheel: $(VENV)/ready

@@ -20,7 +20,7 @@ pub struct Target {
 }
 
 /// All of them; each has its file in `fuzz_targets` and its `[[bin]]` in `Cargo.toml`.
-pub const TARGETS: [Target; 13] = [
+pub const TARGETS: [Target; 14] = [
     Target { name: "npy", run: targets::npy, seeds: seeds::npy },
     Target { name: "npz", run: targets::npz, seeds: seeds::npz },
     Target { name: "npz_members", run: targets::npz_members, seeds: seeds::npz_members },
@@ -34,6 +34,7 @@ pub const TARGETS: [Target; 13] = [
     Target { name: "labels", run: targets::labels, seeds: seeds::labels },
     Target { name: "checkpoint", run: targets::checkpoint, seeds: seeds::checkpoint },
     Target { name: "gz", run: targets::gz, seeds: seeds::gz },
+    Target { name: "frame", run: targets::frame, seeds: seeds::frame },
 ];
 
 /// A file of this process, in memory where there is such a place, that is gone when dropped.

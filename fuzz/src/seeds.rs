@@ -10,6 +10,9 @@ use partwise::io::{self, Input};
 use partwise::matrix::{Csr, Dense, Matrix, Order, Values};
 use partwise::run::{self, Algorithm, Machine, Monitor, Progress, Settings, Snapshot, Wish};
 use partwise::{Precision, Real};
+use partwise_federation::frame::{Frame, FromParty, Long, ToParty};
+use partwise_secure::aggregation::{Message, Place, Words};
+use partwise_secure::session::addressed;
 
 use crate::targets::MEMBERS;
 
@@ -237,4 +240,45 @@ pub fn gz() -> Vec<Vec<u8>> {
         [gzip(begin, Compression::none()), gzip(end, Compression::fast())].concat(),
         gzip(&npz().swap_remove(1), Compression::default()),
     ]
+}
+
+/// Frames, each after its length.
+pub fn frame() -> Vec<Vec<u8>> {
+    let place = Place { epoch: 1, round: 2, attempt: 3 };
+    let words = Words { narrow: vec![1, 2, 3], wide: vec![4, 5] };
+    let shares = vec![(1, vec![1; 33]), (2, vec![2; 33])];
+    let messages = [
+        Message::NewEpoch { epoch: 9 },
+        Message::Upload { place, words: words.clone(), shares: shares.clone() },
+        Message::Survivors { place, survivors: vec![1, 3], shares: shares.clone() },
+        Message::Echo { place, signature: [8; 64] },
+        Message::Unmask { place, shares, seeds: vec![(3, [3; 32])] },
+        Message::Reply { place, survivors: vec![2], words },
+    ];
+    let enter = FromParty::Enter {
+        federation: "demo".into(),
+        name: "a".into(),
+        version: "1".into(),
+        check: false,
+        run: None,
+    };
+    let with_length = |frame: Frame| {
+        let bytes = frame.encode();
+        [&(bytes.len() as u16).to_le_bytes()[..], &bytes].concat()
+    };
+    let mut seeds: Vec<Vec<u8>> = messages
+        .iter()
+        .map(|message| {
+            let bytes = addressed(0, message);
+            let (first, second) = bytes.split_at(bytes.len() / 2);
+            let piece = |bytes: &[u8], last| {
+                with_length(Frame::Piece { long: Long::Message, last, bytes: bytes.to_vec().into() })
+            };
+            [piece(first, false), piece(second, true)].concat()
+        })
+        .collect();
+    seeds.push(with_length(Frame::control(&enter)));
+    seeds.push(with_length(Frame::control(&FromParty::Error { round: 1, squared_error: 0.5 })));
+    seeds.push(with_length(Frame::control(&ToParty::Waiting { parties: vec!["b".into()] })));
+    seeds
 }

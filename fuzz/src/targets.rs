@@ -7,6 +7,8 @@ use partwise::Real;
 use partwise::io::{self, ImageSide, Presence, ReadOptions};
 use partwise::matrix::Matrix;
 use partwise::run::{self, Factors, Machine, Progress, Snapshot};
+use partwise_federation::frame::{Assembly, Frame, FromParty, ToParty, read_control};
+use partwise_secure::session;
 
 use crate::Scratch;
 use crate::valid;
@@ -155,4 +157,30 @@ fn snapshot<T: Real>(bytes: &[u8]) {
 pub fn gz(bytes: &[u8]) {
     matrix(".mtx.gz", bytes);
     matrix(".npz.gz", bytes);
+}
+
+/// What a party or a coordinator is sent: frames, each after two bytes of length; their words of control, and the messages
+/// that their pieces make.
+pub fn frame(bytes: &[u8]) {
+    let mut assembly = Assembly::default();
+    let mut rest = bytes;
+    while let Some((length, after)) = rest.split_first_chunk() {
+        let (content, after) = after.split_at(after.len().min(u16::from_le_bytes(*length).into()));
+        rest = after;
+        let Ok(frame) = Frame::decode(content.to_vec().into()) else { continue };
+        assert_eq!(frame.encode(), content, "what is decoded is encoded to the same");
+        match frame {
+            Frame::Control(words) => {
+                let _ = read_control::<FromParty>(&words);
+                let _ = read_control::<ToParty>(&words);
+            }
+            Frame::Piece { long, last, bytes } => {
+                if let Ok(Some(whole)) = assembly.take((long, last, bytes), 1 << 16)
+                    && let Ok((cohort, message)) = session::parse(0, 1, &whole)
+                {
+                    assert_eq!(session::addressed(cohort, &message), whole, "and so are messages");
+                }
+            }
+        }
+    }
 }

@@ -2,6 +2,9 @@
 
 use std::path::PathBuf;
 
+use crate::federation_args::{
+    COORDINATOR_EXAMPLES, CoordinatorCommand, PARTY_EXAMPLES, PartyCommand, ProvisionArgs,
+};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
 use partwise::comm::Network;
@@ -61,7 +64,8 @@ pub enum Command {
     /// Try on one machine what parties would do that show nobody their data: one common U, each its own V
     #[command(after_help = SIMULATE_EXAMPLES)]
     Simulate(Box<SimulateArgs>),
-    /// What left each party of a recorded simulation, who could read it, and what attackers make of it
+    /// What left each party of a recorded simulation, who could read it, and what attackers make of it; or what left a
+    /// party of a federation, by its ledger
     #[command(after_help = AUDIT_EXAMPLES)]
     Audit(AuditArgs),
     /// Make the page again that every run ends with: components, records, error curve, time, bytes
@@ -70,6 +74,15 @@ pub enum Command {
     /// Run what a file describes, and draw it: the figures of the paper
     #[command(after_help = EXPERIMENT_EXAMPLES)]
     Experiment(ExperimentArgs),
+    /// The centre of a federation: its certificates, and the sums of its parties
+    #[command(subcommand, after_help = COORDINATOR_EXAMPLES)]
+    Coordinator(CoordinatorCommand),
+    /// One organisation of a federation, which shows nobody its records
+    #[command(subcommand, after_help = PARTY_EXAMPLES)]
+    Party(PartyCommand),
+    /// Make all keys and files of a federation at once, for trials
+    #[command(after_help = "Example:\n  partwise provision --demo --parties 3 --rank 8 --out trial")]
+    Provision(ProvisionArgs),
     /// List each component's strongest rows and columns
     #[command(after_help = "Example:\n  partwise top result --count 5")]
     Top(TopArgs),
@@ -116,6 +129,7 @@ Examples:
   partwise simulate M.npz --parties 5 --protocol syn-sd --rank 8 --record --out result
   partwise audit result
   partwise audit result --data moved/M.npz --max-auc 0.6 --force
+  partwise audit hospital-a/state
 
 Exit code 3: an AUC is above --max-auc.";
 
@@ -531,7 +545,8 @@ impl SimulateArgs {
 
 #[derive(Debug, Args)]
 pub struct AuditArgs {
-    /// A folder that `simulate --record` wrote
+    /// A folder that `simulate --record` wrote; or a party's state folder or its ledger, to see what left it in federations
+    /// and whether the ledger is whole
     pub dir: PathBuf,
     /// The matrix, if it is not where the run found it
     #[arg(long, value_name = "FILE")]
@@ -798,7 +813,7 @@ impl std::str::FromStr for Picture {
 }
 
 /// One of the library's choices, by the name that it has in `run.json`.
-fn named<T: DeserializeOwned + Clone + Send + Sync + 'static>(
+pub fn named<T: DeserializeOwned + Clone + Send + Sync + 'static>(
     names: &'static [&'static str],
 ) -> impl TypedValueParser<Value = T> {
     PossibleValuesParser::new(names).try_map(|name| serde_json::from_value(Value::String(name)))
@@ -858,7 +873,7 @@ fn size(text: &str) -> Result<u64, String> {
 }
 
 /// How many; that 0 is too few is said where it is known of what.
-fn count(text: &str) -> Result<usize, String> {
+pub fn count(text: &str) -> Result<usize, String> {
     text.parse().map_err(|_| "give a whole number of 1 or more".into())
 }
 

@@ -6,6 +6,7 @@ mod choose;
 mod commands;
 mod constants;
 mod data;
+mod federation_args;
 mod folder;
 mod input;
 mod launch;
@@ -62,6 +63,9 @@ fn main() -> ExitCode {
         Command::Audit(args) => commands::audit::run(&args),
         Command::Report(args) => commands::report::run(&args),
         Command::Experiment(args) => commands::experiment::run(&args),
+        Command::Coordinator(command) => commands::coordinator::run(&command),
+        Command::Party(command) => commands::party::run(&command),
+        Command::Provision(args) => commands::provision::run(&args),
         Command::Top(args) => commands::top::run(&args),
         Command::Plan(args) => commands::plan::run(&args),
         Command::Calibrate(args) => commands::calibrate::run(&args, job.comm()),

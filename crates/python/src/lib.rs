@@ -2,6 +2,7 @@
 
 mod arrays;
 mod errors;
+mod federation;
 mod fit;
 mod watch;
 
@@ -10,6 +11,9 @@ use pyo3::prelude::*;
 /// The compiled part of the package: use `partwise.NMF`.
 #[pymodule]
 mod _partwise {
+    #[pymodule_export]
+    use super::federation::{audit, join, simulate};
+
     #[pymodule_export]
     use super::fit::{fit, transform};
 

@@ -68,6 +68,12 @@ pub enum Error {
         /// The value.
         value: f64,
     },
+    /// What carries messages or keeps answers has failed, and says why.
+    #[error("{problem}")]
+    Stopped {
+        /// What is wrong, and what to do.
+        problem: String,
+    },
     /// Another rank could not go on; the words are its own.
     #[error("{problem}")]
     Elsewhere {

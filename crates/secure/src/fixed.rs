@@ -72,7 +72,7 @@ const LIMIT: i16 = 250;
 /// Exponents that one vote decides between.
 const STEP: i16 = 4;
 /// Votes of a column.
-const VOTES: usize = (2 * LIMIT / STEP) as usize;
+pub const VOTES: usize = (2 * LIMIT / STEP) as usize;
 
 /// The smallest exponent of a range that holds `value`.
 fn exponent_above(value: f64) -> i16 {

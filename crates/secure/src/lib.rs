@@ -20,8 +20,9 @@ pub mod session;
 mod simulate;
 pub mod split;
 
-pub use error::{Error, Result};
+pub use entropy::entropy;
+pub use error::{Error, Peer, Result};
 pub use ranks::{OnRank, run_on_rank, run_on_rank_recorded};
 pub use simulate::{
-    Cost, Outcome, PartyOutcome, Plan, Traced, Transcript, groups, simulate, simulate_recorded,
+    Cost, Outcome, PartyOutcome, Plan, Traced, Transcript, cohorts, groups, simulate, simulate_recorded,
 };

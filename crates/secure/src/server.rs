@@ -106,6 +106,13 @@ fn act(
                 sent += bytes.len() as u64;
                 link.send(to, bytes)?;
             }
+            Action::Tell { to, message } => {
+                let bytes = addressed(number, &message);
+                sent += (bytes.len() * to.len()) as u64;
+                to.into_iter().try_for_each(|party| link.send(party, bytes.clone()))?;
+            }
+            // Needs a journal of all answers, as a federation's coordinator has.
+            Action::CatchUp { to, .. } => return Err(Error::LinkLost { who: Peer(0), peer: Peer(to) }),
             Action::Opened { words, cohort } => {
                 let words = answer.answer(number, words, cohort.len(), link.now());
                 let actions = hub.handle(Event::Answer(words))?;

@@ -1,6 +1,6 @@
 //! A party at work: its links and machines, and sums of numbers on top of sums of words.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use chacha20::ChaCha20Rng;
@@ -24,6 +24,59 @@ pub struct Total {
     pub parties: usize,
     /// What the coordinator answered, as it came.
     pub words: Words,
+}
+
+/// What is kept so that a party can take up its run again.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Kept {
+    /// An answer.
+    Answer(Answered),
+    /// For whom masks are about to be revealed in this round of a cohort, where that may be some of its parties. Whoever
+    /// forgot it could be asked for a second sum over others, and the difference would be somebody's words.
+    Promise {
+        /// The cohort.
+        cohort: u8,
+        /// The parties.
+        survivors: Vec<u16>,
+    },
+}
+
+/// An answer: what a party computes follows from its data, its seeds and these.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Answered {
+    /// The cohort.
+    pub cohort: u8,
+    /// How many were in the sum.
+    pub parties: usize,
+    /// How often [`Session::poll`] had found nothing before.
+    pub polls: u32,
+    /// The hash over all answers of the cohort, this one included.
+    pub answers: [u8; 32],
+    /// What was answered.
+    pub words: Words,
+}
+
+/// Where that is kept.
+pub trait Journal: Send {
+    /// The next from before.
+    fn next(&mut self) -> Result<Option<Kept>>;
+
+    /// Keeps this.
+    fn keep(&mut self, kept: &Kept) -> Result<()>;
+}
+
+/// Something that all parties know, for whoever watches.
+#[derive(Clone, Copy, Debug)]
+pub enum Seen {
+    /// ‖M‖².
+    Norm(f64),
+    /// Σ ‖M_r − U V_rᵀ‖² after a round.
+    Error {
+        /// The round.
+        round: usize,
+        /// Over all parties.
+        squared_error: f64,
+    },
 }
 
 /// A sum under way.
@@ -50,6 +103,16 @@ pub struct Session<'a> {
     pending: Option<Pending>,
     answered: Option<(u8, Words, usize)>,
     slowness: f64,
+    journal: Option<Box<dyn Journal + 'a>>,
+    /// The answer that the journal has next. While there is one, nothing is sent.
+    kept: Option<Answered>,
+    /// Whether the machines have joined.
+    live: bool,
+    polls: u32,
+    /// Messages of cohorts that this party is behind with and not at.
+    stash: BTreeMap<u8, VecDeque<Message>>,
+    /// Told what all know.
+    pub watch: Option<Box<dyn FnMut(Seen) + Send + 'a>>,
     /// For trials: vanishes after so many sums.
     pub vanishes_after: Option<u64>,
     /// Real time in the machines: masks, shares, signatures, fixed point.
@@ -72,6 +135,7 @@ impl<'a> Session<'a> {
         machines: Vec<(u8, Party, usize)>,
         plain: bool,
         slowness: f64,
+        journal: Option<Box<dyn Journal + 'a>>,
     ) -> Result<Self> {
         let machines = machines.into_iter().map(|(number, party, size)| (number, (party, size))).collect();
         let mut session = Session {
@@ -84,6 +148,12 @@ impl<'a> Session<'a> {
             pending: None,
             answered: None,
             slowness,
+            journal,
+            kept: None,
+            live: false,
+            polls: 0,
+            stash: BTreeMap::new(),
+            watch: None,
             vanishes_after: None,
             masking: Duration::ZERO,
             waiting: Duration::ZERO,
@@ -91,13 +161,29 @@ impl<'a> Session<'a> {
             round_trips: 0,
             bytes: 0,
         };
-        let numbers: Vec<u8> = session.machines.keys().copied().collect();
-        for number in numbers {
-            let actions =
-                session.machines.get_mut(&number).map(|(party, _)| party.begin()).unwrap_or_default();
-            session.act(number, actions)?;
+        session.look_up()?;
+        if session.kept.is_none() {
+            session.begin()?;
         }
         Ok(session)
+    }
+
+    /// The machines join.
+    fn begin(&mut self) -> Result<()> {
+        self.live = true;
+        let numbers: Vec<u8> = self.machines.keys().copied().collect();
+        for number in numbers {
+            let actions = self.machines.get_mut(&number).map(|(party, _)| party.begin()).unwrap_or_default();
+            self.act(number, actions)?;
+        }
+        Ok(())
+    }
+
+    /// Tells whoever watches.
+    pub fn see(&mut self, seen: Seen) {
+        if let Some(watch) = &mut self.watch {
+            watch(seen);
+        }
     }
 
     /// This party's number.
@@ -172,6 +258,10 @@ impl<'a> Session<'a> {
         let Some(pending) = &mut self.pending else { return Err(self.out_of_turn()) };
         let size = self.machines.get(&pending.cohort).map_or(1, |(_, size)| *size);
         let ranges = self.ranges.get(&(pending.cohort, pending.what));
+        if self.kept.is_some() {
+            pending.voting = !self.plain && ranges.is_none();
+            return Ok(());
+        }
         let words = match ranges {
             _ if self.plain => plain_words(&pending.parts),
             None => {
@@ -210,6 +300,9 @@ impl<'a> Session<'a> {
         if !self.plain {
             self.link.spend(words.bytes() as f64 * (size + 1) as f64 * SECONDS_PER_MASK_BYTE * self.slowness);
         }
+        if !self.live {
+            self.begin()?;
+        }
         self.handle(cohort, Event::Submit(words))
     }
 
@@ -225,13 +318,17 @@ impl<'a> Session<'a> {
         for action in actions {
             match action {
                 Action::Send { to, message } => {
+                    if let Message::Unmask { .. } = &message {
+                        self.keep_promise(number)?;
+                    }
                     let bytes = addressed(number, &message);
                     self.round_trips += 1;
                     self.bytes += bytes.len() as u64;
                     self.link.send(to, bytes)?;
                 }
                 Action::Opened { words, cohort } => self.answered = Some((number, words, cohort.len())),
-                Action::Waiting { .. } => {}
+                // The coordinator's.
+                Action::Waiting { .. } | Action::Tell { .. } | Action::CatchUp { .. } => {}
             }
         }
         Ok(())
@@ -240,10 +337,26 @@ impl<'a> Session<'a> {
     /// Handles what comes until the sum is there, or until the deadline.
     fn next(&mut self, deadline: Option<f64>) -> Result<Option<Total>> {
         loop {
-            if let Some(answered) = self.answered.take()
-                && let Some(total) = self.finish(answered)?
-            {
-                return Ok(Some(total));
+            if let Some(answered) = self.answered.take() {
+                self.keep(&answered)?;
+                match self.finish(answered)? {
+                    Some(total) => return Ok(Some(total)),
+                    None => continue,
+                }
+            }
+            if let Some(kept) = &mut self.kept {
+                if deadline.is_some() && kept.polls > 0 {
+                    kept.polls -= 1;
+                    return Ok(None);
+                }
+                match self.recall()? {
+                    Some(total) => return Ok(Some(total)),
+                    None => continue,
+                }
+            }
+            if let Some((cohort, message)) = self.stashed() {
+                self.handle(cohort, Event::Message { from: 0, message })?;
+                continue;
             }
             let begin = Instant::now();
             let incoming = self.link.receive(deadline)?;
@@ -254,15 +367,77 @@ impl<'a> Session<'a> {
                     let begin = Instant::now();
                     let (number, message) = parse(self.me, from, &bytes)?;
                     self.masking += begin.elapsed();
-                    self.handle(number, Event::Message { from, message })?;
+                    let early = matches!(message, Message::Reply { .. })
+                        && self.pending.as_ref().is_none_or(|pending| pending.cohort != number);
+                    match self.stash.get_mut(&number).filter(|stash| !stash.is_empty()) {
+                        Some(stash) => stash.push_back(message),
+                        None if early => self.stash.entry(number).or_default().push_back(message),
+                        None => self.handle(number, Event::Message { from, message })?,
+                    }
                 }
                 Incoming::Lost(peer) => {
                     return Err(Error::LinkLost { who: Peer(self.me), peer: Peer(peer) });
                 }
                 Incoming::Joined(_) => {}
-                Incoming::Deadline => return Ok(None),
+                Incoming::Deadline => {
+                    self.polls += 1;
+                    return Ok(None);
+                }
             }
         }
+    }
+
+    /// What came early for the sum that is under way now.
+    fn stashed(&mut self) -> Option<(u8, Message)> {
+        let cohort = self.pending.as_ref()?.cohort;
+        Some((cohort, self.stash.get_mut(&cohort)?.pop_front()?))
+    }
+
+    /// Notes an answer in the journal.
+    fn keep(&mut self, (cohort, words, parties): &(u8, Words, usize)) -> Result<()> {
+        let (Some(journal), Some((party, _))) = (&mut self.journal, self.machines.get(cohort)) else {
+            return Ok(());
+        };
+        let (polls, answers) = (std::mem::take(&mut self.polls), *party.answers());
+        let answered = Answered { cohort: *cohort, parties: *parties, polls, answers, words: words.clone() };
+        journal.keep(&Kept::Answer(answered))
+    }
+
+    /// Notes for whom masks are about to be revealed.
+    fn keep_promise(&mut self, cohort: u8) -> Result<()> {
+        let promised = self.machines.get(&cohort).and_then(|(party, _)| party.promised());
+        match (&mut self.journal, promised) {
+            (Some(journal), Some(list)) => journal.keep(&Kept::Promise { cohort, survivors: list.into() }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Reads the journal up to its next answer.
+    fn look_up(&mut self) -> Result<()> {
+        loop {
+            match self.journal.as_mut().map_or(Ok(None), |journal| journal.next())? {
+                Some(Kept::Promise { cohort, survivors }) => {
+                    if let Some((party, _)) = self.machines.get_mut(&cohort) {
+                        party.promise(survivors);
+                    }
+                }
+                Some(Kept::Answer(answered)) => {
+                    self.kept = Some(answered);
+                    return Ok(());
+                }
+                None => return Ok(()),
+            }
+        }
+    }
+
+    /// Takes the next answer from the journal.
+    fn recall(&mut self) -> Result<Option<Total>> {
+        let Some(kept) = self.kept.take() else { return Ok(None) };
+        if let Some((party, _)) = self.machines.get_mut(&kept.cohort) {
+            party.remember(kept.answers);
+        }
+        self.look_up()?;
+        self.finish((kept.cohort, kept.words, kept.parties))
     }
 
     /// The numbers of an answer; nothing if it was about ranges, or showed that they are too narrow.
@@ -364,6 +539,7 @@ mod tests {
 
     use super::*;
     use crate::aggregation::{Cohort, Hub, Identity};
+    use crate::link::{Passed, Recorded, Recorder};
     use crate::net::{TOWNS, network};
     use crate::server::{Answer, serve};
 
@@ -377,12 +553,38 @@ mod tests {
         }
     }
 
+    /// What party 1 keeps and sends, in order.
+    #[derive(Default)]
+    struct Diary(Mutex<Vec<String>>);
+
+    impl Recorder for Diary {
+        fn passed(&self, message: &Passed<'_>) {
+            if message.from == 1 {
+                self.0.lock().unwrap().push(Message::kind_of(message.bytes).into());
+            }
+        }
+    }
+
+    impl Journal for &Diary {
+        fn next(&mut self) -> Result<Option<Kept>> {
+            Ok(None)
+        }
+
+        fn keep(&mut self, kept: &Kept) -> Result<()> {
+            self.0.lock().unwrap().push(match kept {
+                Kept::Answer(_) => "keeps an answer".into(),
+                Kept::Promise { survivors, .. } => format!("keeps {survivors:?}"),
+            });
+            Ok(())
+        }
+    }
+
     /// Each party sums these numbers, one after the other; returns what it got, and what the coordinator opened.
-    fn sums(numbers: &[[f64; 2]]) -> (Vec<Vec<f64>>, Vec<Words>) {
+    fn sums(numbers: &[[f64; 2]], may_leave: bool, diary: &Diary) -> (Vec<Vec<f64>>, Vec<Words>) {
         let mut rng = entropy().unwrap();
         let identities: Vec<Identity> = numbers.iter().map(|_| Identity::new(&mut rng)).collect();
         let members = (1..).zip(&identities).map(|(party, identity)| (party, identity.key())).collect();
-        let cohort = &Cohort { run: [1; 32], number: ALL, members, colluders: 1, may_leave: false };
+        let cohort = &Cohort { run: [1; 32], number: ALL, members, colluders: 1, least: 0, may_leave };
         let opened = Mutex::new(Vec::new());
         let mut links = network(numbers.len(), TOWNS).into_iter();
         let mut hub_link = links.next().unwrap();
@@ -398,7 +600,9 @@ mod tests {
                     scope.spawn(move || {
                         let machine = Party::new(cohort.clone(), me, identity, false).unwrap();
                         let machines = vec![(ALL, machine, cohort.members.len())];
-                        let mut session = Session::join(link, me, machines, false, 1.0).unwrap();
+                        let link = Recorded::new(link, me, diary);
+                        let journal: Option<Box<dyn Journal>> = (me == 1).then(|| Box::new(diary) as _);
+                        let mut session = Session::join(link, me, machines, false, 1.0, journal).unwrap();
                         let mut sum = |number: f64| {
                             let parts = vec![Part::matrix(vec![number; 64], 1)];
                             session.sum(ALL, "x", parts).unwrap().parts[0][0]
@@ -418,7 +622,8 @@ mod tests {
     /// would show that party's.
     #[test]
     fn a_range_that_is_too_narrow_opens_noise() {
-        let (totals, opened) = sums(&[[1.0, 1.0], [1.0, 1.0], [1.0, 1.0], [1.0, 1000.0]]);
+        let numbers = [[1.0, 1.0], [1.0, 1.0], [1.0, 1.0], [1.0, 1000.0]];
+        let (totals, opened) = sums(&numbers, false, &Diary::default());
         for totals in totals {
             assert!((totals[0] - 4.0).abs() < 1e-6 && (totals[1] - 1003.0).abs() < 1e-3, "{totals:?}");
         }
@@ -429,5 +634,21 @@ mod tests {
         assert_eq!((different(narrow[1]), different(narrow[4])), (0, 0));
         assert!(different(narrow[2]) >= 62, "{:?}", narrow[2]);
         assert_ne!(opened[2].wide.last(), Some(&0));
+    }
+
+    /// Before masks are revealed the list is kept, where there could be another one.
+    #[test]
+    fn a_promise_is_kept_before_masks_are_revealed() {
+        for may_leave in [true, false] {
+            let diary = Diary::default();
+            sums(&[[1.0, 2.0]; 4], may_leave, &diary);
+            let diary = diary.0.into_inner().unwrap();
+            let revealed: Vec<usize> =
+                (0..diary.len()).filter(|&place| diary[place] == "shares of masks").collect();
+            assert!(revealed.len() >= 3);
+            for place in revealed {
+                assert_eq!(diary[place - 1] == "keeps [1, 2, 3, 4]", may_leave, "{diary:?}");
+            }
+        }
     }
 }

@@ -256,15 +256,21 @@ impl Plan {
     }
 }
 
-/// The cohort of all, and those of the groups.
-fn cohorts(settings: &Settings, keys: &[IdentityKey], groups: &[Vec<u16>]) -> Result<Vec<Cohort>> {
+/// The cohort of all, and those of the groups, of a run of this name; at least so many are in every sum.
+pub fn cohorts(
+    settings: &Settings,
+    (run, least): ([u8; 32], usize),
+    keys: &[IdentityKey],
+    groups: &[Vec<u16>],
+) -> Result<Vec<Cohort>> {
     let everybody: Vec<u16> = (1..=keys.len() as u16).collect();
     let cohort = |(number, parties): (u8, &Vec<u16>)| Cohort {
-        run: settings.run_hash(),
+        run,
         number,
         members: parties.iter().map(|&party| (party, keys[usize::from(party) - 1])).collect(),
         // Two parties hide nothing from each other.
         colluders: if keys.len() == 2 { 0 } else { settings.colluders },
+        least,
         may_leave: settings.accepted.going_on_shows_the_leaver,
     };
     let cohorts: Vec<Cohort> =
@@ -289,7 +295,7 @@ impl<'a> Room<'a> {
         let seconds: Vec<f64> =
             (1..).zip(records).map(|(party, &count)| count as f64 * plan.slowness_of(party)).collect();
         let groups = groups(settings, &seconds);
-        let cohorts = cohorts(settings, keys, &groups)?;
+        let cohorts = cohorts(settings, (settings.run_hash(), 0), keys, &groups)?;
         Ok(Room { plan, groups, cohorts })
     }
 
@@ -328,7 +334,7 @@ impl<'a> Room<'a> {
         let machines = machines.collect::<Result<Vec<_>>>()?;
         let summary = Summary::new(me);
         let link = Recorded::new(link, me, &summary);
-        let mut session = Session::join(link, me, machines, plain, self.plan.slowness_of(me))?;
+        let mut session = Session::join(link, me, machines, plain, self.plan.slowness_of(me), None)?;
         session.vanishes_after = self.plan.loses.filter(|(party, _)| *party == me).map(|(_, sums)| sums);
         let mut local = Local::new(part, settings, self.plan.threads)?;
         // In a simulation the same seed gives the same answer; in earnest V's start comes from the operating system.

@@ -16,6 +16,7 @@ use partwise_secure::protocol::Settings;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::ledger;
 use crate::args::{AuditArgs, ReadArgs, SimulateArgs};
 use crate::{input, machine, output, say};
 
@@ -87,6 +88,9 @@ pub fn conclude(audit: &Audit, limit: Option<f64>, quiet: bool) -> Result<()> {
 }
 
 pub fn run(args: &AuditArgs) -> Result<()> {
+    if let Some(path) = ledger::found(&args.dir) {
+        return ledger::run(&path, args);
+    }
     let record = read_record(&args.dir)?;
     match serde_json::from_value(record["precision"].clone()) {
         Ok(Precision::F64) => run_with::<f64>(args, &record),
@@ -126,8 +130,7 @@ fn run_with<T: Real>(args: &AuditArgs, record: &Value) -> Result<()> {
     conclude(&audit, args.max_auc, args.quiet || args.json)
 }
 
-/// `run.json` of a simulation that was recorded. Another kind of folder, such as that of a real party with its ledger of what it
-/// sent, is to be told apart here; its lines are [`Left`]s, which [`left`] lists.
+/// `run.json` of a simulation that was recorded.
 fn read_record(dir: &Path) -> Result<Value> {
     const CURE: &str = "give a folder that `partwise simulate --record` wrote";
     if !dir.is_dir() {

@@ -5,7 +5,7 @@ use crate::common::*;
 #[test]
 fn every_command_explains_itself() {
     let desk = Desk::new();
-    for command in [
+    let commands = [
         "",
         "factorize",
         "split",
@@ -13,11 +13,15 @@ fn every_command_explains_itself() {
         "evaluate",
         "transform",
         "simulate",
+        "coordinator",
+        "party",
+        "provision",
         "audit",
         "top",
         "plan",
         "calibrate",
-    ] {
+    ];
+    for command in commands {
         let text = desk.run(&format!("{command} --help"));
         assert!(text.contains("Example"), "{text}");
         assert!(text.contains(&format!("partwise {command}").trim_end().to_string()), "{text}");

@@ -11,8 +11,20 @@ True
 """
 
 from partwise._anndata import nmf
+from partwise._federation import Joined, Simulated, audit, join, simulate
 from partwise._nmf import NMF, non_negative_factorization
 from partwise._partwise import __version__
 from partwise._progress import Progress
 
-__all__ = ["NMF", "Progress", "__version__", "nmf", "non_negative_factorization"]
+__all__ = [
+    "NMF",
+    "Joined",
+    "Progress",
+    "Simulated",
+    "__version__",
+    "audit",
+    "join",
+    "nmf",
+    "non_negative_factorization",
+    "simulate",
+]

@@ -26,3 +26,17 @@ def transform(
     l2: float,
     threads: int | None,
 ) -> None: ...
+def join(
+    file: str,
+    x: Any,
+    *,
+    single: bool,
+    names: list[str] | None,
+    digest: str,
+    insecure: bool,
+    threads: int | None,
+) -> tuple[bytes, bytes, str]: ...
+def simulate(
+    x: Any, *, parties: list[int], protocol: str, rank: int, settings: str
+) -> tuple[list[tuple[bytes, bytes]], str]: ...
+def audit(path: str) -> str: ...

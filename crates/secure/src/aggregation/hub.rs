@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::keys::SIGNATURE_BYTES;
+use super::keys::{SIGNATURE_BYTES, echo_text, hello_text};
 use super::mask::{Sign, apply};
+use super::plain::PlainSum;
 use super::sharing::recover;
 use super::transcript::Transcript;
 use super::wire::{Hello, roster_bytes, word_bytes};
@@ -32,13 +33,32 @@ pub struct Hub {
     absent: BTreeSet<u16>,
     /// Who has a key in this epoch.
     roster: Vec<u16>,
-    uploads: BTreeMap<u16, (Words, BTreeMap<u16, Vec<u8>>)>,
+    uploads: Uploads,
     survivors: Vec<u16>,
     /// The list for which masks of this round may have been revealed. No other will be answered.
     promised: Option<Vec<u16>>,
     /// Who has come back meanwhile, and joins with the next round.
     returning: BTreeSet<u16>,
-    last_reply: Option<Message>,
+    /// Which sizes uploads may have, in words of 32 and of 64 bits; any, if nobody said.
+    sizes: Option<Vec<(usize, usize)>>,
+    /// What was ignored since somebody last looked, from whom and why.
+    pub ignored: Vec<(u16, &'static str)>,
+    /// Passes on signatures that it should reject, as a dishonest coordinator would.
+    #[cfg(test)]
+    pub careless: bool,
+}
+
+/// What has arrived in this attempt. Words are added up as they come, so that memory does not grow with the number of
+/// parties; those of different sizes apart, until it is clear which is wrong.
+#[derive(Default)]
+struct Uploads {
+    shares: BTreeMap<u16, BTreeMap<u16, Vec<u8>>>,
+    sums: BTreeMap<(usize, usize), (Vec<u16>, Sum)>,
+}
+
+enum Sum {
+    Masked(Words),
+    Plain(PlainSum),
 }
 
 impl Hub {
@@ -53,13 +73,64 @@ impl Hub {
             phase: if plain { Phase::Collecting } else { Phase::Joining(BTreeMap::new()) },
             absent: BTreeSet::new(),
             roster,
-            uploads: BTreeMap::new(),
+            uploads: Uploads::default(),
             survivors: Vec::new(),
             promised: None,
             returning: BTreeSet::new(),
-            last_reply: None,
+            sizes: None,
+            ignored: Vec::new(),
+            #[cfg(test)]
+            careless: false,
             cohort,
         }
+    }
+
+    /// Uploads of other sizes than these will be rejected.
+    pub fn expect(&mut self, sizes: Vec<(usize, usize)>) {
+        self.sizes = Some(sizes);
+    }
+
+    /// After a restart nobody is there yet, and the keys of epochs up to this one are void.
+    pub fn restart(&mut self, epoch: u32) {
+        self.place.epoch = epoch;
+        self.absent = self.cohort.members.iter().map(|(party, _)| *party).collect();
+        self.phase = Phase::Joining(BTreeMap::new());
+    }
+
+    /// Takes note of the list for which masks of this round may have been revealed before a restart.
+    pub fn promise(&mut self, survivors: Vec<u16>) {
+        self.promised = Some(survivors);
+    }
+
+    /// The list for which masks of this round may have been revealed.
+    pub fn promised(&self) -> Option<&[u16]> {
+        self.promised.as_deref()
+    }
+
+    /// Takes note of an answer, which may be one from before a restart.
+    pub fn remember(&mut self, answer: &Message) {
+        if let Message::Reply { place, survivors, words } = answer {
+            self.transcript = self.transcript.opened(*place, survivors, &word_bytes(words));
+            self.place.round = place.round + 1;
+            self.promised = None;
+        }
+    }
+
+    /// Which key exchange this is.
+    pub fn epoch(&self) -> u32 {
+        self.place.epoch
+    }
+
+    /// For whom this attempt waits, among those that are there.
+    pub fn awaited(&self) -> Vec<u16> {
+        let (of, done): (Vec<u16>, Vec<u16>) = match &self.phase {
+            Phase::Joining(hellos) => (self.invited(), hellos.keys().copied().collect()),
+            Phase::Collecting => (self.roster.clone(), self.uploads.shares.keys().copied().collect()),
+            Phase::Echoing(signed) => (self.survivors.clone(), signed.keys().copied().collect()),
+            Phase::Unmasking(revealed) => (self.survivors.clone(), revealed.keys().copied().collect()),
+            Phase::Answering => return Vec::new(),
+        };
+        of.into_iter().filter(|party| !done.contains(party) && !self.absent.contains(party)).collect()
     }
 
     /// The hash over all that it has told.
@@ -78,6 +149,8 @@ impl Hub {
     }
 
     /// What happened, and what is to be done.
+    ///
+    /// After an error nothing has changed.
     pub fn handle(&mut self, event: Event) -> Result<Vec<Action>> {
         match event {
             Event::Message { from, message } => self.message(from, message),
@@ -112,44 +185,117 @@ impl Hub {
         if self.cohort.place_of(from).is_none() {
             return Err(Self::broken(from, "a message, though it is not of this cohort"));
         }
+        let signed = |text: &[u8], signature: &[u8; SIGNATURE_BYTES]| {
+            let place = self.cohort.place_of(from);
+            place.is_some_and(|place| self.cohort.members[place].1.has_signed(text, signature))
+        };
+        let takes_off_masks = |shares: &[(u16, Vec<u8>)], seeds: &[(u16, [u8; 32])]| {
+            let gone = self.roster.iter().filter(|party| !self.survivors.contains(party));
+            shares.iter().map(|(of, _)| of).eq(&self.survivors) && seeds.iter().map(|(of, _)| of).eq(gone)
+        };
         match (message, &mut self.phase) {
             (Message::Hello { epoch, hello }, Phase::Joining(hellos)) if epoch == self.place.epoch => {
-                if hello.party != from {
-                    return Err(Self::broken(from, "the key of another party"));
+                let text = hello_text(&self.cohort, from, epoch, hello.round, &hello.key);
+                if hello.party != from || !signed(&text, &hello.signature) {
+                    return Err(Self::broken(from, "a key that it has not signed"));
                 }
+                if hello.round > self.place.round {
+                    return Err(Self::broken(from, "a key for a sum that is not due yet"));
+                }
+                // Whoever was away when answers came needs those first.
+                let (to, round) = (from, hello.round);
+                let mut actions = match round < self.place.round {
+                    true => vec![Action::CatchUp { to, round }],
+                    false => Vec::new(),
+                };
                 hellos.insert(from, hello);
-                Ok(self.try_roster())
+                actions.extend(self.try_roster());
+                Ok(actions)
             }
-            (Message::Upload { place, words, shares }, Phase::Collecting) if place == self.place => {
-                if self.uploads.values().any(|(other, _)| !other.fits(&words)) {
-                    return Err(Self::broken(from, "a sum of another size than the others'"));
-                }
-                if self.uploads.insert(from, (words, shares.into_iter().collect())).is_some() {
-                    return Err(Self::broken(from, "a second upload for one attempt"));
-                }
+            (Message::Upload { place, words, shares }, Phase::Collecting)
+                if place == self.place && self.roster.contains(&from) =>
+            {
+                self.upload(from, words, shares)?;
                 self.try_close()
             }
-            (Message::Echo { place, signature }, Phase::Echoing(signatures)) if place == self.place => {
+            (Message::Echo { place, signature }, Phase::Echoing(signatures))
+                if place == self.place && self.survivors.contains(&from) =>
+            {
+                let text = echo_text(&self.cohort, &self.transcript, place, &self.survivors);
+                let other = !signed(&text, &signature);
+                #[cfg(test)]
+                let other = other && !self.careless;
+                if other {
+                    return Err(Self::broken(from, "a signature on another list of survivors"));
+                }
                 signatures.insert(from, signature);
                 Ok(self.try_echoes())
             }
-            (Message::Unmask { place, shares, seeds }, Phase::Unmasking(revealed)) if place == self.place => {
+            (Message::Unmask { place, shares, seeds }, Phase::Unmasking(revealed))
+                if place == self.place && self.survivors.contains(&from) =>
+            {
+                if !takes_off_masks(&shares, &seeds) {
+                    return Err(Self::broken(from, "something else than what takes off the masks"));
+                }
                 revealed.insert(from, (shares, seeds));
-                self.try_open()
+                Ok(self.try_open())
             }
             // From an attempt that was given up.
-            (Message::Hello { epoch, .. }, _) if epoch < self.place.epoch => Ok(Vec::new()),
+            (Message::Hello { epoch, .. }, _) if epoch < self.place.epoch => Ok(self.too_late(from)),
             (
                 Message::Upload { place, .. } | Message::Echo { place, .. } | Message::Unmask { place, .. },
                 _,
-            ) if place < self.place => Ok(Vec::new()),
+            ) if place < self.place => Ok(self.too_late(from)),
             _ => Err(Self::broken(from, "a message out of turn")),
         }
     }
 
-    fn to_all(&self, parties: &[u16], message: &Message) -> Vec<Action> {
-        let present = parties.iter().filter(|party| !self.absent.contains(party));
-        present.map(|&to| Action::Send { to, message: message.clone() }).collect()
+    fn too_late(&mut self, from: u16) -> Vec<Action> {
+        self.ignored.push((from, "a message of an attempt that is over"));
+        Vec::new()
+    }
+
+    fn upload(&mut self, from: u16, words: Words, shares: Vec<(u16, Vec<u8>)>) -> Result<()> {
+        let size = (words.narrow.len(), words.wide.len());
+        if self.sizes.as_ref().is_some_and(|sizes| !sizes.contains(&size)) {
+            return Err(Self::broken(from, "words of a size that no sum of this run has"));
+        }
+        if self.uploads.shares.contains_key(&from) {
+            return Err(Self::broken(from, "a second upload for one attempt"));
+        }
+        self.uploads.shares.insert(from, shares.into_iter().collect());
+        match self.uploads.sums.get_mut(&size) {
+            Some((parties, sum)) => {
+                parties.push(from);
+                match sum {
+                    Sum::Masked(sum) => sum.add(&words),
+                    Sum::Plain(sum) => sum.add(&words),
+                }
+            }
+            None => {
+                let sum = if self.plain { Sum::Plain(PlainSum::new(&words)) } else { Sum::Masked(words) };
+                self.uploads.sums.insert(size, (vec![from], sum));
+            }
+        }
+        Ok(())
+    }
+
+    /// Where uploads have different sizes, those of the size that most have are right; the others are as if they had
+    /// not come.
+    fn settle_size(&mut self) {
+        let most = self.uploads.sums.iter().max_by_key(|(_, (parties, _))| parties.len());
+        let Some((&size, _)) = most else { return };
+        for (_, (parties, _)) in self.uploads.sums.extract_if(.., |other, _| *other != size) {
+            for party in parties {
+                self.uploads.shares.remove(&party);
+                self.ignored.push((party, "words of another size than most have"));
+            }
+        }
+    }
+
+    fn to_all(&self, parties: &[u16], message: Message) -> Vec<Action> {
+        let present = parties.iter().copied().filter(|party| !self.absent.contains(party));
+        vec![Action::Tell { to: present.collect(), message }]
     }
 
     /// Whether everybody of `parties` who is there has done it.
@@ -162,8 +308,8 @@ impl Hub {
         self.place.epoch += 1;
         self.place.attempt += 1;
         self.phase = Phase::Joining(BTreeMap::new());
-        self.uploads.clear();
-        self.to_all(&self.invited(), &Message::NewEpoch { epoch: self.place.epoch })
+        self.uploads = Uploads::default();
+        self.to_all(&self.invited(), Message::NewEpoch { epoch: self.place.epoch })
     }
 
     /// Who may be in this round's sum.
@@ -189,59 +335,39 @@ impl Hub {
         if !complete {
             return Vec::new();
         }
-        let mut actions = Vec::new();
-        // Whoever left before the last answer came needs that first.
-        if let Some(reply) = &self.last_reply {
-            let behind = hellos.values().filter(|hello| hello.round + 1 == self.place.round);
-            actions.extend(behind.map(|hello| Action::Send { to: hello.party, message: reply.clone() }));
-        }
         let hellos: Vec<Hello> = hellos.values().cloned().collect();
         self.roster = hellos.iter().map(|hello| hello.party).collect();
         self.transcript = self.transcript.joined(self.place.epoch, &roster_bytes(&hellos));
-        actions.extend(self.to_all(&self.roster, &Message::Roster { place: self.place, hellos }));
         self.phase = Phase::Collecting;
-        actions
+        self.to_all(&self.roster, Message::Roster { place: self.place, hellos })
     }
 
     fn try_close(&mut self) -> Result<Vec<Action>> {
-        if !self.all_present(&self.roster, |party| self.uploads.contains_key(&party)) {
+        if !self.all_present(&self.roster, |party| self.uploads.shares.contains_key(&party)) {
             return Ok(Vec::new());
         }
+        self.settle_size();
+        let arrived = &self.uploads.shares;
         let needed = match self.may_lack() {
-            true => self.cohort.threshold().max(self.cohort.smallest()),
+            true => self.cohort.quorum(self.plain),
             false => self.roster.len(),
         };
-        if self.uploads.len() < needed && !(self.plain && self.absent.is_empty()) {
+        if arrived.len() < needed {
             return Ok(self.waiting());
         }
-        self.survivors = self.uploads.keys().copied().collect();
-        if self.plain {
+        self.survivors = arrived.keys().copied().collect();
+        if let Some((_, Sum::Plain(sum))) = self.uploads.sums.values().next() {
             self.phase = Phase::Answering;
-            return Ok(vec![Action::Opened { words: self.plain_sum(), cohort: self.survivors.clone() }]);
+            return Ok(vec![Action::Opened { words: sum.words(), cohort: self.survivors.clone() }]);
         }
         self.phase = Phase::Echoing(BTreeMap::new());
         let actions = self.survivors.iter().filter(|party| !self.absent.contains(party)).map(|&to| {
-            let shares =
-                self.uploads.iter().filter_map(|(from, (_, shares))| Some((*from, shares.get(&to)?.clone())));
+            let shares = self.uploads.shares.iter();
+            let shares = shares.filter_map(|(from, shares)| Some((*from, shares.get(&to)?.clone())));
             let (place, survivors) = (self.place, self.survivors.clone());
             Action::Send { to, message: Message::Survivors { place, survivors, shares: shares.collect() } }
         });
         Ok(actions.collect())
-    }
-
-    /// Words of a plain sum are floating-point numbers, added in the order of the parties.
-    fn plain_sum(&self) -> Words {
-        let mut uploads = self.uploads.values().map(|(words, _)| words);
-        let mut sum = uploads.next().cloned().unwrap_or_default();
-        for words in uploads {
-            for (sum, term) in sum.narrow.iter_mut().zip(&words.narrow) {
-                *sum = (f32::from_bits(*sum) + f32::from_bits(*term)).to_bits();
-            }
-            for (sum, term) in sum.wide.iter_mut().zip(&words.wide) {
-                *sum = (f64::from_bits(*sum) + f64::from_bits(*term)).to_bits();
-            }
-        }
-        sum
     }
 
     fn try_echoes(&mut self) -> Vec<Action> {
@@ -252,66 +378,55 @@ impl Hub {
         let signatures = signatures.iter().map(|(party, signature)| (*party, *signature)).collect();
         self.phase = Phase::Unmasking(BTreeMap::new());
         self.promised = Some(self.survivors.clone());
-        self.to_all(&self.survivors, &Message::Echoes { place: self.place, signatures })
+        self.to_all(&self.survivors, Message::Echoes { place: self.place, signatures })
     }
 
-    fn try_open(&mut self) -> Result<Vec<Action>> {
-        let Phase::Unmasking(revealed) = &self.phase else { return Ok(Vec::new()) };
+    fn try_open(&mut self) -> Vec<Action> {
+        let Phase::Unmasking(revealed) = &self.phase else { return Vec::new() };
         if !self.all_present(&self.survivors, |party| revealed.contains_key(&party)) {
-            return Ok(Vec::new());
+            return Vec::new();
         }
-        let Some(words) = self.unmasked(revealed)? else {
+        let Some(words) = self.unmasked(revealed) else {
             // Two left at different moments, and nobody knows the mask between them. The others have revealed what opens
             // the sum with the second, and will not open one without it.
             let missing = self.survivors.iter().find(|party| self.absent.contains(party));
             let round = self.place.round;
-            return Ok(missing.map(|&party| Action::Waiting { party, round }).into_iter().collect());
+            return missing.map(|&party| Action::Waiting { party, round }).into_iter().collect();
         };
         self.phase = Phase::Answering;
-        Ok(vec![Action::Opened { words, cohort: self.survivors.clone() }])
+        vec![Action::Opened { words, cohort: self.survivors.clone() }]
     }
 
     /// The sum without its masks; nothing if those who are gone would have to reveal more.
-    fn unmasked(&self, revealed: &BTreeMap<u16, Revealed>) -> Result<Option<Words>> {
-        let uploads = self.survivors.iter().filter_map(|party| self.uploads.get(party));
-        let mut sum = uploads.clone().next().map(|(words, _)| words.zeros_like()).unwrap_or_default();
-        uploads.for_each(|(words, _)| sum.add(words));
-        for (&party, (shares, seeds)) in revealed {
-            let gone = self.roster.iter().filter(|party| !self.survivors.contains(party));
-            if !shares.iter().map(|(of, _)| of).eq(&self.survivors)
-                || !seeds.iter().map(|(of, _)| of).eq(gone)
-            {
-                return Err(Self::broken(party, "something else than what takes off the masks"));
-            }
-        }
+    fn unmasked(&self, revealed: &BTreeMap<u16, Revealed>) -> Option<Words> {
+        // The survivors are those whose words arrived.
+        let mut sum = match self.uploads.sums.values().next() {
+            Some((_, Sum::Masked(sum))) => sum.clone(),
+            _ => Words::default(),
+        };
         let threshold = self.cohort.threshold();
         for survivor in &self.survivors {
             let shares = revealed.values().filter_map(|(shares, _)| {
                 shares.iter().find(|(of, _)| of == survivor).map(|(_, share)| &share[..])
             });
-            let Some(seed) = recover(shares.take(threshold), threshold) else { return Ok(None) };
+            let seed = recover(shares.take(threshold), threshold)?;
             apply(seed.bytes(), Sign::Subtract, &mut sum);
         }
         for gone in self.roster.iter().filter(|party| !self.survivors.contains(party)) {
             for survivor in &self.survivors {
-                let seed =
-                    revealed.get(survivor).and_then(|(_, seeds)| seeds.iter().find(|(of, _)| of == gone));
-                let Some((_, seed)) = seed else { return Ok(None) };
+                let (_, seed) = revealed.get(survivor)?.1.iter().find(|(of, _)| of == gone)?;
                 apply(seed, Sign::between(*survivor, *gone).opposite(), &mut sum);
             }
         }
-        Ok(Some(sum))
+        Some(sum)
     }
 
     fn answer(&mut self, words: Words) -> Vec<Action> {
         let Phase::Answering = self.phase else { return Vec::new() };
-        self.transcript = self.transcript.opened(self.place, &self.survivors, &word_bytes(&words));
         let reply = Message::Reply { place: self.place, survivors: self.survivors.clone(), words };
-        let mut actions = self.to_all(&self.survivors, &reply);
-        self.last_reply = Some(reply);
-        self.uploads.clear();
-        self.promised = None;
-        self.place.round += 1;
+        let mut actions = self.to_all(&self.survivors, reply.clone());
+        self.remember(&reply);
+        self.uploads = Uploads::default();
         self.place.attempt = 0;
         self.phase = Phase::Collecting;
         if self.returning.is_empty() {
@@ -325,18 +440,18 @@ impl Hub {
     }
 
     fn waiting(&self) -> Vec<Action> {
-        let missing = self.roster.iter().find(|party| !self.uploads.contains_key(party));
+        let missing = self.roster.iter().find(|party| !self.uploads.shares.contains_key(party));
         missing.map(|&party| Action::Waiting { party, round: self.place.round }).into_iter().collect()
     }
 
     fn lost(&mut self, party: u16) -> Result<Vec<Action>> {
         let present = self.cohort.members.len() - self.absent.len();
-        let enough = present >= self.cohort.threshold().max(self.cohort.smallest());
+        let enough = present >= self.cohort.quorum(self.plain);
         let actions = match &self.phase {
             Phase::Joining(_) => self.try_roster(),
             Phase::Collecting => self.try_close()?,
             Phase::Echoing(_) if enough => self.try_echoes(),
-            Phase::Unmasking(_) if enough => self.try_open()?,
+            Phase::Unmasking(_) if enough => self.try_open(),
             _ => Vec::new(),
         };
         let stuck = match &self.phase {

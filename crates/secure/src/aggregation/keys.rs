@@ -33,6 +33,11 @@ impl Identity {
         Identity(SigningKey::from_bytes(&secret))
     }
 
+    /// From the secret that it was made of.
+    pub fn from_secret(secret: &[u8; 32]) -> Self {
+        Identity(SigningKey::from_bytes(secret))
+    }
+
     /// What others know it by.
     pub fn key(&self) -> IdentityKey {
         IdentityKey(self.0.verifying_key())

@@ -15,6 +15,7 @@ mod hub;
 mod keys;
 mod mask;
 mod party;
+mod plain;
 mod sharing;
 #[cfg(test)]
 mod tests;
@@ -41,6 +42,8 @@ pub struct Cohort {
     pub members: Vec<(u16, IdentityKey)>,
     /// c, how many parties are assumed to collude with each other and the coordinator.
     pub colluders: usize,
+    /// How many must be in a sum at least, where that is more than c + 2.
+    pub least: usize,
     /// Whether a sum without one that left is accepted; by default all wait for it.
     pub may_leave: bool,
 }
@@ -54,12 +57,21 @@ impl Cohort {
 
     /// How many must be in a sum: what c colluders cannot subtract must still be a sum of two.
     pub fn smallest(&self) -> usize {
-        self.colluders + 2
+        self.least.max(self.colluders + 2)
     }
 
     /// How many may leave a round before it cannot be opened.
     pub fn leavers(&self) -> usize {
         self.members.len().saturating_sub(self.threshold().max(self.smallest()))
+    }
+
+    /// How many must be in a sum where parties may leave.
+    fn quorum(&self, plain: bool) -> usize {
+        match plain {
+            // Without masks nothing hides, in however large a sum.
+            true => self.least.clamp(1, self.members.len().max(1)),
+            false => self.threshold().max(self.smallest()),
+        }
     }
 
     /// Whether such a cohort hides anything.
@@ -131,6 +143,20 @@ pub enum Action {
         to: u16,
         /// What to send.
         message: Message,
+    },
+    /// Send this to each of these.
+    Tell {
+        /// The receivers.
+        to: Vec<u16>,
+        /// What to send.
+        message: Message,
+    },
+    /// At the hub: send this party all answers from a round on, which it has missed.
+    CatchUp {
+        /// The party.
+        to: u16,
+        /// The first round whose answer it lacks.
+        round: u64,
     },
     /// At the hub: the sum, which wants an [`Event::Answer`]. At a party: the answer to it.
     Opened {

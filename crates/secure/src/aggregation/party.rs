@@ -78,6 +78,23 @@ impl Party {
         })
     }
 
+    /// Takes note of an answer from before a restart, after which the hash over all answers was this.
+    pub fn remember(&mut self, answers: [u8; 32]) {
+        self.transcript = Transcript::recalled(answers);
+        self.place.round += 1;
+        self.revealed_for = None;
+    }
+
+    /// Takes note of the list that it has revealed masks for in this round, before a restart.
+    pub fn promise(&mut self, survivors: Vec<u16>) {
+        self.revealed_for = Some(survivors);
+    }
+
+    /// The list that it has revealed masks for in this round, where another one might be asked for.
+    pub fn promised(&self) -> Option<&[u16]> {
+        self.revealed_for.as_deref().filter(|_| self.cohort.may_leave)
+    }
+
     /// The first message.
     pub fn begin(&mut self) -> Vec<Action> {
         if self.plain {
@@ -89,6 +106,11 @@ impl Party {
     /// The hash over all that it was told.
     pub fn transcript(&self) -> &[u8; 32] {
         self.transcript.bytes()
+    }
+
+    /// The hash over all answers.
+    pub fn answers(&self) -> &[u8; 32] {
+        self.transcript.answers()
     }
 
     /// How many sums it has seen answered.
@@ -128,8 +150,7 @@ impl Party {
         match message {
             Message::NewEpoch { epoch } if epoch > self.place.epoch => Ok(self.join(epoch)),
             Message::Roster { place, hellos }
-                if (place.epoch, place.round) == (self.place.epoch, self.place.round)
-                    && place.attempt >= self.place.attempt =>
+                if (place.epoch, place.round) == (self.place.epoch, self.place.round) =>
             {
                 self.place = place;
                 self.roster(&hellos)
@@ -141,7 +162,8 @@ impl Party {
             Message::Reply { place, survivors, words } if place.round == self.place.round => {
                 self.reply(place, survivors, words)
             }
-            // What belongs to an attempt that was given up is late, not wrong.
+            // What belongs to an attempt that was given up is late, not wrong; an answer may be told twice.
+            Message::Reply { place, .. } if place.round < self.place.round => Ok(Vec::new()),
             Message::Survivors { place, .. } | Message::Echoes { place, .. } if place < self.place => {
                 Ok(Vec::new())
             }
@@ -205,7 +227,7 @@ impl Party {
     /// Whether a sum over so many hides each of them; without leave to go on, all must be there.
     fn enough(&self, count: usize, of: &str) -> Result<()> {
         let needed = match self.cohort.may_leave {
-            true => self.cohort.threshold().max(self.cohort.smallest()),
+            true => self.cohort.quorum(self.plain),
             false => self.cohort.members.len(),
         };
         if count < needed {

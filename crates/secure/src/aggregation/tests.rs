@@ -29,29 +29,39 @@ struct Room {
     answers: BTreeMap<u16, Vec<(Words, Vec<u16>)>>,
     waiting: Vec<u16>,
     seen: Vec<Letter>,
+    /// All that the hub has answered.
+    replies: Vec<Message>,
+    identities: Vec<Identity>,
 }
 
 fn cohort(parties: u16, colluders: usize, may_leave: bool) -> (Cohort, Vec<Identity>) {
     let mut rng = entropy().unwrap();
     let identities: Vec<Identity> = (0..parties).map(|_| Identity::new(&mut rng)).collect();
     let members = (1..).zip(&identities).map(|(party, identity)| (party, identity.key())).collect();
-    (Cohort { run: [9; 32], number: 0, members, colluders, may_leave }, identities)
+    (Cohort { run: [9; 32], number: 0, members, colluders, least: 0, may_leave }, identities)
 }
 
 impl Room {
     fn new(parties: u16, may_leave: bool) -> Room {
+        let room = Room::with(parties, may_leave, false);
+        room.hub.cohort().check().unwrap();
+        room
+    }
+
+    fn with(parties: u16, may_leave: bool, plain: bool) -> Room {
         let (cohort, identities) = cohort(parties, 1, may_leave);
-        cohort.check().unwrap();
         let mut room = Room {
             parties: BTreeMap::new(),
-            hub: Hub::new(cohort.clone(), false),
+            hub: Hub::new(cohort.clone(), plain),
             letters: VecDeque::new(),
             answers: BTreeMap::new(),
             waiting: Vec::new(),
             seen: Vec::new(),
+            replies: Vec::new(),
+            identities: identities.clone(),
         };
         for (party, identity) in (1..).zip(identities) {
-            let mut machine = Party::new(cohort.clone(), party, identity, false).unwrap();
+            let mut machine = Party::new(cohort.clone(), party, identity, plain).unwrap();
             let actions = machine.begin();
             room.parties.insert(party, machine);
             room.act(party, actions);
@@ -64,6 +74,16 @@ impl Room {
         for action in actions {
             match action {
                 Action::Send { to, message } => self.letters.push_back((who, to, message)),
+                Action::Tell { to, message } => {
+                    if let Message::Reply { .. } = &message {
+                        self.replies.push(message.clone());
+                    }
+                    to.into_iter().for_each(|to| self.letters.push_back((who, to, message.clone())));
+                }
+                Action::CatchUp { to, round } => {
+                    let missed = self.replies[round as usize..].iter();
+                    missed.for_each(|message| self.letters.push_back((who, to, message.clone())));
+                }
                 Action::Opened { words, cohort } if who == 0 => {
                     let _ = cohort;
                     let actions = self.hub.handle(Event::Answer(words)).unwrap();
@@ -292,17 +312,9 @@ fn a_list_of_keys_that_was_lost() {
     assert_eq!(told, BTreeSet::from([*room.hub.transcript()]));
 }
 
-/// A coordinator that opens a sum, and asks for the same words once more without party 3: the difference would be those
-/// of party 3. Whoever has revealed masks for one list answers no other in that round.
-#[test]
-fn one_sum_a_round_whatever_the_attempt() {
-    let mut room = Room::new(6, true);
-    room.submit_all();
-    room.run(|letter| if matches!(letter.2, Message::Reply { .. }) { Fate::Drop } else { Fate::Deliver })
-        .unwrap();
-    // Its own machine would not do that.
-    let (cohort, transcript) = (room.hub.cohort().clone(), room.hub.transcript());
-    assert_ne!(transcript, Hub::new(cohort.clone(), false).transcript());
+/// A coordinator that asks for the words of a round once more, without party 3: what the others say to that list.
+/// Its own machine would not do that.
+fn second_sum(room: &mut Room) -> Vec<Result<Vec<Action>>> {
     let mut hellos = Vec::new();
     for (&party, machine) in &mut room.parties {
         let message = Message::NewEpoch { epoch: 1 };
@@ -322,14 +334,153 @@ fn one_sum_a_round_whatever_the_attempt() {
             }
         }
     }
-    for (party, shares) in sealed {
+    let answer = |(party, shares)| {
         let message = Message::Survivors { place, survivors: vec![1, 2, 4, 5, 6], shares };
-        let machine = room.parties.get_mut(&party).unwrap();
-        let error = machine.handle(Event::Message { from: 0, message }).unwrap_err();
-        assert!(
-            error.to_string().contains("another list of survivors than it revealed masks for"),
-            "{error}"
-        );
+        room.parties.get_mut(&party).unwrap().handle(Event::Message { from: 0, message })
+    };
+    sealed.into_iter().map(answer).collect()
+}
+
+/// Whoever has revealed masks for one list answers no other in that round: the difference would be somebody's words. Nor
+/// if it has died meanwhile, and knows of the list from its journal only.
+#[test]
+fn one_sum_a_round_whatever_the_attempt() {
+    // All stay; all restart; all restart without having noted their lists, to see that it is these that help.
+    for (restarts, noted) in [(false, true), (true, true), (true, false)] {
+        let mut room = Room::new(6, true);
+        room.submit_all();
+        room.run(|letter| if matches!(letter.2, Message::Reply { .. }) { Fate::Drop } else { Fate::Deliver })
+            .unwrap();
+        let cohort = room.hub.cohort().clone();
+        for (party, identity) in (1..).zip(room.identities.clone()).filter(|_| restarts) {
+            let list = room.parties[&party].promised().unwrap().to_vec();
+            assert_eq!(list, [1, 2, 3, 4, 5, 6]);
+            let mut machine = Party::new(cohort.clone(), party, identity, false).unwrap();
+            if noted {
+                machine.promise(list);
+            }
+            room.parties.insert(party, machine);
+            room.submit(party, share(party));
+        }
+        let answers = second_sum(&mut room);
+        assert_eq!(answers.len(), 5);
+        for answer in answers {
+            let refused = answer.err().map(|error| error.to_string()).unwrap_or_default();
+            let words = "another list of survivors than it revealed masks for";
+            assert_eq!(refused.contains(words), noted, "{refused}");
+        }
+    }
+}
+
+/// A coordinator that restarts after masks may have been revealed asks for the same list, and for no other.
+#[test]
+fn a_coordinator_keeps_its_promise_through_a_restart() {
+    let mut room = Room::new(6, true);
+    room.submit_all();
+    // Party 1 leaves before its words, and party 2 after them: all wait for party 2.
+    room.run(|(from, _, message)| match message {
+        Message::Upload { .. } if *from == 1 => Fate::Lose,
+        Message::Unmask { .. } if *from == 2 => Fate::Drop,
+        _ => Fate::Deliver,
+    })
+    .unwrap();
+    let (promised, epoch) = (room.hub.promised().unwrap().to_vec(), room.hub.epoch());
+    assert_eq!(promised, [2, 3, 4, 5, 6]);
+    room.hub = Hub::new(room.hub.cohort().clone(), false);
+    room.hub.promise(promised);
+    room.hub.restart(epoch);
+    let mut machine = Party::new(room.hub.cohort().clone(), 1, room.identities[0].clone(), false).unwrap();
+    let actions = machine.begin();
+    room.parties.insert(1, machine);
+    room.act(1, actions);
+    room.submit(1, share(1));
+    for party in [1, 3, 4, 5, 6, 2] {
+        assert!(room.answers.is_empty());
+        room.tell_hub(Event::Joined(party));
+        room.run(|_| Fate::Deliver).unwrap();
+    }
+    for answers in room.answers.values() {
+        assert_eq!(*answers, [(sum(&[2, 3, 4, 5, 6]), vec![2, 3, 4, 5, 6])]);
+    }
+    assert_eq!(room.answers.len(), 6);
+    room.submit_all();
+    room.run(|_| Fate::Deliver).unwrap();
+    assert!(room.answers.values().all(|answers| answers[1].0 == sum(&[1, 2, 3, 4, 5, 6])));
+}
+
+/// Sizes that no sum of the run has are rejected; of two that are possible the one that most have is right, whoever came
+/// first.
+#[test]
+fn words_of_a_wrong_size_change_nothing() {
+    let mut room = Room::new(4, false);
+    room.hub.expect(vec![(10, 3), (0, 7)]);
+    let place = Place { epoch: 0, round: 0, attempt: 0 };
+    let upload = |narrow: usize, wide: usize| {
+        let words = Words { narrow: vec![1; narrow], wide: vec![2; wide] };
+        let message = Message::Upload { place, words, shares: Vec::new() };
+        Event::Message { from: 3, message }
+    };
+    let error = room.hub.handle(upload(3, 0)).unwrap_err();
+    assert!(error.to_string().contains("a size that no sum of this run has"), "{error}");
+    room.submit_all();
+    room.run(|_| Fate::Deliver).unwrap();
+    assert!(room.answers.values().all(|answers| answers[0].0 == sum(&[1, 2, 3, 4])));
+
+    let place = Place { round: 1, ..place };
+    let words = Words { narrow: Vec::new(), wide: vec![2; 7] };
+    let message = Message::Upload { place, words, shares: Vec::new() };
+    room.tell_hub(Event::Message { from: 3, message });
+    room.submit_all();
+    let error = room.run(|_| Fate::Deliver).unwrap_err();
+    assert!(error.to_string().contains("a second upload for one attempt"), "{error}");
+    room.run(|_| Fate::Deliver).unwrap();
+    assert_eq!(room.hub.ignored, [(3, "words of another size than most have")]);
+    assert_eq!(room.waiting, [3]);
+    // It comes back to its senses.
+    room.tell_hub(Event::Lost(3));
+    room.tell_hub(Event::Joined(3));
+    room.run(|_| Fate::Deliver).unwrap();
+    assert!(room.answers.values().all(|answers| answers[1].0 == sum(&[1, 2, 3, 4])));
+}
+
+/// Without masks too a party may leave and come back, also one that is a cohort of its own; sums do not depend on who came
+/// first.
+#[test]
+fn plain_sums_with_parties_that_come_back() {
+    for (parties, may_leave) in [(1, false), (1, true), (3, false), (4, true)] {
+        let mut room = Room::with(parties, may_leave, true);
+        let term = |party: u16| Words {
+            narrow: vec![(0.1f32 * f32::from(party)).to_bits()],
+            wide: vec![(1.0 / f64::from(party)).to_bits()],
+        };
+        let mut total = plain::PlainSum::new(&term(1));
+        (2..=parties).for_each(|party| total.add(&term(party)));
+        for round in 0..3 {
+            // The last one is first, then away, in the second round after its upload and in the third before.
+            (1..=parties).rev().for_each(|party| room.submit(party, term(party)));
+            let mut dropped = false;
+            room.run(|(from, _, message)| match message {
+                Message::Upload { .. } if round == 2 && *from == parties && !dropped => {
+                    dropped = true;
+                    Fate::Drop
+                }
+                Message::Upload { .. } if round == 1 && *from == 1 && !dropped => {
+                    dropped = true;
+                    Fate::Drop
+                }
+                _ => Fate::Deliver,
+            })
+            .unwrap();
+            if round > 0 {
+                let away = if round == 1 { 1 } else { parties };
+                room.tell_hub(Event::Joined(away));
+                room.run(|_| Fate::Deliver).unwrap();
+            }
+            for answers in room.answers.values() {
+                assert_eq!(answers.len(), round + 1, "{parties} {may_leave}");
+                assert_eq!(answers[round].0, total.words());
+            }
+        }
     }
 }
 
@@ -387,6 +538,34 @@ fn without_leave_all_wait() {
         })
         .unwrap_err();
     assert!(error.to_string().contains("a sum of 4 parties, where 5 must be there"), "{error}");
+}
+
+/// The parties stay where they were; what was under way is begun anew.
+#[test]
+fn the_coordinator_may_restart() {
+    let mut room = Room::new(4, false);
+    let cohort = room.hub.cohort().clone();
+    for left in ["upload", "signature", "shares of masks", "answer"] {
+        let before = room.answers.get(&1).map_or(0, Vec::len);
+        room.submit_all();
+        room.run(|(_, _, message)| match message {
+            message if message.kind() == left => Fate::Drop,
+            _ => Fate::Deliver,
+        })
+        .unwrap();
+        let epoch = room.hub.epoch();
+        room.hub = Hub::new(cohort.clone(), false);
+        room.replies.iter().for_each(|reply| room.hub.remember(reply));
+        room.hub.restart(epoch);
+        for party in 1..=4 {
+            let actions = room.hub.handle(Event::Joined(party)).unwrap();
+            room.act(0, actions);
+        }
+        room.run(|_| Fate::Deliver).unwrap();
+        assert!(room.answers.values().all(|answers| answers.len() == before + 1), "{left}");
+        assert!(room.answers.values().all(|answers| answers[before].0 == sum(&[1, 2, 3, 4])), "{left}");
+        assert!(room.parties.values().all(|party| party.transcript() == room.hub.transcript()));
+    }
 }
 
 /// A party that was away without losing its place joins a new epoch, and the round is done with all.
@@ -455,6 +634,7 @@ fn thresholds() {
 #[test]
 fn different_lists_of_survivors_are_noticed() {
     let mut room = Room::new(6, true);
+    room.hub.careless = true;
     room.submit_all();
     let error = room
         .run(|(_, to, message)| match message {
@@ -471,6 +651,7 @@ fn different_lists_of_survivors_are_noticed() {
 
     // A coordinator that keeps back the signatures that would show it has too few.
     let mut room = Room::new(6, true);
+    room.hub.careless = true;
     room.submit_all();
     let error = room
         .run(|(_, to, message)| match message {

@@ -39,6 +39,16 @@ impl Transcript {
         Self::of(hash(self.answers, &[b"opened", &place.bytes(), &cohort, answer]), self.keys)
     }
 
+    /// After answers that were noted down, before a key exchange.
+    pub fn recalled(answers: [u8; 32]) -> Self {
+        Self::of(answers, [0; 32])
+    }
+
+    /// The hash over the answers alone.
+    pub fn answers(&self) -> &[u8; 32] {
+        &self.answers
+    }
+
     /// The hash.
     pub fn bytes(&self) -> &[u8; 32] {
         &self.both

@@ -225,10 +225,11 @@ pub fn word_bytes(words: &Words) -> Vec<u8> {
     writer.0
 }
 
-/// The other way round.
-pub fn words_of(bytes: &[u8]) -> Option<Words> {
+/// The other way round, with what follows them.
+pub fn words_of(bytes: &[u8]) -> Option<(Words, &[u8])> {
     let mut reader = Reader(bytes);
-    reader.words().filter(|_| reader.0.is_empty())
+    let words = reader.words()?;
+    Some((words, reader.0))
 }
 
 /// The sum that a message is about, from its bytes alone; nothing where it is about none.

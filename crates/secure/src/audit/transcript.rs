@@ -124,7 +124,7 @@ impl Transcript {
     /// What a party had for a sum, which it knows itself.
     pub fn share(&self, sum: &Sum, party: u16) -> Option<Words> {
         match sum.shares.get(&party) {
-            Some(&share) => words_of(&self.payloads[share]),
+            Some(&share) => words_of(&self.payloads[share]).map(|(words, _)| words),
             None if sum.is_plain() => self.upload(sum, party),
             None => None,
         }
@@ -141,7 +141,7 @@ impl Transcript {
     /// What the coordinator opened.
     pub fn opened(&self, sum: &Sum) -> Option<Words> {
         match sum.opened {
-            Some(opened) => words_of(&self.payloads[opened]),
+            Some(opened) => words_of(&self.payloads[opened]).map(|(words, _)| words),
             None => self.reply(sum, *sum.replies.keys().next()?),
         }
     }

@@ -63,7 +63,7 @@ pub fn run<T: Real>(
         }
         if evaluated {
             let (seconds, bytes) = reached;
-            if log.note(Line { round, seconds, squared_error: total.parts[2][0], bytes }) {
+            if log.note(Line { round, seconds, squared_error: total.parts[2][0], bytes }, session) {
                 return Ok((round + 1, Stop::Tolerance));
             }
         }

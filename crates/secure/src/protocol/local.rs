@@ -309,7 +309,7 @@ pub(crate) fn dense_sketch<T: Real>(
 
 /// Where sketches of the features are drawn from, the same at every party.
 pub(crate) fn features_sketch(settings: &Settings, features: usize) -> Distribution {
-    let size = settings.of_sketches().sketch_sizes(features, features).1.min(features);
+    let size = settings.sketched_features(features);
     let (kind, seed, purpose) = (settings.sketch, settings.seed, Purpose::SketchV);
     Distribution { kind, length: features, size, seed, purpose }
 }

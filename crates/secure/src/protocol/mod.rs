@@ -8,11 +8,14 @@ pub mod leak;
 mod limited;
 mod local;
 mod pooled;
+mod sizes;
 mod synchronous;
 
 pub use asynchronous::Server;
+pub use limited::sketch_size;
 pub use local::Local;
 pub(crate) use local::{dense_sketch, features_sketch};
+pub use sizes::upload_sizes;
 
 use partwise::run::{Amount, Damping, SketchedSolver, Step};
 use partwise::{Real, sketch};
@@ -22,7 +25,7 @@ use sha2::{Digest, Sha256};
 use crate::error::{Error, Result};
 use crate::fixed::Part;
 use crate::risk::Accepted;
-use crate::session::{ALL, Session};
+use crate::session::{ALL, Seen, Session};
 
 /// The methods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -176,6 +179,11 @@ impl Settings {
         Ok(())
     }
 
+    /// d of sketches over so many features.
+    fn sketched_features(&self, features: usize) -> usize {
+        self.of_sketches().sketch_sizes(features, features).1.min(features)
+    }
+
     /// As the library's drivers have them.
     fn of_sketches(&self) -> partwise::run::Settings {
         partwise::run::Settings {
@@ -294,7 +302,8 @@ impl Log {
     }
 
     /// Whether to stop.
-    fn note(&mut self, line: Line) -> bool {
+    fn note(&mut self, line: Line, session: &mut Session<'_>) -> bool {
+        session.see(Seen::Error { round: line.round, squared_error: line.squared_error });
         self.trace.push(line);
         let before = self.trace.iter().rev().find(|past| past.round + Self::WINDOW <= line.round);
         let error = line.squared_error.max(0.0).sqrt();
@@ -314,6 +323,7 @@ pub fn run<T: Real>(
     group: u8,
 ) -> Result<Ended> {
     let common = meet(local, session)?;
+    session.see(Seen::Norm(common.norm));
     local.start(settings.seed, private_seed, common.mean);
     let mut log = Log::new(settings);
     let (rounds, stopped_by) = match settings.protocol {

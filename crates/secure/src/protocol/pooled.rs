@@ -28,7 +28,7 @@ pub fn run<T: Real>(
             let model: f64 = local.gram_u().iter().zip(&gram_v).map(|(u, v)| u * v).sum();
             let squared_error = total.parts[2][0] + model;
             let line = Line { round, seconds: session.now(), squared_error, bytes: session.bytes };
-            if log.note(line) {
+            if log.note(line, session) {
                 return Ok((round, Stop::Tolerance));
             }
         }

@@ -71,7 +71,7 @@ pub fn run<T: Real>(
         if evaluated {
             let (seconds, bytes) = reached;
             let line = Line { round, seconds, squared_error: total.parts[1][0], bytes };
-            if log.note(line) {
+            if log.note(line, session) {
                 return Ok((round + 1, Stop::Tolerance));
             }
         }

@@ -1,0 +1,202 @@
+//! `partwise coordinator`: a federation's centre.
+
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::{Result, anyhow, bail};
+use partwise_federation::certificates::{self, write_new};
+use partwise_federation::config::Federation;
+use partwise_federation::coordinator::{self, Outcome};
+use partwise_federation::log::Log;
+use partwise_federation::text::check_name;
+use serde_json::json;
+
+use crate::federation_args::{CoordinatorCommand, CoordinatorInitArgs, CoordinatorRunArgs, SignArgs};
+use crate::{output, say};
+
+/// The name of the configuration in the folder that `init` makes.
+pub const FILE: &str = "federation.toml";
+
+pub fn run(command: &CoordinatorCommand) -> Result<()> {
+    match command {
+        CoordinatorCommand::Init(args) => init(args),
+        CoordinatorCommand::Sign(args) => sign(args),
+        CoordinatorCommand::Run(args) => serve(args),
+    }
+}
+
+fn init(args: &CoordinatorInitArgs) -> Result<()> {
+    make(&args.out, &args.federation, &args.host, args.days)?;
+    write_new(&args.out.join(FILE), &skeleton(&args.federation), false)?;
+    say::tell(&format!(
+        "made {0}: complete {0}/{FILE}, give every party {0}/ca.crt, and sign their requests with `partwise coordinator sign \
+         {0} REQUEST`; keep ca.key and coordinator.key to yourself",
+        args.out.display()
+    ));
+    Ok(())
+}
+
+/// The folder with the authority and the coordinator's certificate.
+pub fn make(folder: &Path, federation: &str, hosts: &[String], days: u32) -> Result<()> {
+    check_name(federation).map_err(|problem| anyhow!("{problem}"))?;
+    output::check_new_folder(folder)?;
+    fs::create_dir(folder).map_err(partwise_federation::Error::io(folder))?;
+    Ok(certificates::make_authority(folder, federation, hosts, days)?)
+}
+
+fn skeleton(federation: &str) -> String {
+    format!(
+        "# What the coordinator of this federation needs to know; docs/federation.md explains every line.
+federation = \"{federation}\"
+# Where to listen. Parties connect to here, and the coordinator connects to nobody.
+address = \"0.0.0.0:7400\"
+# Seconds after which a party is held to hang, and between two signs of life.
+deadline = 300
+heartbeat = 10
+# How many parties must be in every sum; at least colluders + 2.
+cohort = 3
+# Fingerprints of certificates that are no good any more.
+revoked = []
+
+[method]
+protocol = \"syn-sd\"
+rank = 8
+rounds = 100
+seed = 0
+aggregation = \"secure\"
+colluders = 1
+
+# `partwise coordinator sign` adds the parties here.
+"
+    )
+}
+
+fn sign(args: &SignArgs) -> Result<()> {
+    let file = args.dir.join(FILE);
+    let text = fs::read_to_string(&file).map_err(partwise_federation::Error::io(&file))?;
+    let name = text.lines().find_map(|line| line.strip_prefix("federation = \"")?.split('"').next());
+    let Some(federation) = name else {
+        bail!("{}: has no line federation = \"...\"; add it at its beginning", file.display());
+    };
+    let issued = args.dir.join("issued");
+    fs::create_dir_all(&issued).map_err(partwise_federation::Error::io(&issued))?;
+    for request in &args.requests {
+        let signed = certificates::sign(&args.dir, federation, request, args.days)?;
+        let path = issued.join(format!("{}.crt", signed.name));
+        let renewed = path.exists();
+        if renewed {
+            fs::remove_file(&path).map_err(partwise_federation::Error::io(&path))?;
+        }
+        write_new(&path, &signed.certificate, false)?;
+        let entry = member(&signed.name, &signed.identity.to_string());
+        let known = text.contains(&entry);
+        if !known && text.contains(&format!("name = \"{}\"\n", signed.name)) {
+            bail!(
+                "{}: has {} with another identity; find out which is right, and correct the file",
+                file.display(),
+                signed.name
+            );
+        }
+        if !known {
+            let appended = OpenOptions::new().append(true).open(&file);
+            appended
+                .and_then(|mut file| file.write_all(entry.as_bytes()))
+                .map_err(partwise_federation::Error::io(&file))?;
+        }
+        say::tell(&format!(
+            "{}: give {} to {}, and make sure by another way, a telephone for instance, that its identity is {}",
+            if renewed { "renewed" } else { "signed" },
+            path.display(),
+            signed.name,
+            signed.identity
+        ));
+    }
+    Ok(())
+}
+
+/// A party in federation.toml.
+pub fn member(name: &str, identity: &str) -> String {
+    format!("\n[[party]]\nname = \"{name}\"\nidentity = \"{identity}\"\n")
+}
+
+fn serve(args: &CoordinatorRunArgs) -> Result<()> {
+    let federation = Federation::read(&args.file, args.continue_without)?;
+    if args.line.check {
+        for line in coordinator::check(&federation, args.line.insecure)? {
+            say::tell(&line);
+        }
+        return Ok(());
+    }
+    let Some(out) = &args.out else { bail!("--out is missing; give a folder for the result") };
+    output::check_folder(out, args.force)?;
+    let log = Arc::new(Log::new(args.line.log));
+    if args.line.insecure {
+        log.warn(
+            "without certificates and encryption; for trials on one machine",
+            json!({ "event": "insecure" }),
+        );
+    }
+    let settings = federation.terms.settings.clone();
+    let options =
+        coordinator::Options { insecure: args.line.insecure, status_address: args.status_address.0, log };
+    let outcome = coordinator::run(federation, options)?;
+    write(out, &outcome, &settings)?;
+    outcome.forget()?;
+    let missing = match outcome.missing.is_empty() {
+        true => String::new(),
+        false => format!("; without {}", outcome.missing.join(", ")),
+    };
+    say::tell(&format!(
+        "relative error {:.6} after {} rounds and {} sums{missing}; written to {}",
+        outcome.relative_error,
+        outcome.rounds,
+        outcome.sums,
+        out.display()
+    ));
+    if !outcome.agreed {
+        bail!("the parties have different U; ask them what their own records of the run say");
+    }
+    Ok(())
+}
+
+fn write(out: &Path, outcome: &Outcome, settings: &partwise_secure::protocol::Settings) -> Result<()> {
+    let bytes = outcome.bytes.iter().map(|[received, sent]| json!({ "received": received, "sent": sent }));
+    let mut record = json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "run": outcome.run,
+        "relative_error": outcome.relative_error,
+        "rounds": outcome.rounds,
+        "stopped_by": outcome.stopped_by,
+        "finished": outcome.finished,
+        "missing": outcome.missing,
+        "agreed": outcome.agreed,
+        "sums": outcome.sums,
+        "epochs": outcome.epochs,
+        "bytes": bytes.collect::<Vec<_>>(),
+        "features": outcome.features,
+        "peak_memory": crate::machine::peak_memory(),
+    });
+    record["settings"] = serde_json::to_value(settings)?;
+    let staging = output::Staging::new(out)?;
+    staging.write("U.npy", |file| file.write_all(&outcome.factor))?;
+    // It came from a party.
+    let read = partwise::io::npy::read_array::<f32>(
+        &staging.path().join("U.npy"),
+        crate::machine::available_memory(),
+    );
+    match read {
+        Ok((rows, cols, _)) if (rows, cols) == (outcome.features, settings.rank) => {}
+        _ => bail!("the U that a party sent is not a matrix of {} x {}", outcome.features, settings.rank),
+    }
+    staging.write("trace.csv", |file| {
+        writeln!(file, "round,seconds,relative_error")?;
+        for point in &outcome.trace {
+            writeln!(file, "{},{:.6},{:.9}", point.round, point.seconds, point.relative_error)?;
+        }
+        Ok(())
+    })?;
+    staging.write("run.json", |file| writeln!(file, "{record:#}"))?;
+    staging.commit()
+}

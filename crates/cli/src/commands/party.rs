@@ -1,0 +1,190 @@
+//! `partwise party`: one organisation of a federation.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::{Result, anyhow, bail};
+use partwise::io::{self, Input};
+use partwise::run::Side;
+use partwise::{Precision, Real};
+use partwise_federation::certificates::{self, write_new};
+use partwise_federation::config::Party;
+use partwise_federation::log::Log;
+use partwise_federation::party::{self, Given, Joined, Options};
+use partwise_federation::text::{Fingerprint, check_name};
+use partwise_secure::protocol::Stop;
+use serde_json::json;
+
+use crate::federation_args::{JoinArgs, PartyCommand, PartyInitArgs};
+use crate::{input, machine, output, say};
+
+/// The name of the configuration in the folder that `init` makes.
+pub const FILE: &str = "party.toml";
+
+pub fn run(command: &PartyCommand) -> Result<()> {
+    match command {
+        PartyCommand::Init(args) => init(args),
+        PartyCommand::Join(args) => match args.precision {
+            Precision::F32 => join::<f32>(args),
+            Precision::F64 => join::<f64>(args),
+        },
+    }
+}
+
+fn init(args: &PartyInitArgs) -> Result<()> {
+    let identity = make(&args.out, &args.federation, &args.name)?;
+    let text = skeleton(&args.name, &args.federation, &args.coordinator, "");
+    write_new(&args.out.join(FILE), &text, false)?;
+    say::tell(&format!(
+        "made {0}: send {0}/{1}.request to the coordinator, put its answer {1}.crt and its ca.crt into {0}, and complete \
+         {0}/{FILE}; keep {1}.key and identity.key to yourself",
+        args.out.display(),
+        args.name
+    ));
+    say::tell(&format!("this party's identity, for the others to pin: {identity}"));
+    Ok(())
+}
+
+/// The folder with a party's keys and request.
+pub fn make(folder: &Path, federation: &str, name: &str) -> Result<Fingerprint> {
+    for name in [federation, name] {
+        check_name(name).map_err(|problem| anyhow!("{problem}"))?;
+    }
+    output::check_new_folder(folder)?;
+    fs::create_dir(folder).map_err(partwise_federation::Error::io(folder))?;
+    Ok(certificates::make_request(folder, federation, name)?)
+}
+
+/// party.toml; `policy` has further lines.
+pub fn skeleton(name: &str, federation: &str, coordinator: &str, policy: &str) -> String {
+    let protocols = match policy.contains("protocols") {
+        true => "",
+        false => {
+            "protocols = [\"syn-sd\", \"syn-ssd-u\", \"syn-ssd-v\", \"syn-ssd-uv\", \"asyn-sd\", \"asyn-ssd-v\"]\n"
+        }
+    };
+    format!(
+        "# What this party needs to know; docs/federation.md explains every line.
+name = \"{name}\"
+federation = \"{federation}\"
+coordinator = \"{coordinator}\"
+
+# What this party allows. The coordinator cannot widen it.
+[policy]
+aggregation = [\"secure\"]
+minimum_cohort = 3
+maximum_rounds = 500
+{protocols}{policy}
+# The identities of all other parties, as they told you by another way than through the coordinator.
+[peers]
+"
+    )
+}
+
+fn join<T: Real>(args: &JoinArgs) -> Result<()> {
+    let party = Party::read(&args.file)?;
+    if !args.line.check {
+        let Some(out) = &args.out else { bail!("--out is missing; give a folder for the result") };
+        output::check_folder(out, args.force)?;
+    }
+    let Input { matrix, row_labels, col_labels, .. } =
+        input::read::<T>(&args.data, &args.read, Some(&args.labels))?;
+    input::check_range(&args.data, &matrix)?;
+    // Features by records, whatever the file has.
+    let (matrix, names, record_names) = match args.records {
+        Side::Rows => (matrix.into_transpose(), col_labels, row_labels),
+        Side::Columns => (matrix, row_labels, col_labels),
+    };
+    input::check_memory("the run", matrix.bytes().saturating_mul(3))?;
+    let reading = format!("{:?} {:?} {:?}", args.read, args.records, T::PRECISION);
+    let digest = format!("{} {reading}", input::sha256(&args.data)?);
+    let given = Given { matrix, names: names.clone(), digest };
+    let log = Arc::new(Log::new(args.line.log));
+    let threads = args.threads.unwrap_or_else(machine::cores);
+    let options = Options {
+        insecure: args.line.insecure,
+        threads,
+        trial_seed: args.seed_of_trial,
+        trial_death: args.death_of_trial.clone(),
+        log: log.clone(),
+    };
+    if args.line.check {
+        for line in party::check(&party, &given, &options)? {
+            say::tell(&line);
+        }
+        return Ok(());
+    }
+    if args.line.insecure {
+        log.warn(
+            "without certificates and encryption; for trials on one machine",
+            json!({ "event": "insecure" }),
+        );
+    }
+    let joined = party::join(&party, given, &options)?;
+    write(args, &joined, names, record_names)?;
+    conclude(args, &joined);
+    let mut factor = Vec::new();
+    io::npy::write(&mut factor, joined.features, joined.terms.settings.rank, &joined.u)?;
+    let parties = joined.terms.roster.len();
+    Ok(joined.finish(factor, parties)?)
+}
+
+fn write<T: Real>(
+    args: &JoinArgs,
+    joined: &Joined<T>,
+    names: Option<Vec<String>>,
+    record_names: Option<Vec<String>>,
+) -> Result<()> {
+    let Some(out) = &args.out else { return Ok(()) };
+    let rank = joined.terms.settings.rank;
+    let roster: Vec<&str> = joined.terms.roster.iter().map(|member| &member.name[..]).collect();
+    let mut record = json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "federation": joined.terms.federation,
+        "run": joined.run,
+        "parties": roster,
+        "relative_error": joined.relative_error,
+        "own_relative_error": joined.own_relative_error,
+        "rounds": joined.ended.rounds,
+        "stopped_by": joined.ended.stopped_by,
+        "features": joined.features,
+        "records": joined.records,
+        // As `evaluate` and `transform` read the file again.
+        "transpose": (args.records == Side::Rows) != args.read.transpose,
+        "precision": T::PRECISION,
+    });
+    record["settings"] = serde_json::to_value(&joined.terms.settings)?;
+    let staging = output::Staging::new(out)?;
+    staging.write("U.npy", |file| io::npy::write(file, joined.features, rank, &joined.u))?;
+    staging.write("V.npy", |file| io::npy::write(file, joined.records, rank, &joined.v))?;
+    for (name, labels) in [("rows.txt", names), ("columns.txt", record_names)] {
+        if let Some(labels) = labels {
+            staging.write(name, |file| labels.iter().try_for_each(|label| writeln!(file, "{label}")))?;
+        }
+    }
+    let norm = joined.ended.common.norm;
+    staging.write("trace.csv", |file| {
+        writeln!(file, "round,seconds,relative_error,bytes")?;
+        for line in &joined.ended.trace {
+            let error = (line.squared_error.max(0.0) / norm).sqrt();
+            writeln!(file, "{},{:.6},{error:.9},{}", line.round, line.seconds, line.bytes)?;
+        }
+        Ok(())
+    })?;
+    staging.write("run.json", |file| writeln!(file, "{record:#}"))?;
+    staging.commit()
+}
+
+fn conclude<T>(args: &JoinArgs, joined: &Joined<T>) {
+    let why = match joined.ended.stopped_by {
+        Stop::Rounds => "all rounds done",
+        Stop::Tolerance => "the error hardly fell any more",
+        Stop::LeakBudget => "one round more would show a record",
+    };
+    let out = args.out.as_ref().map_or(String::new(), |out| format!("; written to {}", out.display()));
+    say::tell(&format!(
+        "relative error {:.6} over all parties, {:.6} here, after {} rounds ({why}){out}",
+        joined.relative_error, joined.own_relative_error, joined.ended.rounds
+    ));
+}

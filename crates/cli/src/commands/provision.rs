@@ -1,0 +1,96 @@
+//! `partwise provision --demo`: all keys and files of a federation at once, for trials.
+
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::path::Path;
+
+use anyhow::Result;
+use partwise_federation::certificates::{DAYS, sign, write_new};
+use partwise_federation::config::Federation;
+use partwise_federation::text::Fingerprint;
+
+use super::{coordinator, party};
+use crate::federation_args::ProvisionArgs;
+use crate::{output, say};
+
+pub fn run(args: &ProvisionArgs) -> Result<()> {
+    output::check_new_folder(&args.out)?;
+    fs::create_dir(&args.out).map_err(partwise_federation::Error::io(&args.out))?;
+    let made = make(args);
+    if made.is_err() {
+        // Nothing half made is left behind.
+        let _ = fs::remove_dir_all(&args.out);
+    }
+    made?;
+    say::tell(&format!(
+        "made {} for trials only: whoever made all keys can read everything; in earnest every party runs `partwise party init` \
+         by itself",
+        args.out.display()
+    ));
+    Ok(())
+}
+
+fn make(args: &ProvisionArgs) -> Result<()> {
+    let centre = args.out.join("coordinator");
+    coordinator::make(&centre, &args.federation, &["localhost".into()], DAYS)?;
+    let quoted = |items: &[String]| {
+        let items: Vec<String> = items.iter().map(|item| format!("\"{item}\"")).collect();
+        items.join(", ")
+    };
+    let mut federation = format!(
+        "# For trials: all keys were made in one place.\nfederation = \"{}\"\naddress = \"{}\"\ndeadline = {:?}\nheartbeat = \
+         {:?}\naccept = [{}]\n\n[method]\nprotocol = \"{}\"\nrank = {}\nrounds = {}\n",
+        args.federation,
+        args.address,
+        args.deadline,
+        args.heartbeat,
+        quoted(&args.accept),
+        args.protocol,
+        args.rank,
+        args.rounds
+    );
+    for line in &args.method {
+        federation.push_str(line);
+        federation.push('\n');
+    }
+    let mut identities: Vec<(String, Fingerprint)> = Vec::new();
+    for number in 1..=args.parties {
+        let name = format!("party-{number}");
+        let folder = args.out.join(&name);
+        let identity = party::make(&folder, &args.federation, &name)?;
+        let signed = sign(&centre, &args.federation, &folder.join(format!("{name}.request")), DAYS)?;
+        write_new(&folder.join(format!("{name}.crt")), &signed.certificate, false)?;
+        fs::copy(centre.join("ca.crt"), folder.join("ca.crt"))
+            .map_err(partwise_federation::Error::io(&folder))?;
+        federation.push_str(&coordinator::member(&name, &identity.to_string()));
+        identities.push((name, identity));
+    }
+    let policy = format!(
+        "protocols = [\"{}\"]\naccept = [{}]\ncontinue_without = {}\n",
+        args.protocol,
+        quoted(&args.accept),
+        args.continue_without
+    );
+    for (name, _) in &identities {
+        let text = party::skeleton(name, &args.federation, &args.address, &policy);
+        let text = text
+            .replace("minimum_cohort = 3", &format!("minimum_cohort = {}", args.parties.min(3)))
+            .replace("maximum_rounds = 500", &format!("maximum_rounds = {}", args.rounds.max(500)));
+        let path = args.out.join(name).join(party::FILE);
+        write_new(&path, &text, false)?;
+        add_peers(&path, &identities, name)?;
+    }
+    let path = centre.join(coordinator::FILE);
+    write_new(&path, &federation, false)?;
+    // What was asked for must be a federation.
+    Federation::read(&path, args.continue_without)?;
+    Ok(())
+}
+
+fn add_peers(path: &Path, identities: &[(String, Fingerprint)], own: &str) -> Result<()> {
+    let others = identities.iter().filter(|(name, _)| name != own);
+    let lines: String = others.map(|(name, identity)| format!("{name} = \"{identity}\"\n")).collect();
+    let file = OpenOptions::new().append(true).open(path);
+    let written = file.and_then(|mut file| file.write_all(lines.as_bytes()));
+    Ok(written.map_err(partwise_federation::Error::io(path))?)
+}

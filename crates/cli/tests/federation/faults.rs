@@ -1,0 +1,369 @@
+//! What happens to parties and coordinators: killed, stopped, cut off, without room on their disk.
+
+use std::fs;
+use std::process::Command;
+
+use crate::trial::*;
+
+/// Features enough that an upload takes two pieces.
+const MANY: usize = 6000;
+
+fn large(trial: &Trial) {
+    for party in 0..trial.parties {
+        fs::write(trial.path(&format!("data-{}.csv", party + 1)), records(party * 8, 8, MANY)).unwrap();
+    }
+}
+
+fn party(trial: &Trial, party: usize, death: Option<&str>) -> Process {
+    let mut command = trial.party_command(party);
+    command.args(["--seed-of-trial", "0"]);
+    if let Some(death) = death {
+        command.args(["--death-of-trial", death]);
+    }
+    Process::start(&mut command)
+}
+
+fn insecure(parties: usize, extra: &[&str]) -> Trial {
+    let mut trial = Trial::new(parties, extra);
+    trial.line = vec!["--insecure"];
+    trial
+}
+
+fn clear(trial: &Trial) {
+    for name in (1..=trial.parties).map(|party| format!("result-{party}")).chain(["result".into()]) {
+        fs::remove_dir_all(trial.path(&name)).unwrap();
+    }
+}
+
+/// U and all V of a finished run.
+fn results(trial: &Trial) -> Vec<Vec<u8>> {
+    let of = |party: usize| ["U.npy", "V.npy"].map(|name| trial.file(&format!("result-{party}/{name}")));
+    (1..=trial.parties).flat_map(of).collect()
+}
+
+fn undisturbed(trial: &Trial) -> Vec<Vec<u8>> {
+    let mut coordinator = trial.coordinator(&[]);
+    let mut parties: Vec<Process> = (1..=trial.parties).map(|number| party(trial, number, None)).collect();
+    parties.iter_mut().for_each(Process::succeed);
+    coordinator.succeed();
+    let results = results(trial);
+    clear(trial);
+    results
+}
+
+/// Killed, and started again: the result has the same bits as without it.
+fn killed(deaths: &[&str], extra: &[&str]) {
+    let trial = insecure(3, &[&["--rounds", "6"], extra].concat());
+    large(&trial);
+    if extra.contains(&"aggregation=\"plain\"") {
+        allow_plain(&trial);
+    }
+    let expected = undisturbed(&trial);
+    for death in deaths {
+        let mut coordinator = trial.coordinator(&[]);
+        let mut others = [party(&trial, 1, None), party(&trial, 3, None)];
+        let mut victim = party(&trial, 2, Some(death));
+        assert!(!victim.end().success(), "{death}");
+        coordinator.wait_for("party-2 is gone");
+        // By default all wait, and say so.
+        coordinator.wait_for("waits for party-2");
+        others[0].wait_for("all wait for party-2");
+        party(&trial, 2, None).succeed();
+        others.iter_mut().for_each(Process::succeed);
+        coordinator.succeed();
+        assert!(results(&trial) == expected, "{death}");
+        clear(&trial);
+    }
+}
+
+/// Before, while and after it sends each kind of message, and before it has read each kind.
+#[test]
+fn a_party_killed_at_every_step() {
+    let deaths = [
+        "key,1,before",
+        "key,1,after",
+        "keys,1,before",
+        "upload,1,before",
+        "upload,4,before",
+        "upload,4,during",
+        "upload,4,after",
+        "survivors,4,before",
+        "signature,3,before",
+        "signature,3,after",
+        "signatures,4,before",
+        "shares of masks,5,before",
+        "shares of masks,5,after",
+        "answer,5,before",
+        "answer,1,before",
+    ];
+    killed(&deaths, &[]);
+}
+
+#[test]
+fn a_party_killed_in_a_plain_exchange() {
+    killed(&["upload,4,before", "upload,4,after", "answer,5,before"], &["--method", "aggregation=\"plain\""]);
+}
+
+pub fn allow_plain(trial: &Trial) {
+    for party in 1..=trial.parties {
+        let name = format!("trial/party-{party}/party.toml");
+        trial.edit(&name, "aggregation = [\"secure\"]", "aggregation = [\"plain\"]");
+    }
+}
+
+/// Five parties open a sum though one of them has left after its upload: three of them would not.
+#[test]
+fn within_the_threshold_the_round_completes() {
+    let trial = insecure(5, &["--rounds", "5"]);
+    let expected = undisturbed(&trial);
+    for death in [
+        "upload,4,after",
+        "survivors,4,before",
+        "signature,3,before",
+        "signatures,3,before",
+        "shares of masks,4,before",
+        "shares of masks,4,after",
+    ] {
+        let mut coordinator = trial.coordinator(&[]);
+        let mut others: Vec<Process> = [1, 3, 4, 5].map(|number| party(&trial, number, None)).into();
+        party(&trial, 2, Some(death)).end();
+        // The sum is opened without its help: what all wait for is the next one.
+        let waits = coordinator.wait_for("waits for party-2");
+        party(&trial, 2, None).succeed();
+        coordinator.wait_for("party-2 missed 1 answers");
+        others.iter_mut().for_each(Process::succeed);
+        coordinator.succeed();
+        assert!(results(&trial) == expected, "{death}: {waits}");
+        clear(&trial);
+    }
+}
+
+/// Those that go on end as well as if the leaver had never been there; one that returns ends with them.
+#[test]
+fn the_others_go_on_if_all_allow_it() {
+    let options = ["--rank", "2", "--rounds", "60", "--continue-without", "--method", "tolerance=0"];
+    let trial = insecure(5, &options);
+    for party in 0..5 {
+        let text = mixed_records(party * RECORDS, RECORDS, FEATURES);
+        fs::write(trial.path(&format!("data-{}.csv", party + 1)), text).unwrap();
+    }
+    let mut coordinator = trial.coordinator(&["--continue-without"]);
+    let mut others: Vec<Process> = [1, 3, 4, 5].map(|number| party(&trial, number, None)).into();
+    party(&trial, 2, Some("upload,8,before")).end();
+    others.iter_mut().for_each(Process::succeed);
+    coordinator.succeed();
+    assert_eq!(trial.record("result")["missing"][0], "party-2");
+    let four = insecure(4, &options);
+    for (number, from) in [1, 3, 4, 5].into_iter().enumerate() {
+        fs::copy(trial.path(&format!("data-{from}.csv")), four.path(&format!("data-{}.csv", number + 1)))
+            .unwrap();
+    }
+    undisturbed_errors(&four, trial.error("result"));
+
+    fs::remove_dir_all(trial.path("result")).unwrap();
+    [1, 3, 4, 5]
+        .into_iter()
+        .for_each(|number| fs::remove_dir_all(trial.path(&format!("result-{number}"))).unwrap());
+    fs::remove_dir_all(trial.party_folder(2).join("state")).unwrap();
+    let mut coordinator = trial.coordinator(&["--continue-without"]);
+    // One of the others pauses, so that there is a run to come back to.
+    let mut others: Vec<Process> = [1, 4, 5].map(|number| party(&trial, number, None)).into();
+    others.push(party(&trial, 3, Some("upload,40,pause")));
+    party(&trial, 2, Some("upload,8,before")).end();
+    others[3].wait_for("trial: pauses");
+    party(&trial, 2, None).succeed();
+    coordinator.wait_for("party-2 missed");
+    others.iter_mut().for_each(Process::succeed);
+    coordinator.succeed();
+    for number in 1..=5 {
+        assert_eq!(trial.file("result/U.npy"), trial.file(&format!("result-{number}/U.npy")));
+    }
+}
+
+fn undisturbed_errors(trial: &Trial, error: f64) {
+    let mut coordinator = trial.coordinator(&["--continue-without"]);
+    let mut parties: Vec<Process> = (1..=trial.parties).map(|number| party(trial, number, None)).collect();
+    parties.iter_mut().for_each(Process::succeed);
+    coordinator.succeed();
+    let expected = trial.error("result");
+    assert!((error / expected - 1.0).abs() < 0.01, "{error} against {expected}");
+}
+
+/// A stopped process is noticed by its silence; when it goes on, so does the run.
+#[test]
+fn a_party_that_hangs_is_waited_for() {
+    let trial = insecure(3, &["--rounds", "5"]);
+    let expected = undisturbed(&trial);
+    let mut coordinator = trial.coordinator(&[]);
+    let mut others = [party(&trial, 1, None), party(&trial, 3, None)];
+    let mut victim = party(&trial, 2, Some("upload,4,hang"));
+    coordinator.wait_for("party-2 is gone");
+    coordinator.wait_for("waits for party-2");
+    victim.signal("-CONT");
+    victim.succeed();
+    others.iter_mut().for_each(Process::succeed);
+    coordinator.succeed();
+    assert!(results(&trial) == expected);
+}
+
+/// A party that computes for too long is only named; it is still there.
+#[test]
+fn a_party_that_says_nothing_for_long_is_named() {
+    let trial = insecure(3, &["--rounds", "3", "--deadline", "1"]);
+    let mut coordinator = trial.coordinator(&[]);
+    let mut others = [party(&trial, 1, None), party(&trial, 3, None)];
+    let mut victim = party(&trial, 2, Some("upload,3,pause"));
+    coordinator.wait_for("party-2 is connected but has said nothing");
+    victim.succeed();
+    others.iter_mut().for_each(Process::succeed);
+    coordinator.succeed();
+}
+
+/// Killed in the middle of a sum, and where all wait; parties find it again by themselves.
+#[test]
+fn a_coordinator_may_be_killed_and_started_again() {
+    for protocol in ["syn-sd", "asyn-sd"] {
+        let trial = insecure(3, &["--rounds", "6", "--protocol", protocol]);
+        let mut coordinator = trial.coordinator(&[]);
+        let mut others = [party(&trial, 1, None), party(&trial, 3, None)];
+        party(&trial, 2, Some("upload,4,after")).end();
+        coordinator.wait_for("waits for party-2");
+        coordinator.kill();
+        let mut coordinator = trial.coordinator(&[]);
+        coordinator.wait_for("goes on with a run, after");
+        let mut victim = party(&trial, 2, Some("upload,2,pause"));
+        victim.wait_for("trial: pauses");
+        coordinator.kill();
+        let mut coordinator = trial.coordinator(&[]);
+        victim.succeed();
+        others.iter_mut().for_each(Process::succeed);
+        coordinator.succeed();
+        if protocol == "syn-sd" {
+            let disturbed = results(&trial);
+            clear(&trial);
+            assert!(undisturbed(&trial) == disturbed);
+        }
+    }
+}
+
+/// The other group of an asynchronous run goes on while one waits.
+#[test]
+fn other_groups_never_stop() {
+    let trial = insecure(6, &["--rounds", "10", "--protocol", "asyn-sd"]);
+    let mut command = trial.party_command(2);
+    command.args(["--death-of-trial", "upload,6,before"]);
+    let mut coordinator = trial.coordinator(&["--log", "json"]);
+    let mut others: Vec<Process> = [1, 3, 4, 5, 6].map(|number| trial.party(number)).into();
+    Process::start(&mut command).end();
+    coordinator.wait_for("waits for party-2");
+    let before = journal_length(&trial);
+    let until = std::time::Instant::now() + PATIENCE;
+    while journal_length(&trial) < before + 1000 {
+        assert!(std::time::Instant::now() < until, "the other group stands still");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    trial.party(2).succeed();
+    others.iter_mut().for_each(Process::succeed);
+    coordinator.succeed();
+}
+
+fn journal_length(trial: &Trial) -> u64 {
+    fs::metadata(trial.path("trial/coordinator/state/coordinator.journal")).map_or(0, |file| file.len())
+}
+
+fn mount(arguments: &[&str], folder: &std::path::Path) -> bool {
+    Command::new("mount").args(arguments).arg(folder).output().is_ok_and(|output| output.status.success())
+}
+
+/// What does not fit the disk is said, nothing is lost, and with more room the party goes on.
+#[test]
+fn a_full_disk_at_a_party_ends_it_with_its_state_whole() {
+    let trial = insecure(3, &["--rounds", "6"]);
+    large(&trial);
+    let expected = undisturbed(&trial);
+    let state = trial.party_folder(2).join("state");
+    let _ = fs::create_dir(&state);
+    if !mount(&["-t", "tmpfs", "-o", "size=300k", "tmpfs"], &state) {
+        eprintln!("skipped: no file system can be mounted here");
+        return;
+    }
+    struct Mounted(std::path::PathBuf);
+    impl Drop for Mounted {
+        fn drop(&mut self) {
+            let _ = Command::new("umount").arg("--lazy").arg(&self.0).output();
+        }
+    }
+    let _mounted = Mounted(state.clone());
+    let mut coordinator = trial.coordinator(&[]);
+    let mut others = [party(&trial, 1, None), party(&trial, 3, None)];
+    party(&trial, 2, None).fail("make room there and start again");
+    assert!(mount(&["-o", "remount,size=20m"], &state));
+    party(&trial, 2, None).succeed();
+    others.iter_mut().for_each(Process::succeed);
+    coordinator.succeed();
+    assert!(results(&trial) == expected);
+}
+
+fn ip(arguments: &str) -> bool {
+    Command::new("ip").args(arguments.split(' ')).output().is_ok_and(|output| output.status.success())
+}
+
+/// A line that carries nothing in one direction, then nothing in the other, then nothing at all: the connection breaks
+/// by its heartbeat, and is found again.
+#[test]
+#[ignore = "a minute, and changes the machine's network for that time"]
+fn a_cut_line_in_each_direction() {
+    let id = std::process::id() % 10_000;
+    let space = format!("pw{id}");
+    let network = format!("10.{}.{}", 100 + id / 256 % 100, id % 256);
+    let made = ip(&format!("netns add {space}"))
+        && ip(&format!("link add pwa{id} type veth peer name pwb{id} netns {space}"))
+        && ip(&format!("addr add {network}.1/24 dev pwa{id}"))
+        && ip(&format!("link set pwa{id} up"))
+        && ip(&format!("-n {space} addr add {network}.2/24 dev pwb{id}"))
+        && ip(&format!("-n {space} link set pwb{id} up"));
+    if !made {
+        ip(&format!("netns del {space}"));
+        return eprintln!("skipped: no network can be made here");
+    }
+    struct Space(String);
+    impl Drop for Space {
+        fn drop(&mut self) {
+            ip(&format!("netns del {}", self.0));
+        }
+    }
+    let _space = Space(space.clone());
+    let cuts: [(&str, String, String); 3] = [
+        (
+            "from the party",
+            format!("-n {space} route add blackhole {network}.1/32"),
+            format!("-n {space} route del blackhole {network}.1/32"),
+        ),
+        (
+            "to the party",
+            format!("route add blackhole {network}.2/32"),
+            format!("route del blackhole {network}.2/32"),
+        ),
+        ("both", format!("-n {space} link set pwb{id} down"), format!("-n {space} link set pwb{id} up")),
+    ];
+    for (what, cut, mend) in cuts {
+        let trial = Trial::new(3, &["--rounds", "5"]);
+        trial.edit("trial/coordinator/federation.toml", "127.0.0.1:", "0.0.0.0:");
+        trial.edit("trial/party-2/party.toml", "127.0.0.1:", &format!("{network}.1:"));
+        let mut coordinator = trial.coordinator(&[]);
+        let mut others = [trial.party(1), trial.party(3)];
+        let inside = trial.party_command(2);
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &space]).arg(inside.get_program()).args(inside.get_args());
+        let mut victim = Process::start(command.args(["--death-of-trial", "upload,4,pause"]));
+        victim.wait_for("trial: pauses");
+        assert!(ip(&cut), "{what}");
+        coordinator.wait_for("party-2 is gone");
+        victim.wait_for("the connection to the coordinator is lost");
+        assert!(ip(&mend), "{what}");
+        victim.succeed();
+        others.iter_mut().for_each(Process::succeed);
+        coordinator.succeed();
+        assert_eq!(trial.record("result")["missing"].as_array().unwrap().len(), 0, "{what}");
+    }
+}

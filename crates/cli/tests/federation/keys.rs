@@ -1,0 +1,269 @@
+//! Keys and certificates: who may come, and who not.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use crate::trial::*;
+
+fn good(command: &mut Command) -> String {
+    let (code, text) = output(command);
+    assert_eq!(code, Some(0), "{text}");
+    text
+}
+
+/// Every step as it is done between organisations, up to a run.
+#[test]
+fn parties_make_their_own_keys_and_the_coordinator_signs() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let port = free_port();
+    good(
+        program().args(["coordinator", "init", "study", "--host", "fed.example.org", "--out"]).arg(path("c")),
+    );
+    let mut identities = Vec::new();
+    for name in ["alpha", "beta", "gamma"] {
+        let address = format!("127.0.0.1:{port}");
+        let made = good(
+            program()
+                .args(["party", "init", name, "--federation", "study", "--coordinator", &address, "--out"])
+                .arg(path(name)),
+        );
+        identities.push(made.split("sha256:").nth(1).unwrap().trim().to_string());
+        let signed = good(
+            program()
+                .args(["coordinator", "sign"])
+                .arg(path("c"))
+                .arg(path(name).join(format!("{name}.request"))),
+        );
+        assert!(signed.contains(identities.last().unwrap()), "{signed}");
+        fs::copy(path("c/issued").join(format!("{name}.crt")), path(name).join(format!("{name}.crt")))
+            .unwrap();
+        fs::copy(path("c/ca.crt"), path(name).join("ca.crt")).unwrap();
+    }
+    for (place, name) in ["alpha", "beta", "gamma"].iter().enumerate() {
+        let file = path(name).join("party.toml");
+        let mut text = fs::read_to_string(&file).unwrap();
+        for (other, identity) in
+            ["alpha", "beta", "gamma"].iter().zip(&identities).filter(|(other, _)| *other != name)
+        {
+            text += &format!("{other} = \"sha256:{identity}\"\n");
+        }
+        fs::write(&file, text).unwrap();
+        fs::write(path(name).join("data.csv"), records(place * 30, 30, 12)).unwrap();
+    }
+    let file = path("c/federation.toml");
+    let text = fs::read_to_string(&file).unwrap();
+    let text = text.replace("0.0.0.0:7400", &format!("127.0.0.1:{port}")).replace("rank = 8", "rank = 3");
+    fs::write(&file, text.replace("rounds = 100", "rounds = 5")).unwrap();
+    good(program().args(["coordinator", "run", "--check"]).arg(&file));
+    // Secrets are their owner's.
+    #[cfg(unix)]
+    for secret in ["c/ca.key", "c/coordinator.key", "alpha/alpha.key", "alpha/identity.key"] {
+        use std::os::unix::fs::PermissionsExt;
+        assert_eq!(fs::metadata(path(secret)).unwrap().permissions().mode() & 0o77, 0, "{secret}");
+    }
+    let mut coordinator = Process::start(
+        program()
+            .args(["coordinator", "run", "--status-address", "none"])
+            .arg(&file)
+            .arg("--out")
+            .arg(path("r")),
+    );
+    coordinator.wait_for("listening on");
+    let join = |name: &str| {
+        let mut command = program();
+        command.args(["party", "join"]).arg(path(name).join("party.toml"));
+        command.arg("--data").arg(path(name).join("data.csv"));
+        command
+    };
+    let checked = good(join("alpha").arg("--check"));
+    for word in ["configuration", "certificates", "clock", "connection", "policy", "data: 30 records of 12"] {
+        assert!(checked.contains(word), "{checked}");
+    }
+    // A check shares nothing, and leaves no ledger behind.
+    assert!(!exists(&path("alpha/state")));
+    let mut parties: Vec<Process> = ["alpha", "beta", "gamma"]
+        .map(|name| Process::start(join(name).arg("--out").arg(path(&format!("r-{name}")))))
+        .into();
+    parties.iter_mut().for_each(Process::succeed);
+    coordinator.succeed();
+
+    // Nothing is overwritten, and requests are those of this federation.
+    let (code, text) = output(program().args(["coordinator", "init", "study", "--out"]).arg(path("c")));
+    assert_eq!(code, Some(2), "{text}");
+    good(
+        program()
+            .args(["party", "init", "delta", "--federation", "other", "--coordinator", "x:1", "--out"])
+            .arg(path("delta")),
+    );
+    let (code, text) =
+        output(program().args(["coordinator", "sign"]).arg(path("c")).arg(path("delta/delta.request")));
+    assert_eq!(code, Some(2), "{text}");
+    assert!(text.contains("is no party of study"), "{text}");
+}
+
+/// Makes a certificate of party 1 by the trial's authority with openssl.
+fn reissue(trial: &Trial, name: &str, arguments: &[&str]) {
+    let folder = trial.party_folder(1);
+    let extension = folder.join("san.cnf");
+    fs::write(&extension, format!("subjectAltName=DNS:{name}\nextendedKeyUsage=clientAuth\n")).unwrap();
+    let key = folder.join("party-1.key");
+    let request = folder.join("again.csr");
+    let run = |command: &mut Command| {
+        let (code, text) = output(command);
+        assert_eq!(code, Some(0), "{text}");
+    };
+    run(Command::new("openssl")
+        .args(["req", "-new", "-subj", "/CN=x", "-key"])
+        .arg(&key)
+        .arg("-out")
+        .arg(&request));
+    let centre = trial.path("trial/coordinator");
+    run(Command::new("openssl")
+        .args(["x509", "-req", "-in"])
+        .arg(&request)
+        .arg("-CA")
+        .arg(centre.join("ca.crt"))
+        .arg("-CAkey")
+        .arg(centre.join("ca.key"))
+        .arg("-extfile")
+        .arg(&extension)
+        .args(arguments)
+        .arg("-out")
+        .arg(folder.join("party-1.crt")));
+}
+
+fn has_openssl() -> bool {
+    let there = Command::new("openssl").arg("version").output().is_ok();
+    if !there {
+        eprintln!("skipped: openssl is not installed");
+    }
+    there
+}
+
+fn fingerprint(certificate: &Path) -> String {
+    let (_, text) = output(
+        Command::new("openssl").args(["x509", "-noout", "-fingerprint", "-sha256", "-in"]).arg(certificate),
+    );
+    format!("sha256:{}", text.trim().split('=').nth(1).unwrap().replace(':', "").to_lowercase())
+}
+
+/// Unknown, expired, revoked, wrong-federation and duplicate certificates, while the run goes on.
+#[test]
+fn bad_certificates_are_refused_and_change_nothing() {
+    if !has_openssl() {
+        return;
+    }
+    let trial = Trial::new(3, &["--rounds", "4"]);
+    let folder = trial.party_folder(1);
+    let own = fs::read(folder.join("party-1.crt")).unwrap();
+    reissue(&trial, "party-1.demo.partwise", &["-days", "30"]);
+    let revoked = fingerprint(&folder.join("party-1.crt"));
+    let revoked_certificate = fs::read(folder.join("party-1.crt")).unwrap();
+    trial.edit(
+        "trial/coordinator/federation.toml",
+        "accept = []",
+        &format!("accept = []\nrevoked = [\"{revoked}\"]"),
+    );
+    let mut coordinator = trial.coordinator(&[]);
+    fs::write(folder.join("party-1.crt"), &own).unwrap();
+    trial.party(1).wait_for_and_kill("waits until all parties are there");
+
+    // Revoked.
+    fs::write(folder.join("party-1.crt"), revoked_certificate).unwrap();
+    trial.party(1).fail("a revoked certificate");
+    coordinator.wait_for("rejected a revoked certificate");
+    // Of another federation of the same authority.
+    reissue(&trial, "party-1.other.partwise", &["-days", "30"]);
+    trial.party(1).fail("for no party of this federation");
+    // Expired: the party sees it itself; a stranger's program would not look.
+    reissue(&trial, "party-1.demo.partwise", &["-days", "0"]);
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    trial.party(1).fail("an expired certificate");
+    let client = |folder: &Path, certificate: &str, key: &str| {
+        let mut command = Command::new("openssl");
+        command.args(["s_client", "-alpn", "h2", "-connect", &format!("127.0.0.1:{}", trial.port)]);
+        command.arg("-cert").arg(folder.join(certificate)).arg("-key").arg(folder.join(key));
+        command.arg("-CAfile").arg(folder.join("ca.crt")).stdin(std::process::Stdio::null());
+        output(&mut command)
+    };
+    client(&folder, "party-1.crt", "party-1.key");
+    coordinator.wait_for("rejected an expired certificate");
+    // Of an unknown authority.
+    let other = Trial::new(3, &[]);
+    fs::copy(folder.join("ca.crt"), other.party_folder(1).join("ca.crt")).unwrap();
+    client(&other.party_folder(1), "party-1.crt", "party-1.key");
+    coordinator.wait_for("rejected a certificate of an unknown authority");
+    // None at all, and an older TLS.
+    output(
+        Command::new("openssl")
+            .args(["s_client", "-connect", &format!("127.0.0.1:{}", trial.port)])
+            .stdin(std::process::Stdio::null()),
+    );
+    coordinator.wait_for("rejected no certificate");
+    output(
+        Command::new("openssl")
+            .args(["s_client", "-tls1_2", "-connect", &format!("127.0.0.1:{}", trial.port)])
+            .stdin(std::process::Stdio::null()),
+    );
+    coordinator.wait_for("rejected a client without TLS 1.3");
+
+    // A twin of a party that is there is turned away, and the first stays.
+    fs::write(folder.join("party-1.crt"), own).unwrap();
+    let mut first = trial.party(1);
+    first.wait_for("waits until all parties are there");
+    let copy = trial.path("trial/twin");
+    fs::create_dir(&copy).unwrap();
+    for entry in fs::read_dir(&folder).unwrap().map(Result::unwrap).filter(|entry| entry.path().is_file()) {
+        fs::copy(entry.path(), copy.join(entry.file_name())).unwrap();
+    }
+    let mut twin = program();
+    twin.args(["party", "join"]).arg(copy.join("party.toml")).arg("--data").arg(trial.path("data-1.csv"));
+    let mut twin = Process::start(twin.arg("--out").arg(trial.path("result-twin")));
+    twin.wait_for("this party is connected already");
+    twin.kill();
+    coordinator.wait_for("rejected a second connection of one party");
+
+    let mut others = [trial.party(2), trial.party(3)];
+    first.succeed();
+    others.iter_mut().for_each(Process::succeed);
+    coordinator.succeed();
+}
+
+/// Certificates of an authority of one's own, bound by name or by fingerprint.
+#[test]
+fn certificates_can_be_brought_along() {
+    if !has_openssl() {
+        return;
+    }
+    let trial = Trial::new(3, &["--rounds", "3"]);
+    reissue(&trial, "partwise.hospital.example", &["-days", "9"]);
+    let pinned = fingerprint(&trial.party_folder(1).join("party-1.crt"));
+    trial.edit(
+        "trial/coordinator/federation.toml",
+        "name = \"party-1\"\n",
+        &format!("name = \"party-1\"\ncertificate = \"{pinned}\"\n"),
+    );
+    trial.edit(
+        "trial/coordinator/federation.toml",
+        "name = \"party-2\"\n",
+        "name = \"party-2\"\ndns = \"party-2.demo.partwise\"\n",
+    );
+    let mut coordinator = trial.coordinator(&[]);
+    trial.all_parties().iter_mut().for_each(Process::succeed);
+    coordinator.succeed();
+}
+
+#[test]
+fn insecure_is_for_loopback_only() {
+    let trial = Trial::new(3, &[]);
+    let file = trial.path("trial/coordinator/federation.toml");
+    trial.edit("trial/coordinator/federation.toml", "127.0.0.1:", "0.0.0.0:");
+    let (code, text) = output(program().args(["coordinator", "run", "--insecure", "--check"]).arg(&file));
+    assert_eq!(code, Some(2), "{text}");
+    assert!(text.contains("--insecure with the address 0.0.0.0") && text.contains("is refused"), "{text}");
+    trial.edit("trial/party-1/party.toml", "127.0.0.1:", "192.0.2.1:");
+    let mut party = Process::start(trial.party_command(1).arg("--insecure"));
+    party.fail("--insecure with the coordinator 192.0.2.1");
+}

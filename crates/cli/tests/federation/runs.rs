@@ -1,0 +1,111 @@
+//! Whole runs.
+
+use std::fs;
+
+use crate::trial::*;
+
+/// All of a federation's records in one file, and whose they are.
+fn pooled_file(trial: &Trial) {
+    fs::write(trial.path("all.csv"), records(0, RECORDS * trial.parties, FEATURES)).unwrap();
+    let names: String =
+        (0..RECORDS * trial.parties).map(|record| format!("p{:03}\n", record / RECORDS)).collect();
+    fs::write(trial.path("split.txt"), names).unwrap();
+}
+
+/// The same numbers, bit for bit, as the simulation of the same federation, given the same starts of V.
+#[test]
+fn a_federation_computes_what_the_simulation_does() {
+    for protocol in ["syn-sd", "pooled", "syn-ssd-uv", "dsanls-limited"] {
+        let accept = if protocol == "pooled" { &["--accept", "pooled-sums-show-records"][..] } else { &[] };
+        let options = ["--protocol", protocol, "--rounds", "12"];
+        let mut trial = Trial::new(3, &[&options[..], accept].concat());
+        trial.line = vec!["--insecure"];
+        let mut coordinator = trial.coordinator(&[]);
+        let mut parties: Vec<Process> = (1..=3)
+            .map(|party| Process::start(trial.party_command(party).args(["--seed-of-trial", "0"])))
+            .collect();
+        parties.iter_mut().for_each(Process::succeed);
+        coordinator.succeed();
+
+        pooled_file(&trial);
+        let mut simulation = program();
+        simulation.arg("simulate").arg(trial.path("all.csv")).args(["--rank", "4", "--quiet"]).args(options);
+        simulation.arg("--split").arg(trial.path("split.txt")).arg("--out").arg(trial.path("simulated"));
+        if protocol == "pooled" {
+            simulation.arg("--accept-that-pooled-sums-show-records");
+        }
+        let (code, text) = output(&mut simulation);
+        assert_eq!(code, Some(0), "{text}");
+        for party in 1..=3 {
+            for factor in ["U.npy", "V.npy"] {
+                let simulated = trial.file(&format!("simulated/party-{party}/{factor}"));
+                assert!(trial.file(&format!("result-{party}/{factor}")) == simulated, "{protocol}: {factor}");
+            }
+        }
+        assert_eq!(trial.file("result/U.npy"), trial.file("result-1/U.npy"));
+        assert_eq!(trial.error("result"), trial.error("simulated"));
+        assert_eq!(trial.error("result-2"), trial.error("simulated"));
+        // Nothing that only a restart would need is left.
+        assert!(!exists(&trial.party_folder(1).join("state/party.journal")));
+        assert!(!exists(&trial.path("trial/coordinator/state/coordinator.journal")));
+    }
+}
+
+/// With certificates; six parties in two groups; what is written is what `evaluate` finds.
+#[test]
+fn an_asynchronous_federation_with_certificates() {
+    let trial = Trial::new(6, &["--protocol", "asyn-sd", "--rounds", "15"]);
+    let mut coordinator = trial.coordinator(&[]);
+    let mut parties = trial.all_parties();
+    parties.iter_mut().for_each(Process::succeed);
+    coordinator.succeed();
+    let error = trial.error("result");
+    assert!((0.0..0.2).contains(&error), "{error}");
+    for party in 1..=6 {
+        assert_eq!(trial.file("result/U.npy"), trial.file(&format!("result-{party}/U.npy")));
+        assert_eq!(trial.error(&format!("result-{party}")), error);
+    }
+    let (code, text) = output(
+        program().args(["evaluate", "--json"]).arg(trial.path("result-3")).arg(trial.path("data-3.csv")),
+    );
+    assert_eq!(code, Some(0), "{text}");
+    let evaluated: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let own = trial.record("result-3")["own_relative_error"].as_f64().unwrap();
+    assert!((evaluated["relative_error"].as_f64().unwrap() - own).abs() < 1e-4, "{text}");
+    // The trace of the coordinator falls.
+    let trace = String::from_utf8(trial.file("result/trace.csv")).unwrap();
+    assert!(trace.lines().count() > 5, "{trace}");
+}
+
+#[test]
+fn the_paper_s_plain_exchange_runs_where_all_accept_it() {
+    let trial = Trial::new(3, &["--rounds", "6", "--method", "aggregation=\"plain\""]);
+    crate::faults::allow_plain(&trial);
+    let mut coordinator = trial.coordinator(&[]);
+    trial.all_parties().iter_mut().for_each(Process::succeed);
+    coordinator.succeed();
+    let (code, text) = output(program().arg("audit").arg(trial.party_folder(2).join("state")));
+    assert_eq!(code, Some(0), "{text}");
+    assert!(text.contains("the coordinator, as it was"), "{text}");
+}
+
+/// The example that the documents name, as it is.
+#[test]
+fn the_example_of_three_hospitals() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/hospitals/run.sh");
+    let mut command = std::process::Command::new(script);
+    command.arg(folder.path()).env("PORT", free_port().to_string());
+    command.env("PARTWISE", assert_cmd::cargo::cargo_bin!("partwise"));
+    let (code, text) = output(&mut command);
+    assert_eq!(code, Some(0), "{text}");
+    let hospitals: Vec<&str> = text.lines().filter(|line| line.starts_with("hospital ")).collect();
+    assert_eq!(hospitals.len(), 3, "{text}");
+    // Whoever comes later is fitted better by what all found together, but at the largest hospital.
+    for line in &hospitals[1..] {
+        let numbers: Vec<f64> =
+            line.split_whitespace().skip(3).map(|number| number.parse().unwrap()).collect();
+        assert!(numbers[3] < numbers[2] && numbers[5] > numbers[4], "{line}");
+    }
+    assert!(text.contains("chain unbroken"), "{text}");
+}

@@ -1,0 +1,160 @@
+//! Keys and certificates: a private authority for a federation, requests to it, and what it answers.
+
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::path::Path;
+
+use partwise_secure::aggregation::Identity;
+use rand::Rng;
+use rcgen::{
+    BasicConstraints, CertificateParams, CertificateSigningRequestParams, DnType, ExtendedKeyUsagePurpose,
+    IsCa, Issuer, KeyPair, KeyUsagePurpose, SanType,
+};
+use time::{Duration, OffsetDateTime};
+use zeroize::Zeroizing;
+
+use crate::config::{coordinator_dns, party_dns};
+use crate::error::{Error, Result};
+use crate::text::{Fingerprint, Hex};
+
+/// Days that a certificate is good for, and that an authority is.
+pub const DAYS: u32 = 365;
+const AUTHORITY_DAYS: i64 = 3650;
+
+fn wrong(path: &Path) -> impl FnOnce(rcgen::Error) -> Error {
+    move |error| Error::file(path, format!("{error}; make it anew"))
+}
+
+/// Writes a file that did not exist; a secret one can be read by its owner only.
+pub fn write_new(path: &Path, text: &str, secret: bool) -> Result<()> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt;
+        options.mode(if secret { 0o600 } else { 0o644 });
+    }
+    let written = options.open(path).and_then(|mut file| file.write_all(text.as_bytes()));
+    written.map_err(Error::io(path))
+}
+
+fn params(name: &str, days: i64) -> CertificateParams {
+    let mut params = CertificateParams::default();
+    params.distinguished_name.push(DnType::CommonName, name);
+    // Clocks may differ a little.
+    params.not_before = OffsetDateTime::now_utc() - Duration::hours(1);
+    params.not_after = OffsetDateTime::now_utc() + Duration::days(days);
+    params
+}
+
+/// A private authority, and the coordinator's own certificate for these further host names: `ca.crt`, `ca.key`,
+/// `coordinator.crt`, `coordinator.key`.
+pub fn make_authority(folder: &Path, federation: &str, hosts: &[String], days: u32) -> Result<()> {
+    let path = folder.join("ca.crt");
+    let key = KeyPair::generate().map_err(wrong(&path))?;
+    let mut authority = params(&format!("Partwise federation {federation}"), AUTHORITY_DAYS);
+    authority.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+    authority.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+    let certificate = authority.self_signed(&key).map_err(wrong(&path))?;
+    write_new(&path, &certificate.pem(), false)?;
+    write_new(&folder.join("ca.key"), &Zeroizing::new(key.serialize_pem()), true)?;
+
+    let path = folder.join("coordinator.crt");
+    let issuer = Issuer::new(authority, key);
+    let key = KeyPair::generate().map_err(wrong(&path))?;
+    let mut own = params(&coordinator_dns(federation), days.into());
+    let mut names = vec![coordinator_dns(federation)];
+    names.extend_from_slice(hosts);
+    own.subject_alt_names = names
+        .iter()
+        .map(|name| match name.parse() {
+            Ok(address) => Ok(SanType::IpAddress(address)),
+            Err(_) => Ok(SanType::DnsName(name.as_str().try_into()?)),
+        })
+        .collect::<Result<_, rcgen::Error>>()
+        .map_err(wrong(&path))?;
+    own.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    let certificate = own.signed_by(&key, &issuer).map_err(wrong(&path))?;
+    write_new(&path, &certificate.pem(), false)?;
+    write_new(&folder.join("coordinator.key"), &Zeroizing::new(key.serialize_pem()), true)
+}
+
+const IDENTITY: &str = "partwise identity ";
+
+/// A party's keys: `NAME.key`, `identity.key`, and the request `NAME.request`. Returns the identity's fingerprint.
+pub fn make_request(folder: &Path, federation: &str, name: &str) -> Result<Fingerprint> {
+    let path = folder.join(format!("{name}.request"));
+    let key = KeyPair::generate().map_err(wrong(&path))?;
+    let mut request = CertificateParams::new([party_dns(federation, name)]).map_err(wrong(&path))?;
+    request.distinguished_name.push(DnType::CommonName, name);
+    let request = request.serialize_request(&key).map_err(wrong(&path))?;
+    write_new(&folder.join(format!("{name}.key")), &Zeroizing::new(key.serialize_pem()), true)?;
+    let mut secret = Zeroizing::new([0; 32]);
+    partwise_secure::entropy()?.fill_bytes(&mut *secret);
+    let identity = Identity::from_secret(&secret);
+    write_new(&folder.join("identity.key"), &Zeroizing::new(format!("{}\n", Hex(*secret))), true)?;
+    let public = *identity.key().bytes();
+    let text = format!("{}{IDENTITY}{}\n", request.pem().map_err(wrong(&path))?, Hex(public));
+    write_new(&path, &text, false)?;
+    Ok(Fingerprint::of(&public))
+}
+
+/// The identity in a file.
+pub fn read_identity(path: &Path) -> Result<Identity> {
+    let text = Zeroizing::new(fs::read_to_string(path).map_err(Error::io(path))?);
+    let secret = text.trim().parse::<Hex<32>>().map(|hex| Zeroizing::new(hex.0));
+    let secret = secret.map_err(|problem| Error::file(path, format!("an identity key {problem}")))?;
+    Ok(Identity::from_secret(&secret))
+}
+
+/// What an authority made of a request.
+pub struct Signed {
+    /// The party.
+    pub name: String,
+    /// The fingerprint of its identity key.
+    pub identity: Fingerprint,
+    /// The certificate, as a PEM file has it.
+    pub certificate: String,
+}
+
+/// Answers a request of a party of `federation` by the authority in `folder`.
+pub fn sign(folder: &Path, federation: &str, request: &Path, days: u32) -> Result<Signed> {
+    let text = fs::read_to_string(request).map_err(Error::io(request))?;
+    let identity = text.lines().find_map(|line| line.strip_prefix(IDENTITY)).map(str::parse::<Hex<32>>);
+    let Some(Ok(identity)) = identity else {
+        return Err(Error::file(request, "no identity key in it; give what `partwise party init` wrote"));
+    };
+    // The signature on the request is checked here.
+    let mut asked = CertificateSigningRequestParams::from_pem(&text).map_err(|error| {
+        Error::file(request, format!("not a certificate request ({error}); ask the party for it again"))
+    })?;
+    let [SanType::DnsName(dns)] = &asked.params.subject_alt_names[..] else {
+        return Err(Error::file(request, "must be for one name; make it with `partwise party init`"));
+    };
+    let suffix = party_dns(federation, "");
+    let name = dns.as_ref().strip_suffix(&suffix).unwrap_or_default().to_string();
+    if crate::text::check_name(&name).is_err() {
+        return Err(Error::file(
+            request,
+            format!(
+                "is for {}, which is no party of {federation}; make it for this federation",
+                dns.as_ref()
+            ),
+        ));
+    }
+    let authority = |name: &str| {
+        let path = folder.join(name);
+        fs::read_to_string(&path).map(Zeroizing::new).map_err(Error::io(path))
+    };
+    let bad = |error| wrong(&folder.join("ca.key"))(error);
+    let key = KeyPair::from_pem(&authority("ca.key")?).map_err(bad)?;
+    let issuer = Issuer::from_ca_cert_pem(&authority("ca.crt")?, key).map_err(bad)?;
+    // Of the request its name and its key are taken, and nothing else.
+    let mut granted = params(&name, days.into());
+    granted.subject_alt_names = asked.params.subject_alt_names.clone();
+    granted.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+    granted.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+    asked.params = granted;
+    let certificate = asked.signed_by(&issuer).map_err(wrong(request))?.pem();
+    Ok(Signed { name, identity: Fingerprint::of(&identity.0), certificate })
+}

@@ -1,0 +1,96 @@
+//! What can go wrong between organisations, with the data that a person needs to put it right.
+
+use std::path::{Path, PathBuf};
+
+/// The crate's result type.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Every error of the crate.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The methods' own.
+    #[error(transparent)]
+    Secure(#[from] partwise_secure::Error),
+    /// The library's own.
+    #[error(transparent)]
+    Core(#[from] partwise::Error),
+    /// A file that cannot be used as it is.
+    #[error("{}: {problem}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it, and what to do.
+        problem: String,
+    },
+    /// What the coordinator proposes is not what this party allows.
+    #[error(
+        "the coordinator proposes {asked}, but {file} allows {allowed}; change one of them, nothing was shared"
+    )]
+    Policy {
+        /// The policy's file.
+        file: String,
+        /// What was proposed.
+        asked: String,
+        /// What is allowed.
+        allowed: String,
+    },
+    /// The parties do not agree on what they are about to do.
+    #[error("{who} and this party do not agree on {what}; nothing was shared, put it right and start again")]
+    Disagreement {
+        /// The other party.
+        who: String,
+        /// What differs.
+        what: String,
+    },
+    /// The coordinator does not want this party.
+    #[error("the coordinator refused this party: {reason}")]
+    Refused {
+        /// Why.
+        reason: String,
+    },
+    /// A connection that cannot be had.
+    #[error("{what}: {problem}")]
+    Network {
+        /// With whom, or where.
+        what: String,
+        /// What is wrong, and what to do.
+        problem: String,
+    },
+    /// The coordinator does something that it must not.
+    #[error("the coordinator sent {problem}; this party stops here, find out why before it runs again")]
+    Dishonest {
+        /// What.
+        problem: String,
+    },
+    /// State that does not fit the run.
+    #[error("{problem}")]
+    State {
+        /// What does not fit, and what to do.
+        problem: String,
+    },
+}
+
+impl Error {
+    /// About a file.
+    pub fn file(path: impl AsRef<Path>, problem: impl Into<String>) -> Error {
+        Error::File { path: path.as_ref().into(), problem: problem.into() }
+    }
+
+    /// An operating system's error about a file.
+    pub fn io(path: impl AsRef<Path>) -> impl FnOnce(std::io::Error) -> Error {
+        move |error| Error::file(path, format!("{error}; {}", cure(&error)))
+    }
+}
+
+fn cure(error: &std::io::Error) -> &'static str {
+    match error.kind() {
+        std::io::ErrorKind::StorageFull => {
+            "make room there and start again, the run goes on from where it was"
+        }
+        std::io::ErrorKind::NotFound => "check the name",
+        std::io::ErrorKind::PermissionDenied => "check who may use it",
+        std::io::ErrorKind::AlreadyExists => "choose another name, or remove it first",
+        _ => "put that right and start again",
+    }
+}

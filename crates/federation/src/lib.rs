@@ -1,0 +1,26 @@
+//! The secure methods between organisations: one coordinator, to which each party opens one connection (gRPC over TLS 1.3,
+//! both sides authenticated). The methods, the masks and who may say what when are those of [`partwise_secure`]; here are
+//! sockets, certificates, files and clocks.
+
+pub mod agreement;
+pub mod certificates;
+pub mod config;
+pub mod coordinator;
+mod error;
+pub mod frame;
+mod io;
+pub mod journal;
+pub mod ledger;
+pub mod log;
+pub mod party;
+mod rpc;
+pub mod status;
+#[cfg(test)]
+mod tests;
+pub mod text;
+mod tls;
+
+pub use error::{Error, Result};
+
+/// The version that parties compare before they begin.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -1,0 +1,112 @@
+//! What a coordinator or a party says while it works: lines for people, or JSON (`--log json`). Never a secret, a number
+//! of the data, or a factor.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde_json::{Map, Value, json};
+
+use crate::text::timestamp;
+
+/// How lines look.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Format {
+    /// For people.
+    #[default]
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+/// How much it matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    /// As it should be.
+    Info,
+    /// Somebody may want to look.
+    Warn,
+}
+
+/// Lines of one reason are at least so far apart.
+const APART: Duration = Duration::from_secs(5);
+
+#[derive(Default)]
+struct Rejected {
+    count: u64,
+    unsaid: u64,
+    said: Option<Instant>,
+}
+
+/// Where lines go: stderr.
+#[derive(Default)]
+pub struct Log {
+    format: Format,
+    rejected: Mutex<BTreeMap<&'static str, Rejected>>,
+}
+
+impl Log {
+    /// Lines of this look.
+    pub fn new(format: Format) -> Self {
+        Log { format, ..Log::default() }
+    }
+
+    /// Says something; `facts` are for programs.
+    pub fn say(&self, level: Level, text: &str, facts: Value) {
+        let line = match self.format {
+            Format::Text => match level {
+                Level::Info => text.to_string(),
+                Level::Warn => format!("warning: {text}"),
+            },
+            Format::Json => {
+                let mut line = Map::new();
+                line.insert("time".into(), timestamp().into());
+                line.insert("level".into(), if level == Level::Warn { "warn" } else { "info" }.into());
+                line.insert("message".into(), text.into());
+                if let Value::Object(facts) = facts {
+                    line.extend(facts);
+                }
+                Value::Object(line).to_string()
+            }
+        };
+        // Nobody may be reading.
+        let _ = writeln!(std::io::stderr().lock(), "{line}");
+    }
+
+    /// All as it should be.
+    pub fn info(&self, text: &str, facts: Value) {
+        self.say(Level::Info, text, facts);
+    }
+
+    /// Somebody may want to look.
+    pub fn warn(&self, text: &str, facts: Value) {
+        self.say(Level::Warn, text, facts);
+    }
+
+    /// Something was rejected, for one of a fixed set of reasons; says so, but not more often than every few seconds.
+    pub fn reject(&self, reason: &'static str, from: &str) {
+        let mut rejected = self.rejected.lock().unwrap_or_else(PoisonError::into_inner);
+        let entry = rejected.entry(reason).or_default();
+        entry.count += 1;
+        entry.unsaid += 1;
+        if entry.said.is_some_and(|said| said.elapsed() < APART) {
+            return;
+        }
+        let (count, unsaid) = (entry.count, std::mem::take(&mut entry.unsaid));
+        entry.said = Some(Instant::now());
+        drop(rejected);
+        let more =
+            if unsaid > 1 { format!(", {unsaid} times since it was last said") } else { String::new() };
+        self.warn(
+            &format!("rejected {reason} from {from} ({count} so far{more})"),
+            json!({ "event": "rejected", "reason": reason, "from": from, "count": count }),
+        );
+    }
+
+    /// How often what was rejected.
+    pub fn rejections(&self) -> BTreeMap<&'static str, u64> {
+        let rejected = self.rejected.lock().unwrap_or_else(PoisonError::into_inner);
+        rejected.iter().map(|(reason, rejected)| (*reason, rejected.count)).collect()
+    }
+}

@@ -1,0 +1,410 @@
+//! A party's connection to the coordinator, which it opens, and opens again whenever it is lost.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use rustls::pki_types::ServerName;
+use serde_json::json;
+use tokio::net::TcpStream;
+use tokio::runtime::Runtime;
+use tokio::sync::{mpsc, watch};
+use tokio_rustls::TlsConnector;
+use tonic::{Code, Status};
+
+use crate::agreement::Terms;
+use crate::config::Party;
+use crate::error::{Error, Result};
+use crate::frame::{Assembly, Frame, FromParty, Long, ToParty, read_control};
+use crate::ledger::{Cover, Ledger};
+use crate::log::Log;
+use crate::rpc::{self, Ingoing};
+use crate::text::Hex;
+use crate::tls;
+
+/// What comes.
+pub enum Event {
+    /// A connection is there; what the coordinator proposes, its clock, and the run that is under way.
+    Welcome { terms: Box<Terms>, time: f64, run: Option<[u8; 32]> },
+    /// Other words of control.
+    Said(ToParty),
+    /// A message of the methods.
+    Message(Vec<u8>),
+    /// The connection is lost, and another will be tried.
+    Lost,
+    /// There will be none.
+    Failed(Error),
+}
+
+/// What is to be sent.
+struct Parcel {
+    kind: &'static str,
+    cover: Cover,
+    content: Content,
+    /// For trials: dies after the first piece.
+    cut: bool,
+}
+
+enum Content {
+    Say(FromParty),
+    Long(Long, Bytes),
+}
+
+/// How long to wait before another attempt.
+const PAUSES: [f64; 5] = [0.1, 0.3, 1.0, 2.0, 5.0];
+
+/// How long an attempt may take.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Long messages of the coordinator that are read ahead.
+const AHEAD: usize = 2;
+
+/// What the connection's task needs.
+struct Dialler {
+    party: Party,
+    tls: Option<(TlsConnector, ServerName<'static>)>,
+    log: Arc<Log>,
+    run: Arc<Mutex<Option<[u8; 32]>>>,
+    check: bool,
+    ledger: Option<Ledger>,
+}
+
+/// A handle on the connection.
+#[derive(Clone)]
+pub struct Connection {
+    runtime: Arc<Runtime>,
+    parcels: mpsc::UnboundedSender<Parcel>,
+    events: Arc<tokio::sync::Mutex<mpsc::Receiver<Event>>>,
+    begin: watch::Sender<bool>,
+    run: Arc<Mutex<Option<[u8; 32]>>>,
+}
+
+impl Connection {
+    /// A connection that is opened when it is first needed. Without a ledger it only looks whether all is well.
+    pub fn new(party: &Party, insecure: bool, log: Arc<Log>, ledger: Option<Ledger>) -> Result<Self> {
+        let tls = match insecure {
+            true => None,
+            false => {
+                tls::check_client(party)?;
+                let connector = TlsConnector::from(tls::client(&party.tls)?);
+                Some((connector, tls::server_name(&party.server_name)?))
+            }
+        };
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+        let runtime =
+            runtime.map_err(|error| Error::State { problem: format!("no threads to work with: {error}") })?;
+        let run = Arc::new(Mutex::new(None));
+        let (parcels, outbox) = mpsc::unbounded_channel();
+        let (sender, events) = mpsc::channel(AHEAD);
+        let (begin, mut begun) = watch::channel(false);
+        let check = ledger.is_none();
+        let dialler = Dialler { party: party.clone(), tls, log, run: run.clone(), check, ledger };
+        runtime.spawn(async move {
+            if begun.wait_for(|begun| *begun).await.is_ok() {
+                dialler.run(outbox, sender).await;
+            }
+        });
+        let events = Arc::new(tokio::sync::Mutex::new(events));
+        Ok(Connection { runtime: Arc::new(runtime), parcels, events, begin, run })
+    }
+
+    /// The run that this party has begun.
+    pub fn set_run(&self, run: Option<[u8; 32]>) {
+        *self.run.lock().unwrap_or_else(PoisonError::into_inner) = run;
+    }
+
+    /// Opens the connection, if it is not yet.
+    pub fn begin(&self) {
+        self.begin.send_replace(true);
+    }
+
+    fn send(&self, kind: &'static str, cover: Cover, content: Content, cut: bool) {
+        // If the task is gone, its last event says why.
+        let _ = self.parcels.send(Parcel { kind, cover, content, cut });
+    }
+
+    /// Says something. What is said while there is no connection is lost.
+    pub fn say(&self, words: FromParty) {
+        self.send("control", Cover::Public, Content::Say(words), false);
+    }
+
+    /// Sends a message of the methods.
+    pub fn message(&self, kind: &'static str, cover: Cover, bytes: Vec<u8>, cut: bool) {
+        self.send(kind, cover, Content::Long(Long::Message, bytes.into()), cut);
+    }
+
+    /// Sends U.
+    pub fn factor(&self, bytes: Vec<u8>) {
+        self.send("U", Cover::Public, Content::Long(Long::Factor, bytes.into()), false);
+    }
+
+    /// What comes next, at most after so long.
+    pub fn next(&self, patience: Option<Duration>) -> Option<Event> {
+        let gone =
+            || Event::Failed(Error::State { problem: "the connection's task has ended; start again".into() });
+        self.begin();
+        self.runtime.block_on(async {
+            let mut events = self.events.lock().await;
+            match patience {
+                None => Some(events.recv().await.unwrap_or_else(gone)),
+                Some(patience) => match tokio::time::timeout(patience, events.recv()).await {
+                    Ok(event) => Some(event.unwrap_or_else(gone)),
+                    Err(_) => None,
+                },
+            }
+        })
+    }
+}
+
+/// Why there is no connection.
+enum Trouble {
+    /// Another attempt may help.
+    Again(String),
+    /// None will.
+    Never(Error),
+}
+
+impl Dialler {
+    async fn run(mut self, mut outbox: mpsc::UnboundedReceiver<Parcel>, events: mpsc::Sender<Event>) {
+        let mut attempts = 0;
+        let mut said = String::new();
+        loop {
+            match self.connect().await {
+                Ok((ingoing, outgoing)) => {
+                    // What was to be said on an earlier connection belongs to an attempt that is over.
+                    while outbox.try_recv().is_ok() {}
+                    let mut heard = false;
+                    match self.attend(ingoing, outgoing, &mut outbox, &events, &mut heard).await {
+                        Ok(None) => return,
+                        Ok(Some(why)) => {
+                            if heard {
+                                (attempts, said) = (0, String::new());
+                            }
+                            if why != said {
+                                let text = format!(
+                                    "the connection to the coordinator is lost ({why}); trying again"
+                                );
+                                self.log.warn(&text, json!({ "event": "lost" }));
+                                said = why;
+                            }
+                            if heard && events.send(Event::Lost).await.is_err() {
+                                return;
+                            }
+                        }
+                        Err(error) => return drop(events.send(Event::Failed(error)).await),
+                    }
+                }
+                Err(Trouble::Never(error)) => return drop(events.send(Event::Failed(error)).await),
+                Err(Trouble::Again(problem)) if self.check => {
+                    let what = self.party.coordinator.clone();
+                    let problem =
+                        format!("{problem}; start the coordinator, or correct {}", self.party.path.display());
+                    return drop(events.send(Event::Failed(Error::Network { what, problem })).await);
+                }
+                Err(Trouble::Again(problem)) => {
+                    if problem != said {
+                        let text =
+                            format!("cannot reach {}: {problem}; trying again", self.party.coordinator);
+                        self.log.warn(&text, json!({ "event": "unreachable" }));
+                        said = problem;
+                    }
+                }
+            }
+            let pause = PAUSES[attempts.min(PAUSES.len() - 1)];
+            attempts += 1;
+            tokio::time::sleep(Duration::from_secs_f64(pause)).await;
+            if outbox.is_closed() {
+                return;
+            }
+        }
+    }
+
+    async fn connect(&self) -> Result<(Ingoing, mpsc::Sender<Bytes>), Trouble> {
+        match tokio::time::timeout(PATIENCE, self.dial()).await {
+            Ok(dialled) => dialled,
+            Err(_) => Err(Trouble::Again("it does not answer".into())),
+        }
+    }
+
+    async fn dial(&self) -> Result<(Ingoing, mpsc::Sender<Bytes>), Trouble> {
+        let address = &self.party.coordinator;
+        let found = tokio::net::lookup_host(address).await;
+        let found: Vec<SocketAddr> = found.map_err(|error| Trouble::Again(error.to_string()))?.collect();
+        if self.tls.is_none() && found.iter().any(|address| !address.ip().is_loopback()) {
+            return Err(Trouble::Never(Error::Network {
+                what: format!("--insecure with the coordinator {address}"),
+                problem: "is refused, since others could read along; use a loopback address or certificates"
+                    .into(),
+            }));
+        }
+        let stream =
+            TcpStream::connect(&found[..]).await.map_err(|error| Trouble::Again(error.to_string()))?;
+        let _ = stream.set_nodelay(true);
+        let heartbeat = Duration::from_secs(5);
+        let opened = match &self.tls {
+            None => rpc::open(stream, heartbeat, "localhost").await,
+            Some((connector, name)) => {
+                let stream = connector.connect(name.clone(), stream).await.map_err(handshake)?;
+                rpc::open(stream, heartbeat, &self.party.server_name).await
+            }
+        };
+        let (ingoing, outgoing) = opened.map_err(|status| trouble(&status))?;
+        let run = *self.run.lock().unwrap_or_else(PoisonError::into_inner);
+        let enter = FromParty::Enter {
+            federation: self.party.federation.clone(),
+            name: self.party.name.clone(),
+            version: crate::VERSION.into(),
+            check: self.check,
+            run: run.map(Hex),
+        };
+        // Whoever is refused cannot send, but reads why.
+        let _ = outgoing.send(Frame::control(&enter).encode()).await;
+        Ok((ingoing, outgoing))
+    }
+
+    /// Until the connection ends: why, unless this side ended it.
+    async fn attend(
+        &mut self,
+        mut ingoing: Ingoing,
+        outgoing: mpsc::Sender<Bytes>,
+        outbox: &mut mpsc::UnboundedReceiver<Parcel>,
+        events: &mpsc::Sender<Event>,
+        heard: &mut bool,
+    ) -> Result<Option<String>> {
+        let mut assembly = Assembly::default();
+        loop {
+            let event = tokio::select! {
+                parcel = outbox.recv() => match parcel {
+                    None => return Ok(None),
+                    Some(parcel) => match self.deliver(parcel, &outgoing).await? {
+                        true => continue,
+                        false => return ending(ingoing).await,
+                    },
+                },
+                message = ingoing.message() => match message {
+                    Ok(Some(bytes)) => read(bytes, &mut assembly)?,
+                    Ok(None) => return Ok(Some(BROKE.into())),
+                    Err(status) => return why(&status),
+                },
+            };
+            *heard = true;
+            if let Some(event) = event
+                && events.send(event).await.is_err()
+            {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Notes and sends. What cannot be noted is not sent.
+    async fn deliver(&mut self, parcel: Parcel, outgoing: &mpsc::Sender<Bytes>) -> Result<bool> {
+        let Parcel { kind, cover, content, cut } = parcel;
+        let frames: Vec<Frame> = match content {
+            Content::Say(words) => vec![Frame::control(&words)],
+            Content::Long(long, bytes) => {
+                if let Some(ledger) = &mut self.ledger {
+                    ledger.note(kind, cover, &bytes)?;
+                }
+                Frame::pieces(long, bytes).collect()
+            }
+        };
+        for frame in frames {
+            if let (Frame::Control(bytes), Some(ledger)) = (&frame, &mut self.ledger) {
+                ledger.note(kind, cover, bytes)?;
+            }
+            if outgoing.send(frame.encode()).await.is_err() {
+                return Ok(false);
+            }
+            if cut {
+                tokio::time::sleep(Duration::from_millis(300)).await;
+                super::death::signal("-KILL");
+            }
+        }
+        Ok(true)
+    }
+}
+
+const BROKE: &str = "it broke";
+
+/// Why a connection has ended over which nothing can be sent any more.
+async fn ending(mut ingoing: Ingoing) -> Result<Option<String>> {
+    let last = async {
+        loop {
+            match ingoing.message().await {
+                Ok(Some(_)) => {}
+                Ok(None) => return Ok(Some(BROKE.into())),
+                Err(status) => return why(&status),
+            }
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(1), last).await.unwrap_or(Ok(Some(BROKE.into())))
+}
+
+fn why(status: &Status) -> Result<Option<String>> {
+    match trouble(status) {
+        Trouble::Never(error) => Err(error),
+        Trouble::Again(why) => Ok(Some(why)),
+    }
+}
+
+fn read(bytes: Bytes, assembly: &mut Assembly) -> Result<Option<Event>> {
+    let dishonest = |problem: &str| Error::Dishonest { problem: problem.into() };
+    match Frame::decode(bytes).map_err(dishonest)? {
+        Frame::Control(words) => Ok(Some(match read_control(&words).map_err(dishonest)? {
+            ToParty::Welcome { terms, time, run } => {
+                Event::Welcome { terms, time, run: run.map(|run| run.0) }
+            }
+            words => Event::Said(words),
+        })),
+        Frame::Piece { long: Long::Message, last, bytes } => {
+            let whole = assembly.take((Long::Message, last, bytes), u32::MAX as usize).map_err(dishonest)?;
+            Ok(whole.map(Event::Message))
+        }
+        Frame::Piece { .. } => Err(dishonest("a factor")),
+    }
+}
+
+/// What a handshake's error means for another attempt.
+fn handshake(error: std::io::Error) -> Trouble {
+    match error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
+        Some(rustls::Error::InvalidCertificate(_)) => Trouble::Never(Error::Network {
+            what: "the coordinator".into(),
+            problem: format!("shows {}; check authority and server_name", tls::words_of(&error)),
+        }),
+        Some(rustls::Error::AlertReceived(alert)) => Trouble::Never(refused_by_alert(&format!("{alert:?}"))),
+        _ => Trouble::Again(error.to_string()),
+    }
+}
+
+fn refused_by_alert(alert: &str) -> Error {
+    let reason = format!(
+        "TLS alert {alert}; its log says more, the certificate may be expired or of another authority"
+    );
+    Error::Refused { reason }
+}
+
+/// The same of a gRPC status.
+fn trouble(status: &Status) -> Trouble {
+    match status.code() {
+        Code::PermissionDenied | Code::InvalidArgument | Code::Unimplemented => {
+            Trouble::Never(Error::Refused { reason: status.message().into() })
+        }
+        _ => {
+            let mut cause: Option<&dyn std::error::Error> = Some(status);
+            while let Some(error) = cause {
+                let inner = error.downcast_ref::<std::io::Error>().and_then(|error| error.get_ref());
+                if let Some(rustls::Error::AlertReceived(alert)) =
+                    inner.and_then(|inner| inner.downcast_ref::<rustls::Error>())
+                {
+                    return Trouble::Never(refused_by_alert(&format!("{alert:?}")));
+                }
+                cause = error.source();
+            }
+            Trouble::Again(match status.code() {
+                Code::AlreadyExists => status.message().into(),
+                _ => "the connection broke".into(),
+            })
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! The connection as the methods see it: a link that is never lost, only slow.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use partwise_secure::aggregation::Message;
+use partwise_secure::link::{Incoming, Link};
+use partwise_secure::{Error as SecureError, Result as SecureResult};
+use serde_json::json;
+
+use super::connection::{Connection, Event};
+use super::death::{Death, Way, signal};
+use crate::agreement::Terms;
+use crate::error::Error;
+use crate::frame::ToParty;
+use crate::ledger::Cover;
+use crate::log::Log;
+
+/// A party's end.
+pub struct PartyLink {
+    pub connection: Connection,
+    pub begin: Instant,
+    pub plain: bool,
+    pub terms: Terms,
+    pub run: [u8; 32],
+    pub log: Arc<Log>,
+    pub death: Option<Death>,
+    #[cfg(test)]
+    pub mischief: bool,
+}
+
+impl PartyLink {
+    /// What an event means for a run that is under way; nothing if the methods need not know.
+    pub fn understand(&self, event: Event) -> Result<Option<Vec<u8>>, Error> {
+        match event {
+            Event::Message(bytes) => Ok(Some(bytes)),
+            Event::Welcome { terms, run, .. } => {
+                if run != Some(self.run) || *terms != self.terms {
+                    let problem = "the coordinator is not at the run that this party has begun; restore its state, or remove \
+                                   this party's to begin anew";
+                    return Err(Error::State { problem: problem.into() });
+                }
+                self.log.info("connected, the run goes on", json!({ "event": "connected" }));
+                Ok(None)
+            }
+            Event::Said(ToParty::Waiting { parties }) => {
+                let text = format!("all wait for {}", parties.join(", "));
+                self.log.warn(&text, json!({ "event": "waiting", "parties": parties }));
+                Ok(None)
+            }
+            Event::Said(_) | Event::Lost => Ok(None),
+            Event::Failed(error) => Err(error),
+        }
+    }
+}
+
+/// Once more, damaged, cut off, for another cohort, of another round, epoch and shape.
+#[cfg(test)]
+fn misbehave(connection: &Connection, bytes: &[u8]) {
+    let changed = |place: usize, by: u8| {
+        let mut bytes = bytes.to_vec();
+        if let Some(byte) = bytes.get_mut(place) {
+            *byte = byte.wrapping_add(by);
+        }
+        bytes
+    };
+    let cohort = bytes.len() - 1;
+    let mut longer = bytes.to_vec();
+    longer.splice(cohort..cohort, [1, 2, 3]);
+    let place = partwise_secure::aggregation::Place { epoch: 0, round: 0, attempt: 0 };
+    let words = partwise_secure::aggregation::Words { narrow: vec![1; 3], wide: Vec::new() };
+    let early = Message::Upload { place, words, shares: Vec::new() };
+    let bad = [
+        bytes.to_vec(),
+        changed(0, 100),
+        bytes[..cohort / 2].to_vec(),
+        longer,
+        changed(cohort, 9),
+        changed(5, 1),
+        changed(1, 1),
+        partwise_secure::session::addressed(0, &early),
+    ];
+    // With its key it must not, while a sum may still be taken.
+    let count = if bytes[0] == 1 { bad.len() - 1 } else { bad.len() };
+    for bytes in bad.into_iter().take(count) {
+        connection.message("mischief", Cover::Public, bytes, false);
+    }
+}
+
+impl Link for PartyLink {
+    fn send(&mut self, _: u16, bytes: Vec<u8>) -> SecureResult<()> {
+        self.connection.begin();
+        let kind = Message::kind_of(&bytes);
+        let cover = match (kind == "upload", self.plain) {
+            (true, false) => Cover::Masked,
+            (true, true) => Cover::Plain,
+            (false, _) => Cover::Public,
+        };
+        let death = self.death.as_mut().and_then(|death| death.is_due(kind).then(|| death.clone()));
+        if let Some(death) = &death {
+            death.strike_before();
+        }
+        let cut = death.as_ref().is_some_and(|death| death.way == Way::During);
+        #[cfg(test)]
+        let copy = bytes.clone();
+        self.connection.message(kind, cover, bytes, cut);
+        #[cfg(test)]
+        if self.mischief {
+            misbehave(&self.connection, &copy);
+        }
+        if death.is_some_and(|death| death.way == Way::After) {
+            std::thread::sleep(Duration::from_millis(300));
+            signal("-KILL");
+        }
+        Ok(())
+    }
+
+    fn receive(&mut self, deadline: Option<f64>) -> SecureResult<Incoming> {
+        loop {
+            let patience = deadline.map(|deadline| Duration::from_secs_f64((deadline - self.now()).max(0.0)));
+            let Some(event) = self.connection.next(patience) else { return Ok(Incoming::Deadline) };
+            let understood = self.understand(event);
+            let stopped = |error: Error| SecureError::Stopped { problem: error.to_string() };
+            if let Some(bytes) = understood.map_err(stopped)? {
+                if let Some(death) = &mut self.death
+                    && death.is_due(Message::kind_of(&bytes))
+                {
+                    death.strike_before();
+                }
+                return Ok(Incoming::Message { from: 0, bytes });
+            }
+        }
+    }
+
+    fn now(&self) -> f64 {
+        self.begin.elapsed().as_secs_f64()
+    }
+}

@@ -1,0 +1,163 @@
+//! The one gRPC method, `/partwise.Federation/Join`: a stream of frames each way. Messages are bytes as they are; what
+//! they mean is [`crate::frame`]'s affair.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::{Buf, BufMut, Bytes};
+use hyper::body::Incoming;
+use hyper::client::conn::http2::SendRequest;
+use hyper::http;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
+use tonic::{Request, Response, Status, Streaming};
+
+use crate::frame::LONGEST;
+
+const PATH: &str = "/partwise.Federation/Join";
+
+/// What HTTP/2 may have under way for one connection, each way.
+const WINDOW: u32 = 256 << 10;
+
+#[derive(Clone, Copy, Default)]
+struct AsTheyAre;
+
+impl Codec for AsTheyAre {
+    type Encode = Bytes;
+    type Decode = Bytes;
+    type Encoder = Self;
+    type Decoder = Self;
+
+    fn encoder(&mut self) -> Self {
+        AsTheyAre
+    }
+
+    fn decoder(&mut self) -> Self {
+        AsTheyAre
+    }
+}
+
+impl Encoder for AsTheyAre {
+    type Item = Bytes;
+    type Error = Status;
+
+    fn encode(&mut self, item: Bytes, buffer: &mut EncodeBuf<'_>) -> Result<(), Status> {
+        buffer.put(item);
+        Ok(())
+    }
+}
+
+impl Decoder for AsTheyAre {
+    type Item = Bytes;
+    type Error = Status;
+
+    fn decode(&mut self, buffer: &mut DecodeBuf<'_>) -> Result<Option<Bytes>, Status> {
+        Ok(Some(buffer.copy_to_bytes(buffer.remaining())))
+    }
+}
+
+/// Frames to the other side.
+pub type Outgoing = mpsc::Sender<Result<Bytes, Status>>;
+
+/// Frames from the other side.
+pub type Ingoing = Streaming<Bytes>;
+
+/// Serves one connection: `join` is called for each stream that is opened on it.
+pub async fn serve<F>(
+    io: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    heartbeat: Duration,
+    join: F,
+) -> Result<(), hyper::Error>
+where
+    F: Fn(Ingoing, Outgoing) + Clone + Send + Sync + 'static,
+{
+    let service = service_fn(move |request: http::Request<Incoming>| {
+        let join = join.clone();
+        async move {
+            if request.uri().path() != PATH {
+                return Ok::<_, Infallible>(Status::unimplemented("there is one method, Join").into_http());
+            }
+            let mut grpc = tonic::server::Grpc::new(AsTheyAre).max_decoding_message_size(LONGEST);
+            Ok(grpc.streaming(Join(join), request).await)
+        }
+    });
+    hyper::server::conn::http2::Builder::new(TokioExecutor::new())
+        .timer(TokioTimer::new())
+        .initial_stream_window_size(WINDOW)
+        .initial_connection_window_size(WINDOW)
+        .max_concurrent_streams(1)
+        .max_header_list_size(8 << 10)
+        .max_send_buf_size(WINDOW as usize)
+        .keep_alive_interval(heartbeat)
+        .keep_alive_timeout(heartbeat)
+        .serve_connection(TokioIo::new(io), service)
+        .await
+}
+
+struct Join<F>(F);
+
+impl<F: Fn(Ingoing, Outgoing)> tonic::server::StreamingService<Bytes> for Join<F> {
+    type Response = Bytes;
+    type ResponseStream = ReceiverStream<Result<Bytes, Status>>;
+    type Future = std::future::Ready<Result<Response<Self::ResponseStream>, Status>>;
+
+    fn call(&mut self, request: Request<Streaming<Bytes>>) -> Self::Future {
+        let (outgoing, frames) = mpsc::channel(2);
+        (self.0)(request.into_inner(), outgoing);
+        std::future::ready(Ok(Response::new(ReceiverStream::new(frames))))
+    }
+}
+
+/// A connection that requests can be sent over.
+struct Connection(SendRequest<tonic::body::Body>);
+
+impl tonic::client::GrpcService<tonic::body::Body> for Connection {
+    type ResponseBody = Incoming;
+    type Error = hyper::Error;
+    type Future = Pin<Box<dyn Future<Output = Result<http::Response<Incoming>, hyper::Error>> + Send>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), hyper::Error>> {
+        self.0.poll_ready(context)
+    }
+
+    fn call(&mut self, request: http::Request<tonic::body::Body>) -> Self::Future {
+        Box::pin(self.0.send_request(request))
+    }
+}
+
+/// Opens the stream over a new connection.
+pub async fn open(
+    io: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    heartbeat: Duration,
+    host: &str,
+) -> Result<(Ingoing, mpsc::Sender<Bytes>), Status> {
+    let failed = |error: hyper::Error| Status::from_error(Box::new(error));
+    let (requests, connection) = hyper::client::conn::http2::Builder::new(TokioExecutor::new())
+        .timer(TokioTimer::new())
+        .initial_stream_window_size(WINDOW)
+        .initial_connection_window_size(WINDOW)
+        .max_send_buf_size(WINDOW as usize)
+        .keep_alive_interval(heartbeat)
+        .keep_alive_timeout(heartbeat)
+        .handshake(TokioIo::new(io))
+        .await
+        .map_err(failed)?;
+    // Its errors come through the stream.
+    tokio::spawn(connection);
+    let origin = http::Uri::builder().scheme("https").authority(host).path_and_query("/").build();
+    let origin = origin.map_err(|error| Status::invalid_argument(error.to_string()))?;
+    let mut grpc =
+        tonic::client::Grpc::with_origin(Connection(requests), origin).max_decoding_message_size(LONGEST);
+    grpc.ready().await.map_err(failed)?;
+    let (outgoing, frames) = mpsc::channel(2);
+    let path = http::uri::PathAndQuery::from_static(PATH);
+    let response = grpc.streaming(Request::new(ReceiverStream::new(frames)), path, AsTheyAre).await?;
+    Ok((response.into_inner(), outgoing))
+}

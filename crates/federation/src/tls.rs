@@ -1,0 +1,173 @@
+//! TLS 1.3, both sides authenticated; and whose place a certificate is for.
+
+use std::sync::Arc;
+
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::ServerCertVerifier;
+use rustls::crypto::{CryptoProvider, ring};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::server::WebPkiClientVerifier;
+use rustls::version::TLS13;
+use rustls::{CertificateError, ClientConfig, RootCertStore, ServerConfig};
+
+use crate::config::{Federation, Party, TlsFiles};
+use crate::error::{Error, Result};
+use crate::text::Fingerprint;
+
+/// HTTP/2, which gRPC is made of.
+const PROTOCOL: &[u8] = b"h2";
+
+struct Loaded {
+    provider: Arc<CryptoProvider>,
+    roots: Arc<RootCertStore>,
+    chain: Vec<CertificateDer<'static>>,
+    key: PrivateKeyDer<'static>,
+}
+
+fn load(files: &TlsFiles) -> Result<Loaded> {
+    let certificates = |path: &std::path::Path| -> Result<Vec<CertificateDer<'static>>> {
+        let read = CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+        let wrong = |problem: String| Error::file(path, problem);
+        match read {
+            Ok(list) if !list.is_empty() => Ok(list),
+            Ok(_) => Err(wrong("no certificate in it; give a PEM file".into())),
+            Err(rustls::pki_types::pem::Error::Io(error)) => Err(Error::io(path)(error)),
+            Err(error) => Err(wrong(format!("not a PEM file ({error}); give one"))),
+        }
+    };
+    let mut roots = RootCertStore::empty();
+    for root in certificates(&files.authority)? {
+        let added = roots.add(root);
+        added.map_err(|error| {
+            Error::file(&files.authority, format!("not an authority's certificate ({error})"))
+        })?;
+    }
+    let key = PrivateKeyDer::from_pem_file(&files.key).map_err(|error| match error {
+        rustls::pki_types::pem::Error::Io(error) => Error::io(&files.key)(error),
+        error => Error::file(&files.key, format!("no private key in it ({error}); give a PEM file")),
+    })?;
+    Ok(Loaded {
+        provider: Arc::new(ring::default_provider()),
+        roots: Arc::new(roots),
+        chain: certificates(&files.certificate)?,
+        key,
+    })
+}
+
+fn unusable(files: &TlsFiles) -> impl FnOnce(rustls::Error) -> Error {
+    let path = files.certificate.clone();
+    move |error| {
+        Error::file(path, format!("{}; give a certificate and the key that belongs to it", words(&error)))
+    }
+}
+
+/// The coordinator's side. Its own certificate is checked too: better now than by the first party.
+pub fn server(files: &TlsFiles) -> Result<Arc<ServerConfig>> {
+    let Loaded { provider, roots, chain, key } = load(files)?;
+    let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider.clone()).build();
+    let verifier = verifier.map_err(|error| Error::file(&files.authority, error.to_string()))?;
+    let builder = ServerConfig::builder_with_provider(provider).with_protocol_versions(&[&TLS13]);
+    let builder = builder.map_err(unusable(files))?.with_client_cert_verifier(verifier);
+    let mut config = builder.with_single_cert(chain, key).map_err(unusable(files))?;
+    config.alpn_protocols = vec![PROTOCOL.into()];
+    // Every connection shows its certificate anew.
+    config.send_tls13_tickets = 0;
+    Ok(Arc::new(config))
+}
+
+/// A party's side.
+pub fn client(files: &TlsFiles) -> Result<Arc<ClientConfig>> {
+    let Loaded { provider, roots, chain, key } = load(files)?;
+    let builder = ClientConfig::builder_with_provider(provider).with_protocol_versions(&[&TLS13]);
+    let builder = builder.map_err(unusable(files))?.with_root_certificates(roots);
+    let mut config = builder.with_client_auth_cert(chain, key).map_err(unusable(files))?;
+    config.alpn_protocols = vec![PROTOCOL.into()];
+    config.resumption = rustls::client::Resumption::disabled();
+    Ok(Arc::new(config))
+}
+
+/// Whether the other side will accept the coordinator's certificate.
+pub fn check_server(federation: &Federation) -> Result<()> {
+    let files = &federation.tls;
+    let Loaded { provider, roots, chain, .. } = load(files)?;
+    let verifier = WebPkiServerVerifier::builder_with_provider(roots, provider).build();
+    let verifier = verifier.map_err(|error| Error::file(&files.authority, error.to_string()))?;
+    let name = server_name(&crate::config::coordinator_dns(&federation.terms.federation))?;
+    match verifier.verify_server_cert(&chain[0], &chain[1..], &name, &[], UnixTime::now()) {
+        // Parties may expect the name of a certificate that was brought along.
+        Ok(_) | Err(rustls::Error::InvalidCertificate(CertificateError::NotValidForName)) => Ok(()),
+        Err(rustls::Error::InvalidCertificate(CertificateError::NotValidForNameContext { .. })) => Ok(()),
+        Err(error) => Err(unusable(files)(error)),
+    }
+}
+
+/// Whether the coordinator will accept a party's certificate, as far as the party can tell.
+pub fn check_client(party: &Party) -> Result<()> {
+    let files = &party.tls;
+    let Loaded { provider, roots, chain, .. } = load(files)?;
+    let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider).build();
+    let verifier = verifier.map_err(|error| Error::file(&files.authority, error.to_string()))?;
+    let checked = verifier.verify_client_cert(&chain[0], &chain[1..], UnixTime::now());
+    checked.map(|_| ()).map_err(unusable(files))
+}
+
+/// A name that a certificate can be for.
+pub fn server_name(name: &str) -> Result<ServerName<'static>> {
+    ServerName::try_from(name.to_string()).map_err(|_| Error::Network {
+        what: name.into(),
+        problem: "is no host name; correct server_name".into(),
+    })
+}
+
+/// Whose place a certificate is for. It was signed by the authority and is of this time: that is checked before.
+pub fn place(federation: &Federation, certificate: &CertificateDer<'_>) -> Result<u16, &'static str> {
+    let fingerprint = Fingerprint::of(certificate);
+    if federation.revoked.contains(&fingerprint) {
+        return Err("a revoked certificate");
+    }
+    let Ok(parsed) = webpki::EndEntityCert::try_from(certificate) else {
+        return Err("a certificate that cannot be read");
+    };
+    let is_for = |dns: &str| {
+        ServerName::try_from(dns).is_ok_and(|name| parsed.verify_is_valid_for_subject_name(&name).is_ok())
+    };
+    let found = (1..).zip(&federation.bound).find(|(_, bound)| match bound.certificate {
+        Some(pinned) => pinned == fingerprint,
+        None => is_for(&bound.dns),
+    });
+    found.map(|(place, _)| place).ok_or("a certificate that is for no party of this federation")
+}
+
+/// What went wrong in a handshake, in few words of a fixed set.
+pub fn words(error: &rustls::Error) -> &'static str {
+    use CertificateError as Bad;
+    match error {
+        rustls::Error::InvalidCertificate(Bad::Expired | Bad::ExpiredContext { .. }) => {
+            "an expired certificate"
+        }
+        rustls::Error::InvalidCertificate(Bad::NotValidYet | Bad::NotValidYetContext { .. }) => {
+            "a certificate that is not valid yet"
+        }
+        // An authority of the same name has another key.
+        rustls::Error::InvalidCertificate(Bad::UnknownIssuer | Bad::BadSignature) => {
+            "a certificate of an unknown authority"
+        }
+        rustls::Error::InvalidCertificate(Bad::NotValidForName | Bad::NotValidForNameContext { .. }) => {
+            "a certificate for another name"
+        }
+        rustls::Error::InvalidCertificate(_) => "a certificate that is not valid",
+        rustls::Error::NoCertificatesPresented => "no certificate",
+        rustls::Error::InconsistentKeys(_) => "a certificate and a key that do not belong together",
+        rustls::Error::PeerIncompatible(_) => "a client without TLS 1.3",
+        _ => "a handshake that is none of TLS 1.3",
+    }
+}
+
+/// The same of an error that came through a stream.
+pub fn words_of(error: &std::io::Error) -> &'static str {
+    match error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
+        Some(error) => words(error),
+        None => "a connection that was given up",
+    }
+}

@@ -1,0 +1,123 @@
+"""Federations: taking part in one, trying one on this machine, and reading a party's ledger."""
+
+import hashlib
+import json
+from dataclasses import dataclass
+from os import PathLike, fspath
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.utils import check_array
+
+from partwise import _partwise
+
+
+@dataclass(frozen=True)
+class Joined:
+    """What a party has at the end: M_r ≈ V Uᵀ with a row of M_r for each record."""
+
+    U: NDArray[Any]
+    """The common factor, features x components, the same at every party."""
+    V: NDArray[Any]
+    """This party's own, records x components."""
+    report: dict[str, Any]
+
+
+def _checked(X: Any) -> tuple[Any, str]:
+    """X as the compiled part reads it, and a digest of it."""
+    X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], order="C")
+    if (X.data if sparse.issparse(X) else X).min(initial=0) < 0:
+        raise ValueError("X has entries below 0; give a nonnegative matrix")
+    digest = hashlib.sha256(f"{X.shape} {X.dtype}".encode())
+    parts = [X.indptr, X.indices, X.data] if sparse.issparse(X) else [X]
+    for part in parts:
+        digest.update(np.ascontiguousarray(part).data)
+    if sparse.issparse(X):
+        X.sort_indices()
+    return X, digest.hexdigest()
+
+
+def _matrix(numbers: bytes, k: int, dtype: Any) -> NDArray[Any]:
+    return np.frombuffer(numbers, dtype=dtype).reshape(-1, k).copy()
+
+
+def join(
+    party: str | PathLike[str],
+    X: Any,
+    *,
+    feature_names: list[str] | None = None,
+    insecure: bool = False,
+    n_jobs: int | None = None,
+) -> Joined:
+    """Takes part in a federation with the rows of X as this party's records, as ``partwise party join`` does.
+
+    ``party`` is the party's ``party.toml``. Names of features are compared with those of the other parties without
+    being shown; they are the columns' names of a data frame unless they are given.
+    """
+    if feature_names is None and hasattr(X, "columns"):
+        feature_names = [str(name) for name in X.columns]
+    X, digest = _checked(X)
+    u, v, report = _partwise.join(
+        fspath(party),
+        X,
+        single=X.dtype == np.float32,
+        names=feature_names,
+        digest=digest,
+        insecure=insecure,
+        threads=n_jobs,
+    )
+    told = json.loads(report)
+    k = told["n_components"]
+    return Joined(_matrix(u, k, X.dtype), _matrix(v, k, X.dtype), told)
+
+
+@dataclass(frozen=True)
+class Simulated:
+    """What all parties of a simulated federation would have."""
+
+    U: NDArray[Any]
+    """The common factor, features x components."""
+    V: list[NDArray[Any]]
+    """Each party's own, in the order of its records."""
+    report: dict[str, Any]
+
+
+def simulate(
+    X: Any,
+    n_components: int,
+    *,
+    parties: int | list[int] | NDArray[Any] = 5,
+    protocol: str = "syn-sd",
+    **settings: Any,
+) -> Simulated:
+    """Tries on this machine what parties would do that show nobody their records, as ``partwise simulate`` does.
+
+    ``parties`` is their number, among whom the rows of X are dealt out evenly in their order, or a party's number for
+    each row, from 0. ``settings`` are those of the method by their names in ``run.json``: ``rounds``, ``seed``,
+    ``tolerance``, ``aggregation``, ..., and risks that are accepted, such as ``pooled_sums_show_records=True``.
+    """
+    X, _ = _checked(X)
+    records = X.shape[0]
+    if np.ndim(parties) == 0:
+        count = int(parties)  # type: ignore[arg-type]
+        if not 2 <= count <= 255:
+            raise ValueError(f"{count} parties; give 2 to 255")
+        # The first ones have one record more where it does not come out even.
+        sizes = [records // count + (party < records % count) for party in range(count)]
+        parties = np.repeat(np.arange(count), sizes)
+    whose = np.asarray(parties)
+    if whose.shape != (records,) or whose.min(initial=0) < 0:
+        raise ValueError(f"parties must have a number from 0 for each of the {records} rows of X")
+    factors, report = _partwise.simulate(
+        X, parties=whose.tolist(), protocol=protocol, rank=n_components, settings=json.dumps(settings)
+    )
+    u = _matrix(factors[0][0], n_components, X.dtype)
+    return Simulated(u, [_matrix(v, n_components, X.dtype) for _, v in factors], json.loads(report))
+
+
+def audit(state: str | PathLike[str]) -> dict[str, Any]:
+    """What left a party, by its ledger (its state folder, or the file), whose chain of hashes is checked."""
+    told: dict[str, Any] = json.loads(_partwise.audit(fspath(state)))
+    return told

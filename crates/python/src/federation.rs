@@ -1,0 +1,200 @@
+//! Taking part in a federation, trying one on this machine, and reading a ledger.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use partwise::{Real, io, machine};
+use partwise_federation::config::Party;
+use partwise_federation::log::Log;
+use partwise_federation::party::{self, Given, Options};
+use partwise_federation::{Error, ledger};
+use partwise_secure::net::TOWNS;
+use partwise_secure::protocol::Settings;
+use partwise_secure::{Error as SecureError, Plan, split};
+use pyo3::buffer::{Element, PyBuffer};
+use pyo3::exceptions::{PyConnectionError, PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use serde_json::{Map, Value, json};
+
+use crate::arrays::Lent;
+use crate::errors::python;
+
+/// Factors as bytes, and a report as JSON.
+type Taken = (Py<PyBytes>, Py<PyBytes>, String);
+
+fn of_federation(error: Error) -> PyErr {
+    match error {
+        Error::Core(error) => python(error),
+        Error::Secure(error) => of_secure(error),
+        error @ (Error::Network { .. } | Error::Refused { .. }) => {
+            PyConnectionError::new_err(error.to_string())
+        }
+        error @ Error::Dishonest { .. } => PyRuntimeError::new_err(error.to_string()),
+        error => PyValueError::new_err(error.to_string()),
+    }
+}
+
+fn of_secure(error: SecureError) -> PyErr {
+    match error {
+        SecureError::Core(error) => python(error),
+        error @ (SecureError::Risk { .. } | SecureError::Outside { .. }) => {
+            PyValueError::new_err(error.to_string())
+        }
+        error => PyRuntimeError::new_err(error.to_string()),
+    }
+}
+
+fn bytes<T: Real>(py: Python<'_>, numbers: &[T]) -> PyResult<Py<PyBytes>> {
+    // An .npy file has its numbers last, little endian.
+    let mut file = Vec::new();
+    io::npy::write(&mut file, 1, numbers.len(), numbers)
+        .map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
+    let length = std::mem::size_of_val(numbers);
+    Ok(PyBytes::new(py, &file[file.len() - length..]).unbind())
+}
+
+/// Takes part with the rows of X as records; `digest` names the data.
+#[pyfunction]
+#[pyo3(signature = (file, x, *, single, names, digest, insecure, threads))]
+pub fn join(
+    file: &str,
+    x: &Bound<'_, PyAny>,
+    single: bool,
+    names: Option<Vec<String>>,
+    digest: String,
+    insecure: bool,
+    threads: Option<usize>,
+) -> PyResult<Taken> {
+    match single {
+        true => join_in::<f32>(x, file, names, digest, insecure, threads),
+        false => join_in::<f64>(x, file, names, digest, insecure, threads),
+    }
+}
+
+fn join_in<T: Real + Element>(
+    x: &Bound<'_, PyAny>,
+    file: &str,
+    names: Option<Vec<String>>,
+    digest: String,
+    insecure: bool,
+    threads: Option<usize>,
+) -> PyResult<Taken> {
+    let py = x.py();
+    let lent = Lent::<T>::new(x)?;
+    let joined = py.detach(|| {
+        let party = Party::read(Path::new(file))?;
+        let given = Given { matrix: lent.whole().into_transpose(), names, digest };
+        let options = Options {
+            insecure,
+            threads: threads.unwrap_or_else(machine::cores),
+            trial_seed: None,
+            trial_death: None,
+            log: Arc::new(Log::default()),
+        };
+        party::join(&party, given, &options)
+    });
+    let joined = joined.map_err(of_federation)?;
+    let (u, v) = (bytes(py, &joined.u)?, bytes(py, &joined.v)?);
+    let report = json!({
+        "relative_error": joined.relative_error,
+        "own_relative_error": joined.own_relative_error,
+        "rounds": joined.ended.rounds,
+        "stopped_by": joined.ended.stopped_by,
+        "n_components": joined.terms.settings.rank,
+        "parties": joined.terms.roster.iter().map(|member| &member.name).collect::<Vec<_>>(),
+        "run": joined.run,
+    });
+    let mut factor = Vec::new();
+    let written = io::npy::write(&mut factor, joined.features, joined.terms.settings.rank, &joined.u);
+    written.map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
+    let parties = joined.terms.roster.len();
+    py.detach(|| joined.finish(factor, parties)).map_err(of_federation)?;
+    Ok((u, v, report.to_string()))
+}
+
+/// What all parties would have: U and V of each, and the report as JSON. `parties` has a party's number for each row.
+#[pyfunction]
+#[pyo3(signature = (x, *, parties, protocol, rank, settings))]
+pub fn simulate(
+    x: &Bound<'_, PyAny>,
+    parties: Vec<usize>,
+    protocol: &str,
+    rank: usize,
+    settings: &str,
+) -> PyResult<(Vec<(Py<PyBytes>, Py<PyBytes>)>, String)> {
+    let settings = settings_of(protocol, rank, settings)?;
+    let single = PyBuffer::<f32>::get(x).is_ok() || PyBuffer::<u8>::get(x).is_ok();
+    match single {
+        true => simulate_in::<f32>(x, &parties, settings),
+        false => simulate_in::<f64>(x, &parties, settings),
+    }
+}
+
+fn simulate_in<T: Real + Element>(
+    x: &Bound<'_, PyAny>,
+    parties: &[usize],
+    settings: Settings,
+) -> PyResult<(Vec<(Py<PyBytes>, Py<PyBytes>)>, String)> {
+    let py = x.py();
+    let lent = Lent::<T>::new(x)?;
+    let count = parties.iter().max().map_or(0, |last| last + 1);
+    let records = |party: usize| (0..parties.len()).filter(|&record| parties[record] == party).collect();
+    let dealt: Vec<Vec<usize>> = (0..count).map(records).collect();
+    let plan = Plan { settings, slowness: Vec::new(), line: TOWNS, threads: 1, loses: None };
+    let outcome = py.detach(|| {
+        let parts = split::parts(&lent.whole(), &dealt)?;
+        partwise_secure::simulate(parts, &plan)
+    });
+    let outcome = outcome.map_err(of_secure)?;
+    let of = |party: &Option<partwise_secure::PartyOutcome<T>>| match party {
+        Some(party) => Ok((bytes(py, &party.u)?, bytes(py, &party.v)?)),
+        None => Err(PyRuntimeError::new_err("a party has left")),
+    };
+    let factors = outcome.parties.iter().map(of).collect::<PyResult<Vec<_>>>()?;
+    let own = outcome.parties.iter().flatten().map(|party| party.relative_error);
+    let report = json!({
+        "relative_error": outcome.relative_error,
+        "own_relative_errors": own.collect::<Vec<_>>(),
+        "rounds": outcome.rounds,
+        "stopped_by": outcome.stopped_by,
+        "seconds": outcome.seconds,
+        "trace": outcome.trace,
+        "cost": outcome.cost,
+    });
+    Ok((factors, report.to_string()))
+}
+
+/// The method's defaults, changed by what is given.
+fn settings_of(protocol: &str, rank: usize, given: &str) -> PyResult<Settings> {
+    let wrong = |error: serde_json::Error| PyValueError::new_err(error.to_string());
+    let protocol = serde_json::from_value(json!(protocol)).map_err(wrong)?;
+    let given: Map<String, Value> = serde_json::from_str(given).map_err(wrong)?;
+    let mut settings = json!(Settings::new(protocol, rank));
+    for (name, value) in given {
+        let place = match settings.get(&name) {
+            Some(_) => &mut settings[&name],
+            None => &mut settings["accepted"],
+        };
+        match place {
+            Value::Object(accepted) if accepted.contains_key(&name) => drop(accepted.insert(name, value)),
+            Value::Object(_) => return Err(PyValueError::new_err(format!("there is no setting {name}"))),
+            place => *place = value,
+        }
+    }
+    serde_json::from_value(settings).map_err(wrong)
+}
+
+/// A ledger's sum as JSON, its chain checked.
+#[pyfunction]
+pub fn audit(path: &str) -> PyResult<String> {
+    let path = Path::new(path);
+    let path = if path.is_dir() { path.join(ledger::NAME) } else { path.into() };
+    let read = ledger::read(&path).map_err(of_federation)?;
+    let kinds = ledger::summary(&read.entries);
+    let kinds = kinds.iter().map(|((kind, cover), (count, bytes))| {
+        json!({ "kind": kind, "cover": cover, "count": count, "bytes": bytes })
+    });
+    Ok(json!({ "lines": read.entries.len(), "last": read.last, "sent": kinds.collect::<Vec<_>>() })
+        .to_string())
+}

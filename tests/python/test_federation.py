@@ -1,0 +1,87 @@
+"""A federation from Python: the coordinator is the program, the parties are interpreters of their own."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import partwise
+
+BUILT = Path(os.environ.get("CARGO_TARGET_DIR", Path(__file__).parents[2] / "target"))
+PROGRAM = os.environ.get("PARTWISE_BIN", str(BUILT / "release" / "partwise"))
+
+
+def records(first: int, count: int, features: int = 16) -> np.ndarray:
+    kinds = np.random.default_rng(1).exponential(size=(3, features))
+    weights = np.random.default_rng(first).exponential(size=(count, 3))
+    return (weights @ kinds).astype(np.float32)
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+PARTY = """
+import sys, numpy as np, partwise
+joined = partwise.join(sys.argv[1], np.load(sys.argv[2]), feature_names=[f"f{i}" for i in range(16)])
+np.savez(sys.argv[3], U=joined.U, V=joined.V, error=joined.report["relative_error"])
+"""
+
+
+@pytest.mark.skipif(not os.path.exists(PROGRAM), reason="the program is not built")
+def test_join(tmp_path: Path) -> None:
+    trial = tmp_path / "trial"
+    address = f"127.0.0.1:{free_port()}"
+    options = ["--rank", "3", "--rounds", "20", "--address", address]
+    subprocess.run([PROGRAM, "provision", "--demo", "--out", trial, *options], check=True)
+    coordinator = [PROGRAM, "coordinator", "run", trial / "coordinator/federation.toml", "--out", tmp_path / "out"]
+    processes = [subprocess.Popen([*coordinator, "--status-address", "none"])]
+    for party in (1, 2, 3):
+        np.save(tmp_path / f"{party}.npy", records(party, 30))
+        file, data, out = trial / f"party-{party}/party.toml", tmp_path / f"{party}.npy", tmp_path / f"{party}.npz"
+        processes.append(subprocess.Popen([sys.executable, "-c", PARTY, file, data, out]))
+    assert [process.wait(timeout=120) for process in processes] == [0, 0, 0, 0]
+    results = [np.load(tmp_path / f"{party}.npz") for party in (1, 2, 3)]
+    for party, result in zip((1, 2, 3), results):
+        X = records(party, 30)
+        assert result["V"].shape == (30, 3)
+        assert np.array_equal(result["U"], results[0]["U"])
+        assert np.linalg.norm(X - result["V"] @ result["U"].T) < 0.2 * np.linalg.norm(X)
+    assert np.array_equal(np.load(tmp_path / "out/U.npy"), results[0]["U"])
+    report = partwise.audit(trial / "party-1/state")
+    uploads = [line for line in report["sent"] if line["kind"] == "upload"]
+    assert [line["cover"] for line in uploads] == ["masked"]
+    sums = json.loads((tmp_path / "out/run.json").read_text())["sums"]
+    assert uploads[0]["count"] == sums
+
+
+def test_simulate() -> None:
+    X = records(1, 60)
+    result = partwise.simulate(X, 3, parties=3, protocol="pooled", rounds=200)
+    assert result.U.shape == (16, 3)
+    assert [v.shape for v in result.V] == [(20, 3)] * 3
+    whole = np.vstack(result.V) @ result.U.T
+    assert np.linalg.norm(X - whole) / np.linalg.norm(X) == pytest.approx(result.report["relative_error"], rel=1e-3)
+    again = partwise.simulate(X, 3, parties=np.arange(60) // 20, protocol="pooled", rounds=200)
+    assert np.array_equal(result.U, again.U)
+
+
+def test_what_is_wrong_is_said(tmp_path: Path) -> None:
+    X = records(1, 60)
+    with pytest.raises(ValueError, match="two parties"):
+        partwise.simulate(X, 3, parties=2)
+    with pytest.raises(ValueError, match="there is no setting"):
+        partwise.simulate(X, 3, sede=1)
+    with pytest.raises(ValueError, match="below 0"):
+        partwise.simulate(-X, 3)
+    with pytest.raises(ValueError, match="party.toml"):
+        partwise.join(tmp_path / "party.toml", X)
+    with pytest.raises(ValueError, match="ledger"):
+        partwise.audit(tmp_path)
