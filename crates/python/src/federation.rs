@@ -55,6 +55,9 @@ fn bytes<T: Real>(py: Python<'_>, numbers: &[T]) -> PyResult<Py<PyBytes>> {
 }
 
 /// Takes part with the rows of X as records; `digest` names the data.
+/// The bytes of U and V by party, and the record of the run.
+type Simulated = (Vec<(Py<PyBytes>, Py<PyBytes>)>, String);
+
 #[pyfunction]
 #[pyo3(signature = (file, x, *, single, names, digest, insecure, threads))]
 pub fn join(
@@ -122,7 +125,7 @@ pub fn simulate(
     protocol: &str,
     rank: usize,
     settings: &str,
-) -> PyResult<(Vec<(Py<PyBytes>, Py<PyBytes>)>, String)> {
+) -> PyResult<Simulated> {
     let settings = settings_of(protocol, rank, settings)?;
     let single = PyBuffer::<f32>::get(x).is_ok() || PyBuffer::<u8>::get(x).is_ok();
     match single {
@@ -135,7 +138,7 @@ fn simulate_in<T: Real + Element>(
     x: &Bound<'_, PyAny>,
     parties: &[usize],
     settings: Settings,
-) -> PyResult<(Vec<(Py<PyBytes>, Py<PyBytes>)>, String)> {
+) -> PyResult<Simulated> {
     let py = x.py();
     let lent = Lent::<T>::new(x)?;
     let count = parties.iter().max().map_or(0, |last| last + 1);
