@@ -29,7 +29,7 @@ FUZZ_SHORT := 20
 CASES ?=
 BENCH := $(if $(CASES),--cases $(CASES)) $(if $(QUICK),--quick) $(if $(FRESH),--fresh)
 
-.PHONY: help test test-all fmt fmt-check clippy doc unit doctest oracle mpi mpi-installed mpich bench-mpi \
+.PHONY: help test test-all fmt fmt-check clippy doc unit doctest oracle mpi mpi-installed mpich bench-mpi bench-plan bench-network \
 	privacy bench bench-claims bench-seeds bench-limits bench-report bench-kernels bench-memory bench-python \
 	wheel python deny fuzz fuzz-short fuzz-seeds clean
 
@@ -64,6 +64,8 @@ help:
 	@echo 'make mpi       the transport and whole runs under Open MPI with 2, 3 and 4 ranks; installs Open MPI if it can'
 	@echo 'make mpich     the same under MPICH'
 	@echo 'make bench-mpi 2 ranks over 1, seconds an iteration'
+	@echo 'make bench-plan  what `partwise plan` predicts against what an iteration takes'
+	@echo 'make bench-network  which method reaches an error first on which network, half an hour'
 	@echo 'make bench     Partwise against other programs, hours; QUICK=1: 5 minutes; CASES=mnist-20,rcv1-100: these'
 	@echo 'make privacy   what attackers make of every protocol on four tables, hours; goes on where it was'
 	@echo 'make bench-python  the Python package against the program'
@@ -218,6 +220,16 @@ mpich: mpi-installed
 bench-mpi: mpi-installed
 	$(CARGO) build --release -p partwise-cli --features mpi --locked
 	$(PYTHON) bench/mpi.py '$(BUILT)/release/partwise'
+
+# Reads PARTWISE_DATA, and keeps what it measured in $(BUILT)/bench-plan. Nothing else should run on the machine.
+bench-plan: mpi-installed
+	$(CARGO) build --release -p partwise-cli --features mpi --locked
+	$(PYTHON) bench/plan.py '$(BUILT)/release/partwise' '$(BUILT)/bench-plan' --report docs/performance/plan.md
+
+# Reads PARTWISE_DATA, and goes on where it was interrupted, by what is in $(BUILT)/bench-network.
+bench-network:
+	$(CARGO) build --release -p partwise-cli --locked
+	$(PYTHON) bench/network.py '$(BUILT)/release/partwise' '$(BUILT)/bench-network' --report docs/performance/network.md
 
 # Matrices larger than the memory given, made and removed again in FOLDER (default: where temporary files go).
 bench-memory: $(VENV)/ready

@@ -11,7 +11,7 @@ use std::path::Path;
 use partwise::io::{self, Presence, ReadOptions};
 use partwise::matrix::Matrix;
 use partwise_secure::audit::{Audit, Evidence, Limits, Recording, Seat, audit};
-use partwise_secure::net::Line;
+use partwise_secure::net::TOWNS;
 use partwise_secure::protocol::{Aggregation, Protocol, Settings};
 use partwise_secure::risk::Accepted;
 use partwise_secure::split::{Split, hold_out, parts};
@@ -247,7 +247,7 @@ fn one(case: &Case, matrix: &Matrix<f32>, members: usize, seed: u64) -> Result<(
         },
         ..Settings::new(case.protocol, case.rank)
     };
-    let plan = Plan { settings, slowness: Vec::new(), line: Line::default(), threads: 1, loses: None };
+    let plan = Plan { settings, slowness: Vec::new(), line: TOWNS, threads: 1, loses: None };
     let recording = Recording::default();
     let outcome = simulate_recorded(parts(matrix, &dealt)?, &plan, &recording)?;
     let transcript = recording.finish();

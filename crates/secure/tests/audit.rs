@@ -4,7 +4,7 @@ use partwise::comm::run_ranks;
 use partwise::matrix::{Csr, Dense, Matrix, Order, Values};
 use partwise::random::{Purpose, stream, uniform};
 use partwise_secure::audit::{Audit, Cover, Evidence, Finding, Limits, Recording, Seat, Transcript, audit};
-use partwise_secure::net::Line;
+use partwise_secure::net::TOWNS;
 use partwise_secure::protocol::{Aggregation, Protocol, Settings};
 use partwise_secure::split::{Split, hold_out, parts};
 use partwise_secure::{Plan, run_on_rank_recorded, simulate_recorded};
@@ -51,7 +51,7 @@ impl Run {
         let places = Split::Uniform.deal(kept.len(), parties);
         let dealt: Vec<Vec<usize>> =
             places.iter().map(|places| places.iter().map(|&place| kept[place]).collect()).collect();
-        let plan = Plan { settings, slowness: Vec::new(), line: Line::default(), threads: 1, loses: None };
+        let plan = Plan { settings, slowness: Vec::new(), line: TOWNS, threads: 1, loses: None };
         let recording = Recording::default();
         let outcome = simulate_recorded(parts(&matrix, &dealt).unwrap(), &plan, &recording).unwrap();
         let u = outcome.parties[0].as_ref().unwrap().u.clone();
@@ -259,7 +259,7 @@ fn the_transcripts_of_ranks_join() {
         let plan = Plan {
             settings: run.settings.clone(),
             slowness: Vec::new(),
-            line: Line::default(),
+            line: TOWNS,
             threads: 1,
             loses: None,
         };

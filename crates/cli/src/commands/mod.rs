@@ -1,11 +1,13 @@
 //! One file a command.
 
 pub mod audit;
+pub mod calibrate;
 pub mod cluster;
 pub mod convert;
 pub mod evaluate;
 pub mod factorize;
 pub mod inspect;
+pub mod plan;
 pub mod simulate;
 pub mod split;
 pub mod top;

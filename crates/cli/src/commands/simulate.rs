@@ -11,7 +11,7 @@ use partwise::run::{Amount, Side};
 use partwise::{Precision, Real};
 use partwise_secure::audit::{Audit, Evidence, Recording, Transcript};
 use partwise_secure::link::Recorder;
-use partwise_secure::net::Line;
+use partwise_secure::net::TOWNS;
 use partwise_secure::protocol::{Aggregation, Stop};
 use partwise_secure::risk;
 use partwise_secure::split::{self, Split};
@@ -117,6 +117,9 @@ fn alone<T: Real>(args: &SimulateArgs) -> Result<()> {
 /// own factors, and rank 0 the rest.
 fn on_ranks<T: Real>(args: &SimulateArgs, comm: &dyn Comm) -> Result<()> {
     let chief = comm.rank() == 0;
+    if args.network.is_some() {
+        return Err(Agreed("--network: between ranks clocks are real; leave it out".into()).into());
+    }
     agree(comm, if chief { output::check_folder(&args.out, args.force) } else { Ok(()) })?;
     let (matrix, dealt) = agree(comm, read::<T>(args))?.apart();
     agree(comm, same_file(comm, dealt.source.to_string().as_bytes(), &args.file))?;
@@ -217,8 +220,8 @@ fn read<T: Real>(args: &SimulateArgs) -> Result<Dealt<Matrix<T>>> {
     };
     let (kept, held_out) = hold_out(args, matrix.rows())?;
     let (names, records) = deal(args, matrix.rows(), &kept)?;
-    let plan =
-        Plan { settings, slowness: args.speeds.clone(), line: Line::default(), threads: 1, loses: args.lose };
+    let line = args.network.unwrap_or(TOWNS);
+    let plan = Plan { settings, slowness: args.speeds.clone(), line, threads: 1, loses: args.lose };
     Ok(Dealt { features: matrix.cols(), matrix, names, records, held_out, plan, source })
 }
 
@@ -348,8 +351,7 @@ fn record<T: Real>(args: &SimulateArgs, dealt: &Dealt<()>, outcome: &Outcome<T>)
         "speeds": args.speeds,
         "lose": args.lose,
         "holdout": dealt.held_out.len(),
-        "latency": plan.line.latency,
-        "bandwidth": plan.line.bandwidth,
+        "network": plan.line.to_string(),
         "transpose": args.read.transpose,
         "precision": T::PRECISION,
         "input": source,

@@ -11,6 +11,7 @@ mod help;
 mod interrupt;
 mod memory;
 mod outputs;
+mod plan;
 mod ranks;
 mod results;
 mod resume;

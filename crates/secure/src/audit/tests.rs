@@ -5,7 +5,7 @@ use partwise::random::{Purpose, stream, uniform};
 
 use super::seat::{Seat, View};
 use super::{Recording, Transcript};
-use crate::net::Line;
+use crate::net::TOWNS;
 use crate::protocol::{Aggregation, Protocol, Settings};
 use crate::split::{Split, parts};
 use crate::{Plan, simulate_recorded};
@@ -27,8 +27,7 @@ fn settings(protocol: Protocol) -> Settings {
 fn transcript(settings: &Settings, parties: usize, loses: Option<(u16, u64)>) -> Transcript {
     let matrix = random(parties * 8, 20);
     let dealt = Split::Uniform.deal(matrix.rows(), parties);
-    let plan =
-        Plan { settings: settings.clone(), slowness: Vec::new(), line: Line::default(), threads: 1, loses };
+    let plan = Plan { settings: settings.clone(), slowness: Vec::new(), line: TOWNS, threads: 1, loses };
     let recording = Recording::default();
     simulate_recorded(parts(&matrix, &dealt).unwrap(), &plan, &recording).unwrap();
     recording.finish()
