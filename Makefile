@@ -29,7 +29,8 @@ FUZZ_SHORT := 20
 CASES ?=
 BENCH := $(if $(CASES),--cases $(CASES)) $(if $(QUICK),--quick) $(if $(FRESH),--fresh)
 
-.PHONY: help test test-all fmt fmt-check clippy doc unit doctest oracle mpi mpi-installed mpich chromium-installed bench-mpi \
+.PHONY: help test test-all fmt fmt-check clippy doc unit doctest oracle mpi mpi-installed mpich chromium-installed \
+	bench-mpi bench-plan bench-network \
 	bench bench-claims bench-seeds bench-limits bench-report bench-kernels bench-memory bench-python \
 	wheel python deny fuzz fuzz-short fuzz-seeds federation clean
 
@@ -66,6 +67,8 @@ help:
 	@echo 'make mpi       the transport and whole runs under Open MPI with 2, 3 and 4 ranks; installs Open MPI if it can'
 	@echo 'make mpich     the same under MPICH'
 	@echo 'make bench-mpi 2 ranks over 1, seconds an iteration'
+	@echo 'make bench-plan  what `partwise plan` predicts against what an iteration takes'
+	@echo 'make bench-network  which method reaches an error first on which network, half an hour'
 	@echo 'make bench     Partwise against other programs, hours; QUICK=1: 5 minutes; CASES=mnist-20,rcv1-100: these'
 	@echo 'make bench-python  the Python package against the program'
 	@echo 'make bench-claims  the claims of the paper on general NMF; make bench-seeds  auto against HALS over five seeds'
@@ -218,6 +221,16 @@ mpich: mpi-installed
 bench-mpi: mpi-installed
 	$(CARGO) build --release -p partwise-cli --features mpi --locked
 	$(PYTHON) bench/mpi.py '$(BUILT)/release/partwise'
+
+# Reads PARTWISE_DATA, and keeps what it measured in $(BUILT)/bench-plan. Nothing else should run on the machine.
+bench-plan: mpi-installed
+	$(CARGO) build --release -p partwise-cli --features mpi --locked
+	$(PYTHON) bench/plan.py '$(BUILT)/release/partwise' '$(BUILT)/bench-plan' --report docs/performance/plan.md
+
+# Reads PARTWISE_DATA, and goes on where it was interrupted, by what is in $(BUILT)/bench-network.
+bench-network:
+	$(CARGO) build --release -p partwise-cli --locked
+	$(PYTHON) bench/network.py '$(BUILT)/release/partwise' '$(BUILT)/bench-network' --report docs/performance/network.md
 
 # Matrices larger than the memory given, made and removed again in FOLDER (default: where temporary files go).
 bench-memory: $(VENV)/ready

@@ -7,6 +7,7 @@ use crate::federation_args::{
 };
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
+use partwise::comm::Network;
 use partwise::grid::Grid;
 use partwise::io::{ImageSide, Presence};
 use partwise::run::{Algorithm, Amount, Init, Settings, Side, SketchedSolver, Step};
@@ -33,7 +34,8 @@ Examples:
   partwise top result
   partwise evaluate result M.npz
   partwise transform result new.npz --out W.npy
-  partwise simulate M.npz --parties 5 --protocol syn-sd --rank 20 --out result";
+  partwise simulate M.npz --parties 5 --protocol syn-sd --rank 20 --out result
+  partwise plan --rows 1e6 --cols 1e5 --nonzeros 1e8 --rank 50 --nodes 16 --network 10Gbit/s,20us";
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -75,14 +77,36 @@ pub enum Command {
     /// List each component's strongest rows and columns
     #[command(after_help = "Example:\n  partwise top result --count 5")]
     Top(TopArgs),
+    /// Say what a factorization will take on a cluster: memory, bytes and seconds, the best method and grid
+    #[command(after_help = PLAN_EXAMPLES)]
+    Plan(PlanArgs),
+    /// Measure this machine, and under mpirun the network, for `plan` and `auto`
+    #[command(after_help = CALIBRATE_EXAMPLES)]
+    Calibrate(CalibrateArgs),
 }
+
+const PLAN_EXAMPLES: &str = "\
+Examples:
+  partwise plan --rows 1e9 --cols 1e7 --nonzeros 1e12 --rank 100 --nodes 1024 --network 100Gbit/s,5us
+  partwise plan --rows 70000 --cols 784 --rank 20 --nodes 8 --network 1Gbit/s,100us --memory 16GiB --json
+
+Nonzeros are taken to be spread evenly, and each node to be one rank. `partwise calibrate` replaces the built-in constants,
+which are those of one core.";
+
+const CALIBRATE_EXAMPLES: &str = "\
+Examples:
+  partwise calibrate --threads 8
+  mpirun -n 16 partwise calibrate --threads 8 --force
+
+Run it as the jobs will be run: constants are those of a rank with so many threads, among so many ranks at once.";
 
 const FACTORIZE_EXAMPLES: &str = "\
 Examples:
   partwise factorize M.npy --rank 16 --out result
   partwise factorize M.npz --rank 50 --algorithm dsanls --nodes 4 --out result
   partwise factorize genes.csv --transpose --rank 8 --restarts 5 --tsv --out result
-  partwise factorize M.npz --rank 50 --init-from result --tolerance 1e-6 --out better";
+  partwise factorize M.npz --rank 50 --init-from result --tolerance 1e-6 --out better
+  partwise factorize M.npz --rank 50 --nodes 16 --network 1Gbit/s,100us --out as-on-16-machines";
 
 const SIMULATE_EXAMPLES: &str = "\
 Examples:
@@ -156,6 +180,9 @@ pub struct FactorizeArgs {
     /// updates (mu) or by exact least squares (bpp); or sketched, for many nodes (dsanls)
     #[arg(long, value_parser = named::<Algorithm>(&["auto", "hals", "mu", "bpp", "dsanls"]), default_value = "auto", help_heading = "Method")]
     pub algorithm: Algorithm,
+    /// Whether auto begins on samples of a dense matrix [default: yes; where the network is known, if it pays]
+    #[arg(long, value_parser = named::<Presence>(&["auto", "yes", "no"]), default_value = "auto", hide_default_value = true, value_name = "WHEN", help_heading = "Method")]
+    pub samples: Presence,
     /// Kind of sketch, with dsanls
     #[arg(long, value_parser = named::<sketch::Kind>(&["subsample", "gaussian", "count", "srht"]), default_value = "subsample", help_heading = "Method")]
     pub sketch: sketch::Kind,
@@ -231,7 +258,7 @@ pub struct FactorizeArgs {
     /// In-process ranks, each with its own part of the matrix
     #[arg(value_parser = count, allow_negative_numbers = true, long, default_value_t = 1, value_name = "N", help_heading = "Machine")]
     pub nodes: usize,
-    /// Threads a rank [default: all cores, shared between the ranks]
+    /// Threads a rank [default: all cores, shared between the ranks; with --network 1]
     #[arg(value_parser = count, allow_negative_numbers = true, long, value_name = "N", help_heading = "Machine")]
     pub threads: Option<usize>,
     /// Use at most this much memory (256MiB, 2GiB): a matrix that does not fit stays in its file, .npy, .bin or .npz
@@ -241,6 +268,11 @@ pub struct FactorizeArgs {
     /// Rows and columns of ranks for the exact methods [default: those that send the least]
     #[arg(long, value_name = "RxC", help_heading = "Machine")]
     pub grid: Option<Grid>,
+    /// Keep virtual clocks, as if the in-process ranks were machines on this network: bandwidth and latency, such as
+    /// 1Gbit/s,100us, or unlimited. Given more than once, trace.csv has a column for each. `auto` then chooses by it;
+    /// under MPI, where clocks are real, it does nothing else
+    #[arg(long, value_name = "NETWORK", help_heading = "Machine")]
+    pub network: Vec<Network>,
     /// Who adds up over MPI ranks: MPI itself, or Partwise in rank order, to the same bits on any network (ranks within
     /// one process always do)
     #[arg(long, value_parser = named::<Sums>(&["native", "ordered"]), default_value = "native", help_heading = "Machine")]
@@ -292,6 +324,7 @@ impl FactorizeArgs {
             time_limit: self.time_limit,
             restarts: self.restarts,
             trace_every: self.trace_every,
+            samples: !matches!(self.samples, Presence::No),
         }
     }
 }
@@ -325,6 +358,9 @@ pub struct SimulateArgs {
     /// How many times as long each party takes for the same work, on the simulated clock: 1,1,4
     #[arg(long, value_delimiter = ',', value_parser = real, allow_hyphen_values = true, value_name = "X,...", help_heading = "Parties")]
     pub speeds: Vec<f64>,
+    /// The lines between parties and coordinator, on the simulated clock: bandwidth and latency [default: 1Gbit/s,5ms]
+    #[arg(long, value_name = "NETWORK", help_heading = "Parties")]
+    pub network: Option<Network>,
     /// Let a party vanish after so many sums: 3@20
     #[arg(long, value_parser = vanishing, value_name = "PARTY@SUMS", help_heading = "Parties")]
     pub lose: Option<(u16, u64)>,
@@ -488,6 +524,72 @@ pub struct SplitArgs {
 }
 
 #[derive(Debug, Args)]
+pub struct PlanArgs {
+    /// Rows of the matrix, such as 1e9
+    #[arg(value_parser = large, allow_negative_numbers = true, long, value_name = "M")]
+    pub rows: usize,
+    /// Columns of the matrix
+    #[arg(value_parser = large, allow_negative_numbers = true, long, value_name = "N")]
+    pub cols: usize,
+    /// Entries that are not zero, of a sparse matrix [default: a dense one]
+    #[arg(value_parser = large, allow_negative_numbers = true, long, value_name = "COUNT")]
+    pub nonzeros: Option<usize>,
+    /// Entries are bytes, as of images, which are kept so
+    #[arg(long, conflicts_with = "nonzeros")]
+    pub bytes: bool,
+    /// Number of components, k
+    #[arg(value_parser = large, allow_negative_numbers = true, short = 'k', long, value_name = "K")]
+    pub rank: usize,
+    /// Number of ranks
+    #[arg(value_parser = large, allow_negative_numbers = true, long, value_name = "N")]
+    pub nodes: usize,
+    /// Bandwidth and latency between them, such as 100Gbit/s,5us, or unlimited [default: as measured by `mpirun ...
+    /// partwise calibrate`, or 10Gbit/s,20us]
+    #[arg(long, value_name = "NETWORK")]
+    pub network: Option<Network>,
+    /// Memory of a node (256GiB); what needs more is refused [default: no limit]
+    #[arg(value_parser = size, long, value_name = "SIZE")]
+    pub memory: Option<u64>,
+    /// Rows and columns of ranks for the exact methods [default: those that send the least]
+    #[arg(long, value_name = "RxC")]
+    pub grid: Option<Grid>,
+    /// Columns that U's subproblem is sketched to, with dsanls, as for `factorize`
+    #[arg(allow_negative_numbers = true, long, value_name = "AMOUNT")]
+    pub sketch_cols: Option<Amount>,
+    /// Rows that V's subproblem is sketched to, likewise
+    #[arg(allow_negative_numbers = true, long, value_name = "AMOUNT")]
+    pub sketch_rows: Option<Amount>,
+    /// Floating-point type of the factors and the arithmetic
+    #[arg(long, value_parser = named::<Precision>(&["f32", "f64"]), default_value = "f32")]
+    pub precision: Precision,
+    /// Constants that `calibrate --out` wrote [default: those of this user, or built-in ones]
+    #[arg(long, value_name = "FILE")]
+    pub constants: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct CalibrateArgs {
+    /// Threads a rank [default: all cores, shared between the ranks]
+    #[arg(value_parser = count, allow_negative_numbers = true, long, value_name = "N")]
+    pub threads: Option<usize>,
+    /// File to write [default: partwise/calibration.json in the user's config folder, where `plan` and `auto` look]
+    #[arg(short, long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// Replace an existing file
+    #[arg(long)]
+    pub force: bool,
+    /// Measure little, in a second or two: good for trying, not for predictions
+    #[arg(long)]
+    pub quick: bool,
+    /// Print the file
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
 pub struct InspectArgs {
     /// The matrix
     pub file: PathBuf,
@@ -608,6 +710,15 @@ fn size(text: &str) -> Result<u64, String> {
 /// How many; that 0 is too few is said where it is known of what.
 pub fn count(text: &str) -> Result<usize, String> {
     text.parse().map_err(|_| "give a whole number of 1 or more".into())
+}
+
+/// The same for large ones, such as 1e9.
+fn large(text: &str) -> Result<usize, String> {
+    // Below 2^53 a number with an exponent is what it says.
+    let exponent =
+        || text.parse::<f64>().ok().filter(|number| number.fract() == 0.0 && (0.0..9e15).contains(number));
+    let number = text.parse().ok().or_else(|| exponent().map(|number| number as usize));
+    number.ok_or_else(|| "give a whole number of 1 or more, such as 1000000 or 1e6".into())
 }
 
 /// `3@20`: party 3, after 20 sums.

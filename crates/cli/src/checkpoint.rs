@@ -42,11 +42,12 @@ impl Checkpoint {
     pub fn new(args: &FactorizeArgs, input: String) -> Self {
         let ReadArgs { transpose, header, row_names, images } = args.read;
         let given = args.init_from.as_ref().map(|dir| dir.to_string_lossy());
+        let clock: String = args.network.iter().map(|network| format!(" {network}")).collect();
         Checkpoint {
             path: path_beside(&args.out),
             every: args.checkpoint_every,
             input,
-            reading: format!("{transpose:?} {header:?} {row_names:?} {images:?} {given:?}"),
+            reading: format!("{transpose:?} {header:?} {row_names:?} {images:?} {given:?}{clock}"),
             last: Instant::now(),
         }
     }
@@ -60,8 +61,8 @@ impl Checkpoint {
         let (input, reading) = note.split_once(' ').unwrap_or((&note, ""));
         if input == self.input && reading != self.reading {
             bail!(
-                "{}: it is of a run with other --transpose, --images, --header, --row-names or --init-from; give the \
-                 same, or begin anew without --resume",
+                "{}: it is of a run with other --transpose, --images, --header, --row-names, --init-from or --network; \
+                 give the same, or begin anew without --resume",
                 self.path.display()
             );
         }

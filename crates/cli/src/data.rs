@@ -77,6 +77,11 @@ fn streamed<T: Real>(
             "--nodes: a matrix that stays in its file is factorized on one node; leave it out, or raise --memory"
         );
     }
+    if !args.network.is_empty() {
+        bail!(
+            "--network: a matrix that stays in its file is factorized on one node; leave it out, or raise --memory"
+        );
+    }
     let (rows, cols, stored) = (stream.rows(), stream.cols(), stream.stored());
     let (row_labels, col_labels) = input::labels(&args.read, &args.labels, (rows, cols))?;
     let labels = row_labels.iter().chain(&col_labels).flatten();

@@ -56,6 +56,7 @@ impl Job {
         let (sums, otherwise) = match command {
             Command::Factorize(args) => (args.reduction, format!(" and with --nodes {size}")),
             Command::Simulate(_) => (Sums::Ordered, String::new()),
+            Command::Calibrate(_) => (Sums::Native, String::new()),
             _ => bail!("this command works in one process, but mpirun started {size}; run it without mpirun"),
         };
         #[cfg(not(feature = "mpi"))]

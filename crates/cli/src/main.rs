@@ -2,7 +2,9 @@
 
 mod args;
 mod checkpoint;
+mod choose;
 mod commands;
+mod constants;
 mod data;
 mod federation_args;
 mod folder;
@@ -58,6 +60,8 @@ fn main() -> ExitCode {
         Command::Provision(args) => commands::provision::run(&args),
         Command::Audit(args) => commands::audit::run(&args),
         Command::Top(args) => commands::top::run(&args),
+        Command::Plan(args) => commands::plan::run(&args),
+        Command::Calibrate(args) => commands::calibrate::run(&args, job.comm()),
     };
     // The messages of both crates quote their causes themselves.
     let code = match result {

@@ -293,6 +293,7 @@ fn ranks_refuse_what_one_process_refuses_in_one_sentence() {
         (3, "syn-sd --parties 2", ["each sees the other's share", "--accept-that-two-parties"]),
         (4, "syn-sd --parties 3 --lose 2@3", ["--lose", "nobody leaves"]),
         (4, "syn-sd --parties 3 --speeds 1,2", ["--speeds", "clocks are real"]),
+        (4, "syn-sd --parties 3 --network 1Gbit/s,1ms", ["--network", "clocks are real"]),
         (4, "syn-sd", ["--parties", "missing"]),
         // Found out by the parties, when they have begun.
         (4, "dsanls-limited --parties 3 --sketch-records 700", ["--sketch-records", "would show a record"]),

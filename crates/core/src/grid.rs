@@ -62,11 +62,11 @@ impl Grid {
         let cost = |grid: &Grid| {
             let empty = grid.rows.saturating_sub(m) + grid.cols.saturating_sub(n);
             let sent = (grid.rows as u128 - 1) * n as u128 + (grid.cols as u128 - 1) * m as u128;
-            (empty, sent)
+            (empty, sent, grid.rows)
         };
-        (1..=size)
+        (1..=size.isqrt())
             .filter(|rows| size.is_multiple_of(*rows))
-            .map(|rows| Grid { rows, cols: size / rows })
+            .flat_map(|rows| [Grid { rows, cols: size / rows }, Grid { rows: size / rows, cols: rows }])
             .min_by_key(cost)
             .unwrap_or(Grid::ONE)
     }

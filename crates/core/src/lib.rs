@@ -8,6 +8,7 @@ pub mod kernels;
 pub mod machine;
 pub mod matrix;
 pub mod partition;
+pub mod plan;
 pub mod random;
 mod real;
 pub mod run;

@@ -1,4 +1,7 @@
-//! The threads of one rank, passed to whatever may use them.
+//! The threads of one rank, passed to whatever may use them, and the processor time that they take.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use rayon::prelude::*;
 
@@ -8,18 +11,58 @@ use crate::error::{Error, Result};
 /// pieces by size alone, and pieces are combined in their order.
 pub struct Threads {
     pool: Option<rayon::ThreadPool>,
+    timed: Option<PoolTime>,
+}
+
+/// Processor time of a pool, as if its threads had a core each: of pieces of work that are done at the same time, the
+/// sum divided by the threads, and at least the longest piece.
+#[derive(Clone, Default)]
+pub struct PoolTime(Arc<AtomicU64>);
+
+impl PoolTime {
+    /// Seconds so far.
+    pub fn seconds(&self) -> f64 {
+        self.0.load(Ordering::Relaxed) as f64 * 1e-9
+    }
+
+    fn add(&self, pieces: &[f64], threads: usize) {
+        let longest = pieces.iter().copied().fold(0.0, f64::max);
+        let seconds = longest.max(pieces.iter().sum::<f64>() / threads as f64);
+        self.0.fetch_add((seconds * 1e9) as u64, Ordering::Relaxed);
+    }
+}
+
+/// Seconds that the processor has spent on the calling thread; where the system does not tell, that have passed.
+pub fn thread_time() -> f64 {
+    #[cfg(unix)]
+    {
+        let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+        time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
+    }
+    #[cfg(not(unix))]
+    {
+        static BEGIN: std::sync::LazyLock<std::time::Instant> =
+            std::sync::LazyLock::new(std::time::Instant::now);
+        BEGIN.elapsed().as_secs_f64()
+    }
 }
 
 impl Threads {
     /// `count` threads; one means the calling thread itself.
     pub fn new(count: usize) -> Result<Self> {
         if count <= 1 {
-            return Ok(Threads { pool: None });
+            return Ok(Threads { pool: None, timed: None });
         }
         let pool = rayon::ThreadPoolBuilder::new().num_threads(count).build().map_err(|error| {
             Error::parameter("--threads", format!("cannot start {count} threads ({error}); ask for fewer"))
         })?;
-        Ok(Threads { pool: Some(pool) })
+        Ok(Threads { pool: Some(pool), timed: None })
+    }
+
+    /// The same threads, and where their processor time is counted, but for the calling thread's.
+    pub fn timed(self) -> (Self, PoolTime) {
+        let time = PoolTime::default();
+        (Threads { timed: Some(time.clone()), ..self }, time)
     }
 
     /// How many there are.
@@ -40,7 +83,19 @@ impl Threads {
                 let mut scratch = init();
                 pieces.into_iter().map(|piece| work(&mut scratch, piece)).collect()
             }
-            Some(pool) => pool.install(|| pieces.into_par_iter().map_init(init, work).collect()),
+            Some(pool) => match &self.timed {
+                None => pool.install(|| pieces.into_par_iter().map_init(init, work).collect()),
+                Some(time) => {
+                    let timed = |scratch: &mut S, piece: P| {
+                        let begin = thread_time();
+                        (work(scratch, piece), thread_time() - begin)
+                    };
+                    let (results, seconds): (Vec<R>, Vec<f64>) =
+                        pool.install(|| pieces.into_par_iter().map_init(init, timed).unzip());
+                    time.add(&seconds, self.count());
+                    results
+                }
+            },
         }
     }
 }

@@ -8,7 +8,7 @@ use partwise_federation::config::Party;
 use partwise_federation::log::Log;
 use partwise_federation::party::{self, Given, Options};
 use partwise_federation::{Error, ledger};
-use partwise_secure::net::Line;
+use partwise_secure::net::TOWNS;
 use partwise_secure::protocol::Settings;
 use partwise_secure::{Error as SecureError, Plan, split};
 use pyo3::buffer::{Element, PyBuffer};
@@ -22,6 +22,9 @@ use crate::errors::python;
 
 /// Factors as bytes, and a report as JSON.
 type Taken = (Py<PyBytes>, Py<PyBytes>, String);
+
+/// U and V of each party, and a report as JSON.
+type Simulated = (Vec<(Py<PyBytes>, Py<PyBytes>)>, String);
 
 fn of_federation(error: Error) -> PyErr {
     match error {
@@ -122,7 +125,7 @@ pub fn simulate(
     protocol: &str,
     rank: usize,
     settings: &str,
-) -> PyResult<(Vec<(Py<PyBytes>, Py<PyBytes>)>, String)> {
+) -> PyResult<Simulated> {
     let settings = settings_of(protocol, rank, settings)?;
     let single = PyBuffer::<f32>::get(x).is_ok() || PyBuffer::<u8>::get(x).is_ok();
     match single {
@@ -135,13 +138,13 @@ fn simulate_in<T: Real + Element>(
     x: &Bound<'_, PyAny>,
     parties: &[usize],
     settings: Settings,
-) -> PyResult<(Vec<(Py<PyBytes>, Py<PyBytes>)>, String)> {
+) -> PyResult<Simulated> {
     let py = x.py();
     let lent = Lent::<T>::new(x)?;
     let count = parties.iter().max().map_or(0, |last| last + 1);
     let records = |party: usize| (0..parties.len()).filter(|&record| parties[record] == party).collect();
     let dealt: Vec<Vec<usize>> = (0..count).map(records).collect();
-    let plan = Plan { settings, slowness: Vec::new(), line: Line::default(), threads: 1, loses: None };
+    let plan = Plan { settings, slowness: Vec::new(), line: TOWNS, threads: 1, loses: None };
     let outcome = py.detach(|| {
         let parts = split::parts(&lent.whole(), &dealt)?;
         partwise_secure::simulate(parts, &plan)

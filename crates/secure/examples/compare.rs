@@ -7,7 +7,7 @@ use std::path::Path;
 use partwise::io::{self, Presence, ReadOptions};
 use partwise::matrix::Matrix;
 use partwise::run::{self, Factors, Machine, Progress, factorize};
-use partwise_secure::net::Line;
+use partwise_secure::net::TOWNS;
 use partwise_secure::protocol::{Local, Protocol, Settings, party_seed};
 use partwise_secure::risk::Accepted;
 use partwise_secure::split::{Split, parts};
@@ -69,7 +69,7 @@ fn main() -> Result<(), Failure> {
             tolerance: 0.0,
             ..Settings::new(protocol, rank)
         };
-        let plan = Plan { settings, slowness: Vec::new(), line: Line::default(), threads: 1, loses: None };
+        let plan = Plan { settings, slowness: Vec::new(), line: TOWNS, threads: 1, loses: None };
         match simulate(dealt_parts.clone(), &plan) {
             Ok(outcome) => row(protocol, &outcome, pooled, &alone),
             Err(error) => println!("| {protocol:?} | {error} |"),
@@ -131,7 +131,7 @@ fn pooled_hals(matrix: &Matrix<f32>, dealt: &[Matrix<f32>], settings: &Settings)
         ..run::Settings::new(k)
     };
     let from = Some(run::From::Factors(&start));
-    let machine = Machine { nodes: 1, threads: 2, grid: None };
+    let machine = Machine::new(1, 2);
     let result = factorize(matrix.clone().into_transpose(), machine, &hals, from, &mut |_: &Progress| false)?;
     Ok(result.report.relative_error)
 }
@@ -148,7 +148,7 @@ fn alone(dealt: &[Matrix<f32>], rank: usize, rounds: usize) -> Result<Vec<(f64, 
             algorithm: run::Algorithm::Hals,
             ..run::Settings::new(rank)
         };
-        let machine = Machine { nodes: 1, threads: 2, grid: None };
+        let machine = Machine::new(1, 2);
         let result = factorize(part.clone(), machine, &hals, None, &mut |_: &Progress| false)?;
         parties.push((result.report.relative_error, norm));
     }

@@ -8,24 +8,13 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
+use partwise::comm::Network;
+
 use crate::error::{Error, Peer, Result};
 use crate::link::{Incoming, Link};
 
-/// What a line between two machines takes.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Line {
-    /// Seconds from end to end.
-    pub latency: f64,
-    /// Bytes a second that an end can send.
-    pub bandwidth: f64,
-}
-
-impl Default for Line {
-    /// Between towns: 5 ms, 1 Gbit/s.
-    fn default() -> Self {
-        Line { latency: 5e-3, bandwidth: 125e6 }
-    }
-}
+/// Lines between towns: 1 Gbit/s, 5 ms.
+pub const TOWNS: Network = Network { latency: 5e-3, bandwidth: 125e6, combine: Network::COMBINE };
 
 /// When something arrives; ties in the order of senders, then of sending. Times are not negative, so that their bits
 /// have their order.
@@ -56,7 +45,7 @@ impl Place {
 }
 
 struct Net {
-    line: Line,
+    line: Network,
     places: Mutex<Vec<Place>>,
     changed: Condvar,
 }
@@ -76,7 +65,7 @@ pub struct NetLink {
 }
 
 /// The ends of a network of a coordinator (the first) and so many parties.
-pub fn network(parties: usize, line: Line) -> Vec<NetLink> {
+pub fn network(parties: usize, line: Network) -> Vec<NetLink> {
     let place = || Place { clock: 0.0, line_free: 0.0, status: Status::Running, inbox: BTreeMap::new() };
     let places = Mutex::new((0..=parties).map(|_| place()).collect());
     let net = Arc::new(Net { line, places, changed: Condvar::new() });
@@ -163,7 +152,7 @@ impl Drop for NetLink {
 mod tests {
     use super::*;
 
-    const LINE: Line = Line { latency: 1.0, bandwidth: 10.0 };
+    const LINE: Network = Network { latency: 1.0, bandwidth: 10.0, combine: 0.0 };
 
     fn ends(parties: usize) -> Vec<NetLink> {
         network(parties, LINE)

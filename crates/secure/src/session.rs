@@ -530,7 +530,7 @@ mod tests {
     use super::*;
     use crate::aggregation::{Cohort, Hub, Identity};
     use crate::link::{Passed, Recorded, Recorder};
-    use crate::net::{Line, network};
+    use crate::net::{TOWNS, network};
     use crate::server::{Answer, serve};
 
     /// Keeps what the coordinator opens.
@@ -576,7 +576,7 @@ mod tests {
         let members = (1..).zip(&identities).map(|(party, identity)| (party, identity.key())).collect();
         let cohort = &Cohort { run: [1; 32], number: ALL, members, colluders: 1, least: 0, may_leave };
         let opened = Mutex::new(Vec::new());
-        let mut links = network(numbers.len(), Line::default()).into_iter();
+        let mut links = network(numbers.len(), TOWNS).into_iter();
         let mut hub_link = links.next().unwrap();
         let totals = std::thread::scope(|scope| {
             let hubs = vec![(ALL, Hub::new(cohort.clone(), false))];

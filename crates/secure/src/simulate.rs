@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use partwise::Real;
+use partwise::comm::Network;
 use partwise::matrix::Matrix;
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +11,7 @@ use crate::aggregation::{Cohort, Hub, Identity, IdentityKey, Party};
 use crate::entropy::entropy;
 use crate::error::{Error, Result};
 use crate::link::{Link, Recorded, Recorder, Sent, Summary};
-use crate::net::{Line, network};
+use crate::net::network;
 use crate::protocol::{self, Aggregation, Ended, Local, Server, Settings, Stop, party_seed};
 use crate::risk;
 use crate::server::{Answer, Echo, serve};
@@ -24,7 +25,7 @@ pub struct Plan {
     /// How many times as long each party takes for the same work; 1 for those that are not named.
     pub slowness: Vec<f64>,
     /// The lines between them and the coordinator.
-    pub line: Line,
+    pub line: Network,
     /// Threads of each party.
     pub threads: usize,
     /// A party that vanishes after so many sums.

@@ -1,10 +1,10 @@
 //! Whole runs: parties, coordinator and network, against the library's own drivers.
 
-use partwise::comm::run_ranks;
+use partwise::comm::{Network, run_ranks};
 use partwise::matrix::{Csr, Dense, Matrix, Order, Values};
 use partwise::random::{Purpose, stream, uniform};
 use partwise::run::{self, Amount, Factors, Machine, factorize};
-use partwise_secure::net::Line;
+use partwise_secure::net::TOWNS;
 use partwise_secure::protocol::{Aggregation, Local, Protocol, Settings, Stop, party_seed};
 use partwise_secure::split::{Split, parts};
 use partwise_secure::{Error, OnRank, Outcome, Plan, groups, run_on_rank, simulate};
@@ -58,7 +58,7 @@ fn settings(protocol: Protocol, k: usize, rounds: usize) -> Settings {
 }
 
 fn plan(settings: Settings) -> Plan {
-    Plan { settings, slowness: Vec::new(), line: Line::default(), threads: 1, loses: None }
+    Plan { settings, slowness: Vec::new(), line: TOWNS, threads: 1, loses: None }
 }
 
 fn run_split(
@@ -91,7 +91,7 @@ fn pooled_hals(matrix: &Matrix<f64>, dealt: &[Vec<usize>], settings: &Settings) 
         algorithm: run::Algorithm::Hals,
         ..run::Settings::new(k)
     };
-    let machine = Machine { nodes: 1, threads: 1, grid: None };
+    let machine = Machine::new(1, 1);
     let from = Some(run::From::Factors(&start));
     let result =
         factorize(matrix.clone().into_transpose(), machine, &of_hals, from, &mut |_: &run::Progress| false)
@@ -177,7 +177,7 @@ fn pooled_dsanls(matrix: &Matrix<f64>, size: usize, rounds: usize, seed: u64) ->
         seed,
         ..run::Settings::new(3)
     };
-    let machine = Machine { nodes: 1, threads: 1, grid: None };
+    let machine = Machine::new(1, 1);
     let matrix = matrix.clone().into_transpose();
     factorize(matrix, machine, &dsanls, None, &mut |_: &run::Progress| false).unwrap().report.relative_error
 }
@@ -325,7 +325,7 @@ fn slow_parties_on_the_simulated_clock() {
     let run = |protocol, slowness: &[f64]| {
         let mut plan = plan(settings(protocol, 3, 10));
         plan.slowness = slowness.to_vec();
-        plan.line = Line { latency: 1e-6, bandwidth: 1e9 };
+        plan.line = Network { latency: 1e-6, bandwidth: 1e9, ..TOWNS };
         run_split(&matrix, &Split::Uniform, 6, &plan).unwrap()
     };
     let slow = [1.0, 1.0, 1.0, 8.0, 8.0, 8.0];

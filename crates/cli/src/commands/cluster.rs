@@ -9,13 +9,14 @@ use partwise::comm::{Comm, Numbers, Reduction, gather_all};
 use partwise::error::Error;
 use partwise::grid::{Grid, Place};
 use partwise::matrix::Matrix;
-use partwise::partition::{Access, Shard};
-use partwise::run::{Factors, From, Monitor, Progress, Settings, factorize_on};
+use partwise::partition::{Access, Block, Shard};
+use partwise::run::{Algorithm, Factors, From, Monitor, Progress, Settings, factorize_on};
 use serde_json::{Value, json};
 
 use super::factorize::{self, Ending, Watch};
 use crate::args::FactorizeArgs;
 use crate::checkpoint::{self, Checkpoint};
+use crate::choose::{self, Choice, Entries};
 use crate::parts::{self, Source};
 use crate::progress::Display;
 use crate::{folder, input, launch, machine, output, say};
@@ -38,7 +39,7 @@ struct Input<T> {
 
 pub fn run<T: Real>(args: &FactorizeArgs, comm: &dyn Comm) -> Result<()> {
     let chief = comm.rank() == 0;
-    let settings = args.settings();
+    let mut settings = args.settings();
     let threads = agree(comm, prepare(args, &settings, comm, chief))?;
     let source = agree(comm, parts::open(&args.file, comm.size()))?;
     let print = agree(comm, source.fingerprint())?;
@@ -47,13 +48,19 @@ pub fn run<T: Real>(args: &FactorizeArgs, comm: &dyn Comm) -> Result<()> {
     // Rank 0 alone reads all of the file, without keeping it.
     let hash = chief.then(|| source.hash_in_background());
 
-    let read = agree(comm, read::<T>(args, &settings, comm, &source))?;
-    let Input { mut shard, format, largest } = read;
+    let mut input = agree(comm, read::<T>(args, &settings, comm, &source))?;
+    let choice = agree(comm, choose::<T>(args, &settings, comm, &input.shard))?;
+    if let Some(choice) = &choice {
+        choice.apply(&mut settings);
+        if settings.algorithm == Algorithm::Dsanls {
+            // It needs other parts of the matrix.
+            drop(input);
+            input = agree(comm, read::<T>(args, &settings, comm, &source))?;
+        }
+    }
+    let Input { shard, format, largest } = input;
     let place = shard.place;
     let (m, n) = (place.rows, place.cols);
-    let mut totals = [shard.stored as f64];
-    comm.all_reduce(Reduction::Sum, Numbers::F64(&mut totals))?;
-    shard.stored = totals[0] as usize;
     let mut largest = [largest];
     comm.all_reduce(Reduction::Max, Numbers::F64(&mut largest))?;
     agree(comm, input::check_largest::<T>(&args.file, largest[0]).map_err(Into::into))?;
@@ -70,8 +77,9 @@ pub fn run<T: Real>(args: &FactorizeArgs, comm: &dyn Comm) -> Result<()> {
     };
     let (start, labels, snapshot) = agree(comm, beside(args, &settings, &watch.checkpoint, (m, n), chief))?;
     let talk = chief && !args.quiet && !args.json;
+    let plan = factorize::method(&settings, (m, n, shard.stored), false, choice.as_ref());
     if talk {
-        introduce(args, &shard, &format, &settings, (comm.size(), threads));
+        introduce(args, &shard, &format, &plan, settings.rank, (comm.size(), threads));
         factorize::tell_resumed(snapshot.as_ref(), &watch.checkpoint);
     }
     if !args.quiet {
@@ -101,7 +109,10 @@ pub fn run<T: Real>(args: &FactorizeArgs, comm: &dyn Comm) -> Result<()> {
         given: start.is_some(),
         checkpoint: &watch.checkpoint,
     };
-    let note = |record: &mut Value| note_ranks(record, comm.size(), place.grid, &settings, args, &peaks);
+    let note = |record: &mut Value| {
+        note_ranks(record, comm.size(), place.grid, &settings, args, &peaks);
+        record["plan"] = json!(plan);
+    };
     agree(comm, if chief { ending.write(result, note) } else { Ok(()) })
 }
 
@@ -113,6 +124,9 @@ fn prepare(args: &FactorizeArgs, settings: &Settings, comm: &dyn Comm, chief: bo
             "--nodes: these are ranks within one process, and mpirun has started {} already; leave it out",
             comm.size()
         );
+    }
+    if args.network.len() > 1 {
+        bail!("--network: the ranks of MPI are on one network, and clocks are real; give one at most");
     }
     if args.memory.is_some() {
         bail!("--memory: ranks of MPI hold their parts of the matrix; leave it out, or add nodes");
@@ -161,7 +175,43 @@ fn read<T: Real>(
     let (m, n) = (place.rows as u64, place.cols as u64);
     let factors = (m + n).saturating_mul(settings.rank as u64).saturating_mul(3 * T::PRECISION.bytes());
     input::check_memory("a rank's work on its part", factors)?;
-    Ok(Input { shard: Shard::new(place, stored, blocks.remove(0), columns), format, largest })
+    let mut shard = Shard::new(place, stored, blocks.remove(0), columns);
+    let mut totals = [shard.stored as f64];
+    comm.all_reduce(Reduction::Sum, Numbers::F64(&mut totals))?;
+    shard.stored = totals[0] as usize;
+    Ok(Input { shard, format, largest })
+}
+
+/// What `auto` chooses, by rank 0's constants: those of other machines may differ.
+fn choose<T: Real>(
+    args: &FactorizeArgs,
+    settings: &Settings,
+    comm: &dyn Comm,
+    shard: &Shard<T>,
+) -> Result<Option<Choice>> {
+    if !choose::is_open(args, settings, comm.size()) {
+        return Ok(None);
+    }
+    let entries = match &shard.by_rows {
+        Block::Dense(block) => Entries::of(&block.values),
+        _ => Entries::Sparse(shard.stored),
+    };
+    let sizes = (shard.rows, shard.cols, entries);
+    let chosen = match comm.rank() {
+        0 => choose::choose(args, settings, sizes, (comm.size(), T::PRECISION), true),
+        _ => Ok(None),
+    };
+    let chosen = agree(comm, chosen)?;
+    let word = chosen.as_ref().map_or(Vec::new(), |choice| {
+        let sketched = u8::from(choice.algorithm == Algorithm::Dsanls);
+        [&[sketched, u8::from(choice.samples)], choice.why.as_bytes()].concat()
+    });
+    let word = comm.broadcast(word)?;
+    Ok(word.split_first_chunk().map(|(&[sketched, samples], why)| Choice {
+        algorithm: if sketched == 1 { Algorithm::Dsanls } else { Algorithm::Auto },
+        samples: samples == 1,
+        why: String::from_utf8_lossy(why).into_owned(),
+    }))
 }
 
 type Beside<T> = (Option<Factors<T>>, input::Labels, Option<partwise::run::Snapshot<T>>);
@@ -196,17 +246,14 @@ fn introduce<T: Real>(
     args: &FactorizeArgs,
     shard: &Shard<T>,
     format: &str,
-    settings: &Settings,
+    method: &str,
+    rank: usize,
     (size, threads): (usize, usize),
 ) {
     let Place { rows, cols, grid, access, .. } = shard.place;
     say::tell(&format!("{}: {rows} x {cols}, {format}, each rank with its own part", args.file.display()));
-    let method = factorize::method(settings, (rows, cols, shard.stored), false);
     let arranged = if access == Access::Whole { format!(" as {grid}") } else { String::new() };
-    say::tell(&format!(
-        "{method}, rank {}, MPI ranks {size}{arranged}, threads a rank {threads}",
-        settings.rank
-    ));
+    say::tell(&format!("{method}, rank {rank}, MPI ranks {size}{arranged}, threads a rank {threads}"));
 }
 
 /// What `run.json` says of the ranks beside what every run's does.
@@ -219,6 +266,7 @@ fn note_ranks(
     peaks: &[u64],
 ) {
     record["transport"] = json!("mpi");
+    record["clock"] = json!("real");
     record["nodes"] = json!(size);
     record["reduction"] = json!(args.reduction);
     note_grid(record, settings, grid);

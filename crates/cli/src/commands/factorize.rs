@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Result, anyhow, bail};
-use partwise::comm::Comm;
+use partwise::comm::{Comm, Network};
 use partwise::error::Error;
 use partwise::io;
+use partwise::matrix::Matrix;
 use partwise::run::{
     Algorithm, Factorization, Factors, From, Machine, Monitor, Plan, Progress, RankReport, Report, Settings,
-    Snapshot, Stop, Wish, factorize, factorize_streamed,
+    Snapshot, Stop, TraceLine, Wish, factorize, factorize_streamed, memory_needed,
 };
 use partwise::{Precision, Real};
 use serde_json::{Value, json};
@@ -18,6 +19,7 @@ use serde_json::{Value, json};
 use super::cluster::{self, note_grid};
 use crate::args::FactorizeArgs;
 use crate::checkpoint::{self, Checkpoint};
+use crate::choose::{self, Choice, Entries};
 use crate::data::{self, Data, Given};
 use crate::progress::Display;
 use crate::{folder, input, machine, output, say};
@@ -47,10 +49,24 @@ fn run_in<T: Real>(args: &FactorizeArgs) -> Result<()> {
     });
     let given = data::open::<T>(args, &settings, threads)?;
     let Given { data, rows: m, cols: n, stored, row_labels, col_labels, format, image } = given;
-    let settings = match &data {
+    let mut settings = match &data {
         Data::Whole(_) => settings,
         Data::Streamed(streamed) => streamed.adjusted(settings),
     };
+    let mut choice = None;
+    if let (Data::Whole(matrix), true) = (&data, choose::is_open(args, &settings, args.nodes)) {
+        let entries = match matrix {
+            Matrix::Sparse(_) => Entries::Sparse(stored),
+            Matrix::Dense(dense) => Entries::of(dense.values()),
+        };
+        choice = choose::choose(args, &settings, (m, n, entries), (args.nodes, T::PRECISION), false)?;
+        if let Some(choice) = &choice {
+            choice.apply(&mut settings);
+            let needed = memory_needed(matrix, settings.algorithm, settings.rank, args.nodes, T::PRECISION);
+            input::check_memory("the factorization", needed.saturating_sub(matrix.bytes()))?;
+        }
+    }
+    let settings = settings;
     if let (Some(start), Some(dir)) = (&start, &args.init_from) {
         start.check(dir, &args.file, (m, n), Some(settings.rank))?;
     }
@@ -58,7 +74,7 @@ fn run_in<T: Real>(args: &FactorizeArgs) -> Result<()> {
     let entries = (m as u64 + n as u64).saturating_mul(settings.rank as u64);
     output::check_room(&args.out, entries.saturating_mul(T::PRECISION.bytes()))?;
     let talk = !args.quiet && !args.json;
-    let plan = method(&settings, (m, n, stored), matches!(data, Data::Streamed(_)));
+    let plan = method(&settings, (m, n, stored), matches!(data, Data::Streamed(_)), choice.as_ref());
     if talk {
         introduce(args, (m, n), &format!("{format}, {}", data.words()), threads, &plan, &settings);
     }
@@ -78,7 +94,8 @@ fn run_in<T: Real>(args: &FactorizeArgs) -> Result<()> {
         tell_resumed(snapshot.as_ref(), &watch.checkpoint);
     }
     let from = snapshot.as_ref().map(From::Snapshot).or(start.as_ref().map(From::Factors));
-    let machine = Machine { nodes: args.nodes, threads, grid: args.grid };
+    let networks = args.network.clone();
+    let machine = Machine { nodes: args.nodes, threads, grid: args.grid, networks };
     let grid = settings.grid(args.grid, (m, n), args.nodes)?;
     let (result, streamed) = match data {
         Data::Whole(matrix) => (factorize(matrix, machine, &settings, from, &mut watch), Value::Null),
@@ -136,6 +153,7 @@ impl Ending<'_> {
         let mut record = record::<T>(args, settings, &result, threads, facts)?;
         note(&mut record);
         write(args, &result, &record, row_labels.as_deref(), col_labels.as_deref())?;
+        let clock = args.network.first().filter(|_| record["clock"] == "virtual");
         let unfinished = matches!(result.report.stopped_by, Stop::Interrupted | Stop::TimeLimit);
         if checkpoint.active() && !unfinished {
             checkpoint.remove();
@@ -147,7 +165,7 @@ impl Ending<'_> {
             }
             say::answer(&line.to_string())?;
         } else if !args.quiet {
-            conclude(args, &result.report, &result.errors);
+            conclude(args, &result.report, &result.errors, clock);
         }
         Ok(())
     }
@@ -231,7 +249,8 @@ pub(super) fn threads(args: &FactorizeArgs, nodes: usize) -> Result<usize> {
     if nodes > MOST_NODES {
         bail!("--nodes: {nodes} nodes are too many for one process; give at most {MOST_NODES}");
     }
-    let threads = args.threads.unwrap_or((machine::cores() / nodes).max(1));
+    let cores = if args.network.is_empty() { machine::cores() } else { 1 };
+    let threads = args.threads.unwrap_or((cores / nodes).max(1));
     if threads == 0 {
         bail!("--threads: 0 threads can compute nothing; give 1 or more");
     }
@@ -276,11 +295,28 @@ fn introduce(
 }
 
 /// The method in words, for an m x n matrix with so many stored entries.
-pub(super) fn method(settings: &Settings, (m, n, stored): (usize, usize, usize), streamed: bool) -> String {
+pub(super) fn method(
+    settings: &Settings,
+    sizes: (usize, usize, usize),
+    streamed: bool,
+    choice: Option<&Choice>,
+) -> String {
+    let method = in_words(settings, sizes, streamed);
+    match choice {
+        None => method,
+        Some(Choice { algorithm: Algorithm::Dsanls, why, .. }) => format!("auto: {method} ({why})"),
+        Some(Choice { why, .. }) => format!("{method} ({why})"),
+    }
+}
+
+fn in_words(settings: &Settings, (m, n, stored): (usize, usize, usize), streamed: bool) -> String {
     match settings.algorithm {
         Algorithm::Auto => {
             let penalized = (settings.l1_u + settings.l2_u > 0.0, settings.l1_v + settings.l2_v > 0.0);
-            let plan = Plan::of(m, n, stored, settings.rank).penalized(penalized);
+            let mut plan = Plan::of(m, n, stored, settings.rank).penalized(penalized);
+            if !settings.samples {
+                plan = plan.without_samples();
+            }
             format!("auto: {}", if streamed { plan.streamed() } else { plan })
         }
         Algorithm::Hals => "hals".to_string(),
@@ -300,7 +336,7 @@ pub(super) fn method(settings: &Settings, (m, n, stored): (usize, usize, usize),
     }
 }
 
-fn conclude(args: &FactorizeArgs, report: &Report, errors: &[f64]) {
+fn conclude(args: &FactorizeArgs, report: &Report, errors: &[f64], clock: Option<&Network>) {
     if !report.redrawn.is_empty() {
         let times = match report.redrawn.len() {
             1 => "a component died 1 time and was".to_string(),
@@ -311,6 +347,7 @@ fn conclude(args: &FactorizeArgs, report: &Report, errors: &[f64]) {
     if errors.len() > 1 {
         say::tell(&format!("best of {} runs, with seed {}", errors.len(), report.seed));
     }
+    let clock = clock.map_or(String::new(), |network| format!(" on the virtual clock, on {network}"));
     let why = match report.stopped_by {
         Stop::Iterations => "all iterations done",
         Stop::Tolerance => "the error hardly fell any more",
@@ -319,7 +356,7 @@ fn conclude(args: &FactorizeArgs, report: &Report, errors: &[f64]) {
         Stop::Interrupted => "stopped by the user",
     };
     say::tell(&format!(
-        "relative error {:.6} after {} iterations and {:.2} s ({why})",
+        "relative error {:.6} after {} iterations and {:.2} s{clock} ({why})",
         report.relative_error, report.iterations, report.seconds
     ));
     table(&report.ranks);
@@ -364,7 +401,7 @@ fn record<T: Real>(
     let bytes = input::bytes(&args.file);
     let mut record = json!({
         "version": env!("CARGO_PKG_VERSION"),
-        "algorithm": settings.algorithm,
+        "algorithm": args.algorithm,
         "rank": settings.rank,
         "iterations": report.iterations,
         "relative_error": report.relative_error,
@@ -388,6 +425,8 @@ fn record<T: Real>(
         "nodes": args.nodes,
         "threads": threads,
         "memory": args.memory,
+        "network": (!args.network.is_empty()).then(|| args.network.iter().map(Network::to_string).collect::<Vec<_>>()),
+        "clock": if args.network.is_empty() { "real" } else { "virtual" },
         "normalize": args.normalize,
         "tsv": args.tsv,
         "phases": report.phases,
@@ -433,13 +472,14 @@ fn write<T: Real>(
         staging.write("V.tsv", |file| io::tsv::write_factor(file, col_labels, *cols, *k, v))?;
     }
     staging.write("trace.csv", |file| {
-        writeln!(file, "iteration,seconds,relative_error,bytes_sent")?;
+        let seconds = if record["clock"] == "virtual" { "virtual_seconds" } else { "seconds" };
+        let others = result.report.trace.first().map_or(0, |line| line.elsewhere.len());
+        let others: String = (2..others + 2).map(|network| format!(",{seconds}_{network}")).collect();
+        writeln!(file, "iteration,{seconds},relative_error,bytes_sent{others}")?;
         for line in &result.report.trace {
-            writeln!(
-                file,
-                "{},{:.6},{:.9},{}",
-                line.iteration, line.seconds, line.relative_error, line.bytes_sent
-            )?;
+            let TraceLine { iteration, seconds, relative_error, bytes_sent, elsewhere } = line;
+            let others: String = elsewhere.iter().map(|seconds| format!(",{seconds:.6}")).collect();
+            writeln!(file, "{iteration},{seconds:.6},{relative_error:.9},{bytes_sent}{others}")?;
         }
         Ok(())
     })?;

@@ -1,6 +1,7 @@
 //! One file a command.
 
 pub mod audit;
+pub mod calibrate;
 pub mod cluster;
 pub mod convert;
 pub mod coordinator;
@@ -8,6 +9,7 @@ pub mod evaluate;
 pub mod factorize;
 pub mod inspect;
 pub mod party;
+pub mod plan;
 pub mod provision;
 pub mod simulate;
 pub mod split;

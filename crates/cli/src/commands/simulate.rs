@@ -9,7 +9,7 @@ use partwise::io::{self, Input};
 use partwise::matrix::Matrix;
 use partwise::run::Side;
 use partwise::{Precision, Real};
-use partwise_secure::net::Line;
+use partwise_secure::net::TOWNS;
 use partwise_secure::protocol::{Aggregation, Stop};
 use partwise_secure::split::{self, Split};
 use partwise_secure::{Error, OnRank, Outcome, PartyOutcome, Plan, run_on_rank, simulate};
@@ -78,6 +78,9 @@ fn alone<T: Real>(args: &SimulateArgs) -> Result<()> {
 /// own factors, and rank 0 the rest.
 fn on_ranks<T: Real>(args: &SimulateArgs, comm: &dyn Comm) -> Result<()> {
     let chief = comm.rank() == 0;
+    if args.network.is_some() {
+        return Err(Agreed("--network: between ranks clocks are real; leave it out".into()).into());
+    }
     agree(comm, if chief { output::check_folder(&args.out, args.force) } else { Ok(()) })?;
     let (matrix, dealt) = agree(comm, read::<T>(args))?.apart();
     agree(comm, same_file(comm, dealt.source.to_string().as_bytes(), &args.file))?;
@@ -131,8 +134,8 @@ fn read<T: Real>(args: &SimulateArgs) -> Result<Dealt<Matrix<T>>> {
         Side::Columns => matrix.into_transpose(),
     };
     let (names, records) = deal(args, &matrix)?;
-    let plan =
-        Plan { settings, slowness: args.speeds.clone(), line: Line::default(), threads: 1, loses: args.lose };
+    let line = args.network.unwrap_or(TOWNS);
+    let plan = Plan { settings, slowness: args.speeds.clone(), line, threads: 1, loses: args.lose };
     Ok(Dealt { features: matrix.cols(), matrix, names, records, plan, source })
 }
 
@@ -232,8 +235,7 @@ fn record<T: Real>(args: &SimulateArgs, dealt: &Dealt<()>, outcome: &Outcome<T>)
         "split": args.split,
         "speeds": args.speeds,
         "lose": args.lose,
-        "latency": plan.line.latency,
-        "bandwidth": plan.line.bandwidth,
+        "network": plan.line.to_string(),
         "transpose": args.read.transpose,
         "precision": T::PRECISION,
         "input": source,

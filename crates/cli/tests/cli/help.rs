@@ -18,6 +18,8 @@ fn every_command_explains_itself() {
         "provision",
         "audit",
         "top",
+        "plan",
+        "calibrate",
     ];
     for command in commands {
         let text = desk.run(&format!("{command} --help"));

@@ -10,6 +10,7 @@ mod help;
 mod interrupt;
 mod memory;
 mod outputs;
+mod plan;
 mod ranks;
 mod results;
 mod resume;

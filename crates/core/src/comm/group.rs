@@ -48,6 +48,10 @@ impl<C: Comm + ?Sized> Comm for Group<'_, C> {
         self.inner.try_receive(self.members[from], tag)
     }
 
+    fn clock(&self) -> Vec<f64> {
+        self.inner.clock()
+    }
+
     fn split(&self, color: usize) -> Result<Box<dyn Comm + '_>> {
         let chosen = same_color(self, color)?;
         let rank = chosen.partition_point(|&rank| rank < self.rank);

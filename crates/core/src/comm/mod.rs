@@ -3,18 +3,24 @@
 //! A transport implements [`Comm`]'s five required methods; it may override the collectives where it has
 //! faster ones (MPI). It knows numbers and bytes, never matrices. [`conformance`] is what every transport must do.
 
+mod clocked;
 pub mod conformance;
 mod exact_sum;
 mod group;
 mod local;
 mod metered;
+mod network;
 
+pub use clocked::{Baton, Clocked};
 pub use exact_sum::{ExactSum, sum_exactly};
 pub use group::{Alone, Group};
 pub use local::{LocalComm, run_ranks};
 pub use metered::{Meter, Metered, Traffic};
+pub use network::Network;
 
 use std::ops::Range;
+use std::sync::LazyLock;
+use std::time::Instant;
 
 use bytemuck::Pod;
 
@@ -128,6 +134,13 @@ pub trait Comm: Send + Sync {
                 |peer| if peer == self.rank() { Ok(local.to_vec()) } else { self.receive(peer, Tag::Gather) },
             )
             .collect()
+    }
+
+    /// Seconds on this rank's clock, for differences between two of its times: the real one, or, on networks that are
+    /// modelled, one on each of them.
+    fn clock(&self) -> Vec<f64> {
+        static BEGIN: LazyLock<Instant> = LazyLock::new(Instant::now);
+        vec![BEGIN.elapsed().as_secs_f64()]
     }
 
     /// Rank 0's bytes, on every rank.

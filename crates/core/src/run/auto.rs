@@ -107,6 +107,21 @@ impl Plan {
         Plan { length, rows: rows >= cols, momentum: true, plain, sweeps, samples }
     }
 
+    /// Sweeps of U and of V for each product.
+    pub fn sweeps(&self) -> (usize, usize) {
+        self.sweeps
+    }
+
+    /// The same from the given start.
+    pub fn without_samples(self) -> Self {
+        Plan { samples: Vec::new(), ..self }
+    }
+
+    /// Rows, or columns if there are more of them, of each of the samples.
+    pub fn samples(&self) -> &[usize] {
+        &self.samples
+    }
+
     /// Whether U and V have penalties. Where one of them alone has, the objective falls without end as the scale moves to
     /// the other one, and momentum would hurry it.
     pub fn penalized(self, (u, v): (bool, bool)) -> Self {
@@ -154,6 +169,11 @@ impl<T: Real> Auto<T> {
         let plan = Plan::of(shard.rows, shard.cols, shard.stored, k)
             .penalized((penalized(terms.0), penalized(terms.1)));
         Auto { terms, constants, seed, plan, pace: Pace::BEGIN, beside: None }
+    }
+
+    /// The same from the start that there is.
+    pub fn without_samples(self) -> Self {
+        Auto { plan: self.plan.without_samples(), ..self }
     }
 
     /// X ← some sweeps of coordinate descent at the other factor.

@@ -1,7 +1,5 @@
 //! One rank's run, iteration by iteration: what is done, noted, evaluated and agreed on between two steps.
 
-use std::time::Instant;
-
 use serde::{Deserialize, Serialize};
 
 use super::evaluate::{Evaluation, evaluate};
@@ -11,11 +9,10 @@ use super::start::{self, Knowledge, State};
 use super::streamed::Streamed;
 use super::{
     Factors, Memory, Method, Outcome, Phases, Rank, RankReport, Redrawn, Report, Snapshot, Stop, TraceLine,
-    timed,
 };
 use super::{auto, dsanls, exact, svd};
 use crate::Real;
-use crate::comm::{Comm, sum_exactly};
+use crate::comm::{Comm, Numbers, Reduction, sum_exactly};
 use crate::error::{Error, Result};
 use crate::grid::Factor;
 use crate::partition::Shard;
@@ -44,6 +41,9 @@ pub struct Log {
     seed: u64,
     iteration: usize,
     seconds: f64,
+    /// The same on further networks that are modelled.
+    #[serde(default)]
+    elsewhere: Vec<f64>,
     trace: Vec<TraceLine>,
     /// The evaluations that the tolerance still needs.
     history: Vec<Seen>,
@@ -75,6 +75,14 @@ impl Log {
     /// Seconds of computing so far.
     pub fn seconds(&self) -> f64 {
         self.seconds
+    }
+
+    /// The time between two readings of the clock.
+    fn spend(&mut self, begin: &[f64], end: &[f64]) {
+        let all = std::iter::once(&mut self.seconds).chain(&mut self.elsewhere);
+        for ((seconds, begin), end) in all.zip(begin).zip(end) {
+            *seconds += end - begin;
+        }
     }
 
     fn see(&mut self, error: f64, objective: f64) {
@@ -174,7 +182,7 @@ impl<'a, T: Real> Run<'a, T> {
         seed: u64,
         begin: Begin<'_, T>,
     ) -> Result<Self> {
-        let started = Instant::now();
+        let started = groups.all().clock()[0];
         let (work, aside) = (groups.metered(shard.place), groups.metered(shard.place));
         let links = aside.links();
         let known = match streamed {
@@ -199,7 +207,8 @@ impl<'a, T: Real> Run<'a, T> {
                 Box::new(dsanls::Dsanls::new(links.all, shard, settings, (seed, terms), &state)?)
             }
             (None, Algorithm::Auto) => {
-                Box::new(auto::Auto::new(shard, settings.rank, terms, constants, seed))
+                let auto = auto::Auto::new(shard, settings.rank, terms, constants, seed);
+                Box::new(if settings.samples { auto } else { auto.without_samples() })
             }
             (None, Algorithm::Hals) => exactly(Solver::CoordinateDescent { mu: 0.0, sweeps: 1 }),
             (None, Algorithm::Mu) => exactly(Solver::Multiplicative),
@@ -209,6 +218,7 @@ impl<'a, T: Real> Run<'a, T> {
             seed,
             iteration: 0,
             seconds: 0.0,
+            elsewhere: vec![0.0; groups.all().clock().len() - 1],
             trace: Vec::new(),
             history: Vec::new(),
             redrawn: Vec::new(),
@@ -241,7 +251,7 @@ impl<'a, T: Real> Run<'a, T> {
             log,
             before,
         };
-        run.log.phases.start += started.elapsed().as_secs_f64();
+        run.log.phases.start += groups.all().clock()[0] - started;
         if let Begin::Init | Begin::Given(_) = begin {
             let error = run.evaluate()?.error;
             run.note(error)?;
@@ -255,12 +265,29 @@ impl<'a, T: Real> Run<'a, T> {
     }
 
     fn evaluate(&mut self) -> Result<Evaluation> {
+        self.wait_for_all()?;
+        let begin = self.groups.all().clock()[0];
         let Run { shard, threads, ref aside, ref known, ref state, .. } = *self;
         let rank = Rank { shard, links: aside.links(), threads, k: self.settings.rank };
-        timed(&mut self.log.phases.evaluate, || match self.streamed {
+        let evaluation = match self.streamed {
             Some(streamed) => streamed.evaluate(threads, known.constants, state, rank.k),
             None => evaluate(&rank, known.constants, state),
-        })
+        };
+        self.log.phases.evaluate += self.groups.all().clock()[0] - begin;
+        evaluation
+    }
+
+    /// Ranks wait for each other in an evaluation, which does not count; so the iterations before it have taken what they
+    /// took on the slowest one.
+    fn wait_for_all(&mut self) -> Result<()> {
+        if self.aside.all.size() == 1 {
+            return Ok(());
+        }
+        let mut times = vec![self.log.seconds];
+        times.extend(&self.log.elsewhere);
+        self.aside.all.all_reduce(Reduction::Max, Numbers::F64(&mut times))?;
+        (self.log.seconds, self.log.elsewhere) = (times[0], times[1..].to_vec());
+        Ok(())
     }
 
     fn note(&mut self, error: f64) -> Result<()> {
@@ -273,19 +300,20 @@ impl<'a, T: Real> Run<'a, T> {
     }
 
     fn trace(&mut self, relative_error: f64) {
-        let Log { iteration, seconds, .. } = self.log;
+        let Log { iteration, seconds, ref elsewhere, .. } = self.log;
+        let elsewhere = elsewhere.clone();
         let bytes_sent = self.before.bytes_sent + self.work.all.bytes();
-        self.log.trace.push(TraceLine { iteration, seconds, relative_error, bytes_sent });
+        self.log.trace.push(TraceLine { iteration, seconds, relative_error, bytes_sent, elsewhere });
     }
 
     /// One iteration, with what belongs to it.
     fn step(&mut self) -> Result<()> {
-        let begin = Instant::now();
+        let begin = self.groups.all().clock();
         let links = self.work.links();
         let rank = Rank { shard: self.shard, links, threads: self.threads, k: self.k() };
         let mut seen =
             self.method.iterate(&rank, self.log.iteration, &mut self.state, &mut self.log.phases)?;
-        self.log.seconds += begin.elapsed().as_secs_f64();
+        self.log.spend(&begin, &self.groups.all().clock());
         self.log.iteration += 1;
         let iteration = self.log.iteration;
         let due = iteration.is_multiple_of(self.every) || iteration == self.settings.iterations;

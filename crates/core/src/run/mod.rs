@@ -17,7 +17,7 @@ mod start;
 mod streamed;
 mod svd;
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
@@ -31,7 +31,7 @@ pub use start::draw;
 pub use streamed::{Demand, Streamed, factorize_streamed};
 
 use crate::Real;
-use crate::comm::{Comm, Meter, gather_all, run_ranks};
+use crate::comm::{Baton, Clocked, Comm, Meter, Network, gather_all, run_ranks};
 use crate::error::{Error, Result};
 use crate::grid::{Factor, Grid};
 use crate::matrix::Matrix;
@@ -132,12 +132,15 @@ fn timed<R>(seconds: &mut f64, work: impl FnOnce() -> R) -> R {
 }
 
 /// One line of the error-over-time curve.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TraceLine {
     /// Iterations done.
     pub iteration: usize,
     /// Seconds of computing so far, without error evaluation.
     pub seconds: f64,
+    /// The same on the second network that is modelled, the third, and so on.
+    #[serde(default)]
+    pub elsewhere: Vec<f64>,
     /// ‖M − U Vᵀ‖_F / ‖M‖_F.
     pub relative_error: f64,
     /// Bytes that each rank has handed to collectives so far, without error evaluation.
@@ -272,7 +275,7 @@ pub struct Factorization<T> {
 }
 
 /// What a run is computed with.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Machine {
     /// In-process ranks.
     pub nodes: usize,
@@ -280,12 +283,15 @@ pub struct Machine {
     pub threads: usize,
     /// How the exact methods arrange the ranks; by sizes if absent.
     pub grid: Option<Grid>,
+    /// Networks to model between the ranks. If there are any, the ranks compute one at a time, and seconds are those of
+    /// a virtual clock on the first of them.
+    pub networks: Vec<Network>,
 }
 
 impl Machine {
     /// Ranks arranged by sizes.
     pub fn new(nodes: usize, threads: usize) -> Self {
-        Machine { nodes, threads, grid: None }
+        Machine { nodes, threads, grid: None, networks: Vec::new() }
     }
 }
 
@@ -315,8 +321,16 @@ pub fn factorize<T: Real>(
     let monitor = Mutex::new(monitor);
     let mut dealing = 0.0;
     let shards = timed(&mut dealing, || shards(matrix, grid, settings.algorithm.access()));
+    let baton = Arc::new(Baton::default());
     let ranks = run_ranks(shards, |comm, shard| {
-        let threads = Threads::new(machine.threads)?;
+        let mut threads = Threads::new(machine.threads)?;
+        let mut clocked = None;
+        if !machine.networks.is_empty() {
+            let time;
+            (threads, time) = threads.timed();
+            clocked = Some(Clocked::new(comm, &machine.networks, baton.clone(), time));
+        }
+        let comm = clocked.as_ref().map_or(comm as &dyn Comm, |clocked| clocked);
         let (outcome, errors) = best_of_restarts((&shard, None), comm, &threads, settings, from, &monitor)?;
         Ok((shard.own_rows, shard.own_cols, outcome, errors))
     })?;

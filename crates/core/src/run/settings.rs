@@ -160,6 +160,14 @@ pub struct Settings {
     pub restarts: usize,
     /// Iterations between two lines of the trace; by cost if absent.
     pub trace_every: Option<usize>,
+    /// Whether `auto` may begin on samples.
+    #[serde(default = "may")]
+    pub samples: bool,
+}
+
+/// As it was before there was a choice.
+fn may() -> bool {
+    true
 }
 
 impl Settings {
@@ -193,6 +201,7 @@ impl Settings {
             time_limit: None,
             restarts: 1,
             trace_every: None,
+            samples: true,
         }
     }
 

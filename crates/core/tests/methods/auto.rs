@@ -26,7 +26,7 @@ fn the_same_factors_on_any_number_of_ranks_and_threads() {
                 assert_eq!(alone.factors, run(&matrix, 1, 3, &settings).factors, "{name}");
                 for (rows, cols) in [(2, 1), (1, 3), (2, 2)] {
                     let grid = Some(Grid { rows, cols });
-                    let machine = Machine { nodes: rows * cols, threads: 1, grid };
+                    let machine = Machine { grid, ..Machine::new(rows * cols, 1) };
                     let other =
                         factorize(matrix.clone(), machine, &settings, None, &mut |_: &Progress| false)
                             .unwrap();
@@ -60,7 +60,7 @@ fn sooner_than_hals() {
 fn a_start_that_is_good_stays() {
     let (name, matrix) = matrices::<f32>(401, 60).remove(0);
     let done = run(&matrix, 1, 1, &settings(Algorithm::Auto, 3, 300));
-    let machine = Machine { nodes: 1, threads: 1, grid: None };
+    let machine = Machine::new(1, 1);
     let from = Some(From::Factors(&done.factors));
     let once = settings(Algorithm::Auto, 3, 1);
     let more = factorize(matrix, machine, &once, from, &mut |_: &Progress| false).unwrap();

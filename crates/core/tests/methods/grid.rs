@@ -14,7 +14,7 @@ fn on_grid<T: Real>(
     (rows, cols): (usize, usize),
     settings: &Settings,
 ) -> Factorization<T> {
-    let machine = Machine { nodes: rows * cols, threads: 1, grid: Some(Grid { rows, cols }) };
+    let machine = Machine { grid: Some(Grid { rows, cols }), ..Machine::new(rows * cols, 1) };
     factorize(matrix.clone(), machine, settings, None, &mut |_: &Progress| false).unwrap()
 }
 

@@ -5,6 +5,8 @@ mod common;
 mod convergence;
 mod descent;
 mod grid;
+mod network;
+mod plan;
 mod ranks;
 mod resume;
 mod streamed;

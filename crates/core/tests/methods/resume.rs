@@ -64,12 +64,13 @@ fn a_resumed_run_ends_with_the_same_bits() {
                 let last = settings.restarts - 1;
                 for at in [(0, 1), (0, 7), (last, 9), (last, straight.report.iterations.min(11))] {
                     let mut keeper = Keeper { at, kept: None };
-                    let watched = factorize(matrix.clone(), machine, settings, None, &mut keeper).unwrap();
+                    let watched =
+                        factorize(matrix.clone(), machine.clone(), settings, None, &mut keeper).unwrap();
                     assert!(same(&watched, &straight), "{name} {settings:?}: watching changes nothing");
                     let snapshot = keeper.kept.unwrap();
                     let from = Some(From::Snapshot(&snapshot));
                     let resumed =
-                        factorize(matrix.clone(), machine, settings, from, &mut |_: &Progress| false)
+                        factorize(matrix.clone(), machine.clone(), settings, from, &mut |_: &Progress| false)
                             .unwrap();
                     assert!(same(&resumed, &straight), "{name} {settings:?} at {at:?}, {nodes} ranks");
                 }

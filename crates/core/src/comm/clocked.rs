@@ -1,0 +1,260 @@
+//! In-process ranks on a network that is modelled: a virtual clock for each of them.
+//!
+//! A rank's clock moves by the processor time of its threads and by what its collectives would take. Nothing sleeps. One
+//! rank computes at a time, so that ranks do not take cache and memory from each other as nodes would not: with more of
+//! them than there are cores, each still takes what it would take on a machine of its own.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+
+use bytemuck::pod_collect_to_vec;
+
+use super::{Comm, Network, Numbers, Reduction, Tag};
+use crate::error::Result;
+use crate::threads::{PoolTime, thread_time};
+
+/// Who may compute: ranks in the order in which they ask, so that none that asks again and again keeps others from it.
+#[derive(Default)]
+pub struct Baton {
+    turns: Mutex<Turns>,
+    given: Condvar,
+}
+
+#[derive(Default)]
+struct Turns {
+    asked: usize,
+    now: usize,
+}
+
+impl Baton {
+    fn take(&self) {
+        let mut turns = unpoisoned(&self.turns);
+        let own = turns.asked;
+        turns.asked += 1;
+        while turns.now != own {
+            turns = self.given.wait(turns).unwrap_or_else(|poisoned| poisoned.into_inner());
+        }
+    }
+
+    fn give(&self) {
+        unpoisoned(&self.turns).now += 1;
+        self.given.notify_all();
+    }
+}
+
+/// Nothing that can fail is done under these locks.
+fn unpoisoned<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// One rank's clock, on each of some networks.
+struct Clock {
+    networks: Vec<Network>,
+    baton: Arc<Baton>,
+    pool: PoolTime,
+    hands: Mutex<Hands>,
+}
+
+struct Hands {
+    /// Seconds on each network.
+    seconds: Vec<f64>,
+    /// Processor time that is counted already.
+    counted: f64,
+}
+
+impl Clock {
+    /// Processor time of the rank: of its own thread, which is the one that calls, and what its pool adds.
+    fn spent(&self) -> f64 {
+        thread_time() + self.pool.seconds()
+    }
+
+    /// The time now.
+    fn read(&self) -> Vec<f64> {
+        let mut hands = unpoisoned(&self.hands);
+        let spent = self.spent();
+        let more = spent - hands.counted;
+        hands.seconds.iter_mut().for_each(|seconds| *seconds += more);
+        hands.counted = spent;
+        hands.seconds.clone()
+    }
+
+    fn set(&self, seconds: Vec<f64>) {
+        let mut hands = unpoisoned(&self.hands);
+        *hands = Hands { seconds, counted: self.spent() };
+    }
+}
+
+impl Drop for Clock {
+    /// A rank that ends, well or not, lets the others go on.
+    fn drop(&mut self) {
+        self.baton.give();
+    }
+}
+
+/// A communicator that keeps its rank's clock. Groups split off keep the same one. To be made, used and dropped on the
+/// rank's own thread.
+pub struct Clocked<'a> {
+    inner: Inner<'a>,
+    clock: Arc<Clock>,
+}
+
+enum Inner<'a> {
+    Borrowed(&'a dyn Comm),
+    Owned(Box<dyn Comm + 'a>),
+}
+
+/// Whose clock a collective begins with.
+#[derive(Clone, Copy)]
+enum Begins {
+    /// The last one's to come.
+    All,
+    /// Rank 0's, and the own.
+    First,
+}
+
+impl<'a> Clocked<'a> {
+    /// A clock at 0 on each of the networks, once this rank may compute.
+    pub fn new(inner: &'a dyn Comm, networks: &[Network], baton: Arc<Baton>, pool: PoolTime) -> Self {
+        baton.take();
+        let networks = networks.to_vec();
+        let hands = Mutex::new(Hands { seconds: vec![0.0; networks.len()], counted: 0.0 });
+        let clock = Clock { networks, baton, pool, hands };
+        clock.set(vec![0.0; clock.networks.len()]);
+        Clocked { inner: Inner::Borrowed(inner), clock: Arc::new(clock) }
+    }
+
+    fn inner(&self) -> &dyn Comm {
+        match &self.inner {
+            Inner::Borrowed(comm) => *comm,
+            Inner::Owned(comm) => comm.as_ref(),
+        }
+    }
+
+    /// While another rank may compute.
+    fn apart<R>(&self, work: impl FnOnce(&dyn Comm) -> R) -> R {
+        self.clock.baton.give();
+        let result = work(self.inner());
+        self.clock.baton.take();
+        result
+    }
+
+    /// A message without the times at which it left, once it is here.
+    fn arrived(&self, mut now: Vec<f64>, mut message: Vec<u8>) -> Vec<u8> {
+        let left = message.split_off(message.len().saturating_sub(now.len() * size_of::<f64>()));
+        let left = pod_collect_to_vec::<u8, f64>(&left);
+        for ((now, left), network) in now.iter_mut().zip(left).zip(&self.clock.networks) {
+            *now = now.max(left + network.message(message.len()));
+        }
+        self.clock.set(now);
+        message
+    }
+
+    /// A collective: the clocks of its ranks meet, and then move by what it takes.
+    fn meet<R>(
+        &self,
+        begins: Begins,
+        cost: impl Fn(&Network, &R) -> f64,
+        work: impl FnOnce(&dyn Comm) -> Result<R>,
+    ) -> Result<R> {
+        if self.inner().size() == 1 {
+            return work(self.inner());
+        }
+        let mut now = self.clock.read();
+        let (clocks, result) = self.apart(|comm| -> Result<_> {
+            let clocks = comm.all_gather(bytemuck::cast_slice(&now))?;
+            Ok((clocks, work(comm)?))
+        })?;
+        let others = match begins {
+            Begins::All => &clocks[..],
+            Begins::First => &clocks[..1],
+        };
+        for other in others {
+            let other = pod_collect_to_vec::<u8, f64>(other);
+            now.iter_mut().zip(other).for_each(|(now, other)| *now = now.max(other));
+        }
+        now.iter_mut().zip(&self.clock.networks).for_each(|(now, network)| *now += cost(network, &result));
+        self.clock.set(now);
+        Ok(result)
+    }
+}
+
+fn smallest(counts: &[usize]) -> usize {
+    counts.iter().copied().min().unwrap_or(0)
+}
+
+impl Comm for Clocked<'_> {
+    fn rank(&self) -> usize {
+        self.inner().rank()
+    }
+
+    fn size(&self) -> usize {
+        self.inner().size()
+    }
+
+    /// The message carries the time at which it leaves.
+    fn send(&self, to: usize, tag: Tag, mut message: Vec<u8>) -> Result<()> {
+        let now = self.clock.read();
+        message.extend(bytemuck::cast_slice::<f64, u8>(&now));
+        let result = self.inner().send(to, tag, message);
+        self.clock.set(now);
+        result
+    }
+
+    fn receive(&self, from: usize, tag: Tag) -> Result<Vec<u8>> {
+        let now = self.clock.read();
+        let message = self.apart(|comm| comm.receive(from, tag))?;
+        Ok(self.arrived(now, message))
+    }
+
+    /// Clocks move to the arrival of what the other rank has sent by now, if anything.
+    fn try_receive(&self, from: usize, tag: Tag) -> Result<Option<Vec<u8>>> {
+        let now = self.clock.read();
+        let message = self.apart(|comm| comm.try_receive(from, tag))?;
+        Ok(message.map(|message| self.arrived(now, message)))
+    }
+
+    fn all_reduce(&self, reduction: Reduction, numbers: Numbers<'_>) -> Result<()> {
+        let (size, bytes) = (self.size(), numbers.bytes());
+        let cost = |network: &Network, (): &()| network.all_reduce(size, bytes);
+        self.meet(Begins::All, cost, |comm| comm.all_reduce(reduction, numbers))
+    }
+
+    fn reduce_scatter(&self, numbers: Numbers<'_>, counts: &[usize]) -> Result<()> {
+        let (size, bytes) = (self.size(), numbers.bytes());
+        let each = bytes / counts.iter().sum::<usize>().max(1);
+        let cost = |network: &Network, (): &()| network.reduce_scatter(size, bytes, smallest(counts) * each);
+        self.meet(Begins::All, cost, |comm| comm.reduce_scatter(numbers, counts))
+    }
+
+    fn all_gather_into(&self, data: &mut [u8], counts: &[usize]) -> Result<()> {
+        let size = self.size();
+        let cost =
+            |network: &Network, (): &()| network.all_gather(size, counts.iter().sum(), smallest(counts));
+        self.meet(Begins::All, cost, |comm| comm.all_gather_into(data, counts))
+    }
+
+    fn all_gather(&self, local: &[u8]) -> Result<Vec<Vec<u8>>> {
+        let cost = |network: &Network, parts: &Vec<Vec<u8>>| {
+            let counts: Vec<usize> = parts.iter().map(Vec::len).collect();
+            network.all_gather(counts.len(), counts.iter().sum(), smallest(&counts))
+        };
+        self.meet(Begins::All, cost, |comm| comm.all_gather(local))
+    }
+
+    fn broadcast(&self, message: Vec<u8>) -> Result<Vec<u8>> {
+        let size = self.size();
+        let cost = |network: &Network, message: &Vec<u8>| network.broadcast(size, message.len());
+        self.meet(Begins::First, cost, |comm| comm.broadcast(message))
+    }
+
+    fn split(&self, color: usize) -> Result<Box<dyn Comm + '_>> {
+        self.clock.baton.give();
+        let inner = self.inner().split(color);
+        self.clock.baton.take();
+        let inner = Inner::Owned(inner?);
+        Ok(Box::new(Clocked { inner, clock: self.clock.clone() }))
+    }
+
+    fn clock(&self) -> Vec<f64> {
+        self.clock.read()
+    }
+}

@@ -1,0 +1,98 @@
+//! Plans that cannot be, and what would do.
+
+use super::{Job, Memory};
+use crate::error::{Error, Result, human_bytes as size};
+use crate::grid::Grid;
+use crate::partition::Access;
+use crate::run::Algorithm;
+
+/// The methods of which one must fit.
+const METHODS: [Algorithm; 3] = [Algorithm::Hals, Algorithm::Auto, Algorithm::Dsanls];
+
+/// Refuses a job that no such nodes can do; `memory` is what one of them has.
+pub fn check(job: &Job, memory: Option<u64>) -> Result<()> {
+    let too_few = |name: &str| Err(Error::parameter(name, "0 is too few; give 1 or more"));
+    for (name, count) in
+        [("--rows", job.rows), ("--cols", job.cols), ("--nodes", job.nodes), ("--rank", job.settings.rank)]
+    {
+        if count == 0 {
+            return too_few(name);
+        }
+    }
+    job.settings.check(job.rows, job.cols)?;
+    let entries = job.rows as u128 * job.cols as u128;
+    let stored = match job.nonzeros {
+        Some(0) => return too_few("--nonzeros"),
+        Some(stored) if stored as u128 > entries => {
+            let problem =
+                format!("{stored} is more than the {entries} entries of the matrix; give at most that");
+            return Err(Error::parameter("--nonzeros", problem));
+        }
+        Some(stored) => stored as u128,
+        None => entries,
+    };
+    if job.nodes as u128 > stored {
+        let problem = format!(
+            "{} nodes are more than the matrix has entries, {stored}, so that some would have nothing; give at most {stored}",
+            job.nodes
+        );
+        return Err(Error::parameter("--nodes", problem));
+    }
+    Grid::of(job.grid, (job.rows, job.cols), job.nodes)?;
+    match memory {
+        Some(memory) if needed(job).most() > memory => {
+            Err(Error::parameter("--memory", advice(job, memory, stored)))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Bytes of the method that needs the least.
+fn needed(job: &Job) -> Memory {
+    let of = |algorithm: Algorithm| {
+        let grid = match algorithm.access() {
+            Access::Sampled => Grid::tall(job.nodes),
+            Access::Whole => job.grid.unwrap_or_else(|| Grid::choose(job.rows, job.cols, job.nodes)),
+        };
+        job.memory(algorithm, grid)
+    };
+    let all = METHODS.map(of);
+    all.into_iter().min_by_key(Memory::most).unwrap_or(all[0])
+}
+
+/// What would fit: more nodes, or if none are enough, larger ones, or a lower rank.
+fn advice(job: &Job, memory: u64, stored: u128) -> String {
+    let with = |nodes: usize| needed(&Job { nodes, grid: None, ..job.clone() });
+    let fits = |nodes: usize| with(nodes).most() <= memory;
+    let need = needed(job);
+    let begin = format!("a node needs {} and has {}", size(need.most()), size(memory));
+    let largest = usize::try_from(stored).unwrap_or(usize::MAX).min(1 << 40);
+    let mut enough = job.nodes;
+    // What is gathered to be saved does not depend on the nodes.
+    while need.saving < memory && enough < largest && !fits(enough) {
+        enough = enough.saturating_mul(2).min(largest);
+    }
+    if fits(enough) {
+        // Sizes of grids make it uneven, so that this is not always the least; it always fits.
+        let (mut low, mut high) = (job.nodes, enough);
+        while high - low > 1 {
+            let middle = low + (high - low) / 2;
+            if fits(middle) { high = middle } else { low = middle }
+        }
+        return format!(
+            "{begin}; {high} nodes would do, which need {} each, or nodes with more memory",
+            size(with(high).most())
+        );
+    }
+    let a_rank = 3 * (job.rows as u64).saturating_add(job.cols as u64).saturating_mul(job.precision.bytes());
+    let rank = match memory.saturating_sub(need.matrix) / a_rank.max(1) {
+        0 => String::new(),
+        rank => format!(", or a rank below {}", rank + 1),
+    };
+    format!(
+        "{begin}, and more nodes do not help: both factors, with what is made of them {}, are gathered on every node to be \
+         saved; nodes with {} would do{rank}",
+        size(need.saving),
+        size(need.most())
+    )
+}

@@ -1,0 +1,409 @@
+//! What a factorization will take on some nodes: memory, bytes and seconds, by counts and by constants of the machine.
+//!
+//! The model follows the drivers step by step (`run::exact`, `run::dsanls`): each piece of work has a number of rows or
+//! entries and a time for one of them, each collective what [`Network`] says. Nonzeros are taken to be spread evenly.
+
+mod calibrate;
+mod constants;
+mod fit;
+
+pub use calibrate::{Effort, calibrate};
+pub use constants::Constants;
+pub use fit::check;
+
+use crate::Precision;
+use crate::comm::Network;
+use crate::grid::Grid;
+use crate::matrix::Csr;
+use crate::partition::Access;
+use crate::run::{Algorithm, Plan, Settings};
+
+/// An m x n matrix, and how it is to be factorized.
+#[derive(Clone, Debug)]
+pub struct Job {
+    /// m.
+    pub rows: usize,
+    /// n.
+    pub cols: usize,
+    /// Entries that are stored; of a dense matrix, nothing.
+    pub nonzeros: Option<usize>,
+    /// Whether those of a dense matrix are bytes.
+    pub bytes: bool,
+    /// k, sizes of sketches; the method is of no importance.
+    pub settings: Settings,
+    /// Ranks.
+    pub nodes: usize,
+    /// How the exact methods arrange them; by sizes if absent.
+    pub grid: Option<Grid>,
+    /// The type of the arithmetic.
+    pub precision: Precision,
+}
+
+/// Seconds of an iteration, by what they are spent on.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Parts {
+    /// Products with M.
+    pub product: f64,
+    /// Moving the factors.
+    pub solve: f64,
+    /// Gram matrices.
+    pub gram: f64,
+    /// Drawing and applying sketches.
+    pub sketch: f64,
+    /// Messages, if they had no content.
+    pub latency: f64,
+    /// The content of messages, adding it up, and the memory that it goes to.
+    pub transfer: f64,
+}
+
+impl Parts {
+    /// All of them, by name.
+    pub fn named(&self) -> [(&'static str, f64); 6] {
+        [
+            ("product", self.product),
+            ("solve", self.solve),
+            ("gram", self.gram),
+            ("sketch", self.sketch),
+            ("latency", self.latency),
+            ("transfer", self.transfer),
+        ]
+    }
+
+    /// Their sum.
+    pub fn seconds(&self) -> f64 {
+        self.named().iter().map(|(_, seconds)| seconds).sum()
+    }
+
+    /// The one that takes longest.
+    pub fn bottleneck(&self) -> &'static str {
+        self.named().into_iter().max_by(|a, b| a.1.total_cmp(&b.1)).map_or("", |(name, _)| name)
+    }
+}
+
+/// Bytes on a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Memory {
+    /// The parts of M.
+    pub matrix: u64,
+    /// Rows of factors, products, sketches, while it iterates.
+    pub iterating: u64,
+    /// Both factors, gathered whole, when they are saved.
+    pub saving: u64,
+}
+
+impl Memory {
+    /// The most at once.
+    pub fn most(&self) -> u64 {
+        self.matrix.saturating_add(self.iterating.max(self.saving))
+    }
+}
+
+/// What a method takes.
+#[derive(Clone, Debug)]
+pub struct Estimate {
+    /// The method; `auto` is the exact one.
+    pub algorithm: Algorithm,
+    /// How its ranks stand.
+    pub grid: Grid,
+    /// Seconds of an iteration on the busiest rank.
+    pub parts: Parts,
+    /// Bytes that a rank hands to collectives in an iteration.
+    pub bytes: u64,
+    /// Bytes in memory.
+    pub memory: Memory,
+}
+
+/// Iterations of DSANLS with subsampling for one of `auto`'s exact ones, to the error that HALS has after 20 iterations
+/// (`docs/performance/network.md`): where one side alone is sketched, as on tall and wide matrices (3.9 and 4.0 on `mnist`), and
+/// where both are (more than 83 on `rcv1` and 77 on `dblp`, where it was not reached).
+pub const SKETCHED_ITERATIONS: (f64, f64) = (4.0, 80.0);
+
+/// Exact iterations that a start on samples spares, and iterations that are made on each sample, measured on `mnist`.
+const SPARED_BY_SAMPLES: f64 = 10.0;
+const ON_A_SAMPLE: f64 = 10.0;
+
+impl Job {
+    fn k(&self) -> f64 {
+        self.settings.rank as f64
+    }
+
+    /// Bytes of a number.
+    fn width(&self) -> f64 {
+        self.precision.bytes() as f64
+    }
+
+    fn stored(&self) -> f64 {
+        self.nonzeros.map_or(self.rows as f64 * self.cols as f64, |count| count as f64)
+    }
+
+    /// Bytes of so many rows of a factor.
+    fn bytes_of(&self, rows: usize) -> usize {
+        rows.saturating_mul(self.settings.rank).saturating_mul(self.precision.bytes() as usize)
+    }
+
+    /// One of the methods that a plan knows of: `auto` (exact), `hals` and `dsanls`.
+    pub fn estimate(&self, algorithm: Algorithm, network: &Network, constants: &Constants) -> Estimate {
+        let mut tally = Tally { job: self, network, constants, parts: Parts::default(), bytes: 0.0 };
+        let grid = match algorithm.access() {
+            Access::Sampled => Grid::tall(self.nodes),
+            Access::Whole => self.grid.unwrap_or_else(|| Grid::choose(self.rows, self.cols, self.nodes)),
+        };
+        match algorithm.access() {
+            Access::Sampled => tally.sketched(),
+            Access::Whole => tally.exact(algorithm, grid),
+        }
+        // A core computes half as fast in f64, and memory holds half as much.
+        let slower = self.width() / 4.0;
+        let Parts { product, solve, gram, sketch, latency, transfer } = tally.parts;
+        let (product, solve) = (product * slower, solve * slower);
+        let parts = Parts { product, solve, gram: gram * slower, sketch: sketch * slower, latency, transfer };
+        let memory = self.memory(algorithm, grid);
+        Estimate { algorithm, grid, parts, bytes: tally.bytes.round() as u64, memory }
+    }
+
+    /// The one of `auto`'s two ways that reaches an error first: exact on the grid, or sketched.
+    pub fn best(&self, network: &Network, constants: &Constants) -> Algorithm {
+        let seconds = |algorithm| self.estimate(algorithm, network, constants).parts.seconds();
+        if seconds(Algorithm::Dsanls) * self.sketched_iterations() < seconds(Algorithm::Auto) {
+            Algorithm::Dsanls
+        } else {
+            Algorithm::Auto
+        }
+    }
+
+    /// Whether it pays that `auto` begins on samples. All ranks get each of them whole, and all do the same with it, so that
+    /// neither takes less time on more nodes.
+    pub fn pays_samples(&self, network: &Network, constants: &Constants) -> bool {
+        let (long, short) = (self.rows.max(self.cols), self.rows.min(self.cols));
+        let plan = Plan::of(long, short, self.stored() as usize, self.settings.rank);
+        let on_one = |rows: usize| {
+            let job = Job { rows, cols: short, nodes: 1, grid: None, ..self.clone() };
+            let bytes = job.bytes_of(rows) / self.settings.rank * short;
+            let computed = job.estimate(Algorithm::Auto, network, constants).parts.seconds();
+            network.all_reduce(self.nodes, bytes) + ON_A_SAMPLE * computed
+        };
+        let samples: f64 = plan.samples().iter().map(|&rows| on_one(rows)).sum();
+        samples < SPARED_BY_SAMPLES * self.estimate(Algorithm::Auto, network, constants).parts.seconds()
+    }
+
+    /// Iterations of DSANLS that are worth one of `auto`'s.
+    pub fn sketched_iterations(&self) -> f64 {
+        let (cols, rows) = self.settings.sketch_sizes(self.rows, self.cols);
+        let (one_side, both) = SKETCHED_ITERATIONS;
+        if cols == self.cols || rows == self.rows { one_side } else { both }
+    }
+
+    fn memory(&self, algorithm: Algorithm, grid: Grid) -> Memory {
+        let Job { rows: m, cols: n, nodes, .. } = *self;
+        let (block_rows, block_cols) = (m.div_ceil(grid.rows), n.div_ceil(grid.cols));
+        let (own_rows, own_cols) = (m.div_ceil(nodes), n.div_ceil(nodes));
+        let stored = (self.stored() / nodes as f64).ceil();
+        let csr = |rows: usize| match self.precision {
+            Precision::F32 => Csr::<f32>::bytes_for(rows, stored as usize),
+            Precision::F64 => Csr::<f64>::bytes_for(rows, stored as usize),
+        };
+        let k = self.settings.rank as u64;
+        let entry = if self.bytes { 1.0 } else { self.width() };
+        let (matrix, rows) = match (algorithm.access(), self.nonzeros) {
+            (Access::Whole, None) => (stored * entry, None),
+            (Access::Sampled, None) => (2.0 * stored * entry, None),
+            (Access::Whole, Some(_)) => ((csr(block_rows) + csr(block_cols)) as f64, None),
+            (Access::Sampled, Some(_)) => ((csr(n) + csr(m)) as f64, Some(own_rows.max(own_cols))),
+        };
+        // Own rows, with momentum twice; what is gathered, products that are summed; B, S B and what is drawn.
+        let own = (own_rows + own_cols) * if algorithm == Algorithm::Auto { 2 } else { 1 };
+        let beside = match algorithm.access() {
+            Access::Whole => {
+                let summed = |count: usize, rows: usize| if count > 1 { 2 * rows } else { 0 };
+                let u = block_cols * usize::from(grid.rows > 1) + summed(grid.cols, block_rows);
+                let v = block_rows * usize::from(grid.cols > 1) + summed(grid.rows, block_cols);
+                u.max(v)
+            }
+            Access::Sampled => {
+                let (cols, rows) = self.settings.sketch_sizes(m, n);
+                4 * cols.max(rows)
+            }
+        };
+        let grams = k.saturating_mul(k).saturating_mul(8 * 38);
+        let iterating = self.bytes_of(own + beside + rows.unwrap_or(0)) as u64;
+        Memory {
+            matrix: matrix as u64,
+            iterating: iterating.saturating_add(grams),
+            saving: self.bytes_of(m.saturating_add(n)).saturating_mul(3) as u64,
+        }
+    }
+}
+
+/// An iteration, added up.
+struct Tally<'a> {
+    job: &'a Job,
+    network: &'a Network,
+    constants: &'a Constants,
+    parts: Parts,
+    bytes: f64,
+}
+
+/// One half of an iteration: so many rows of a factor move.
+#[derive(Clone, Copy)]
+struct Half {
+    /// Rows of the factor that a rank owns.
+    own: usize,
+    /// Rows that its block has.
+    block: usize,
+    /// Ranks that share these.
+    mates: usize,
+    /// Rows of the other factor that a rank owns, and that its block is multiplied with.
+    other_own: usize,
+    other_block: usize,
+    /// Ranks that these are gathered from.
+    sources: usize,
+    sweeps: usize,
+}
+
+impl Tally<'_> {
+    /// A collective: what it takes on this network, and what it would if messages were empty.
+    fn collective(&mut self, bytes: usize, cost: impl Fn(&Network) -> f64) {
+        let seconds = cost(self.network);
+        let empty = Network { bandwidth: f64::INFINITY, combine: 0.0, ..*self.network };
+        let latency = cost(&empty).min(seconds);
+        self.parts.latency += latency;
+        self.parts.transfer += seconds - latency;
+        self.bytes += bytes as f64;
+    }
+
+    fn all_reduce(&mut self, size: usize, bytes: usize) {
+        if size > 1 {
+            self.collective(bytes, |network| network.all_reduce(size, bytes));
+            self.parts.transfer += bytes as f64 * self.constants.of(&self.constants.reduced, bytes as f64);
+        }
+    }
+
+    fn all_gather(&mut self, size: usize, rows: usize, own: usize) {
+        if size > 1 {
+            let (total, own) = (self.job.bytes_of(rows), self.job.bytes_of(own).min(self.job.bytes_of(rows)));
+            self.collective(own, |network| network.all_gather(size, total, own));
+            self.parts.transfer += total as f64 * self.constants.of(&self.constants.gathered, total as f64);
+        }
+    }
+
+    fn gram(&mut self, rows: usize) {
+        self.parts.gram += rows as f64 * self.constants.at(&self.constants.gram, self.job.k());
+    }
+
+    fn exact(&mut self, algorithm: Algorithm, grid: Grid) {
+        let Job { rows: m, cols: n, nodes, .. } = *self.job;
+        let with_momentum = algorithm == Algorithm::Auto;
+        let sweeps = match algorithm {
+            Algorithm::Auto => {
+                let stored = self.job.stored() as usize;
+                Plan::of(m, n, stored, self.job.settings.rank).sweeps()
+            }
+            _ => (1, 1),
+        };
+        let (own_rows, own_cols) = (m.div_ceil(nodes), n.div_ceil(nodes));
+        let (block_rows, block_cols) = (m.div_ceil(grid.rows), n.div_ceil(grid.cols));
+        self.exact_half(Half {
+            own: own_rows,
+            block: block_rows,
+            mates: grid.cols,
+            other_own: own_cols,
+            other_block: block_cols,
+            sources: grid.rows,
+            sweeps: sweeps.0,
+        });
+        self.exact_half(Half {
+            own: own_cols,
+            block: block_cols,
+            mates: grid.rows,
+            other_own: own_rows,
+            other_block: block_rows,
+            sources: grid.cols,
+            sweeps: sweeps.1,
+        });
+        let gram = 8 * self.job.settings.rank * self.job.settings.rank;
+        self.gram(own_rows + own_cols);
+        self.all_reduce(nodes, gram);
+        self.all_reduce(nodes, gram);
+        self.all_reduce(nodes, 8);
+        if with_momentum {
+            let momentum = self.constants.at(&self.constants.momentum, self.job.k());
+            self.parts.solve += (own_rows + own_cols) as f64 * momentum;
+            // V's Gram matrix is made at V and at V_y.
+            self.gram(own_cols);
+            self.all_reduce(nodes, gram);
+        }
+    }
+
+    fn exact_half(&mut self, half: Half) {
+        let Half { own, block, mates, other_own, other_block, sources, sweeps } = half;
+        let (job, constants, k) = (self.job, self.constants, self.job.k());
+        self.all_gather(sources, other_block, other_own);
+        self.parts.product += match job.nonzeros {
+            Some(stored) => {
+                let footprint = job.bytes_of(other_block) as f64;
+                stored as f64 / job.nodes as f64 * constants.within(&constants.gather, k, footprint)
+            }
+            None => {
+                let (tall, wide) = if job.bytes {
+                    (&constants.bytes_tall, &constants.bytes_wide)
+                } else {
+                    (&constants.dense_tall, &constants.dense_wide)
+                };
+                let table = if block >= other_block { tall } else { wide };
+                block as f64 * other_block as f64 * constants.at(table, k)
+            }
+        };
+        if mates > 1 {
+            let (total, smallest) = (job.bytes_of(block), job.bytes_of(own).min(job.bytes_of(block)));
+            self.collective(total, |network| network.reduce_scatter(mates, total, smallest));
+            self.parts.transfer += total as f64 * constants.of(&constants.scattered, total as f64);
+            // Products are stored before they are summed, and the sums handed on.
+            self.parts.product += total as f64 * (constants.fresh + constants.copy);
+        }
+        self.solve(own, if mates > 1 { &constants.ready } else { &constants.row }, sweeps);
+    }
+
+    fn solve(&mut self, rows: usize, row: &[f64], sweeps: usize) {
+        let (constants, k) = (self.constants, self.job.k());
+        let sweep = constants.at(&constants.sweep, k);
+        self.parts.solve += rows as f64 * (constants.at(row, k) + sweeps as f64 * sweep);
+    }
+
+    fn sketched(&mut self) {
+        let Job { rows: m, cols: n, nodes, .. } = *self.job;
+        let (cols, rows) = self.job.settings.sketch_sizes(m, n);
+        self.sketched_half(m.div_ceil(nodes), (n, n.div_ceil(nodes)), cols);
+        self.sketched_half(n.div_ceil(nodes), (m, m.div_ceil(nodes)), rows);
+    }
+
+    /// `own` rows move, after the other factor's `length` rows, of which a rank has `other`, were sketched to `size`.
+    fn sketched_half(&mut self, own: usize, (length, other): (usize, usize), size: usize) {
+        let (job, constants, k) = (self.job, self.constants, self.job.k());
+        let b = job.bytes_of(size);
+        let nodes = job.nodes;
+        if size == length {
+            self.all_gather(nodes, length, other);
+            self.parts.sketch += b as f64 * (constants.fresh + constants.copy);
+        } else {
+            self.all_reduce(nodes, b);
+            let drawn = size as f64 * constants.draw;
+            self.parts.sketch += drawn + b as f64 * (2.0 * constants.fresh + 2.0 * constants.copy);
+        }
+        self.gram(size);
+        let share = size as f64 / length as f64;
+        match job.nonzeros {
+            Some(stored) => {
+                let footprint = job.bytes_of(own) as f64;
+                let entries = stored as f64 / nodes as f64 * share;
+                self.parts.product += entries * constants.within(&constants.scatter, k, footprint);
+                self.parts.product += size as f64 * constants.pick;
+                self.solve(own, &constants.ready, 1);
+            }
+            None => {
+                let table = if job.bytes { &constants.bytes_sampled } else { &constants.dense_sampled };
+                self.parts.product += own as f64 * size as f64 * constants.at(table, k);
+                self.solve(own, &constants.row, 1);
+            }
+        }
+    }
+}
