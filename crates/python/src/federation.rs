@@ -23,6 +23,9 @@ use crate::errors::python;
 /// Factors as bytes, and a report as JSON.
 type Taken = (Py<PyBytes>, Py<PyBytes>, String);
 
+/// U and V of each party, and a report as JSON.
+type Simulated = (Vec<(Py<PyBytes>, Py<PyBytes>)>, String);
+
 fn of_federation(error: Error) -> PyErr {
     match error {
         Error::Core(error) => python(error),
