@@ -5,9 +5,20 @@ use crate::common::*;
 #[test]
 fn every_command_explains_itself() {
     let desk = Desk::new();
-    for command in
-        ["", "factorize", "split", "inspect", "evaluate", "transform", "simulate", "top", "plan", "calibrate"]
-    {
+    for command in [
+        "",
+        "factorize",
+        "split",
+        "inspect",
+        "evaluate",
+        "transform",
+        "simulate",
+        "report",
+        "experiment",
+        "top",
+        "plan",
+        "calibrate",
+    ] {
         let text = desk.run(&format!("{command} --help"));
         assert!(text.contains("Example"), "{text}");
         assert!(text.contains(&format!("partwise {command}").trim_end().to_string()), "{text}");
