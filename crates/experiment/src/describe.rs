@@ -133,7 +133,7 @@ impl Experiment {
         let text = std::fs::read_to_string(path).map_err(file_error(path))?;
         let wrong = |problem: String| Error::Description { path: path.into(), problem };
         let experiment: Experiment = toml::from_str(&text).map_err(|error| {
-            let line = error.span().map_or(1, |span| text[..span.start].lines().count().max(1));
+            let line = error.span().map_or(1, |span| text[..span.start].matches('\n').count() + 1);
             wrong(format!("line {line}: {}; correct it", error.message()))
         })?;
         experiment.check().map_err(wrong)?;

@@ -15,7 +15,7 @@ fn the_command_of_the_readme() {
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
     names.sort();
-    assert_eq!(names, ["U.npy", "V.npy", "run.json", "trace.csv"]);
+    assert_eq!(names, ["U.npy", "V.npy", "report.html", "run.json", "trace.csv"]);
     let (u, v) = (desk.factor("digits/U.npy"), desk.factor("digits/V.npy"));
     assert_eq!((u.0, u.1, v.0, v.1), (1797, 16, 64, 16));
     for name in ["digits/U.npy", "digits/V.npy"] {

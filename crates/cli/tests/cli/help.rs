@@ -18,6 +18,8 @@ fn every_command_explains_itself() {
         "provision",
         "audit",
         "top",
+        "experiment",
+        "report",
         "plan",
         "calibrate",
     ];

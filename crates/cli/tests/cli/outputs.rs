@@ -54,7 +54,7 @@ fn force_replaces_results_and_nothing_else() {
         .collect();
     names.sort();
     // Labels and tables of the old results are gone: they would not belong to the new.
-    assert_eq!(names, ["U.npy", "V.npy", "mine", "notes.txt", "run.json", "trace.csv"]);
+    assert_eq!(names, ["U.npy", "V.npy", "mine", "notes.txt", "report.html", "run.json", "trace.csv"]);
     assert_eq!(desk.read("r/notes.txt"), "mine");
     assert_eq!(desk.factor("r/U.npy").0, 1797);
     // A run that fails leaves the old ones.
