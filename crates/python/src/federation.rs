@@ -58,9 +58,6 @@ fn bytes<T: Real>(py: Python<'_>, numbers: &[T]) -> PyResult<Py<PyBytes>> {
 }
 
 /// Takes part with the rows of X as records; `digest` names the data.
-/// The bytes of U and V by party, and the record of the run.
-type Simulated = (Vec<(Py<PyBytes>, Py<PyBytes>)>, String);
-
 #[pyfunction]
 #[pyo3(signature = (file, x, *, single, names, digest, insecure, threads))]
 pub fn join(
