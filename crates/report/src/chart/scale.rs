@@ -18,10 +18,10 @@ impl Scale {
         (from, to): (f64, f64),
     ) -> Self {
         let finite = values.filter(|value| value.is_finite());
-        let log = log && finite.clone().all(|value| value > 0.0);
         let low = finite.clone().fold(f64::INFINITY, f64::min);
         let high = finite.fold(f64::NEG_INFINITY, f64::max);
         let (mut low, mut high) = if low <= high { (low, high) } else { (0.0, 1.0) };
+        let log = log && low > 0.0;
         if zero && !log {
             (low, high) = (low.min(0.0), high.max(0.0));
         }
@@ -68,7 +68,8 @@ impl Scale {
         }
         let rough = (self.high - self.low) / wanted as f64;
         let power = 10f64.powf(rough.log10().floor());
-        let step = [1.0, 2.0, 5.0, 10.0].map(|factor| factor * power).into_iter().find(|&step| step >= rough);
+        let step =
+            [1.0, 2.0, 5.0, 10.0].map(|factor| factor * power).into_iter().find(|&step| step >= 0.6 * rough);
         let step = step.unwrap_or(10.0 * power);
         let first = (self.low / step).ceil() as i64;
         let last = (self.high / step + 1e-9).floor() as i64;
