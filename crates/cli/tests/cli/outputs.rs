@@ -119,12 +119,12 @@ fn full_and_read_only_disks() {
         &said,
         &["disk/new", "the results need 232.6 KiB", "of which 80.0 KiB are free", "make room"],
     );
-    desk.run("factorize m.csv --rank 1 --iterations 3 --out disk/r");
-    desk.run("factorize m.csv --rank 1 --iterations 3 --out disk --force");
+    desk.run("factorize m.csv --rank 1 --iterations 3 --no-report --out disk/r");
+    desk.run("factorize m.csv --rank 1 --iterations 3 --no-report --out disk --force");
     // Full while it is written: the earlier results stay, whole.
     let before = desk.snapshot();
     for out in ["disk/r", "disk", "disk/new"] {
-        let words = format!("factorize m.csv --rank 20 --iterations 3 --tsv --out {out} --force");
+        let words = format!("factorize m.csv --rank 20 --iterations 3 --tsv --no-report --out {out} --force");
         let said = refusal(&desk.output(&words), &words);
         assert_says(&said, &["cannot write", out, "No space left", "make room there"]);
         assert!(before == desk.snapshot(), "{out}");

@@ -101,7 +101,8 @@ fn a_party_killed_at_every_step() {
 
 #[test]
 fn a_party_killed_in_a_plain_exchange() {
-    killed(&["upload,4,before", "upload,4,after", "answer,5,before"], &["--method", "aggregation=\"plain\""]);
+    let options = ["--method", "aggregation=\"plain\"", "--accept", "plain-shares-show-records"];
+    killed(&["upload,4,before", "upload,4,after", "answer,5,before"], &options);
 }
 
 pub fn allow_plain(trial: &Trial) {
