@@ -217,9 +217,9 @@ pub fn checkpoint() -> Vec<Vec<u8>> {
     for algorithm in [Algorithm::Dsanls, Algorithm::Hals] {
         let settings = Settings { iterations: 2, restarts: 2, algorithm, ..Settings::new(2) };
         let matrix = Matrix::Dense(dense::<f32>(4, 3));
-        run::factorize(matrix, machine, &settings, None, &mut kept).expect("the settings are right");
+        run::factorize(matrix, machine.clone(), &settings, None, &mut kept).expect("the settings are right");
         let matrix = Matrix::Dense(dense::<f64>(3, 2));
-        run::factorize(matrix, machine, &settings, None, &mut kept).expect("the settings are right");
+        run::factorize(matrix, machine.clone(), &settings, None, &mut kept).expect("the settings are right");
     }
     kept.0
 }
