@@ -48,10 +48,10 @@ pub fn page(run: &Run) -> String {
         let _ = write!(html, "<section><h2>{title}</h2>{content}</section>");
     }
     let version = run.record["version"].as_str().unwrap_or_default();
-    let _ = write!(
+    let _ = writeln!(
         html,
         "</main><footer>Made by Partwise {} from this folder's files; <code>partwise report</code> makes it again. \
-         The page fetches nothing.</footer><script>{SCRIPT}</script></body></html>\n",
+         The page fetches nothing.</footer><script>{SCRIPT}</script></body></html>",
         escape(version)
     );
     html

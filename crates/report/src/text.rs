@@ -47,7 +47,7 @@ pub fn number(value: f64) -> String {
         "–".into()
     } else if value == 0.0 {
         "0".into()
-    } else if size >= 1e6 || size < 1e-4 {
+    } else if !(1e-4..1e6).contains(&size) {
         format!("{value:.2e}")
     } else if size >= 1000.0 {
         count(value.round() as u64)
