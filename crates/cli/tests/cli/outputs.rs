@@ -119,8 +119,8 @@ fn full_and_read_only_disks() {
         &said,
         &["disk/new", "the results need 232.6 KiB", "of which 80.0 KiB are free", "make room"],
     );
-    desk.run("factorize m.csv --rank 1 --iterations 3 --out disk/r");
-    desk.run("factorize m.csv --rank 1 --iterations 3 --out disk --force");
+    desk.run("factorize m.csv --rank 1 --iterations 3 --no-report --out disk/r");
+    desk.run("factorize m.csv --rank 1 --iterations 3 --no-report --out disk --force");
     // Full while it is written: the earlier results stay, whole.
     let before = desk.snapshot();
     for out in ["disk/r", "disk", "disk/new"] {
