@@ -240,7 +240,7 @@ pub enum Noted {
 }
 
 impl Noted {
-    /// As bytes; an answer's message begins at [`Noted::REPLY`].
+    /// As bytes; an answer's message begins at `Noted::REPLY`.
     pub fn encode(&self) -> Vec<u8> {
         match self {
             Noted::Epoch { cohort, epoch } => [&[0, *cohort][..], &epoch.to_le_bytes()].concat(),

@@ -1,7 +1,7 @@
 //! The audit of a run: what left each party, who could read it, and what an attacker makes of it.
 //!
 //! Attacks see the recorded messages ([`Transcript`]) from a [`Seat`]: what was received there, and what those who sit
-//! there had themselves. To add an attack, write a file with a function `run` and a line in [`attacks`].
+//! there had themselves. To add an attack, write a file with a function `run` and a line in `attacks`.
 
 mod candidates;
 mod left;
