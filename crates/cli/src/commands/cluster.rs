@@ -48,14 +48,14 @@ pub fn run<T: Real>(args: &FactorizeArgs, comm: &dyn Comm) -> Result<()> {
     // Rank 0 alone reads all of the file, without keeping it.
     let hash = chief.then(|| source.hash_in_background());
 
-    let mut input = agree(comm, read::<T>(args, &settings, comm, &source))?;
+    let mut input = read_all::<T>(args, &settings, comm, &source)?;
     let choice = agree(comm, choose::<T>(args, &settings, comm, &input.shard))?;
     if let Some(choice) = &choice {
         choice.apply(&mut settings);
         if settings.algorithm == Algorithm::Dsanls {
             // It needs other parts of the matrix.
             drop(input);
-            input = agree(comm, read::<T>(args, &settings, comm, &source))?;
+            input = read_all::<T>(args, &settings, comm, &source)?;
         }
     }
     let Input { shard, format, largest } = input;
@@ -178,11 +178,21 @@ fn read<T: Real>(
     let (m, n) = (place.rows as u64, place.cols as u64);
     let factors = (m + n).saturating_mul(settings.rank as u64).saturating_mul(3 * T::PRECISION.bytes());
     input::check_memory("a rank's work on its part", factors)?;
-    let mut shard = Shard::new(place, stored, blocks.remove(0), columns);
-    let mut totals = [shard.stored as f64];
+    Ok(Input { shard: Shard::new(place, stored, blocks.remove(0), columns), format, largest })
+}
+
+/// The same, once all ranks have read theirs, with the entries of all.
+fn read_all<T: Real>(
+    args: &FactorizeArgs,
+    settings: &Settings,
+    comm: &dyn Comm,
+    source: &Source,
+) -> Result<Input<T>> {
+    let mut input = agree(comm, read::<T>(args, settings, comm, source))?;
+    let mut totals = [input.shard.stored as f64];
     comm.all_reduce(Reduction::Sum, Numbers::F64(&mut totals))?;
-    shard.stored = totals[0] as usize;
-    Ok(Input { shard, format, largest })
+    input.shard.stored = totals[0] as usize;
+    Ok(input)
 }
 
 /// What `auto` chooses, by rank 0's constants: those of other machines may differ.
