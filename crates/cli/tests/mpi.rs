@@ -153,6 +153,24 @@ fn every_format_is_read_in_parts() {
     refused(&desk, 2, "factorize m.csv --rank 2 --out x", &["m.csv", "partwise convert"]);
 }
 
+/// Where messages are what takes long, `auto` reads again what DSANLS needs, and does what DSANLS does.
+#[test]
+fn auto_chooses_by_the_network() {
+    let desk = Desk::new();
+    let values: Vec<f64> = (0..600 * 600).map(|place| (place * 37 % 101) as f64).collect();
+    desk.write("m.csv", table_bytes(600, &values, ","));
+    desk.run("convert m.csv m.npy");
+    let common = "factorize m.npy --rank 1 --iterations 4 --tolerance 0 --sketch-cols 2 --sketch-rows 2";
+    desk.run(&format!("{common} --algorithm dsanls --out dsanls"));
+    run(&desk, 2, &format!("{common} --reduction ordered --network 1kbit/s,1us --out slow"));
+    let plan = desk.json("slow/run.json")["plan"].to_string();
+    assert!(plan.contains("auto: dsanls") && plan.contains("1kbit/s,1us"), "{plan}");
+    same(&desk, "dsanls", "slow");
+    run(&desk, 2, &format!("{common} --network unlimited --out fast"));
+    let plan = desk.json("fast/run.json")["plan"].to_string();
+    assert!(plan.contains("auto: hals"), "{plan}");
+}
+
 #[test]
 fn grids_are_chosen_given_and_refused() {
     let desk = Desk::with_digits();

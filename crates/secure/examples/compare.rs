@@ -15,17 +15,6 @@ use partwise_secure::{Outcome, Plan, simulate};
 
 type Failure = Box<dyn std::error::Error>;
 
-const PROTOCOLS: [Protocol; 8] = [
-    Protocol::Pooled,
-    Protocol::SynSd,
-    Protocol::SynSsdU,
-    Protocol::SynSsdV,
-    Protocol::SynSsdUv,
-    Protocol::AsynSd,
-    Protocol::AsynSsdV,
-    Protocol::DsanlsLimited,
-];
-
 fn main() -> Result<(), Failure> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let argument = |place: usize| arguments.get(place).map(String::as_str);
@@ -59,7 +48,7 @@ fn main() -> Result<(), Failure> {
     let each: Vec<String> = alone.iter().map(|(error, _)| format!("{error:.4}")).collect();
     println!("| each party alone | {:.5} | {}", together(&alone), each.join(", "));
     let asked = argument(6).map(|name| name.replace('-', "").to_lowercase());
-    for protocol in PROTOCOLS {
+    for protocol in Protocol::ALL {
         if asked.as_ref().is_some_and(|asked| *asked != format!("{protocol:?}").to_lowercase()) {
             continue;
         }

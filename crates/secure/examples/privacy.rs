@@ -19,17 +19,6 @@ use partwise_secure::{Plan, simulate_recorded};
 
 type Failure = Box<dyn std::error::Error>;
 
-const PROTOCOLS: [Protocol; 8] = [
-    Protocol::Pooled,
-    Protocol::SynSd,
-    Protocol::SynSsdU,
-    Protocol::SynSsdV,
-    Protocol::SynSsdUv,
-    Protocol::AsynSd,
-    Protocol::AsynSsdV,
-    Protocol::DsanlsLimited,
-];
-
 /// A matrix: its file, whether records are its columns, how many rounds it is given, and how many members, over seeds.
 const DATA: [(&str, &str, bool, usize, usize); 4] = [
     ("pcawg", "pcawg.npy.gz", true, 40, 300),
@@ -84,7 +73,7 @@ fn cases() -> Vec<Case> {
     for (parties, rank) in [(5, 10), (5, 20), (3, 10), (10, 10), (3, 20), (10, 20)] {
         for (data, ..) in DATA {
             for records in [Some(60), None, Some(10)] {
-                for protocol in PROTOCOLS {
+                for protocol in Protocol::ALL {
                     for aggregation in [Aggregation::Secure, Aggregation::Plain] {
                         cases.push(Case { data, protocol, aggregation, parties, records, rank });
                     }
@@ -374,7 +363,7 @@ fn table(text: &str) -> Result<(), Failure> {
 fn cases_in_order(data: &str) -> Vec<Case> {
     let mut cases: Vec<Case> = cases().into_iter().filter(|case| case.data == data).collect();
     cases.sort_by_key(|case| {
-        let protocol = PROTOCOLS.iter().position(|protocol| *protocol == case.protocol);
+        let protocol = Protocol::ALL.iter().position(|protocol| *protocol == case.protocol);
         (
             protocol,
             case.aggregation == Aggregation::Plain,
@@ -411,7 +400,7 @@ fn summary(text: &str) -> Result<(), Failure> {
             .collect();
         println!("| | {} |", heads.join(" | "));
         println!("|---|{}", "---|".repeat(heads.len()));
-        for protocol in PROTOCOLS.map(name) {
+        for protocol in Protocol::ALL.map(name) {
             let cell = |data: &str, records: &str| {
                 let of = cases.iter().filter(|(key, _)| {
                     (&*key[0], &*key[1], &*key[2], &*key[4]) == (data, &*protocol, aggregation, records)

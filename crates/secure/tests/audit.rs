@@ -206,16 +206,7 @@ fn every_protocol_can_be_audited() {
     let mut rng = stream(3, Purpose::Fill, 0, 0);
     let values: Vec<f32> = (0..96 * 50).map(|_| uniform(&mut rng).powi(3) as f32).collect();
     let matrix = Matrix::Dense(Dense::new(96, 50, Order::RowMajor, Values::Real(values.into())));
-    for protocol in [
-        Protocol::Pooled,
-        Protocol::SynSd,
-        Protocol::SynSsdU,
-        Protocol::SynSsdV,
-        Protocol::SynSsdUv,
-        Protocol::AsynSd,
-        Protocol::AsynSsdV,
-        Protocol::DsanlsLimited,
-    ] {
+    for protocol in Protocol::ALL {
         let [masked, plain] = [Aggregation::Secure, Aggregation::Plain].map(|aggregation| {
             let audit = Run::new(matrix.clone(), 6, settings(protocol, aggregation, 2, 3)).audit();
             for seat in [Seat::Coordinator, Seat::Party, Seat::Colluding(1), Seat::AllOthers] {

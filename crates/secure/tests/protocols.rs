@@ -9,17 +9,6 @@ use partwise_secure::protocol::{Aggregation, Local, Protocol, Settings, Stop, pa
 use partwise_secure::split::{Split, parts};
 use partwise_secure::{Error, OnRank, Outcome, Plan, groups, run_on_rank, simulate};
 
-const ALL: [Protocol; 8] = [
-    Protocol::Pooled,
-    Protocol::SynSd,
-    Protocol::SynSsdU,
-    Protocol::SynSsdV,
-    Protocol::SynSsdUv,
-    Protocol::AsynSd,
-    Protocol::AsynSsdV,
-    Protocol::DsanlsLimited,
-];
-
 /// records x features, of `k` components and some noise, by row.
 fn records(records: usize, features: usize, k: usize) -> Matrix<f64> {
     let mut rng = stream(5, Purpose::Fill, 0, 0);
@@ -132,7 +121,7 @@ fn every_method_finds_the_components() {
     let matrix = records(150, 20, 3);
     let dealt = Split::Uniform.deal(150, 6);
     let reference = pooled_hals(&matrix, &dealt, &settings(Protocol::Pooled, 3, 300)).1;
-    for protocol in ALL {
+    for protocol in Protocol::ALL {
         let mut errors = Vec::new();
         for aggregation in [Aggregation::Secure, Aggregation::Plain] {
             let mut settings = settings(protocol, 3, 150);
@@ -219,7 +208,8 @@ fn run_as_ranks(matrix: &Matrix<f64>, parties: usize, plan: &Plan) -> Ranks {
 #[test]
 fn parties_may_be_ranks() {
     let matrix = records(80, 10, 3);
-    for (protocol, parties) in ALL.map(|protocol| (protocol, if protocol.is_asynchronous() { 7 } else { 4 }))
+    for (protocol, parties) in
+        Protocol::ALL.map(|protocol| (protocol, if protocol.is_asynchronous() { 7 } else { 4 }))
     {
         for aggregation in [Aggregation::Secure, Aggregation::Plain] {
             let mut settings = settings(protocol, 3, 6);
@@ -284,7 +274,7 @@ fn ranks_fail_together() {
 #[test]
 fn small_and_many_parties() {
     let matrix = records(60, 8, 3);
-    for protocol in ALL.into_iter().filter(|&protocol| protocol != Protocol::DsanlsLimited) {
+    for protocol in Protocol::ALL.into_iter().filter(|&protocol| protocol != Protocol::DsanlsLimited) {
         for (parties, split) in [(3, Split::First(0.96)), (50, Split::Uniform)] {
             let mut settings = settings(protocol, 5, 2);
             settings.accepted.pooled_sums_show_records = true;

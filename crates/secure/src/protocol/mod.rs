@@ -50,6 +50,18 @@ pub enum Protocol {
 }
 
 impl Protocol {
+    /// All of them.
+    pub const ALL: [Protocol; 8] = [
+        Protocol::Pooled,
+        Protocol::SynSd,
+        Protocol::SynSsdU,
+        Protocol::SynSsdV,
+        Protocol::SynSsdUv,
+        Protocol::AsynSd,
+        Protocol::AsynSsdV,
+        Protocol::DsanlsLimited,
+    ];
+
     /// Whether parties do not wait for each other.
     pub fn is_asynchronous(self) -> bool {
         matches!(self, Protocol::AsynSd | Protocol::AsynSsdV)
