@@ -37,8 +37,9 @@ pub fn after_run(dir: &Path, wanted: bool) {
 }
 
 /// Where results are, in words.
-pub fn where_it_is(dir: &Path, page: bool) -> String {
-    let shows = if page { format!("; {} shows it", dir.join(NAME).display()) } else { String::new() };
+pub fn where_it_is(dir: &Path) -> String {
+    let page = dir.join(NAME);
+    let shows = if page.exists() { format!("; {} shows it", page.display()) } else { String::new() };
     format!("written to {}{shows}", dir.display())
 }
 

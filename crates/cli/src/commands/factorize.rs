@@ -378,7 +378,7 @@ fn conclude(args: &FactorizeArgs, outcome: &Report, errors: &[f64], clock: Optio
         outcome.relative_error, outcome.iterations, outcome.seconds
     ));
     table(&outcome.ranks);
-    say::tell(&report::where_it_is(&args.out, !args.no_report));
+    say::tell(&report::where_it_is(&args.out));
 }
 
 /// Where each rank's time went, if there are several.

@@ -459,6 +459,6 @@ fn conclude<T>(args: &SimulateArgs, outcome: &Outcome<T>, record: &Value) -> Res
         cost.wall_seconds,
         cost.masking_seconds
     ));
-    say::tell(&report::where_it_is(&args.out, !args.no_report));
+    say::tell(&report::where_it_is(&args.out));
     Ok(())
 }

@@ -121,6 +121,15 @@ fn full_and_read_only_disks() {
     );
     desk.run("factorize m.csv --rank 1 --iterations 3 --no-report --out disk/r");
     desk.run("factorize m.csv --rank 1 --iterations 3 --no-report --out disk --force");
+    // No room for the page: the results are there, and nothing says that the page is.
+    desk.write("disk/ballast", vec![0; 24 << 10]);
+    let output = desk.output("factorize m.csv --rank 1 --iterations 3 --out disk/page");
+    assert!(output.status.success(), "{output:?}");
+    assert_says(&String::from_utf8_lossy(&output.stderr), &["the results are written, but not report.html"]);
+    assert!(!String::from_utf8_lossy(&output.stdout).contains("shows it"), "{output:?}");
+    assert!(desk.path("disk/page/U.npy").exists() && !desk.path("disk/page/report.html").exists());
+    std::fs::remove_dir_all(desk.path("disk/page")).unwrap();
+    std::fs::remove_file(desk.path("disk/ballast")).unwrap();
     // Full while it is written: the earlier results stay, whole.
     let before = desk.snapshot();
     for out in ["disk/r", "disk", "disk/new"] {
