@@ -34,13 +34,8 @@ const NEARLY: f64 = 0.9;
 /// Runs what is not done yet; `tell` hears of every run.
 pub fn perform(experiment: &Experiment, stage: &Stage, tell: &(dyn Fn(&str) + Sync)) -> Result<Vec<Done>> {
     let files = prepare(experiment, stage, tell)?;
-    let wanted = |panel: usize| {
-        let name = &experiment.panels[panel].name;
-        stage.only.is_empty() || stage.only.iter().any(|only| only.eq_ignore_ascii_case(name))
-    };
     let runs: Vec<Planned> = experiment.runs(stage.scope);
-    let runs: Vec<&Planned> =
-        runs.iter().filter(|run| wanted(run.panel) && files[run.panel].is_some()).collect();
+    let runs: Vec<&Planned> = runs.iter().filter(|run| files[run.panel].is_some()).collect();
     let all = in_parallel(&runs, stage.jobs, |index, run| {
         let begun = Instant::now();
         let file = files[run.panel].as_deref().unwrap_or(Path::new(""));
@@ -101,7 +96,7 @@ pub fn search(experiment: &Experiment, stage: &Stage, tell: &(dyn Fn(&str) + Syn
     Ok(lines)
 }
 
-/// The panels' files, converted where that saves time; none where the data are absent.
+/// The panels' files, converted where that saves time; none where a panel is not wanted or its data are absent.
 fn prepare(
     experiment: &Experiment,
     stage: &Stage,
@@ -116,6 +111,15 @@ fn prepare(
     }
     let mut files = Vec::new();
     for ((source, target), panel) in places.into_iter().zip(&experiment.panels) {
+        if !stage.only.is_empty() && !stage.only.iter().any(|only| only.eq_ignore_ascii_case(&panel.name)) {
+            files.push(None);
+            continue;
+        }
+        if panel.long && stage.scope.quick {
+            tell(&format!("{} is left out: it takes too long for a quick experiment", panel.name));
+            files.push(None);
+            continue;
+        }
         if !source.exists() {
             tell(&format!("{} is left out: there is no {}", panel.name, source.display()));
             files.push(None);
