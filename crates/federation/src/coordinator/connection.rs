@@ -218,7 +218,7 @@ impl Reader<'_> {
                             due = None;
                             let event = |place, connection| match long {
                                 Long::Message => Event::Message { place, connection, bytes: whole, permit },
-                                Long::Factor => Event::Factor { place, connection, bytes: whole },
+                                Long::Factor => Event::Factor { place, connection, bytes: whole, permit },
                             };
                             self.tell(event).await;
                         }

@@ -162,6 +162,12 @@ fn check_data<T: Real>(party: &Party, terms: &Terms, given: &Given<T>, own: &Fin
         let problem = format!("{} names for {features} features; give one each", names.len());
         return Err(Error::State { problem });
     }
+    // Lengths in journals have 32 bits, and what is allocated must be within reason.
+    let rank = terms.settings.rank;
+    if rank.saturating_mul(rank).saturating_mul(8).max(terms.longest_message(features)) > u32::MAX as usize {
+        let problem = format!("{rank} components of {features} features are more than 4 GiB; choose a smaller rank");
+        return Err(Error::State { problem });
+    }
     // What others have is not known here; what this party has must be enough.
     let mut counts = vec![usize::MAX; terms.roster.len()];
     counts[usize::from(place) - 1] = records;
@@ -192,6 +198,7 @@ pub fn join<T: Real>(party: &Party, given: Given<T>, options: &Options) -> Resul
     let begun = match Records::open::<PartyHead>(&state.journal())? {
         Some((mut records, head)) => {
             check_head(&head, &given, &state)?;
+            connection.set_longest(head.terms.longest_message(given.matrix.rows()));
             // Nothing was summed yet: the coordinator may not even know of the run.
             let proposed = match records.next()? {
                 None => joining.other_than(&head)?,
@@ -290,6 +297,7 @@ impl<T: Real> Joining<'_, T> {
                 None => self.proposal()?,
             };
             check_data(self.party, &terms, self.given, &own)?;
+            self.connection.set_longest(terms.longest_message(self.given.matrix.rows()));
             let log = &self.options.log;
             log.info("connected; waits until all parties are there", json!({ "event": "connected" }));
             match self.negotiate_on(*terms, &own)? {
@@ -444,6 +452,7 @@ fn take_part<T: Real>(
     let mut local = Local::new(given.matrix, settings, options.threads)?;
     let journal = Box::new(PartyJournal(records));
     let mut session = Session::join(link(), head.place, machines, plain, 1.0, Some(journal))?;
+    session.most_rounds = Some(settings.most_rounds(head.terms.groups.len()));
     let told = connection.clone();
     session.watch = Some(Box::new(move |seen| {
         told.say(match seen {

@@ -53,17 +53,20 @@ pub fn run<T: Real>(
         };
         rounds += 1;
         let answer = Answered::read(&total.words);
-        local.u = answer.u.iter().map(|&value| T::from_f64(value.into())).collect();
+        answer.give(local, session)?;
         diagonal = answer.diagonal;
         session.expect(group, "U", &parts(local, settings.rank, [total.parts[1][0], total.parts[1][1]]));
         if answer.stop {
             break;
         }
+        if session.most_rounds.is_some_and(|most| rounds >= most) {
+            return Err(session.dishonest("no end to the rounds, though all that were agreed on are done"));
+        }
     }
     // All take the server's last U. (With a known range there is nothing to agree on first.)
     session.expect(ALL, "the end", &[Part::scalars(&[1.0])]);
     let total = session.sum(ALL, "the end", vec![Part::scalars(&[1.0])])?;
-    local.u = Answered::read(&total.words).u.iter().map(|&value| T::from_f64(value.into())).collect();
+    Answered::read(&total.words).give(local, session)?;
     Ok((rounds, Stop::Rounds))
 }
 
@@ -108,6 +111,15 @@ impl Answered {
         let word = |place: usize| words.wide.get(place).copied().unwrap_or(0);
         Answered { u, stop: word(2) == 1, diagonal: f64::from_bits(word(3)) }
     }
+
+    /// The party takes the server's U.
+    fn give<T: Real>(&self, local: &mut Local<T>, session: &Session<'_>) -> Result<()> {
+        if self.u.len() != local.u.len() {
+            return Err(session.dishonest("a U of another size"));
+        }
+        local.u = self.u.iter().map(|&value| T::from_f64(value.into())).collect();
+        Ok(())
+    }
 }
 
 /// What the server knows of a group.
@@ -117,6 +129,7 @@ struct Group {
     squared_error: Option<f64>,
     /// The sum of its members' diagonals.
     diagonal: f64,
+    updates: usize,
     stopped: bool,
 }
 
@@ -134,7 +147,14 @@ pub struct Server {
 impl Server {
     /// The number and size of each group.
     pub fn new(settings: &Settings, groups: &[(u8, usize)]) -> Self {
-        let group = |size| Group { size, ranges: None, squared_error: None, diagonal: 0.0, stopped: false };
+        let group = |size| Group {
+            size,
+            ranges: None,
+            squared_error: None,
+            diagonal: 0.0,
+            updates: 0,
+            stopped: false,
+        };
         Server {
             settings: settings.clone(),
             groups: groups.iter().map(|&(number, size)| (number, group(size))).collect(),
@@ -167,7 +187,7 @@ impl Server {
             group.ranges = Some(fixed::agreed(sum));
             return None;
         }
-        let exponents = group.ranges.take()?;
+        let exponents = group.ranges.take().filter(|ranges| ranges.len() == self.settings.rank + 2)?;
         if sum.wide.last() != Some(&0) {
             return None;
         }
@@ -181,7 +201,7 @@ impl Server {
     fn update(&mut self, number: u8, (u, scalars): (Vec<f64>, [f64; 2]), parties: usize, now: f64) {
         // Not before every group was heard.
         let unheard = self.groups.values().any(|group| group.squared_error.is_none());
-        let limit = self.settings.rounds * self.groups.len();
+        let limit = self.settings.most_rounds(self.groups.len());
         if self.updates < limit || unheard {
             let omega = self.settings.rho / (self.settings.rho + self.updates as f64);
             self.u.resize(u.len(), 0.0);
@@ -194,11 +214,13 @@ impl Server {
         if let Some(group) = self.groups.get_mut(&number) {
             (group.squared_error, group.diagonal, group.ranges) =
                 (Some(scalars[0]), scalars[1], Some(ranges));
+            group.updates += 1;
         }
         let heard = self.groups.values().all(|group| group.squared_error.is_some());
         let stopped = self.updates >= limit && heard;
         if let Some(group) = self.groups.get_mut(&number) {
-            group.stopped = stopped;
+            // However long others take, it does no more than the parties agreed on.
+            group.stopped = stopped || group.updates >= limit;
         }
         let errors: Option<f64> = self.groups.values().map(|group| group.squared_error).sum();
         if let Some(squared_error) = errors {
