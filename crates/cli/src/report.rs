@@ -135,7 +135,8 @@ fn of_federation(dir: &Path, mut record: Value) -> Result<Run> {
         None => (read_factor(&dir.join("U.npy"))?, None, Vec::new()),
     };
     let whose = own.as_deref().unwrap_or("the coordinator");
-    record["input"] = json!({ "name": format!("{}, {whose}", record["federation"].as_str().unwrap_or_default()) });
+    record["input"] =
+        json!({ "name": format!("{}, {whose}", record["federation"].as_str().unwrap_or_default()) });
     let bytes = record["bytes"].take();
     let party = |(place, name): (usize, &Value)| {
         let mut party = json!({ "name": name });

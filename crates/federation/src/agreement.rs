@@ -65,7 +65,10 @@ impl Terms {
         let mut grouped = self.groups.concat();
         grouped.sort_unstable();
         let shared_out = match self.settings.protocol.is_asynchronous() {
-            true => grouped.into_iter().eq(1..=parties as u16) && self.groups.iter().all(|group| group.is_sorted()),
+            true => {
+                grouped.into_iter().eq(1..=parties as u16)
+                    && self.groups.iter().all(|group| group.is_sorted())
+            }
             false => grouped.is_empty(),
         };
         if !shared_out || self.groups.iter().any(Vec::is_empty) || self.groups.len() > 255 {

@@ -135,10 +135,11 @@ pub fn sign(folder: &Path, federation: &str, request: &Path, days: u32) -> Resul
     let (Some(Ok(identity)), Some((before, _))) = (identity, text.split_once(IDENTITY)) else {
         return Err(Error::file(request, "no identity key in it; give what `partwise party init` wrote"));
     };
-    let signed = line(SIGNATURE).and_then(|signature| signature.parse::<Hex<64>>().ok()).is_some_and(|signature| {
-        let key = IdentityKey::from_bytes(&identity.0);
-        key.is_some_and(|key| key.has_signed(&request_text(before), &signature.0))
-    });
+    let signed =
+        line(SIGNATURE).and_then(|signature| signature.parse::<Hex<64>>().ok()).is_some_and(|signature| {
+            let key = IdentityKey::from_bytes(&identity.0);
+            key.is_some_and(|key| key.has_signed(&request_text(before), &signature.0))
+        });
     if !signed {
         let problem = "is not signed by the identity key in it; ask the party for it again";
         return Err(Error::file(request, problem));

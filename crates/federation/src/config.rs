@@ -315,7 +315,9 @@ impl Party {
             let file = self.path.display().to_string();
             Err(Error::Policy { file, asked, allowed })
         };
-        terms.check().map_err(|problem| Error::Dishonest { problem: format!("terms that are none: {problem}") })?;
+        terms
+            .check()
+            .map_err(|problem| Error::Dishonest { problem: format!("terms that are none: {problem}") })?;
         let (settings, policy) = (&terms.settings, &self.policy);
         let words = |value: Result<String, serde_json::Error>| value.unwrap_or_default();
         if terms.federation != self.federation {
@@ -348,10 +350,7 @@ impl Party {
         }
         let rounds = settings.most_rounds(terms.groups.len());
         if rounds > policy.maximum_rounds {
-            return refuse(
-                format!("{rounds} rounds"),
-                format!("{} at most", policy.maximum_rounds),
-            );
+            return refuse(format!("{rounds} rounds"), format!("{} at most", policy.maximum_rounds));
         }
         if may_leave && !policy.continue_without {
             return refuse("to go on when somebody has left".into(), "no such thing".into());

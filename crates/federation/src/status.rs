@@ -253,8 +253,7 @@ impl Status {
             }
             _ => (StatusCode::METHOD_NOT_ALLOWED, "text/plain", "read only\n".to_string()),
         };
-        let policy =
-            "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; connect-src 'self'; \
+        let policy = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; connect-src 'self'; \
              frame-ancestors 'none'";
         let response = Response::builder()
             .status(status)
@@ -313,3 +312,20 @@ pub(crate) async fn bind(address: SocketAddr) -> crate::Result<TcpListener> {
 }
 
 const PAGE: &str = include_str!("status.html");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_addresses_and_localhost_are_this_machine() {
+        for good in ["localhost", "localhost:7401", "127.0.0.1", "127.0.0.1:80", "[::1]", "[::1]:7401"] {
+            assert!(is_address(good), "{good}");
+        }
+        for bad in
+            ["", "evil.example", "evil.example:7401", "localhost.evil.example", "127.0.0.1.evil.example:1"]
+        {
+            assert!(!is_address(bad), "{bad}");
+        }
+    }
+}

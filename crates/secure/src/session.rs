@@ -661,6 +661,51 @@ mod tests {
         assert_ne!(opened[2].wide.last(), Some(&0));
     }
 
+    /// Answers with less than was asked.
+    struct Short;
+
+    impl Answer for Short {
+        fn answer(&mut self, _: u8, mut sum: Words, _: usize, _: f64) -> Words {
+            sum.wide.pop();
+            sum
+        }
+    }
+
+    /// An answer that is too short ends a party with a word, and not by surprise.
+    #[test]
+    fn a_short_answer_is_refused() {
+        let mut rng = entropy().unwrap();
+        let identities: Vec<Identity> = (0..3).map(|_| Identity::new(&mut rng)).collect();
+        let members: Vec<_> =
+            (1..).zip(&identities).map(|(party, identity)| (party, identity.key())).collect();
+        for plain in [false, true] {
+            let cohort = &Cohort {
+                run: [1; 32],
+                number: ALL,
+                members: members.clone(),
+                colluders: 1,
+                least: 0,
+                may_leave: false,
+            };
+            let mut links = network(3, TOWNS).into_iter();
+            let mut hub_link = links.next().unwrap();
+            std::thread::scope(|scope| {
+                let hubs = vec![(ALL, Hub::new(cohort.clone(), plain))];
+                scope.spawn(move || serve(&mut hub_link, hubs, 3, &mut Short).map(drop));
+                for ((me, link), identity) in (1..).zip(links).zip(identities.clone()) {
+                    scope.spawn(move || {
+                        let machine = Party::new(cohort.clone(), me, identity, plain).unwrap();
+                        let mut session =
+                            Session::join(link, me, vec![(ALL, machine, 3)], plain, 1.0, None).unwrap();
+                        let error = session.sum(ALL, "x", vec![Part::scalars(&[1.0])]).err().unwrap();
+                        assert!(error.to_string().contains("shorter than what was asked"), "{error}");
+                        session.leave().unwrap();
+                    });
+                }
+            });
+        }
+    }
+
     /// Before masks are revealed the list is kept, where there could be another one.
     #[test]
     fn a_promise_is_kept_before_masks_are_revealed() {

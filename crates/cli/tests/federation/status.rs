@@ -9,8 +9,12 @@ use std::time::Instant;
 use crate::trial::*;
 
 fn get(address: &str, request: &str) -> (String, String) {
+    get_as(address, address, request)
+}
+
+fn get_as(host: &str, address: &str, request: &str) -> (String, String) {
     let mut stream = TcpStream::connect(address).unwrap();
-    write!(stream, "{request} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").unwrap();
+    write!(stream, "{request} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").unwrap();
     let mut text = String::new();
     stream.read_to_string(&mut text).unwrap();
     let (head, body) = text.split_once("\r\n\r\n").unwrap();
@@ -55,6 +59,12 @@ fn the_status_tells_how_it_stands() {
     ] {
         assert!(metrics.contains(line), "{metrics}");
     }
+    // Another site that gives its name this machine's address is not answered.
+    for path in ["GET /", "GET /status.json", "GET /metrics"] {
+        let (head, body) = get_as("other.example:7401", &address, path);
+        assert!(head.contains("421") && !body.contains("party-1"), "{head}");
+    }
+    assert!(get_as("localhost:9000", &address, "GET /status.json").0.contains("200"));
     assert!(get(&address, "POST /status.json").0.contains("405"));
     assert!(get(&address, "GET /../etc/passwd").0.contains("404"));
     let (head, page) = get(&address, "GET /");
@@ -150,6 +160,15 @@ fn nothing_secret_is_logged() {
         }
         said.push(text);
     }
+    // Records that cannot be read are not quoted either, and the last line is an object like all others.
+    trial.edit("data-3.csv", "7654.3125,", "7654.3125x,");
+    fs::remove_dir_all(trial.path("result-3")).unwrap();
+    let mut broken = trial.party(3);
+    assert_eq!(broken.end().code(), Some(2));
+    let last: serde_json::Value = serde_json::from_str(&broken.text()).unwrap();
+    assert_eq!(last["level"], "error");
+    assert!(last["message"].as_str().unwrap().contains("data-3.csv: cannot be used"), "{last}");
+    said.push(broken.text());
     for party in 1..=3 {
         let state = trial.party_folder(party).join("state");
         said.push(fs::read_to_string(state.join("ledger.jsonl")).unwrap());
@@ -183,6 +202,9 @@ fn the_ledger_is_read_by_audit() {
     let of = |kind: &str| {
         sent.iter().find(|line| line["kind"] == kind).unwrap_or_else(|| panic!("{kind}: {text}"))
     };
+    // It enters, offers, agrees and is ready; the norm, the errors, and that it has its result.
+    let errors = String::from_utf8(trial.file("result-1/trace.csv")).unwrap().lines().count() as u64 - 1;
+    assert_eq!(of("control")["count"].as_u64(), Some(4 + 1 + errors + 1));
     let sums = trial.record("result")["sums"].as_u64().unwrap();
     assert_eq!(
         (of("upload")["cover"].as_str(), of("upload")["count"].as_u64()),
@@ -211,39 +233,12 @@ fn the_ledger_is_read_by_audit() {
 #[test]
 #[ignore = "some minutes, and needs PARTWISE_DATA"]
 fn fifty_parties() {
-    let data = std::env::var("PARTWISE_DATA").unwrap_or_default();
-    let file = std::path::Path::new(&data).join("mnist.npy.gz");
-    assert!(file.exists(), "PARTWISE_DATA must be a folder with mnist.npy.gz");
     let rounds = "10";
     let trial = Trial::new(50, &["--rounds", rounds, "--method", "tolerance=0", "--rank", "20"]);
-    let options = partwise::io::ReadOptions { memory: 8 << 30, ..Default::default() };
-    let matrix = partwise::io::read::<f32>(&file, &options).unwrap().matrix;
-    let dealt = partwise_secure::split::Split::Uniform.deal(matrix.rows(), 50);
-    let parts = partwise_secure::split::parts(&matrix, &dealt).unwrap();
-    for (party, part) in (1..).zip(parts) {
-        // Made by the library with a column for each record.
-        let path = trial.path(&format!("data-{party}.npy"));
-        let input = partwise::io::Input {
-            matrix: part.into_transpose(),
-            row_labels: None,
-            col_labels: None,
-            format: String::new(),
-            precision: partwise::Precision::F32,
-            image: None,
-        };
-        let mut out = fs::File::create(&path).unwrap();
-        partwise::io::write(&mut out, &path, &input, Default::default()).unwrap();
-    }
+    let file = deal(&trial, "mnist.npy.gz");
     let begin = Instant::now();
     let mut coordinator = trial.coordinator(&[]);
-    let mut parties: Vec<Process> = (1..=50)
-        .map(|party| {
-            let mut command = program();
-            command.args(["party", "join"]).arg(trial.party_folder(party).join("party.toml"));
-            command.arg("--data").arg(trial.path(&format!("data-{party}.npy"))).args(["--threads", "1"]);
-            Process::start(command.arg("--out").arg(trial.path(&format!("result-{party}"))))
-        })
-        .collect();
+    let mut parties = trial.all_parties();
     parties.iter_mut().for_each(Process::succeed);
     coordinator.succeed();
     let record = trial.record("result");

@@ -103,6 +103,9 @@ const STRANGERS: usize = 64;
 /// Connections of one party at once: the one that counts, one that is not yet known to be cut, checks.
 const ROOMS: usize = 4;
 
+/// How long somebody who has no place may stay, to be told why.
+const FAREWELL: Duration = Duration::from_secs(3);
+
 /// How long a handshake may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -293,8 +296,7 @@ async fn attend(
                 }
                 Err(reason) => {
                     shared.log.reject(reason, &from);
-                    // Long enough to be told why.
-                    tokio::time::timeout(PATIENCE, serve).await.unwrap_or(Ok(()))
+                    tokio::time::timeout(FAREWELL, serve).await.unwrap_or(Ok(()))
                 }
             }
         }

@@ -253,3 +253,66 @@ impl Answer for Server {
         sum
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use partwise::matrix::{Dense, Matrix, Order, Values};
+
+    use super::super::Protocol;
+    use super::*;
+    use crate::aggregation::{Hub, Identity, Party};
+    use crate::entropy::entropy;
+    use crate::net::{TOWNS, network};
+    use crate::server::serve;
+
+    /// A group that others keep waiting does no more rounds than all together were to do.
+    #[test]
+    fn a_group_stops_though_another_was_never_heard() {
+        let settings = Settings {
+            aggregation: super::super::Aggregation::Plain,
+            rounds: 3,
+            ..Settings::new(Protocol::AsynSd, 1)
+        };
+        let mut server = Server::new(&settings, &[(1, 1), (2, 1)]);
+        let sum = || Words { narrow: vec![1f32.to_bits(); 4], wide: vec![1f64.to_bits(); 2] };
+        let stops: Vec<bool> =
+            (0..6).map(|_| Answered::read(&server.answer(1, sum(), 1, 0.0)).stop).collect();
+        assert_eq!(stops, [false, false, false, false, false, true]);
+        assert!(Answered::read(&server.answer(2, sum(), 1, 0.0)).stop);
+    }
+
+    /// A coordinator that never says that it is the end does not get more rounds than were agreed on.
+    #[test]
+    fn a_party_ends_when_the_coordinator_does_not() {
+        let settings = &Settings { rounds: 50, ..Settings::new(Protocol::AsynSd, 2) };
+        let mut rng = entropy().unwrap();
+        let identities: Vec<Identity> = (0..3).map(|_| Identity::new(&mut rng)).collect();
+        let keys: Vec<_> = identities.iter().map(Identity::key).collect();
+        let cohorts = &crate::cohorts(settings, ([1; 32], 0), &keys, &[vec![1, 2, 3]]).unwrap();
+        let mut links = network(3, TOWNS).into_iter();
+        let mut hub_link = links.next().unwrap();
+        std::thread::scope(|scope| {
+            let hubs =
+                cohorts.iter().map(|cohort| (cohort.number, Hub::new(cohort.clone(), false))).collect();
+            scope.spawn(move || {
+                serve(&mut hub_link, hubs, 3, &mut Server::new(settings, &[(1, 3)])).map(drop)
+            });
+            for ((me, link), identity) in (1..).zip(links).zip(identities) {
+                scope.spawn(move || {
+                    let machines = cohorts.iter().map(|cohort| {
+                        let machine = Party::new(cohort.clone(), me, identity.clone(), false).unwrap();
+                        (cohort.number, machine, 3)
+                    });
+                    let mut session = Session::join(link, me, machines.collect(), false, 1.0, None).unwrap();
+                    session.most_rounds = Some(4);
+                    let values = (0..12).map(|entry| ((entry * 7 + me) % 5) as f32).collect();
+                    let matrix = Dense::new(3, 4, Order::RowMajor, Values::Real(values));
+                    let mut local = Local::new(Matrix::Dense(matrix), settings, 1).unwrap();
+                    let error = super::super::run(settings, &mut local, &mut session, 1, 1).err().unwrap();
+                    assert!(error.to_string().contains("no end to the rounds"), "{error}");
+                    session.leave().unwrap();
+                });
+            }
+        });
+    }
+}
