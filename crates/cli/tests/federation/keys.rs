@@ -340,7 +340,7 @@ fn an_authority_can_be_brought_along() {
     };
     issue("middle", "root", "ca.ext");
     let middle = fs::read_to_string(folder.join("middle.crt")).unwrap();
-    let mut place = |name: &str, usage: &str, to: std::path::PathBuf, file: &str| {
+    let place = |name: &str, usage: &str, to: std::path::PathBuf, file: &str| {
         let extension = format!("subjectAltName=DNS:{name}\nextendedKeyUsage={usage}\n");
         fs::write(folder.join("leaf.ext"), extension).unwrap();
         issue(name, "middle", "leaf.ext");
