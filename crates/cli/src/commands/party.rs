@@ -77,7 +77,8 @@ minimum_cohort = 3
 minimum_colluders = 1
 maximum_rounds = 500
 {protocols}{policy}
-# The identities of all other parties, as they told you by another way than through the coordinator.
+# The identities of all other parties, as they told you by another way than through the coordinator, a line each:
+# their-name = \"sha256:0123456789abcdef...\"
 [peers]
 "
     )

@@ -81,6 +81,7 @@ fn parties_make_their_own_keys_and_the_coordinator_signs() {
     for word in ["configuration", "certificates", "clock", "connection", "policy", "data: 30 records of 12"] {
         assert!(checked.contains(word), "{checked}");
     }
+    assert!(!checked.contains("lost"), "{checked}");
     // A check shares nothing, and leaves no ledger behind.
     assert!(!exists(&path("alpha/state")));
     let mut parties: Vec<Process> = ["alpha", "beta", "gamma"]

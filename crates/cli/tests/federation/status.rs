@@ -129,6 +129,49 @@ fn the_page_in_a_browser() {
     coordinator.succeed();
 }
 
+/// Passes requests on to the page, and lets `change` happen before the second look at how it stands.
+fn watched(address: &str, change: impl FnOnce() + Send + 'static) -> String {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let (own, address) = (listener.local_addr().unwrap().to_string(), address.to_string());
+    std::thread::spawn(move || {
+        let (mut looks, mut change) = (0, Some(change));
+        for mut browser in listener.incoming().map_while(Result::ok) {
+            let mut head = [0; 4096];
+            let length = browser.read(&mut head).unwrap_or(0);
+            let text = String::from_utf8_lossy(&head[..length]).into_owned();
+            let Some(path) = text.split_whitespace().nth(1) else { continue };
+            looks += usize::from(path == "/status.json");
+            if looks == 2
+                && let Some(change) = change.take()
+            {
+                change();
+            }
+            let (head, body) = get(&address, &format!("GET {path}"));
+            let _ = write!(browser, "{head}\r\nconnection: close\r\n\r\n{body}");
+        }
+    });
+    own
+}
+
+/// A page that stays open shows what has happened since.
+#[test]
+fn the_page_updates_itself() {
+    let browser = chromium().expect("this needs Chromium: tools/chromium.sh installs it");
+    let mut trial = Trial::new(3, &["--rounds", "4"]);
+    trial.line = vec!["--insecure"];
+    let (_coordinator, address) = with_status(&trial, &[]);
+    let mut command = trial.party_command(1);
+    let (started, joined) = std::sync::mpsc::channel();
+    let page = watched(&address, move || {
+        let party = Process::start(&mut command);
+        party.wait_for("waits until all parties are there");
+        started.send(party).unwrap();
+    });
+    let page = rendered(browser, &page);
+    let _party = joined.try_recv().expect("the page looked once");
+    assert_eq!(page.matches("<td class=\"connected\">connected</td>").count(), 1, "{page}");
+}
+
 /// Values, names and keys that were planted are in no log, status, ledger or result of the coordinator.
 #[test]
 fn nothing_secret_is_logged() {
@@ -161,7 +204,7 @@ fn nothing_secret_is_logged() {
         said.push(text);
     }
     // Records that cannot be read are not quoted either, and the last line is an object like all others.
-    trial.edit("data-3.csv", "7654.3125,", "7654.3125x,");
+    fs::write(trial.path("data-3.csv"), "plantedname,code3\n1,7654.3125x\n2,3\n").unwrap();
     fs::remove_dir_all(trial.path("result-3")).unwrap();
     let mut broken = trial.party(3);
     assert_eq!(broken.end().code(), Some(2));

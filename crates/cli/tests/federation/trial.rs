@@ -288,6 +288,9 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("-- a process said:\n{}", self.text());
+        }
         if self.is_running() {
             let _ = self.child.kill();
             let _ = self.child.wait();

@@ -193,6 +193,9 @@ impl Dialler {
                     let mut heard = false;
                     match self.attend(ingoing, outgoing, &mut outbox, &events, &mut heard).await {
                         Ok(None) => return,
+                        // The coordinator ends the connection when it has said what is to be checked.
+                        Ok(Some(_)) if self.check && heard => return,
+                        Ok(Some(problem)) if self.check => return self.unreachable(problem, &events).await,
                         Ok(Some(why)) => {
                             if heard {
                                 (attempts, said) = (0, String::new());
@@ -213,10 +216,7 @@ impl Dialler {
                 }
                 Err(Trouble::Never(error)) => return drop(events.send(Event::Failed(error)).await),
                 Err(Trouble::Again(problem)) if self.check => {
-                    let what = self.party.coordinator.clone();
-                    let problem =
-                        format!("{problem}; start the coordinator, or correct {}", self.party.path.display());
-                    return drop(events.send(Event::Failed(Error::Network { what, problem })).await);
+                    return self.unreachable(problem, &events).await;
                 }
                 Err(Trouble::Again(problem)) => {
                     if problem != said {
@@ -234,6 +234,14 @@ impl Dialler {
                 return;
             }
         }
+    }
+
+    /// Whoever only checks does not try again.
+    async fn unreachable(&self, problem: String, events: &mpsc::Sender<Event>) {
+        let what = self.party.coordinator.clone();
+        let problem = format!("{problem}; start the coordinator, or correct {}", self.party.path.display());
+        // Whoever asked may have left.
+        let _ = events.send(Event::Failed(Error::Network { what, problem })).await;
     }
 
     async fn connect(&mut self) -> Result<(Ingoing, mpsc::Sender<Bytes>), Trouble> {
@@ -318,19 +326,18 @@ impl Dialler {
     /// Notes and sends. What cannot be noted is not sent.
     async fn deliver(&mut self, parcel: Parcel, outgoing: &mpsc::Sender<Bytes>) -> Result<bool> {
         let Parcel { kind, cover, content, cut } = parcel;
-        let frames: Vec<Frame> = match content {
-            Content::Say(words) => vec![Frame::control(&words)],
-            Content::Long(long, bytes) => {
-                if let Some(ledger) = &mut self.ledger {
-                    ledger.note(kind, cover, &bytes)?;
-                }
-                Frame::pieces(long, bytes).collect()
+        let (bytes, frames): (Bytes, Vec<Frame>) = match content {
+            Content::Say(words) => {
+                let bytes = Frame::words(&words);
+                (bytes.clone(), vec![Frame::Control(bytes)])
             }
+            Content::Long(long, bytes) => (bytes.clone(), Frame::pieces(long, bytes).collect()),
         };
+        if let Some(ledger) = &mut self.ledger {
+            // A disk may take its time; signs of life go on meanwhile.
+            tokio::task::block_in_place(|| ledger.note(kind, cover, &bytes))?;
+        }
         for frame in frames {
-            if let (Frame::Control(bytes), Some(ledger)) = (&frame, &mut self.ledger) {
-                ledger.note(kind, cover, bytes)?;
-            }
             if outgoing.send(frame.encode()).await.is_err() {
                 return Ok(false);
             }
