@@ -13,8 +13,7 @@ const EVALUATE_EVERY: usize = 10;
 
 /// T1 rounds of T2 iterations. U's steps are proximal, with the same weight at all parties: one that hardly uses a
 /// component then hardly moves it, where the minimum of its own problem would lie anywhere; and as the weight grows, the
-/// mean of all steps becomes a step of the pooled problem. When somebody leaves or returns the weight begins anew: U, which
-/// fitted other records, may have far to go.
+/// mean of all steps becomes a step of the pooled problem.
 pub fn run<T: Real>(
     settings: &Settings,
     local: &mut Local<T>,
@@ -27,7 +26,6 @@ pub fn run<T: Real>(
     let (sum, parties) = first_diagonal(local, session)?;
     let mut diagonal = sum / parties as f64;
     let mut damping = settings.damping(diagonal);
-    let (mut present, mut since) = (parties, 0);
     let every = if records.is_some() { EVALUATE_EVERY.div_ceil(settings.inner) } else { 1 };
     for round in 0..settings.rounds {
         // The state that this round begins from, evaluated from the product that its first step needs anyway.
@@ -36,7 +34,7 @@ pub fn run<T: Real>(
         let mut own_error = 0.0;
         for inner in 0..settings.inner {
             let iteration = round * settings.inner + inner;
-            let solver = damping.next(iteration - since, diagonal, 0.0);
+            let solver = damping.next(iteration, diagonal, 0.0);
             let product = (records.is_none() || evaluated && inner == 0).then(|| local.product_v());
             if let (true, 0, Some(product)) = (evaluated, inner, &product) {
                 own_error = local.error_from(dot(product, &local.u));
@@ -70,10 +68,6 @@ pub fn run<T: Real>(
         let total = session.sum(ALL, "U", parts)?;
         local.u = mean(&total.parts[0], total.parties);
         diagonal = total.parts[1][1] / total.parties as f64;
-        if total.parties != present {
-            (present, since) = (total.parties, (round + 1) * settings.inner);
-            damping = settings.damping(diagonal);
-        }
         if evaluated {
             let (seconds, bytes) = reached;
             let line = Line { round, seconds, squared_error: total.parts[1][0], bytes };
