@@ -54,7 +54,11 @@ fn a_federation_computes_what_the_simulation_does() {
 /// With certificates; six parties in two groups; what is written is what `evaluate` finds.
 #[test]
 fn an_asynchronous_federation_with_certificates() {
-    let trial = Trial::new(6, &["--protocol", "asyn-sd", "--rounds", "15"]);
+    let trial = Trial::new(6, &["--protocol", "asyn-sd", "--rounds", "300"]);
+    // A fast group may do all rounds, which the trial's parties allow.
+    let policy = fs::read_to_string(trial.party_folder(1).join("party.toml")).unwrap();
+    assert!(policy.contains("maximum_rounds = 600"), "{policy}");
+    trial.edit("trial/coordinator/federation.toml", "rounds = 300", "rounds = 15");
     let mut coordinator = trial.coordinator(&[]);
     let mut parties = trial.all_parties();
     parties.iter_mut().for_each(Process::succeed);
