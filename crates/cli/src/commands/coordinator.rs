@@ -172,6 +172,7 @@ fn write(out: &Path, outcome: &Outcome, terms: &Terms) -> Result<()> {
     let mut record = json!({
         "version": env!("CARGO_PKG_VERSION"),
         "federation": terms.federation,
+        "transport": "grpc",
         "run": outcome.run,
         "parties": roster,
         "relative_error": outcome.relative_error,

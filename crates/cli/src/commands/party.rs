@@ -154,6 +154,7 @@ fn write<T: Real>(
         "version": env!("CARGO_PKG_VERSION"),
         "federation": joined.terms.federation,
         "party": party,
+        "transport": "grpc",
         "run": joined.run,
         "parties": roster,
         "relative_error": joined.relative_error,

@@ -105,7 +105,8 @@ fn every_run_has_its_page() {
     {
         assert!(common.contains(words), "{words}");
     }
-    for words in ["code3", "record 7", "NaN"] {
+    assert!(common.contains("on the wall") && own.contains("on the wall"));
+    for words in ["code3", "record 7", "NaN", "of the records"] {
         assert!(!common.contains(words), "{words}");
     }
     // Made again, and afterwards, by the command for it.
