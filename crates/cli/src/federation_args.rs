@@ -11,6 +11,7 @@ use partwise_federation::log::Format;
 use partwise_federation::party::Death;
 
 use crate::args::{LabelArgs, ReadArgs, count, named};
+use crate::say;
 
 pub const COORDINATOR_EXAMPLES: &str = "\
 Examples:
@@ -76,17 +77,29 @@ pub struct LineArgs {
     pub log: Format,
 }
 
+impl LineArgs {
+    /// From here on, lines on stderr are as they were asked for.
+    pub fn begin(&self) {
+        if self.log == Format::Json {
+            say::in_json();
+        }
+    }
+}
+
 #[derive(Debug, Args)]
 pub struct CoordinatorRunArgs {
     /// What `coordinator init` wrote and you completed
     #[arg(value_name = "FEDERATION.TOML")]
     pub file: PathBuf,
-    /// Folder to write U.npy, trace.csv and run.json to
+    /// Folder to write U.npy, trace.csv, run.json and report.html to
     #[arg(short, long, value_name = "DIR", required_unless_present = "check")]
     pub out: Option<PathBuf>,
     /// Replace the results in an existing folder
     #[arg(long)]
     pub force: bool,
+    /// Do not make report.html
+    #[arg(long)]
+    pub no_report: bool,
     /// Go on when a party has left, if all allow it, instead of waiting; the difference of two sums is nearly its share
     #[arg(long)]
     pub continue_without: bool,
@@ -131,12 +144,15 @@ pub struct JoinArgs {
     /// Whether records are the file's rows or its columns
     #[arg(long, value_parser = named::<Side>(&["rows", "columns"]), default_value = "rows", value_name = "SIDE")]
     pub records: Side,
-    /// Folder to write U.npy, V.npy, trace.csv and run.json to
+    /// Folder to write U.npy, V.npy, trace.csv, run.json and report.html to
     #[arg(short, long, value_name = "DIR", required_unless_present = "check")]
     pub out: Option<PathBuf>,
     /// Replace the results in an existing folder
     #[arg(long)]
     pub force: bool,
+    /// Do not make report.html
+    #[arg(long)]
+    pub no_report: bool,
     /// Arithmetic and files in single or double precision
     #[arg(long, value_parser = named::<Precision>(&["f32", "f64"]), default_value = "f32")]
     pub precision: Precision,

@@ -9,7 +9,7 @@ use partwise::run::{Factors, Side};
 use partwise::{Real, io};
 use partwise_report::picture::Shape;
 use partwise_report::{Factor, Frames, GENERATOR, Point, Records, Run, page};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::args::Picture;
 use crate::folder::{self, Folder};
@@ -55,10 +55,12 @@ pub fn is_ours(page: &Path) -> bool {
 }
 
 fn read(dir: &Path, view: &View) -> Result<Run> {
-    let record = json(&dir.join("run.json"))?.unwrap_or(Value::Null);
-    let audit = json(&dir.join("audit.json"))?;
+    let record = read_json(&dir.join("run.json"))?.unwrap_or(Value::Null);
+    let audit = read_json(&dir.join("audit.json"))?;
     let trace = trace(&dir.join("trace.csv"))?;
-    let mut run = if record["parties"].is_array() {
+    let mut run = if record["federation"].is_string() {
+        of_federation(dir, record)?
+    } else if record["parties"].is_array() {
         of_parties(dir, record)?
     } else {
         of_one(dir, record, view.records)?
@@ -81,7 +83,7 @@ fn read(dir: &Path, view: &View) -> Result<Run> {
 }
 
 /// A JSON file of the folder, if it is there.
-fn json(path: &Path) -> Result<Option<Value>> {
+fn read_json(path: &Path) -> Result<Option<Value>> {
     if !path.exists() {
         return Ok(None);
     }
@@ -111,13 +113,60 @@ fn of_one(dir: &Path, record: Value, records: Option<Side>) -> Result<Run> {
     Ok(Run { record, audit: None, trace: Vec::new(), features, feature_labels, records, shape, frames })
 }
 
+fn read_factor(path: &Path) -> Result<Factor> {
+    let (rows, k, values) = io::npy::read_array::<f32>(path, available_memory())?;
+    Ok(Factor { rows, k, values })
+}
+
+/// A result of `party join`, with this party's V, or of `coordinator run`, which has nobody's.
+fn of_federation(dir: &Path, mut record: Value) -> Result<Run> {
+    for name in ["protocol", "aggregation", "colluders"] {
+        record[name] = record["settings"][name].take();
+    }
+    let own = record["party"].as_str().map(String::from);
+    let (features, feature_labels, records) = match &own {
+        Some(_) => {
+            let Folder { factors, row_labels, col_labels } = folder::read::<f32>(dir)?;
+            let Factors { rows, cols, k, u, v } = factors;
+            let weights = Factor { rows: cols, k, values: v };
+            let records = vec![Records { party: None, weights, labels: col_labels }];
+            (Factor { rows, k, values: u }, row_labels, records)
+        }
+        None => (read_factor(&dir.join("U.npy"))?, None, Vec::new()),
+    };
+    let whose = own.as_deref().unwrap_or("the coordinator");
+    record["input"] =
+        json!({ "name": format!("{}, {whose}", record["federation"].as_str().unwrap_or_default()) });
+    let bytes = record["bytes"].take();
+    let party = |(place, name): (usize, &Value)| {
+        let mut party = json!({ "name": name });
+        if own.as_deref() == name.as_str() {
+            party["records"] = record["records"].clone();
+            party["relative_error"] = record["own_relative_error"].clone();
+        }
+        if let Some(sent) = bytes[place]["received"].as_u64() {
+            party["sent"] = json!([{ "kind": "all", "bytes": sent }]);
+        }
+        party["left"] = record["missing"].as_array().is_some_and(|missing| missing.contains(name)).into();
+        party
+    };
+    let parties = record["parties"].as_array().map_or(&[][..], Vec::as_slice).iter().enumerate().map(party);
+    record["parties"] = parties.collect::<Vec<_>>().into();
+    Ok(Run {
+        record,
+        audit: None,
+        trace: Vec::new(),
+        features,
+        feature_labels,
+        records,
+        shape: None,
+        frames: None,
+    })
+}
+
 /// A result between parties: U is the same at all of them, and each has its own V.
 fn of_parties(dir: &Path, record: Value) -> Result<Run> {
     let parties = record["parties"].as_array().map_or(&[][..], Vec::as_slice);
-    let read = |path: &Path| -> Result<Factor> {
-        let (rows, k, values) = io::npy::read_array::<f32>(path, available_memory())?;
-        Ok(Factor { rows, k, values })
-    };
     let mut features = None;
     let mut records = Vec::new();
     for (party, number) in parties.iter().zip(1..) {
@@ -126,7 +175,7 @@ fn of_parties(dir: &Path, record: Value) -> Result<Run> {
             continue;
         }
         let name = party["name"].as_str().map_or_else(|| format!("party {number}"), String::from);
-        let (u, weights) = (read(&folder.join("U.npy"))?, read(&folder.join("V.npy"))?);
+        let (u, weights) = (read_factor(&folder.join("U.npy"))?, read_factor(&folder.join("V.npy"))?);
         if u.k != weights.k || u.k == 0 || features.as_ref().is_some_and(|first: &Factor| first.k != u.k) {
             bail!("{}: U.npy and V.npy are not of the same run; run it again", folder.display());
         }

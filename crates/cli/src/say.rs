@@ -5,9 +5,19 @@ use std::io::{self, ErrorKind, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Result, anyhow};
+use partwise_federation::text::timestamp;
+use serde_json::json;
 
 /// Whether this process says nothing, because another rank says it for all.
 static SILENT: AtomicBool = AtomicBool::new(false);
+
+/// Whether lines on stderr are JSON objects.
+static JSON: AtomicBool = AtomicBool::new(false);
+
+/// Makes them so.
+pub fn in_json() {
+    JSON.store(true, Ordering::Relaxed);
+}
 
 /// Leaves all words to rank 0.
 pub fn silence() {
@@ -37,7 +47,20 @@ pub fn tell(line: &str) {
 
 /// A line on stderr, likewise.
 pub fn warn(line: &str) {
-    let _ = write(&mut io::stderr().lock(), line);
+    let _ = match JSON.load(Ordering::Relaxed) {
+        true => write(&mut io::stderr().lock(), &as_json(line)),
+        false => write(&mut io::stderr().lock(), line),
+    };
+}
+
+/// As the logs of federations have it.
+fn as_json(line: &str) -> String {
+    let (level, message) = match line.split_once(": ") {
+        Some(("error", message)) => ("error", message),
+        Some(("warning", message)) => ("warn", message),
+        _ => ("warn", line),
+    };
+    json!({ "time": timestamp(), "level": level, "message": message }).to_string()
 }
 
 fn write(stream: &mut dyn Write, text: &str) -> io::Result<()> {

@@ -6,7 +6,7 @@
 
 use hkdf::Hkdf;
 use partwise_secure::aggregation::{Identity, IdentityKey};
-use partwise_secure::protocol::Settings;
+use partwise_secure::protocol::{Settings, upload_sizes};
 use rand::Rng;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -14,7 +14,7 @@ use x25519_dalek::{PublicKey, ReusableSecret};
 use zeroize::Zeroizing;
 
 use crate::error::{Error, Result};
-use crate::text::{Fingerprint, Hex};
+use crate::text::{Fingerprint, Hex, check_name};
 
 /// A party of the roster.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -47,6 +47,54 @@ pub struct Terms {
 }
 
 impl Terms {
+    /// Whether these can be the terms of a run, whoever proposes them: everybody is there once, and the groups share out the
+    /// parties. A roster with one party under two names or in two places would make its sums look larger than they are.
+    pub fn check(&self) -> Result<(), String> {
+        check_name(&self.federation)?;
+        let parties = self.roster.len();
+        if !(2..=255).contains(&parties) {
+            return Err(format!("{parties} parties; there must be 2 to 255, each a [[party]]"));
+        }
+        for (place, member) in self.roster.iter().enumerate() {
+            check_name(&member.name)?;
+            let same = |other: &Member| other.name == member.name || other.identity == member.identity;
+            if self.roster[..place].iter().any(same) {
+                return Err(format!("party {} is there twice, by name or identity", member.name));
+            }
+        }
+        let mut grouped = self.groups.concat();
+        grouped.sort_unstable();
+        let shared_out = match self.settings.protocol.is_asynchronous() {
+            true => {
+                grouped.into_iter().eq(1..=parties as u16)
+                    && self.groups.iter().all(|group| group.is_sorted())
+            }
+            false => grouped.is_empty(),
+        };
+        if !shared_out || self.groups.iter().any(Vec::is_empty) || self.groups.len() > 255 {
+            return Err("groups that do not share out the parties".into());
+        }
+        self.settings.check().map_err(|error| format!("[method]: {error}"))?;
+        let smallest = if parties == 2 { 2 } else { self.settings.colluders.saturating_add(2) };
+        if !(smallest..=parties).contains(&self.cohort) {
+            return Err(format!("cohort: {} is out of range; give {smallest} to {parties}", self.cohort));
+        }
+        for (name, seconds) in [("deadline", self.deadline), ("heartbeat", self.heartbeat)] {
+            if !(0.1..=1e6).contains(&seconds) {
+                return Err(format!("{name}: {seconds} is out of range; give seconds, 0.1 or more"));
+            }
+        }
+        Ok(())
+    }
+
+    /// The longest message between parties of so many features: the largest upload, and what goes with it for each party;
+    /// or U, as a file.
+    pub fn longest_message(&self, features: usize) -> usize {
+        let sizes = upload_sizes(&self.settings, features);
+        let words = sizes.iter().map(|(narrow, wide)| narrow.saturating_add(*wide).saturating_mul(8));
+        words.max().unwrap_or(0).saturating_add(self.roster.len() * 256).saturating_add(64 << 10)
+    }
+
     /// The name of a place.
     pub fn name(&self, place: u16) -> &str {
         self.roster.get(usize::from(place).wrapping_sub(1)).map_or("the coordinator", |member| &member.name)

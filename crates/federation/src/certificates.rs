@@ -4,7 +4,7 @@ use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::Path;
 
-use partwise_secure::aggregation::Identity;
+use partwise_secure::aggregation::{Identity, IdentityKey};
 use rand::Rng;
 use rcgen::{
     BasicConstraints, CertificateParams, CertificateSigningRequestParams, DnType, ExtendedKeyUsagePurpose,
@@ -80,6 +80,14 @@ pub fn make_authority(folder: &Path, federation: &str, hosts: &[String], days: u
 }
 
 const IDENTITY: &str = "partwise identity ";
+const SIGNATURE: &str = "partwise signature ";
+
+/// What the identity signs of a request, however mail programs break its lines. Identity keys are no secret: without it
+/// anybody could ask for a certificate in the name of another party.
+fn request_text(request: &str) -> Vec<u8> {
+    let signs = request.chars().filter(|sign| !sign.is_whitespace());
+    "partwise request 1 ".chars().chain(signs).collect::<String>().into_bytes()
+}
 
 /// A party's keys: `NAME.key`, `identity.key`, and the request `NAME.request`. Returns the identity's fingerprint.
 pub fn make_request(folder: &Path, federation: &str, name: &str) -> Result<Fingerprint> {
@@ -94,7 +102,9 @@ pub fn make_request(folder: &Path, federation: &str, name: &str) -> Result<Finge
     let identity = Identity::from_secret(&secret);
     write_new(&folder.join("identity.key"), &Zeroizing::new(format!("{}\n", Hex(*secret))), true)?;
     let public = *identity.key().bytes();
-    let text = format!("{}{IDENTITY}{}\n", request.pem().map_err(wrong(&path))?, Hex(public));
+    let request = request.pem().map_err(wrong(&path))?;
+    let signature = identity.sign(&request_text(&request));
+    let text = format!("{request}{IDENTITY}{}\n{SIGNATURE}{}\n", Hex(public), Hex(signature));
     write_new(&path, &text, false)?;
     Ok(Fingerprint::of(&public))
 }
@@ -120,12 +130,22 @@ pub struct Signed {
 /// Answers a request of a party of `federation` by the authority in `folder`.
 pub fn sign(folder: &Path, federation: &str, request: &Path, days: u32) -> Result<Signed> {
     let text = fs::read_to_string(request).map_err(Error::io(request))?;
-    let identity = text.lines().find_map(|line| line.strip_prefix(IDENTITY)).map(str::parse::<Hex<32>>);
-    let Some(Ok(identity)) = identity else {
+    let line = |prefix: &str| text.lines().find_map(|line| line.strip_prefix(prefix)).map(str::trim);
+    let identity = line(IDENTITY).map(str::parse::<Hex<32>>);
+    let (Some(Ok(identity)), Some((before, _))) = (identity, text.split_once(IDENTITY)) else {
         return Err(Error::file(request, "no identity key in it; give what `partwise party init` wrote"));
     };
+    let signed =
+        line(SIGNATURE).and_then(|signature| signature.parse::<Hex<64>>().ok()).is_some_and(|signature| {
+            let key = IdentityKey::from_bytes(&identity.0);
+            key.is_some_and(|key| key.has_signed(&request_text(before), &signature.0))
+        });
+    if !signed {
+        let problem = "is not signed by the identity key in it; ask the party for it again";
+        return Err(Error::file(request, problem));
+    }
     // The signature on the request is checked here.
-    let mut asked = CertificateSigningRequestParams::from_pem(&text).map_err(|error| {
+    let mut asked = CertificateSigningRequestParams::from_pem(before).map_err(|error| {
         Error::file(request, format!("not a certificate request ({error}); ask the party for it again"))
     })?;
     let [SanType::DnsName(dns)] = &asked.params.subject_alt_names[..] else {

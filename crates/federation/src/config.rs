@@ -156,14 +156,9 @@ impl Federation {
     pub fn read(path: &Path, continue_without: bool) -> Result<Self> {
         let text: FederationText = read(path)?;
         let wrong = |problem: String| Error::file(path, problem);
-        check_name(&text.federation).map_err(wrong)?;
         let mut settings = settings(&text.method, &text.accept).map_err(wrong)?;
         settings.accepted.going_on_shows_the_leaver |= continue_without;
-        settings.check().map_err(|error| wrong(format!("[method]: {error}")))?;
         let parties = text.party.len();
-        if !(2..=255).contains(&parties) {
-            return Err(wrong(format!("{parties} parties; there must be 2 to 255, each a [[party]]")));
-        }
         if parties == 2 && !settings.accepted.two_parties_see_each_other {
             return Err(wrong(
                 "with two parties each sees the other's share; find a third, or write accept = \
@@ -172,28 +167,16 @@ impl Federation {
             ));
         }
         for (place, party) in text.party.iter().enumerate() {
-            check_name(&party.name).map_err(wrong)?;
             let same = |other: &MemberText| {
                 let certificate = party.certificate.is_some() && other.certificate == party.certificate;
-                let dns = party.dns.is_some() && other.dns == party.dns;
-                other.name == party.name || other.identity == party.identity || certificate || dns
+                certificate || party.dns.is_some() && other.dns == party.dns
             };
             if text.party[..place].iter().any(same) {
-                let problem = "is there twice, by name, identity, dns or certificate";
+                let problem = "is there twice, by dns or certificate";
                 return Err(wrong(format!("party {} {problem}", party.name)));
             }
         }
-        let smallest = if parties == 2 { 2 } else { settings.colluders + 2 };
-        let cohort = text.cohort.unwrap_or(smallest);
-        if !(smallest..=parties).contains(&cohort) {
-            return Err(wrong(format!("cohort: {cohort} is out of range; give {smallest} to {parties}")));
-        }
-        let (deadline, heartbeat) = (text.deadline.unwrap_or(300.0), text.heartbeat.unwrap_or(10.0));
-        for (name, seconds) in [("deadline", deadline), ("heartbeat", heartbeat)] {
-            if !(0.1..=1e6).contains(&seconds) {
-                return Err(wrong(format!("{name}: {seconds} is out of range; give seconds, 0.1 or more")));
-            }
-        }
+        let smallest = if parties == 2 { 2 } else { settings.colluders.saturating_add(2) };
         let slowness: Vec<f64> = text.party.iter().map(|party| 1.0 / party.speed.unwrap_or(1.0)).collect();
         if slowness.iter().any(|slowness| !(*slowness > 0.0 && slowness.is_finite())) {
             return Err(wrong("speed: must be a number above 0".into()));
@@ -205,6 +188,16 @@ impl Federation {
         });
         let bound = bound.collect();
         let member = |party: &MemberText| Member { name: party.name.clone(), identity: party.identity };
+        let terms = Terms {
+            federation: text.federation,
+            groups: groups(&settings, &slowness),
+            settings,
+            roster: text.party.iter().map(member).collect(),
+            cohort: text.cohort.unwrap_or(smallest),
+            deadline: text.deadline.unwrap_or(300.0),
+            heartbeat: text.heartbeat.unwrap_or(10.0),
+        };
+        terms.check().map_err(wrong)?;
         Ok(Federation {
             path: path.into(),
             address: text.address.unwrap_or_else(|| format!("127.0.0.1:{PORT}")),
@@ -212,15 +205,7 @@ impl Federation {
             tls: text.certificates.files(&folder, "coordinator"),
             bound,
             revoked: text.revoked.into_iter().collect(),
-            terms: Terms {
-                federation: text.federation,
-                groups: groups(&settings, &slowness),
-                settings,
-                roster: text.party.iter().map(member).collect(),
-                cohort,
-                deadline,
-                heartbeat,
-            },
+            terms,
         })
     }
 }
@@ -235,6 +220,8 @@ pub struct Policy {
     pub aggregation: Vec<Aggregation>,
     /// How many must be in every sum.
     pub minimum_cohort: usize,
+    /// How many parties must be assumed to collude.
+    pub minimum_colluders: usize,
     /// The most rounds.
     pub maximum_rounds: usize,
     /// Whether the others may go on when somebody has left, which shows nearly what it had.
@@ -250,6 +237,7 @@ impl Default for Policy {
             protocols: vec![SynSd, SynSsdU, SynSsdV, SynSsdUv, AsynSd, AsynSsdV],
             aggregation: vec![Aggregation::Secure],
             minimum_cohort: 3,
+            minimum_colluders: 1,
             maximum_rounds: Settings::ROUNDS,
             continue_without: false,
             accept: Vec::new(),
@@ -327,6 +315,9 @@ impl Party {
             let file = self.path.display().to_string();
             Err(Error::Policy { file, asked, allowed })
         };
+        terms
+            .check()
+            .map_err(|problem| Error::Dishonest { problem: format!("terms that are none: {problem}") })?;
         let (settings, policy) = (&terms.settings, &self.policy);
         let words = |value: Result<String, serde_json::Error>| value.unwrap_or_default();
         if terms.federation != self.federation {
@@ -344,18 +335,22 @@ impl Party {
         // A sum over all is over no fewer than all, unless parties may leave.
         let may_leave = settings.accepted.going_on_shows_the_leaver;
         let groups = terms.groups.iter().map(Vec::len).min().unwrap_or(terms.roster.len());
-        let smallest = if may_leave { terms.cohort } else { groups.min(terms.roster.len()) };
+        let smallest = if may_leave { terms.cohort.min(groups) } else { groups };
         if smallest < policy.minimum_cohort {
             return refuse(
                 format!("sums over {smallest} parties"),
                 format!("{} or more", policy.minimum_cohort),
             );
         }
-        if settings.rounds > policy.maximum_rounds {
+        if settings.colluders < policy.minimum_colluders {
             return refuse(
-                format!("{} rounds", settings.rounds),
-                format!("{} at most", policy.maximum_rounds),
+                format!("colluders = {}", settings.colluders),
+                format!("{} or more", policy.minimum_colluders),
             );
+        }
+        let rounds = settings.most_rounds(terms.groups.len());
+        if rounds > policy.maximum_rounds {
+            return refuse(format!("{rounds} rounds"), format!("{} at most", policy.maximum_rounds));
         }
         if may_leave && !policy.continue_without {
             return refuse("to go on when somebody has left".into(), "no such thing".into());

@@ -78,8 +78,13 @@ impl Frame {
 
     /// A control frame.
     pub fn control(text: &impl Serialize) -> Frame {
+        Frame::Control(Frame::words(text))
+    }
+
+    /// What is in a control frame.
+    pub fn words(text: &impl Serialize) -> Bytes {
         // All that is sent are structures with text keys, which always can be written.
-        Frame::Control(serde_json::to_vec(text).unwrap_or_default().into())
+        serde_json::to_vec(text).unwrap_or_default().into()
     }
 
     /// Something long, in pieces.

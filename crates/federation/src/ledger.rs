@@ -92,7 +92,9 @@ impl Ledger {
         let mut line = serde_json::to_vec(&entry).unwrap_or_default();
         let hash = Fingerprint::of(&line);
         line.push(b'\n');
-        if let Err(error) = self.file.write_all(&line) {
+        // What has data in it is on the disk before it is sent, and with it all lines before.
+        let sync = |file: &File| if cover == Cover::Public { Ok(()) } else { file.sync_data() };
+        if let Err(error) = self.file.write_all(&line).and_then(|()| sync(&self.file)) {
             let _ = self.file.set_len(self.end).and_then(|()| self.file.seek(SeekFrom::End(0)));
             return Err(Error::io(&self.path)(error));
         }

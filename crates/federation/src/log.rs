@@ -54,16 +54,18 @@ impl Log {
 
     /// Says something; `facts` are for programs.
     pub fn say(&self, level: Level, text: &str, facts: Value) {
+        // Of what others said, nothing can look like another line.
+        let text = &text.replace(char::is_control, " ");
         let line = match self.format {
             Format::Text => match level {
-                Level::Info => text.to_string(),
+                Level::Info => text.clone(),
                 Level::Warn => format!("warning: {text}"),
             },
             Format::Json => {
                 let mut line = Map::new();
                 line.insert("time".into(), timestamp().into());
                 line.insert("level".into(), if level == Level::Warn { "warn" } else { "info" }.into());
-                line.insert("message".into(), text.into());
+                line.insert("message".into(), text.as_str().into());
                 if let Value::Object(facts) = facts {
                     line.extend(facts);
                 }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::fmt::Write;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -231,8 +231,13 @@ impl Status {
         text
     }
 
-    fn answer(&self, request: &Request<Incoming>) -> Response<Full<Bytes>> {
+    fn answer(&self, request: &Request<Incoming>, is_loopback: bool) -> Response<Full<Bytes>> {
+        let host = request.headers().get("host").map(|host| host.to_str().unwrap_or_default());
         let (status, kind, body) = match (request.method(), request.uri().path()) {
+            _ if is_loopback && host.is_some_and(|host| !is_address(host)) => {
+                let text = "ask for localhost or an address; another name may be another site's\n";
+                (StatusCode::MISDIRECTED_REQUEST, "text/plain", text.to_string())
+            }
             (&Method::GET | &Method::HEAD, "/") => {
                 (StatusCode::OK, "text/html; charset=utf-8", PAGE.to_string())
             }
@@ -248,8 +253,8 @@ impl Status {
             }
             _ => (StatusCode::METHOD_NOT_ALLOWED, "text/plain", "read only\n".to_string()),
         };
-        let policy =
-            "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; connect-src 'self'";
+        let policy = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; connect-src 'self'; \
+             frame-ancestors 'none'";
         let response = Response::builder()
             .status(status)
             .header("content-type", kind)
@@ -263,6 +268,7 @@ impl Status {
     /// Serves the page.
     pub async fn serve(self: Arc<Self>, listener: TcpListener) {
         let connections = Arc::new(Semaphore::new(32));
+        let is_loopback = listener.local_addr().is_ok_and(|address| address.ip().is_loopback());
         loop {
             let Ok((stream, _)) = listener.accept().await else {
                 tokio::time::sleep(Duration::from_millis(100)).await;
@@ -272,7 +278,7 @@ impl Status {
             let status = self.clone();
             tokio::spawn(async move {
                 let service = service_fn(|request| {
-                    let response = status.answer(&request);
+                    let response = status.answer(&request, is_loopback);
                     async move { Ok::<_, Infallible>(response) }
                 });
                 // Whoever reads may leave.
@@ -288,6 +294,15 @@ impl Status {
     }
 }
 
+/// Whether a `Host` header is an address or localhost, with or without a port. A site that gives its own name this
+/// machine's address, to have a browser here read the page for it, cannot avoid being named.
+fn is_address(host: &str) -> bool {
+    let port = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    let name = host.rsplit_once(':').filter(|(_, last)| port(last)).map_or(host, |(name, _)| name);
+    let name = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
+    name == "localhost" || name.parse::<IpAddr>().is_ok()
+}
+
 /// Binds an address of the page.
 pub(crate) async fn bind(address: SocketAddr) -> crate::Result<TcpListener> {
     TcpListener::bind(address).await.map_err(|error| crate::Error::Network {
@@ -297,3 +312,20 @@ pub(crate) async fn bind(address: SocketAddr) -> crate::Result<TcpListener> {
 }
 
 const PAGE: &str = include_str!("status.html");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_addresses_and_localhost_are_this_machine() {
+        for good in ["localhost", "localhost:7401", "127.0.0.1", "127.0.0.1:80", "[::1]", "[::1]:7401"] {
+            assert!(is_address(good), "{good}");
+        }
+        for bad in
+            ["", "evil.example", "evil.example:7401", "localhost.evil.example", "127.0.0.1.evil.example:1"]
+        {
+            assert!(!is_address(bad), "{bad}");
+        }
+    }
+}

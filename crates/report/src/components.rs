@@ -76,6 +76,9 @@ impl Kind {
             Kind::Terms => "each with the names that weigh most in it",
             Kind::Curves => "each as its weights over the features, in their order",
         };
+        if run.records.is_empty() {
+            return format!("{which}, {what}. The percentage is its share of what all have in common, U.");
+        }
         format!(
             "{which}, {what}. The percentage is its share of the energy; below it, how much the records use it, from the one \
              that uses it most to the one that uses it least."
@@ -162,6 +165,9 @@ fn leads(run: &Run, components: &Components) -> Vec<usize> {
 /// How the records use a component: a sorted curve.
 fn usage(run: &Run, component: usize, leads: usize) -> String {
     let total = run.record_count();
+    if total == 0 {
+        return String::new();
+    }
     let step = total.div_ceil(SAMPLE).max(1);
     let mut sample: Vec<f32> = Vec::new();
     for records in &run.records {
@@ -210,7 +216,8 @@ fn listing(run: &Run, components: &Components, leads: &[usize]) -> String {
         let names: Vec<String> =
             strongest(column, 3).iter().map(|&(index, _)| run.feature_name(index)).collect();
         let share = percent(components.shares[component]);
-        vec![(component + 1).to_string(), share, count(leads[component] as u64), names.join(", ")]
+        let leads = if run.records.is_empty() { "–".into() } else { count(leads[component] as u64) };
+        vec![(component + 1).to_string(), share, leads, names.join(", ")]
     });
     let header = ["component", "share of the energy", "leads in records", "strongest features"];
     details("Components as a table", &table(&header, rows))

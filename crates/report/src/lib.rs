@@ -142,6 +142,10 @@ impl Components {
                 *sum += norm * norm;
             }
         }
+        if run.records.is_empty() {
+            // Of nobody's records anything is known here.
+            squares.fill(1.0);
+        }
         let energies: Vec<f64> =
             norms.iter().zip(&squares).map(|(norm, square)| norm * square.sqrt()).collect();
         let total = energies.iter().sum::<f64>().max(f64::MIN_POSITIVE);

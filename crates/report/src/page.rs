@@ -64,13 +64,15 @@ fn lead(run: &Run) -> String {
     let method = match (&record["plan"], &record["protocol"], &record["algorithm"]) {
         (Value::String(plan), _, _) => plan.clone(),
         (_, Value::String(protocol), _) => {
-            format!("{protocol} between {} parties", run.records.len())
+            let parties = record["parties"].as_array().map_or(run.records.len(), Vec::len);
+            format!("{protocol} between {parties} parties")
         }
         (_, _, Value::String(algorithm)) => algorithm.clone(),
         _ => "factors of unknown origin".into(),
     };
     let size = match (rows.as_u64(), cols.as_u64()) {
         (Some(rows), Some(cols)) => format!("{} × {}", count(rows), count(cols)),
+        _ if run.records.is_empty() => format!("Records of {} features", count(run.features.rows as u64)),
         _ => format!("{} × {}", count(run.record_count() as u64), count(run.features.rows as u64)),
     };
     let stored = match (record["input"]["stored"].as_u64(), rows.as_u64(), cols.as_u64()) {
@@ -106,11 +108,11 @@ fn tiles(html: &mut String, run: &Run) {
         }
         _ => {}
     }
-    tiles.push((
-        "records",
-        count(run.record_count() as u64),
-        format!("{} features", count(run.features.rows as u64)),
-    ));
+    let features = count(run.features.rows as u64);
+    tiles.push(match run.records.is_empty() {
+        true => ("features", features, "records stay with the parties".into()),
+        false => ("records", count(run.record_count() as u64), format!("{features} features")),
+    });
     html.push_str("<dl class=\"tiles\">");
     for (name, value, note) in tiles {
         let _ = write!(

@@ -85,7 +85,11 @@ fn parties(run: &Run) -> String {
             party_name(party, index),
             party["records"].as_u64().map_or("–".into(), count),
             party["relative_error"].as_f64().map_or("–".into(), number),
-            if left { "left".into() } else { bytes(sent) },
+            match &party["sent"] {
+                _ if left => "left".into(),
+                Value::Null => "–".into(),
+                _ => bytes(sent),
+            },
         ]
     });
     format!("<h3>Parties</h3>{}", table(&["party", "records", "relative error", "sent"], rows))

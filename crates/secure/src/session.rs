@@ -113,6 +113,8 @@ pub struct Session<'a> {
     stash: BTreeMap<u8, VecDeque<Message>>,
     /// Told what all know.
     pub watch: Option<Box<dyn FnMut(Seen) + Send + 'a>>,
+    /// Where the coordinator says when it is the end: rounds after which it must have.
+    pub most_rounds: Option<usize>,
     /// For trials: vanishes after so many sums.
     pub vanishes_after: Option<u64>,
     /// Real time in the machines: masks, shares, signatures, fixed point.
@@ -154,6 +156,7 @@ impl<'a> Session<'a> {
             polls: 0,
             stash: BTreeMap::new(),
             watch: None,
+            most_rounds: None,
             vanishes_after: None,
             masking: Duration::ZERO,
             waiting: Duration::ZERO,
@@ -245,6 +248,11 @@ impl<'a> Session<'a> {
     pub fn leave(mut self) -> Result<Self> {
         self.link.send(0, Vec::new())?;
         Ok(self)
+    }
+
+    /// The coordinator did what it must not.
+    pub(crate) fn dishonest(&self, problem: &str) -> Error {
+        Error::Dishonest { who: Peer(self.me), from: Peer(0), problem: problem.into() }
     }
 
     fn out_of_turn(&self) -> Error {
@@ -446,6 +454,11 @@ impl<'a> Session<'a> {
         self.rounds += 1;
         let Some(pending) = &self.pending else { return Err(self.out_of_turn()) };
         let key = (cohort, pending.what);
+        // A server of the methods may have put its own words among them.
+        let (narrow, wide) = answer_size(pending, self.plain);
+        if words.narrow.len() < narrow || words.wide.len() < wide {
+            return Err(self.dishonest("an answer that is shorter than what was asked"));
+        }
         if self.plain {
             let parts = plain_numbers(&words, &pending.parts);
             self.pending = None;
@@ -492,6 +505,18 @@ pub fn parse(me: u16, from: u16, bytes: &[u8]) -> Result<(u8, Message)> {
         from: Peer(from),
         problem: "bytes that are no message".into(),
     })
+}
+
+/// Words of 32 and of 64 bits that a sum is answered with at least.
+fn answer_size(pending: &Pending, plain: bool) -> (usize, usize) {
+    if pending.voting && !plain {
+        return (0, pending.parts.iter().map(|part| part.columns).sum::<usize>() * fixed::VOTES);
+    }
+    let count = |width: fixed::Width| -> usize {
+        pending.parts.iter().filter(|part| part.width == width).map(|part| part.values.len()).sum()
+    };
+    // Behind masked numbers is a word for whether all are within their range.
+    (count(fixed::Width::Narrow), count(fixed::Width::Wide) + usize::from(!plain))
 }
 
 /// Numbers as they are: f32 for matrices, f64 for the rest.
@@ -634,6 +659,51 @@ mod tests {
         assert_eq!((different(narrow[1]), different(narrow[4])), (0, 0));
         assert!(different(narrow[2]) >= 62, "{:?}", narrow[2]);
         assert_ne!(opened[2].wide.last(), Some(&0));
+    }
+
+    /// Answers with less than was asked.
+    struct Short;
+
+    impl Answer for Short {
+        fn answer(&mut self, _: u8, mut sum: Words, _: usize, _: f64) -> Words {
+            sum.wide.pop();
+            sum
+        }
+    }
+
+    /// An answer that is too short ends a party with a word, and not by surprise.
+    #[test]
+    fn a_short_answer_is_refused() {
+        let mut rng = entropy().unwrap();
+        let identities: Vec<Identity> = (0..3).map(|_| Identity::new(&mut rng)).collect();
+        let members: Vec<_> =
+            (1..).zip(&identities).map(|(party, identity)| (party, identity.key())).collect();
+        for plain in [false, true] {
+            let cohort = &Cohort {
+                run: [1; 32],
+                number: ALL,
+                members: members.clone(),
+                colluders: 1,
+                least: 0,
+                may_leave: false,
+            };
+            let mut links = network(3, TOWNS).into_iter();
+            let mut hub_link = links.next().unwrap();
+            std::thread::scope(|scope| {
+                let hubs = vec![(ALL, Hub::new(cohort.clone(), plain))];
+                scope.spawn(move || serve(&mut hub_link, hubs, 3, &mut Short).map(drop));
+                for ((me, link), identity) in (1..).zip(links).zip(identities.clone()) {
+                    scope.spawn(move || {
+                        let machine = Party::new(cohort.clone(), me, identity, plain).unwrap();
+                        let mut session =
+                            Session::join(link, me, vec![(ALL, machine, 3)], plain, 1.0, None).unwrap();
+                        let error = session.sum(ALL, "x", vec![Part::scalars(&[1.0])]).err().unwrap();
+                        assert!(error.to_string().contains("shorter than what was asked"), "{error}");
+                        session.leave().unwrap();
+                    });
+                }
+            });
+        }
     }
 
     /// Before masks are revealed the list is kept, where there could be another one.

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Result, anyhow, bail};
+use partwise_federation::agreement::Terms;
 use partwise_federation::certificates::{self, write_new};
 use partwise_federation::config::Federation;
 use partwise_federation::coordinator::{self, Outcome};
@@ -14,7 +15,7 @@ use partwise_federation::text::check_name;
 use serde_json::json;
 
 use crate::federation_args::{CoordinatorCommand, CoordinatorInitArgs, CoordinatorRunArgs, SignArgs};
-use crate::{output, say};
+use crate::{output, report, say};
 
 /// The name of the configuration in the folder that `init` makes.
 pub const FILE: &str = "federation.toml";
@@ -75,21 +76,15 @@ colluders = 1
 
 fn sign(args: &SignArgs) -> Result<()> {
     let file = args.dir.join(FILE);
-    let text = fs::read_to_string(&file).map_err(partwise_federation::Error::io(&file))?;
+    let mut text = fs::read_to_string(&file).map_err(partwise_federation::Error::io(&file))?;
     let name = text.lines().find_map(|line| line.strip_prefix("federation = \"")?.split('"').next());
-    let Some(federation) = name else {
+    let Some(federation) = name.map(str::to_string) else {
         bail!("{}: has no line federation = \"...\"; add it at its beginning", file.display());
     };
     let issued = args.dir.join("issued");
     fs::create_dir_all(&issued).map_err(partwise_federation::Error::io(&issued))?;
     for request in &args.requests {
-        let signed = certificates::sign(&args.dir, federation, request, args.days)?;
-        let path = issued.join(format!("{}.crt", signed.name));
-        let renewed = path.exists();
-        if renewed {
-            fs::remove_file(&path).map_err(partwise_federation::Error::io(&path))?;
-        }
-        write_new(&path, &signed.certificate, false)?;
+        let signed = certificates::sign(&args.dir, &federation, request, args.days)?;
         let entry = member(&signed.name, &signed.identity.to_string());
         let known = text.contains(&entry);
         if !known && text.contains(&format!("name = \"{}\"\n", signed.name)) {
@@ -99,11 +94,18 @@ fn sign(args: &SignArgs) -> Result<()> {
                 signed.name
             );
         }
+        let path = issued.join(format!("{}.crt", signed.name));
+        let renewed = path.exists();
+        if renewed {
+            fs::remove_file(&path).map_err(partwise_federation::Error::io(&path))?;
+        }
+        write_new(&path, &signed.certificate, false)?;
         if !known {
             let appended = OpenOptions::new().append(true).open(&file);
             appended
                 .and_then(|mut file| file.write_all(entry.as_bytes()))
                 .map_err(partwise_federation::Error::io(&file))?;
+            text.push_str(&entry);
         }
         say::tell(&format!(
             "{}: give {} to {}, and make sure by another way, a telephone for instance, that its identity is {}",
@@ -122,6 +124,7 @@ pub fn member(name: &str, identity: &str) -> String {
 }
 
 fn serve(args: &CoordinatorRunArgs) -> Result<()> {
+    args.line.begin();
     let federation = Federation::read(&args.file, args.continue_without)?;
     if args.line.check {
         for line in coordinator::check(&federation, args.line.insecure)? {
@@ -138,22 +141,23 @@ fn serve(args: &CoordinatorRunArgs) -> Result<()> {
             json!({ "event": "insecure" }),
         );
     }
-    let settings = federation.terms.settings.clone();
+    let terms = federation.terms.clone();
     let options =
         coordinator::Options { insecure: args.line.insecure, status_address: args.status_address.0, log };
     let outcome = coordinator::run(federation, options)?;
-    write(out, &outcome, &settings)?;
+    write(out, &outcome, &terms)?;
     outcome.forget()?;
+    report::after_run(out, !args.no_report);
     let missing = match outcome.missing.is_empty() {
         true => String::new(),
         false => format!("; without {}", outcome.missing.join(", ")),
     };
     say::tell(&format!(
-        "relative error {:.6} after {} rounds and {} sums{missing}; written to {}",
+        "relative error {:.6} after {} rounds and {} sums{missing}; {}",
         outcome.relative_error,
         outcome.rounds,
         outcome.sums,
-        out.display()
+        report::where_it_is(out)
     ));
     if !outcome.agreed {
         bail!("the parties have different U; ask them what their own records of the run say");
@@ -161,11 +165,16 @@ fn serve(args: &CoordinatorRunArgs) -> Result<()> {
     Ok(())
 }
 
-fn write(out: &Path, outcome: &Outcome, settings: &partwise_secure::protocol::Settings) -> Result<()> {
+fn write(out: &Path, outcome: &Outcome, terms: &Terms) -> Result<()> {
+    let settings = &terms.settings;
+    let roster: Vec<&str> = terms.roster.iter().map(|member| &member.name[..]).collect();
     let bytes = outcome.bytes.iter().map(|[received, sent]| json!({ "received": received, "sent": sent }));
     let mut record = json!({
         "version": env!("CARGO_PKG_VERSION"),
+        "federation": terms.federation,
+        "transport": "grpc",
         "run": outcome.run,
+        "parties": roster,
         "relative_error": outcome.relative_error,
         "rounds": outcome.rounds,
         "stopped_by": outcome.stopped_by,

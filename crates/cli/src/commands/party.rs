@@ -10,14 +10,14 @@ use partwise::run::Side;
 use partwise::{Precision, Real};
 use partwise_federation::certificates::{self, write_new};
 use partwise_federation::config::Party;
-use partwise_federation::log::Log;
+use partwise_federation::log::{Format, Log};
 use partwise_federation::party::{self, Given, Joined, Options};
 use partwise_federation::text::{Fingerprint, check_name};
 use partwise_secure::protocol::Stop;
 use serde_json::json;
 
 use crate::federation_args::{JoinArgs, PartyCommand, PartyInitArgs};
-use crate::{input, machine, output, say};
+use crate::{input, machine, output, report, say};
 
 /// The name of the configuration in the folder that `init` makes.
 pub const FILE: &str = "party.toml";
@@ -74,23 +74,33 @@ coordinator = \"{coordinator}\"
 [policy]
 aggregation = [\"secure\"]
 minimum_cohort = 3
+minimum_colluders = 1
 maximum_rounds = 500
 {protocols}{policy}
-# The identities of all other parties, as they told you by another way than through the coordinator.
+# The identities of all other parties, as they told you by another way than through the coordinator, a line each:
+# their-name = \"sha256:0123456789abcdef...\"
 [peers]
 "
     )
 }
 
 fn join<T: Real>(args: &JoinArgs) -> Result<()> {
+    args.line.begin();
     let party = Party::read(&args.file)?;
     if !args.line.check {
         let Some(out) = &args.out else { bail!("--out is missing; give a folder for the result") };
         output::check_folder(out, args.force)?;
     }
-    let Input { matrix, row_labels, col_labels, .. } =
-        input::read::<T>(&args.data, &args.read, Some(&args.labels))?;
-    input::check_range(&args.data, &matrix)?;
+    let read = input::read::<T>(&args.data, &args.read, Some(&args.labels))
+        .and_then(|input| input::check_range(&args.data, &input.matrix).map(|()| input));
+    let Input { matrix, row_labels, col_labels, .. } = read.map_err(|error| match args.line.log {
+        // It may quote an entry, and such logs may be collected elsewhere.
+        Format::Json => anyhow!(
+            "{}: cannot be used as records; --check --log text says where and why",
+            args.data.display()
+        ),
+        Format::Text => error.into(),
+    })?;
     // Features by records, whatever the file has.
     let (matrix, names, record_names) = match args.records {
         Side::Rows => (matrix.into_transpose(), col_labels, row_labels),
@@ -122,7 +132,7 @@ fn join<T: Real>(args: &JoinArgs) -> Result<()> {
         );
     }
     let joined = party::join(&party, given, &options)?;
-    write(args, &joined, names, record_names)?;
+    write(args, &party.name, &joined, names, record_names)?;
     conclude(args, &joined);
     let mut factor = Vec::new();
     io::npy::write(&mut factor, joined.features, joined.terms.settings.rank, &joined.u)?;
@@ -132,6 +142,7 @@ fn join<T: Real>(args: &JoinArgs) -> Result<()> {
 
 fn write<T: Real>(
     args: &JoinArgs,
+    party: &str,
     joined: &Joined<T>,
     names: Option<Vec<String>>,
     record_names: Option<Vec<String>>,
@@ -142,6 +153,8 @@ fn write<T: Real>(
     let mut record = json!({
         "version": env!("CARGO_PKG_VERSION"),
         "federation": joined.terms.federation,
+        "party": party,
+        "transport": "grpc",
         "run": joined.run,
         "parties": roster,
         "relative_error": joined.relative_error,
@@ -173,7 +186,9 @@ fn write<T: Real>(
         Ok(())
     })?;
     staging.write("run.json", |file| writeln!(file, "{record:#}"))?;
-    staging.commit()
+    staging.commit()?;
+    report::after_run(out, !args.no_report);
+    Ok(())
 }
 
 fn conclude<T>(args: &JoinArgs, joined: &Joined<T>) {
@@ -182,7 +197,7 @@ fn conclude<T>(args: &JoinArgs, joined: &Joined<T>) {
         Stop::Tolerance => "the error hardly fell any more",
         Stop::LeakBudget => "one round more would show a record",
     };
-    let out = args.out.as_ref().map_or(String::new(), |out| format!("; written to {}", out.display()));
+    let out = args.out.as_ref().map_or(String::new(), |out| format!("; {}", report::where_it_is(out)));
     say::tell(&format!(
         "relative error {:.6} over all parties, {:.6} here, after {} rounds ({why}){out}",
         joined.relative_error, joined.own_relative_error, joined.ended.rounds

@@ -5,6 +5,7 @@ use std::io::Write;
 use std::path::Path;
 
 use anyhow::Result;
+use partwise_federation::agreement::Terms;
 use partwise_federation::certificates::{DAYS, sign, write_new};
 use partwise_federation::config::Federation;
 use partwise_federation::text::Fingerprint;
@@ -65,6 +66,10 @@ fn make(args: &ProvisionArgs) -> Result<()> {
         federation.push_str(&coordinator::member(&name, &identity.to_string()));
         identities.push((name, identity));
     }
+    let path = centre.join(coordinator::FILE);
+    write_new(&path, &federation, false)?;
+    // What was asked for must be a federation.
+    let Terms { settings, groups, .. } = Federation::read(&path, args.continue_without)?.terms;
     let policy = format!(
         "protocols = [\"{}\"]\naccept = [{}]\ncontinue_without = {}\n",
         args.protocol,
@@ -75,15 +80,15 @@ fn make(args: &ProvisionArgs) -> Result<()> {
         let text = party::skeleton(name, &args.federation, &args.address, &policy);
         let text = text
             .replace("minimum_cohort = 3", &format!("minimum_cohort = {}", args.parties.min(3)))
-            .replace("maximum_rounds = 500", &format!("maximum_rounds = {}", args.rounds.max(500)));
+            .replace("minimum_colluders = 1", &format!("minimum_colluders = {}", settings.colluders.min(1)))
+            .replace(
+                "maximum_rounds = 500",
+                &format!("maximum_rounds = {}", settings.most_rounds(groups.len()).max(500)),
+            );
         let path = args.out.join(name).join(party::FILE);
         write_new(&path, &text, false)?;
         add_peers(&path, &identities, name)?;
     }
-    let path = centre.join(coordinator::FILE);
-    write_new(&path, &federation, false)?;
-    // What was asked for must be a federation.
-    Federation::read(&path, args.continue_without)?;
     Ok(())
 }
 

@@ -81,6 +81,7 @@ fn parties_make_their_own_keys_and_the_coordinator_signs() {
     for word in ["configuration", "certificates", "clock", "connection", "policy", "data: 30 records of 12"] {
         assert!(checked.contains(word), "{checked}");
     }
+    assert!(!checked.contains("lost"), "{checked}");
     // A check shares nothing, and leaves no ledger behind.
     assert!(!exists(&path("alpha/state")));
     let mut parties: Vec<Process> = ["alpha", "beta", "gamma"]
@@ -101,6 +102,67 @@ fn parties_make_their_own_keys_and_the_coordinator_signs() {
         output(program().args(["coordinator", "sign"]).arg(path("c")).arg(path("delta/delta.request")));
     assert_eq!(code, Some(2), "{text}");
     assert!(text.contains("is no party of study"), "{text}");
+
+    // Somebody else's identity, which is no secret, under a request of one's own; and an own one under another's name.
+    good(
+        program()
+            .args(["party", "init", "alpha", "--federation", "study", "--coordinator", "x:1", "--out"])
+            .arg(path("thief")),
+    );
+    let read = |name: &str| fs::read_to_string(path(name)).unwrap();
+    let (before, members) = (read("c/issued/alpha.crt"), read("c/federation.toml"));
+    let (stolen, request) = (read("alpha/alpha.request"), read("thief/alpha.request"));
+    let identity = stolen.find("partwise identity").unwrap();
+    let end = request.find("partwise identity").unwrap();
+    fs::write(path("forged.request"), format!("{}{}", &request[..end], &stolen[identity..])).unwrap();
+    for (name, words) in [
+        ("forged.request", "is not signed by the identity key"),
+        ("thief/alpha.request", "with another identity"),
+    ] {
+        let (code, text) = output(program().args(["coordinator", "sign"]).arg(path("c")).arg(path(name)));
+        assert_eq!(code, Some(2), "{text}");
+        assert!(text.contains(words), "{text}");
+    }
+    assert_eq!((read("c/issued/alpha.crt"), read("c/federation.toml")), (before, members));
+}
+
+/// What is wrong is found before anything is shared, on either side.
+#[test]
+fn a_check_finds_what_is_wrong() {
+    let trial = Trial::new(3, &["--rounds", "4"]);
+    let file = trial.path("trial/coordinator/federation.toml");
+    let check = |party: usize| {
+        let mut command = program();
+        command.args(["party", "join", "--check"]).arg(trial.party_folder(party).join("party.toml"));
+        command.arg("--data").arg(trial.path(&format!("data-{party}.csv")));
+        output(&mut command)
+    };
+    let refused = |(code, text): (Option<i32>, String), words: &str| {
+        assert_eq!(code, Some(2), "{text}");
+        assert!(text.contains(words), "{words}: {text}");
+    };
+    refused(check(1), "start the coordinator");
+    let coordinator = trial.coordinator(&[]);
+    // An address that is in use.
+    refused(output(program().args(["coordinator", "run", "--check"]).arg(&file)), "cannot be listened on");
+    // A policy, data, and a certificate that is somebody else's.
+    trial.edit("trial/party-1/party.toml", "maximum_rounds = 500", "maximum_rounds = 3");
+    refused(check(1), "4 rounds");
+    fs::write(trial.path("data-2.csv"), "a,b\n1,-2\n").unwrap();
+    refused(check(2), "data-2.csv");
+    for end in ["crt", "key"] {
+        let from = trial.party_folder(2).join(format!("party-2.{end}"));
+        fs::copy(from, trial.party_folder(3).join(format!("party-3.{end}"))).unwrap();
+    }
+    refused(check(3), "a certificate of one party and the name of another");
+    coordinator.wait_for("rejected a certificate of one party and the name of another");
+    fs::remove_file(trial.party_folder(3).join("party-3.key")).unwrap();
+    refused(check(3), "party-3.key");
+    assert!((1..=3).all(|party| !exists(&trial.party_folder(party).join("state"))));
+    drop(coordinator);
+    fs::copy(trial.party_folder(2).join("party-2.crt"), trial.path("trial/coordinator/coordinator.crt"))
+        .unwrap();
+    refused(output(program().args(["coordinator", "run", "--check"]).arg(&file)), "coordinator.crt");
 }
 
 /// Makes a certificate of party 1 by the trial's authority with openssl.
@@ -250,6 +312,59 @@ fn certificates_can_be_brought_along() {
         "name = \"party-2\"\n",
         "name = \"party-2\"\ndns = \"party-2.demo.partwise\"\n",
     );
+    let mut coordinator = trial.coordinator(&[]);
+    trial.all_parties().iter_mut().for_each(Process::succeed);
+    coordinator.succeed();
+}
+
+/// An authority that Partwise knows nothing of, with an intermediate one, and names of its own.
+#[test]
+fn an_authority_can_be_brought_along() {
+    if !has_openssl() {
+        return;
+    }
+    let trial = Trial::new(3, &["--rounds", "3"]);
+    let folder = trial.path("pki");
+    fs::create_dir(&folder).unwrap();
+    let openssl = |arguments: &str| {
+        let (code, text) = output(Command::new("openssl").args(arguments.split(' ')).current_dir(&folder));
+        assert_eq!(code, Some(0), "{arguments}: {text}");
+    };
+    let key = "-newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes";
+    openssl(&format!("req -x509 {key} -subj /CN=root -days 9 -keyout root.key -out root.crt"));
+    fs::write(folder.join("ca.ext"), "basicConstraints=critical,CA:true\n").unwrap();
+    let issue = |name: &str, by: &str, extension: &str| {
+        openssl(&format!("req -new {key} -subj /CN={name} -keyout {name}.key -out {name}.csr"));
+        openssl(&format!(
+            "x509 -req -in {name}.csr -CA {by}.crt -CAkey {by}.key -days 9 -extfile {extension} -out {name}.crt"
+        ));
+    };
+    issue("middle", "root", "ca.ext");
+    let middle = fs::read_to_string(folder.join("middle.crt")).unwrap();
+    let place = |name: &str, usage: &str, to: std::path::PathBuf, file: &str| {
+        let extension = format!("subjectAltName=DNS:{name}\nextendedKeyUsage={usage}\n");
+        fs::write(folder.join("leaf.ext"), extension).unwrap();
+        issue(name, "middle", "leaf.ext");
+        let own = fs::read_to_string(folder.join(format!("{name}.crt"))).unwrap();
+        fs::write(to.join(format!("{file}.crt")), own + &middle).unwrap();
+        fs::copy(folder.join(format!("{name}.key")), to.join(format!("{file}.key"))).unwrap();
+        fs::copy(folder.join("root.crt"), to.join("ca.crt")).unwrap();
+    };
+    place("fed.hospital.example", "serverAuth", trial.path("trial/coordinator"), "coordinator");
+    for party in 1..=3 {
+        let (name, own) = (format!("party-{party}"), format!("partwise.clinic{party}.example"));
+        place(&own, "clientAuth", trial.party_folder(party), &name);
+        trial.edit(
+            "trial/coordinator/federation.toml",
+            &format!("name = \"{name}\"\n"),
+            &format!("name = \"{name}\"\ndns = \"{own}\"\n"),
+        );
+        trial.edit(
+            &format!("trial/party-{party}/party.toml"),
+            "\ncoordinator = ",
+            "\nserver_name = \"fed.hospital.example\"\ncoordinator = ",
+        );
+    }
     let mut coordinator = trial.coordinator(&[]);
     trial.all_parties().iter_mut().for_each(Process::succeed);
     coordinator.succeed();

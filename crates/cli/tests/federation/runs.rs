@@ -54,7 +54,11 @@ fn a_federation_computes_what_the_simulation_does() {
 /// With certificates; six parties in two groups; what is written is what `evaluate` finds.
 #[test]
 fn an_asynchronous_federation_with_certificates() {
-    let trial = Trial::new(6, &["--protocol", "asyn-sd", "--rounds", "15"]);
+    let trial = Trial::new(6, &["--protocol", "asyn-sd", "--rounds", "300"]);
+    // A fast group may do all rounds, which the trial's parties allow.
+    let policy = fs::read_to_string(trial.party_folder(1).join("party.toml")).unwrap();
+    assert!(policy.contains("maximum_rounds = 600"), "{policy}");
+    trial.edit("trial/coordinator/federation.toml", "rounds = 300", "rounds = 15");
     let mut coordinator = trial.coordinator(&[]);
     let mut parties = trial.all_parties();
     parties.iter_mut().for_each(Process::succeed);
@@ -75,6 +79,43 @@ fn an_asynchronous_federation_with_certificates() {
     // The trace of the coordinator falls.
     let trace = String::from_utf8(trial.file("result/trace.csv")).unwrap();
     assert!(trace.lines().count() > 5, "{trace}");
+}
+
+/// At each party a page with its own records, at the coordinator one with nobody's and without names.
+#[test]
+fn every_run_has_its_page() {
+    let mut trial = Trial::new(3, &["--rounds", "4"]);
+    trial.line = vec!["--insecure"];
+    let mut coordinator = trial.coordinator(&[]);
+    let mut parties = [trial.party(1), trial.party(3)];
+    let mut without = Process::start(trial.party_command(2).arg("--no-report"));
+    without.succeed();
+    parties.iter_mut().for_each(Process::succeed);
+    coordinator.succeed();
+    assert!(parties[0].text().contains("report.html shows it"), "{}", parties[0].text());
+    assert!(!exists(&trial.path("result-2/report.html")));
+    let page = |folder: &str| String::from_utf8(trial.file(&format!("{folder}/report.html"))).unwrap();
+    let own = page("result-1");
+    for words in ["demo, party-1", "40 × 24", "syn-sd between 3 parties", "code3", "party-3", "record 7"] {
+        assert!(own.contains(words), "{words}");
+    }
+    let common = page("result");
+    for words in
+        ["demo, the coordinator", "syn-sd between 3 parties", "records stay with the parties", "party-3"]
+    {
+        assert!(common.contains(words), "{words}");
+    }
+    assert!(common.contains("on the wall") && own.contains("on the wall"));
+    for words in ["code3", "record 7", "NaN", "of the records"] {
+        assert!(!common.contains(words), "{words}");
+    }
+    // Made again, and afterwards, by the command for it.
+    for folder in ["result", "result-1", "result-2"] {
+        let (code, text) = output(program().arg("report").arg(trial.path(folder)));
+        assert_eq!(code, Some(0), "{text}");
+    }
+    assert_eq!(page("result-1"), own);
+    assert!(page("result-2").contains("demo, party-2"));
 }
 
 #[test]

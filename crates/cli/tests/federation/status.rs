@@ -9,8 +9,12 @@ use std::time::Instant;
 use crate::trial::*;
 
 fn get(address: &str, request: &str) -> (String, String) {
+    get_as(address, address, request)
+}
+
+fn get_as(host: &str, address: &str, request: &str) -> (String, String) {
     let mut stream = TcpStream::connect(address).unwrap();
-    write!(stream, "{request} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").unwrap();
+    write!(stream, "{request} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").unwrap();
     let mut text = String::new();
     stream.read_to_string(&mut text).unwrap();
     let (head, body) = text.split_once("\r\n\r\n").unwrap();
@@ -55,6 +59,12 @@ fn the_status_tells_how_it_stands() {
     ] {
         assert!(metrics.contains(line), "{metrics}");
     }
+    // Another site that gives its name this machine's address is not answered.
+    for path in ["GET /", "GET /status.json", "GET /metrics"] {
+        let (head, body) = get_as("other.example:7401", &address, path);
+        assert!(head.contains("421") && !body.contains("party-1"), "{head}");
+    }
+    assert!(get_as("localhost:9000", &address, "GET /status.json").0.contains("200"));
     assert!(get(&address, "POST /status.json").0.contains("405"));
     assert!(get(&address, "GET /../etc/passwd").0.contains("404"));
     let (head, page) = get(&address, "GET /");
@@ -119,6 +129,49 @@ fn the_page_in_a_browser() {
     coordinator.succeed();
 }
 
+/// Passes requests on to the page, and lets `change` happen before the second look at how it stands.
+fn watched(address: &str, change: impl FnOnce() + Send + 'static) -> String {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let (own, address) = (listener.local_addr().unwrap().to_string(), address.to_string());
+    std::thread::spawn(move || {
+        let (mut looks, mut change) = (0, Some(change));
+        for mut browser in listener.incoming().map_while(Result::ok) {
+            let mut head = [0; 4096];
+            let length = browser.read(&mut head).unwrap_or(0);
+            let text = String::from_utf8_lossy(&head[..length]).into_owned();
+            let Some(path) = text.split_whitespace().nth(1) else { continue };
+            looks += usize::from(path == "/status.json");
+            if looks == 2
+                && let Some(change) = change.take()
+            {
+                change();
+            }
+            let (head, body) = get(&address, &format!("GET {path}"));
+            let _ = write!(browser, "{head}\r\nconnection: close\r\n\r\n{body}");
+        }
+    });
+    own
+}
+
+/// A page that stays open shows what has happened since.
+#[test]
+fn the_page_updates_itself() {
+    let browser = chromium().expect("this needs Chromium: tools/chromium.sh installs it");
+    let mut trial = Trial::new(3, &["--rounds", "4"]);
+    trial.line = vec!["--insecure"];
+    let (_coordinator, address) = with_status(&trial, &[]);
+    let mut command = trial.party_command(1);
+    let (started, joined) = std::sync::mpsc::channel();
+    let page = watched(&address, move || {
+        let party = Process::start(&mut command);
+        party.wait_for("waits until all parties are there");
+        started.send(party).unwrap();
+    });
+    let page = rendered(browser, &page);
+    let _party = joined.try_recv().expect("the page looked once");
+    assert_eq!(page.matches("<td class=\"connected\">connected</td>").count(), 1, "{page}");
+}
+
 /// Values, names and keys that were planted are in no log, status, ledger or result of the coordinator.
 #[test]
 fn nothing_secret_is_logged() {
@@ -150,6 +203,15 @@ fn nothing_secret_is_logged() {
         }
         said.push(text);
     }
+    // Records that cannot be read are not quoted either, and the last line is an object like all others.
+    fs::write(trial.path("data-3.csv"), "plantedname,code3\n1,7654.3125x\n2,3\n").unwrap();
+    fs::remove_dir_all(trial.path("result-3")).unwrap();
+    let mut broken = trial.party(3);
+    assert_eq!(broken.end().code(), Some(2));
+    let last: serde_json::Value = serde_json::from_str(&broken.text()).unwrap();
+    assert_eq!(last["level"], "error");
+    assert!(last["message"].as_str().unwrap().contains("data-3.csv: cannot be used"), "{last}");
+    said.push(broken.text());
     for party in 1..=3 {
         let state = trial.party_folder(party).join("state");
         said.push(fs::read_to_string(state.join("ledger.jsonl")).unwrap());
@@ -183,6 +245,9 @@ fn the_ledger_is_read_by_audit() {
     let of = |kind: &str| {
         sent.iter().find(|line| line["kind"] == kind).unwrap_or_else(|| panic!("{kind}: {text}"))
     };
+    // It enters, offers, agrees and is ready; the norm, the errors, and that it has its result.
+    let errors = String::from_utf8(trial.file("result-1/trace.csv")).unwrap().lines().count() as u64 - 1;
+    assert_eq!(of("control")["count"].as_u64(), Some(4 + 1 + errors + 1));
     let sums = trial.record("result")["sums"].as_u64().unwrap();
     assert_eq!(
         (of("upload")["cover"].as_str(), of("upload")["count"].as_u64()),
@@ -211,39 +276,12 @@ fn the_ledger_is_read_by_audit() {
 #[test]
 #[ignore = "some minutes, and needs PARTWISE_DATA"]
 fn fifty_parties() {
-    let data = std::env::var("PARTWISE_DATA").unwrap_or_default();
-    let file = std::path::Path::new(&data).join("mnist.npy.gz");
-    assert!(file.exists(), "PARTWISE_DATA must be a folder with mnist.npy.gz");
     let rounds = "10";
     let trial = Trial::new(50, &["--rounds", rounds, "--method", "tolerance=0", "--rank", "20"]);
-    let options = partwise::io::ReadOptions { memory: 8 << 30, ..Default::default() };
-    let matrix = partwise::io::read::<f32>(&file, &options).unwrap().matrix;
-    let dealt = partwise_secure::split::Split::Uniform.deal(matrix.rows(), 50);
-    let parts = partwise_secure::split::parts(&matrix, &dealt).unwrap();
-    for (party, part) in (1..).zip(parts) {
-        // Made by the library with a column for each record.
-        let path = trial.path(&format!("data-{party}.npy"));
-        let input = partwise::io::Input {
-            matrix: part.into_transpose(),
-            row_labels: None,
-            col_labels: None,
-            format: String::new(),
-            precision: partwise::Precision::F32,
-            image: None,
-        };
-        let mut out = fs::File::create(&path).unwrap();
-        partwise::io::write(&mut out, &path, &input, Default::default()).unwrap();
-    }
+    let file = deal(&trial, "mnist.npy.gz");
     let begin = Instant::now();
     let mut coordinator = trial.coordinator(&[]);
-    let mut parties: Vec<Process> = (1..=50)
-        .map(|party| {
-            let mut command = program();
-            command.args(["party", "join"]).arg(trial.party_folder(party).join("party.toml"));
-            command.arg("--data").arg(trial.path(&format!("data-{party}.npy"))).args(["--threads", "1"]);
-            Process::start(command.arg("--out").arg(trial.path(&format!("result-{party}"))))
-        })
-        .collect();
+    let mut parties = trial.all_parties();
     parties.iter_mut().for_each(Process::succeed);
     coordinator.succeed();
     let record = trial.record("result");

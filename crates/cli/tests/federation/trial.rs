@@ -71,6 +71,31 @@ pub fn mixed_records(first: usize, count: usize, features: usize) -> String {
     text
 }
 
+/// Deals the rows of a file of PARTWISE_DATA to the parties, instead of the records that they had. Returns the file.
+pub fn deal(trial: &Trial, name: &str) -> PathBuf {
+    let file = Path::new(&std::env::var("PARTWISE_DATA").unwrap_or_default()).join(name);
+    assert!(file.exists(), "PARTWISE_DATA must be a folder with {name}");
+    let options = partwise::io::ReadOptions { memory: 8 << 30, ..Default::default() };
+    let matrix = partwise::io::read::<f32>(&file, &options).unwrap().matrix;
+    let dealt = partwise_secure::split::Split::Uniform.deal(matrix.rows(), trial.parties);
+    let parts = partwise_secure::split::parts(&matrix, &dealt).unwrap();
+    for (party, part) in (1..).zip(parts) {
+        // Made by the library with a column for each record.
+        let path = trial.path(&format!("data-{party}.npy"));
+        let input = partwise::io::Input {
+            matrix: part.into_transpose(),
+            row_labels: None,
+            col_labels: None,
+            format: String::new(),
+            precision: partwise::Precision::F32,
+            image: None,
+        };
+        let mut out = fs::File::create(&path).unwrap();
+        partwise::io::write(&mut out, &path, &input, Default::default()).unwrap();
+    }
+    file
+}
+
 pub const FEATURES: usize = 24;
 pub const RECORDS: usize = 40;
 
@@ -120,7 +145,9 @@ impl Trial {
     pub fn party_command(&self, party: usize) -> Command {
         let mut command = program();
         command.args(["party", "join"]).arg(self.party_folder(party).join("party.toml"));
-        command.arg("--data").arg(self.path(&format!("data-{party}.csv")));
+        let dealt = self.path(&format!("data-{party}.npy"));
+        let data = if exists(&dealt) { dealt } else { self.path(&format!("data-{party}.csv")) };
+        command.arg("--data").arg(data);
         command.arg("--out").arg(self.path(&format!("result-{party}"))).args(["--threads", "1"]);
         command.args(&self.line);
         command
@@ -261,6 +288,9 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("-- a process said:\n{}", self.text());
+        }
         if self.is_running() {
             let _ = self.child.kill();
             let _ = self.child.wait();

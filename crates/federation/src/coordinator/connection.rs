@@ -70,7 +70,11 @@ async fn attend(
         Status::permission_denied(format!("this is {reason}"))
     };
     let first = timeout(PATIENCE, ingoing.message()).await;
-    let first = first.map_err(|_| refuse("a party that says nothing"))?;
+    let first = first.map_err(|_| {
+        shared.log.reject("a party that says nothing", from);
+        // It may be slow, and try again.
+        Status::deadline_exceeded("this took too long")
+    })?;
     let first = first.map_err(|_| refuse("a first frame that is none"))?.unwrap_or_default();
     let Ok(Frame::Control(words)) = Frame::decode(first) else {
         return Err(refuse("a first frame that is none"));
@@ -218,7 +222,7 @@ impl Reader<'_> {
                             due = None;
                             let event = |place, connection| match long {
                                 Long::Message => Event::Message { place, connection, bytes: whole, permit },
-                                Long::Factor => Event::Factor { place, connection, bytes: whole },
+                                Long::Factor => Event::Factor { place, connection, bytes: whole, permit },
                             };
                             self.tell(event).await;
                         }

@@ -29,7 +29,7 @@ pub enum Event {
     /// It sends a message of the methods. Staging has room for another when this is dealt with.
     Message { place: u16, connection: u64, bytes: Vec<u8>, permit: Option<OwnedSemaphorePermit> },
     /// It sends U.
-    Factor { place: u16, connection: u64, bytes: Vec<u8> },
+    Factor { place: u16, connection: u64, bytes: Vec<u8>, permit: Option<OwnedSemaphorePermit> },
     /// It is gone.
     Gone { place: u16, connection: u64 },
 }
@@ -199,10 +199,11 @@ impl Driver {
                 drop(permit);
                 handled
             }
-            Event::Factor { place, bytes, .. } => {
+            Event::Factor { place, bytes, permit, .. } => {
                 if let Stage::Running(running) = &mut self.stage {
                     running.factor(&self.present, place, bytes);
                 }
+                drop(permit);
                 Ok(())
             }
         }
@@ -248,6 +249,7 @@ impl Driver {
             let text = format!("{name} stops: {}", serde_json::to_string(&reason).unwrap_or_default());
             self.shared.log.warn(&text, json!({ "event": "stopping", "party": name, "reason": reason }));
             self.shared.status.lock().warn(text);
+            self.present.send(place, Item::Close);
             return Ok(());
         }
         match &mut self.stage {

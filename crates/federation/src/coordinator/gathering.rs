@@ -48,7 +48,10 @@ impl Gathering {
         let all = shared.federation.terms.roster.len();
         let name = present.name(place);
         match words {
-            FromParty::Offer { attempt, offer } if attempt == self.attempt => {
+            // Each says each once: what all are told must not be more than what all said.
+            FromParty::Offer { attempt, offer }
+                if attempt == self.attempt && !self.offers.contains_key(&place) =>
+            {
                 if offer.check(&shared.federation.terms, place, attempt).is_none() {
                     shared.log.reject("an offer that the party has not signed", name);
                     return None;
@@ -60,7 +63,12 @@ impl Gathering {
                 }
                 None
             }
-            FromParty::Agree { attempt, agree } if attempt == self.attempt && agree.tags.len() == all => {
+            FromParty::Agree { attempt, agree }
+                if attempt == self.attempt
+                    && agree.tags.len() == all
+                    && self.offers.len() == all
+                    && !self.agrees.contains_key(&place) =>
+            {
                 self.agrees.insert(place, agree);
                 if self.agrees.len() == all {
                     self.tell_accords(present);

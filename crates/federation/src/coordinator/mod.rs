@@ -85,6 +85,8 @@ pub(crate) struct Shared {
     longest: AtomicUsize,
     /// Long messages that may be on their way at once.
     staging: Arc<Semaphore>,
+    /// By place: connections that its certificate may still have, whatever they are for.
+    rooms: Vec<Arc<Semaphore>>,
     /// Whose place is taken.
     taken: Mutex<BTreeSet<u16>>,
     counter: AtomicU64,
@@ -95,8 +97,14 @@ pub(crate) struct Shared {
 /// Long messages that are put together at once, whatever the number of parties.
 const STAGED: usize = 4;
 
-/// Connections at once that have not said who they are.
+/// Connections at once that have not said who they are, or are nobody's of this federation.
 const STRANGERS: usize = 64;
+
+/// Connections of one party at once: the one that counts, one that is not yet known to be cut, checks.
+const ROOMS: usize = 4;
+
+/// How long somebody who has no place may stay, to be told why.
+const FAREWELL: Duration = Duration::from_secs(3);
 
 /// How long a handshake may take.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -200,6 +208,7 @@ pub fn run(federation: Federation, options: Options) -> Result<Outcome> {
         events,
         longest: AtomicUsize::new(0),
         staging: Arc::new(Semaphore::new(STAGED)),
+        rooms: federation.terms.roster.iter().map(|_| Arc::new(Semaphore::new(ROOMS))).collect(),
         taken: Mutex::default(),
         counter: AtomicU64::new(0),
         run: Mutex::default(),
@@ -229,8 +238,9 @@ pub fn run(federation: Federation, options: Options) -> Result<Outcome> {
 }
 
 async fn accept(shared: Arc<Shared>, listener: TcpListener, acceptor: Option<TlsAcceptor>) {
-    let strangers = Arc::new(Semaphore::new(STRANGERS));
-    let all = Arc::new(Semaphore::new(STRANGERS + 2 * shared.federation.terms.roster.len()));
+    // Without TLS nobody is known by a certificate.
+    let unknown = if acceptor.is_some() { 0 } else { ROOMS * shared.rooms.len() };
+    let strangers = Arc::new(Semaphore::new(STRANGERS + unknown));
     loop {
         let (stream, from) = match listener.accept().await {
             Ok(accepted) => accepted,
@@ -241,17 +251,11 @@ async fn accept(shared: Arc<Shared>, listener: TcpListener, acceptor: Option<Tls
                 continue;
             }
         };
-        let (Ok(stranger), Ok(room)) =
-            (strangers.clone().try_acquire_owned(), all.clone().try_acquire_owned())
-        else {
+        let Ok(stranger) = strangers.clone().try_acquire_owned() else {
             shared.log.reject("a connection too many", &from.ip().to_string());
             continue;
         };
-        let (shared, acceptor) = (shared.clone(), acceptor.clone());
-        tokio::spawn(async move {
-            attend(shared, stream, from, acceptor, stranger).await;
-            drop(room);
-        });
+        tokio::spawn(attend(shared.clone(), stream, from, acceptor.clone(), stranger));
     }
 }
 
@@ -268,7 +272,6 @@ async fn attend(
     let from = from.ip().to_string();
     let served = match acceptor {
         None => {
-            drop(stranger);
             let join = connection::joiner(shared.clone(), None, from.clone(), counts);
             rpc::serve(stream, shared.heartbeat(), join).await
         }
@@ -278,14 +281,24 @@ async fn attend(
                 Ok(Err(error)) => return shared.log.reject(tls::words_of(&error), &from),
                 Err(_) => return shared.log.reject("a handshake that takes too long", &from),
             };
-            drop(stranger);
             let certificate = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
             let place = certificate.map_or(Err("no certificate"), |own| tls::place(&shared.federation, own));
-            if let Err(reason) = place {
-                shared.log.reject(reason, &from);
-            }
             let join = connection::joiner(shared.clone(), Some(place), from.clone(), counts);
-            rpc::serve(stream, shared.heartbeat(), join).await
+            let serve = rpc::serve(stream, shared.heartbeat(), join);
+            match place {
+                Ok(place) => {
+                    let Ok(_room) = shared.rooms[usize::from(place) - 1].clone().try_acquire_owned() else {
+                        let name = shared.federation.terms.name(place);
+                        return shared.log.reject("a connection too many of one party", name);
+                    };
+                    drop(stranger);
+                    serve.await
+                }
+                Err(reason) => {
+                    shared.log.reject(reason, &from);
+                    tokio::time::timeout(FAREWELL, serve).await.unwrap_or(Ok(()))
+                }
+            }
         }
     };
     if served.is_err_and(|error| error.is_parse()) {

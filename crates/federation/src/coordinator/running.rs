@@ -22,6 +22,7 @@ use crate::status::Point;
 use crate::text::{Fingerprint, Hex};
 
 /// What a party said at its end.
+#[derive(PartialEq)]
 struct Finished {
     factor: [u8; 32],
     relative_error: f64,
@@ -93,7 +94,7 @@ impl Running {
         let server = settings.protocol.is_asynchronous().then(|| Server::new(settings, &groups));
         let now = Instant::now();
         let sizes = upload_sizes(settings, head.features);
-        shared.set_longest(longest_message(&sizes, head.terms.roster.len()));
+        shared.set_longest(head.terms.longest_message(head.features));
         let hub = |cohort: Cohort| {
             let (number, mut hub) = (cohort.number, Hub::new(cohort, plain));
             hub.expect(sizes.clone());
@@ -373,16 +374,25 @@ impl Running {
                     self.records.append(&Noted::Norm { norm }.encode())?;
                 }
             }
-            FromParty::Error { round, squared_error } => self.point(round, squared_error)?,
+            FromParty::Error { round, squared_error } if round <= self.head.terms.settings.rounds => {
+                self.point(round, squared_error)?
+            }
             FromParty::Finished { factor, relative_error, rounds, stopped_by, .. } => {
                 let finished = Finished { factor: factor.0, relative_error, rounds, stopped_by };
+                let before = self.finished.get(&place);
+                if before.is_some_and(|before| *before != finished) {
+                    self.shared.log.reject("a second result", present.name(place));
+                    return Ok(());
+                }
+                let is_new = before.is_none();
                 self.finished.insert(place, finished);
                 self.first_finished.get_or_insert_with(Instant::now);
                 present.finished(place);
                 let name = present.name(place);
-                self.shared
-                    .log
-                    .info(&format!("{name} has its result"), json!({ "event": "finished", "party": name }));
+                if is_new {
+                    let text = format!("{name} has its result");
+                    self.shared.log.info(&text, json!({ "event": "finished", "party": name }));
+                }
                 self.ask(present);
             }
             _ => self.shared.log.reject("words out of turn", present.name(place)),
@@ -446,11 +456,4 @@ impl Running {
             journal: journal_path(&self.shared.federation),
         })
     }
-}
-
-/// The longest message: the largest upload, and what goes with it for each party; or U, as a file.
-fn longest_message(sizes: &[(usize, usize)], parties: usize) -> usize {
-    let words =
-        sizes.iter().map(|(narrow, wide)| narrow.saturating_mul(8).saturating_add(wide.saturating_mul(8)));
-    words.max().unwrap_or(0).saturating_add(parties * 256).saturating_add(64 << 10)
 }

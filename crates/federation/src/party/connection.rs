@@ -1,6 +1,7 @@
 //! A party's connection to the coordinator, which it opens, and opens again whenever it is lost.
 
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -66,6 +67,7 @@ struct Dialler {
     tls: Option<(TlsConnector, ServerName<'static>)>,
     log: Arc<Log>,
     run: Arc<Mutex<Option<[u8; 32]>>>,
+    longest: Arc<AtomicUsize>,
     check: bool,
     ledger: Option<Ledger>,
 }
@@ -78,6 +80,7 @@ pub struct Connection {
     events: Arc<tokio::sync::Mutex<mpsc::Receiver<Event>>>,
     begin: watch::Sender<bool>,
     run: Arc<Mutex<Option<[u8; 32]>>>,
+    longest: Arc<AtomicUsize>,
 }
 
 impl Connection {
@@ -94,24 +97,37 @@ impl Connection {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
         let runtime =
             runtime.map_err(|error| Error::State { problem: format!("no threads to work with: {error}") })?;
-        let run = Arc::new(Mutex::new(None));
+        let (run, longest) = (Arc::new(Mutex::new(None)), Arc::new(AtomicUsize::new(0)));
         let (parcels, outbox) = mpsc::unbounded_channel();
         let (sender, events) = mpsc::channel(AHEAD);
         let (begin, mut begun) = watch::channel(false);
         let check = ledger.is_none();
-        let dialler = Dialler { party: party.clone(), tls, log, run: run.clone(), check, ledger };
+        let dialler = Dialler {
+            party: party.clone(),
+            tls,
+            log,
+            run: run.clone(),
+            longest: longest.clone(),
+            check,
+            ledger,
+        };
         runtime.spawn(async move {
             if begun.wait_for(|begun| *begun).await.is_ok() {
                 dialler.run(outbox, sender).await;
             }
         });
         let events = Arc::new(tokio::sync::Mutex::new(events));
-        Ok(Connection { runtime: Arc::new(runtime), parcels, events, begin, run })
+        Ok(Connection { runtime: Arc::new(runtime), parcels, events, begin, run, longest })
     }
 
     /// The run that this party has begun.
     pub fn set_run(&self, run: Option<[u8; 32]>) {
         *self.run.lock().unwrap_or_else(PoisonError::into_inner) = run;
+    }
+
+    /// The longest message of the methods that may come; before, there is none.
+    pub fn set_longest(&self, longest: usize) {
+        self.longest.store(longest, Ordering::Relaxed);
     }
 
     /// Opens the connection, if it is not yet.
@@ -177,6 +193,9 @@ impl Dialler {
                     let mut heard = false;
                     match self.attend(ingoing, outgoing, &mut outbox, &events, &mut heard).await {
                         Ok(None) => return,
+                        // The coordinator ends the connection when it has said what is to be checked.
+                        Ok(Some(_)) if self.check && heard => return,
+                        Ok(Some(problem)) if self.check => return self.unreachable(problem, &events).await,
                         Ok(Some(why)) => {
                             if heard {
                                 (attempts, said) = (0, String::new());
@@ -197,10 +216,7 @@ impl Dialler {
                 }
                 Err(Trouble::Never(error)) => return drop(events.send(Event::Failed(error)).await),
                 Err(Trouble::Again(problem)) if self.check => {
-                    let what = self.party.coordinator.clone();
-                    let problem =
-                        format!("{problem}; start the coordinator, or correct {}", self.party.path.display());
-                    return drop(events.send(Event::Failed(Error::Network { what, problem })).await);
+                    return self.unreachable(problem, &events).await;
                 }
                 Err(Trouble::Again(problem)) => {
                     if problem != said {
@@ -220,14 +236,22 @@ impl Dialler {
         }
     }
 
-    async fn connect(&self) -> Result<(Ingoing, mpsc::Sender<Bytes>), Trouble> {
+    /// Whoever only checks does not try again.
+    async fn unreachable(&self, problem: String, events: &mpsc::Sender<Event>) {
+        let what = self.party.coordinator.clone();
+        let problem = format!("{problem}; start the coordinator, or correct {}", self.party.path.display());
+        // Whoever asked may have left.
+        let _ = events.send(Event::Failed(Error::Network { what, problem })).await;
+    }
+
+    async fn connect(&mut self) -> Result<(Ingoing, mpsc::Sender<Bytes>), Trouble> {
         match tokio::time::timeout(PATIENCE, self.dial()).await {
             Ok(dialled) => dialled,
             Err(_) => Err(Trouble::Again("it does not answer".into())),
         }
     }
 
-    async fn dial(&self) -> Result<(Ingoing, mpsc::Sender<Bytes>), Trouble> {
+    async fn dial(&mut self) -> Result<(Ingoing, mpsc::Sender<Bytes>), Trouble> {
         let address = &self.party.coordinator;
         let found = tokio::net::lookup_host(address).await;
         let found: Vec<SocketAddr> = found.map_err(|error| Trouble::Again(error.to_string()))?.collect();
@@ -258,8 +282,10 @@ impl Dialler {
             check: self.check,
             run: run.map(Hex),
         };
+        let enter = Content::Say(enter);
         // Whoever is refused cannot send, but reads why.
-        let _ = outgoing.send(Frame::control(&enter).encode()).await;
+        let parcel = Parcel { kind: "control", cover: Cover::Public, content: enter, cut: false };
+        self.deliver(parcel, &outgoing).await.map_err(Trouble::Never)?;
         Ok((ingoing, outgoing))
     }
 
@@ -283,7 +309,7 @@ impl Dialler {
                     },
                 },
                 message = ingoing.message() => match message {
-                    Ok(Some(bytes)) => read(bytes, &mut assembly)?,
+                    Ok(Some(bytes)) => read(bytes, &mut assembly, self.longest.load(Ordering::Relaxed))?,
                     Ok(None) => return Ok(Some(BROKE.into())),
                     Err(status) => return why(&status),
                 },
@@ -300,19 +326,18 @@ impl Dialler {
     /// Notes and sends. What cannot be noted is not sent.
     async fn deliver(&mut self, parcel: Parcel, outgoing: &mpsc::Sender<Bytes>) -> Result<bool> {
         let Parcel { kind, cover, content, cut } = parcel;
-        let frames: Vec<Frame> = match content {
-            Content::Say(words) => vec![Frame::control(&words)],
-            Content::Long(long, bytes) => {
-                if let Some(ledger) = &mut self.ledger {
-                    ledger.note(kind, cover, &bytes)?;
-                }
-                Frame::pieces(long, bytes).collect()
+        let (bytes, frames): (Bytes, Vec<Frame>) = match content {
+            Content::Say(words) => {
+                let bytes = Frame::words(&words);
+                (bytes.clone(), vec![Frame::Control(bytes)])
             }
+            Content::Long(long, bytes) => (bytes.clone(), Frame::pieces(long, bytes).collect()),
         };
+        if let Some(ledger) = &mut self.ledger {
+            // A disk may take its time; signs of life go on meanwhile.
+            tokio::task::block_in_place(|| ledger.note(kind, cover, &bytes))?;
+        }
         for frame in frames {
-            if let (Frame::Control(bytes), Some(ledger)) = (&frame, &mut self.ledger) {
-                ledger.note(kind, cover, bytes)?;
-            }
             if outgoing.send(frame.encode()).await.is_err() {
                 return Ok(false);
             }
@@ -348,7 +373,7 @@ fn why(status: &Status) -> Result<Option<String>> {
     }
 }
 
-fn read(bytes: Bytes, assembly: &mut Assembly) -> Result<Option<Event>> {
+fn read(bytes: Bytes, assembly: &mut Assembly, longest: usize) -> Result<Option<Event>> {
     let dishonest = |problem: &str| Error::Dishonest { problem: problem.into() };
     match Frame::decode(bytes).map_err(dishonest)? {
         Frame::Control(words) => Ok(Some(match read_control(&words).map_err(dishonest)? {
@@ -358,7 +383,7 @@ fn read(bytes: Bytes, assembly: &mut Assembly) -> Result<Option<Event>> {
             words => Event::Said(words),
         })),
         Frame::Piece { long: Long::Message, last, bytes } => {
-            let whole = assembly.take((Long::Message, last, bytes), u32::MAX as usize).map_err(dishonest)?;
+            let whole = assembly.take((Long::Message, last, bytes), longest).map_err(dishonest)?;
             Ok(whole.map(Event::Message))
         }
         Frame::Piece { .. } => Err(dishonest("a factor")),

@@ -43,7 +43,9 @@ impl PartyLink {
                 self.log.info("connected, the run goes on", json!({ "event": "connected" }));
                 Ok(None)
             }
-            Event::Said(ToParty::Waiting { parties }) => {
+            Event::Said(ToParty::Waiting { mut parties }) => {
+                parties.retain(|name| self.terms.roster.iter().any(|member| member.name == *name));
+                parties.truncate(self.terms.roster.len());
                 let text = format!("all wait for {}", parties.join(", "));
                 self.log.warn(&text, json!({ "event": "waiting", "parties": parties }));
                 Ok(None)

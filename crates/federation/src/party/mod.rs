@@ -120,6 +120,11 @@ impl State {
 /// Clocks that differ by more than this are worth a word: certificates depend on them.
 const CLOCKS: f64 = 60.0;
 
+/// What is wrong with clocks that are so many seconds apart.
+fn clocks(apart: f64) -> Option<String> {
+    (apart.abs() > CLOCKS).then(|| format!("clocks differ by {apart:.0} s"))
+}
+
 /// Checks the configuration, the certificates, the clock, the connection and the data, and shares nothing.
 pub fn check<T: Real>(party: &Party, given: &Given<T>, options: &Options) -> Result<Vec<String>> {
     let mut said = Vec::new();
@@ -135,12 +140,11 @@ pub fn check<T: Real>(party: &Party, given: &Given<T>, options: &Options) -> Res
         match connection.next(None) {
             Some(Event::Welcome { terms, time, .. }) => {
                 said.push(format!("connection: {} answers", party.coordinator));
-                let apart = unix_seconds() - time;
-                if apart.abs() > CLOCKS {
-                    let problem = format!("clocks differ by {apart:.0} s; set them right");
+                if let Some(problem) = clocks(unix_seconds() - time) {
+                    let problem = format!("{problem}; set them right");
                     return Err(Error::Network { what: party.coordinator.clone(), problem });
                 }
-                said.push(format!("clock: within {:.0} s of the coordinator's", apart.abs().ceil()));
+                said.push(format!("clock: within {CLOCKS:.0} s of the coordinator's"));
                 break terms;
             }
             Some(Event::Failed(error)) => return Err(error),
@@ -160,6 +164,13 @@ fn check_data<T: Real>(party: &Party, terms: &Terms, given: &Given<T>, own: &Fin
     let (features, records) = (given.matrix.rows(), given.matrix.cols());
     if let Some(names) = given.names.as_ref().filter(|names| names.len() != features) {
         let problem = format!("{} names for {features} features; give one each", names.len());
+        return Err(Error::State { problem });
+    }
+    // Lengths in journals have 32 bits, and what is allocated must be within reason.
+    let rank = terms.settings.rank;
+    if rank.saturating_mul(rank).saturating_mul(8).max(terms.longest_message(features)) > u32::MAX as usize {
+        let problem =
+            format!("{rank} components of {features} features are more than 4 GiB; choose a smaller rank");
         return Err(Error::State { problem });
     }
     // What others have is not known here; what this party has must be enough.
@@ -192,6 +203,7 @@ pub fn join<T: Real>(party: &Party, given: Given<T>, options: &Options) -> Resul
     let begun = match Records::open::<PartyHead>(&state.journal())? {
         Some((mut records, head)) => {
             check_head(&head, &given, &state)?;
+            connection.set_longest(head.terms.longest_message(given.matrix.rows()));
             // Nothing was summed yet: the coordinator may not even know of the run.
             let proposed = match records.next()? {
                 None => joining.other_than(&head)?,
@@ -290,6 +302,7 @@ impl<T: Real> Joining<'_, T> {
                 None => self.proposal()?,
             };
             check_data(self.party, &terms, self.given, &own)?;
+            self.connection.set_longest(terms.longest_message(self.given.matrix.rows()));
             let log = &self.options.log;
             log.info("connected; waits until all parties are there", json!({ "event": "connected" }));
             match self.negotiate_on(*terms, &own)? {
@@ -305,10 +318,8 @@ impl<T: Real> Joining<'_, T> {
             match self.connection.next(None) {
                 Some(Event::Welcome { run: Some(_), .. }) => return Err(self.no_state()),
                 Some(Event::Welcome { terms, time, .. }) => {
-                    let apart = unix_seconds() - time;
-                    if apart.abs() > CLOCKS {
-                        let text = format!("clocks differ by {apart:.0} s");
-                        self.options.log.warn(&text, json!({ "event": "clock" }));
+                    if let Some(problem) = clocks(unix_seconds() - time) {
+                        self.options.log.warn(&problem, json!({ "event": "clock" }));
                     }
                     return Ok(terms);
                 }
@@ -320,6 +331,13 @@ impl<T: Real> Joining<'_, T> {
 
     /// Agrees on these terms, or begins again where the connection was lost meanwhile.
     fn negotiate_on(&self, terms: Terms, own: &Fingerprint) -> Result<Progress> {
+        let say = |words: FromParty| {
+            #[cfg(test)]
+            if self.options.mischief {
+                self.connection.say(words.clone());
+            }
+            self.connection.say(words);
+        };
         let place = self.party.accept(&terms, own)?;
         let features = (self.given.matrix.rows(), self.given.names.as_deref());
         let mut talk: Option<(u32, Negotiation)> = None;
@@ -343,14 +361,14 @@ impl<T: Real> Joining<'_, T> {
                     begun = None;
                     let negotiation =
                         Negotiation::new(&terms, (place, attempt), self.identity, features, crate::VERSION)?;
-                    self.connection.say(FromParty::Offer { attempt, offer: negotiation.offer() });
+                    say(FromParty::Offer { attempt, offer: negotiation.offer() });
                     talk = Some((attempt, negotiation));
                 }
                 (ToParty::Offers { attempt, offers }, Some((current, negotiation)))
                     if attempt == *current =>
                 {
                     let agree = negotiation.agree(&offers)?;
-                    self.connection.say(FromParty::Agree { attempt, agree });
+                    say(FromParty::Agree { attempt, agree });
                 }
                 (ToParty::Accords { attempt, accords }, Some((current, negotiation)))
                     if attempt == *current =>
@@ -360,7 +378,7 @@ impl<T: Real> Joining<'_, T> {
                     Records::create(&self.state.journal(), &head)?;
                     self.connection.set_run(Some(run));
                     begun = Some(head);
-                    self.connection.say(FromParty::Ready { attempt });
+                    say(FromParty::Ready { attempt });
                 }
                 (ToParty::Begin, _) => match begun.take() {
                     Some(head) => return self.begin(head),
@@ -444,7 +462,14 @@ fn take_part<T: Real>(
     let mut local = Local::new(given.matrix, settings, options.threads)?;
     let journal = Box::new(PartyJournal(records));
     let mut session = Session::join(link(), head.place, machines, plain, 1.0, Some(journal))?;
+    session.most_rounds = Some(settings.most_rounds(head.terms.groups.len()));
     let told = connection.clone();
+    #[cfg(test)]
+    if options.mischief {
+        for round in [1_000_000, usize::MAX] {
+            told.say(FromParty::Error { round, squared_error: 1.0 });
+        }
+    }
     session.watch = Some(Box::new(move |seen| {
         told.say(match seen {
             Seen::Norm(norm) => FromParty::Norm { norm },

@@ -374,7 +374,9 @@ impl Hub {
 
     fn try_echoes(&mut self) -> Vec<Action> {
         let Phase::Echoing(signatures) = &self.phase else { return Vec::new() };
-        if !self.all_present(&self.survivors, |party| signatures.contains_key(&party)) {
+        // Somebody may have left before the others signed: too few signatures would only make the parties stop.
+        let enough = signatures.len() >= self.cohort.threshold();
+        if !enough || !self.all_present(&self.survivors, |party| signatures.contains_key(&party)) {
             return Vec::new();
         }
         let signatures = signatures.iter().map(|(party, signature)| (*party, *signature)).collect();

@@ -353,6 +353,11 @@ impl Party {
         if self.pending.is_none() {
             return Err(self.broken("an answer that nobody asked for"));
         }
+        let known = |party: &u16| self.cohort.place_of(*party).is_some();
+        if !survivors.windows(2).all(|pair| pair[0] < pair[1]) || !survivors.iter().all(known) {
+            return Err(self.broken("an answer about others than parties of this cohort"));
+        }
+        self.enough(survivors.len(), "an answer about")?;
         match &self.state {
             State::Unmasked { survivors: signed } | State::Echoed { survivors: signed, .. }
                 if *signed != survivors =>

@@ -291,6 +291,35 @@ fn two_that_leave_at_different_steps() {
     assert_eq!(told, BTreeSet::from([*room.hub.transcript()]));
 }
 
+/// Who leaves before the others have signed leaves too few signatures: nobody is told them, and all wait.
+#[test]
+fn one_that_leaves_before_the_others_sign() {
+    for may_leave in [false, true] {
+        let mut room = Room::new(3, may_leave);
+        room.submit_all();
+        let mut signatures = Vec::new();
+        room.run(|letter| match &letter.2 {
+            Message::Echo { .. } => {
+                signatures.push((letter.0, letter.2.clone()));
+                Fate::Drop
+            }
+            _ => Fate::Deliver,
+        })
+        .unwrap();
+        room.tell_hub(Event::Lost(2));
+        for (from, message) in signatures.into_iter().filter(|(from, _)| *from != 2) {
+            room.tell_hub(Event::Message { from, message });
+        }
+        room.run(|_| Fate::Deliver).unwrap();
+        assert_eq!(room.waiting, [2]);
+        room.tell_hub(Event::Joined(2));
+        room.run(|_| Fate::Deliver).unwrap();
+        for party in 1..=3 {
+            assert_eq!(room.answers[&party], [(sum(&[1, 2, 3]), vec![1, 2, 3])]);
+        }
+    }
+}
+
 /// A list of keys that did not reach a party before it left: in the next epoch all agree again.
 #[test]
 fn a_list_of_keys_that_was_lost() {

@@ -53,17 +53,20 @@ pub fn run<T: Real>(
         };
         rounds += 1;
         let answer = Answered::read(&total.words);
-        local.u = answer.u.iter().map(|&value| T::from_f64(value.into())).collect();
+        answer.give(local, session)?;
         diagonal = answer.diagonal;
         session.expect(group, "U", &parts(local, settings.rank, [total.parts[1][0], total.parts[1][1]]));
         if answer.stop {
             break;
         }
+        if session.most_rounds.is_some_and(|most| rounds >= most) {
+            return Err(session.dishonest("no end to the rounds, though all that were agreed on are done"));
+        }
     }
     // All take the server's last U. (With a known range there is nothing to agree on first.)
     session.expect(ALL, "the end", &[Part::scalars(&[1.0])]);
     let total = session.sum(ALL, "the end", vec![Part::scalars(&[1.0])])?;
-    local.u = Answered::read(&total.words).u.iter().map(|&value| T::from_f64(value.into())).collect();
+    Answered::read(&total.words).give(local, session)?;
     Ok((rounds, Stop::Rounds))
 }
 
@@ -108,6 +111,15 @@ impl Answered {
         let word = |place: usize| words.wide.get(place).copied().unwrap_or(0);
         Answered { u, stop: word(2) == 1, diagonal: f64::from_bits(word(3)) }
     }
+
+    /// The party takes the server's U.
+    fn give<T: Real>(&self, local: &mut Local<T>, session: &Session<'_>) -> Result<()> {
+        if self.u.len() != local.u.len() {
+            return Err(session.dishonest("a U of another size"));
+        }
+        local.u = self.u.iter().map(|&value| T::from_f64(value.into())).collect();
+        Ok(())
+    }
 }
 
 /// What the server knows of a group.
@@ -117,6 +129,7 @@ struct Group {
     squared_error: Option<f64>,
     /// The sum of its members' diagonals.
     diagonal: f64,
+    updates: usize,
     stopped: bool,
 }
 
@@ -134,7 +147,14 @@ pub struct Server {
 impl Server {
     /// The number and size of each group.
     pub fn new(settings: &Settings, groups: &[(u8, usize)]) -> Self {
-        let group = |size| Group { size, ranges: None, squared_error: None, diagonal: 0.0, stopped: false };
+        let group = |size| Group {
+            size,
+            ranges: None,
+            squared_error: None,
+            diagonal: 0.0,
+            updates: 0,
+            stopped: false,
+        };
         Server {
             settings: settings.clone(),
             groups: groups.iter().map(|&(number, size)| (number, group(size))).collect(),
@@ -167,7 +187,7 @@ impl Server {
             group.ranges = Some(fixed::agreed(sum));
             return None;
         }
-        let exponents = group.ranges.take()?;
+        let exponents = group.ranges.take().filter(|ranges| ranges.len() == self.settings.rank + 2)?;
         if sum.wide.last() != Some(&0) {
             return None;
         }
@@ -181,7 +201,7 @@ impl Server {
     fn update(&mut self, number: u8, (u, scalars): (Vec<f64>, [f64; 2]), parties: usize, now: f64) {
         // Not before every group was heard.
         let unheard = self.groups.values().any(|group| group.squared_error.is_none());
-        let limit = self.settings.rounds * self.groups.len();
+        let limit = self.settings.most_rounds(self.groups.len());
         if self.updates < limit || unheard {
             let omega = self.settings.rho / (self.settings.rho + self.updates as f64);
             self.u.resize(u.len(), 0.0);
@@ -194,11 +214,13 @@ impl Server {
         if let Some(group) = self.groups.get_mut(&number) {
             (group.squared_error, group.diagonal, group.ranges) =
                 (Some(scalars[0]), scalars[1], Some(ranges));
+            group.updates += 1;
         }
         let heard = self.groups.values().all(|group| group.squared_error.is_some());
         let stopped = self.updates >= limit && heard;
         if let Some(group) = self.groups.get_mut(&number) {
-            group.stopped = stopped;
+            // However long others take, it does no more than the parties agreed on.
+            group.stopped = stopped || group.updates >= limit;
         }
         let errors: Option<f64> = self.groups.values().map(|group| group.squared_error).sum();
         if let Some(squared_error) = errors {
@@ -229,5 +251,68 @@ impl Answer for Server {
         sum.wide.insert(2, stopped.into());
         sum.wide.insert(3, (sums / count as f64).to_bits());
         sum
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use partwise::matrix::{Dense, Matrix, Order, Values};
+
+    use super::super::Protocol;
+    use super::*;
+    use crate::aggregation::{Hub, Identity, Party};
+    use crate::entropy::entropy;
+    use crate::net::{TOWNS, network};
+    use crate::server::serve;
+
+    /// A group that others keep waiting does no more rounds than all together were to do.
+    #[test]
+    fn a_group_stops_though_another_was_never_heard() {
+        let settings = Settings {
+            aggregation: super::super::Aggregation::Plain,
+            rounds: 3,
+            ..Settings::new(Protocol::AsynSd, 1)
+        };
+        let mut server = Server::new(&settings, &[(1, 1), (2, 1)]);
+        let sum = || Words { narrow: vec![1f32.to_bits(); 4], wide: vec![1f64.to_bits(); 2] };
+        let stops: Vec<bool> =
+            (0..6).map(|_| Answered::read(&server.answer(1, sum(), 1, 0.0)).stop).collect();
+        assert_eq!(stops, [false, false, false, false, false, true]);
+        assert!(Answered::read(&server.answer(2, sum(), 1, 0.0)).stop);
+    }
+
+    /// A coordinator that never says that it is the end does not get more rounds than were agreed on.
+    #[test]
+    fn a_party_ends_when_the_coordinator_does_not() {
+        let settings = &Settings { rounds: 50, ..Settings::new(Protocol::AsynSd, 2) };
+        let mut rng = entropy().unwrap();
+        let identities: Vec<Identity> = (0..3).map(|_| Identity::new(&mut rng)).collect();
+        let keys: Vec<_> = identities.iter().map(Identity::key).collect();
+        let cohorts = &crate::cohorts(settings, ([1; 32], 0), &keys, &[vec![1, 2, 3]]).unwrap();
+        let mut links = network(3, TOWNS).into_iter();
+        let mut hub_link = links.next().unwrap();
+        std::thread::scope(|scope| {
+            let hubs =
+                cohorts.iter().map(|cohort| (cohort.number, Hub::new(cohort.clone(), false))).collect();
+            scope.spawn(move || {
+                serve(&mut hub_link, hubs, 3, &mut Server::new(settings, &[(1, 3)])).map(drop)
+            });
+            for ((me, link), identity) in (1..).zip(links).zip(identities) {
+                scope.spawn(move || {
+                    let machines = cohorts.iter().map(|cohort| {
+                        let machine = Party::new(cohort.clone(), me, identity.clone(), false).unwrap();
+                        (cohort.number, machine, 3)
+                    });
+                    let mut session = Session::join(link, me, machines.collect(), false, 1.0, None).unwrap();
+                    session.most_rounds = Some(4);
+                    let values = (0..12).map(|entry| ((entry * 7 + me) % 5) as f32).collect();
+                    let matrix = Dense::new(3, 4, Order::RowMajor, Values::Real(values));
+                    let mut local = Local::new(Matrix::Dense(matrix), settings, 1).unwrap();
+                    let error = super::super::run(settings, &mut local, &mut session, 1, 1).err().unwrap();
+                    assert!(error.to_string().contains("no end to the rounds"), "{error}");
+                    session.leave().unwrap();
+                });
+            }
+        });
     }
 }

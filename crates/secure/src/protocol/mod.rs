@@ -191,6 +191,11 @@ impl Settings {
         Ok(())
     }
 
+    /// The most exchanges of U that a party takes part in: of the asynchronous methods a fast group may do all of them.
+    pub fn most_rounds(&self, groups: usize) -> usize {
+        self.rounds.saturating_mul(groups.max(1))
+    }
+
     /// d of sketches over so many features.
     fn sketched_features(&self, features: usize) -> usize {
         self.of_sketches().sketch_sizes(features, features).1.min(features)

@@ -11,7 +11,7 @@ pub fn upload_sizes(settings: &Settings, features: usize) -> Vec<(usize, usize)>
     let k = settings.rank;
     let matrix = |rows: usize, columns: usize| -> Part { (rows.saturating_mul(columns), 0, columns) };
     let scalars = |count: usize| -> Part { (0, count, count) };
-    let gram: Part = (0, k * (k + 1) / 2, 1);
+    let gram: Part = (0, k.saturating_mul(k.saturating_add(1)) / 2, 1);
     // Norms and counts; the first diagonal, the first sketch, the end; the error.
     let mut sums: Vec<Vec<Part>> = vec![vec![scalars(3)], vec![scalars(1)], vec![scalars(2)]];
     match settings.protocol {
@@ -26,12 +26,14 @@ pub fn upload_sizes(settings: &Settings, features: usize) -> Vec<(usize, usize)>
         sums.push(vec![matrix(settings.sketched_features(features), k)]);
     }
     let sizes = sums.iter().flat_map(|parts| {
-        let add = |sum: Part, part: &Part| (sum.0 + part.0, sum.1 + part.1, sum.2 + part.2);
+        let add = |sum: Part, part: &Part| {
+            (sum.0.saturating_add(part.0), sum.1.saturating_add(part.1), sum.2.saturating_add(part.2))
+        };
         let (narrow, wide, columns) = parts.iter().fold((0, 0, 0), add);
         match settings.aggregation {
             Aggregation::Plain => vec![(narrow, wide)],
             // Behind the numbers is a word for whether all are within their range.
-            Aggregation::Secure => vec![(narrow, wide + 1), (0, columns * VOTES)],
+            Aggregation::Secure => vec![(narrow, wide.saturating_add(1)), (0, columns.saturating_mul(VOTES))],
         }
     });
     sizes.collect()
