@@ -155,6 +155,26 @@ fn every_method_finds_the_components() {
     }
 }
 
+/// Records whose sizes differ a thousandfold: scales of U's columns must not drift apart, or the damping of the largest
+/// holds all others where they are.
+#[test]
+fn a_few_large_records_do_not_stop_the_others() {
+    let mut rng = stream(6, Purpose::Fill, 1, 0);
+    let sizes: Vec<f64> = (0..400).map(|_| 10f64.powf(3.0 * uniform(&mut rng))).collect();
+    let mut values = Vec::new();
+    records(400, 40, 8).for_each_stored(|record, _, value| values.push(sizes[record] * value));
+    let matrix = Matrix::Dense(Dense::new(400, 40, Order::RowMajor, Values::Real(values.into())));
+    for seed in 0..4 {
+        let error = |protocol| {
+            let mut settings = Settings { seed, ..settings(protocol, 8, 200) };
+            settings.accepted.pooled_sums_show_records = true;
+            run_split(&matrix, &Split::Uniform, 4, &plan(settings)).unwrap().relative_error
+        };
+        let (pooled, averaged) = (error(Protocol::Pooled), error(Protocol::SynSd));
+        assert!(averaged < 1.05 * pooled, "seed {seed}: pooled {pooled}, averaged {averaged}");
+    }
+}
+
 /// DSANLS of the library on all records in one place, sketched as the parties sketch theirs.
 fn pooled_dsanls(matrix: &Matrix<f64>, size: usize, rounds: usize, seed: u64) -> f64 {
     let dsanls = run::Settings {

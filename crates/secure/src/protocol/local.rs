@@ -109,6 +109,34 @@ impl<T: Real> Local<T> {
         self.v.iter().map(|value| value.to_f64().powi(2)).sum::<f64>() / self.k as f64
     }
 
+    /// The squared norms of U's columns.
+    pub fn squares_u(&self) -> Vec<f64> {
+        let mut squares = vec![0.0; self.k];
+        for row in self.u.chunks_exact(self.k) {
+            squares.iter_mut().zip(row).for_each(|(sum, value)| *sum += value.to_f64().powi(2));
+        }
+        squares
+    }
+
+    /// Brings U's columns near the norms that they began with, and V's the other way, by powers of two: U Vᵀ stays what
+    /// it is. Left alone, scales drift apart until the largest entry of the Gram matrix damps all columns but its own.
+    pub fn rescale(&mut self, begun: &[f64]) {
+        let exponent = |(now, begun): (&f64, &f64)| ((begun / now).log2() / 2.0).round();
+        let exponents = self.squares_u().iter().zip(begun).map(exponent).collect::<Vec<_>>();
+        let scale = |factor: &mut [T], sign: f64| {
+            // A column of zeros has no scale.
+            let power = |exponent: &f64| if exponent.is_finite() { (sign * exponent).exp2() } else { 1.0 };
+            let scales: Vec<T> = exponents.iter().map(power).map(T::from_f64).collect();
+            let rows = factor.chunks_exact_mut(scales.len());
+            rows.flat_map(|row| row.iter_mut().zip(&scales))
+                .for_each(|(value, scale)| *value = *value * *scale);
+        };
+        if exponents.iter().any(|&exponent| exponent != 0.0) {
+            scale(&mut self.u, 1.0);
+            scale(&mut self.v, -1.0);
+        }
+    }
+
     /// UᵀU.
     pub fn gram_u(&self) -> Vec<f64> {
         gram(&self.threads, &self.u, self.k)

@@ -28,6 +28,8 @@ pub fn run<T: Real>(
     let (sum, parties) = first_diagonal(local, session)?;
     let mut diagonal = sum / parties as f64;
     let mut damping = settings.damping(diagonal);
+    // Where every step is exact, that is; sketched steps gain nothing by it, as measured.
+    let begun = (records.is_none() && features.is_none()).then(|| local.squares_u());
     let seldom = EVALUATE_EVERY.div_ceil(settings.inner).min(settings.rounds.div_ceil(EVALUATED_PARTS));
     let every = if records.is_some() { seldom } else { 1 };
     for round in 0..settings.rounds {
@@ -70,6 +72,9 @@ pub fn run<T: Real>(
         let parts = vec![matrix(&local.u, k), Part::scalars(&[own_error, local.diagonal()])];
         let total = session.sum(ALL, "U", parts)?;
         local.u = mean(&total.parts[0], total.parties);
+        if let Some(begun) = &begun {
+            local.rescale(begun);
+        }
         diagonal = total.parts[1][1] / total.parties as f64;
         if evaluated {
             let (seconds, bytes) = reached;
