@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::protocol::{Aggregation, Protocol, Settings};
+use crate::simulate::group_count;
 
 /// Risks that were accepted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,11 +24,16 @@ pub struct Accepted {
     pub few_records_show_in_sums: bool,
 }
 
-/// The records that a sum still hides from c parties that subtract theirs: those of all but the c largest.
-pub fn hidden(records: &[usize], colluders: usize) -> usize {
+/// The records that a sum still hides from c parties that subtract theirs: those of all but the c largest. Of an
+/// asynchronous method sums are over groups, which are by speed: at worst the smallest parties are one.
+pub fn hidden(settings: &Settings, records: &[usize]) -> usize {
     let mut counts = records.to_vec();
     counts.sort_unstable();
-    let rest = counts.len().saturating_sub(colluders);
+    let summed = match settings.protocol.is_asynchronous() {
+        true => counts.len() / group_count(settings, counts.len()),
+        false => counts.len(),
+    };
+    let rest = summed.saturating_sub(settings.colluders);
     counts[..rest].iter().fold(0, |sum: usize, count| sum.saturating_add(*count))
 }
 
@@ -74,7 +80,7 @@ pub fn check(settings: &Settings, records: &[usize], features: usize) -> Result<
             "--accept-that-pooled-sums-show-records",
         );
     }
-    let hidden = hidden(records, settings.colluders);
+    let hidden = hidden(settings, records);
     if !plain
         && settings.protocol != Protocol::Pooled
         && hidden < few(features)
@@ -123,6 +129,13 @@ mod tests {
         assert_eq!(flag(&settings, &[12, 500, 12]), Some("--accept-that-few-records-show-in-sums"));
         assert_eq!(flag(&settings, &[12, 13, 13]), None);
         assert_eq!(flag(&settings, &[usize::MAX, 5, usize::MAX]), None);
+        // Six parties are two groups of three, of which one may collude; five are one group.
+        let groups = Settings::new(Protocol::AsynSd, 10);
+        assert_eq!(flag(&groups, &[12; 6]), Some("--accept-that-few-records-show-in-sums"));
+        assert_eq!(flag(&settings, &[12; 6]), None);
+        assert_eq!(flag(&groups, &[12; 5]), None);
+        assert_eq!(flag(&groups, &[13; 6]), None);
+        assert_eq!(flag(&groups, &[500, 12, 500, 12, 500, 500]), Some("--accept-that-few-records-show-in-sums"));
         settings.accepted.few_records_show_in_sums = true;
         assert_eq!(flag(&settings, &[5, 5, 5]), None);
         assert_eq!(flag(&settings, &[500, 500]), Some("--accept-that-two-parties-see-each-other"));
