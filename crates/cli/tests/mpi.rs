@@ -316,7 +316,9 @@ fn an_audit_of_ranks_is_that_of_one_process() {
     let of = |audit: &serde_json::Value| -> Vec<(String, f64)> {
         // Masks are other ones.
         let told = audit["findings"].as_array().unwrap().iter().filter(|finding| finding["on"] != "messages");
-        let name = |finding: &serde_json::Value| format!("{} {} {}", finding["attack"], finding["seat"], finding["on"]);
+        let name = |finding: &serde_json::Value| {
+            format!("{} {} {}", finding["attack"], finding["seat"], finding["on"])
+        };
         told.map(|finding| (name(finding), finding["auc"].as_f64().unwrap())).collect()
     };
     assert!(of(&alone).len() > 10);

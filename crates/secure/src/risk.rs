@@ -135,7 +135,10 @@ mod tests {
         assert_eq!(flag(&settings, &[12; 6]), None);
         assert_eq!(flag(&groups, &[12; 5]), None);
         assert_eq!(flag(&groups, &[13; 6]), None);
-        assert_eq!(flag(&groups, &[500, 12, 500, 12, 500, 500]), Some("--accept-that-few-records-show-in-sums"));
+        assert_eq!(
+            flag(&groups, &[500, 12, 500, 12, 500, 500]),
+            Some("--accept-that-few-records-show-in-sums")
+        );
         settings.accepted.few_records_show_in_sums = true;
         assert_eq!(flag(&settings, &[5, 5, 5]), None);
         assert_eq!(flag(&settings, &[500, 500]), Some("--accept-that-two-parties-see-each-other"));

@@ -299,8 +299,9 @@ fn deal(args: &SimulateArgs, records: usize, kept: &[usize], held_out: &[usize])
             let all = io::labels::read(Path::new(&args.split), records)?;
             let names: Vec<String> = kept.iter().map(|&record| all[record].clone()).collect();
             let (names, dealt) = split::by_name(&names);
-            let of =
-                |name: &String| held_out.iter().copied().filter(|&record| all[record] == *name).collect();
+            let of = |name: &String| -> Vec<usize> {
+                held_out.iter().copied().filter(|&record| all[record] == *name).collect()
+            };
             by_name = Some(names.iter().map(of).collect());
             (names, dealt)
         }
