@@ -330,6 +330,49 @@ fn nothing_leaves_a_party_that_is_not_listed() {
     }
 }
 
+/// Every test that the documents name is there.
+#[test]
+fn the_threat_model_names_tests_that_exist() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let (mut sources, mut folders) = (String::new(), vec![root.join("crates"), root.join("tests")]);
+    while let Some(folder) = folders.pop() {
+        for path in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+            match path.extension().and_then(|extension| extension.to_str()) {
+                _ if path.is_dir() => folders.push(path),
+                Some("rs" | "py") => sources.push_str(&std::fs::read_to_string(path).unwrap()),
+                _ => {}
+            }
+        }
+    }
+    for document in ["threat-model.md", "privacy.md"] {
+        let text = std::fs::read_to_string(root.join("docs").join(document)).unwrap();
+        let is_name =
+            |part: &&str| part.contains('_') && part.chars().all(|c| c == '_' || c.is_ascii_alphanumeric());
+        let named: Vec<&str> = text.split('`').skip(1).step_by(2).filter(is_name).collect();
+        assert!(!named.is_empty(), "{document}");
+        for name in named {
+            let there = ["fn", "def"].iter().any(|word| sources.contains(&format!("{word} {name}(")));
+            assert!(there, "{document} names {name}");
+        }
+    }
+}
+
+/// Of `syn-ssd-uv` most messages are of sketched features, which do not count against the others.
+#[test]
+fn sketches_of_features_do_not_crowd_out_sums() {
+    let run = Run::new(codes(160, 150, 1), 4, settings(Protocol::SynSsdUv, Aggregation::Secure, 4, 12));
+    let span = |sums: usize| {
+        let Run { matrix, dealt, held, settings, transcript, u } = &run;
+        let evidence = Evidence { transcript, settings, matrix, dealt, held_out: held, u };
+        let audit = audit(&evidence, &Limits { sums, ..Limits::default() }).unwrap();
+        let found = of(&audit, "span", Seat::AllOthers, "sums");
+        (found.dimensions.unwrap(), found.auc.value)
+    };
+    // The start, and one a round.
+    assert_eq!(span(13), span(1000));
+    assert!(span(6).0 < span(13).0);
+}
+
 #[test]
 fn nothing_held_out_is_refused() {
     let mut run = Run::new(codes(60, 40, 1), 3, settings(Protocol::SynSd, Aggregation::Secure, 3, 2));

@@ -31,7 +31,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result};
 use crate::protocol::{Aggregation, Protocol, Settings};
 use candidates::Candidates;
-use seat::View;
+use seat::{SKETCHED, View};
 
 /// What an audit needs to know of a run.
 pub struct Evidence<'a, T> {
@@ -52,7 +52,7 @@ pub struct Evidence<'a, T> {
 /// How much an audit computes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Limits {
-    /// Sums that are looked at, evenly spread over the run.
+    /// Sums that are looked at, evenly spread over the run; and as many of sketched features.
     pub sums: usize,
     /// Members that are scored, evenly spread over parties and their records; and as many others.
     pub records: usize,
@@ -93,8 +93,12 @@ impl Limits {
         }
     }
 
-    fn places(&self, count: usize) -> Vec<usize> {
-        self.pick(count, self.sums)
+    /// At most `sums` of those that are of sketched features, or of those that are not: else the many that an attack cannot
+    /// use would crowd out the others.
+    fn places(&self, view: &View<'_>, sketched: bool) -> Vec<usize> {
+        let of: Vec<usize> =
+            (0..view.len()).filter(|&place| (view.what(place) == SKETCHED) == sketched).collect();
+        self.pick(of.len(), self.sums).into_iter().map(|place| of[place]).collect()
     }
 }
 

@@ -61,9 +61,9 @@ fn widen(basis: &mut Basis, folding: &Folding, values: &[f64], columns: usize) {
 fn span<T: Real>(case: &Case<'_, T>, view: &View<'_>, folding: &Folding, shares: bool) -> Basis {
     let mut basis = Basis::new(folding.size);
     let most = case.limits.directions.min(case.features / 2);
-    for place in case.limits.places(view.len()) {
-        if basis.rank() >= most || view.what(place) == "S U" {
-            continue;
+    for place in case.limits.places(view, false) {
+        if basis.rank() >= most {
+            break;
         }
         let Some(seen) = (if shares { view.message(place) } else { view.sum(place) }) else { continue };
         widen(&mut basis, folding, &seen.values, seen.columns);
