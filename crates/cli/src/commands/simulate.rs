@@ -323,7 +323,7 @@ fn deal(args: &SimulateArgs, records: usize, kept: &[usize], held_out: &[usize])
 fn warn(plan: &Plan, records: &[usize], features: usize) {
     let (settings, parties) = (&plan.settings, records.len());
     let hidden = risk::hidden(settings, records);
-    // Below a quarter of the features it is refused, or was accepted.
+    // Below half of the features it is refused, or was accepted.
     if settings.aggregation == Aggregation::Secure && (risk::few(features)..features).contains(&hidden) {
         say::warn(&format!(
             "note: sums are over {hidden} records, less those of {} colluding, of {features} features; with fewer records than \
