@@ -212,6 +212,7 @@ bench-report: $(BENCH_VENV)/ready
 PAPER := $(BUILT)/paper$(if $(QUICK),-quick)
 paper:
 	$(CARGO) build --release --locked -p partwise-cli
+	@mkdir -p '$(PAPER)'
 	@for file in experiments/*.toml; do \
 		name=$$(basename "$$file" .toml); \
 		echo "$$name"; \

@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import pathlib
+import sys
 
 import pytest
 from conftest import EVIL
@@ -213,6 +214,19 @@ def test_other_views(browser, partwise, runs, tmp_path):
         assert page.locator(".terms article").count() == 2  # The frames' names.
     said = partwise("report", tmp_path / "r", "--image-shape", "7x7", code=2)
     assert "--image-shape: 7 x 7 with 1 channels are 49 numbers" in said and "has 3600" in said
+
+
+def test_the_browser_is_asked_to_open_it(partwise, runs, tmp_path, monkeypatch):
+    if sys.platform != "linux":
+        pytest.skip("xdg-open is Linux's")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    said = partwise("report", runs["curves"], "--open", code=2)
+    assert "no browser answers to `xdg-open`" in said and "report.html yourself" in said
+    browser = tmp_path / "xdg-open"
+    browser.write_text(f'#!/bin/sh\necho "$1" > {tmp_path}/asked\n')
+    browser.chmod(0o755)
+    partwise("report", runs["curves"], "--open")
+    assert (tmp_path / "asked").read_text().strip() == str(runs["curves"] / "report.html")
 
 
 def test_bad_folders(partwise, tmp_path):

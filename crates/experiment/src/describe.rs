@@ -121,6 +121,9 @@ pub struct Panel {
     pub damping: BTreeMap<String, [f64; 2]>,
     /// When its runs end.
     pub limits: Option<Limits>,
+    /// Whether it takes too long for a quick experiment.
+    #[serde(default)]
+    pub long: bool,
 }
 
 fn one() -> u64 {

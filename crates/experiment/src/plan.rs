@@ -7,7 +7,8 @@ use crate::describe::{Command, Draws, Experiment, Limits, Method, Panel};
 /// How much of an experiment to do.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Scope {
-    /// A little of it: shorter runs, and of several numbers of nodes the least and the most.
+    /// A little of it: shorter runs, no panels that take long all the same, and of several numbers of nodes the least and
+    /// the most.
     pub quick: bool,
     /// Cores of this machine, beyond which the clock must be virtual.
     pub cores: usize,
@@ -39,6 +40,9 @@ impl Experiment {
     pub fn runs(&self, scope: Scope) -> Vec<Planned> {
         let mut runs = Vec::new();
         for (panel, described) in self.panels.iter().enumerate() {
+            if scope.quick && described.long {
+                continue;
+            }
             let nodes = described.nodes.as_ref().unwrap_or(&self.nodes);
             for (method, _) in self.shown(described) {
                 for &nodes in &few(nodes, scope.quick && self.draws == Draws::SpeedOverNodes) {
@@ -209,5 +213,8 @@ mod tests {
         let runs = experiment.runs(Scope { quick: true, cores: 2 });
         assert_eq!(runs.iter().map(|run| run.nodes).collect::<Vec<_>>(), [10, 10, 2, 16]);
         assert_eq!((runs[0].limits.time, runs[0].limits.steps), (Some(0.3), Some(7)));
+        experiment.panels[0].long = true;
+        assert_eq!(experiment.runs(Scope { quick: true, cores: 2 }).len(), 2);
+        assert_eq!(experiment.runs(SCOPE).len(), 6);
     }
 }

@@ -28,17 +28,14 @@ pub struct Stage<'a> {
 
 /// Rounds of the short simulation that tells how long a round takes.
 const PILOT: usize = 2;
+/// How much of the time that a simulation is given it has to last.
+const NEARLY: f64 = 0.9;
 
 /// Runs what is not done yet; `tell` hears of every run.
 pub fn perform(experiment: &Experiment, stage: &Stage, tell: &(dyn Fn(&str) + Sync)) -> Result<Vec<Done>> {
     let files = prepare(experiment, stage, tell)?;
-    let wanted = |panel: usize| {
-        let name = &experiment.panels[panel].name;
-        stage.only.is_empty() || stage.only.iter().any(|only| only.eq_ignore_ascii_case(name))
-    };
     let runs: Vec<Planned> = experiment.runs(stage.scope);
-    let runs: Vec<&Planned> =
-        runs.iter().filter(|run| wanted(run.panel) && files[run.panel].is_some()).collect();
+    let runs: Vec<&Planned> = runs.iter().filter(|run| files[run.panel].is_some()).collect();
     let all = in_parallel(&runs, stage.jobs, |index, run| {
         let begun = Instant::now();
         let file = files[run.panel].as_deref().unwrap_or(Path::new(""));
@@ -99,7 +96,7 @@ pub fn search(experiment: &Experiment, stage: &Stage, tell: &(dyn Fn(&str) + Syn
     Ok(lines)
 }
 
-/// The panels' files, converted where that saves time; none where the data are absent.
+/// The panels' files, converted where that saves time; none where a panel is not wanted or its data are absent.
 fn prepare(
     experiment: &Experiment,
     stage: &Stage,
@@ -114,6 +111,15 @@ fn prepare(
     }
     let mut files = Vec::new();
     for ((source, target), panel) in places.into_iter().zip(&experiment.panels) {
+        if !stage.only.is_empty() && !stage.only.iter().any(|only| only.eq_ignore_ascii_case(&panel.name)) {
+            files.push(None);
+            continue;
+        }
+        if panel.long && stage.scope.quick {
+            tell(&format!("{} is left out: it takes too long for a quick experiment", panel.name));
+            files.push(None);
+            continue;
+        }
         if !source.exists() {
             tell(&format!("{} is left out: there is no {}", panel.name, source.display()));
             files.push(None);
@@ -137,16 +143,29 @@ fn one(experiment: &Experiment, stage: &Stage, run: &Planned, file: &Path) -> Re
         return Ok((Done::read(run, &folder)?, false));
     }
     let name = experiment.words(run);
-    let mut rounds = None;
-    if let (What::Simulate, Some(time)) = (experiment.command, run.limits.time) {
-        let pilot = attempt(experiment, stage, (run, file, &name), Some(PILOT), &folder)?;
-        let wanted = (time / (pilot.seconds / pilot.steps.max(1.0))).ceil() as usize;
-        rounds = Some(wanted.clamp(PILOT, run.limits.steps.unwrap_or(usize::MAX).max(PILOT)));
-    }
-    let done = attempt(experiment, stage, (run, file, &name), rounds, &folder)?;
+    let attempt = |rounds| attempt(experiment, stage, (run, file, &name), rounds, &folder);
+    let done = match (experiment.command, run.limits.time) {
+        (What::Simulate, Some(time)) => until(time, run.limits.steps, attempt)?,
+        _ => attempt(None)?,
+    };
     // Written last: a run without it is not finished.
     fs::write(&noted, words).map_err(file_error(&noted))?;
     Ok((done, true))
+}
+
+/// A simulation ends after a number of rounds, not after a time: run for more rounds, at most `most`, until it lasts nearly
+/// that long.
+fn until(time: f64, most: Option<usize>, attempt: impl Fn(Option<usize>) -> Result<Done>) -> Result<Done> {
+    let most = most.unwrap_or(usize::MAX).max(PILOT);
+    let mut rounds = PILOT;
+    loop {
+        let done = attempt(Some(rounds))?;
+        if done.seconds >= NEARLY * time || rounds >= most {
+            return Ok(done);
+        }
+        let wanted = (rounds as f64 * time / done.seconds.max(f64::MIN_POSITIVE)).ceil() as usize;
+        rounds = wanted.clamp(rounds + 1, most);
+    }
 }
 
 /// Starts the program and reads what it wrote; factors are not kept.
@@ -221,6 +240,25 @@ fn in_parallel<I: Sync, R: Send>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn simulations_last_as_long_as_they_are_given() {
+        let experiment = crate::describe::tests::small();
+        let run = &experiment.runs(Scope::default())[0];
+        let asked = Mutex::new(Vec::new());
+        // The first rounds are slow.
+        let attempt = |rounds: Option<usize>| {
+            let rounds = rounds.unwrap();
+            asked.lock().unwrap().push(rounds);
+            let (steps, seconds) = (rounds as f64, 1.0 + 0.1 * rounds as f64);
+            Ok(Done { run: run.clone(), curve: Vec::new(), steps, seconds, error: 0.5, clock: "simulated" })
+        };
+        assert!(until(10.0, None, attempt).unwrap().seconds >= 9.0);
+        assert_eq!(asked.lock().unwrap()[..2], [2, 17]);
+        asked.lock().unwrap().clear();
+        assert!(until(10.0, Some(20), attempt).unwrap().seconds == 3.0);
+        assert_eq!(*asked.lock().unwrap(), [2, 17, 20]);
+    }
 
     #[test]
     fn results_keep_their_order_and_an_error_ends_it() {

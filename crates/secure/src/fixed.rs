@@ -108,6 +108,10 @@ pub fn encode(parts: &[Part], exponents: &[i16], parties: usize) -> Option<Words
         let scales: Vec<f64> = own.iter().map(|&exponent| power(bits - exponent as i32)).collect();
         // Exclusive, so that N times the largest still fits where N is a power of two.
         let bound = power(bits);
+        match part.width {
+            Width::Narrow => words.narrow.reserve(part.values.len()),
+            Width::Wide => words.wide.reserve(part.values.len()),
+        }
         for row in part.values.chunks_exact(part.columns.max(1)) {
             for (value, scale) in row.iter().zip(&scales) {
                 let scaled = (value * scale).round();

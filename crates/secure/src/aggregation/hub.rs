@@ -273,7 +273,7 @@ impl Hub {
                 }
             }
             None => {
-                let sum = if self.plain { Sum::Plain(PlainSum::new(&words)) } else { Sum::Masked(words) };
+                let sum = if self.plain { Sum::Plain(PlainSum::One(words)) } else { Sum::Masked(words) };
                 self.uploads.sums.insert(size, (vec![from], sum));
             }
         }
@@ -356,9 +356,11 @@ impl Hub {
             return Ok(self.waiting());
         }
         self.survivors = arrived.keys().copied().collect();
-        if let Some((_, Sum::Plain(sum))) = self.uploads.sums.values().next() {
+        if self.plain
+            && let Some((_, (_, Sum::Plain(sum)))) = self.uploads.sums.pop_first()
+        {
             self.phase = Phase::Answering;
-            return Ok(vec![Action::Opened { words: sum.words(), cohort: self.survivors.clone() }]);
+            return Ok(vec![Action::Opened { words: sum.into_words(), cohort: self.survivors.clone() }]);
         }
         self.phase = Phase::Echoing(BTreeMap::new());
         let actions = self.survivors.iter().filter(|party| !self.absent.contains(party)).map(|&to| {

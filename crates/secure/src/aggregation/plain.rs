@@ -5,34 +5,45 @@ use super::Words;
 /// Each number as the sum of two f64, the second what the rounding of the first left over. Rounded to one number, such a
 /// sum does not depend on the order of its terms, but where it lies within about 2^-100 of itself of the middle between
 /// two numbers: uploads can be added as they come.
-pub struct PlainSum {
-    narrow: Vec<[f64; 2]>,
-    wide: Vec<[f64; 2]>,
+pub enum PlainSum {
+    /// One term, as it came: a group of one party needs no room for sums.
+    One(Words),
+    /// The sum of several.
+    Several {
+        /// Of f32.
+        narrow: Vec<[f64; 2]>,
+        /// Of f64.
+        wide: Vec<[f64; 2]>,
+    },
 }
 
 impl PlainSum {
-    /// Of these words alone: f32 in 32 bits, f64 in 64.
-    pub fn new(words: &Words) -> Self {
-        let mut sum =
-            PlainSum { narrow: vec![[0.0; 2]; words.narrow.len()], wide: vec![[0.0; 2]; words.wide.len()] };
-        sum.add(words);
-        sum
-    }
-
-    /// Adds.
+    /// Adds words: f32 in 32 bits, f64 in 64.
     pub fn add(&mut self, words: &Words) {
-        self.narrow
-            .iter_mut()
-            .zip(&words.narrow)
-            .for_each(|(sum, &term)| add(sum, f32::from_bits(term).into()));
-        self.wide.iter_mut().zip(&words.wide).for_each(|(sum, &term)| add(sum, f64::from_bits(term)));
+        if let PlainSum::One(first) = self {
+            let pair = |term: f64| [term, 0.0];
+            *self = PlainSum::Several {
+                narrow: first.narrow.iter().map(|&term| pair(f32::from_bits(term).into())).collect(),
+                wide: first.wide.iter().map(|&term| pair(f64::from_bits(term))).collect(),
+            };
+        }
+        if let PlainSum::Several { narrow, wide } = self {
+            narrow
+                .iter_mut()
+                .zip(&words.narrow)
+                .for_each(|(sum, &term)| add(sum, f32::from_bits(term).into()));
+            wide.iter_mut().zip(&words.wide).for_each(|(sum, &term)| add(sum, f64::from_bits(term)));
+        }
     }
 
     /// As words again.
-    pub fn words(&self) -> Words {
-        Words {
-            narrow: self.narrow.iter().map(|[high, low]| ((high + low) as f32).to_bits()).collect(),
-            wide: self.wide.iter().map(|[high, low]| (high + low).to_bits()).collect(),
+    pub fn into_words(self) -> Words {
+        match self {
+            PlainSum::One(words) => words,
+            PlainSum::Several { narrow, wide } => Words {
+                narrow: narrow.iter().map(|[high, low]| ((high + low) as f32).to_bits()).collect(),
+                wide: wide.iter().map(|[high, low]| (high + low).to_bits()).collect(),
+            },
         }
     }
 }
@@ -61,9 +72,9 @@ mod tests {
                 Words { narrow: vec![(value as f32).to_bits()], wide: vec![value.to_bits()] }
             };
             let sum = |terms: &[(f64, i32)]| {
-                let mut sum = PlainSum::new(&words(&terms[0]));
+                let mut sum = PlainSum::One(words(&terms[0]));
                 terms[1..].iter().for_each(|term| sum.add(&words(term)));
-                sum.words()
+                sum.into_words()
             };
             let first = sum(&terms);
             let naive: f64 = terms.iter().map(|(value, exponent)| value * 2f64.powi(*exponent)).sum();

@@ -453,8 +453,9 @@ fn plain_sums_with_parties_that_come_back() {
             narrow: vec![(0.1f32 * f32::from(party)).to_bits()],
             wide: vec![(1.0 / f64::from(party)).to_bits()],
         };
-        let mut total = plain::PlainSum::new(&term(1));
+        let mut total = plain::PlainSum::One(term(1));
         (2..=parties).for_each(|party| total.add(&term(party)));
+        let total = total.into_words();
         for round in 0..3 {
             // The last one is first, then away, in the second round after its upload and in the third before.
             (1..=parties).rev().for_each(|party| room.submit(party, term(party)));
@@ -478,7 +479,7 @@ fn plain_sums_with_parties_that_come_back() {
             }
             for answers in room.answers.values() {
                 assert_eq!(answers.len(), round + 1, "{parties} {may_leave}");
-                assert_eq!(answers[round].0, total.words());
+                assert_eq!(answers[round].0, total);
             }
         }
     }

@@ -129,6 +129,7 @@ impl Writer {
 
     fn words(&mut self, words: &Words) -> &mut Self {
         self.length(words.narrow.len()).length(words.wide.len());
+        self.0.reserve(words.bytes());
         words.narrow.iter().for_each(|word| self.0.extend_from_slice(&word.to_le_bytes()));
         words.wide.iter().for_each(|word| self.0.extend_from_slice(&word.to_le_bytes()));
         self

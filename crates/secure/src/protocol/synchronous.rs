@@ -10,6 +10,8 @@ use crate::session::{ALL, Session};
 
 /// Iterations between two evaluations where the error costs a product more: about a tenth of the time.
 const EVALUATE_EVERY: usize = 10;
+/// In how many parts evaluations divide even a short run.
+const EVALUATED_PARTS: usize = 4;
 
 /// T1 rounds of T2 iterations. U's steps are proximal, with the same weight at all parties: one that hardly uses a
 /// component then hardly moves it, where the minimum of its own problem would lie anywhere; and as the weight grows, the
@@ -26,7 +28,8 @@ pub fn run<T: Real>(
     let (sum, parties) = first_diagonal(local, session)?;
     let mut diagonal = sum / parties as f64;
     let mut damping = settings.damping(diagonal);
-    let every = if records.is_some() { EVALUATE_EVERY.div_ceil(settings.inner) } else { 1 };
+    let seldom = EVALUATE_EVERY.div_ceil(settings.inner).min(settings.rounds.div_ceil(EVALUATED_PARTS));
+    let every = if records.is_some() { seldom } else { 1 };
     for round in 0..settings.rounds {
         // The state that this round begins from, evaluated from the product that its first step needs anyway.
         let reached = (session.now(), session.bytes);
