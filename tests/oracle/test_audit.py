@@ -74,14 +74,14 @@ def test_matching_is_the_best_cosine_and_its_auc_that_of_scikit_learn(audited, t
             plain_numbers(payloads[total["uploads"][str(party)]], 8)
             for total in index["sums"]["0"] if total["what"] == "U"])
         seen /= np.linalg.norm(seen, axis=0)
-        others = held[party - 1::3]
+        others = held[party - 1]
         candidates = matrix.astype(np.float32).astype(float)[records + others]
         candidates /= np.linalg.norm(candidates, axis=1, keepdims=True)
         scores.extend((candidates @ seen).max(axis=1))
         member.extend([1] * len(records) + [0] * len(others))
     scores, member = np.array(scores), np.array(member)
     found = finding(audit, "matching", "coordinator", "messages")
-    assert found["members"] == member.sum() and found["others"] == len(held)
+    assert found["members"] == member.sum() and found["others"] == sum(map(len, held))
     assert found["auc"] == pytest.approx(roc_auc_score(member, scores), abs=1e-9)
     assert found["mean_of_members"] == pytest.approx(scores[member == 1].mean(), abs=1e-9)
     assert found["mean_of_others"] == pytest.approx(scores[member == 0].mean(), abs=1e-9)
@@ -93,7 +93,7 @@ def test_the_final_u_fits_as_scipys_nonnegative_least_squares_does(audited, tmp_
     _, _, run, audit = audited(
         tmp_path / "m.npy", "--parties", 3, "--protocol", "syn-sd", "--rank", 4, "--rounds", 20, "--precision", "f64")
     u = np.load(tmp_path / "out/party-1/U.npy")
-    dealt, held = run["recorded"]["dealt"], run["recorded"]["held_out"]
+    dealt, held = run["recorded"]["dealt"], sum(run["recorded"]["held_out"], [])
     members = [record for records in dealt for record in records]
     fit = [-scipy.optimize.nnls(u, matrix[r])[1] / np.linalg.norm(matrix[r]) for r in members + held]
     found = finding(audit, "final U", "everybody", "fit")
@@ -108,7 +108,8 @@ def test_the_span_is_numpys(audited, tmp_path):
     payloads, index, run, audit = audited(
         tmp_path / "m.npy", "--parties", 3, "--protocol", "pooled", "--rank", 5, "--rounds", 20, "--holdout", 12, *PLAIN)
     dealt, held = run["recorded"]["dealt"], run["recorded"]["held_out"]
-    scores, member = [], []
+    scores, beyond, member = [], [], []
+    u = np.linalg.qr(np.load(tmp_path / "out/party-1/U.npy").astype(float))[0]
     for party, records in enumerate(dealt, start=1):
         seen = np.hstack([
             plain_numbers(payloads[total["uploads"][str(party)]], 5)
@@ -116,14 +117,19 @@ def test_the_span_is_numpys(audited, tmp_path):
         left, values, _ = np.linalg.svd(seen / np.linalg.norm(seen, axis=0), full_matrices=False)
         basis = left[:, :len(records)]
         assert values[len(records)] < 1e-4 * values[0]
-        others = held[party - 1::3]
+        others = held[party - 1]
         for record in records + others:
             x = matrix[record] / np.linalg.norm(matrix[record])
             scores.append(-np.linalg.norm(x - basis @ (basis.T @ x)))
+            beyond.append(np.log(np.linalg.norm(x - u @ (u.T @ x)) / -scores[-1]))
         member.extend([1] * len(records) + [0] * len(others))
     found = finding(audit, "span", "coordinator", "messages")
     assert found["auc"] == pytest.approx(roc_auc_score(member, scores), abs=1e-9) == 1.0
-    assert found["mean_of_others"] == pytest.approx(np.mean(np.array(scores)[np.array(member) == 0]), abs=0.02)
+    member = np.array(member)
+    assert found["mean_of_others"] == pytest.approx(np.mean(np.array(scores)[member == 0]), abs=0.02)
+    found = finding(audit, "span", "coordinator", "messages beyond U")
+    assert found["auc"] == pytest.approx(roc_auc_score(member, beyond), abs=1e-9) == 1.0
+    assert found["mean_of_others"] == pytest.approx(np.mean(np.array(beyond)[member == 0]), abs=0.02)
 
 
 def test_chi_square_is_scipys(audited, tmp_path):

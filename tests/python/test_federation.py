@@ -73,6 +73,28 @@ def test_simulate() -> None:
     assert np.array_equal(result.U, again.U)
 
 
+@pytest.mark.skipif(not os.path.exists(PROGRAM), reason="the program is not built")
+def test_audit_of_a_recorded_simulation(tmp_path: Path) -> None:
+    """The same as the program says of it; members of few records are told from others."""
+    matrix, out = tmp_path / "m.npy", tmp_path / "out"
+    np.save(matrix, np.random.default_rng(0).exponential(size=(60, 80)) ** 3)
+    options = ["--parties", "3", "--protocol", "pooled", "--rank", "5", "--rounds", "20", "--seed", "1", "--quiet"]
+    options += ["--accept-that-pooled-sums-show-records", "--record", "--audit", "--out", str(out)]
+    subprocess.run([PROGRAM, "simulate", matrix, *options], check=True)
+    told = partwise.audit(out)
+    written = json.loads((out / "audit.json").read_text())
+    for figures in (told, written):
+        figures["limits"].pop("threads")
+    assert told == written
+    assert told["highest_auc"] > 0.95 and any("can tell with AUC" in sentence for sentence in told["verdict"])
+    assert {left["cover"] for left in told["left"]} == {"masked", "control"}
+    assert partwise.audit(out, colluders=1, n_jobs=1)["findings"] == told["findings"]
+    matrix.rename(tmp_path / "moved.npy")
+    with pytest.raises(ValueError, match="not there"):
+        partwise.audit(out)
+    assert partwise.audit(out, data=tmp_path / "moved.npy")["verdict"] == told["verdict"]
+
+
 def test_what_is_wrong_is_said(tmp_path: Path) -> None:
     X = records(1, 60)
     with pytest.raises(ValueError, match="two parties"):

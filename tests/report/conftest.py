@@ -69,6 +69,9 @@ def runs(partwise, tmp_path_factory):
         "film": run("film", "factorize", film(folder / "frames"), "--rank", 2, "--iterations", 40),
         "terms": run("terms", "factorize", table, "--rank", 3, "--algorithm", "dsanls", "--nodes", 3, "--iterations", 50),
         "curves": run("curves", "factorize", folder / "curves.npy", "--rank", 70, "--iterations", 5, "--restarts", 2),
+        "audited": run(
+            "audited", "simulate", table, "--parties", 3, "--protocol", "syn-sd", "--rank", 3, "--rounds", 20, "--audit"
+        ),
         "parties": run("parties", "simulate", table, "--parties", 3, "--protocol", "syn-sd", "--rank", 3, "--rounds", 20),
     }
 

@@ -4,6 +4,7 @@ Screenshots go to the folder PARTWISE_SCREENSHOTS, if it is set: look at them af
 """
 
 import contextlib
+import json
 import os
 import pathlib
 import sys
@@ -11,7 +12,8 @@ import sys
 import pytest
 from conftest import EVIL
 
-KINDS = ["pictures", "film", "terms", "curves", "parties"]
+KINDS = ["pictures", "film", "terms", "curves", "parties", "audited"]
+SECURE = ["parties", "audited"]
 
 
 @contextlib.contextmanager
@@ -68,13 +70,13 @@ def test_says_what_was_run(browser, runs, kind):
         headings = page.locator("h2").all_inner_texts()
         expected = ["Components", "Records", "How it went", "Settings"]
         expected += ["Before and after"] if kind in ("pictures", "film") else []
-        expected += ["Who saw what"] if kind == "parties" else []
+        expected += ["Who saw what"] if kind in SECURE else []
         assert sorted(headings) == sorted(expected)
         tiles = page.locator(".tiles").inner_text()
-        assert "relative error" in tiles and ("round" in tiles if kind == "parties" else "iteration" in tiles)
+        assert "relative error" in tiles and ("round" in tiles if kind in SECURE else "iteration" in tiles)
         text = page.locator("main").inner_text()
-        assert "Relative error over time" in text and ("Seconds by phase" in text or kind == "parties")
-        assert ("Bytes sent" in text) == (kind in ("terms", "parties"))
+        assert "Relative error over time" in text and ("Seconds by phase" in text or kind in SECURE)
+        assert ("Bytes sent" in text) == (kind in ("terms", *SECURE))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -122,6 +124,24 @@ def test_components_are_what_they_should_be(browser, runs):
         assert "party 3" in text and "as part of a sum over all parties" in text and "not audited" in text
 
 
+def test_an_audit_is_told_in_words_and_numbers(browser, runs):
+    """All that audit.json has to say of a run that was really audited."""
+    audit = json.loads((runs["audited"] / "audit.json").read_text())
+    with opened(browser, page_of(runs, "audited")) as page:
+        assert "not audited" not in page.locator("main").inner_text()
+        assert page.locator("h3:has-text('Audit') + ul > li").all_inner_texts() == audit["verdict"]
+        tables = {table.locator("th").all_inner_texts()[0]: table for table in page.locator("table").all()}
+        for details in page.query_selector_all("details"):
+            details.evaluate("details => details.open = true")
+        rows = [row.locator("td").all_inner_texts() for row in tables["attack"].locator("tr:has(td)").all()]
+        assert [row[0] for row in rows] == [finding["attack"] for finding in audit["findings"]]
+        areas = [float(row[3].split()[0]) for row in rows]
+        assert areas == pytest.approx([finding["auc"] for finding in audit["findings"]], abs=1e-3)
+        text = page.locator("main").inner_text()
+        assert "What left each party, and who could read it" in text and "all others together" in text
+        assert all(left["kind"] in text for left in audit["left"])
+
+
 def test_the_foreground_is_what_moves(browser, runs):
     """Where the square is, the difference is brighter than where nothing moves."""
     with opened(browser, page_of(runs, "film")) as page:
@@ -145,7 +165,7 @@ def test_records_are_sorted_by_the_component_that_leads(browser, runs):
         assert heat["width"] == 60 and leaders == sorted(leaders) and set(leaders) == {0, 1, 2}
 
 
-@pytest.mark.parametrize("kind", ["terms", "parties"])
+@pytest.mark.parametrize("kind", ["terms", *SECURE])
 def test_names_stay_names(browser, runs, kind):
     with opened(browser, page_of(runs, kind)) as page:
         assert "Partwise" in page.title()

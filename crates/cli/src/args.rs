@@ -484,7 +484,7 @@ pub struct SimulateArgs {
     /// Allow two parties, of which each can compute the other's share
     #[arg(long, help_heading = "Security")]
     pub accept_that_two_parties_see_each_other: bool,
-    /// Allow --aggregation plain where a party has fewer records than 2 k or a quarter of the features: its share shows some
+    /// Allow --aggregation plain where a party has fewer records than 2 k or half of the features: its share shows some
     #[arg(long, help_heading = "Security")]
     pub accept_that_plain_shares_show_records: bool,
     /// Allow pooled where a party has no more records than there are features: membership can be told
@@ -496,7 +496,8 @@ pub struct SimulateArgs {
     /// Allow --sketch subsample in dsanls-limited, which opens records at once
     #[arg(long, help_heading = "Security")]
     pub accept_that_subsampling_opens_records: bool,
-    /// Allow fewer records, all parties but C together, than a quarter of the features: membership can be told from sums
+    /// Allow fewer records, all parties of a sum but C together, than half of the features: membership can be told from
+    /// sums
     #[arg(long, help_heading = "Security")]
     pub accept_that_few_records_show_in_sums: bool,
 

@@ -1,6 +1,5 @@
-//! Reading a matrix as the arguments ask, and hashing its file.
+//! Reading a matrix as the arguments ask.
 
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use anyhow::bail;
@@ -8,7 +7,7 @@ use partwise::Real;
 use partwise::error::{Error, Result, human_bytes};
 use partwise::io::{self, ImageShape, ImageSide, Input, ReadOptions};
 use partwise::matrix::{Matrix, range_problem};
-use sha2::{Digest, Sha256};
+pub use partwise_secure::digest::sha256;
 
 use crate::args::{LabelArgs, Picture, ReadArgs, ShapeArgs};
 use crate::machine;
@@ -112,21 +111,6 @@ pub fn check_memory(what: &str, needed: u64) -> Result<()> {
     Ok(())
 }
 
-/// The SHA-256 of a file, as `sha256sum` prints it; of a folder of images, that of what `sha256sum` prints for
-/// them there, in the order in which they are read.
-pub fn sha256(path: &Path) -> Result<String> {
-    if !path.is_dir() {
-        return sha256_of_file(path);
-    }
-    let mut listing = Vec::new();
-    for file in io::images::files(path)? {
-        let name = file.file_name().unwrap_or_default().as_encoded_bytes();
-        listing.extend_from_slice(sha256_of_file(&file)?.as_bytes());
-        listing.extend_from_slice(&[b"  ", name, b"\n"].concat());
-    }
-    Ok(hex(Sha256::digest(&listing).as_slice()))
-}
-
 /// The size of a file, or of the images of a folder together.
 pub fn bytes(path: &Path) -> Option<u64> {
     let length = |path: &Path| Some(std::fs::metadata(path).ok()?.len());
@@ -134,23 +118,6 @@ pub fn bytes(path: &Path) -> Option<u64> {
         return length(path);
     }
     io::images::files(path).ok()?.iter().map(|file| length(file)).sum()
-}
-
-fn hex(hash: &[u8]) -> String {
-    hash.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn sha256_of_file(path: &Path) -> Result<String> {
-    let mut file = std::fs::File::open(path).map_err(Error::io(path))?;
-    let mut hash = Sha256::new();
-    let mut buffer = vec![0; 1 << 20];
-    loop {
-        match file.read(&mut buffer).map_err(Error::io(path))? {
-            0 => break,
-            count => hash.update(&buffer[..count]),
-        }
-    }
-    Ok(hex(hash.finalize().as_slice()))
 }
 
 /// `12.3 MiB`, for the reader of a report.

@@ -7,6 +7,7 @@ use std::sync::Mutex;
 
 use anyhow::{Result, anyhow, bail};
 use partwise::error::human_bytes;
+pub use partwise_secure::audit::folder::{PARTY, TRANSCRIPT};
 
 /// Every file that a run may write into its folder.
 const NAMES: [&str; 13] = [
@@ -25,14 +26,8 @@ const NAMES: [&str; 13] = [
     "report.html",
 ];
 
-/// What was said in a simulation.
-pub const TRANSCRIPT: &str = "transcript.bin";
-
 /// What an audit found.
 pub const AUDIT: &str = "audit.json";
-
-/// The folder of a party's results begins so; its number follows.
-pub const PARTY: &str = "party-";
 
 /// The staging folder or file that exists now: who ends the program early removes it under this lock, so that
 /// nobody is in the middle of giving it its name.

@@ -302,6 +302,38 @@ fn parties_as_ranks_give_what_they_give_in_one_process() {
     }
 }
 
+/// What ranks record joins to what one process records, and the audit finds the same in it.
+#[test]
+fn an_audit_of_ranks_is_that_of_one_process() {
+    let desk = Desk::with_digits();
+    let common = "simulate digits.npy --rank 4 --rounds 4 --seed 2 --parties 3 --protocol syn-sd --holdout 300 --audit --record";
+    desk.run(&format!("{common} --quiet --out alone"));
+    let said = run(&desk, 4, &format!("{common} --out ranks"));
+    assert_eq!(said.matches("what left the parties").count(), 1, "{said}");
+    assert!(said.contains("Whoever has the final U"), "{said}");
+    let (alone, ranks) = (desk.json("alone/audit.json"), desk.json("ranks/audit.json"));
+    assert_eq!(alone["left"], ranks["left"]);
+    let of = |audit: &serde_json::Value| -> Vec<(String, f64)> {
+        // Masks are other ones.
+        let told = audit["findings"].as_array().unwrap().iter().filter(|finding| finding["on"] != "messages");
+        let name = |finding: &serde_json::Value| {
+            format!("{} {} {}", finding["attack"], finding["seat"], finding["on"])
+        };
+        told.map(|finding| (name(finding), finding["auc"].as_f64().unwrap())).collect()
+    };
+    assert!(of(&alone).len() > 10);
+    for ((name, one), (other, several)) in of(&alone).into_iter().zip(of(&ranks)) {
+        assert!(name == other && (one - several).abs() < 0.01, "{name} {one}, {other} {several}");
+    }
+    // Kept whole, it can be audited later, in one process.
+    std::fs::remove_file(desk.path("ranks/audit.json")).unwrap();
+    desk.run("audit ranks --quiet");
+    assert_eq!(desk.json("ranks/audit.json")["findings"], ranks["findings"]);
+    let over = mpirun(&desk, 4, &format!("{common} --quiet --max-auc 0.5 --out over")).output().unwrap();
+    assert_eq!(over.status.code(), Some(3), "{over:?}");
+    assert!(String::from_utf8_lossy(&over.stderr).contains("--max-auc 0.5"), "{over:?}");
+}
+
 #[test]
 fn ranks_refuse_what_one_process_refuses_in_one_sentence() {
     let desk = Desk::with_digits();

@@ -1,6 +1,6 @@
 //! Taking part in a federation, trying one on this machine, and reading a ledger.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use partwise::{Real, io, machine};
@@ -8,6 +8,8 @@ use partwise_federation::config::Party;
 use partwise_federation::log::Log;
 use partwise_federation::party::{self, Given, Options};
 use partwise_federation::{Error, ledger};
+use partwise_secure::audit::Limits;
+use partwise_secure::audit::folder::{Request, audit_folder};
 use partwise_secure::net::TOWNS;
 use partwise_secure::protocol::Settings;
 use partwise_secure::{Error as SecureError, Plan, split};
@@ -41,7 +43,7 @@ fn of_federation(error: Error) -> PyErr {
 fn of_secure(error: SecureError) -> PyErr {
     match error {
         SecureError::Core(error) => python(error),
-        error @ (SecureError::Risk { .. } | SecureError::Outside { .. }) => {
+        error @ (SecureError::Risk { .. } | SecureError::Outside { .. } | SecureError::Folder { .. }) => {
             PyValueError::new_err(error.to_string())
         }
         error => PyRuntimeError::new_err(error.to_string()),
@@ -188,11 +190,24 @@ fn settings_of(protocol: &str, rank: usize, given: &str) -> PyResult<Settings> {
     serde_json::from_value(settings).map_err(wrong)
 }
 
-/// A ledger's sum as JSON, its chain checked.
+/// As JSON: a ledger's sum, its chain checked, or the audit of a recorded simulation.
 #[pyfunction]
-pub fn audit(path: &str) -> PyResult<String> {
-    let path = Path::new(path);
-    let path = if path.is_dir() { path.join(ledger::NAME) } else { path.into() };
+#[pyo3(signature = (path, *, data, colluders, threads))]
+pub fn audit(
+    py: Python<'_>,
+    path: &str,
+    data: Option<PathBuf>,
+    colluders: Option<usize>,
+    threads: Option<usize>,
+) -> PyResult<String> {
+    let dir = Path::new(path);
+    let path = if dir.is_dir() { dir.join(ledger::NAME) } else { dir.into() };
+    if !path.is_file() {
+        let limits = Limits { threads: threads.unwrap_or_else(machine::cores), ..Limits::default() };
+        let request = Request { dir, data: data.as_deref(), colluders, limits };
+        let audit = py.detach(|| audit_folder(&request)).map_err(of_secure)?;
+        return serde_json::to_string(&audit).map_err(|error| PyRuntimeError::new_err(error.to_string()));
+    }
     let read = ledger::read(&path).map_err(of_federation)?;
     let kinds = ledger::summary(&read.entries);
     let kinds = kinds.iter().map(|((kind, cover), (count, bytes))| {

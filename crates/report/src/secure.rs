@@ -146,6 +146,7 @@ fn seat(seat: &Value) -> String {
         (Some("party"), _) => "another party".into(),
         (Some("all-others"), _) => "all others together".into(),
         (Some(name), _) => name.into(),
+        (None, Some(1)) => "coordinator and a party".into(),
         (None, Some(count)) => format!("coordinator and {count} parties"),
         (None, None) => seat.to_string(),
     }

@@ -214,6 +214,9 @@ fn one(case: &Case, matrix: &Matrix<f32>, members: usize, seed: u64) -> Result<(
     let others = rest.len().min(members);
     let held: Vec<usize> =
         hold_out(rest.len(), others, seed + 1).1.into_iter().map(|place| rest[place]).collect();
+    // By chance, like the members.
+    let others = |party| held.iter().skip(party).step_by(case.parties).copied().collect();
+    let held: Vec<Vec<usize>> = (0..case.parties).map(others).collect();
     let dealt: Vec<Vec<usize>> = Split::Uniform.deal(kept.len(), case.parties);
     // In an order that tells nothing.
     let shuffled = shuffle(&kept, seed);

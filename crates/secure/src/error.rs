@@ -74,6 +74,12 @@ pub enum Error {
         /// What is wrong, and what to do.
         problem: String,
     },
+    /// The folder of a simulation that cannot be audited.
+    #[error("{problem}")]
+    Folder {
+        /// What is wrong with it, and what to do.
+        problem: String,
+    },
     /// Another rank could not go on; the words are its own.
     #[error("{problem}")]
     Elsewhere {

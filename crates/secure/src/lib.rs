@@ -7,6 +7,7 @@
 pub mod aggregation;
 pub mod audit;
 mod basis;
+pub mod digest;
 mod entropy;
 mod error;
 pub mod fixed;

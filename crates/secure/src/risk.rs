@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::protocol::{Aggregation, Protocol, Settings};
+use crate::simulate::group_count;
 
 /// Risks that were accepted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,17 +24,22 @@ pub struct Accepted {
     pub few_records_show_in_sums: bool,
 }
 
-/// The records that a sum still hides from c parties that subtract theirs: those of all but the c largest.
-pub fn hidden(records: &[usize], colluders: usize) -> usize {
+/// The records that a sum still hides from c parties that subtract theirs: those of all but the c largest. Of an
+/// asynchronous method sums are over groups, which are by speed: at worst the smallest parties are one.
+pub fn hidden(settings: &Settings, records: &[usize]) -> usize {
     let mut counts = records.to_vec();
     counts.sort_unstable();
-    let rest = counts.len().saturating_sub(colluders);
+    let summed = match settings.protocol.is_asynchronous() {
+        true => counts.len() / group_count(settings, counts.len()),
+        false => counts.len(),
+    };
+    let rest = summed.saturating_sub(settings.colluders);
     counts[..rest].iter().fold(0, |sum: usize, count| sum.saturating_add(*count))
 }
 
 /// Fewer records than this show in sums of every protocol.
 pub fn few(features: usize) -> usize {
-    features / 4
+    features.div_ceil(2)
 }
 
 /// Refuses what has not been accepted, given how many records each party has.
@@ -74,7 +80,7 @@ pub fn check(settings: &Settings, records: &[usize], features: usize) -> Result<
             "--accept-that-pooled-sums-show-records",
         );
     }
-    let hidden = hidden(records, settings.colluders);
+    let hidden = hidden(settings, records);
     if !plain
         && settings.protocol != Protocol::Pooled
         && hidden < few(features)
@@ -83,7 +89,7 @@ pub fn check(settings: &Settings, records: &[usize], features: usize) -> Result<
         return refuse(
             format!(
                 "sums are over {hidden} records, less those of {} colluding, and there are {features} features: with fewer \
-                 than a quarter as many, whether somebody is among them can be told from the sums of any protocol",
+                 than half as many, whether somebody is among them can be told from the sums of any protocol",
                 settings.colluders
             ),
             "find more records, or merge or leave out rare features",
@@ -119,21 +125,31 @@ mod tests {
     fn risks_are_refused_until_they_are_accepted() {
         let mut settings = Settings::new(Protocol::SynSd, 10);
         // 100 features; one of the three may collude.
-        assert_eq!(flag(&settings, &[12, 13, 12]), Some("--accept-that-few-records-show-in-sums"));
-        assert_eq!(flag(&settings, &[12, 500, 12]), Some("--accept-that-few-records-show-in-sums"));
-        assert_eq!(flag(&settings, &[12, 13, 13]), None);
+        assert_eq!(flag(&settings, &[24, 26, 25]), Some("--accept-that-few-records-show-in-sums"));
+        assert_eq!(flag(&settings, &[24, 500, 25]), Some("--accept-that-few-records-show-in-sums"));
+        assert_eq!(flag(&settings, &[25, 26, 25]), None);
         assert_eq!(flag(&settings, &[usize::MAX, 5, usize::MAX]), None);
+        // Six parties are two groups of three, of which one may collude; five are one group.
+        let groups = Settings::new(Protocol::AsynSd, 10);
+        assert_eq!(flag(&groups, &[24; 6]), Some("--accept-that-few-records-show-in-sums"));
+        assert_eq!(flag(&settings, &[24; 6]), None);
+        assert_eq!(flag(&groups, &[24; 5]), None);
+        assert_eq!(flag(&groups, &[25; 6]), None);
+        assert_eq!(
+            flag(&groups, &[500, 24, 500, 24, 500, 500]),
+            Some("--accept-that-few-records-show-in-sums")
+        );
         settings.accepted.few_records_show_in_sums = true;
         assert_eq!(flag(&settings, &[5, 5, 5]), None);
         assert_eq!(flag(&settings, &[500, 500]), Some("--accept-that-two-parties-see-each-other"));
         settings.accepted.two_parties_see_each_other = true;
         assert_eq!(flag(&settings, &[500, 500]), None);
         settings.aggregation = Aggregation::Plain;
-        assert_eq!(flag(&settings, &[25, 25, 25]), None);
-        assert_eq!(flag(&settings, &[25, 24, 25]), Some("--accept-that-plain-shares-show-records"));
-        settings.rank = 15;
-        assert_eq!(flag(&settings, &[29, 30, 30]), Some("--accept-that-plain-shares-show-records"));
-        assert_eq!(flag(&settings, &[30, 30, 30]), None);
+        assert_eq!(flag(&settings, &[50, 50, 50]), None);
+        assert_eq!(flag(&settings, &[50, 49, 50]), Some("--accept-that-plain-shares-show-records"));
+        settings.rank = 30;
+        assert_eq!(flag(&settings, &[59, 60, 60]), Some("--accept-that-plain-shares-show-records"));
+        assert_eq!(flag(&settings, &[60, 60, 60]), None);
         let limited =
             Settings { aggregation: Aggregation::Plain, ..Settings::new(Protocol::DsanlsLimited, 10) };
         assert_eq!(flag(&limited, &[101, 100, 101]), Some("--accept-that-plain-shares-show-records"));

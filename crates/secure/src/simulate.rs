@@ -122,13 +122,9 @@ pub fn groups(settings: &Settings, seconds: &[f64]) -> Vec<Vec<u16>> {
     if !settings.protocol.is_asynchronous() {
         return Vec::new();
     }
-    let smallest = match settings.aggregation {
-        Aggregation::Plain => 1,
-        Aggregation::Secure => (settings.colluders + 2).max(3),
-    };
     let mut order: Vec<u16> = (1..=parties as u16).collect();
     order.sort_by(|&a, &b| seconds[usize::from(a) - 1].total_cmp(&seconds[usize::from(b) - 1]));
-    let count = (parties / smallest).max(1);
+    let count = group_count(settings, parties);
     (0..count)
         .map(|group| {
             let mut members = order[partwise::comm::owned(parties, group, count)].to_vec();
@@ -136,6 +132,15 @@ pub fn groups(settings: &Settings, seconds: &[f64]) -> Vec<Vec<u16>> {
             members
         })
         .collect()
+}
+
+/// How many groups an asynchronous method has.
+pub(crate) fn group_count(settings: &Settings, parties: usize) -> usize {
+    let smallest = match settings.aggregation {
+        Aggregation::Plain => 1,
+        Aggregation::Secure => settings.colluders.saturating_add(2).max(3),
+    };
+    (parties / smallest).max(1)
 }
 
 /// What a party's run comes to, without its factors.

@@ -1,5 +1,7 @@
 //! Dealing the records of one matrix out to parties, to try on one machine what they would do on theirs.
 
+use std::collections::BTreeMap;
+
 use partwise::Real;
 use partwise::comm::owned;
 use partwise::matrix::{Csr, Dense, Matrix, Order, Values};
@@ -65,6 +67,24 @@ pub fn hold_out(records: usize, count: usize, seed: u64) -> (Vec<usize>, Vec<usi
     held.sort_unstable();
     kept.sort_unstable();
     (kept, held)
+}
+
+/// Held-out records, each with the party whose kind it is: the one that has the record before it in the file.
+///
+/// Parties differ. A party's records are told from those of another without having been in its data, which would be
+/// taken for membership.
+pub fn beside(dealt: &[Vec<usize>], held_out: &[usize]) -> Vec<Vec<usize>> {
+    let own = |(party, records): (usize, &'_ Vec<usize>)| -> Vec<(usize, usize)> {
+        records.iter().map(|&record| (record, party)).collect()
+    };
+    let owners: BTreeMap<usize, usize> = dealt.iter().enumerate().flat_map(own).collect();
+    let mut beside = vec![Vec::new(); dealt.len()];
+    for &record in held_out {
+        if let Some((_, &party)) = owners.range(..record).next_back().or(owners.first_key_value()) {
+            beside[party].push(record);
+        }
+    }
+    beside
 }
 
 /// The records of each party, given a name for each record; parties in the order in which they first occur.
@@ -154,6 +174,13 @@ mod tests {
         assert_ne!(hold_out(1000, 300, 2).1, held);
         let mean = held.iter().sum::<usize>() as f64 / 300.0;
         assert!((mean - 500.0).abs() < 60.0, "{mean}");
+    }
+
+    #[test]
+    fn held_out_records_are_of_the_kind_of_their_neighbours() {
+        let dealt = [vec![1, 2, 4], vec![5, 7], vec![10]];
+        assert_eq!(beside(&dealt, &[0, 3, 6, 8, 9, 11]), [vec![0, 3], vec![6, 8, 9], vec![11]]);
+        assert_eq!(beside(&[], &[1]), Vec::<Vec<usize>>::new());
     }
 
     #[test]

@@ -6,7 +6,7 @@ use partwise::random::{Purpose, stream, uniform};
 use partwise_secure::audit::{Audit, Cover, Evidence, Finding, Limits, Recording, Seat, Transcript, audit};
 use partwise_secure::net::TOWNS;
 use partwise_secure::protocol::{Aggregation, Protocol, Settings};
-use partwise_secure::split::{Split, hold_out, parts};
+use partwise_secure::split::{Split, beside, hold_out, parts};
 use partwise_secure::{Plan, run_on_rank_recorded, simulate_recorded};
 use proptest::prelude::*;
 
@@ -38,7 +38,7 @@ fn settings(protocol: Protocol, aggregation: Aggregation, rank: usize, rounds: u
 struct Run {
     matrix: Matrix<f32>,
     dealt: Vec<Vec<usize>>,
-    held: Vec<usize>,
+    held: Vec<Vec<usize>>,
     settings: Settings,
     transcript: Transcript,
     u: Vec<f32>,
@@ -51,6 +51,7 @@ impl Run {
         let places = Split::Uniform.deal(kept.len(), parties);
         let dealt: Vec<Vec<usize>> =
             places.iter().map(|places| places.iter().map(|&place| kept[place]).collect()).collect();
+        let held = beside(&dealt, &held);
         let plan = Plan { settings, slowness: Vec::new(), line: TOWNS, threads: 1, loses: None };
         let recording = Recording::default();
         let outcome = simulate_recorded(parts(&matrix, &dealt).unwrap(), &plan, &recording).unwrap();
@@ -156,7 +157,76 @@ fn attacks_fail_where_there_is_nothing_to_find() {
         assert!(finding.auc.standard_error < 0.02, "{finding:?}");
     }
     assert!(audit.highest_auc < 0.56);
-    assert!(audit.verdict.iter().any(|sentence| sentence.contains("cannot tell better than by guessing")));
+    assert!(audit.verdict.iter().any(|sentence| sentence.contains("better than by guessing")));
+}
+
+/// Hospitals differ. Held-out records of another one's kind would be told from a party's by that.
+#[test]
+fn parties_that_differ_are_not_taken_for_membership() {
+    let (features, parties) = (60, 4);
+    // The codes of each quarter of the file begin elsewhere.
+    let shifted = |by: usize| {
+        let mut entries = vec![Vec::new(); 2200];
+        codes(2200, features, 0).for_each_stored(|record, feature, _| {
+            entries[record].push(((feature + record / 550 * by) % features) as u32);
+        });
+        let (mut offsets, mut indices) = (vec![0], Vec::new());
+        for mut own in entries {
+            own.sort_unstable();
+            indices.extend(own);
+            offsets.push(indices.len());
+        }
+        let values = vec![1.0; indices.len()];
+        Matrix::Sparse(Csr::new(2200, features, offsets, indices, values))
+    };
+    let settings = settings(Protocol::SynSd, Aggregation::Secure, 3, 8);
+    let alike = Run::new(shifted(0), parties, settings.clone());
+    let mut run = Run::new(shifted(15), parties, settings);
+    let matched = |run: &Run| {
+        let audit = run.audit();
+        let found = of(&audit, "matching", Seat::AllOthers, "sums");
+        assert!(found.auc.members >= 1100 && found.auc.others >= 1095, "{found:?}");
+        (audit.highest_auc, found.auc)
+    };
+    let (highest, same_kind) = matched(&run);
+    assert!(highest < 0.56, "{highest}");
+    // All others together tell something, but no more than where the parties do not differ.
+    let alike = matched(&alike).1;
+    let error = alike.standard_error.hypot(same_kind.standard_error);
+    assert!((same_kind.value - alike.value).abs() < 4.0 * error, "{same_kind:?} {alike:?}");
+    run.held.rotate_left(1);
+    let other_kind = matched(&run).1;
+    assert!(other_kind.value > same_kind.value + 10.0 * error, "{other_kind:?} {same_kind:?}");
+}
+
+/// Where records differ in how ordinary they are, what the sums explain beyond U tells more than what they explain.
+#[test]
+fn what_sums_explain_beyond_the_result_tells_more() {
+    let (records, features, kinds) = (120, 150, 5);
+    let audit = pooled(60, |seed| {
+        let mut rng = stream(seed, Purpose::Fill, 1, 0);
+        let mut draw = |count: usize, power: i32| -> Vec<f64> {
+            (0..count).map(|_| uniform(&mut rng).powi(power)).collect()
+        };
+        let (weights, parts) = (draw(records * kinds, 2), draw(kinds * features, 2));
+        // From nearly none to half of the record is its own.
+        let (own, scale) = (draw(records * features, 4), draw(records, 2));
+        let value = |place: usize| {
+            let (record, feature) = (place / features, place % features);
+            let common: f64 =
+                (0..kinds).map(|k| weights[record * kinds + k] * parts[k * features + feature]).sum();
+            (common + scale[record] * own[place]) as f32
+        };
+        let values: Vec<f32> = (0..records * features).map(value).collect();
+        let matrix =
+            Matrix::Dense(Dense::new(records, features, Order::RowMajor, Values::Real(values.into())));
+        Run::new(matrix, 4, Settings { seed, ..settings(Protocol::SynSd, Aggregation::Secure, kinds, 30) })
+    });
+    for seat in [Seat::Coordinator, Seat::Party, Seat::AllOthers] {
+        let (near, beyond) =
+            (of(&audit, "span", seat, "sums").auc, of(&audit, "span", seat, "sums beyond U").auc);
+        assert!(beyond.value > near.value + 3.0 * near.standard_error, "{seat}: {near:?} {beyond:?}");
+    }
 }
 
 fn limited(sketch: partwise::sketch::Kind, rounds: usize) -> Audit {
@@ -225,6 +295,82 @@ fn every_protocol_can_be_audited() {
         // In the few dimensions of a sketch noise is never far.
         assert!(masked < plain - 0.1, "{protocol:?} {masked} {plain}");
     }
+}
+
+/// All that a party ever sends, of `docs/threat-model.md`.
+#[test]
+fn nothing_leaves_a_party_that_is_not_listed() {
+    const TOTALS: [&str; 5] = ["norms and counts", "error", "V V", "the first sketch", "the end"];
+    const CONTROL: [&str; 4] = ["key", "leave", "shares of masks", "signature"];
+    let dense = |rows: usize| {
+        let mut rng = stream(4, Purpose::Fill, 0, 0);
+        let values: Vec<f32> = (0..rows * 30).map(|_| uniform(&mut rng) as f32).collect();
+        Matrix::Dense(Dense::new(rows, 30, Order::RowMajor, Values::Real(values.into())))
+    };
+    for protocol in Protocol::ALL {
+        let shared: &[&str] = match protocol {
+            Protocol::Pooled => &["M V"],
+            Protocol::SynSsdU | Protocol::SynSsdUv => &["U", "S U"],
+            Protocol::DsanlsLimited => &["M S"],
+            _ => &["U"],
+        };
+        for aggregation in [Aggregation::Secure, Aggregation::Plain] {
+            let run = Run::new(dense(192), 6, settings(protocol, aggregation, 2, 3));
+            for left in run.audit().left {
+                let kind = left.kind.strip_prefix("range of ").unwrap_or(&left.kind);
+                let listed = match left.cover {
+                    Cover::Control => CONTROL.contains(&kind),
+                    _ => TOTALS.contains(&kind) || shared.contains(&kind),
+                };
+                assert!(listed, "{protocol:?} {left:?}");
+                // A total is a few numbers.
+                assert!(!TOTALS.contains(&&*left.kind) || left.bytes / left.count < 500, "{left:?}");
+            }
+        }
+    }
+}
+
+/// Every test that the documents name is there.
+#[test]
+fn the_threat_model_names_tests_that_exist() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let (mut sources, mut folders) = (String::new(), vec![root.join("crates"), root.join("tests")]);
+    while let Some(folder) = folders.pop() {
+        for path in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+            match path.extension().and_then(|extension| extension.to_str()) {
+                _ if path.is_dir() => folders.push(path),
+                Some("rs" | "py") => sources.push_str(&std::fs::read_to_string(path).unwrap()),
+                _ => {}
+            }
+        }
+    }
+    for document in ["threat-model.md", "privacy.md"] {
+        let text = std::fs::read_to_string(root.join("docs").join(document)).unwrap();
+        let is_name =
+            |part: &&str| part.contains('_') && part.chars().all(|c| c == '_' || c.is_ascii_alphanumeric());
+        let named: Vec<&str> = text.split('`').skip(1).step_by(2).filter(is_name).collect();
+        assert!(!named.is_empty(), "{document}");
+        for name in named {
+            let there = ["fn", "def"].iter().any(|word| sources.contains(&format!("{word} {name}(")));
+            assert!(there, "{document} names {name}");
+        }
+    }
+}
+
+/// Of `syn-ssd-uv` most messages are of sketched features, which do not count against the others.
+#[test]
+fn sketches_of_features_do_not_crowd_out_sums() {
+    let run = Run::new(codes(160, 150, 1), 4, settings(Protocol::SynSsdUv, Aggregation::Secure, 4, 12));
+    let span = |sums: usize| {
+        let Run { matrix, dealt, held, settings, transcript, u } = &run;
+        let evidence = Evidence { transcript, settings, matrix, dealt, held_out: held, u };
+        let audit = audit(&evidence, &Limits { sums, ..Limits::default() }).unwrap();
+        let found = of(&audit, "span", Seat::AllOthers, "sums");
+        (found.dimensions.unwrap(), found.auc.value)
+    };
+    // The start, and one a round.
+    assert_eq!(span(13), span(1000));
+    assert!(span(6).0 < span(13).0);
 }
 
 #[test]

@@ -298,6 +298,7 @@ fn small_and_many_parties() {
         for (parties, split) in [(3, Split::First(0.96)), (50, Split::Uniform)] {
             let mut settings = settings(protocol, 5, 2);
             settings.accepted.pooled_sums_show_records = true;
+            settings.accepted.few_records_show_in_sums = true;
             let outcome = run_split(&matrix, &split, parties, &plan(settings)).unwrap();
             assert!(
                 outcome.relative_error.is_finite() && outcome.relative_error < 1.0,

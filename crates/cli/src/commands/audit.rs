@@ -1,24 +1,21 @@
 //! `partwise audit`, and what `partwise simulate --audit` says: what left each party, who could read it, what attackers
 //! make of it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self as stdio, Write};
-use std::path::{Path, PathBuf};
 
-use anyhow::{Result, anyhow, bail};
-use partwise::error::{Error, human_bytes};
-use partwise::io::{ImageSide, Presence};
-use partwise::matrix::Matrix;
-use partwise::run::{Amount, Side};
-use partwise::{Precision, Real, io};
-use partwise_secure::audit::{Audit, Cover, Evidence, Left, Limits, Seat, Transcript, audit};
+use anyhow::{Result, bail};
+use partwise::Real;
+use partwise::error::human_bytes;
+use partwise::run::Amount;
+use partwise_secure::audit::folder::{self, Recorded, Request, audit_folder};
+use partwise_secure::audit::{Audit, Cover, Evidence, Left, Limits, Seat, audit};
 use partwise_secure::protocol::Settings;
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::ledger;
 use crate::args::{AuditArgs, ReadArgs, SimulateArgs};
-use crate::{input, machine, output, say};
+use crate::{machine, output, report, say};
 
 /// What is held out unless asked otherwise.
 pub const HOLDOUT: Amount = Amount::Share(0.2);
@@ -31,19 +28,7 @@ pub struct OverLimit {
     limit: f64,
 }
 
-/// What `run.json` keeps, so that the data can be found again and dealt out as it was.
-#[derive(Serialize, Deserialize)]
-struct Recorded {
-    path: PathBuf,
-    header: Presence,
-    row_names: Presence,
-    images: Option<ImageSide>,
-    /// The records of each party.
-    dealt: Vec<Vec<usize>>,
-    held_out: Vec<usize>,
-}
-
-pub fn recorded(args: &SimulateArgs, dealt: &[Vec<usize>], held_out: &[usize]) -> Value {
+pub fn recorded(args: &SimulateArgs, dealt: &[Vec<usize>], held_out: &[Vec<usize>]) -> Value {
     let path = std::fs::canonicalize(&args.file).unwrap_or_else(|_| args.file.clone());
     let &ReadArgs { header, row_names, images, .. } = &args.read;
     let (dealt, held_out) = (dealt.to_vec(), held_out.to_vec());
@@ -66,9 +51,13 @@ pub fn check_memory(settings: &Settings, parties: usize, features: usize) -> Res
     Ok(())
 }
 
-/// Runs all attacks on all cores.
+/// All cores.
+fn limits() -> Limits {
+    Limits { threads: machine::cores(), ..Limits::default() }
+}
+
 pub fn of<T: Real>(evidence: &Evidence<'_, T>) -> Result<Audit> {
-    Ok(audit(evidence, &Limits { threads: machine::cores(), ..Limits::default() })?)
+    Ok(audit(evidence, &limits())?)
 }
 
 pub fn write(file: &mut dyn Write, audit: &Audit) -> stdio::Result<()> {
@@ -91,103 +80,18 @@ pub fn run(args: &AuditArgs) -> Result<()> {
     if let Some(path) = ledger::found(&args.dir) {
         return ledger::run(&path, args);
     }
-    let record = read_record(&args.dir)?;
-    match serde_json::from_value(record["precision"].clone()) {
-        Ok(Precision::F64) => run_with::<f64>(args, &record),
-        _ => run_with::<f32>(args, &record),
-    }
-}
-
-fn run_with<T: Real>(args: &AuditArgs, record: &Value) -> Result<()> {
-    let dir = &args.dir;
-    let target = dir.join(output::AUDIT);
+    folder::check(&args.dir)?;
+    let target = args.dir.join(output::AUDIT);
     output::check_file(&target, "DIR", args.force)?;
-    let damaged = |what: &str, error: serde_json::Error| {
-        anyhow!("{}: {what} cannot be read ({error}); simulate again", dir.join("run.json").display())
-    };
-    let recorded: Recorded =
-        serde_json::from_value(record["recorded"].clone()).map_err(|error| damaged("`recorded`", error))?;
-    let mut settings: Settings =
-        serde_json::from_value(record.clone()).map_err(|error| damaged("the settings", error))?;
-    settings.colluders = args.colluders.unwrap_or(settings.colluders);
-    let transcript = read_transcript(&dir.join(output::TRANSCRIPT))?;
-    let matrix = read_data::<T>(args, &recorded, record)?;
-    let u = read_u::<T>(dir, matrix.cols(), settings.rank)?;
-    let (dealt, held_out) = (&recorded.dealt[..], &recorded.held_out[..]);
-    if dealt.iter().flatten().chain(held_out).any(|&row| row >= matrix.rows()) || !held_out.is_sorted() {
-        bail!(
-            "{}: `recorded` names records that there are not; simulate again",
-            dir.join("run.json").display()
-        );
-    }
-    let evidence =
-        Evidence { transcript: &transcript, settings: &settings, matrix: &matrix, dealt, held_out, u: &u };
-    let audit = of(&evidence)?;
+    let (dir, data, colluders) = (&args.dir, args.data.as_deref(), args.colluders);
+    let audit = audit_folder(&Request { dir, data, colluders, limits: limits() })?;
     output::write_whole(&target, "DIR", |file| write(file, &audit))?;
+    // A page that is there shows it.
+    report::after_run(dir, dir.join(report::NAME).exists());
     if args.json {
         say::answer(&serde_json::to_string(&audit)?)?;
     }
     conclude(&audit, args.max_auc, args.quiet || args.json)
-}
-
-/// `run.json` of a simulation that was recorded.
-fn read_record(dir: &Path) -> Result<Value> {
-    const CURE: &str = "give a folder that `partwise simulate --record` wrote";
-    if !dir.is_dir() {
-        bail!("{} is not a folder; {CURE}", dir.display());
-    }
-    let path = dir.join("run.json");
-    let text = std::fs::read(&path).map_err(|error| anyhow!("{}: {error}; {CURE}", path.display()))?;
-    let record: Value = serde_json::from_slice(&text)
-        .map_err(|error| anyhow!("{}: not the JSON of a run ({error}); {CURE}", path.display()))?;
-    if !record["recorded"].is_object() || !dir.join(output::TRANSCRIPT).exists() {
-        bail!(
-            "{} has no transcript of what was said; simulate again with --record, or with --audit",
-            dir.display()
-        );
-    }
-    Ok(record)
-}
-
-fn read_transcript(path: &Path) -> Result<Transcript> {
-    let file = std::fs::File::open(path).map_err(Error::io(path))?;
-    Transcript::read(&mut stdio::BufReader::new(file))
-        .map_err(|problem| anyhow!("{}: {problem}; simulate again with --record", path.display()))
-}
-
-/// The matrix, with a row a record, if it is still the one that the run had.
-fn read_data<T: Real>(args: &AuditArgs, recorded: &Recorded, record: &Value) -> Result<Matrix<T>> {
-    let path = args.data.as_ref().unwrap_or(&recorded.path);
-    if !path.exists() {
-        bail!(
-            "{} is not there, but the audit needs the records; give the matrix with --data",
-            path.display()
-        );
-    }
-    if record["input"]["sha256"] != input::sha256(path)?.as_str() {
-        bail!("{} is not the matrix of this run; give that with --data", path.display());
-    }
-    let &Recorded { header, row_names, images, .. } = recorded;
-    let transpose = record["transpose"].as_bool().unwrap_or(false);
-    let read = ReadArgs { transpose, header, row_names, images };
-    let matrix = input::read::<T>(path, &read, None)?.matrix;
-    Ok(match serde_json::from_value(record["records"].clone()) {
-        Ok(Side::Columns) => matrix.into_transpose(),
-        _ => matrix,
-    })
-}
-
-/// The final U, which all parties that stayed have.
-fn read_u<T: Real>(dir: &Path, features: usize, rank: usize) -> Result<Vec<T>> {
-    let parties = (1..=255).map(|number| dir.join(format!("{}{number}/U.npy", output::PARTY)));
-    let Some(path) = parties.into_iter().find(|path| path.exists()) else {
-        bail!("{} has no party's U.npy; simulate again with --record", dir.display());
-    };
-    let (rows, cols, u) = io::npy::read_array::<T>(&path, machine::available_memory())?;
-    if (rows, cols) != (features, rank) {
-        bail!("{} is {rows} x {cols}, not {features} x {rank}; simulate again with --record", path.display());
-    }
-    Ok(u)
 }
 
 /// Tables and verdict.
@@ -197,9 +101,13 @@ fn text(audit: &Audit) -> String {
         &["party", "what", "messages", "bytes", "travelled", "could be read by"],
         &left(&audit.left),
     ));
+    text.push_str(&legend(audit));
     text.push_str("\nattacks: can somebody tell whether a record was in a party's data?\n");
     let header = ["seat", "attack", "on", "AUC", "s.e.", "members", "others", "mean score", "of others"];
     text.push_str(&table(&header, &findings(audit)));
+    text.push_str(
+        "  AUC: 0.5 is guessing, 1 certainty; s.e.: its standard error; others: records that nobody had\n",
+    );
     if !audit.recoveries.is_empty() {
         text.push_str("\nlinear recovery of M from opened sketches\n");
         let header = ["seat", "method", "rounds", "equations", "unknowns", "error", "recovered"];
@@ -208,6 +116,20 @@ fn text(audit: &Audit) -> String {
     text.push('\n');
     audit.verdict.iter().for_each(|sentence| text.push_str(&format!("{sentence}\n")));
     text
+}
+
+/// What the words in the first table mean, those that are in it.
+fn legend(audit: &Audit) -> String {
+    let covers: BTreeSet<Cover> = audit.left.iter().map(|left| left.cover).collect();
+    let meaning = |cover: &Cover| match cover {
+        Cover::Masked => {
+            "  masked: random words to whoever reads them alone; the sum over the parties is opened for all\n"
+        }
+        Cover::Plain => "  plain: numbers as they are\n",
+        Cover::Control => "  no data: keys, signatures, and what removes the masks from a sum\n",
+    };
+    let products = "  U: the components; M V, M S, S U, V V: products of records, components, weights V and sketches S\n";
+    std::iter::once(products).chain(covers.iter().map(meaning)).collect()
 }
 
 /// Parties of which the same left are one line.

@@ -41,8 +41,8 @@ struct Dealt<M> {
     /// The parties' names, where a file gives them.
     names: Vec<String>,
     records: Vec<Vec<usize>>,
-    /// Records that nobody has.
-    held_out: Vec<usize>,
+    /// Records that nobody has, by the party whose kind they are.
+    held_out: Vec<Vec<usize>>,
     plan: Plan,
     /// What the record says of the file.
     source: Value,
@@ -233,7 +233,7 @@ fn read<T: Real>(args: &SimulateArgs) -> Result<Dealt<Matrix<T>>> {
         Side::Columns => matrix.into_transpose(),
     };
     let (kept, held_out) = hold_out(args, matrix.rows())?;
-    let (names, records) = deal(args, matrix.rows(), &kept)?;
+    let (names, records, held_out) = deal(args, matrix.rows(), &kept, &held_out)?;
     let line = args.network.unwrap_or(TOWNS);
     let plan = Plan { settings, slowness: args.speeds.clone(), line, threads: 1, loses: args.lose };
     let features = matrix.cols();
@@ -277,8 +277,11 @@ fn hold_out(args: &SimulateArgs, records: usize) -> Result<(Vec<usize>, Vec<usiz
     Ok(split::hold_out(records, count, args.seed))
 }
 
-/// The parties' names, where a file gives them, and their records, of those that are kept.
-fn deal(args: &SimulateArgs, records: usize, kept: &[usize]) -> Result<(Vec<String>, Vec<Vec<usize>>)> {
+/// The parties' names, where a file gives them, their records, of those that are kept, and those of their kind that are not.
+type Hands = (Vec<String>, Vec<Vec<usize>>, Vec<Vec<usize>>);
+
+fn deal(args: &SimulateArgs, records: usize, kept: &[usize], held_out: &[usize]) -> Result<Hands> {
+    let mut by_name = None;
     let (names, dealt) = match (args.split.parse::<Split>(), args.parties) {
         (Ok(_), None) => {
             bail!("--parties: how many parties there are is missing; give it, or a file to --split")
@@ -293,9 +296,14 @@ fn deal(args: &SimulateArgs, records: usize, kept: &[usize]) -> Result<(Vec<Stri
             bail!("--split: {problem}; check {}", args.split)
         }
         (Err(_), _) => {
-            let names = io::labels::read(Path::new(&args.split), records)?;
-            let names: Vec<String> = kept.iter().map(|&record| names[record].clone()).collect();
-            split::by_name(&names)
+            let all = io::labels::read(Path::new(&args.split), records)?;
+            let names: Vec<String> = kept.iter().map(|&record| all[record].clone()).collect();
+            let (names, dealt) = split::by_name(&names);
+            let of = |name: &String| -> Vec<usize> {
+                held_out.iter().copied().filter(|&record| all[record] == *name).collect()
+            };
+            by_name = Some(names.iter().map(of).collect());
+            (names, dealt)
         }
     };
     let dealt: Vec<Vec<usize>> =
@@ -307,14 +315,15 @@ fn deal(args: &SimulateArgs, records: usize, kept: &[usize]) -> Result<(Vec<Stri
             dealt.len()
         );
     }
-    Ok((names, dealt))
+    let held_out = by_name.unwrap_or_else(|| split::beside(&dealt, held_out));
+    Ok((names, dealt, held_out))
 }
 
 /// What users should know before it starts.
 fn warn(plan: &Plan, records: &[usize], features: usize) {
     let (settings, parties) = (&plan.settings, records.len());
-    let hidden = risk::hidden(records, settings.colluders);
-    // Below a quarter of the features it is refused, or was accepted.
+    let hidden = risk::hidden(settings, records);
+    // Below half of the features it is refused, or was accepted.
     if settings.aggregation == Aggregation::Secure && (risk::few(features)..features).contains(&hidden) {
         say::warn(&format!(
             "note: sums are over {hidden} records, less those of {} colluding, of {features} features; with fewer records than \
@@ -365,7 +374,7 @@ fn record<T: Real>(args: &SimulateArgs, dealt: &Dealt<()>, outcome: &Outcome<T>)
         "split": args.split,
         "speeds": args.speeds,
         "lose": args.lose,
-        "holdout": dealt.held_out.len(),
+        "holdout": dealt.held_out.iter().map(Vec::len).sum::<usize>(),
         "network": plan.line.to_string(),
         "transpose": args.read.transpose,
         "precision": T::PRECISION,

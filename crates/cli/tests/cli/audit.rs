@@ -35,6 +35,16 @@ fn an_audit_prints_tables_and_a_verdict_and_writes_json() {
     let left = audit["left"].as_array().unwrap();
     let shares = left.iter().find(|left| left["party"] == 3 && left["kind"] == "U").unwrap();
     assert_eq!((shares["cover"].as_str(), shares["count"].as_u64() >= Some(5)), (Some("masked"), true));
+    // All that was sent is in it.
+    for party in desk.json("r/run.json")["parties"].as_array().unwrap() {
+        let total = |parts: &[serde_json::Value], key: &str| -> u64 {
+            parts.iter().map(|part| part[key].as_u64().unwrap()).sum()
+        };
+        let own: Vec<_> = left.iter().filter(|left| left["party"] == party["party"]).cloned().collect();
+        let sent = party["sent"].as_array().unwrap();
+        assert_eq!(total(&own, "bytes"), total(sent, "bytes"));
+        assert_eq!(total(&own, "count"), total(sent, "count"));
+    }
     // What was not asked for is not kept.
     assert!(!desk.path("r/transcript.bin").exists());
     assert!(desk.json("r/run.json")["recorded"].is_null());
@@ -46,7 +56,11 @@ fn a_recorded_run_can_be_audited_later_with_the_same_result() {
     desk.run(&format!("{RECORDED} --audit"));
     let first = desk.read("r/audit.json");
     std::fs::remove_file(desk.path("r/audit.json")).unwrap();
+    desk.run("report r");
+    assert!(desk.read("r/report.html").contains("was not audited"));
     let said = desk.run("audit r");
+    // The page that is there shows it.
+    assert!(desk.read("r/report.html").contains("Whoever has the final U"));
     assert!(
         said.contains("attacks: can somebody tell") && said.contains("Whoever has the final U"),
         "{said}"
@@ -119,9 +133,13 @@ fn what_cannot_be_audited_is_refused() {
     desk.write("r/transcript.bin", b"something else that is longer than its beginning");
     assert_says(&desk.refused("audit r"), &["r/transcript.bin", "no transcript", "--record"]);
     desk.write("r/transcript.bin", &whole);
-    let record = desk.read("r/run.json").replace("\"held_out\": [", "\"held_out\": [99999, ");
-    desk.write("r/run.json", record);
+    let mut record = desk.json("r/run.json");
+    record["recorded"]["held_out"][1][0] = 99999.into();
+    desk.write("r/run.json", record.to_string());
     assert_says(&desk.refused("audit r"), &["run.json", "records that there are not"]);
+    record["recorded"]["dealt"] = serde_json::json!([]);
+    desk.write("r/run.json", record.to_string());
+    assert_says(&desk.refused("audit r"), &["run.json", "records of 0 parties"]);
     desk.write("r/run.json", "{");
     assert_says(&desk.refused("audit r"), &["run.json", "not the JSON of a run"]);
 }

@@ -101,7 +101,7 @@ fn risks_are_refused_until_they_are_accepted() {
         ("--parties 300 --protocol syn-sd --aggregation plain", "give 2 to 255", ""),
         (
             "--parties 250 --protocol syn-sd --aggregation plain",
-            "fewer than 16",
+            "fewer than 32",
             "--accept-that-plain-shares-show-records",
         ),
         ("--parties 30 --protocol pooled", "span its records", "--accept-that-pooled-sums-show-records"),

@@ -1,4 +1,4 @@
-"""Federations: taking part in one, trying one on this machine, and reading a party's ledger."""
+"""Federations: taking part in one, trying one on this machine, and auditing what left its parties."""
 
 import hashlib
 import json
@@ -117,7 +117,24 @@ def simulate(
     return Simulated(u, [_matrix(v, n_components, X.dtype) for _, v in factors], json.loads(report))
 
 
-def audit(state: str | PathLike[str]) -> dict[str, Any]:
-    """What left a party, by its ledger (its state folder, or the file), whose chain of hashes is checked."""
-    told: dict[str, Any] = json.loads(_partwise.audit(fspath(state)))
+def audit(
+    folder: str | PathLike[str],
+    *,
+    data: str | PathLike[str] | None = None,
+    colluders: int | None = None,
+    n_jobs: int | None = None,
+) -> dict[str, Any]:
+    """What left the parties, and what attackers make of it, as ``partwise audit`` tells.
+
+    Of a folder that ``partwise simulate --record`` wrote, all attacks are run, and the result is what ``audit.json`` has:
+    ``left``, ``findings``, ``recoveries``, ``highest_auc``, ``verdict``, ... Nothing is written. ``data`` is the matrix,
+    if it is not where the run found it; ``colluders`` how many parties collude, if not as the run had it.
+
+    Of a party's state folder, or its ledger, it is what left that party, after the chain of hashes was checked.
+    """
+    told: dict[str, Any] = json.loads(
+        _partwise.audit(
+            fspath(folder), data=None if data is None else fspath(data), colluders=colluders, threads=n_jobs
+        )
+    )
     return told

@@ -5,7 +5,7 @@
 
 use partwise::Real;
 
-use super::seat::{Seat, Seen};
+use super::seat::{SKETCHED, Seat, Seen};
 use super::{Case, Finding, Found};
 use crate::error::Result;
 use crate::protocol::features_sketch;
@@ -22,20 +22,22 @@ pub fn run<T: Real>(case: &Case<'_, T>, seat: Seat) -> Result<Found> {
         let mut best = CHANNELS.map(|_| vec![f64::NEG_INFINITY; target.candidates.len()]);
         let mut compare = |channel: usize, seen: &Seen<'_>| {
             let (candidates, best) = (&target.candidates, &mut best[channel]);
-            if seen.what == "S U" {
+            if seen.what == SKETCHED {
                 let operator = sketch.draw::<f64>(seen.iteration);
                 candidates.match_sketch(&case.threads, &*operator, (&seen.values, seen.columns), best);
             } else {
                 candidates.match_columns(&case.threads, &seen.values, seen.columns, best);
             }
         };
-        for place in case.limits.places(view.len()) {
+        let places = [false, true].map(|sketched| case.limits.places(&view, sketched));
+        for place in places.concat() {
             view.message(place).iter().for_each(|seen| compare(0, seen));
             let Some(seen) = view.sum(place) else { continue };
             compare(1, &seen);
             // Sketches change from one to the next.
             let before = (0..place).rev().find(|&before| view.what(before) == seen.what);
-            if let Some(before) = before.filter(|_| seen.what != "S U").and_then(|before| view.sum(before)) {
+            if let Some(before) = before.filter(|_| seen.what != SKETCHED).and_then(|before| view.sum(before))
+            {
                 let values = seen.values.iter().zip(&before.values).map(|(new, old)| new - old).collect();
                 compare(2, &Seen { values, ..seen });
             }

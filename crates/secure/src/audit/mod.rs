@@ -4,6 +4,7 @@
 //! there had themselves. To add an attack, write a file with a function `run` and a line in `attacks`.
 
 mod candidates;
+pub mod folder;
 mod left;
 mod matching;
 mod recovery;
@@ -30,7 +31,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result};
 use crate::protocol::{Aggregation, Protocol, Settings};
 use candidates::Candidates;
-use seat::View;
+use seat::{SKETCHED, View};
 
 /// What an audit needs to know of a run.
 pub struct Evidence<'a, T> {
@@ -42,8 +43,8 @@ pub struct Evidence<'a, T> {
     pub matrix: &'a Matrix<T>,
     /// The records of each party.
     pub dealt: &'a [Vec<usize>],
-    /// Records that were in nobody's data, drawn like the others.
-    pub held_out: &'a [usize],
+    /// Records that were in nobody's data, by the party whose kind they are.
+    pub held_out: &'a [Vec<usize>],
     /// The final U, features x k, by row.
     pub u: &'a [T],
 }
@@ -51,7 +52,7 @@ pub struct Evidence<'a, T> {
 /// How much an audit computes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Limits {
-    /// Sums that are looked at, evenly spread over the run.
+    /// Sums that are looked at, evenly spread over the run; and as many of sketched features.
     pub sums: usize,
     /// Members that are scored, evenly spread over parties and their records; and as many others.
     pub records: usize,
@@ -92,8 +93,12 @@ impl Limits {
         }
     }
 
-    fn places(&self, count: usize) -> Vec<usize> {
-        self.pick(count, self.sums)
+    /// At most `sums` of those that are of sketched features, or of those that are not: else the many that an attack cannot
+    /// use would crowd out the others.
+    fn places(&self, view: &View<'_>, sketched: bool) -> Vec<usize> {
+        let of: Vec<usize> =
+            (0..view.len()).filter(|&place| (view.what(place) == SKETCHED) == sketched).collect();
+        self.pick(of.len(), self.sums).into_iter().map(|place| of[place]).collect()
     }
 }
 
@@ -288,15 +293,25 @@ impl<'a, T: Real> Case<'a, T> {
         let (features, parties) = (matrix.cols(), dealt.len());
         // Sketched features need records as dense columns.
         let dense = if settings.protocol.sketches_features() { 10_000_000 / features } else { usize::MAX };
-        let each = limits.records.min(dense).div_ceil(parties);
+        let most = limits.records.min(dense);
+        let each = most.div_ceil(parties);
+        // Of each party as large a share of the others as of its members, or the parties' differences would be told.
+        let share = |records: &Vec<usize>| each.min(records.len()) as f64 / records.len().max(1) as f64;
+        let largest = dealt.iter().map(share).fold(f64::MIN_POSITIVE, f64::max);
+        let wanted: Vec<f64> = dealt
+            .iter()
+            .zip(held_out)
+            .map(|(records, others)| others.len() as f64 * share(records) / largest)
+            .collect();
+        let affordable = (most as f64 / wanted.iter().sum::<f64>().max(1.0)).min(1.0);
+        let some = |records: &[usize], most: usize| -> Vec<usize> {
+            limits.pick(records.len(), most).into_iter().map(|place| records[place]).collect()
+        };
         let target = |(party, records): (u16, &Vec<usize>)| {
-            // Those that were held out are dealt out too, so that each is asked about once.
-            let others: Vec<usize> =
-                held_out.iter().skip(usize::from(party) - 1).step_by(parties).copied().collect();
-            let some = |records: &[usize]| -> Vec<usize> {
-                limits.pick(records.len(), each).into_iter().map(|place| records[place]).collect()
-            };
-            let (members, others) = (some(records), some(&others));
+            let place = usize::from(party) - 1;
+            let others = held_out.get(place).map_or(&[][..], |others| others);
+            let wanted = wanted.get(place).map_or(0.0, |wanted| wanted * affordable);
+            let (members, others) = (some(records, each), some(others, wanted.round() as usize));
             let mut candidates = Candidates::new(matrix, &members, &others);
             if settings.protocol.sketches_features() {
                 candidates.turn();
@@ -336,7 +351,7 @@ fn attacks<T: Real>() -> [Attack<T>; 3] {
 
 /// Runs all attacks from all seats.
 pub fn audit<T: Real>(evidence: &Evidence<'_, T>, limits: &Limits) -> Result<Audit> {
-    if evidence.held_out.is_empty() {
+    if evidence.held_out.iter().all(Vec::is_empty) {
         let problem = "no records were held out, so that there is nothing to compare members with; give a number or a share";
         return Err(Error::parameter("--holdout", problem));
     }
@@ -356,7 +371,7 @@ pub fn audit<T: Real>(evidence: &Evidence<'_, T>, limits: &Limits) -> Result<Aud
             rank: settings.rank,
             records: evidence.dealt.iter().map(Vec::len).collect(),
             features: case.features,
-            held_out: evidence.held_out.len(),
+            held_out: evidence.held_out.iter().map(Vec::len).sum(),
             colluders: settings.colluders,
             seed: settings.seed,
         },

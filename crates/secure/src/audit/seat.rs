@@ -86,7 +86,10 @@ pub struct Seen<'a> {
 }
 
 /// The sums in which features or sketches of them are visible.
-pub const TELLING: [&str; 4] = ["U", "M V", "M S", "S U"];
+pub const TELLING: [&str; 4] = ["U", "M V", "M S", SKETCHED];
+
+/// The one in which features are sketched.
+pub const SKETCHED: &str = "S U";
 
 /// A seat, and the party that is looked at from there.
 pub struct View<'a> {

@@ -1,6 +1,9 @@
 //! Span: sums such as M V are combinations of records, so that many of them span all records, and a record that lies in
 //! their span was among these. The score is how near it lies.
 //!
+//! Some records lie near to everything that is common. The second score is by how much the sums make up more of a record
+//! than the final U does, which everybody has: log(distance to U's span / distance to the span of the sums).
+//!
 //! At most half as many dimensions are taken as there are features, the first ones: everything lies in the whole space.
 //! Many features are first added up, with random signs, to four times the dimensions; what lies in a span still does.
 
@@ -20,8 +23,12 @@ const TOLERANCE: f64 = 1e-5;
 /// The attack from one seat. Where the coordinator reads shares as they are, their span tells more than that of sums.
 pub fn run<T: Real>(case: &Case<'_, T>, seat: Seat) -> Result<Found> {
     let shares = case.settings.aggregation == Aggregation::Plain && seat.has_coordinator();
-    let mut finding = Finding::new("span", seat, if shares { "messages" } else { "sums" });
+    let on = if shares { "messages" } else { "sums" };
+    let mut findings =
+        [on.into(), format!("{on} beyond U")].map(|on: String| Finding::new("span", seat, &on));
     let folding = Folding::new(case.features, 4 * case.limits.directions, case.settings.seed);
+    let mut result = Basis::new(folding.size);
+    widen(&mut result, &folding, &case.u, case.settings.rank);
     let mut basis = Basis::new(folding.size);
     for (place, target) in case.targets.iter().enumerate() {
         // The coordinator by itself sees the same sums, whomever it looks at.
@@ -31,27 +38,35 @@ pub fn run<T: Real>(case: &Case<'_, T>, seat: Seat) -> Result<Found> {
         if basis.rank() > 0 {
             let folded = target.candidates.folded(&folding);
             let near = folded.nearness_to_span(&case.threads, &basis.by_row(), basis.rank());
-            finding.scores.pool(&target.candidates.scores(near));
-            finding.dimensions = Some(basis.rank());
+            let to_result = folded.nearness_to_span(&case.threads, &result.by_row(), result.rank());
+            // A record of nothing but zeros is 0 away from both.
+            let gain = |(far, near): (&f64, &f64)| if *near == 0.0 { 0.0 } else { (far / near).ln() };
+            let beyond = to_result.iter().zip(&near).map(gain).collect();
+            for (finding, scores) in findings.iter_mut().zip([near, beyond]) {
+                finding.scores.pool(&target.candidates.scores(scores));
+                finding.dimensions = Some(basis.rank());
+            }
         }
     }
-    Ok(Found {
-        findings: Some(finding).into_iter().filter(Finding::has_scores).collect(),
-        ..Found::default()
-    })
+    Ok(Found { findings: findings.into_iter().filter(Finding::has_scores).collect(), ..Found::default() })
+}
+
+/// Takes in the columns of a matrix, by row.
+fn widen(basis: &mut Basis, folding: &Folding, values: &[f64], columns: usize) {
+    let column = |col: usize| folding.fold(values.iter().skip(col).step_by(columns).copied());
+    let fresh = basis.fresh((0..columns).flat_map(column).collect(), TOLERANCE);
+    basis.extend(fresh);
 }
 
 fn span<T: Real>(case: &Case<'_, T>, view: &View<'_>, folding: &Folding, shares: bool) -> Basis {
     let mut basis = Basis::new(folding.size);
     let most = case.limits.directions.min(case.features / 2);
-    for place in case.limits.places(view.len()) {
-        if basis.rank() >= most || view.what(place) == "S U" {
-            continue;
+    for place in case.limits.places(view, false) {
+        if basis.rank() >= most {
+            break;
         }
         let Some(seen) = (if shares { view.message(place) } else { view.sum(place) }) else { continue };
-        let column = |col: usize| folding.fold(seen.values.iter().skip(col).step_by(seen.columns).copied());
-        let fresh = basis.fresh((0..seen.columns).flat_map(column).collect(), TOLERANCE);
-        basis.extend(fresh);
+        widen(&mut basis, folding, &seen.values, seen.columns);
     }
     basis
 }

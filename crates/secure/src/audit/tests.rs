@@ -4,7 +4,8 @@ use partwise::matrix::{Dense, Matrix, Order, Values};
 use partwise::random::{Purpose, stream, uniform};
 
 use super::seat::{Seat, View};
-use super::{Recording, Transcript};
+use super::verdict::membership;
+use super::{Auc, Evidence, Finding, Limits, Recording, Transcript, audit, standard_error};
 use crate::net::TOWNS;
 use crate::protocol::{Aggregation, Protocol, Settings};
 use crate::split::{Split, parts};
@@ -103,22 +104,50 @@ fn groups_and_single_clients_are_told_apart() {
     assert_ne!(party.sum(0).unwrap().values, coordinator.sum(0).unwrap().values);
 }
 
-/// The sum before somebody left, minus the one after, is nearly that party's share.
+/// The sum before somebody left, minus the one after, is that party's share but for what the others moved meanwhile. It tells
+/// more of the share than the sum did, and which party it was.
 #[test]
 fn the_difference_shows_who_left() {
-    let mut settings = Settings { rounds: 30, ..settings(Protocol::SynSd) };
+    let mut settings = Settings { rounds: 60, ..settings(Protocol::SynSd) };
     settings.accepted.going_on_shows_the_leaver = true;
-    let transcript = transcript(&settings, 6, Some((4, 20)));
-    let view = View::new(&transcript, &settings, Seat::Coordinator, 4);
-    let left = (1..view.len()).find(|&place| view.message(place).is_none()).expect("it left");
-    let share = View::new(&transcript, &settings, Seat::AllOthers, 4).sum(left - 1).unwrap().values;
-    let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
-    // Of the difference between a sum and the one before, with the share.
-    let cosine = |place: usize| {
-        let (before, after) = (view.sum(place - 1).unwrap().values, view.sum(place).unwrap().values);
-        let difference: Vec<f64> = before.iter().zip(after).map(|(a, b)| a - b).collect();
-        dot(&difference, &share) / (dot(&difference, &difference) * dot(&share, &share)).sqrt()
+    for leaver in 1..=6 {
+        let transcript = transcript(&settings, 6, Some((leaver, 50)));
+        let view = View::new(&transcript, &settings, Seat::Coordinator, leaver);
+        let left = (1..view.len()).find(|&place| view.message(place).is_none()).expect("it left");
+        let share =
+            |party| View::new(&transcript, &settings, Seat::AllOthers, party).sum(left - 1).unwrap().values;
+        let (before, after) = (view.sum(left - 1).unwrap().values, view.sum(left).unwrap().values);
+        let difference: Vec<f64> = before.iter().zip(&after).map(|(a, b)| a - b).collect();
+        let far = |party| distance(&difference, &share(party));
+        for other in (1..=6).filter(|&party| party != leaver) {
+            assert!(far(leaver) < far(other), "{leaver} {other}: {} {}", far(leaver), far(other));
+        }
+        // The best that could be said before: a sixth of the sum.
+        let average: Vec<f64> = before.iter().map(|sum| sum / 6.0).collect();
+        let guess = distance(&average, &share(leaver));
+        assert!(far(leaver) < guess, "{leaver}: {} {guess}", far(leaver));
+    }
+}
+
+/// An AUC of 0.6 from twenty records says nothing, one from two thousand does.
+#[test]
+fn few_records_are_no_proof() {
+    let settings = settings(Protocol::SynSd);
+    let transcript = transcript(&settings, 4, None);
+    let (matrix, dealt) = (random(32, 20), Split::Uniform.deal(32, 4));
+    let held_out = vec![vec![0]; 4];
+    let (settings, matrix, u) = (&settings, &matrix, &vec![0.5; 60][..]);
+    let evidence =
+        Evidence { transcript: &transcript, settings, matrix, dealt: &dealt, held_out: &held_out, u };
+    let audit = audit(&evidence, &Limits::default()).unwrap();
+    let sentence = |value: f64, count: usize| {
+        let mut finding = Finding::new("span", Seat::Party, "sums");
+        let standard_error = standard_error(value, count, count);
+        finding.auc = Auc { value, standard_error, members: count, others: count };
+        membership(&audit, &finding, 0.5)
     };
-    assert!(cosine(left) > 0.95, "{}", cosine(left));
-    assert!(cosine(left) > cosine(left - 1) + 0.2, "{} {}", cosine(left), cosine(left - 1));
+    assert!(sentence(0.6, 20).contains("is not certain") && sentence(0.6, 20).contains("20 members"));
+    assert!(sentence(0.6, 2000).starts_with("A curious party can tell with AUC 0.60"));
+    assert!(sentence(0.52, 100).contains("could not tell better than by guessing"));
+    assert!(sentence(0.54, 9000).contains("hardly better than by guessing"));
 }

@@ -3,7 +3,7 @@
 use super::{Audit, Cover, Finding, Seat};
 use crate::protocol::{Aggregation, Protocol};
 
-/// An AUC below this is not told from guessing.
+/// An AUC below this is hardly better than guessing.
 const GUESSING: f64 = 0.55;
 
 /// A sentence for what was masked, for each seat, for recovery, and for the result itself.
@@ -30,8 +30,9 @@ pub fn of(audit: &Audit) -> Vec<String> {
         }));
     }
     sentences.push(format!(
-        "Whoever has the final U, without any of the messages, can tell members from others with AUC {floor:.2}: no protocol \
-         can go below that, only fewer components or more records."
+        "Whoever has the final U, without any of the messages, can tell members from others with AUC {floor:.2}{}: no \
+         protocol can go below that, only fewer components or more records.",
+        if floor < GUESSING { ", which is hardly better than guessing" } else { "" }
     ));
     sentences
 }
@@ -58,33 +59,49 @@ fn words(audit: &Audit) -> String {
     }
 }
 
-fn sentence_of(seat: Seat) -> String {
-    let seat = match seat {
-        Seat::AllOthers => "all other parties together".to_string(),
+fn in_words(seat: Seat) -> String {
+    match seat {
+        Seat::AllOthers => "all other parties together".into(),
         seat => seat.to_string(),
-    };
+    }
+}
+
+fn sentence_of(seat: Seat) -> String {
+    let seat = in_words(seat);
     seat[..1].to_uppercase() + &seat[1..]
 }
 
 /// What somebody can tell, and what would lower it.
-fn membership(audit: &Audit, worst: &Finding, floor: f64) -> String {
+pub(super) fn membership(audit: &Audit, worst: &Finding, floor: f64) -> String {
     let seat = sentence_of(worst.seat);
     let (auc, error) = (worst.auc.value, worst.auc.standard_error);
     let (attack, on) = (&worst.attack, &worst.on);
     let beside =
         if floor > GUESSING { format!(", where the final U alone gives {floor:.2}") } else { String::new() };
-    if auc < GUESSING || auc - 2.0 * error < 0.5 {
-        return format!(
-            "{seat} cannot tell better than by guessing whether a given record was in a party's data (AUC at most {auc:.2}, \
-             standard error {error:.2}, {attack} on {on}){beside}."
-        );
+    let whose = if worst.seat == Seat::Coordinator { "a party's data" } else { "another party's data" };
+    let figures = format!("standard error {error:.2}, {attack} on {on}");
+    match (auc < GUESSING, auc - 2.0 * error < 0.5) {
+        (true, true) => format!(
+            "{seat} could not tell better than by guessing whether a given record was in {whose} (AUC at most {auc:.2}, \
+             {figures}){beside}."
+        ),
+        (true, false) => format!(
+            "{seat} can tell hardly better than by guessing whether a given record was in {whose} (AUC {auc:.2}, \
+             {figures}){beside}."
+        ),
+        (false, true) => format!(
+            "Whether {} can tell if a given record was in {whose} is not certain: the AUC is {auc:.2} ({figures}), but {} \
+             members and {} others are too few to say that this is not by chance{beside}; more data, or a larger --holdout, \
+             would tell.",
+            in_words(worst.seat),
+            worst.auc.members,
+            worst.auc.others
+        ),
+        (false, false) => format!(
+            "{seat} can tell with AUC {auc:.2} ({figures}) whether a given record was in {whose}{beside}; {}.",
+            cure(audit, worst)
+        ),
     }
-    format!(
-        "{seat} can tell with AUC {auc:.2} (standard error {error:.2}, {attack} on {on}) whether a given record was in \
-         {}{beside}; {}.",
-        if worst.seat == Seat::Coordinator { "a party's data" } else { "another party's data" },
-        cure(audit, worst)
-    )
 }
 
 fn cure(audit: &Audit, worst: &Finding) -> String {
