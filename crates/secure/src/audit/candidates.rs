@@ -152,7 +152,7 @@ fn raise(best: &mut [f64], products: &[f64], records: &[f64], columns: &[f64]) {
     }
 }
 
-fn norms_of_columns(matrix: &[f64], columns: usize) -> Vec<f64> {
+pub(super) fn norms_of_columns(matrix: &[f64], columns: usize) -> Vec<f64> {
     let mut squares = vec![0.0; columns];
     for row in matrix.chunks_exact(columns) {
         squares.iter_mut().zip(row).for_each(|(sum, value)| *sum += value * value);

@@ -5,6 +5,7 @@
 
 use partwise::Real;
 
+use super::candidates::norms_of_columns;
 use super::seat::{SKETCHED, Seat, Seen};
 use super::{Case, Finding, Found};
 use crate::error::Result;
@@ -38,7 +39,8 @@ pub fn run<T: Real>(case: &Case<'_, T>, seat: Seat) -> Result<Found> {
             let before = (0..place).rev().find(|&before| view.what(before) == seen.what);
             if let Some(before) = before.filter(|_| seen.what != SKETCHED).and_then(|before| view.sum(before))
             {
-                let values = seen.values.iter().zip(&before.values).map(|(new, old)| new - old).collect();
+                let before = in_scale_of(&seen.values, &before.values, seen.columns);
+                let values = seen.values.iter().zip(before).map(|(new, old)| new - old).collect();
                 compare(2, &Seen { values, ..seen });
             }
         }
@@ -49,4 +51,14 @@ pub fn run<T: Real>(case: &Case<'_, T>, seat: Seat) -> Result<Found> {
         }
     }
     Ok(Found { findings: findings.into_iter().filter(Finding::has_scores).collect(), ..Found::default() })
+}
+
+/// One sum in the scale of another: `syn-sd` doubles and halves columns between rounds, as everybody can undo.
+pub(super) fn in_scale_of(other: &[f64], sum: &[f64], columns: usize) -> Vec<f64> {
+    let norms = norms_of_columns(other, columns).into_iter().zip(norms_of_columns(sum, columns));
+    let scales: Vec<f64> = norms
+        .map(|(other, own)| (other / own).log2().round())
+        .map(|exponent| if exponent.is_finite() { exponent.exp2() } else { 1.0 })
+        .collect();
+    sum.iter().zip(scales.iter().cycle()).map(|(value, scale)| value * scale).collect()
 }

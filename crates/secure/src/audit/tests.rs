@@ -3,6 +3,7 @@
 use partwise::matrix::{Dense, Matrix, Order, Values};
 use partwise::random::{Purpose, stream, uniform};
 
+use super::matching::in_scale_of;
 use super::seat::{Seat, View};
 use super::verdict::membership;
 use super::{Auc, Evidence, Finding, Limits, Recording, Transcript, audit, standard_error};
@@ -104,19 +105,21 @@ fn groups_and_single_clients_are_told_apart() {
     assert_ne!(party.sum(0).unwrap().values, coordinator.sum(0).unwrap().values);
 }
 
-/// The sum before somebody left, minus the one after, is that party's share but for what the others moved meanwhile. It tells
-/// more of the share than the sum did, and which party it was.
+/// The sum before somebody left, minus the one after, is that party's share but for what the others moved meanwhile, late in
+/// a run little. It tells more of the share than the sum did, and which party it was.
 #[test]
 fn the_difference_shows_who_left() {
-    let mut settings = Settings { rounds: 60, ..settings(Protocol::SynSd) };
+    let mut settings = Settings { rounds: 210, ..settings(Protocol::SynSd) };
     settings.accepted.going_on_shows_the_leaver = true;
     for leaver in 1..=6 {
-        let transcript = transcript(&settings, 6, Some((leaver, 50)));
+        let transcript = transcript(&settings, 6, Some((leaver, 200)));
         let view = View::new(&transcript, &settings, Seat::Coordinator, leaver);
         let left = (1..view.len()).find(|&place| view.message(place).is_none()).expect("it left");
         let share =
             |party| View::new(&transcript, &settings, Seat::AllOthers, party).sum(left - 1).unwrap().values;
-        let (before, after) = (view.sum(left - 1).unwrap().values, view.sum(left).unwrap().values);
+        let (before, after) = (view.sum(left - 1).unwrap(), view.sum(left).unwrap().values);
+        let after = in_scale_of(&before.values, &after, before.columns);
+        let before = before.values;
         let difference: Vec<f64> = before.iter().zip(&after).map(|(a, b)| a - b).collect();
         let far = |party| distance(&difference, &share(party));
         for other in (1..=6).filter(|&party| party != leaver) {
