@@ -128,8 +128,7 @@ impl<T: Real> Local<T> {
             let power = |exponent: &f64| if exponent.is_finite() { (sign * exponent).exp2() } else { 1.0 };
             let scales: Vec<T> = exponents.iter().map(power).map(T::from_f64).collect();
             let rows = factor.chunks_exact_mut(scales.len());
-            rows.flat_map(|row| row.iter_mut().zip(&scales))
-                .for_each(|(value, scale)| *value = *value * *scale);
+            rows.flat_map(|row| row.iter_mut().zip(&scales)).for_each(|(value, scale)| *value *= *scale);
         };
         if exponents.iter().any(|&exponent| exponent != 0.0) {
             scale(&mut self.u, 1.0);
