@@ -762,7 +762,8 @@ pub struct ExperimentArgs {
     /// Only these panels, such as FACE,MNIST
     #[arg(long, value_delimiter = ',', value_name = "PANEL,...")]
     pub only: Vec<String>,
-    /// A little of it: shorter runs, and of several numbers of nodes the least and the most
+    /// A little of it: shorter runs, no panels that the file calls long, and of several numbers of nodes the least and the
+    /// most
     #[arg(long)]
     pub quick: bool,
     /// Instead, try all alpha and beta of 0.1, 1 and 10, and write their errors to search.csv
