@@ -376,8 +376,14 @@ impl<'a> Session<'a> {
                     let (number, message) = parse(self.me, from, &bytes)?;
                     self.masking += begin.elapsed();
                     let early = matches!(message, Message::Reply { .. })
+                        && self.machines.contains_key(&number)
                         && self.pending.as_ref().is_none_or(|pending| pending.cohort != number);
+                    // Whoever was away may have missed all answers of a run; a round has a few.
+                    let most = self.most_rounds.map_or(usize::MAX, |rounds| rounds.saturating_mul(16));
                     match self.stash.get_mut(&number).filter(|stash| !stash.is_empty()) {
+                        Some(stash) if stash.len() > most => {
+                            return Err(self.dishonest("more answers than a run has"));
+                        }
                         Some(stash) => stash.push_back(message),
                         None if early => self.stash.entry(number).or_default().push_back(message),
                         None => self.handle(number, Event::Message { from, message })?,

@@ -148,10 +148,14 @@ fn serve(args: &CoordinatorRunArgs) -> Result<()> {
     write(out, &outcome, &terms)?;
     outcome.forget()?;
     report::after_run(out, !args.no_report);
-    let missing = match outcome.missing.is_empty() {
-        true => String::new(),
-        false => format!("; without {}", outcome.missing.join(", ")),
-    };
+    let mut missing = String::new();
+    if !outcome.missing.is_empty() {
+        missing = format!("; without {}", outcome.missing.join(", "));
+        if terms.settings.accepted.going_on_shows_the_leaver {
+            missing += ", but with what its records made of U until it left (for a result of the others alone take it out of \
+                        the federation's file and begin anew)";
+        }
+    }
     say::tell(&format!(
         "relative error {:.6} after {} rounds and {} sums{missing}; {}",
         outcome.relative_error,

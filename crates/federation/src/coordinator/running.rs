@@ -41,6 +41,8 @@ pub struct Running {
     sums: u64,
     norm: Option<f64>,
     begin: Instant,
+    /// Sums of groups that are answered when another is back, and over how many parties they are.
+    held: Vec<(u8, Words, usize)>,
     /// When something last happened in a cohort, and whether it was said that nothing does.
     moved: BTreeMap<u8, (Instant, bool)>,
     finished: BTreeMap<u16, Finished>,
@@ -110,6 +112,7 @@ impl Running {
             sums: 0,
             norm: None,
             begin: now,
+            held: Vec::new(),
             finished: BTreeMap::new(),
             first_finished: None,
             asked: None,
@@ -125,7 +128,10 @@ impl Running {
         while let Some(record) = self.records.next()? {
             let place = self.records.place_of(&record);
             match Noted::decode(&record) {
-                Some(Noted::Epoch { cohort, epoch }) => drop(epochs.insert(cohort, epoch)),
+                Some(Noted::Epoch { cohort, epoch }) => {
+                    epochs.insert(cohort, epoch);
+                    self.returned(cohort);
+                }
                 Some(Noted::Norm { norm }) => self.norm = Some(norm),
                 Some(Noted::Error(point)) => {
                     seconds = seconds.max(point.seconds);
@@ -262,8 +268,23 @@ impl Running {
         Ok(())
     }
 
+    /// Keys are exchanged anew in a group: somebody is back.
+    fn returned(&mut self, cohort: u8) {
+        if let Some(server) = &mut self.server {
+            server.returned(cohort);
+        }
+    }
+
+    fn holds(&mut self, number: u8) -> bool {
+        self.server.as_mut().is_some_and(|server| server.holds(number))
+    }
+
     /// A sum was opened: it is answered, and noted before anybody hears of it.
     fn opened(&mut self, present: &Present, number: u8, sum: Words, parties: usize) -> Result<()> {
+        if self.holds(number) {
+            self.held.push((number, sum, parties));
+            return Ok(());
+        }
         let now = self.begin.elapsed().as_secs_f64();
         let (answer, sum) = match &mut self.server {
             Some(server) => (server.answer(number, sum.clone(), parties, now), Some(sum)),
@@ -286,6 +307,7 @@ impl Running {
             Message::NewEpoch { epoch } => {
                 self.records.append(&Noted::Epoch { cohort, epoch: *epoch }.encode())?;
                 self.shared.status.lock().epochs += 1;
+                self.returned(cohort);
             }
             Message::Echoes { .. } if self.may_leave() => {
                 let promised = self.hubs.get(&cohort).and_then(Hub::promised).map(<[u16]>::to_vec);
@@ -342,8 +364,11 @@ impl Running {
         present.say(&ToParty::Waiting { parties });
     }
 
-    /// Looks at deadlines.
+    /// Looks at deadlines, and at who waits for another group.
     pub fn tick(&mut self, present: &Present) -> Result<()> {
+        for (number, sum, parties) in std::mem::take(&mut self.held) {
+            self.opened(present, number, sum, parties)?;
+        }
         let deadline = Duration::from_secs_f64(self.head.terms.deadline);
         let mut hanging: BTreeSet<u16> = BTreeSet::new();
         for (number, (moved, said)) in &mut self.moved {

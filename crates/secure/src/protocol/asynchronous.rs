@@ -130,6 +130,10 @@ struct Group {
     /// The sum of its members' diagonals.
     diagonal: f64,
     updates: usize,
+    /// The server's t when it was last heard.
+    heard: usize,
+    /// Its sum will be answered later.
+    held: bool,
     stopped: bool,
 }
 
@@ -138,6 +142,8 @@ pub struct Server {
     settings: Settings,
     groups: BTreeMap<u8, Group>,
     updates: usize,
+    /// t of ω_t, the number of updates but for those that [`Server::returned`] takes back.
+    t: usize,
     u: Vec<f64>,
     ended: bool,
     /// The error over updates, from what the groups last had.
@@ -153,16 +159,51 @@ impl Server {
             squared_error: None,
             diagonal: 0.0,
             updates: 0,
+            heard: 0,
+            held: false,
             stopped: false,
         };
         Server {
             settings: settings.clone(),
             groups: groups.iter().map(|&(number, size)| (number, group(size))).collect(),
             updates: 0,
+            t: 0,
             u: Vec::new(),
             ended: false,
             trace: Vec::new(),
         }
+    }
+
+    /// The t at which the run ends, and after how many rounds a group does no more.
+    fn limit(&self) -> usize {
+        self.settings.most_rounds(self.groups.len())
+    }
+
+    /// Whether the others went on without a group: more than two rounds.
+    fn is_away(&self, group: &Group) -> bool {
+        !group.held && !group.stopped && self.t - group.heard > 2 * self.groups.len()
+    }
+
+    /// Whether a group is to be answered later: another is away, and this one would end the run, or would have fewer
+    /// rounds left than it may need when that one is back.
+    pub fn holds(&mut self, number: u8) -> bool {
+        let Some(group) = self.groups.get(&number) else { return false };
+        let last = self.t + 1 >= self.limit() || group.updates + self.settings.rounds >= self.limit();
+        let held = last && self.groups.iter().any(|(&other, group)| other != number && self.is_away(group));
+        if let Some(group) = self.groups.get_mut(&number) {
+            group.held = held;
+        }
+        held
+    }
+
+    /// A group that was away is back. U has become that of the others meanwhile, so that t is again what it was when the
+    /// group was last heard, and not more than half of what ends the run: they go on together for long enough.
+    pub fn returned(&mut self, number: u8) {
+        let half = self.limit() / 2;
+        let away = self.groups.get(&number).filter(|group| self.is_away(group));
+        let Some(heard) = away.map(|group| group.heard) else { return };
+        self.t = heard.min(half);
+        self.groups.values_mut().for_each(|group| group.heard = self.t);
     }
 
     fn words_of_u(&self) -> Vec<u32> {
@@ -201,23 +242,25 @@ impl Server {
     fn update(&mut self, number: u8, (u, scalars): (Vec<f64>, [f64; 2]), parties: usize, now: f64) {
         // Not before every group was heard.
         let unheard = self.groups.values().any(|group| group.squared_error.is_none());
-        let limit = self.settings.most_rounds(self.groups.len());
-        if self.updates < limit || unheard {
-            let omega = self.settings.rho / (self.settings.rho + self.updates as f64);
+        let limit = self.limit();
+        if self.t < limit || unheard {
+            let omega = self.settings.rho / (self.settings.rho + self.t as f64);
             self.u.resize(u.len(), 0.0);
             for (server, sum) in self.u.iter_mut().zip(&u) {
                 *server = (1.0 - omega) * *server + omega * sum / parties as f64;
             }
             self.updates += 1;
+            self.t += 1;
         }
         let ranges = fixed::follow(&self.expected(scalars));
         if let Some(group) = self.groups.get_mut(&number) {
             (group.squared_error, group.diagonal, group.ranges) =
                 (Some(scalars[0]), scalars[1], Some(ranges));
             group.updates += 1;
+            group.heard = self.t;
         }
         let heard = self.groups.values().all(|group| group.squared_error.is_some());
-        let stopped = self.updates >= limit && heard;
+        let stopped = self.t >= limit && heard;
         if let Some(group) = self.groups.get_mut(&number) {
             // However long others take, it does no more than the parties agreed on.
             group.stopped = stopped || group.updates >= limit;
@@ -279,6 +322,46 @@ mod tests {
             (0..6).map(|_| Answered::read(&server.answer(1, sum(), 1, 0.0)).stop).collect();
         assert_eq!(stops, [false, false, false, false, false, true]);
         assert!(Answered::read(&server.answer(2, sum(), 1, 0.0)).stop);
+    }
+
+    /// The others go on without a group, but not to the end of the run; when it is back, all go on together for half of it.
+    #[test]
+    fn a_group_that_was_away_is_made_up_for() {
+        let settings = Settings {
+            aggregation: super::super::Aggregation::Plain,
+            rounds: 20,
+            ..Settings::new(Protocol::AsynSd, 1)
+        };
+        let mut server = Server::new(&settings, &[(1, 1), (2, 1)]);
+        let answer = |server: &mut Server, group: u8| {
+            assert!(!server.holds(group));
+            let sum = Words { narrow: vec![f32::from(group).to_bits(); 4], wide: vec![1f64.to_bits(); 2] };
+            Answered::read(&server.answer(group, sum, 1, 0.0))
+        };
+        for _ in 0..5 {
+            answer(&mut server, 1);
+            answer(&mut server, 2);
+        }
+        let mut alone = 0;
+        while !server.holds(1) {
+            assert!(!answer(&mut server, 1).stop);
+            alone += 1;
+        }
+        assert_eq!(alone, 15, "its own rounds are done");
+        server.returned(2);
+        let mut rounds = 0;
+        let last = loop {
+            let (first, second) = (answer(&mut server, 1), answer(&mut server, 2));
+            rounds += 1;
+            if first.stop || second.stop {
+                break second;
+            }
+        };
+        assert_eq!(rounds, 15, "as many as were left");
+        assert!((1.4..1.6).contains(&last.u[0]), "U is of both groups alike: {}", last.u[0]);
+        // Whoever was away for a moment only is not.
+        server.returned(1);
+        assert_eq!(server.t, 40);
     }
 
     /// A coordinator that never says that it is the end does not get more rounds than were agreed on.
