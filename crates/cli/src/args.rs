@@ -484,7 +484,7 @@ pub struct SimulateArgs {
     /// Allow two parties, of which each can compute the other's share
     #[arg(long, help_heading = "Security")]
     pub accept_that_two_parties_see_each_other: bool,
-    /// Allow --aggregation plain where a party has fewer records than 2 k or half of the features: its share shows some
+    /// Allow --aggregation plain where a party has fewer records than 2 k or than features: its share shows some
     #[arg(long, help_heading = "Security")]
     pub accept_that_plain_shares_show_records: bool,
     /// Allow pooled where a party has no more records than there are features: membership can be told

@@ -56,9 +56,9 @@ pub fn check(settings: &Settings, records: &[usize], features: usize) -> Result<
     }
     let plain = settings.aggregation == Aggregation::Plain;
     let enough = match settings.protocol {
-        // M_r S_r, as they are, span the records.
-        Protocol::DsanlsLimited => features + 1,
-        _ => settings.rank.saturating_mul(2).max(few(features)),
+        // M_r S_r and M_r V_r, as they are, are of the records' span.
+        Protocol::DsanlsLimited | Protocol::Pooled => features.saturating_mul(2),
+        _ => settings.rank.saturating_mul(2).max(features),
     };
     if plain && fewest < enough && !accepted.plain_shares_show_records {
         return refuse(
@@ -145,15 +145,16 @@ mod tests {
         settings.accepted.two_parties_see_each_other = true;
         assert_eq!(flag(&settings, &[500, 500]), None);
         settings.aggregation = Aggregation::Plain;
-        assert_eq!(flag(&settings, &[50, 50, 50]), None);
-        assert_eq!(flag(&settings, &[50, 49, 50]), Some("--accept-that-plain-shares-show-records"));
-        settings.rank = 30;
-        assert_eq!(flag(&settings, &[59, 60, 60]), Some("--accept-that-plain-shares-show-records"));
-        assert_eq!(flag(&settings, &[60, 60, 60]), None);
-        let limited =
-            Settings { aggregation: Aggregation::Plain, ..Settings::new(Protocol::DsanlsLimited, 10) };
-        assert_eq!(flag(&limited, &[101, 100, 101]), Some("--accept-that-plain-shares-show-records"));
-        assert_eq!(flag(&limited, &[101, 101, 101]), None);
+        assert_eq!(flag(&settings, &[100, 100, 100]), None);
+        assert_eq!(flag(&settings, &[100, 99, 100]), Some("--accept-that-plain-shares-show-records"));
+        settings.rank = 60;
+        assert_eq!(flag(&settings, &[119, 120, 120]), Some("--accept-that-plain-shares-show-records"));
+        assert_eq!(flag(&settings, &[120, 120, 120]), None);
+        for protocol in [Protocol::DsanlsLimited, Protocol::Pooled] {
+            let opens = Settings { aggregation: Aggregation::Plain, ..Settings::new(protocol, 10) };
+            assert_eq!(flag(&opens, &[200, 199, 200]), Some("--accept-that-plain-shares-show-records"));
+            assert_eq!(flag(&opens, &[200, 200, 200]), None);
+        }
         settings.rank = 10;
         settings.accepted.plain_shares_show_records = true;
         assert_eq!(flag(&settings, &[20, 19, 20]), None);

@@ -324,10 +324,10 @@ fn warn(plan: &Plan, records: &[usize], features: usize) {
     let (settings, parties) = (&plan.settings, records.len());
     let hidden = risk::hidden(settings, records);
     // Below half of the features it is refused, or was accepted.
-    if settings.aggregation == Aggregation::Secure && (risk::few(features)..features).contains(&hidden) {
+    if settings.aggregation == Aggregation::Secure && (risk::few(features)..2 * features).contains(&hidden) {
         say::warn(&format!(
-            "note: sums are over {hidden} records, less those of {} colluding, of {features} features; with fewer records than \
-             features sums can show who is among them: --audit tells how well",
+            "note: sums are over {hidden} records, less those of {} colluding, of {features} features; below twice as \
+             many sums can show who is among them: --audit tells how well",
             settings.colluders
         ));
     }

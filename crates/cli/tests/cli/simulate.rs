@@ -101,7 +101,7 @@ fn risks_are_refused_until_they_are_accepted() {
         ("--parties 300 --protocol syn-sd --aggregation plain", "give 2 to 255", ""),
         (
             "--parties 250 --protocol syn-sd --aggregation plain",
-            "fewer than 32",
+            "fewer than 64",
             "--accept-that-plain-shares-show-records",
         ),
         ("--parties 30 --protocol pooled", "span its records", "--accept-that-pooled-sums-show-records"),
@@ -177,6 +177,8 @@ fn warnings_say_what_others_can_see() {
     assert!(warned("--parties 3 --protocol syn-sd").contains("three parties tolerate no dropout"));
     assert!(warned("--parties 5 --protocol asyn-sd").contains("one group"));
     assert_eq!(warned("--parties 6 --protocol asyn-sd"), "");
-    // 40 records at five parties, 32 without those of one that colludes, of 64 features.
+    // 40 records at five parties, 32 without those of one that colludes, of 64 features; 155 and 124; 165 and 132.
     assert!(warned("--parties 5 --protocol syn-sd --holdout 1757").contains("--audit tells how well"));
+    assert!(warned("--parties 5 --protocol syn-sd --holdout 1642").contains("--audit tells how well"));
+    assert_eq!(warned("--parties 5 --protocol syn-sd --holdout 1632"), "");
 }

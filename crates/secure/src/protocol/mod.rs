@@ -322,12 +322,16 @@ impl Log {
     fn note(&mut self, line: Line, session: &mut Session<'_>) -> bool {
         session.see(Seen::Error { round: line.round, squared_error: line.squared_error });
         self.trace.push(line);
-        let before = self.trace.iter().rev().find(|past| past.round + Self::WINDOW <= line.round);
+        let Some(first) = self.trace.iter().rposition(|past| past.round + Self::WINDOW <= line.round) else {
+            return false;
+        };
+        // The largest and the least of the window: an error that rose and falls again may be where it was before.
+        let window = &self.trace[first..];
+        let errors = || window.iter().map(|line| line.squared_error.max(0.0).sqrt());
+        let change = errors().fold(0.0, f64::max) - errors().fold(f64::INFINITY, f64::min);
+        let rounds = line.round - self.trace[first].round;
         let error = line.squared_error.max(0.0).sqrt();
-        before.is_some_and(|past| {
-            let change = (past.squared_error.max(0.0).sqrt() - error).abs();
-            self.tolerance > 0.0 && change <= self.tolerance * (line.round - past.round) as f64 * error
-        })
+        self.tolerance > 0.0 && change <= self.tolerance * rounds as f64 * error
     }
 }
 
