@@ -322,15 +322,19 @@ impl Log {
     fn note(&mut self, line: Line, session: &mut Session<'_>) -> bool {
         session.see(Seen::Error { round: line.round, squared_error: line.squared_error });
         self.trace.push(line);
-        let Some(first) = self.trace.iter().rposition(|past| past.round + Self::WINDOW <= line.round) else {
+        self.is_over()
+    }
+
+    fn is_over(&self) -> bool {
+        let Some(last) = self.trace.last() else { return false };
+        let Some(first) = self.trace.iter().rposition(|past| past.round + Self::WINDOW <= last.round) else {
             return false;
         };
         // The largest and the least of the window: an error that rose and falls again may be where it was before.
-        let window = &self.trace[first..];
-        let errors = || window.iter().map(|line| line.squared_error.max(0.0).sqrt());
+        let errors = || self.trace[first..].iter().map(|line| line.squared_error.max(0.0).sqrt());
         let change = errors().fold(0.0, f64::max) - errors().fold(f64::INFINITY, f64::min);
-        let rounds = line.round - self.trace[first].round;
-        let error = line.squared_error.max(0.0).sqrt();
+        let rounds = last.round - self.trace[first].round;
+        let error = last.squared_error.max(0.0).sqrt();
         self.tolerance > 0.0 && change <= self.tolerance * rounds as f64 * error
     }
 }
@@ -398,4 +402,22 @@ fn matrix<T: Real>(factor: &[T], columns: usize) -> Part {
 /// The mean of a summed factor.
 fn mean<T: Real>(sum: &[f64], parties: usize) -> Vec<T> {
     sum.iter().map(|value| T::from_f64(value / parties as f64)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Errors that fall are not over, nor are those that rose and come back to where they were; those that stay are.
+    #[test]
+    fn a_run_is_over_when_the_error_stays() {
+        let is_over = |errors: &dyn Fn(usize) -> f64| {
+            let line = |round| Line { round, seconds: 0.0, squared_error: errors(round).powi(2), bytes: 0 };
+            Log { tolerance: 1e-5, trace: (1..=11).map(line).collect() }.is_over()
+        };
+        assert!(is_over(&|_| 0.14));
+        assert!(is_over(&|round| 0.14 - 1e-6 * round as f64));
+        assert!(!is_over(&|round| 0.14 - 3e-6 * round as f64));
+        assert!(!is_over(&|round| if round == 4 { 0.1401 } else { 0.14 }));
+    }
 }
