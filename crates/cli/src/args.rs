@@ -450,7 +450,7 @@ pub struct SimulateArgs {
     /// Units of the damping: free of units, or the paper's
     #[arg(long, value_parser = named::<Step>(&["unit-free", "absolute"]), default_value = "unit-free", help_heading = "Method")]
     pub step: Step,
-    /// Stop when the error falls by less than this share of itself a round, over 10 rounds; 0: never
+    /// Stop when the error moved by no more than this share of itself a round, over 10 rounds; 0: never
     /// (the asynchronous methods do all rounds)
     #[arg(value_parser = real, allow_hyphen_values = true, long, default_value_t = SecureSettings::TOLERANCE, value_name = "X", help_heading = "Method")]
     pub tolerance: f64,
@@ -484,7 +484,8 @@ pub struct SimulateArgs {
     /// Allow two parties, of which each can compute the other's share
     #[arg(long, help_heading = "Security")]
     pub accept_that_two_parties_see_each_other: bool,
-    /// Allow --aggregation plain where a party has fewer records than 2 k or than features: its share shows some
+    /// Allow --aggregation plain where a party has fewer records than 2 k or than features (pooled and dsanls-limited:
+    /// than twice as many): its share shows some
     #[arg(long, help_heading = "Security")]
     pub accept_that_plain_shares_show_records: bool,
     /// Allow pooled where a party has no more records than there are features: membership can be told

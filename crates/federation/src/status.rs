@@ -174,7 +174,7 @@ impl Status {
             "protocol": state.terms.settings.protocol,
             "aggregation": state.terms.settings.aggregation,
             "rank": state.terms.settings.rank,
-            "max_rounds": state.terms.settings.rounds,
+            "max_rounds": state.terms.settings.most_rounds(state.terms.groups.len()),
             "phase": state.phase,
             "round": state.curve.last().map_or(0, |point| point.round),
             "sums": state.sums,

@@ -57,7 +57,7 @@ pub fn check(settings: &Settings, records: &[usize], features: usize) -> Result<
     let plain = settings.aggregation == Aggregation::Plain;
     let enough = match settings.protocol {
         // M_r S_r and M_r V_r, as they are, are of the records' span.
-        Protocol::DsanlsLimited | Protocol::Pooled => features.saturating_mul(2),
+        Protocol::DsanlsLimited | Protocol::Pooled => features.max(settings.rank).saturating_mul(2),
         _ => settings.rank.saturating_mul(2).max(features),
     };
     if plain && fewest < enough && !accepted.plain_shares_show_records {

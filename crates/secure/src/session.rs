@@ -375,8 +375,10 @@ impl<'a> Session<'a> {
                     let begin = Instant::now();
                     let (number, message) = parse(self.me, from, &bytes)?;
                     self.masking += begin.elapsed();
+                    if !self.machines.contains_key(&number) {
+                        return Err(self.dishonest("a message of a cohort that this party is not in"));
+                    }
                     let early = matches!(message, Message::Reply { .. })
-                        && self.machines.contains_key(&number)
                         && self.pending.as_ref().is_none_or(|pending| pending.cohort != number);
                     // Whoever was away may have missed all answers of a run; a round has a few.
                     let most = self.most_rounds.map_or(usize::MAX, |rounds| rounds.saturating_mul(16));

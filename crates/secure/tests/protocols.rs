@@ -127,6 +127,7 @@ fn every_method_finds_the_components() {
             let mut settings = settings(protocol, 3, 150);
             settings.aggregation = aggregation;
             settings.accepted.pooled_sums_show_records = true;
+            settings.accepted.plain_shares_show_records = true;
             if protocol == Protocol::DsanlsLimited {
                 settings.sketch_records = Some(Amount::Count(3));
             }
@@ -423,6 +424,7 @@ fn masked_runs_cost_what_they_report() {
     let run = |aggregation| {
         let mut settings = settings(Protocol::Pooled, 4, 30);
         settings.aggregation = aggregation;
+        settings.accepted.plain_shares_show_records = true;
         run_split(&matrix, &Split::Uniform, 5, &plan(settings)).unwrap().cost
     };
     let (secure, plain) = (run(Aggregation::Secure), run(Aggregation::Plain));

@@ -152,8 +152,8 @@ fn serve(args: &CoordinatorRunArgs) -> Result<()> {
     if !outcome.missing.is_empty() {
         missing = format!("; without {}", outcome.missing.join(", "));
         if terms.settings.accepted.going_on_shows_the_leaver {
-            missing += ", but with what its records made of U until it left (for a result of the others alone take it out of \
-                        the federation's file and begin anew)";
+            missing += ", but with what their records made of U until they left (for a result of the others alone take them \
+                        out of the federation's file and begin anew)";
         }
     }
     say::tell(&format!(

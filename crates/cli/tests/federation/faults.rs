@@ -152,7 +152,7 @@ fn the_others_go_on_if_all_allow_it() {
     let mut others: Vec<Process> = [1, 3, 4, 5].map(|number| party(&trial, number, None)).into();
     party(&trial, 2, Some("upload,8,before")).end();
     others.iter_mut().for_each(Process::succeed);
-    coordinator.wait_for("without party-2, but with what its records made of U");
+    coordinator.wait_for("without party-2, but with what their records made of U");
     coordinator.succeed();
     assert_eq!(trial.record("result")["missing"][0], "party-2");
     let four = insecure(4, &options);

@@ -285,6 +285,7 @@ impl Running {
             self.held.push((number, sum, parties));
             return Ok(());
         }
+        self.moved.insert(number, (Instant::now(), false));
         let now = self.begin.elapsed().as_secs_f64();
         let (answer, sum) = match &mut self.server {
             Some(server) => (server.answer(number, sum.clone(), parties, now), Some(sum)),

@@ -203,7 +203,7 @@ impl Server {
         let away = self.groups.get(&number).filter(|group| self.is_away(group));
         let Some(heard) = away.map(|group| group.heard) else { return };
         self.t = heard.min(half);
-        self.groups.values_mut().for_each(|group| group.heard = self.t);
+        self.groups.values_mut().for_each(|group| group.heard = group.heard.min(self.t));
     }
 
     fn words_of_u(&self) -> Vec<u32> {
@@ -362,6 +362,33 @@ mod tests {
         // Whoever was away for a moment only is not.
         server.returned(1);
         assert_eq!(server.t, 40);
+    }
+
+    /// Of two groups that are away, one returns: for the other all is held as before.
+    #[test]
+    fn who_returns_does_not_return_for_others() {
+        let settings = Settings {
+            aggregation: super::super::Aggregation::Plain,
+            rounds: 20,
+            ..Settings::new(Protocol::AsynSd, 1)
+        };
+        let mut server = Server::new(&settings, &[(1, 1), (2, 1), (3, 1)]);
+        let answer = |server: &mut Server, group: u8| {
+            let sum = Words { narrow: vec![1f32.to_bits(); 4], wide: vec![1f64.to_bits(); 2] };
+            server.answer(group, sum, 1, 0.0);
+        };
+        [1, 2, 3].iter().cycle().take(9).for_each(|&group| answer(&mut server, group));
+        [1, 2].iter().cycle().take(20).for_each(|&group| answer(&mut server, group));
+        while !server.holds(1) {
+            answer(&mut server, 1);
+        }
+        server.returned(2);
+        assert_eq!(server.t, 29);
+        assert!(server.holds(1), "the third is still away");
+        assert!(!server.holds(2), "it has rounds to do");
+        server.returned(3);
+        assert_eq!(server.t, 9);
+        assert!(!server.holds(1));
     }
 
     /// A coordinator that never says that it is the end does not get more rounds than were agreed on.

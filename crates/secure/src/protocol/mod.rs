@@ -126,7 +126,7 @@ pub struct Settings {
     pub beta: f64,
     /// Units of the damping.
     pub step: Step,
-    /// Stop when the error falls by less than this share of itself a round, over 10 rounds.
+    /// Stop when the error moved by no more than this share of itself a round, over 10 rounds.
     pub tolerance: f64,
     /// How shares travel.
     pub aggregation: Aggregation,
