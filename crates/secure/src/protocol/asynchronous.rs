@@ -308,35 +308,35 @@ mod tests {
     use crate::net::{TOWNS, network};
     use crate::server::serve;
 
+    fn plain(rounds: usize) -> Settings {
+        let aggregation = super::super::Aggregation::Plain;
+        Settings { aggregation, rounds, ..Settings::new(Protocol::AsynSd, 1) }
+    }
+
+    /// What the server answers a group of one, whose U has the group's number everywhere.
+    fn answer(server: &mut Server, group: u8) -> Answered {
+        let sum = Words { narrow: vec![f32::from(group).to_bits(); 4], wide: vec![1f64.to_bits(); 2] };
+        Answered::read(&server.answer(group, sum, 1, 0.0))
+    }
+
     /// A group that others keep waiting does no more rounds than all together were to do.
     #[test]
     fn a_group_stops_though_another_was_never_heard() {
-        let settings = Settings {
-            aggregation: super::super::Aggregation::Plain,
-            rounds: 3,
-            ..Settings::new(Protocol::AsynSd, 1)
-        };
+        let settings = plain(3);
         let mut server = Server::new(&settings, &[(1, 1), (2, 1)]);
-        let sum = || Words { narrow: vec![1f32.to_bits(); 4], wide: vec![1f64.to_bits(); 2] };
-        let stops: Vec<bool> =
-            (0..6).map(|_| Answered::read(&server.answer(1, sum(), 1, 0.0)).stop).collect();
+        let stops: Vec<bool> = (0..6).map(|_| answer(&mut server, 1).stop).collect();
         assert_eq!(stops, [false, false, false, false, false, true]);
-        assert!(Answered::read(&server.answer(2, sum(), 1, 0.0)).stop);
+        assert!(answer(&mut server, 2).stop);
     }
 
     /// The others go on without a group, but not to the end of the run; when it is back, all go on together for half of it.
     #[test]
     fn a_group_that_was_away_is_made_up_for() {
-        let settings = Settings {
-            aggregation: super::super::Aggregation::Plain,
-            rounds: 20,
-            ..Settings::new(Protocol::AsynSd, 1)
-        };
+        let settings = plain(20);
         let mut server = Server::new(&settings, &[(1, 1), (2, 1)]);
         let answer = |server: &mut Server, group: u8| {
             assert!(!server.holds(group));
-            let sum = Words { narrow: vec![f32::from(group).to_bits(); 4], wide: vec![1f64.to_bits(); 2] };
-            Answered::read(&server.answer(group, sum, 1, 0.0))
+            answer(server, group)
         };
         for _ in 0..5 {
             answer(&mut server, 1);
@@ -367,18 +367,10 @@ mod tests {
     /// Of two groups that are away, one returns: for the other all is held as before.
     #[test]
     fn who_returns_does_not_return_for_others() {
-        let settings = Settings {
-            aggregation: super::super::Aggregation::Plain,
-            rounds: 20,
-            ..Settings::new(Protocol::AsynSd, 1)
-        };
+        let settings = plain(20);
         let mut server = Server::new(&settings, &[(1, 1), (2, 1), (3, 1)]);
-        let answer = |server: &mut Server, group: u8| {
-            let sum = Words { narrow: vec![1f32.to_bits(); 4], wide: vec![1f64.to_bits(); 2] };
-            server.answer(group, sum, 1, 0.0);
-        };
-        [1, 2, 3].iter().cycle().take(9).for_each(|&group| answer(&mut server, group));
-        [1, 2].iter().cycle().take(20).for_each(|&group| answer(&mut server, group));
+        [1, 2, 3].iter().cycle().take(9).for_each(|&group| drop(answer(&mut server, group)));
+        [1, 2].iter().cycle().take(20).for_each(|&group| drop(answer(&mut server, group)));
         while !server.holds(1) {
             answer(&mut server, 1);
         }
