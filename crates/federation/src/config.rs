@@ -348,9 +348,10 @@ impl Party {
                 format!("{} or more", policy.minimum_colluders),
             );
         }
-        let rounds = settings.most_rounds(terms.groups.len());
+        let rounds = settings.all_rounds(terms.groups.len());
         if rounds > policy.maximum_rounds {
-            return refuse(format!("{rounds} rounds"), format!("{} at most", policy.maximum_rounds));
+            let second = if may_leave { ", those of a second attempt among them" } else { "" };
+            return refuse(format!("{rounds} rounds{second}"), format!("{} at most", policy.maximum_rounds));
         }
         if may_leave && !policy.continue_without {
             return refuse("to go on when somebody has left".into(), "no such thing".into());

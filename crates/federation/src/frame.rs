@@ -180,6 +180,8 @@ pub enum FromParty {
         /// Over all parties.
         squared_error: f64,
     },
+    /// Somebody was missing in sums, and the run is done once more.
+    Anew,
     /// It has its result.
     Finished {
         /// The SHA-256 of its U, as an .npy file.

@@ -161,6 +161,7 @@ impl Status {
 
     fn json(&self) -> String {
         let state = self.lock();
+        let settings = &state.terms.settings;
         let parties = state.parties.iter().map(|party| {
             let [received, sent] = party.bytes();
             json!({
@@ -171,10 +172,10 @@ impl Status {
         json!({
             "federation": state.terms.federation,
             "version": crate::VERSION,
-            "protocol": state.terms.settings.protocol,
-            "aggregation": state.terms.settings.aggregation,
-            "rank": state.terms.settings.rank,
-            "max_rounds": state.terms.settings.most_rounds(state.terms.groups.len()),
+            "protocol": settings.protocol,
+            "aggregation": settings.aggregation,
+            "rank": settings.rank,
+            "max_rounds": settings.all_rounds(state.terms.groups.len()),
             "phase": state.phase,
             "round": state.curve.last().map_or(0, |point| point.round),
             "sums": state.sums,

@@ -91,6 +91,8 @@ pub struct Asked<'a> {
     pub size: usize,
     /// What is summed.
     pub what: &'static str,
+    /// How often the run was begun anew before.
+    pub attempt: u8,
     /// Whether this sum only agrees on ranges.
     pub voting: bool,
     /// The parts, whose shapes all know.

@@ -77,6 +77,8 @@ pub enum Seen {
         /// Over all parties.
         squared_error: f64,
     },
+    /// Somebody was missing in sums, and the run is done once more by those who are there.
+    Anew,
 }
 
 /// A sum under way.
@@ -115,6 +117,10 @@ pub struct Session<'a> {
     pub watch: Option<Box<dyn FnMut(Seen) + Send + 'a>>,
     /// Where the coordinator says when it is the end: rounds after which it must have.
     pub most_rounds: Option<usize>,
+    /// Whether somebody was missing in a sum of this attempt that this party saw.
+    pub incomplete: bool,
+    /// How often the run was begun anew.
+    attempt: u8,
     /// For trials: vanishes after so many sums.
     pub vanishes_after: Option<u64>,
     /// Real time in the machines: masks, shares, signatures, fixed point.
@@ -157,6 +163,8 @@ impl<'a> Session<'a> {
             stash: BTreeMap::new(),
             watch: None,
             most_rounds: None,
+            incomplete: false,
+            attempt: 0,
             vanishes_after: None,
             masking: Duration::ZERO,
             waiting: Duration::ZERO,
@@ -300,6 +308,7 @@ impl<'a> Session<'a> {
             cohort,
             size,
             what: pending.what,
+            attempt: self.attempt,
             voting: pending.voting,
             parts: &pending.parts,
             exponents: ranges.map_or(&[], Vec::as_slice),
@@ -380,8 +389,8 @@ impl<'a> Session<'a> {
                     }
                     let early = matches!(message, Message::Reply { .. })
                         && self.pending.as_ref().is_none_or(|pending| pending.cohort != number);
-                    // Whoever was away may have missed all answers of a run; a round has a few.
-                    let most = self.most_rounds.map_or(usize::MAX, |rounds| rounds.saturating_mul(16));
+                    // Whoever was away may have missed all answers of a run, which may be done twice; a round has a few.
+                    let most = self.most_rounds.map_or(usize::MAX, |rounds| rounds.saturating_mul(32));
                     match self.stash.get_mut(&number).filter(|stash| !stash.is_empty()) {
                         Some(stash) if stash.len() > most => {
                             return Err(self.dishonest("more answers than a run has"));
@@ -462,6 +471,8 @@ impl<'a> Session<'a> {
         self.rounds += 1;
         let Some(pending) = &self.pending else { return Err(self.out_of_turn()) };
         let key = (cohort, pending.what);
+        let size = self.machines.get(&cohort).map_or(1, |(_, size)| *size);
+        self.incomplete |= parties < size;
         // A server of the methods may have put its own words among them.
         let (narrow, wide) = answer_size(pending, self.plain);
         if words.narrow.len() < narrow || words.wide.len() < wide {
@@ -482,7 +493,6 @@ impl<'a> Session<'a> {
             self.submit()?;
             return Ok(None);
         }
-        let size = self.machines.get(&cohort).map_or(1, |(_, size)| *size);
         let exponents = self.ranges.get(&key).cloned().unwrap_or_default();
         let opened = fixed::decode(&words, &pending.parts, &exponents, size);
         self.ranges.insert(key, fixed::follow(&opened));
@@ -490,6 +500,13 @@ impl<'a> Session<'a> {
         self.pending = None;
         self.masking += begin.elapsed();
         Ok(Some(Total { parts, parties, words }))
+    }
+
+    /// From here on all is as at the beginning, but who is there.
+    pub fn begin_anew(&mut self) {
+        self.ranges.clear();
+        self.incomplete = false;
+        self.attempt += 1;
     }
 
     /// Sets the ranges of the next sum of this kind from numbers that the whole cohort knows.
@@ -667,6 +684,53 @@ mod tests {
         assert_eq!((different(narrow[1]), different(narrow[4])), (0, 0));
         assert!(different(narrow[2]) >= 62, "{:?}", narrow[2]);
         assert_ne!(opened[2].wide.last(), Some(&0));
+    }
+
+    /// A coordinator that says the same again and again.
+    struct Insistent(Vec<u8>);
+
+    impl Link for Insistent {
+        fn send(&mut self, _: u16, _: Vec<u8>) -> Result<()> {
+            Ok(())
+        }
+
+        fn receive(&mut self, _: Option<f64>) -> Result<Incoming> {
+            Ok(Incoming::Message { from: 0, bytes: self.0.clone() })
+        }
+
+        fn now(&self) -> f64 {
+            0.0
+        }
+    }
+
+    /// Answers of a cohort that a party is not in end it, and so do more of another cohort than a run has: they would be
+    /// kept until its turn comes.
+    #[test]
+    fn what_a_coordinator_can_make_a_party_keep_is_bounded() {
+        let mut rng = entropy().unwrap();
+        let identities: Vec<Identity> = (0..3).map(|_| Identity::new(&mut rng)).collect();
+        let members: Vec<_> =
+            (1..).zip(&identities).map(|(party, identity)| (party, identity.key())).collect();
+        let machine = |number| {
+            let (run, members) = ([1; 32], members.clone());
+            let cohort = Cohort { run, number, members, colluders: 1, least: 0, may_leave: false };
+            (number, Party::new(cohort, 1, identities[0].clone(), true).unwrap(), 3)
+        };
+        let place = crate::aggregation::Place { epoch: 0, round: 0, attempt: 0 };
+        let words = Words { narrow: Vec::new(), wide: vec![0] };
+        let reply = Message::Reply { place, survivors: vec![1, 2, 3], words };
+        for (cohort, rounds, expected) in
+            [(7, 5, "a cohort that this party is not in"), (1, 5, "more answers than a run has")]
+        {
+            let link = Insistent(addressed(cohort, &reply));
+            let machines = vec![machine(ALL), machine(1)];
+            let mut session = Session::join(link, 1, machines, true, 1.0, None).unwrap();
+            session.most_rounds = Some(rounds);
+            let error = session.sum(ALL, "x", vec![Part::scalars(&[1.0])]).unwrap_err();
+            assert!(error.to_string().contains(expected), "{error}");
+            let kept = session.stash.values().map(VecDeque::len).sum::<usize>();
+            assert_eq!(kept, if cohort == 1 { 32 * rounds + 1 } else { 0 });
+        }
     }
 
     /// Answers with less than was asked.

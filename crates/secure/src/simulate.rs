@@ -103,6 +103,8 @@ pub struct Outcome<T> {
     pub relative_error: f64,
     /// Rounds done.
     pub rounds: usize,
+    /// If the run was done once more, the error of the first time and of the second, of which the better counts.
+    pub attempts: Vec<f64>,
     /// Why it ended.
     pub stopped_by: Stop,
     /// Seconds on the simulated clock.
@@ -381,7 +383,8 @@ impl<'a> Room<'a> {
             stayed.iter().map(|report| of(report)).sum::<u64>() as f64 / stayed.len() as f64
         };
         let (bytes, sums) = (mean(|report| report.bytes) as u64, mean(|report| report.sums));
-        let relative_error = (first.squared_error.max(0.0) / first.present_norm).sqrt();
+        let present = |squared: f64| (squared.max(0.0) / first.present_norm).sqrt();
+        let relative_error = present(first.squared_error);
         let seconds = stayed.iter().map(|report| report.ended.seconds).fold(0.0, f64::max);
         // The last line is the result, after the last fit of V.
         trace.retain(|line| line.round < first.rounds);
@@ -410,6 +413,7 @@ impl<'a> Room<'a> {
             trace,
             relative_error,
             rounds: first.rounds,
+            attempts: first.attempts.iter().copied().map(present).collect(),
             stopped_by: first.stopped_by,
             seconds,
             groups: self.groups.clone(),

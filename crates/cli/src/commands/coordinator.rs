@@ -152,8 +152,7 @@ fn serve(args: &CoordinatorRunArgs) -> Result<()> {
     if !outcome.missing.is_empty() {
         missing = format!("; without {}", outcome.missing.join(", "));
         if terms.settings.accepted.going_on_shows_the_leaver {
-            missing += ", but with what their records made of U until they left (for a result of the others alone take them \
-                        out of the federation's file and begin anew)";
+            missing += ", whom the others did the run once more without, and kept the better result";
         }
     }
     say::tell(&format!(

@@ -160,6 +160,7 @@ fn write<T: Real>(
         "relative_error": joined.relative_error,
         "own_relative_error": joined.own_relative_error,
         "rounds": joined.ended.rounds,
+        "attempts": joined.attempts,
         "stopped_by": joined.ended.stopped_by,
         "features": joined.features,
         "records": joined.records,

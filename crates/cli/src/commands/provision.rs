@@ -83,7 +83,7 @@ fn make(args: &ProvisionArgs) -> Result<()> {
             .replace("minimum_colluders = 1", &format!("minimum_colluders = {}", settings.colluders.min(1)))
             .replace(
                 "maximum_rounds = 500",
-                &format!("maximum_rounds = {}", settings.most_rounds(groups.len()).max(500)),
+                &format!("maximum_rounds = {}", settings.all_rounds(groups.len()).max(500)),
             );
         let path = args.out.join(name).join(party::FILE);
         write_new(&path, &text, false)?;

@@ -363,6 +363,7 @@ fn record<T: Real>(args: &SimulateArgs, dealt: &Dealt<()>, outcome: &Outcome<T>)
         "version": env!("CARGO_PKG_VERSION"),
         "relative_error": outcome.relative_error,
         "rounds": outcome.rounds,
+        "attempts": outcome.attempts,
         "stopped_by": outcome.stopped_by,
         "seconds": outcome.seconds,
         "parties": parties.collect::<Vec<_>>(),
@@ -454,6 +455,12 @@ fn conclude<T>(args: &SimulateArgs, outcome: &Outcome<T>, record: &Value) -> Res
         if party.is_none() {
             say::tell(&format!("party {number} left; the others went on"));
         }
+    }
+    if let &[first, second] = &outcome.attempts[..] {
+        say::tell(&format!(
+            "then they did it once more without it: relative error {first:.6} the first time, {second:.6} the second, of \
+             which the better is kept"
+        ));
     }
     say::tell(&format!(
         "relative error {:.6} after {} rounds and {:.2} s{clock} ({why})",

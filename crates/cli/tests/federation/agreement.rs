@@ -49,7 +49,7 @@ fn the_coordinator_cannot_widen_a_policy() {
         ("aggregation = [\"secure\"]", "aggregation = [\"plain\"]", "the aggregation \"secure\""),
         ("minimum_cohort = 3", "minimum_cohort = 4", "sums over 3 parties"),
         ("minimum_colluders = 1", "minimum_colluders = 2", "colluders = 1"),
-        ("maximum_rounds = 500", "maximum_rounds = 3", "4 rounds"),
+        ("maximum_rounds = 500", "maximum_rounds = 7", "8 rounds, those of a second attempt among them"),
         ("continue_without = true", "continue_without = false", "to go on when somebody has left"),
         ("party-2 = \"sha256:", "party-9 = \"sha256:", "party-2 as another party"),
     ];

@@ -152,8 +152,10 @@ fn the_others_go_on_if_all_allow_it() {
     let mut others: Vec<Process> = [1, 3, 4, 5].map(|number| party(&trial, number, None)).into();
     party(&trial, 2, Some("upload,8,before")).end();
     others.iter_mut().for_each(Process::succeed);
-    coordinator.wait_for("without party-2, but with what their records made of U");
+    coordinator.wait_for("somebody was missing in some sums");
+    coordinator.wait_for("without party-2, whom the others did the run once more without");
     coordinator.succeed();
+    assert_twice(&trial, 1, 120);
     assert_eq!(trial.record("result")["missing"][0], "party-2");
     let four = insecure(4, &options);
     for (number, from) in [1, 3, 4, 5].into_iter().enumerate() {
@@ -169,17 +171,34 @@ fn the_others_go_on_if_all_allow_it() {
     fs::remove_dir_all(trial.party_folder(2).join("state")).unwrap();
     let mut coordinator = trial.coordinator(&["--continue-without"]);
     // One of the others pauses, so that there is a run to come back to.
-    let mut others: Vec<Process> = [1, 4, 5].map(|number| party(&trial, number, None)).into();
+    let mut others: Vec<Process> = vec![party(&trial, 1, None)];
     others.push(party(&trial, 3, Some("upload,40,pause")));
+    // Another is away when it is done once more: it has both attempts to make up for.
+    others.push(party(&trial, 5, Some("upload,110,pause")));
+    let mut second = party(&trial, 4, Some("upload,90,before"));
     party(&trial, 2, Some("upload,8,before")).end();
-    others[3].wait_for("trial: pauses");
-    party(&trial, 2, None).succeed();
+    others[1].wait_for("trial: pauses");
+    let mut first = party(&trial, 2, None);
     coordinator.wait_for("party-2 missed");
+    second.end();
+    others[2].wait_for("trial: pauses");
+    party(&trial, 4, None).succeed();
+    coordinator.wait_for("party-4 missed");
+    first.succeed();
     others.iter_mut().for_each(Process::succeed);
     coordinator.succeed();
     for number in 1..=5 {
         assert_eq!(trial.file("result/U.npy"), trial.file(&format!("result-{number}/U.npy")));
+        assert_twice(&trial, number, 120);
     }
+}
+
+/// It was done twice, in so many rounds, and the better result was kept.
+fn assert_twice(trial: &Trial, number: usize, rounds: u64) {
+    let record = trial.record(&format!("result-{number}"));
+    let attempts: Vec<f64> = serde_json::from_value(record["attempts"].clone()).unwrap();
+    assert_eq!((attempts.len(), &record["rounds"]), (2, &rounds.into()));
+    assert_eq!(record["relative_error"], attempts[0].min(attempts[1]));
 }
 
 fn undisturbed_error(trial: &Trial, arguments: &[&str]) -> f64 {
@@ -214,7 +233,10 @@ fn going_on_costs_little_on_real_data() {
         coordinator.succeed();
         assert_eq!(five.record("result")["missing"][0], "party-5");
         let error = five.error("result");
-        eprintln!("left before upload {uploads}: {error:.6}, without it from the beginning {expected:.6}");
+        let attempts = &five.record("result-1")["attempts"];
+        eprintln!(
+            "left before upload {uploads}: {error:.6} of {attempts}, without it from the beginning {expected:.6}"
+        );
         assert_close(error, expected);
         for name in ["result", "result-1", "result-2", "result-3", "result-4"] {
             fs::remove_dir_all(five.path(name)).unwrap();

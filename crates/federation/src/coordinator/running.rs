@@ -18,6 +18,7 @@ use super::{Outcome, Shared, journal_path};
 use crate::error::{Error, Result};
 use crate::frame::{FromParty, ToParty};
 use crate::journal::{Answers, CoordinatorHead, Noted, Records};
+use crate::party::ANEW;
 use crate::status::Point;
 use crate::text::{Fingerprint, Hex};
 
@@ -50,6 +51,8 @@ pub struct Running {
     /// Who was asked for U.
     asked: Option<u16>,
     factor: Option<Vec<u8>>,
+    /// Whether it was said that the run is done once more.
+    anew: bool,
 }
 
 impl Running {
@@ -117,6 +120,7 @@ impl Running {
             first_finished: None,
             asked: None,
             factor: None,
+            anew: false,
             head,
         })
     }
@@ -400,8 +404,14 @@ impl Running {
                     self.records.append(&Noted::Norm { norm }.encode())?;
                 }
             }
-            FromParty::Error { round, squared_error } if round <= self.head.terms.settings.rounds => {
+            FromParty::Error { round, squared_error } if round <= self.head.terms.settings.all_rounds(1) => {
                 self.point(round, squared_error)?
+            }
+            FromParty::Anew if self.may_leave() => {
+                if !std::mem::replace(&mut self.anew, true) {
+                    self.shared.log.warn(ANEW, json!({ "event": "anew" }));
+                    self.shared.status.lock().warn(ANEW.into());
+                }
             }
             FromParty::Finished { factor, relative_error, rounds, stopped_by, .. } => {
                 let finished = Finished { factor: factor.0, relative_error, rounds, stopped_by };

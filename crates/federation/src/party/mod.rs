@@ -73,6 +73,8 @@ pub struct Joined<T> {
     pub own_relative_error: f64,
     /// Over all parties.
     pub relative_error: f64,
+    /// If the run was done once more, the same of the first time and of the second, of which the better counts.
+    pub attempts: Vec<f64>,
     /// How it went.
     pub ended: Ended,
     /// What was agreed on.
@@ -420,6 +422,10 @@ enum Progress {
     Again(Option<Box<Terms>>),
 }
 
+/// What is said when a run is done once more.
+pub(crate) const ANEW: &str = "somebody was missing in some sums; those who are there do the run once more, undisturbed, and keep \
+                               the better result";
+
 fn take_part<T: Real>(
     party: &Party,
     identity: Identity,
@@ -470,19 +476,26 @@ fn take_part<T: Real>(
             told.say(FromParty::Error { round, squared_error: 1.0 });
         }
     }
+    let log = options.log.clone();
     session.watch = Some(Box::new(move |seen| {
         told.say(match seen {
+            Seen::Anew => {
+                log.warn(ANEW, json!({ "event": "anew" }));
+                FromParty::Anew
+            }
             Seen::Norm(norm) => FromParty::Norm { norm },
             Seen::Error { round, squared_error } => FromParty::Error { round, squared_error },
         });
     }));
     let ended = protocol::run(settings, &mut local, &mut session, head.private_seed, group)?;
     drop(session);
+    let relative = |squared: f64| (squared.max(0.0) / ended.present_norm).sqrt();
     Ok(Joined {
         features: local.features(),
         records: local.records(),
         own_relative_error: (ended.own_squared_error / local.norm()).sqrt(),
-        relative_error: (ended.squared_error.max(0.0) / ended.present_norm).sqrt(),
+        relative_error: relative(ended.squared_error),
+        attempts: ended.attempts.iter().copied().map(relative).collect(),
         u: local.u,
         v: local.v,
         ended,

@@ -98,7 +98,7 @@ pub struct View<'a> {
     seat: Seat,
     victim: u16,
     attackers: Vec<u16>,
-    /// The sums of the victim's cohort that tell something, with their numbers among those of their kind.
+    /// The sums of the victim's cohort that tell something, with their numbers among those of their kind and attempt.
     sums: Vec<(usize, &'a Sum)>,
     /// Whether there is one group only, whose sums follow from the server's answers.
     one_group: bool,
@@ -118,15 +118,16 @@ impl<'a> View<'a> {
             place = (place + 1) % cohorts.len();
             attackers = cohorts[place].1[..1].to_vec();
         }
-        let mut counts = TELLING.map(|_| 0);
+        let mut counts = [TELLING.map(|_| 0); 2];
         let mut sums = Vec::new();
         for sum in cohorts.get(place).into_iter().flat_map(|(sums, _)| *sums) {
             let Some(kind) = TELLING.iter().position(|what| *what == sum.what) else { continue };
             if sum.voting || !opened_numbers(transcript, sum) {
                 continue;
             }
-            sums.push((counts[kind], sum));
-            counts[kind] += 1;
+            let count = &mut counts[usize::from(sum.attempt.min(1))][kind];
+            sums.push((*count, sum));
+            *count += 1;
         }
         View { transcript, settings, seat, victim, attackers, sums, one_group: cohorts.len() == 1 }
     }

@@ -132,6 +132,25 @@ fn the_difference_shows_who_left() {
     }
 }
 
+/// When the others do it once more without it, their first sum and that of before do not differ by its share alone.
+#[test]
+fn beginning_anew_does_not_show_the_leaver() {
+    let mut settings = Settings { rounds: 10, ..settings(Protocol::SynSd) };
+    settings.accepted.going_on_shows_the_leaver = true;
+    for leaver in 1..=6 {
+        let transcript = transcript(&settings, 6, Some((leaver, 12)));
+        let view = View::new(&transcript, &settings, Seat::Coordinator, leaver);
+        let anew = (1..view.len()).find(|&place| view.sum(place).unwrap().iteration == 0).expect("once more");
+        assert_eq!((anew, view.len()), (settings.rounds, 2 * settings.rounds));
+        let (first, second) = (view.sum(0).unwrap().values, view.sum(anew).unwrap().values);
+        let difference: Vec<f64> = first.iter().zip(&second).map(|(a, b)| a - b).collect();
+        let share = View::new(&transcript, &settings, Seat::AllOthers, leaver).sum(0).unwrap().values;
+        let average: Vec<f64> = first.iter().map(|sum| sum / 6.0).collect();
+        let (far, guess) = (distance(&difference, &share), distance(&average, &share));
+        assert!(far > guess, "{leaver}: {far} {guess}");
+    }
+}
+
 /// An AUC of 0.6 from twenty records says nothing, one from two thousand does.
 #[test]
 fn few_records_are_no_proof() {

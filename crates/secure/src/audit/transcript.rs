@@ -42,6 +42,9 @@ pub struct Sum {
     pub size: usize,
     /// What was summed.
     pub what: String,
+    /// How often the run was begun anew before.
+    #[serde(default)]
+    pub attempt: u8,
     /// Whether it only agreed on ranges.
     pub voting: bool,
     /// The shapes of its parts.
@@ -324,6 +327,7 @@ impl Recorder for Recording {
             let sum = sum_at(state.transcript.index.sums.entry(asked.cohort).or_default(), round);
             if sum.what.is_empty() {
                 (sum.size, sum.what, sum.voting) = (asked.size, asked.what.into(), asked.voting);
+                sum.attempt = asked.attempt;
                 let shape = |part: &Part| Shape {
                     count: part.values.len(),
                     columns: part.columns,

@@ -146,6 +146,8 @@ pub struct Server {
     t: usize,
     u: Vec<f64>,
     ended: bool,
+    /// Rounds of the attempt before.
+    before: usize,
     /// The error over updates, from what the groups last had.
     pub trace: Vec<Line>,
 }
@@ -170,8 +172,21 @@ impl Server {
             t: 0,
             u: Vec::new(),
             ended: false,
+            before: 0,
             trace: Vec::new(),
         }
+    }
+
+    fn begin_anew(&mut self) {
+        let sizes: Vec<(u8, usize)> =
+            self.groups.iter().map(|(&number, group)| (number, group.size)).collect();
+        let (before, trace) = (self.before + self.rounds(), std::mem::take(&mut self.trace));
+        *self = Server { before, trace, ..Server::new(&self.settings, &sizes) };
+    }
+
+    /// Exchanges of a group, on average.
+    fn rounds(&self) -> usize {
+        self.updates.div_ceil(self.groups.len())
     }
 
     /// The t at which the run ends, and after how many rounds a group does no more.
@@ -267,7 +282,7 @@ impl Server {
         }
         let errors: Option<f64> = self.groups.values().map(|group| group.squared_error).sum();
         if let Some(squared_error) = errors {
-            let round = self.updates.div_ceil(self.groups.len());
+            let round = self.before + self.rounds();
             let bytes = (round * self.u.len() * 8) as u64;
             self.trace.push(Line { round, seconds: now, squared_error, bytes });
         }
@@ -282,6 +297,10 @@ impl Answer for Server {
                 sum.narrow = self.words_of_u();
             }
             return sum;
+        }
+        // A group sums again: somebody was missing, and the parties do it once more.
+        if self.ended && self.settings.attempts() > 1 {
+            self.begin_anew();
         }
         let Some(numbers) = self.numbers(cohort, &sum) else { return sum };
         self.update(cohort, numbers, parties, now);

@@ -191,9 +191,19 @@ impl Settings {
         Ok(())
     }
 
-    /// The most exchanges of U that a party takes part in: of the asynchronous methods a fast group may do all of them.
+    /// How often a run may be done: once more where somebody may leave.
+    pub fn attempts(&self) -> usize {
+        if self.accepted.going_on_shows_the_leaver { 2 } else { 1 }
+    }
+
+    /// The most exchanges of U that a party takes part in at an attempt: of the asynchronous methods a fast group may do all of them.
     pub fn most_rounds(&self, groups: usize) -> usize {
         self.rounds.saturating_mul(groups.max(1))
+    }
+
+    /// The same of all attempts.
+    pub fn all_rounds(&self, groups: usize) -> usize {
+        self.most_rounds(groups).saturating_mul(self.attempts())
     }
 
     /// d of sketches over so many features.
@@ -290,6 +300,8 @@ pub struct Ended {
     pub own_squared_error: f64,
     /// The run's clock when the last round ended.
     pub seconds: f64,
+    /// If the run was done once more, Σ ‖M_r − U V_rᵀ‖² of the first time and of the second.
+    pub attempts: Vec<f64>,
 }
 
 /// Why a run ended.
@@ -307,6 +319,10 @@ pub enum Stop {
 /// Notes errors, and says when they hardly fall any more. All parties see the same errors and stop together.
 struct Log {
     tolerance: f64,
+    /// Rounds of the attempt before.
+    before: usize,
+    /// Errors of a second attempt are of fewer parties; this makes them relative to the first one's norm.
+    scale: f64,
     trace: Vec<Line>,
 }
 
@@ -314,12 +330,19 @@ impl Log {
     /// Rounds over which the tolerance is judged.
     const WINDOW: usize = 10;
 
-    fn new(settings: &Settings) -> Self {
-        Log { tolerance: settings.tolerance, trace: Vec::new() }
+    fn new(settings: &Settings, common: &Common, before: Option<&Ended>) -> Self {
+        Log {
+            tolerance: settings.tolerance,
+            before: before.map_or(0, |before| before.rounds),
+            scale: before.map_or(1.0, |before| before.common.norm / common.norm),
+            trace: Vec::new(),
+        }
     }
 
     /// Whether to stop.
-    fn note(&mut self, line: Line, session: &mut Session<'_>) -> bool {
+    fn note(&mut self, mut line: Line, session: &mut Session<'_>) -> bool {
+        line.round += self.before;
+        line.squared_error *= self.scale;
         session.see(Seen::Error { round: line.round, squared_error: line.squared_error });
         self.trace.push(line);
         self.is_over()
@@ -339,7 +362,9 @@ impl Log {
     }
 }
 
-/// What a party does from joining to leaving.
+/// What a party does from joining to leaving. Where somebody was missing in a sum the others have gone on from a U that it
+/// had a part in, or not, and may have come to another minimum than without that. Those who are there then do it once
+/// more, undisturbed, and keep the better U.
 pub fn run<T: Real>(
     settings: &Settings,
     local: &mut Local<T>,
@@ -347,10 +372,55 @@ pub fn run<T: Real>(
     private_seed: u64,
     group: u8,
 ) -> Result<Ended> {
+    let first = attempt(settings, local, session, private_seed, group, None)?;
+    if settings.attempts() == 1 || !first.incomplete {
+        return Ok(first.ended);
+    }
+    session.see(Seen::Anew);
+    session.begin_anew();
+    let factors = (std::mem::take(&mut local.u), std::mem::take(&mut local.v));
+    // With the V of before, the first sums of both would differ by exactly what whoever left had in them.
+    let private_seed = party_seed(private_seed, "partwise anew", session.me());
+    let second = attempt(settings, local, session, private_seed, group, Some(&first.ended))?;
+    // Of those who are there now.
+    let errors = [second.before, second.ended.squared_error];
+    let mut ended = second.ended;
+    if errors[0] <= errors[1] {
+        (local.u, local.v) = factors;
+        ended.squared_error = errors[0];
+        ended.own_squared_error = first.ended.own_squared_error;
+        ended.stopped_by = first.ended.stopped_by;
+    }
+    ended.attempts = errors.into();
+    ended.trace.splice(0..0, first.ended.trace);
+    ended.common = first.ended.common;
+    Ok(ended)
+}
+
+/// How an attempt went.
+struct Attempt {
+    ended: Ended,
+    /// Whether somebody was missing in a sum that anybody saw.
+    incomplete: bool,
+    /// Σ ‖M_r − U V_rᵀ‖² of the attempt before, over the parties that are there now.
+    before: f64,
+}
+
+/// From the start to a U, by whoever is there.
+fn attempt<T: Real>(
+    settings: &Settings,
+    local: &mut Local<T>,
+    session: &mut Session<'_>,
+    private_seed: u64,
+    group: u8,
+    before: Option<&Ended>,
+) -> Result<Attempt> {
     let common = meet(local, session)?;
-    session.see(Seen::Norm(common.norm));
+    if before.is_none() {
+        session.see(Seen::Norm(common.norm));
+    }
     local.start(settings.seed, private_seed, common.mean);
-    let mut log = Log::new(settings);
+    let mut log = Log::new(settings, &common, before);
     let (rounds, stopped_by) = match settings.protocol {
         Protocol::Pooled => pooled::run(settings, local, session, &mut log)?,
         Protocol::SynSd | Protocol::SynSsdU | Protocol::SynSsdV | Protocol::SynSsdUv => {
@@ -364,17 +434,27 @@ pub fn run<T: Real>(
         local.fit_v();
     }
     let own_squared_error = local.squared_error()?;
-    let total = session.sum(ALL, "error", vec![Part::scalars(&[own_squared_error, local.norm()])])?;
-    Ok(Ended {
+    let incomplete = if session.incomplete { 1.0 } else { 0.0 };
+    let own_before = before.map_or(0.0, |before| before.own_squared_error);
+    let scalars = [own_squared_error, local.norm(), incomplete, own_before];
+    let total = session.sum(ALL, "error", vec![Part::scalars(&scalars)])?;
+    let &[squared_error, present_norm, incomplete, before_error] = &total.parts[0][..] else {
+        return Err(session.dishonest("an answer of another size"));
+    };
+    let ended = Ended {
         common,
         trace: log.trace,
-        rounds,
+        rounds: log.before + rounds,
         stopped_by,
-        squared_error: total.parts[0][0],
-        present_norm: total.parts[0][1],
+        squared_error,
+        present_norm,
         own_squared_error,
         seconds,
-    })
+        attempts: Vec::new(),
+    };
+    // Also in this last sum, which nobody could tell before.
+    let incomplete = incomplete > 0.5 || session.incomplete;
+    Ok(Attempt { ended, incomplete, before: before_error })
 }
 
 /// The sums that every method begins with: of entries, of their squares, and of records.
@@ -406,14 +486,97 @@ fn mean<T: Real>(sum: &[f64], parties: usize) -> Vec<T> {
 
 #[cfg(test)]
 mod tests {
+    use partwise::matrix::{Dense, Matrix, Order, Values};
+
     use super::*;
+    use crate::aggregation::{Hub, Identity, Party};
+    use crate::entropy::entropy;
+    use crate::server::{Echo, serve};
+    use crate::simulate::cohorts;
+
+    /// What a synchronous run of these parties comes to, with U; nothing of one that vanishes.
+    fn run_all(
+        settings: &Settings,
+        parts: Vec<Matrix<f32>>,
+        seed_of: impl Fn(u16) -> u64 + Copy + Send,
+        vanishes: Option<(u16, u64)>,
+    ) -> Vec<Option<(Ended, Vec<f32>)>> {
+        let plain = settings.aggregation == Aggregation::Plain;
+        let mut rng = entropy().unwrap();
+        let identities: Vec<Identity> = parts.iter().map(|_| Identity::new(&mut rng)).collect();
+        let keys: Vec<_> = identities.iter().map(Identity::key).collect();
+        let cohort = &cohorts(settings, ([1; 32], 0), &keys, &[]).unwrap()[0];
+        let count = parts.len();
+        let mut links = crate::net::network(count, crate::net::TOWNS).into_iter();
+        let mut hub_link = links.next().unwrap();
+        std::thread::scope(|scope| {
+            let hubs = vec![(ALL, Hub::new(cohort.clone(), plain))];
+            scope.spawn(move || serve(&mut hub_link, hubs, count, &mut Echo).map(drop));
+            let parties =
+                (1..).zip(parts).zip(links).zip(identities).map(|(((me, part), link), identity)| {
+                    scope.spawn(move || {
+                        let machine = Party::new(cohort.clone(), me, identity, plain).unwrap();
+                        let machines = vec![(ALL, machine, count)];
+                        let mut session = Session::join(link, me, machines, plain, 1.0, None).unwrap();
+                        session.vanishes_after =
+                            vanishes.filter(|(party, _)| *party == me).map(|(_, sums)| sums);
+                        let mut local = Local::new(part, settings, 1).unwrap();
+                        let ended = run(settings, &mut local, &mut session, seed_of(me), ALL).ok()?;
+                        session.leave().unwrap();
+                        Some((ended, local.u))
+                    })
+                });
+            let parties: Vec<_> = parties.collect();
+            parties.into_iter().map(|party| party.join().unwrap()).collect()
+        })
+    }
+
+    /// After somebody has left, the second attempt is the run that the others would have had without it, to the bit; and the
+    /// better of both is what they end with.
+    #[test]
+    fn the_second_attempt_is_an_undisturbed_run_of_those_who_are_there() {
+        let part = |party: usize| {
+            let values = (0..30 * 20).map(|entry| ((entry * (31 + 2 * party) + party * 7) % 17) as f32);
+            Matrix::Dense(Dense::new(20, 30, Order::RowMajor, Values::Real(values.collect())))
+        };
+        let parts = |count: usize| (0..count).map(part).collect::<Vec<_>>();
+        for protocol in [Protocol::Pooled, Protocol::SynSd, Protocol::SynSsdUv, Protocol::DsanlsLimited] {
+            let mut settings = Settings { rounds: 12, tolerance: 0.0, ..Settings::new(protocol, 3) };
+            settings.accepted.going_on_shows_the_leaver = true;
+            // In fixed point the sums of four and of five are rounded differently.
+            settings.aggregation = Aggregation::Plain;
+            let first_seed = |party: u16| 100 + u64::from(party);
+            let anew = |party: u16| party_seed(first_seed(party), "partwise anew", party);
+            for sums in [0, 1, 2, 7] {
+                let disturbed = run_all(&settings, parts(5), first_seed, Some((5, sums)));
+                let expected = run_all(&settings, parts(4), anew, None)[0].clone().unwrap();
+                assert!(disturbed[4].is_none());
+                for end in &disturbed[..4] {
+                    let (ended, u) = end.as_ref().unwrap();
+                    let &[first, second] = &ended.attempts[..] else {
+                        panic!("{protocol:?} {sums}: no second")
+                    };
+                    assert_eq!(second, expected.0.squared_error, "{protocol:?} {sums}");
+                    assert_eq!(ended.squared_error, first.min(second), "{protocol:?} {sums}");
+                    assert_eq!(u == &expected.1, second < first, "{protocol:?} {sums}");
+                    assert!(ended.trace.last().is_none_or(|line| line.round <= ended.rounds));
+                    assert!(ended.trace.is_sorted_by_key(|line| line.round));
+                    assert!(ended.rounds > expected.0.rounds, "{protocol:?} {sums}");
+                }
+            }
+            // Nobody was missing.
+            assert!(
+                run_all(&settings, parts(5), first_seed, None)[0].as_ref().unwrap().0.attempts.is_empty()
+            );
+        }
+    }
 
     /// Errors that fall are not over, nor are those that rose and come back to where they were; those that stay are.
     #[test]
     fn a_run_is_over_when_the_error_stays() {
         let is_over = |errors: &dyn Fn(usize) -> f64| {
             let line = |round| Line { round, seconds: 0.0, squared_error: errors(round).powi(2), bytes: 0 };
-            Log { tolerance: 1e-5, trace: (1..=11).map(line).collect() }.is_over()
+            Log { tolerance: 1e-5, before: 0, scale: 1.0, trace: (1..=11).map(line).collect() }.is_over()
         };
         assert!(is_over(&|_| 0.14));
         assert!(is_over(&|round| 0.14 - 1e-6 * round as f64));
