@@ -491,7 +491,7 @@ pub struct SimulateArgs {
     /// Allow pooled where a party has no more records than there are features: membership can be told
     #[arg(long, help_heading = "Security")]
     pub accept_that_pooled_sums_show_records: bool,
-    /// Go on after a party left: the sum before minus the sum after is nearly its share
+    /// Go on after a party left, then once more without it: the sum before minus the sum after is nearly its share
     #[arg(long, help_heading = "Security")]
     pub accept_that_going_on_shows_the_leaver: bool,
     /// Allow --sketch subsample in dsanls-limited, which opens records at once

@@ -100,7 +100,8 @@ pub struct CoordinatorRunArgs {
     /// Do not make report.html
     #[arg(long)]
     pub no_report: bool,
-    /// Go on when a party has left, if all allow it, instead of waiting; the difference of two sums is nearly its share
+    /// Go on when a party has left, if all allow it, instead of waiting, and do it once more in the end; the difference of
+    /// two sums is nearly its share
     #[arg(long)]
     pub continue_without: bool,
     /// Where the read-only status page is, /metrics and /healthz with it; "none" for none

@@ -190,6 +190,8 @@ pub enum FromParty {
         relative_error: f64,
         /// Rounds done.
         rounds: usize,
+        /// If the run was done once more, the error of the first time and of the second.
+        attempts: Vec<f64>,
         /// Why it ended.
         stopped_by: Stop,
         /// Parties in the last sum.

@@ -107,6 +107,7 @@ fn hostile_streams() -> Vec<Vec<Bytes>> {
                 factor: crate::text::Hex([1; 32]),
                 relative_error: f64::MAX,
                 rounds: usize::MAX,
+                attempts: vec![f64::MAX; 9],
                 stopped_by: partwise_secure::protocol::Stop::Rounds,
                 parties: 0,
             })

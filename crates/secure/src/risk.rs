@@ -60,6 +60,18 @@ pub fn check(settings: &Settings, records: &[usize], features: usize) -> Result<
         Protocol::DsanlsLimited | Protocol::Pooled => features.max(settings.rank).saturating_mul(2),
         _ => settings.rank.saturating_mul(2).max(features),
     };
+    // Done once more without it, the sums of the same sketches differ by exactly what a leaver had in them.
+    let leavers = settings.protocol == Protocol::DsanlsLimited && accepted.going_on_shows_the_leaver;
+    if leavers && !plain && fewest < enough && !accepted.plain_shares_show_records {
+        return refuse(
+            format!(
+                "whoever leaves is shown as without masks, and party {party} has {fewest} records, fewer than {enough}, of \
+                 which that shows some nearly as they are or who is among them"
+            ),
+            "let the others wait",
+            "--accept-that-plain-shares-show-records",
+        );
+    }
     if plain && fewest < enough && !accepted.plain_shares_show_records {
         return refuse(
             format!(
@@ -168,5 +180,10 @@ mod tests {
         assert_eq!(flag(&settings, &[101, 101, 101]), Some("--accept-that-subsampling-opens-records"));
         settings.sketch = partwise::sketch::Kind::Gaussian;
         assert_eq!(flag(&settings, &[101, 101, 101]), None);
+        let mut leaving = Settings::new(Protocol::DsanlsLimited, 10);
+        assert_eq!(flag(&leaving, &[199; 5]), None);
+        leaving.accepted.going_on_shows_the_leaver = true;
+        assert_eq!(flag(&leaving, &[199; 5]), Some("--accept-that-plain-shares-show-records"));
+        assert_eq!(flag(&leaving, &[200; 5]), None);
     }
 }

@@ -148,15 +148,15 @@ fn serve(args: &CoordinatorRunArgs) -> Result<()> {
     write(out, &outcome, &terms)?;
     outcome.forget()?;
     report::after_run(out, !args.no_report);
-    let mut missing = String::new();
+    let mut how = String::new();
     if !outcome.missing.is_empty() {
-        missing = format!("; without {}", outcome.missing.join(", "));
-        if terms.settings.accepted.going_on_shows_the_leaver {
-            missing += ", whom the others did the run once more without, and kept the better result";
-        }
+        how = format!("; without {}", outcome.missing.join(", "));
+    }
+    if !outcome.attempts.is_empty() {
+        how += "; done twice, since somebody was missing in some sums, and the better result kept";
     }
     say::tell(&format!(
-        "relative error {:.6} after {} rounds and {} sums{missing}; {}",
+        "relative error {:.6} after {} rounds and {} sums{how}; {}",
         outcome.relative_error,
         outcome.rounds,
         outcome.sums,
@@ -180,6 +180,7 @@ fn write(out: &Path, outcome: &Outcome, terms: &Terms) -> Result<()> {
         "parties": roster,
         "relative_error": outcome.relative_error,
         "rounds": outcome.rounds,
+        "attempts": outcome.attempts,
         "stopped_by": outcome.stopped_by,
         "finished": outcome.finished,
         "missing": outcome.missing,

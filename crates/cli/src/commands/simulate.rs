@@ -458,7 +458,7 @@ fn conclude<T>(args: &SimulateArgs, outcome: &Outcome<T>, record: &Value) -> Res
     }
     if let &[first, second] = &outcome.attempts[..] {
         say::tell(&format!(
-            "then they did it once more without it: relative error {first:.6} the first time, {second:.6} the second, of \
+            "then they did it once more: relative error {first:.6} the first time, {second:.6} the second, of \
              which the better is kept"
         ));
     }

@@ -148,12 +148,14 @@ fn the_others_go_on_if_all_allow_it() {
         let text = mixed_records(party * RECORDS, RECORDS, FEATURES);
         fs::write(trial.path(&format!("data-{}.csv", party + 1)), text).unwrap();
     }
+    let expected = undisturbed_error(&trial, &["--continue-without"]);
+    clear(&trial);
     let mut coordinator = trial.coordinator(&["--continue-without"]);
     let mut others: Vec<Process> = [1, 3, 4, 5].map(|number| party(&trial, number, None)).into();
     party(&trial, 2, Some("upload,8,before")).end();
     others.iter_mut().for_each(Process::succeed);
     coordinator.wait_for("somebody was missing in some sums");
-    coordinator.wait_for("without party-2, whom the others did the run once more without");
+    coordinator.wait_for("without party-2; done twice");
     coordinator.succeed();
     assert_twice(&trial, 1, 120);
     assert_eq!(trial.record("result")["missing"][0], "party-2");
@@ -173,9 +175,9 @@ fn the_others_go_on_if_all_allow_it() {
     // One of the others pauses, so that there is a run to come back to.
     let mut others: Vec<Process> = vec![party(&trial, 1, None)];
     others.push(party(&trial, 3, Some("upload,40,pause")));
-    // Another is away when it is done once more: it has both attempts to make up for.
+    // Another is away when that begins once more, and has the end of one attempt and the beginning of the other to make up for.
     others.push(party(&trial, 5, Some("upload,110,pause")));
-    let mut second = party(&trial, 4, Some("upload,90,before"));
+    let mut second = party(&trial, 4, Some("upload,60,before"));
     party(&trial, 2, Some("upload,8,before")).end();
     others[1].wait_for("trial: pauses");
     let mut first = party(&trial, 2, None);
@@ -190,6 +192,30 @@ fn the_others_go_on_if_all_allow_it() {
     for number in 1..=5 {
         assert_eq!(trial.file("result/U.npy"), trial.file(&format!("result-{number}/U.npy")));
         assert_twice(&trial, number, 120);
+    }
+    assert_close(trial.error("result"), expected);
+}
+
+/// A group goes on without one of its parties, and then both do it once more, across a restart of the coordinator.
+#[test]
+fn an_asynchronous_run_is_done_once_more_too() {
+    let options = ["--rank", "2", "--rounds", "150", "--continue-without", "--protocol", "asyn-sd"];
+    let trial = insecure(8, &options);
+    let mut coordinator = trial.coordinator(&["--continue-without"]);
+    let mut others = [1, 3, 4, 5, 6, 7, 8].map(|number| party(&trial, number, None));
+    party(&trial, 2, Some("upload,8,before")).end();
+    coordinator.wait_for("somebody was missing in some sums");
+    coordinator.signal("-KILL");
+    coordinator.end();
+    let mut coordinator = trial.coordinator(&["--continue-without"]);
+    others.iter_mut().for_each(Process::succeed);
+    coordinator.wait_for("without party-2; done twice");
+    coordinator.succeed();
+    let attempts = &trial.record("result")["attempts"];
+    assert_eq!(attempts.as_array().unwrap().len(), 2);
+    for number in [1, 3, 4, 5, 6, 7, 8] {
+        assert_eq!(trial.file("result/U.npy"), trial.file(&format!("result-{number}/U.npy")));
+        assert_eq!(&trial.record(&format!("result-{number}"))["attempts"], attempts);
     }
 }
 

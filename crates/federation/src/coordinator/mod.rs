@@ -45,6 +45,8 @@ pub struct Outcome {
     pub relative_error: f64,
     /// Rounds done.
     pub rounds: usize,
+    /// If the run was done once more, the error of the first time and of the second, of which the better counts.
+    pub attempts: Vec<f64>,
     /// Why it ended.
     pub stopped_by: Stop,
     /// The error over rounds.

@@ -28,6 +28,7 @@ struct Finished {
     factor: [u8; 32],
     relative_error: f64,
     rounds: usize,
+    attempts: Vec<f64>,
     stopped_by: Stop,
 }
 
@@ -413,8 +414,8 @@ impl Running {
                     self.shared.status.lock().warn(ANEW.into());
                 }
             }
-            FromParty::Finished { factor, relative_error, rounds, stopped_by, .. } => {
-                let finished = Finished { factor: factor.0, relative_error, rounds, stopped_by };
+            FromParty::Finished { factor, relative_error, rounds, attempts, stopped_by, .. } => {
+                let finished = Finished { factor: factor.0, relative_error, rounds, attempts, stopped_by };
                 let before = self.finished.get(&place);
                 if before.is_some_and(|before| *before != finished) {
                     self.shared.log.reject("a second result", present.name(place));
@@ -479,6 +480,7 @@ impl Running {
             factor: self.factor.take()?,
             relative_error: first.relative_error,
             rounds: first.rounds,
+            attempts: first.attempts.clone(),
             stopped_by: first.stopped_by,
             trace: state.curve.clone(),
             run: self.head.run.to_string(),

@@ -423,8 +423,8 @@ enum Progress {
 }
 
 /// What is said when a run is done once more.
-pub(crate) const ANEW: &str = "somebody was missing in some sums; those who are there do the run once more, undisturbed, and keep \
-                               the better result";
+pub(crate) const ANEW: &str = "somebody was missing in some sums; those who are there do the run once more, and keep the \
+                               better result";
 
 fn take_part<T: Real>(
     party: &Party,
@@ -514,6 +514,7 @@ impl<T> Joined<T> {
             factor: Hex(Fingerprint::of(&factor).0),
             relative_error: self.relative_error,
             rounds: self.ended.rounds,
+            attempts: self.attempts.clone(),
             stopped_by: self.ended.stopped_by,
             parties,
         };

@@ -73,6 +73,9 @@ fn equations<T: Real>(case: &Case<'_, T>, seat: Seat, victim: u16) -> Option<Equ
         size = sum.columns;
         seen.push(picked.iter().flat_map(|&feature| sum.values[feature * size..][..size].to_vec()).collect());
         let sketch = |&party: &u16| {
+            if !view.has(place, party) {
+                return vec![0.0; of(party).len() * size];
+            }
             let distribution = limited_sketch(case.settings, party, of(party).len());
             dense_sketch(&case.threads, &*distribution.draw::<T>(sum.iteration), (of(party).len(), size))
         };

@@ -142,6 +142,11 @@ impl<'a> View<'a> {
         self.sums.len()
     }
 
+    /// Whether a party has sent something for the sum in this place.
+    pub fn has(&self, place: usize, party: u16) -> bool {
+        self.sums[place].1.parties().any(|present| present == party)
+    }
+
     /// What the sum in this place is of.
     pub fn what(&self, place: usize) -> &'a str {
         &self.sums[place].1.what

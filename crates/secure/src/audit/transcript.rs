@@ -163,7 +163,8 @@ impl Transcript {
                 };
                 if own.what.is_empty() {
                     (own.size, own.what, own.voting) = (theirs.size, theirs.what, theirs.voting);
-                    (own.shapes, own.exponents) = (theirs.shapes, theirs.exponents);
+                    (own.shapes, own.exponents, own.attempt) =
+                        (theirs.shapes, theirs.exponents, theirs.attempt);
                 }
                 own.shares.extend(moved(theirs.shares));
                 own.uploads.extend(moved(theirs.uploads));

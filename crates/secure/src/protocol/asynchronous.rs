@@ -63,9 +63,12 @@ pub fn run<T: Real>(
             return Err(session.dishonest("no end to the rounds, though all that were agreed on are done"));
         }
     }
-    // All take the server's last U. (With a known range there is nothing to agree on first.)
+    // All take the server's last U, which whoever is missing here and was not before has had its part in. (With a known range
+    // there is nothing to agree on first.)
+    let incomplete = session.incomplete;
     session.expect(ALL, "the end", &[Part::scalars(&[1.0])]);
     let total = session.sum(ALL, "the end", vec![Part::scalars(&[1.0])])?;
+    session.incomplete = incomplete;
     Answered::read(&total.words).give(local, session)?;
     Ok((rounds, Stop::Rounds))
 }
@@ -125,6 +128,8 @@ impl Answered {
 /// What the server knows of a group.
 struct Group {
     size: usize,
+    /// How many were in its last sum.
+    present: usize,
     ranges: Option<Vec<i16>>,
     squared_error: Option<f64>,
     /// The sum of its members' diagonals.
@@ -157,6 +162,7 @@ impl Server {
     pub fn new(settings: &Settings, groups: &[(u8, usize)]) -> Self {
         let group = |size| Group {
             size,
+            present: size,
             ranges: None,
             squared_error: None,
             diagonal: 0.0,
@@ -272,6 +278,7 @@ impl Server {
             (group.squared_error, group.diagonal, group.ranges) =
                 (Some(scalars[0]), scalars[1], Some(ranges));
             group.updates += 1;
+            group.present = parties;
             group.heard = self.t;
         }
         let heard = self.groups.values().all(|group| group.squared_error.is_some());
@@ -309,7 +316,7 @@ impl Answer for Server {
         // Of the groups that were heard.
         let heard = self.groups.values().filter(|group| group.squared_error.is_some());
         let (sums, count) =
-            heard.fold((0.0, 0), |(sums, count), group| (sums + group.diagonal, count + group.size));
+            heard.fold((0.0, 0), |(sums, count), group| (sums + group.diagonal, count + group.present));
         sum.wide.insert(2, stopped.into());
         sum.wide.insert(3, (sums / count as f64).to_bits());
         sum

@@ -321,7 +321,7 @@ struct Log {
     tolerance: f64,
     /// Rounds of the attempt before.
     before: usize,
-    /// Errors of a second attempt are of fewer parties; this makes them relative to the first one's norm.
+    /// Errors of a second attempt may be of fewer parties; this makes them relative to the norm of all.
     scale: f64,
     trace: Vec<Line>,
 }
@@ -334,7 +334,7 @@ impl Log {
         Log {
             tolerance: settings.tolerance,
             before: before.map_or(0, |before| before.rounds),
-            scale: before.map_or(1.0, |before| before.common.norm / common.norm),
+            scale: before.map_or(1.0, |before| common.norm / before.present_norm),
             trace: Vec::new(),
         }
     }
@@ -364,7 +364,7 @@ impl Log {
 
 /// What a party does from joining to leaving. Where somebody was missing in a sum the others have gone on from a U that it
 /// had a part in, or not, and may have come to another minimum than without that. Those who are there then do it once
-/// more, undisturbed, and keep the better U.
+/// more, and keep the better U.
 pub fn run<T: Real>(
     settings: &Settings,
     local: &mut Local<T>,
@@ -372,53 +372,40 @@ pub fn run<T: Real>(
     private_seed: u64,
     group: u8,
 ) -> Result<Ended> {
-    let first = attempt(settings, local, session, private_seed, group, None)?;
-    if settings.attempts() == 1 || !first.incomplete {
-        return Ok(first.ended);
+    let common = meet(local, session)?;
+    session.see(Seen::Norm(common.norm));
+    let (first, incomplete, _) = attempt(settings, local, session, private_seed, group, (common, None))?;
+    if settings.attempts() == 1 || !incomplete {
+        return Ok(first);
     }
     session.see(Seen::Anew);
     session.begin_anew();
     let factors = (std::mem::take(&mut local.u), std::mem::take(&mut local.v));
     // With the V of before, the first sums of both would differ by exactly what whoever left had in them.
     let private_seed = party_seed(private_seed, "partwise anew", session.me());
-    let second = attempt(settings, local, session, private_seed, group, Some(&first.ended))?;
-    // Of those who are there now.
-    let errors = [second.before, second.ended.squared_error];
-    let mut ended = second.ended;
-    if errors[0] <= errors[1] {
+    let before = (common, Some(&first));
+    let (mut ended, _, first_error) = attempt(settings, local, session, private_seed, group, before)?;
+    ended.attempts = vec![first_error, ended.squared_error];
+    if first_error <= ended.squared_error {
         (local.u, local.v) = factors;
-        ended.squared_error = errors[0];
-        ended.own_squared_error = first.ended.own_squared_error;
-        ended.stopped_by = first.ended.stopped_by;
+        ended.squared_error = first_error;
+        ended.own_squared_error = first.own_squared_error;
+        ended.stopped_by = first.stopped_by;
     }
-    ended.attempts = errors.into();
-    ended.trace.splice(0..0, first.ended.trace);
-    ended.common = first.ended.common;
+    ended.trace.splice(0..0, first.trace);
     Ok(ended)
 }
 
-/// How an attempt went.
-struct Attempt {
-    ended: Ended,
-    /// Whether somebody was missing in a sum that anybody saw.
-    incomplete: bool,
-    /// Σ ‖M_r − U V_rᵀ‖² of the attempt before, over the parties that are there now.
-    before: f64,
-}
-
-/// From the start to a U, by whoever is there.
+/// From the start to a U, by whoever is there. Returns also whether somebody was missing in a sum that anybody saw, and the
+/// error of the attempt before over the parties that are there now.
 fn attempt<T: Real>(
     settings: &Settings,
     local: &mut Local<T>,
     session: &mut Session<'_>,
     private_seed: u64,
     group: u8,
-    before: Option<&Ended>,
-) -> Result<Attempt> {
-    let common = meet(local, session)?;
-    if before.is_none() {
-        session.see(Seen::Norm(common.norm));
-    }
+    (common, before): (Common, Option<&Ended>),
+) -> Result<(Ended, bool, f64)> {
     local.start(settings.seed, private_seed, common.mean);
     let mut log = Log::new(settings, &common, before);
     let (rounds, stopped_by) = match settings.protocol {
@@ -434,13 +421,16 @@ fn attempt<T: Real>(
         local.fit_v();
     }
     let own_squared_error = local.squared_error()?;
-    let incomplete = if session.incomplete { 1.0 } else { 0.0 };
     let own_before = before.map_or(0.0, |before| before.own_squared_error);
-    let scalars = [own_squared_error, local.norm(), incomplete, own_before];
+    let flag = if session.incomplete { 1.0 } else { 0.0 };
+    let scalars = [own_squared_error, local.norm(), flag, own_before];
     let total = session.sum(ALL, "error", vec![Part::scalars(&scalars)])?;
-    let &[squared_error, present_norm, incomplete, before_error] = &total.parts[0][..] else {
+    let &[squared_error, present_norm, flags, before_error] = &total.parts[0][..] else {
         return Err(session.dishonest("an answer of another size"));
     };
+    // Whoever is missing in this last sum only, which nobody could tell before, has a part in U all the same. But of the
+    // asynchronous methods its group could wait for it in vain.
+    let now = session.incomplete && !settings.protocol.is_asynchronous();
     let ended = Ended {
         common,
         trace: log.trace,
@@ -452,9 +442,7 @@ fn attempt<T: Real>(
         seconds,
         attempts: Vec::new(),
     };
-    // Also in this last sum, which nobody could tell before.
-    let incomplete = incomplete > 0.5 || session.incomplete;
-    Ok(Attempt { ended, incomplete, before: before_error })
+    Ok((ended, flags > 0.5 || now, before_error))
 }
 
 /// The sums that every method begins with: of entries, of their squares, and of records.
@@ -494,13 +482,13 @@ mod tests {
     use crate::server::{Echo, serve};
     use crate::simulate::cohorts;
 
-    /// What a synchronous run of these parties comes to, with U; nothing of one that vanishes.
+    /// What a synchronous run of these parties comes to; nothing of one that vanishes.
     fn run_all(
         settings: &Settings,
         parts: Vec<Matrix<f32>>,
         seed_of: impl Fn(u16) -> u64 + Copy + Send,
         vanishes: Option<(u16, u64)>,
-    ) -> Vec<Option<(Ended, Vec<f32>)>> {
+    ) -> Vec<Option<(Ended, Local<f32>)>> {
         let plain = settings.aggregation == Aggregation::Plain;
         let mut rng = entropy().unwrap();
         let identities: Vec<Identity> = parts.iter().map(|_| Identity::new(&mut rng)).collect();
@@ -523,7 +511,7 @@ mod tests {
                         let mut local = Local::new(part, settings, 1).unwrap();
                         let ended = run(settings, &mut local, &mut session, seed_of(me), ALL).ok()?;
                         session.leave().unwrap();
-                        Some((ended, local.u))
+                        Some((ended, local))
                     })
                 });
             let parties: Vec<_> = parties.collect();
@@ -536,7 +524,8 @@ mod tests {
     #[test]
     fn the_second_attempt_is_an_undisturbed_run_of_those_who_are_there() {
         let part = |party: usize| {
-            let values = (0..30 * 20).map(|entry| ((entry * (31 + 2 * party) + party * 7) % 17) as f32);
+            // The same numbers in another order: the mean that all begin with is the same without any of them.
+            let values = (0..600).map(|entry| ((entry * [7, 11, 13, 17, 19][party]) % 600 % 17) as f32);
             Matrix::Dense(Dense::new(20, 30, Order::RowMajor, Values::Real(values.collect())))
         };
         let parts = |count: usize| (0..count).map(part).collect::<Vec<_>>();
@@ -549,16 +538,18 @@ mod tests {
             let anew = |party: u16| party_seed(first_seed(party), "partwise anew", party);
             for sums in [0, 1, 2, 7] {
                 let disturbed = run_all(&settings, parts(5), first_seed, Some((5, sums)));
-                let expected = run_all(&settings, parts(4), anew, None)[0].clone().unwrap();
+                let undisturbed = run_all(&settings, parts(4), anew, None);
                 assert!(disturbed[4].is_none());
-                for end in &disturbed[..4] {
-                    let (ended, u) = end.as_ref().unwrap();
+                for (end, expected) in disturbed[..4].iter().zip(&undisturbed) {
+                    let ((ended, local), expected) = (end.as_ref().unwrap(), expected.as_ref().unwrap());
                     let &[first, second] = &ended.attempts[..] else {
                         panic!("{protocol:?} {sums}: no second")
                     };
                     assert_eq!(second, expected.0.squared_error, "{protocol:?} {sums}");
                     assert_eq!(ended.squared_error, first.min(second), "{protocol:?} {sums}");
-                    assert_eq!(u == &expected.1, second < first, "{protocol:?} {sums}");
+                    let same = (local.u == expected.1.u, local.v == expected.1.v);
+                    assert_eq!(same, (second < first, second < first), "{protocol:?} {sums}");
+                    assert_eq!(local.squared_error().unwrap(), ended.own_squared_error);
                     assert!(ended.trace.last().is_none_or(|line| line.round <= ended.rounds));
                     assert!(ended.trace.is_sorted_by_key(|line| line.round));
                     assert!(ended.rounds > expected.0.rounds, "{protocol:?} {sums}");
