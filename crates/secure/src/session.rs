@@ -502,6 +502,11 @@ impl<'a> Session<'a> {
         Ok(Some(Total { parts, parties, words }))
     }
 
+    /// Whether every sum of this party's cohorts is opened though somebody is missing.
+    pub fn may_miss(&self) -> bool {
+        self.machines.values().all(|(party, _)| party.may_miss())
+    }
+
     /// From here on all is as at the beginning, but who is there.
     pub fn begin_anew(&mut self) {
         self.ranges.clear();

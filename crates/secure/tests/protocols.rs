@@ -405,6 +405,13 @@ fn a_party_that_leaves_is_waited_for_unless_that_is_accepted() {
     assert_eq!(outcome.relative_error, outcome.attempts[0].min(outcome.attempts[1]));
     assert!(outcome.trace.is_sorted_by_key(|line| line.round));
     assert!(outcome.relative_error < 0.5 && outcome.transcripts.iter().all(|transcript| transcript.agreed));
+    // So do both where it is missing in the last sum only.
+    let mut lose = |sum: u64| {
+        eight.loses = Some((2, sum));
+        run_split(&matrix, &Split::Uniform, 8, &eight).unwrap()
+    };
+    let last = (15..30).rev().map(&mut lose).find(|outcome| outcome.parties[1].is_none()).unwrap();
+    assert!(last.attempts.len() == 2 && last.relative_error <= last.attempts[0]);
     // Three parties cannot go on as two.
     let error = run_split(&matrix, &Split::Uniform, 3, &plan).unwrap_err();
     assert!(error.to_string().contains("tolerate no dropout"), "{error}");

@@ -78,6 +78,11 @@ impl Party {
         })
     }
 
+    /// Whether a sum is opened though somebody is missing.
+    pub fn may_miss(&self) -> bool {
+        self.cohort.may_leave && self.cohort.members.len() > self.cohort.quorum(self.plain)
+    }
+
     /// Takes note of an answer from before a restart, after which the hash over all answers was this.
     pub fn remember(&mut self, answers: [u8; 32]) {
         self.transcript = Transcript::recalled(answers);

@@ -166,6 +166,17 @@ fn sum(parties: &[u16]) -> Words {
     sum
 }
 
+/// A party knows whether its sums are opened without somebody.
+#[test]
+fn who_may_be_missing_is_known_before() {
+    let may_miss = |parties, may_leave, plain| {
+        let (cohort, identities) = cohort(parties, 1, may_leave);
+        Party::new(cohort, 1, identities[0].clone(), plain).unwrap().may_miss()
+    };
+    assert!(may_miss(4, true, false) && may_miss(8, true, false) && may_miss(2, true, true));
+    assert!(!may_miss(3, true, false) && !may_miss(1, true, true) && !may_miss(8, false, false));
+}
+
 #[test]
 fn sums_are_those_of_the_words_and_uploads_look_like_noise() {
     for parties in [3, 4, 7] {

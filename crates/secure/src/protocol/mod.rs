@@ -422,15 +422,16 @@ fn attempt<T: Real>(
     }
     let own_squared_error = local.squared_error()?;
     let own_before = before.map_or(0.0, |before| before.own_squared_error);
-    let flag = if session.incomplete { 1.0 } else { 0.0 };
-    let scalars = [own_squared_error, local.norm(), flag, own_before];
+    // Whether somebody was missing, and whether somebody may be missing where it is done once more.
+    let flags = [session.incomplete, !session.may_miss()].map(|flag| if flag { 1.0 } else { 0.0 });
+    let scalars = [own_squared_error, local.norm(), flags[0], flags[1], own_before];
     let total = session.sum(ALL, "error", vec![Part::scalars(&scalars)])?;
-    let &[squared_error, present_norm, flags, before_error] = &total.parts[0][..] else {
+    let &[squared_error, present_norm, missed, must_not, before_error] = &total.parts[0][..] else {
         return Err(session.dishonest("an answer of another size"));
     };
-    // Whoever is missing in this last sum only, which nobody could tell before, has a part in U all the same. But of the
-    // asynchronous methods its group could wait for it in vain.
-    let now = session.incomplete && !settings.protocol.is_asynchronous();
+    // Whoever is missing in this last sum only has had its part in U all the same. Where its group would wait for it in vain,
+    // what is at hand is better than that.
+    let incomplete = missed > 0.5 || session.incomplete && must_not < 0.5;
     let ended = Ended {
         common,
         trace: log.trace,
@@ -442,7 +443,7 @@ fn attempt<T: Real>(
         seconds,
         attempts: Vec::new(),
     };
-    Ok((ended, flags > 0.5 || now, before_error))
+    Ok((ended, incomplete, before_error))
 }
 
 /// The sums that every method begins with: of entries, of their squares, and of records.
