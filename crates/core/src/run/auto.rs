@@ -35,6 +35,11 @@ pub struct Pace {
 impl Pace {
     const BEGIN: Pace = Pace { weight: 0.3, ceiling: 1.0, last: None };
 
+    /// Whether it can be a run's.
+    pub(super) fn is_plausible(&self) -> bool {
+        [self.weight, self.ceiling].iter().all(|share| (0.0..=1.0).contains(share))
+    }
+
     /// After an iteration that led to `objective`; says whether it was too fast.
     fn judge(&mut self, objective: f64, beta: f64) -> bool {
         let rose = self.last.is_some_and(|last| objective > last);

@@ -65,6 +65,7 @@ impl Log {
         let counts = [self.iteration as u64, self.bytes_sent, self.bytes_evaluate];
         counts.iter().all(|&count| count < 1 << 60)
             && self.history.iter().all(|seen| seen.iteration <= self.iteration)
+            && self.memory.is_plausible()
     }
 
     /// The last error evaluated.

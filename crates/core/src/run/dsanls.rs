@@ -51,6 +51,12 @@ impl Damping {
         }
     }
 
+    /// Whether it can be a run's.
+    pub(super) fn is_plausible(&self) -> bool {
+        let &Damping { alpha, beta, first, sum, count, .. } = self;
+        [alpha, beta, first, sum, count - 1.0].iter().all(|number| (0.0..f64::MAX).contains(number))
+    }
+
     /// The step of iteration t; then `diagonal`, this iteration's mean Gram diagonal, joins the mean for later ones. `l2` is
     /// the penalty's part of the curvature.
     pub fn next(&mut self, iteration: usize, diagonal: f64, l2: f64) -> Solver {

@@ -88,6 +88,14 @@ pub struct Memory {
     pace: Option<auto::Pace>,
 }
 
+impl Memory {
+    /// Whether it can be a run's.
+    fn is_plausible(&self) -> bool {
+        self.damping.iter().all(dsanls::Damping::is_plausible)
+            && self.pace.iter().all(auto::Pace::is_plausible)
+    }
+}
+
 /// Seconds by phase. Gram matrices count as products.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Phases {

@@ -178,11 +178,10 @@ mod tests {
     }
 
     /// A checkpoint of the second of two runs, and the place of its numbers.
-    fn checkpoint() -> (Vec<u8>, usize) {
+    fn checkpoint(algorithm: Algorithm) -> (Vec<u8>, usize) {
         let values = (1..=12).map(|value| value as f32).collect();
         let matrix = Matrix::Dense(Dense::new(4, 3, Order::RowMajor, Values::Real(values)));
-        let settings =
-            Settings { algorithm: Algorithm::Hals, iterations: 2, restarts: 2, ..Settings::new(2) };
+        let settings = Settings { algorithm, iterations: 2, restarts: 2, ..Settings::new(2) };
         let mut kept = Keep(Vec::new());
         factorize(matrix, Machine::new(1, 1), &settings, None, &mut kept).unwrap();
         // Current and best, U and V.
@@ -199,7 +198,7 @@ mod tests {
 
     #[test]
     fn damaged_numbers_are_refused_in_the_best_run_too() {
-        let (bytes, numbers) = checkpoint();
+        let (bytes, numbers) = checkpoint(Algorithm::Hals);
         assert_eq!(read(&bytes).unwrap().1, "note");
         for place in (numbers..bytes.len()).step_by(size_of::<f32>()) {
             for wrong in [f32::NAN, f32::INFINITY, -1.0] {
@@ -216,7 +215,7 @@ mod tests {
 
     #[test]
     fn counts_that_would_overflow_are_refused() {
-        let (bytes, numbers) = checkpoint();
+        let (bytes, numbers) = checkpoint(Algorithm::Hals);
         let header = std::str::from_utf8(&bytes[..numbers]).unwrap();
         let log = header.find("\"log\"").unwrap();
         for field in
@@ -231,5 +230,23 @@ mod tests {
         }
         let none = header.replacen("\"restarts\":2", "\"restarts\":0", 1).into_bytes();
         assert!(read(&[&none, &bytes[numbers..]].concat()).is_err());
+    }
+    /// Found by fuzzing: a mean below 0 panicked in the first step. What a method remembers is within what it could be.
+    #[test]
+    fn what_a_method_remembers_must_be_possible() {
+        let (bytes, numbers) = checkpoint(Algorithm::Dsanls);
+        assert!(read(&bytes).is_ok());
+        let header = std::str::from_utf8(&bytes[..numbers]).unwrap();
+        let memory = header.find("\"damping\":[").unwrap();
+        for field in ["\"alpha\":", "\"beta\":", "\"first\":", "\"sum\":", "\"count\":"] {
+            let place = memory + header[memory..].find(field).unwrap() + field.len();
+            let damaged = [&bytes[..place], b"-", &bytes[place..]].concat();
+            let message = read(&damaged).unwrap_err().to_string();
+            assert!(message.contains("its header is damaged"), "{field} {message}");
+        }
+        let pace =
+            header.replacen("\"pace\":null", "\"pace\":{\"weight\":2.0,\"ceiling\":1.0,\"last\":null}", 1);
+        assert_ne!(pace, header);
+        assert!(read(&[pace.as_bytes(), &bytes[numbers..]].concat()).is_err());
     }
 }
