@@ -227,6 +227,20 @@ fn assert_twice(trial: &Trial, number: usize, rounds: u64) {
     assert_eq!(record["relative_error"], attempts[0].min(attempts[1]));
 }
 
+/// One that is lost after its last round is no reason to begin again where its group could not do without it.
+#[test]
+fn a_party_lost_at_the_end_is_not_waited_for_in_vain() {
+    let trial = insecure(6, &["--rank", "2", "--rounds", "1", "--continue-without", "--protocol", "asyn-sd"]);
+    let mut coordinator = trial.coordinator(&["--continue-without"]);
+    let mut others = [1, 3, 4, 5, 6].map(|number| party(&trial, number, None));
+    // Votes and sums of norms, of diagonals and of U, the end: it has one round or two, and the ninth is of the error.
+    party(&trial, 2, Some("upload,9,before")).end();
+    others.iter_mut().for_each(Process::succeed);
+    coordinator.succeed();
+    let record = trial.record("result");
+    assert_eq!((&record["missing"][0], &record["attempts"]), (&"party-2".into(), &serde_json::json!([])));
+}
+
 fn undisturbed_error(trial: &Trial, arguments: &[&str]) -> f64 {
     let mut coordinator = trial.coordinator(arguments);
     let mut parties: Vec<Process> = (1..=trial.parties).map(|number| party(trial, number, None)).collect();

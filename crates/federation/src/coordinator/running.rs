@@ -8,7 +8,7 @@ use bytes::Bytes;
 use partwise_secure::aggregation::{Action, Cohort, Event, Hub, IdentityKey, Message, Words};
 use partwise_secure::protocol::{Aggregation, Line, Server, Stop, upload_sizes};
 use partwise_secure::server::Answer;
-use partwise_secure::session::{addressed, parse};
+use partwise_secure::session::{ALL, addressed, parse};
 use serde_json::json;
 
 use super::connection::Item;
@@ -370,17 +370,32 @@ impl Running {
         present.say(&ToParty::Waiting { parties });
     }
 
+    /// Whether the group of a party, if there are groups, has long had no sum under way: a sum of all waits for it then.
+    fn is_free(&self, place: u16, deadline: Duration) -> bool {
+        let groups = self.hubs.iter().filter(|(number, hub)| {
+            **number != ALL && hub.cohort().members.iter().any(|(member, _)| *member == place)
+        });
+        let quiet = |number: &u8| self.moved.get(number).is_some_and(|(moved, _)| moved.elapsed() > deadline);
+        groups.into_iter().all(|(number, hub)| hub.is_idle() && quiet(number))
+    }
+
     /// Looks at deadlines, and at who waits for another group.
     pub fn tick(&mut self, present: &Present) -> Result<()> {
         for (number, sum, parties) in std::mem::take(&mut self.held) {
             self.opened(present, number, sum, parties)?;
         }
         let deadline = Duration::from_secs_f64(self.head.terms.deadline);
+        let late = |(moved, said): &(Instant, bool)| moved.elapsed() > deadline && !said;
+        let cohorts: Vec<u8> =
+            self.moved.iter().filter(|(_, moved)| late(moved)).map(|(number, _)| *number).collect();
         let mut hanging: BTreeSet<u16> = BTreeSet::new();
-        for (number, (moved, said)) in &mut self.moved {
-            if moved.elapsed() > deadline && !*said && self.finished.is_empty() {
+        for number in cohorts.into_iter().filter(|_| self.finished.is_empty()) {
+            let awaited = self.hubs.get(&number).map(Hub::awaited).unwrap_or_default();
+            let awaited: Vec<u16> =
+                awaited.into_iter().filter(|place| number != ALL || self.is_free(*place, deadline)).collect();
+            if let (false, Some((_, said))) = (awaited.is_empty(), self.moved.get_mut(&number)) {
                 *said = true;
-                hanging.extend(self.hubs.get(number).map(Hub::awaited).unwrap_or_default());
+                hanging.extend(awaited);
             }
         }
         for place in hanging.into_iter().filter(|place| present.has(*place)) {

@@ -121,8 +121,16 @@ impl Hub {
         self.place.epoch
     }
 
-    /// For whom this attempt waits, among those that are there.
+    /// Whether nobody has sent anything for the next sum: all may be computing, or at sums of other cohorts.
+    pub fn is_idle(&self) -> bool {
+        matches!(self.phase, Phase::Collecting) && self.uploads.shares.is_empty()
+    }
+
+    /// For whom those wait who have done their part, among those that are there.
     pub fn awaited(&self) -> Vec<u16> {
+        if self.is_idle() {
+            return Vec::new();
+        }
         let (of, done): (Vec<u16>, Vec<u16>) = match &self.phase {
             Phase::Joining(hellos) => (self.invited(), hellos.keys().copied().collect()),
             Phase::Collecting => (self.roster.clone(), self.uploads.shares.keys().copied().collect()),
@@ -329,7 +337,11 @@ impl Hub {
         let Phase::Joining(hellos) = &self.phase else { return Vec::new() };
         let invited = self.invited();
         let complete = match self.may_lack() {
-            true => self.all_present(&invited, |party| hellos.contains_key(&party)),
+            // Of fewer no party would take the list: after a restart they come one by one.
+            true => {
+                hellos.len() >= self.cohort.quorum(self.plain)
+                    && self.all_present(&invited, |party| hellos.contains_key(&party))
+            }
             false => invited.iter().all(|party| hellos.contains_key(party)),
         };
         if !complete {

@@ -609,6 +609,37 @@ fn the_coordinator_may_restart() {
     }
 }
 
+/// Where some may be missing, those who come back one by one after a restart are given no list of keys that is too short.
+#[test]
+fn after_a_restart_too_few_keys_are_no_list() {
+    let mut room = Room::new(5, true);
+    let cohort = room.hub.cohort().clone();
+    room.submit_all();
+    room.run(|(_, _, message)| if message.kind() == "upload" { Fate::Drop } else { Fate::Deliver }).unwrap();
+    let epoch = room.hub.epoch();
+    room.hub = Hub::new(cohort, false);
+    room.hub.restart(epoch);
+    for party in 1..=5 {
+        assert!(room.hub.awaited().is_empty() && room.answers.is_empty() || party == 5);
+        room.tell_hub(Event::Joined(party));
+        room.run(|_| Fate::Deliver).unwrap();
+    }
+    assert!(room.answers.values().all(|answers| answers.len() == 1 && answers[0].1.len() >= 4));
+    assert_eq!(room.answers.len(), 5);
+}
+
+/// Nobody waits while nobody has sent anything; then those who have wait for the others.
+#[test]
+fn who_is_awaited() {
+    let mut room = Room::new(4, false);
+    room.run(|_| Fate::Deliver).unwrap();
+    assert!(room.hub.is_idle() && room.hub.awaited().is_empty());
+    room.submit(2, sum(&[2]));
+    room.run(|_| Fate::Deliver).unwrap();
+    assert!(!room.hub.is_idle());
+    assert_eq!(room.hub.awaited(), [1, 3, 4]);
+}
+
 /// A party that was away without losing its place joins a new epoch, and the round is done with all.
 #[test]
 fn whoever_comes_back_is_waited_for() {

@@ -386,7 +386,8 @@ pub fn run<T: Real>(
     let before = (common, Some(&first));
     let (mut ended, _, first_error) = attempt(settings, local, session, private_seed, group, before)?;
     ended.attempts = vec![first_error, ended.squared_error];
-    if first_error.total_cmp(&ended.squared_error).is_le() {
+    let better = ended.squared_error < first_error || first_error.is_nan();
+    if !better {
         (local.u, local.v) = factors;
         ended.squared_error = first_error;
         ended.own_squared_error = first.own_squared_error;
