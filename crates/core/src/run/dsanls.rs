@@ -61,7 +61,8 @@ impl Damping {
     /// the penalty's part of the curvature.
     pub fn next(&mut self, iteration: usize, diagonal: f64, l2: f64) -> Solver {
         let weight = self.alpha + self.beta * iteration as f64;
-        let mean = (self.sum / self.count).clamp(0.1 * self.first, 10.0 * self.first);
+        // Not `clamp`, which panics where the start was so large that its squares are no numbers.
+        let mean = (self.sum / self.count).max(0.1 * self.first).min(10.0 * self.first);
         self.sum += diagonal;
         self.count += 1.0;
         match (self.solver, self.step) {

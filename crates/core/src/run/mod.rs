@@ -91,7 +91,8 @@ pub struct Memory {
 impl Memory {
     /// Whether it can be a run's.
     fn is_plausible(&self) -> bool {
-        self.damping.iter().all(dsanls::Damping::is_plausible)
+        matches!(self.damping.len(), 0 | 2)
+            && self.damping.iter().all(dsanls::Damping::is_plausible)
             && self.pace.iter().all(auto::Pace::is_plausible)
     }
 }
