@@ -140,7 +140,7 @@ fn refusals() {
 
 /// Reads an image file from a folder of its own.
 fn read_alone(folder: &TempDir, name: &str, content: &[u8]) -> Result<Input<f32>> {
-    std::fs::write(folder.path().join(name), content).unwrap();
+    write_new(&folder.path().join(name), content);
     read::<f32>(folder.path(), &ReadOptions { memory: 1 << 20, ..OPTIONS })
 }
 

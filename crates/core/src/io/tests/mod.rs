@@ -35,7 +35,7 @@ impl Folder {
 
     fn write(&self, name: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
         let path = self.0.path().join(name);
-        std::fs::write(&path, bytes).unwrap();
+        write_new(&path, bytes.as_ref());
         path
     }
 
@@ -56,6 +56,12 @@ impl Folder {
             .unwrap_or_else(|| panic!("{message} does not name the file"))
             .to_string()
     }
+}
+
+/// As a new file: ext4 writes one that is emptied and filled again to the disk at once, and thousands of them are slow.
+fn write_new(path: &Path, bytes: &[u8]) {
+    let _ = std::fs::remove_file(path);
+    std::fs::write(path, bytes).unwrap();
 }
 
 fn gzip(bytes: &[u8]) -> Vec<u8> {
