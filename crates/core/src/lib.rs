@@ -1,6 +1,7 @@
 //! Partwise: nonnegative matrix factorization, M ≈ U Vᵀ with all entries ≥ 0.
 
 pub mod comm;
+mod compiled;
 pub mod error;
 pub mod grid;
 pub mod io;

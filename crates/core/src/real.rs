@@ -5,12 +5,14 @@ use std::ops::{Add, AddAssign, Div, Mul, MulAssign, Neg, Sub, SubAssign};
 
 use serde::{Deserialize, Serialize};
 
+use crate::compiled::Compiled;
 use crate::kernels::Lanes;
 
 /// A floating-point type that factors are stored and computed in.
 pub trait Real:
     faer::traits::RealField
     + Lanes
+    + Compiled
     + bytemuck::Pod
     + Copy
     + PartialOrd

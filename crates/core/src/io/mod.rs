@@ -15,7 +15,8 @@ use memory::Budget;
 use source::Source;
 
 pub use images::{ImageShape, ImageSide};
-pub use part::{Parts, Region, read_parts};
+pub(crate) use part::read_parts_here;
+pub use part::{Choose, Parts, Region, read_parts};
 pub use write::{WriteOptions, check_write, write};
 
 mod binary;
@@ -165,6 +166,10 @@ impl Kind {
 
 /// Reads a matrix; format and compression follow from the file's name.
 pub fn read<T: Real>(path: &Path, options: &ReadOptions) -> Result<Input<T>> {
+    T::read(path, options)
+}
+
+pub(crate) fn read_here<T: Real>(path: &Path, options: &ReadOptions) -> Result<Input<T>> {
     let mut input = read_unchecked::<T>(path, options)?;
     let reread = || Ok(read_unchecked::<f64>(path, options)?.matrix);
     input.matrix = check::entries(path, input.matrix, reread)?;

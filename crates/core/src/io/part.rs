@@ -43,6 +43,14 @@ pub type Choose<'a> = &'a dyn Fn(usize, usize) -> Result<Vec<Region>>;
 /// Reads the regions of a matrix that `choose` wants. Each entry kept is checked as [`super::read`] does; that there is
 /// an entry above 0 anywhere is for whoever knows all parts.
 pub fn read_parts<T: Real>(path: &Path, options: &ReadOptions, choose: Choose<'_>) -> Result<Parts<T>> {
+    T::read_parts(path, options, choose)
+}
+
+pub(crate) fn read_parts_here<T: Real>(
+    path: &Path,
+    options: &ReadOptions,
+    choose: Choose<'_>,
+) -> Result<Parts<T>> {
     let budget = Budget { path, available: options.memory };
     let kind = Kind::of(path)?;
     let mut regions = Vec::new();

@@ -17,6 +17,10 @@ const WIDTH: usize = 32;
 /// XᵀX (k x k) of a factor stored by row. The sum is cut by the number of rows alone, so that it does not depend
 /// on the number of threads; at most 32 partial sums are held.
 pub fn gram<T: Real>(threads: &Threads, factor: &[T], k: usize) -> Vec<f64> {
+    T::gram(threads, factor, k)
+}
+
+pub(crate) fn gram_here<T: Real>(threads: &Threads, factor: &[T], k: usize) -> Vec<f64> {
     sum_of_strips(threads, factor, k, |strip| Cow::Borrowed(strip))
 }
 

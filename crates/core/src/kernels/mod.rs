@@ -11,9 +11,11 @@ mod product;
 mod sweep;
 mod transpose;
 
+pub(crate) use gram::gram_here;
 pub use gram::{gram, gram_in_f64};
 pub use lanes::Lanes;
 pub use normals::normals;
+pub(crate) use product::multiply_here;
 pub use product::{Columns, DEPTH, Product, Scratch, multiply, multiply_add};
 pub use sweep::{clamp, sweep};
 use transpose::{Lines, transpose};

@@ -340,7 +340,8 @@ pub fn factorize<T: Real>(
             clocked = Some(Clocked::new(comm, &machine.networks, baton.clone(), time));
         }
         let comm = clocked.as_ref().map_or(comm as &dyn Comm, |clocked| clocked);
-        let (outcome, errors) = best_of_restarts((&shard, None), comm, &threads, settings, from, &monitor)?;
+        let (outcome, errors) =
+            T::best_of_restarts((&shard, None), comm, &threads, settings, from, &monitor)?;
         Ok((shard.own_rows, shard.own_cols, outcome, errors))
     })?;
     let mut factors = Factors { rows: m, cols: n, k, u: vec![T::ZERO; m * k], v: vec![T::ZERO; n * k] };
@@ -368,7 +369,7 @@ pub fn factorize_on<T: Real>(
     check(settings, from, shard.rows, shard.cols)?;
     let threads = Threads::new(threads)?;
     let (outcome, errors) =
-        best_of_restarts((shard, None), comm, &threads, settings, from, &Mutex::new(monitor))?;
+        T::best_of_restarts((shard, None), comm, &threads, settings, from, &Mutex::new(monitor))?;
     let (factors, report) = whole(comm, shard, &outcome, settings.rank)?;
     Ok(Factorization { factors, report, errors })
 }
@@ -391,7 +392,7 @@ fn check<T: Real>(settings: &Settings, from: Option<From<'_, T>>, m: usize, n: u
 }
 
 /// One rank's part in all runs; the same rank has the best on every rank.
-fn best_of_restarts<T: Real>(
+pub(crate) fn best_of_restarts_here<T: Real>(
     (shard, streamed): (&Shard<T>, Option<&Streamed>),
     comm: &dyn Comm,
     threads: &Threads,
@@ -500,6 +501,14 @@ pub fn residual_of<T: Real>(matrix: Matrix<T>, factors: &Factors<T>, threads: us
 
 /// The same of a matrix that one rank holds whole.
 pub fn residual_on<T: Real>(shard: &Shard<T>, factors: &Factors<T>, threads: &Threads) -> Result<Residual> {
+    T::residual(shard, factors, threads)
+}
+
+pub(crate) fn residual_here<T: Real>(
+    shard: &Shard<T>,
+    factors: &Factors<T>,
+    threads: &Threads,
+) -> Result<Residual> {
     let rank = Rank { shard, links: Links::alone(), threads, k: factors.k };
     let constants = Knowledge::of(&rank.links, shard, threads)?.constants;
     let relative_error = evaluate(&rank, constants, &start::given(shard, factors))?.error;

@@ -148,6 +148,16 @@ pub fn update<T: Real>(
     moving: Moving<'_, T>,
     k: usize,
 ) -> Updated {
+    T::update(threads, problem, product, moving, k)
+}
+
+pub(crate) fn update_here<T: Real>(
+    threads: &Threads,
+    problem: &Problem<'_>,
+    product: &Product<'_, T>,
+    moving: Moving<'_, T>,
+    k: usize,
+) -> Updated {
     let begin = Instant::now();
     let prepared = Prepared::new(problem, k);
     let (beta, last) = moving.momentum.unzip();

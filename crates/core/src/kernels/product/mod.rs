@@ -139,6 +139,16 @@ pub fn multiply<T: Real>(
     weights: &[T],
     k: usize,
 ) -> Vec<T> {
+    T::multiply(threads, block, columns, weights, k)
+}
+
+pub(crate) fn multiply_here<T: Real>(
+    threads: &Threads,
+    block: &Block<T>,
+    columns: Columns<'_>,
+    weights: &[T],
+    k: usize,
+) -> Vec<T> {
     let product = Product::new(threads, block, columns, weights, k);
     let mut result = vec![T::ZERO; block.rows() * k];
     threads.map(

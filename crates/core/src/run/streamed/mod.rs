@@ -19,7 +19,7 @@ pub use plan::Demand;
 
 use super::evaluate::{Evaluation, crosses, dead, quadratic_forms, relative_error, residuals};
 use super::start::{Constants, Knowledge, State};
-use super::{Factorization, Factors, From, Method, Monitor, Phases, Settings, auto, best_of_restarts, check};
+use super::{Factorization, Factors, From, Method, Monitor, Phases, Settings, auto, check};
 use crate::Real;
 use crate::comm::run_ranks;
 use crate::error::{Error, Result};
@@ -230,7 +230,7 @@ pub fn factorize_streamed<T: Real>(
     let monitor = std::sync::Mutex::new(monitor);
     let mut ranks = run_ranks(vec![streamed.shard()], |comm, shard| {
         let threads = Threads::new(threads)?;
-        best_of_restarts((&shard, Some(streamed)), comm, &threads, settings, from, &monitor)
+        T::best_of_restarts((&shard, Some(streamed)), comm, &threads, settings, from, &monitor)
     })?;
     let (outcome, errors) = ranks.remove(0);
     let factors = Factors { rows, cols, k, u: outcome.u, v: outcome.v };

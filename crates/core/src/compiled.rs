@@ -1,0 +1,47 @@
+//! The large functions, compiled here for both types. As generic functions alone they would be compiled again in every
+//! crate and every test that calls them, which took a third of the time that building all of them took.
+
+use std::path::Path;
+use std::sync::Mutex;
+
+use crate::comm::Comm;
+use crate::error::Result;
+use crate::io::{self, Input, Parts, ReadOptions};
+use crate::kernels::{self, Columns, Product};
+use crate::partition::{Block, Shard};
+use crate::real::Real;
+use crate::run::{self, Factors, From, Monitor, Outcome, Residual, Settings, Streamed};
+use crate::solver::{self, Moving, Problem, Updated};
+use crate::threads::Threads;
+
+macro_rules! compiled {
+    ($($path:path as $name:ident ($($argument:ident: $type:ty),*) -> $result:ty;)*) => {
+        /// What the functions of the same names call.
+        #[allow(missing_docs, clippy::type_complexity)]
+        pub trait Compiled: Copy + 'static {
+            $(fn $name($($argument: $type),*) -> $result where Self: Real;)*
+        }
+        compiled!(@ f32 $($path as $name ($($argument: $type),*) -> $result;)*);
+        compiled!(@ f64 $($path as $name ($($argument: $type),*) -> $result;)*);
+    };
+    (@ $real:ident $($path:path as $name:ident ($($argument:ident: $type:ty),*) -> $result:ty;)*) => {
+        impl Compiled for $real {
+            $(fn $name($($argument: $type),*) -> $result { $path($($argument),*) })*
+        }
+    };
+}
+
+compiled! {
+    io::read_here as read (path: &Path, options: &ReadOptions) -> Result<Input<Self>>;
+    io::read_parts_here as read_parts (path: &Path, options: &ReadOptions, choose: io::Choose<'_>) -> Result<Parts<Self>>;
+    kernels::gram_here as gram (threads: &Threads, factor: &[Self], k: usize) -> Vec<f64>;
+    kernels::multiply_here as multiply
+        (threads: &Threads, block: &Block<Self>, columns: Columns<'_>, weights: &[Self], k: usize) -> Vec<Self>;
+    run::best_of_restarts_here as best_of_restarts
+        (input: (&Shard<Self>, Option<&Streamed>), comm: &dyn Comm, threads: &Threads, settings: &Settings,
+         from: Option<From<'_, Self>>, monitor: &Mutex<&mut dyn Monitor<Self>>) -> Result<(Outcome<Self>, Vec<f64>)>;
+    run::residual_here as residual
+        (shard: &Shard<Self>, factors: &Factors<Self>, threads: &Threads) -> Result<Residual>;
+    solver::update_here as update
+        (threads: &Threads, problem: &Problem<'_>, product: &Product<'_, Self>, moving: Moving<'_, Self>, k: usize) -> Updated;
+}
