@@ -18,6 +18,7 @@ export PARTWISE_DATA ?= $(CURDIR)/../shared/data
 BUILT := $(abspath $(or $(CARGO_TARGET_DIR),target))
 
 WHEELS := $(BUILT)/wheels
+PYTEST := $(VENV)/bin/python -m pytest -q -rs -p no:cacheprovider -n 2
 
 # What `make fuzz` runs, and for how long.
 TARGET ?= npy
@@ -45,6 +46,10 @@ clippy unit doctest oracle report: mpi-installed
 endif
 unit: chromium-installed
 WITH_MPI := --workspace --features partwise-cli/mpi
+# Neither benchmarks nor the Python module, which its wheel builds.
+TESTS := --bins --tests
+# What tests of other languages call; by the choice of packages and targets it is built from what the tests were.
+PROGRAMS := --bins --example dump
 
 # $(call make-venv,folder,requirements): a Python environment with what is required, made anew if that changed.
 define make-venv
@@ -119,26 +124,25 @@ doc:
 # nextest where it is installed: it runs each test in a process of its own and all of them at once.
 unit:
 	@if $(CARGO) nextest --version >/dev/null 2>&1; then \
-		set -x; $(CARGO) nextest run --release $(PACKAGES) --all-targets --locked; \
+		set -x; $(CARGO) nextest run --release $(PACKAGES) $(TESTS) --locked; \
 	else \
-		set -x; $(CARGO) test --release $(PACKAGES) --all-targets --locked; \
+		set -x; $(CARGO) test --release $(PACKAGES) $(TESTS) --locked; \
 	fi
 
 doctest:
 	$(CARGO) test --release $(PACKAGES) --doc --locked
 
-# Against NumPy, SciPy and scikit-learn, with the program that the other tests built: the same targets, so that
-# nothing is compiled again. Tests that need files of PARTWISE_DATA skip themselves where it is absent.
+# Against NumPy, SciPy and scikit-learn. Tests that need files of PARTWISE_DATA skip themselves where it is absent.
 oracle: $(VENV)/ready
-	$(CARGO) build --release $(PACKAGES) --all-targets --locked
+	$(CARGO) build --release $(PACKAGES) $(PROGRAMS) --locked
 	PARTWISE_BIN='$(BUILT)/release/partwise' \
 	PARTWISE_DUMP='$(BUILT)/release/examples/dump' \
-		$(VENV)/bin/python -m pytest -q -rs -p no:cacheprovider tests/oracle bench
+		$(PYTEST) tests/oracle bench
 
 # The page of a run, in headless Chromium. PARTWISE_SCREENSHOTS=FOLDER keeps what it looks like.
 report: $(VENV)/ready chromium-installed
-	$(CARGO) build --release $(PACKAGES) --all-targets --locked
-	PARTWISE_BIN='$(BUILT)/release/partwise' $(VENV)/bin/python -m pytest -q -rs -p no:cacheprovider tests/report
+	$(CARGO) build --release $(PACKAGES) $(PROGRAMS) --locked
+	PARTWISE_BIN='$(BUILT)/release/partwise' $(PYTEST) tests/report
 
 # In the same target folder and profile as all else, so that dependencies are not built again.
 wheel: $(VENV)/ready
@@ -148,7 +152,7 @@ wheel: $(VENV)/ready
 # As users have it: installed from its wheel. The examples in docstrings are tests too.
 python: wheel
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --force-reinstall '$(WHEELS)'/*.whl
-	$(VENV)/bin/python -m pytest -q -rs -p no:cacheprovider tests/python
+	$(PYTEST) tests/python
 	$(VENV)/bin/python -m pytest -q -p no:cacheprovider --doctest-modules --pyargs partwise
 
 $(VENV)/ready: tests/oracle/requirements.txt
