@@ -270,6 +270,10 @@ impl Running {
                 Action::Waiting { party, round } => self.wait(present, party, round),
             }
         }
+        // At once: a group that is back may do all its rounds in the time of a tick.
+        for (number, sum, parties) in std::mem::take(&mut self.held) {
+            self.opened(present, number, sum, parties)?;
+        }
         Ok(())
     }
 
@@ -379,11 +383,8 @@ impl Running {
         groups.into_iter().all(|(number, hub)| hub.is_idle() && quiet(number))
     }
 
-    /// Looks at deadlines, and at who waits for another group.
+    /// Looks at deadlines.
     pub fn tick(&mut self, present: &Present) -> Result<()> {
-        for (number, sum, parties) in std::mem::take(&mut self.held) {
-            self.opened(present, number, sum, parties)?;
-        }
         let deadline = Duration::from_secs_f64(self.head.terms.deadline);
         let late = |(moved, said): &(Instant, bool)| moved.elapsed() > deadline && !said;
         let cohorts: Vec<u8> =
