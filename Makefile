@@ -119,7 +119,7 @@ clippy:
 
 # The program and the library have the same name, and so the same page; the library's is the one to read.
 doc:
-	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --release --no-deps --locked -p partwise -p partwise-secure -p partwise-federation
+	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --release --no-deps --locked $(PACKAGES) --exclude partwise-python --lib
 
 # nextest where it is installed: it runs each test in a process of its own and all of them at once.
 unit:
@@ -278,8 +278,8 @@ deny:
 
 # A reader is given 64 MiB; beyond that there is the fuzzer's own memory.
 LIBFUZZER := -rss_limit_mb=512 -malloc_limit_mb=300 -timeout=10 -print_final_stats=1
-# Freed memory is kept aside for a while, which counts.
-RUN_FUZZER := ASAN_OPTIONS=quarantine_size_mb=32 $(CARGO) +nightly fuzz run
+# Findings name their lines. Freed memory is kept aside for a while, which counts.
+RUN_FUZZER := CARGO_PROFILE_RELEASE_DEBUG=line-tables-only ASAN_OPTIONS=quarantine_size_mb=32 $(CARGO) +nightly fuzz run
 
 fuzz: fuzz-seeds
 	$(RUN_FUZZER) $(TARGET) -- $(LIBFUZZER) -max_total_time=$(SECONDS)
