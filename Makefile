@@ -49,7 +49,7 @@ WITH_MPI := --workspace --features partwise-cli/mpi
 # Neither benchmarks nor the Python module, which its wheel builds.
 TESTS := --bins --tests
 # What tests of other languages call; by the choice of packages and targets it is built from what the tests were.
-PROGRAMS := --bins --example dump
+PROGRAMS := --bins --example dump --example solve
 
 # $(call make-venv,folder,requirements): a Python environment with what is required, made anew if that changed.
 define make-venv
