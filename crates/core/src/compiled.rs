@@ -1,5 +1,5 @@
 //! The large functions, compiled here for both types. As generic functions alone they would be compiled again in every
-//! crate and every test that calls them, which took a third of the time that building all of them took.
+//! crate and every test that calls them (docs/decisions/0026-build-times.md).
 
 use std::path::Path;
 use std::sync::Mutex;
