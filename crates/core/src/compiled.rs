@@ -1,5 +1,6 @@
 //! The large functions, compiled here for both types. As generic functions alone they would be compiled again in every
-//! crate and every test that calls them (docs/decisions/0026-build-times.md).
+//! crate and every test that calls them (docs/decisions/0026-build-times.md). So `read` calls `T::read`, which is not generic
+//! and calls `read_here`, the function itself; and likewise the others.
 
 use std::path::Path;
 use std::sync::Mutex;
