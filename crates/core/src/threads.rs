@@ -1,9 +1,7 @@
 //! The threads of one rank, passed to whatever may use them, and the processor time that they take.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-
-use rayon::prelude::*;
+use std::sync::{Arc, Mutex};
 
 use crate::error::{Error, Result};
 
@@ -75,27 +73,46 @@ impl Threads {
     pub fn map<P: Send, S, R: Send>(
         &self,
         pieces: Vec<P>,
-        init: impl Fn() -> S + Sync + Send,
-        work: impl Fn(&mut S, P) -> R + Sync + Send,
+        init: impl Fn() -> S + Sync,
+        work: impl Fn(&mut S, P) -> R + Sync,
     ) -> Vec<R> {
-        match &self.pool {
-            None => {
-                let mut scratch = init();
-                pieces.into_iter().map(|piece| work(&mut scratch, piece)).collect()
-            }
-            Some(pool) => match &self.timed {
-                None => pool.install(|| pieces.into_par_iter().map_init(init, work).collect()),
-                Some(time) => {
-                    let timed = |scratch: &mut S, piece: P| {
-                        let begin = thread_time();
-                        (work(scratch, piece), thread_time() - begin)
-                    };
-                    let (results, seconds): (Vec<R>, Vec<f64>) =
-                        pool.install(|| pieces.into_par_iter().map_init(init, timed).unzip());
-                    time.add(&seconds, self.count());
-                    results
+        let threads = self.count();
+        let mut done: Vec<Option<(R, f64)>> = pieces.iter().map(|_| None).collect();
+        let left = Mutex::new(pieces.into_iter().zip(&mut done));
+        self.on_each(&|| {
+            let mut scratch = init();
+            loop {
+                // Neighbours together, fewer as the end comes near, so that no thread waits long for another.
+                let mut left = left.lock().unwrap();
+                let count = left.len().div_ceil(2 * threads);
+                let some: Vec<_> = left.by_ref().take(count).collect();
+                drop(left);
+                if some.is_empty() {
+                    break;
                 }
-            },
+                for (piece, done) in some {
+                    let begin = self.timed.as_ref().map(|_| thread_time());
+                    let result = work(&mut scratch, piece);
+                    *done = Some((result, begin.map_or(0.0, |begin| thread_time() - begin)));
+                }
+            }
+        });
+        let (results, seconds): (Vec<R>, Vec<f64>) =
+            done.into_iter().map(|done| done.expect("each was taken")).unzip();
+        if let (Some(_), Some(time)) = (&self.pool, &self.timed) {
+            time.add(&seconds, threads);
+        }
+        results
+    }
+
+    /// Calls `share` on every thread at the same time. Of no type parameters, so that what the pool is made of is
+    /// compiled once and not for each kernel.
+    fn on_each(&self, share: &(dyn Fn() + Sync)) {
+        match &self.pool {
+            None => share(),
+            Some(pool) => {
+                pool.broadcast(|_| share());
+            }
         }
     }
 }
