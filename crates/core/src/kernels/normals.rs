@@ -25,6 +25,10 @@ struct BoxMuller<'a, T> {
 /// Pairs computed together.
 const WIDTH: usize = 32;
 
+/// Where a thread's stack happens to lie must not make vectors cross cache lines, which takes half as long again.
+#[repr(align(64))]
+struct Lanes<T>([T; WIDTH]);
+
 impl<T: Real> WithSimd for BoxMuller<'_, T> {
     type Output = ();
 
@@ -34,21 +38,25 @@ impl<T: Real> WithSimd for BoxMuller<'_, T> {
         let (radii, angles) = (first.as_chunks::<4>().0, second.as_chunks::<4>().0);
         let (cosines, sines) = self.target.split_at_mut(radii.len());
         for (part, (radii, angles)) in radii.chunks(WIDTH).zip(angles.chunks(WIDTH)).enumerate() {
-            let (mut x, mut y) = ([0f32; WIDTH], [0f32; WIDTH]);
-            let mut words = [[0u32; WIDTH]; 2];
+            let (mut x, mut y) = (Lanes([0f32; WIDTH]), Lanes([0f32; WIDTH]));
+            let mut words = [const { Lanes([0u32; WIDTH]) }; 2];
             for (words, bytes) in words.iter_mut().zip([radii, angles]) {
-                words.iter_mut().zip(bytes).for_each(|(word, bytes)| *word = u32::from_le_bytes(*bytes) >> 8);
+                words
+                    .0
+                    .iter_mut()
+                    .zip(bytes)
+                    .for_each(|(word, bytes)| *word = u32::from_le_bytes(*bytes) >> 8);
             }
             for lane in 0..WIDTH {
                 // In (0, 1], so that the logarithm is finite.
-                let uniform = (words[0][lane] + 1) as f32 * (1.0 / (1 << 24) as f32);
+                let uniform = (words[0].0[lane] + 1) as f32 * (1.0 / (1 << 24) as f32);
                 let radius = self.deviation * (-2.0 * ln(uniform)).sqrt();
-                let (sine, cosine) = sin_cos_turn(words[1][lane]);
-                x[lane] = radius * cosine;
-                y[lane] = radius * sine;
+                let (sine, cosine) = sin_cos_turn(words[1].0[lane]);
+                x.0[lane] = radius * cosine;
+                y.0[lane] = radius * sine;
             }
             let begin = part * WIDTH;
-            for (target, numbers) in [(&mut *cosines, &x), (&mut *sines, &y)] {
+            for (target, numbers) in [(&mut *cosines, &x.0), (&mut *sines, &y.0)] {
                 let end = target.len().min(begin + radii.len());
                 if begin < end {
                     let numbers = numbers.iter().map(|&number| T::from_f64(number as f64));
