@@ -125,7 +125,7 @@ def test_matrix_market_fields(partwise, tmp_path):
             assert scipy.io.mminfo(tmp_path / "out.mtx")[3:5] == (layout, field)
 
 
-@pytest.mark.parametrize("name", ["rcv1.npz", "pbmc3k.mtx.gz", "mnist.npy.gz"])
+@pytest.mark.parametrize("name", ["rcv1.npz", "pbmc3k.npz", "pbmc3k.mtx.gz", "mnist.npy.gz"])
 def test_real_matrices(partwise, data, tmp_path, name):
     file = data(name)
     known = read(file)
