@@ -119,7 +119,7 @@ clippy:
 
 # The program and the library have the same name, and so the same page; the library's is the one to read.
 doc:
-	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --release --no-deps --locked $(PACKAGES) --exclude partwise-python --lib
+	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --release --no-deps --locked $(PACKAGES) --lib
 
 # nextest where it is installed: it runs each test in a process of its own and all of them at once.
 unit:
@@ -130,7 +130,7 @@ unit:
 	fi
 
 doctest:
-	$(CARGO) test --release $(PACKAGES) --doc --locked
+	$(CARGO) test --release $(PACKAGES) --exclude partwise-fuzz --doc --locked
 
 # Against NumPy, SciPy and scikit-learn. Tests that need files of PARTWISE_DATA skip themselves where it is absent.
 oracle: $(VENV)/ready

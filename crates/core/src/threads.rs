@@ -76,11 +76,13 @@ impl Threads {
         init: impl Fn() -> S + Sync,
         work: impl Fn(&mut S, P) -> R + Sync,
     ) -> Vec<R> {
-        let threads = self.count();
+        // One piece is the calling thread's: the others need not be woken.
+        let pool = self.pool.as_ref().filter(|_| pieces.len() > 1);
+        let threads = pool.map_or(1, |pool| pool.current_num_threads());
         let mut done: Vec<Option<(R, f64)>> = pieces.iter().map(|_| None).collect();
         let left = Mutex::new(pieces.into_iter().zip(&mut done));
-        self.on_each(&|| {
-            let mut scratch = init();
+        on_each(pool, &|| {
+            let mut scratch = None;
             loop {
                 // Neighbours together, fewer as the end comes near, so that no thread waits long for another.
                 let mut left = left.lock().unwrap();
@@ -90,29 +92,72 @@ impl Threads {
                 if some.is_empty() {
                     break;
                 }
+                let scratch = scratch.get_or_insert_with(&init);
                 for (piece, done) in some {
                     let begin = self.timed.as_ref().map(|_| thread_time());
-                    let result = work(&mut scratch, piece);
+                    let result = work(scratch, piece);
                     *done = Some((result, begin.map_or(0.0, |begin| thread_time() - begin)));
                 }
             }
         });
         let (results, seconds): (Vec<R>, Vec<f64>) =
             done.into_iter().map(|done| done.expect("each was taken")).unzip();
-        if let (Some(_), Some(time)) = (&self.pool, &self.timed) {
+        if let (Some(_), Some(time)) = (pool, &self.timed) {
             time.add(&seconds, threads);
         }
         results
     }
+}
 
-    /// Calls `share` on every thread at the same time. Of no type parameters, so that what the pool is made of is
-    /// compiled once and not for each kernel.
-    fn on_each(&self, share: &(dyn Fn() + Sync)) {
-        match &self.pool {
-            None => share(),
-            Some(pool) => {
-                pool.broadcast(|_| share());
+/// Calls `share` on every thread at the same time. Of no type parameters, so that what the pool is made of is compiled
+/// once and not for each kernel.
+fn on_each(pool: Option<&rayon::ThreadPool>, share: &(dyn Fn() + Sync)) {
+    match pool {
+        None => share(),
+        Some(pool) => {
+            pool.broadcast(|_| share());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicUsize;
+
+    use super::*;
+
+    #[test]
+    fn results_are_in_the_order_of_the_pieces() {
+        for count in 1..=4 {
+            let threads = Threads::new(count).unwrap();
+            for pieces in 0..100usize {
+                let made = AtomicUsize::new(0);
+                let init = || {
+                    made.fetch_add(1, Ordering::Relaxed);
+                    0
+                };
+                let found = threads.map((0..pieces).collect(), init, |calls, piece| {
+                    *calls += 1;
+                    (piece * piece, *calls)
+                });
+                let squares: Vec<usize> = found.iter().map(|(square, _)| *square).collect();
+                assert_eq!(squares, (0..pieces).map(|piece| piece * piece).collect::<Vec<_>>());
+                assert!(made.into_inner() <= count.min(pieces));
+                // Scratch memory is kept from one piece to the next.
+                assert!(pieces == 0 || found.iter().any(|(_, calls)| calls * count >= pieces));
             }
+        }
+    }
+
+    #[test]
+    fn a_panic_reaches_the_caller() {
+        for count in 1..=3 {
+            let threads = Threads::new(count).unwrap();
+            let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+                threads.map((0..20).collect(), || (), |(), piece| assert_ne!(piece, 13))
+            }));
+            assert!(caught.is_err());
+            assert_eq!(threads.map(vec![1, 2, 3], || (), |(), piece| piece + 1), [2, 3, 4]);
         }
     }
 }
