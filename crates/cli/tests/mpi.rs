@@ -23,6 +23,8 @@ fn mpirun(desk: &Desk, ranks: usize, words: &str) -> Command {
         ("OMPI_MCA_rmaps_base_oversubscribe", "1"),
         ("OMPI_MCA_mpi_yield_when_idle", "1"),
     ]);
+    // Jobs at the same time: the one that ends first removes the folder of temporary files that Open MPI has for a user.
+    command.env("TMPDIR", desk.path(""));
     command
 }
 
