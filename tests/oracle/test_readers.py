@@ -280,6 +280,13 @@ def totals(path):
     return int(rows), int(cols), float(total)
 
 
+def test_real_counts_in_two_formats():
+    """In f32; entry by entry they are compared in `test_formats.py`."""
+    expected = scipy.sparse.load_npz(real("pbmc3k.npz"))
+    for name in ["pbmc3k.npz", "pbmc3k.mtx.gz"]:
+        assert totals(real(name)) == (*expected.shape, expected.sum(dtype=np.float64))
+
+
 def test_real_images():
     with gzip.open(real("mnist.npy.gz")) as file:
         expected = np.load(file)
