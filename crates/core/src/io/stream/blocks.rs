@@ -1,8 +1,10 @@
 //! Reading blocks at their places in the file, the next one while the last is worked on.
 
+use std::any::Any;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
+use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{channel, sync_channel};
 use std::time::{Duration, Instant};
@@ -40,17 +42,34 @@ impl Stream {
                 }
             });
             reading.map_err(Error::io(&self.path))?;
-            for _ in 0..2 {
-                let _ = empty_sender.send(None);
+            let mut spare = self.take_spare();
+            for _ in blocks.iter().take(2) {
+                let _ = empty_sender.send(spare.pop());
             }
-            for lines in blocks {
+            for (place, lines) in blocks.iter().enumerate() {
                 let begin = Instant::now();
                 let Ok(block) = full.recv() else { unreachable!("the reader sends every block or an error") };
                 waited += begin.elapsed();
-                let _ = empty_sender.send(take(lines.clone(), block?)?);
+                let used = take(lines.clone(), block?)?;
+                if place + 2 < blocks.len() {
+                    let _ = empty_sender.send(used);
+                } else {
+                    spare.extend(used);
+                }
             }
+            self.keep_spare(spare);
             Ok(waited)
         })
+    }
+
+    fn take_spare<T: Real>(&self) -> Vec<Matrix<T>> {
+        let kept = std::mem::take(&mut *self.spare.lock().unwrap_or_else(PoisonError::into_inner));
+        kept.into_iter().filter_map(|block| block.downcast().ok()).map(|block| *block).collect()
+    }
+
+    fn keep_spare<T: Real>(&self, blocks: Vec<Matrix<T>>) {
+        let mut spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
+        spare.extend(blocks.into_iter().map(|block| Box::new(block) as Box<dyn Any + Send>));
     }
 
     /// One block, in the memory of another that is no longer needed.

@@ -5,9 +5,11 @@
 
 mod blocks;
 
+use std::any::Any;
 use std::fs::File;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::memory::Budget;
@@ -54,6 +56,9 @@ pub struct Stream {
     layout: Layout,
     transposed: bool,
     bytes_read: AtomicU64,
+    /// Blocks of the last pass, for the memory of the next one's: each pass reads in a thread of its own, and what such
+    /// threads free the allocator keeps for them.
+    spare: Mutex<Vec<Box<dyn Any + Send>>>,
 }
 
 impl Stream {
@@ -83,7 +88,8 @@ impl Stream {
         check::shape(path, layout.rows, layout.cols)?;
         let file = File::open(path).map_err(Error::io(path))?;
         let (path, bytes_read) = (path.to_path_buf(), AtomicU64::new(0));
-        Ok(Some(Stream { path, file, layout, transposed: transpose, bytes_read }))
+        let spare = Mutex::default();
+        Ok(Some(Stream { path, file, layout, transposed: transpose, bytes_read, spare }))
     }
 
     /// The file.

@@ -74,7 +74,7 @@ pub fn blocks<T: Real>(stream: &Stream, demand: &Demand) -> Result<(Vec<Range<us
             cure: "raise --memory, lower --rank, or use --precision f32",
         });
     }
-    // Half of it again: the allocator may keep what the blocks of the pass before have freed.
+    // Half of it again: the allocator may keep what a block had before it grew.
     let fitting = (room / 2).min(demand.largest_block).max(longest);
     let blocks = cut::<T>(stream, fitting);
     let largest = blocks.iter().map(|lines| stream.bytes_of::<T>(lines.clone())).max().unwrap_or(0);
