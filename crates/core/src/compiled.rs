@@ -12,6 +12,7 @@ use crate::kernels::{self, Columns, Product};
 use crate::partition::{Block, Shard};
 use crate::real::Real;
 use crate::run::{self, Factors, From, Monitor, Outcome, Residual, Settings, Streamed};
+use crate::sketch::{self, Distribution, Operator};
 use crate::solver::{self, Moving, Problem, Updated};
 use crate::threads::Threads;
 
@@ -36,6 +37,7 @@ compiled! {
     io::read_here as read (path: &Path, options: &ReadOptions) -> Result<Input<Self>>;
     io::read_parts_here as read_parts (path: &Path, options: &ReadOptions, choose: io::Choose<'_>) -> Result<Parts<Self>>;
     kernels::gram_here as gram (threads: &Threads, factor: &[Self], k: usize) -> Vec<f64>;
+    kernels::gram_in_f64_here as gram_in_f64 (threads: &Threads, factor: &[Self], k: usize) -> Vec<f64>;
     kernels::multiply_here as multiply
         (threads: &Threads, block: &Block<Self>, columns: Columns<'_>, weights: &[Self], k: usize) -> Vec<Self>;
     run::best_of_restarts_here as best_of_restarts
@@ -43,6 +45,7 @@ compiled! {
          from: Option<From<'_, Self>>, monitor: &Mutex<&mut dyn Monitor<Self>>) -> Result<(Outcome<Self>, Vec<f64>)>;
     run::residual_here as residual
         (shard: &Shard<Self>, factors: &Factors<Self>, threads: &Threads) -> Result<Residual>;
+    sketch::draw_here as draw (distribution: &Distribution, iteration: usize) -> Box<dyn Operator<Self>>;
     solver::update_here as update
         (threads: &Threads, problem: &Problem<'_>, product: &Product<'_, Self>, moving: Moving<'_, Self>, k: usize) -> Updated;
 }

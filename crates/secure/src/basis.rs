@@ -1,7 +1,7 @@
 //! An orthonormal basis that grows.
 
-use faer::linalg::matmul::matmul;
-use faer::{Accum, MatMut, MatRef, Par};
+use faer::{MatMut, MatRef};
+use partwise::kernels::add_product;
 
 /// Orthonormal columns, one after the other.
 pub(crate) struct Basis {
@@ -46,10 +46,10 @@ impl Basis {
             let basis = MatRef::from_column_major_slice(&self.columns, n, known);
             let target = MatMut::from_column_major_slice_mut(&mut shadow, known, size);
             let old = MatRef::from_column_major_slice(&columns, n, size);
-            matmul(target, Accum::Replace, basis.transpose(), old, 1.0, Par::Seq);
+            add_product(target, 1.0, basis.transpose(), old);
             let shadow = MatRef::from_column_major_slice(&shadow, known, size);
             let target = MatMut::from_column_major_slice_mut(&mut columns, n, size);
-            matmul(target, Accum::Add, basis, shadow, -1.0, Par::Seq);
+            add_product(target, -1.0, basis, shadow);
         }
         let mut fresh: Vec<f64> = Vec::new();
         for (column, norm) in columns.chunks_exact_mut(n).zip(norms) {

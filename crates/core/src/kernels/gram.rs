@@ -26,6 +26,10 @@ pub(crate) fn gram_here<T: Real>(threads: &Threads, factor: &[T], k: usize) -> V
 
 /// The same with products in `f64`, whatever the factor's type.
 pub fn gram_in_f64<T: Real>(threads: &Threads, factor: &[T], k: usize) -> Vec<f64> {
+    T::gram_in_f64(threads, factor, k)
+}
+
+pub(crate) fn gram_in_f64_here<T: Real>(threads: &Threads, factor: &[T], k: usize) -> Vec<f64> {
     sum_of_strips(threads, factor, k, |strip| strip.iter().map(|value| value.to_f64()).collect())
 }
 

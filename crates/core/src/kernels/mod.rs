@@ -3,6 +3,7 @@
 //! Factors are stored by row, k numbers each. Kernels work on a [`Tile`] of [`TILE`] rows turned around, so that
 //! SIMD lanes run across rows and a tile stays in cache for all k columns.
 
+mod dense;
 mod gram;
 mod lanes;
 mod normals;
@@ -11,8 +12,9 @@ mod product;
 mod sweep;
 mod transpose;
 
-pub(crate) use gram::gram_here;
+pub use dense::{add_product, eigen};
 pub use gram::{gram, gram_in_f64};
+pub(crate) use gram::{gram_here, gram_in_f64_here};
 pub use lanes::Lanes;
 pub use normals::normals;
 pub(crate) use product::multiply_here;

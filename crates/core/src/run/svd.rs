@@ -2,7 +2,7 @@
 //! Tropp 2011) over all ranks.
 
 use faer::linalg::matmul::matmul;
-use faer::{Accum, Mat, MatMut, MatRef, Par, Side};
+use faer::{Accum, Mat, MatMut, MatRef, Par};
 
 use super::links::Links;
 use super::settings::Init;
@@ -11,7 +11,7 @@ use crate::Real;
 use crate::comm::{Numbers, Reduction};
 use crate::error::Result;
 use crate::grid::Factor;
-use crate::kernels::{gram, normals};
+use crate::kernels::{eigen, gram, normals};
 use crate::partition::Shard;
 use crate::random::{Purpose, stream};
 use crate::threads::Threads;
@@ -51,6 +51,7 @@ impl<T: Real> Job<'_, T> {
     /// the rounding errors of the squared condition.
     fn orthonormal(&self, mut x: Vec<T>, mut width: usize) -> Result<(Vec<T>, usize)> {
         for _ in 0..2 {
+            // Numbers that are not finite are noticed later, when the first error is evaluated.
             let (values, vectors) = eigen(&self.gram(&x, width)?, width);
             let largest = values.first().copied().unwrap_or(0.0);
             let kept = values.iter().take_while(|&&value| value > 1e-14 * largest).count();
@@ -97,19 +98,6 @@ impl<T: Real> Job<'_, T> {
             values,
         })
     }
-}
-
-/// Eigenvalues, largest first, and vectors of a symmetric matrix.
-fn eigen(matrix: &[f64], width: usize) -> (Vec<f64>, Mat<f64>) {
-    let matrix = MatRef::from_column_major_slice(matrix, width, width);
-    // Only numbers that are not finite fail; they are noticed later, when the first error is evaluated.
-    let Ok(decomposition) = matrix.self_adjoint_eigen(Side::Lower) else {
-        return (vec![0.0; width], Mat::zeros(width, width));
-    };
-    let (values, vectors) = (decomposition.S(), decomposition.U());
-    let place = |col: usize| width - 1 - col;
-    let sorted = (0..width).map(|col| values[place(col)]).collect();
-    (sorted, Mat::from_fn(width, width, |row, col| vectors[(row, place(col))]))
 }
 
 /// X · turn, for X by row.

@@ -59,12 +59,16 @@ impl Distribution {
 
     /// The S of an iteration: the same on every rank.
     pub fn draw<T: Real>(&self, iteration: usize) -> Box<dyn Operator<T>> {
-        match self.kind {
-            Kind::Subsample => Box::new(subsample::Subsample::draw(self, iteration)),
-            Kind::Gaussian => Box::new(gaussian::Gaussian::draw(self, iteration)),
-            Kind::Count => Box::new(count::Count::draw(self, iteration)),
-            Kind::Srht => Box::new(srht::Srht::draw(self, iteration)),
-        }
+        T::draw(self, iteration)
+    }
+}
+
+pub(crate) fn draw_here<T: Real>(distribution: &Distribution, iteration: usize) -> Box<dyn Operator<T>> {
+    match distribution.kind {
+        Kind::Subsample => Box::new(subsample::Subsample::draw(distribution, iteration)),
+        Kind::Gaussian => Box::new(gaussian::Gaussian::draw(distribution, iteration)),
+        Kind::Count => Box::new(count::Count::draw(distribution, iteration)),
+        Kind::Srht => Box::new(srht::Srht::draw(distribution, iteration)),
     }
 }
 

@@ -3,10 +3,9 @@
 //! With A = M S over all iterations so far, M is sought by least squares, the solution of least norm where there are too
 //! few equations, and by nonnegative least squares, which needs far fewer.
 
-use faer::linalg::matmul::matmul;
-use faer::{Accum, Mat, MatMut, MatRef, Par, Side};
+use faer::{MatMut, MatRef};
 use partwise::Real;
-use partwise::kernels::Product;
+use partwise::kernels::{Product, add_product, eigen};
 use partwise::solver::{Moving, Problem, Solver, Terms, update};
 use partwise::threads::Threads;
 
@@ -135,9 +134,9 @@ impl Equations {
             let s = MatRef::from_row_major_slice(sketch, n, d);
             let y = MatRef::from_row_major_slice(seen, features, d);
             let target = MatMut::from_row_major_slice_mut(&mut gram, n, n);
-            matmul(target, Accum::Add, s, s.transpose(), 1.0, Par::Seq);
+            add_product(target, 1.0, s, s.transpose());
             let target = MatMut::from_row_major_slice_mut(&mut product, features, n);
-            matmul(target, Accum::Add, y, s.transpose(), 1.0, Par::Seq);
+            add_product(target, 1.0, y, s.transpose());
         }
         (gram, product)
     }
@@ -147,18 +146,24 @@ impl Equations {
         let n = self.unknowns;
         let (gram, product) = self.normal(iterations);
         let features = product.len() / n.max(1);
-        let gram = MatRef::from_row_major_slice(&gram, n, n);
-        let Ok(eigen) = gram.self_adjoint_eigen(Side::Lower) else { return vec![0.0; product.len()] };
-        let values: Vec<f64> = (0..n).map(|i| eigen.S()[i]).collect();
-        let largest = values.iter().fold(0f64, |a, b| a.max(*b));
+        let (values, vectors) = eigen(&gram, n);
+        let largest = values.first().copied().unwrap_or(0.0);
         let product = MatRef::from_row_major_slice(&product, features, n);
-        let mut turned: Mat<f64> = product * eigen.U();
-        for (i, value) in values.iter().enumerate() {
+        let (mut turned, mut solution) = (vec![0.0; features * n], vec![0.0; features * n]);
+        add_product(
+            MatMut::from_column_major_slice_mut(&mut turned, features, n),
+            1.0,
+            product,
+            vectors.as_ref(),
+        );
+        for (column, value) in turned.chunks_exact_mut(features.max(1)).zip(&values) {
             let inverse = if *value > 1e-10 * largest { 1.0 / value } else { 0.0 };
-            turned.col_mut(i).iter_mut().for_each(|entry| *entry *= inverse);
+            column.iter_mut().for_each(|entry| *entry *= inverse);
         }
-        let solution = turned * eigen.U().transpose();
-        (0..features * n).map(|place| solution[(place / n, place % n)]).collect()
+        let turned = MatRef::from_column_major_slice(&turned, features, n);
+        let target = MatMut::from_row_major_slice_mut(&mut solution, features, n);
+        add_product(target, 1.0, turned, vectors.transpose());
+        solution
     }
 
     /// The same with X ≥ 0, by coordinate descent from 0.
