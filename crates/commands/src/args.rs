@@ -598,7 +598,9 @@ pub struct ConvertArgs {
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Sums {
+    /// MPI.
     Native,
+    /// Partwise, in the order of the ranks.
     Ordered,
 }
 

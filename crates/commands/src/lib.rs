@@ -1,4 +1,5 @@
-//! The program `partwise`: nonnegative matrix factorization from the command line.
+//! The program `partwise` but for its start: arguments, commands, progress, folders. How ranks join each other is given to it,
+//! so that the program with MPI is built from the same library as the one without.
 
 mod args;
 mod checkpoint;
@@ -9,7 +10,7 @@ mod data;
 mod federation_args;
 mod folder;
 mod input;
-mod launch;
+pub mod launch;
 mod machine;
 mod output;
 mod parts;
@@ -25,7 +26,7 @@ use clap::{CommandFactory, Parser};
 use args::{Cli, Command};
 use commands::audit::OverLimit;
 use commands::cluster::Agreed;
-use launch::Job;
+use launch::{Join, Launched};
 
 /// Exit code of everything that went wrong, bad arguments included.
 pub const FAILURE: u8 = 2;
@@ -33,7 +34,8 @@ pub const FAILURE: u8 = 2;
 /// Exit code of an audit that found more than was allowed.
 const OVER_LIMIT: u8 = 3;
 
-fn main() -> ExitCode {
+/// The program: does what its arguments say. Without `join`, it works in one process alone.
+pub fn run(join: Option<Join>) -> ExitCode {
     let launched = launch::launched();
     if launched.is_some_and(|launched| launched.rank > 0) {
         say::silence();
@@ -48,18 +50,19 @@ fn main() -> ExitCode {
         // Help and version, asked for or needed.
         Err(error) => error.exit(),
     };
-    let job = match Job::join(launched, &cli.command) {
+    let job = match launch::join(launched, &cli.command, join) {
         Ok(job) => job,
         Err(error) => return fail_before_mpi(&error.to_string(), launched),
     };
+    let comm = job.as_ref().map(|job| job.comm());
     let result = match cli.command {
-        Command::Factorize(args) => commands::factorize::run(&args, job.comm()),
+        Command::Factorize(args) => commands::factorize::run(&args, comm),
         Command::Convert(args) => commands::convert::run(&args),
         Command::Split(args) => commands::split::run(&args),
         Command::Inspect(args) => commands::inspect::run(&args),
         Command::Evaluate(args) => commands::evaluate::run(&args),
         Command::Transform(args) => commands::transform::run(&args),
-        Command::Simulate(args) => commands::simulate::run(&args, job.comm()),
+        Command::Simulate(args) => commands::simulate::run(&args, comm),
         Command::Audit(args) => commands::audit::run(&args),
         Command::Report(args) => commands::report::run(&args),
         Command::Experiment(args) => commands::experiment::run(&args),
@@ -68,7 +71,7 @@ fn main() -> ExitCode {
         Command::Provision(args) => commands::provision::run(&args),
         Command::Top(args) => commands::top::run(&args),
         Command::Plan(args) => commands::plan::run(&args),
-        Command::Calibrate(args) => commands::calibrate::run(&args, job.comm()),
+        Command::Calibrate(args) => commands::calibrate::run(&args, comm),
     };
     // The messages of both crates quote their causes themselves.
     let code = match result {
@@ -82,16 +85,20 @@ fn main() -> ExitCode {
             // Others do not know, and may wait for this rank.
             say::speak();
             let code = fail(&error.to_string());
-            job.abort();
+            if let Some(job) = &job {
+                job.abort();
+            }
             code
         }
     };
-    job.leave();
+    if let Some(job) = job {
+        job.leave();
+    }
     code
 }
 
 /// The same before the ranks know of each other: rank 0 speaks before mpirun sees another one end, and ends all.
-fn fail_before_mpi(message: &str, launched: Option<launch::Launched>) -> ExitCode {
+fn fail_before_mpi(message: &str, launched: Option<Launched>) -> ExitCode {
     if launched.is_some_and(|launched| launched.rank > 0) {
         std::thread::sleep(std::time::Duration::from_secs(1));
     }

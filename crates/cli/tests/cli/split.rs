@@ -1,5 +1,7 @@
 //! `partwise split`, and what is said to several ranks without MPI.
 
+use partwise_commands::launch::{Launched, launched_in};
+
 use crate::common::*;
 
 /// Parts joined again are the matrix.
@@ -80,4 +82,24 @@ fn without_mpi_several_ranks_are_refused() {
         assert_eq!(output.status.code(), Some(2));
         assert!(output.stderr.is_empty() && output.stdout.is_empty());
     }
+}
+
+#[test]
+fn launchers_are_known_by_their_names() {
+    let with = |pairs: &'static [(&str, &str)]| {
+        launched_in(&|name| pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| value.to_string()))
+    };
+    assert_eq!(with(&[]), None);
+    let open_mpi = &[
+        ("OMPI_COMM_WORLD_RANK", "3"),
+        ("OMPI_COMM_WORLD_SIZE", "8"),
+        ("OMPI_COMM_WORLD_LOCAL_SIZE", "4"),
+        ("PMIX_RANK", "3"),
+    ];
+    assert_eq!(with(open_mpi), Some(Launched { rank: 3, size: 8, local: 4 }));
+    assert_eq!(with(&[("PMI_RANK", "0"), ("PMI_SIZE", "2")]), Some(Launched { rank: 0, size: 2, local: 1 }));
+    let slurm = with(&[("PMIX_RANK", "1"), ("SLURM_STEP_NUM_TASKS", "6"), ("SLURM_NTASKS_PER_NODE", "2")]);
+    assert_eq!(slurm, Some(Launched { rank: 1, size: 6, local: 2 }));
+    // A batch script by itself is one process, whatever its job has asked for.
+    assert_eq!(with(&[("SLURM_NTASKS", "6"), ("SLURM_PROCID", "0")]), None);
 }
