@@ -20,6 +20,8 @@ BUILT := $(abspath $(or $(CARGO_TARGET_DIR),target))
 WHEELS := $(BUILT)/wheels
 # Tests at a time: more than there are cores, since many wait.
 JOBS := $(shell echo $$(( ($$(getconf _NPROCESSORS_ONLN) * 3 + 1) / 2 )))
+# Python keeps what it compiled of the packages, or each of many processes would compile them again.
+unexport PYTHONDONTWRITEBYTECODE
 PYTEST := $(VENV)/bin/python -m pytest -q -rs -p no:cacheprovider -n $(JOBS)
 
 # What `make fuzz` runs, and for how long.
@@ -139,10 +141,10 @@ oracle: $(VENV)/ready
 	PARTWISE_DUMP='$(BUILT)/release/examples/dump' \
 		$(PYTEST) tests/oracle bench
 
-# The page of a run, in headless Chromium, which has threads of its own. PARTWISE_SCREENSHOTS=FOLDER keeps what it looks like.
+# The page of a run, in headless Chromium, of which one is faster than two. PARTWISE_SCREENSHOTS=FOLDER keeps what it looks like.
 report: $(VENV)/ready chromium-installed
 	$(CARGO) build --release $(PACKAGES) $(PROGRAMS) --locked
-	PARTWISE_BIN='$(BUILT)/release/partwise' $(PYTEST) -n auto tests/report
+	PARTWISE_BIN='$(BUILT)/release/partwise' $(PYTEST) -n 0 tests/report
 
 # In the same target folder and profile as all else, so that dependencies are not built again.
 wheel: $(VENV)/ready
@@ -199,7 +201,7 @@ bench-python: wheel
 
 # Each kernel against its floor.
 bench-kernels:
-	$(CARGO) bench --locked -p partwise --bench kernels
+	$(CARGO) bench --locked -p partwise-kernels
 
 # What attackers make of every protocol on four tables, hours; goes on where it was. docs/privacy.md has the summary.
 privacy:
@@ -224,10 +226,10 @@ paper:
 	done
 	@echo 'The figures are in $(PAPER), each with an index.html.'
 
-# After the others, since it builds the program anew, with MPI.
+# Most of its time goes by while ranks find each other.
 mpi: mpi-installed
 	$(CARGO) clippy --release $(WITH_MPI) --all-targets --locked -- -D warnings
-	$(CARGO) test --release $(WITH_MPI) --test mpirun --test mpi --locked
+	$(CARGO) test --release $(WITH_MPI) --test mpirun --test mpi --locked -- --test-threads $$(( 2 * $$(getconf _NPROCESSORS_ONLN) ))
 
 mpi-installed:
 	@if ! command -v mpicc >/dev/null || ! command -v mpirun >/dev/null || ! ls /usr/lib/llvm-*/lib/libclang*.so* >/dev/null 2>&1; then \
