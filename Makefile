@@ -19,7 +19,7 @@ BUILT := $(abspath $(or $(CARGO_TARGET_DIR),target))
 
 WHEELS := $(BUILT)/wheels
 # Tests at a time: more than there are cores, since many wait.
-JOBS := $(shell echo $$(( ($$(getconf _NPROCESSORS_ONLN) * 3 + 1) / 2 )))
+JOBS := $(shell echo $$(( 2 * $$(getconf _NPROCESSORS_ONLN) )))
 # Python keeps what it compiled of the packages, or each of many processes would compile them again.
 unexport PYTHONDONTWRITEBYTECODE
 PYTEST := $(VENV)/bin/python -m pytest -q -rs -p no:cacheprovider -n $(JOBS)
@@ -229,7 +229,7 @@ paper:
 # Most of its time goes by while ranks find each other.
 mpi: mpi-installed
 	$(CARGO) clippy --release $(WITH_MPI) --all-targets --locked -- -D warnings
-	$(CARGO) test --release $(WITH_MPI) --test mpirun --test mpi --locked -- --test-threads $$(( 2 * $$(getconf _NPROCESSORS_ONLN) ))
+	$(CARGO) test --release $(WITH_MPI) --test mpirun --test mpi --locked -- --test-threads $(JOBS)
 
 mpi-installed:
 	@if ! command -v mpicc >/dev/null || ! command -v mpirun >/dev/null || ! ls /usr/lib/llvm-*/lib/libclang*.so* >/dev/null 2>&1; then \
