@@ -249,7 +249,7 @@ mpich: mpi-installed
 		apt-get install -y -qq --no-install-recommends mpich libmpich-dev >/dev/null; \
 	fi
 	MPICC=mpicc.mpich MPIRUN=mpirun.mpich CARGO_TARGET_DIR='$(BUILT)/mpich' \
-		$(CARGO) test --release $(WITH_MPI) --test mpirun --test mpi --locked
+		$(CARGO) test --release $(WITH_MPI) --test mpirun --test mpi --locked -- --test-threads $(JOBS)
 
 # Reads PARTWISE_DATA.
 bench-mpi: mpi-installed

@@ -85,7 +85,7 @@ impl Stream {
                 let values = if part.element.is_byte() {
                     let mut bytes =
                         if let Some(Values::Bytes(bytes)) = used { bytes.into_vec() } else { Vec::new() };
-                    bytes.resize(entries.len(), 0);
+                    resize(&mut bytes, entries.len(), 0);
                     self.fill(part.offset + entries.start as u64, &mut bytes)?;
                     if part.element.is_bool() {
                         bytes.iter_mut().for_each(|byte| *byte = u8::from(*byte != 0));
@@ -118,8 +118,7 @@ impl Stream {
     /// Numbers of a part, in place of those in `reals`.
     fn reals<T: Real>(&self, part: Part, entries: Range<usize>, reals: &mut Vec<T>) -> Result<()> {
         if part.element.is_native::<T>() {
-            // No zeros are written where numbers were before.
-            reals.resize(entries.len(), T::ZERO);
+            resize(reals, entries.len(), T::ZERO);
             let first = part.offset + entries.start as u64 * part.element.width();
             return self.fill(first, bytemuck::cast_slice_mut(reals));
         }
@@ -184,6 +183,12 @@ impl Stream {
         self.bytes_read.fetch_add(buffer.len() as u64, Ordering::Relaxed);
         Ok(())
     }
+}
+
+/// Writes no zeros where numbers were before, and takes no more memory than it needs.
+fn resize<T: Clone>(numbers: &mut Vec<T>, length: usize, zero: T) {
+    numbers.reserve_exact(length.saturating_sub(numbers.len()));
+    numbers.resize(length, zero);
 }
 
 #[cfg(unix)]
