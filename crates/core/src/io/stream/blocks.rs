@@ -200,3 +200,43 @@ fn read_at(file: &File, buffer: &mut [u8], place: u64) -> io::Result<usize> {
 fn read_at(file: &File, buffer: &mut [u8], place: u64) -> io::Result<usize> {
     std::os::windows::fs::FileExt::seek_read(file, buffer, place)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The memory of two blocks serves all passes, whichever lines they take, in the type of the last of them.
+    #[test]
+    fn blocks_are_used_again() {
+        let file = tempfile::NamedTempFile::with_suffix(".npy").unwrap();
+        let values: Vec<f32> = (0..35).map(|place| place as f32).collect();
+        crate::io::npy::write(&file, 7, 5, &values).unwrap();
+        let stream = Stream::open(file.path(), false, u64::MAX).unwrap().unwrap();
+        // Blocks from each of these lines to the next.
+        let pass = |cuts: &[usize]| {
+            let blocks: Vec<Range<usize>> = cuts.windows(2).map(|ends| ends[0]..ends[1]).collect();
+            let mut read = Vec::new();
+            let taken = stream.pass::<f32>(&blocks, |_, block| {
+                let Matrix::Dense(dense) = &block else { unreachable!("dense") };
+                let Values::Real(reals) = dense.values() else { unreachable!("reals") };
+                read.extend_from_slice(reals);
+                Ok(Some(block))
+            });
+            taken.unwrap();
+            (read, stream.spare.lock().unwrap().len())
+        };
+        for (cuts, kept) in [
+            (&[0][..], 0),
+            (&[0, 7], 1),
+            (&[0, 3, 6, 7], 2),
+            (&[0, 7], 2),
+            (&[6, 7], 2),
+            (&[0, 2, 4, 6, 7], 2),
+        ] {
+            let lines = cuts[0] * 5..cuts[cuts.len() - 1] * 5;
+            assert_eq!(pass(cuts), (values[lines].to_vec(), kept), "{cuts:?}");
+        }
+        assert!(stream.take_spare::<f64>().is_empty());
+        assert_eq!(pass(&[0, 4, 7]), (values, 2));
+    }
+}
