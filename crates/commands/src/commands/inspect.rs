@@ -37,7 +37,7 @@ pub fn run(args: &InspectArgs) -> Result<()> {
         value["bytes_dsanls"] = json!(sketched);
         return say::answer(&format!("{value:#}"));
     }
-    let Summary { rows, cols, nonzeros, density, min, max, mean, empty_rows, empty_cols } = summary;
+    let Summary { rows, cols, nonzeros, density, min, max, mean, empty_rows, empty_cols, .. } = summary;
     let mut text = String::new();
     writeln!(text, "{}", args.file.display())?;
     writeln!(text, "  format      {}, {storage}", input.format)?;

@@ -9,7 +9,7 @@ mod summary;
 pub use buffer::Buffer;
 pub use dense::{Dense, Order, Values};
 pub use sparse::Csr;
-pub use summary::Summary;
+pub use summary::{Dominant, Summary};
 
 use std::ops::Range;
 
@@ -75,6 +75,16 @@ impl<T: Real> Matrix<T> {
             },
             Matrix::Sparse(csr) => largest(csr.values()),
         }
+    }
+
+    /// The squared norms of all rows and of all columns.
+    pub fn squared_norms(&self) -> (Vec<f64>, Vec<f64>) {
+        let (mut rows, mut cols) = (vec![0.0; self.rows()], vec![0.0; self.cols()]);
+        self.for_each_stored(|row, col, value| {
+            rows[row] += value * value;
+            cols[col] += value * value;
+        });
+        (rows, cols)
     }
 
     /// The entries in the given rows and columns, copied.
