@@ -214,6 +214,8 @@ pub enum Reason {
     Disagreement,
     /// Its state is that of another run, or it has none of a run that is under way.
     State,
+    /// The parties have too few records together.
+    FewRecords,
     /// Something else.
     Trouble,
 }

@@ -67,7 +67,10 @@ fn setting(folder: &Path) -> (Federation, Vec<Party>) {
 }
 
 fn given(place: usize) -> party::Given<f32> {
-    let (features, records) = (10, 12);
+    given_of(place, (10, 12))
+}
+
+fn given_of(place: usize, (features, records): (usize, usize)) -> party::Given<f32> {
     let values = (0..features * records).map(|entry| ((entry * 37 + place * 11) % 17) as f32).collect();
     let matrix = Dense::new(features, records, Order::RowMajor, Values::Real(values));
     party::Given { matrix: Matrix::Dense(matrix), names: None, digest: place.to_string() }
@@ -193,6 +196,50 @@ fn hostile_frames_are_counted_and_the_run_goes_on() {
     ] {
         assert!(rejected.get(reason).is_some_and(|count| *count > 0), "{reason}: {rejected:?}");
     }
+}
+
+/// Records of each party, and how many uploads it sent; every party and the coordinator end with the refusal.
+fn refused(records: [usize; 3], features: usize) -> Vec<u64> {
+    let folder = tempfile::tempdir().unwrap();
+    let (federation, parties) = setting(folder.path());
+    let options = coordinator::Options { insecure: true, status_address: None, log: Arc::default() };
+    let journal = federation.state.join("coordinator.journal");
+    let centre = std::thread::spawn(move || coordinator::run(federation, options));
+    let states: Vec<_> = parties.iter().map(|party| party.state.clone()).collect();
+    let join = |(place, party): (usize, Party)| {
+        let given = given_of(place, (features, records[place]));
+        std::thread::spawn(move || party::join(&party, given, &polite()).err())
+    };
+    let threads: Vec<_> = parties.into_iter().enumerate().map(join).collect();
+    for thread in threads {
+        let error = thread.join().unwrap().expect("a refusal").to_string();
+        assert!(error.contains("accept = [\"few-records-show-in-sums\"]"), "{error}");
+    }
+    let error = centre.join().unwrap().err().expect("a refusal");
+    assert!(matches!(error, crate::Error::State { .. }), "{error}");
+    // Nothing keeps the next run from beginning.
+    assert!(!journal.exists());
+    let uploads = |state: &std::path::PathBuf| {
+        assert!(!state.join("party.journal").exists());
+        let ledger = crate::ledger::read(&state.join(crate::ledger::NAME)).unwrap();
+        let sent = crate::ledger::summary(&ledger.entries);
+        let of = |cover| sent.get(&("upload".to_string(), cover)).map_or(0, |(count, _)| *count);
+        assert_eq!(of(crate::ledger::Cover::Plain), 0);
+        of(crate::ledger::Cover::Masked)
+    };
+    states.iter().map(uploads).collect()
+}
+
+/// Fewer records together than half of the features: all refuse after the masked sum of counts, and send nothing else.
+#[test]
+fn few_records_are_refused_before_anything_else_is_sent() {
+    assert_eq!(refused([5, 5, 5], 100), [1; 3]);
+}
+
+/// The sum of counts is enough, but not without the largest party: that takes two flags more, and nothing else.
+#[test]
+fn a_large_party_does_not_make_up_for_few_records() {
+    assert_eq!(refused([500, 20, 29], 100), [3; 3]);
 }
 
 /// A coordinator that proposes what would make a party's sums smaller than they look, or the party stumble.

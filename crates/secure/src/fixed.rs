@@ -166,6 +166,17 @@ pub fn follow(opened: &[Part]) -> Vec<i16> {
     largest.map(|largest| (exponent_above(largest) + 2).min(LIMIT)).collect()
 }
 
+/// A flag that a masked sum can carry: uniform over all words but 0, so that the sum over several parties tells no more
+/// about how many raised it than that somebody did.
+pub fn raised(rng: &mut impl Rng) -> u64 {
+    loop {
+        let word = rng.next_u64();
+        if word != 0 {
+            return word;
+        }
+    }
+}
+
 /// What a party says about the ranges that it needs: for each column and each step of the scale a word that is random
 /// where its values reach that far and 0 where they do not. Of the sum all learn which words are not 0, and so the
 /// largest exponent that anybody needs, but not who or how many.
@@ -177,8 +188,7 @@ pub fn votes(parts: &[Part], (party, what): (u16, &'static str), rng: &mut impl 
         }
         let exponent = exponent_above(largest);
         for vote in 0..VOTES as i16 {
-            // Odd, so that it is not 0.
-            wide.push(if exponent > -LIMIT + vote * STEP { rng.next_u64() | 1 } else { 0 });
+            wide.push(if exponent > -LIMIT + vote * STEP { raised(rng) } else { 0 });
         }
     }
     Ok(Words { narrow: Vec::new(), wide })
@@ -193,11 +203,18 @@ pub fn agreed(votes: &Words) -> Vec<i16> {
     votes.wide.chunks_exact(VOTES).map(exponent).collect()
 }
 
+/// Whether anybody's column has something else than 0, by the sum of all votes.
+pub fn anything(votes: &Words) -> Vec<bool> {
+    agreed(votes).into_iter().map(|exponent| exponent > -LIMIT).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::entropy::entropy;
+    use chacha20::ChaCha20Rng;
     use proptest::prelude::*;
+    use rand::SeedableRng;
 
     fn parts(values: &[f64], scalars: &[f64]) -> Vec<Part> {
         vec![Part::matrix(values.to_vec(), 2), Part::scalars(scalars)]
@@ -294,5 +311,32 @@ mod tests {
         assert_eq!(agreed(&one), agreed(&three));
         assert!((10..=13).contains(&agreed(&one)[0]), "{:?}", agreed(&one));
         assert_eq!(agreed(&vote(0.0, &mut rng)), [-LIMIT]);
+        assert_eq!((anything(&one), anything(&vote(0.0, &mut rng))), (vec![true], vec![false]));
+    }
+
+    /// Bits and bytes of the sum of n votes are distributed alike for every n.
+    #[test]
+    fn sums_of_votes_do_not_tell_how_many_voted() {
+        let mut rng = ChaCha20Rng::seed_from_u64(1);
+        for voters in 1..=6 {
+            let ballots = (0..200).map(|_| {
+                let mut sum = votes(&[Part::scalars(&[1e70])], (1, "x"), &mut rng).unwrap();
+                for _ in 1..voters {
+                    sum.add(&votes(&[Part::scalars(&[1e70])], (1, "x"), &mut rng).unwrap());
+                }
+                sum.wide.into_iter().filter(|&word| word != 0).collect::<Vec<u64>>()
+            });
+            let words: Vec<u64> = ballots.flatten().collect();
+            assert!(words.len() > 20_000);
+            for bit in 0..64 {
+                let set = words.iter().filter(|&word| word >> bit & 1 == 1).count() as f64;
+                let expected = words.len() as f64 / 2.0;
+                // Six standard deviations.
+                assert!(
+                    (set - expected).abs() < 6.0 * (expected / 2.0).sqrt(),
+                    "{voters} voters, bit {bit}: {set}"
+                );
+            }
+        }
     }
 }

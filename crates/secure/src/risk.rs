@@ -29,12 +29,80 @@ pub struct Accepted {
 pub fn hidden(settings: &Settings, records: &[usize]) -> usize {
     let mut counts = records.to_vec();
     counts.sort_unstable();
-    let summed = match settings.protocol.is_asynchronous() {
-        true => counts.len() / group_count(settings, counts.len()),
-        false => counts.len(),
-    };
-    let rest = summed.saturating_sub(settings.colluders);
+    let rest = counted(settings, counts.len());
     counts[..rest].iter().fold(0, |sum: usize, count| sum.saturating_add(*count))
+}
+
+/// How many of so many parties are left in the smallest sum when c of them subtract their shares.
+fn counted(settings: &Settings, parties: usize) -> usize {
+    let summed = match settings.protocol.is_asynchronous() {
+        true => parties / group_count(settings, parties),
+        false => parties,
+    };
+    summed.saturating_sub(settings.colluders)
+}
+
+/// Whether few records are refused: without masks, and by `pooled`, it is each party's own count that matters.
+fn guards_few(settings: &Settings) -> bool {
+    settings.aggregation != Aggregation::Plain
+        && settings.protocol != Protocol::Pooled
+        && !settings.accepted.few_records_show_in_sums
+}
+
+/// The refusal of few records between parties of which each knows its own count and the sum of all counts, and nothing
+/// else. What [`hidden`] counts, the records of the smallest `rest` parties, is at least `rest` times the smallest count,
+/// and at least the sum less the largest count times the number of the other parties. Where neither is enough the run is
+/// refused: never less than by [`check`], with c = 1 just as by it, and with more colluders in some cases more.
+pub(crate) struct FewRecords {
+    needed: usize,
+    rest: usize,
+    parties: usize,
+    total: usize,
+    features: usize,
+    colluders: usize,
+}
+
+impl FewRecords {
+    /// The refusal after the sum of so many parties' counts was opened, where there is one.
+    pub fn new(settings: &Settings, (parties, total): (usize, usize), features: usize) -> Option<Self> {
+        let (needed, rest, colluders) = (few(features), counted(settings, parties), settings.colluders);
+        guards_few(settings).then_some(FewRecords { needed, rest, parties, total, features, colluders })
+    }
+
+    /// Whether the sum alone says that there are too few, however they are shared out.
+    pub fn is_certain(&self) -> bool {
+        self.total.saturating_mul(self.rest) < self.needed.saturating_mul(self.parties)
+    }
+
+    /// Whether a party with so many records is too small for all others to be of its size.
+    pub fn is_small(&self, own: usize) -> bool {
+        own.saturating_mul(self.rest) < self.needed
+    }
+
+    /// Whether a party with so many records is too large for the others, as many as collude, to be of its size.
+    pub fn is_large(&self, own: usize) -> bool {
+        let others = own.saturating_mul(self.parties - self.rest);
+        self.total < others.saturating_add(self.needed)
+    }
+
+    /// The refusal.
+    pub fn refused(&self) -> Error {
+        few_records(
+            format!("{} parties have {} records together", self.parties, self.total),
+            (self.colluders, self.features),
+        )
+    }
+}
+
+fn few_records(who: String, (colluders, features): (usize, usize)) -> Error {
+    Error::Risk {
+        problem: format!(
+            "{who}, and there are {features} features: with fewer records than half as many in a sum, less those of \
+             {colluders} colluding, whether somebody is among them can be told from the sums of any protocol"
+        ),
+        cure: "find more records, or merge or leave out rare features".into(),
+        flag: "--accept-that-few-records-show-in-sums",
+    }
 }
 
 /// Fewer records than this show in sums of every protocol.
@@ -93,20 +161,9 @@ pub fn check(settings: &Settings, records: &[usize], features: usize) -> Result<
         );
     }
     let hidden = hidden(settings, records);
-    if !plain
-        && settings.protocol != Protocol::Pooled
-        && hidden < few(features)
-        && !accepted.few_records_show_in_sums
-    {
-        return refuse(
-            format!(
-                "sums are over {hidden} records, less those of {} colluding, and there are {features} features: with fewer \
-                 than half as many, whether somebody is among them can be told from the sums of any protocol",
-                settings.colluders
-            ),
-            "find more records, or merge or leave out rare features",
-            "--accept-that-few-records-show-in-sums",
-        );
+    if guards_few(settings) && hidden < few(features) {
+        let who = format!("sums are over {hidden} records that colluding parties cannot subtract");
+        return Err(few_records(who, (settings.colluders, features)));
     }
     if settings.protocol == Protocol::DsanlsLimited
         && settings.sketch == partwise::sketch::Kind::Subsample
@@ -124,6 +181,7 @@ pub fn check(settings: &Settings, records: &[usize], features: usize) -> Result<
 #[cfg(test)]
 mod tests {
     use super::*;
+    use partwise::random::{Purpose, stream, uniform};
 
     fn flag(settings: &Settings, records: &[usize]) -> Option<&'static str> {
         match check(settings, records, 100) {
@@ -131,6 +189,38 @@ mod tests {
             Err(Error::Risk { flag, .. }) => Some(flag),
             Err(error) => panic!("{error}"),
         }
+    }
+
+    /// What parties refuse that know the sum of the counts and their own: all that is refused where all counts are known,
+    /// and with one colluder nothing else.
+    #[test]
+    fn few_records_are_refused_by_the_sum_of_counts_as_by_the_counts() {
+        let mut rng = stream(7, Purpose::Fill, 0, 0);
+        let mut seen = [[0; 2]; 2];
+        for case in 0..4000 {
+            let parties = 3 + case % 7;
+            let protocol = [Protocol::SynSd, Protocol::AsynSd][case % 2];
+            let colluders = (1 + case % 3).min(parties - 2);
+            let settings = Settings { colluders, ..Settings::new(protocol, 10) };
+            let spread = 1.0 + 4.0 * uniform(&mut rng);
+            let count = |_| (60.0 * uniform(&mut rng).powf(spread)) as usize + 1;
+            let records: Vec<usize> = (0..parties).map(count).collect();
+            let total: usize = records.iter().sum();
+            let few = FewRecords::new(&settings, (parties, total), 100).unwrap();
+            let any = |is: fn(&FewRecords, usize) -> bool| records.iter().any(|&own| is(&few, own));
+            let refused = few.is_certain() || any(FewRecords::is_small) && any(FewRecords::is_large);
+            let expected = flag(&settings, &records).is_some();
+            assert!(refused || !expected, "{settings:?} {records:?}");
+            if colluders == 1 && protocol == Protocol::SynSd {
+                assert_eq!(refused, expected, "{records:?}");
+            }
+            seen[usize::from(refused)][usize::from(expected)] += 1;
+        }
+        // Both happen, and what is refused beyond need is rare.
+        assert!(seen[0][0] > 500 && seen[1][1] > 500 && seen[1][0] < 1000, "{seen:?}");
+        let mut accepted = Settings::new(Protocol::SynSd, 10);
+        accepted.accepted.few_records_show_in_sums = true;
+        assert!(FewRecords::new(&accepted, (3, 15), 100).is_none());
     }
 
     #[test]

@@ -88,6 +88,8 @@ struct Pending {
     parts: Vec<Part>,
     /// Whether this round only agrees on ranges.
     voting: bool,
+    /// Whether that is all that is asked: which columns somebody has something else than 0 in.
+    flags: bool,
 }
 
 /// Seconds of the simulated clock for a multiplication, and for a byte of a mask: a core of these days.
@@ -234,15 +236,25 @@ impl<'a> Session<'a> {
         }
     }
 
+    /// Whether any party of a cohort raises a flag; not whose it is, nor how many do.
+    pub fn any(&mut self, cohort: u8, what: &'static str, flag: bool) -> Result<bool> {
+        self.ask(cohort, what, vec![Part::scalars(&[if flag { 1.0 } else { 0.0 }])], true)?;
+        Ok(self.wait()?.parts.concat().iter().any(|&raised| raised != 0.0))
+    }
+
     /// Begins a sum that [`Session::poll`] will have the result of.
     pub fn start(&mut self, cohort: u8, what: &'static str, parts: Vec<Part>) -> Result<()> {
+        self.ask(cohort, what, parts, false)
+    }
+
+    fn ask(&mut self, cohort: u8, what: &'static str, parts: Vec<Part>, flags: bool) -> Result<()> {
         if self.pending.is_some() {
             return Err(self.out_of_turn());
         }
         if self.vanishes_after.is_some_and(|sums| self.rounds >= sums) {
             return Err(Error::Vanished { party: self.me });
         }
-        self.pending = Some(Pending { cohort, what, parts, voting: false });
+        self.pending = Some(Pending { cohort, what, parts, voting: false, flags });
         self.submit()
     }
 
@@ -295,7 +307,7 @@ impl<'a> Session<'a> {
                     }
                     None => {
                         let mut words = noise(&pending.parts, &mut self.entropy);
-                        words.wide.push(self.entropy.next_u64() | 1);
+                        words.wide.push(fixed::raised(&mut self.entropy));
                         words
                     }
                 }
@@ -482,6 +494,11 @@ impl<'a> Session<'a> {
             let parts = plain_numbers(&words, &pending.parts);
             self.pending = None;
             return Ok(Some(Total { parts, parties, words }));
+        }
+        if pending.flags {
+            let raised = fixed::anything(&words).into_iter().map(f64::from).collect();
+            self.pending = None;
+            return Ok(Some(Total { parts: vec![raised], parties, words }));
         }
         let outside = !pending.voting && words.wide.last() != Some(&0);
         if pending.voting {
@@ -689,6 +706,15 @@ mod tests {
         assert_eq!((different(narrow[1]), different(narrow[4])), (0, 0));
         assert!(different(narrow[2]) >= 62, "{:?}", narrow[2]);
         assert_ne!(opened[2].wide.last(), Some(&0));
+    }
+
+    /// The sum of the flags of two parties is even as often as it is odd.
+    #[test]
+    fn the_flag_of_an_opened_range_does_not_tell_how_many_raised_it() {
+        let numbers = [[1.0, 1.0], [1.0, 1.0], [1.0, 1000.0], [1.0, 1000.0]];
+        let flag = |_| sums(&numbers, false, &Diary::default()).1[2].wide.last().copied().unwrap();
+        let odd = (0..40).map(flag).filter(|flag| flag % 2 == 1).count();
+        assert!((1..40).contains(&odd), "{odd} of 40");
     }
 
     /// A coordinator that says the same again and again.

@@ -8,6 +8,9 @@ use crate::trial::*;
 /// Features enough that an upload takes two pieces.
 const MANY: usize = 6000;
 
+/// So many features are refused for so few records, unless all accept it.
+const FEW: &[&str] = &["--accept", "few-records-show-in-sums"];
+
 fn large(trial: &Trial) {
     for party in 0..trial.parties {
         fs::write(trial.path(&format!("data-{}.csv", party + 1)), records(party * 8, 8, MANY)).unwrap();
@@ -53,7 +56,7 @@ fn undisturbed(trial: &Trial) -> Vec<Vec<u8>> {
 
 /// Killed, and started again: the result has the same bits as without it.
 fn killed(deaths: &[&str], extra: &[&str]) {
-    let trial = insecure(3, &[&["--rounds", "6"], extra].concat());
+    let trial = insecure(3, &[&["--rounds", "6"], FEW, extra].concat());
     large(&trial);
     if extra.contains(&"aggregation=\"plain\"") {
         allow_plain(&trial);
@@ -233,8 +236,9 @@ fn a_party_lost_at_the_end_is_not_waited_for_in_vain() {
     let trial = insecure(6, &["--rank", "2", "--rounds", "1", "--continue-without", "--protocol", "asyn-sd"]);
     let mut coordinator = trial.coordinator(&["--continue-without"]);
     let mut others = [1, 3, 4, 5, 6].map(|number| party(&trial, number, None));
-    // Votes and sums of norms, of diagonals and of U, the end: it has one round or two, and the ninth is of the error.
-    party(&trial, 2, Some("upload,9,before")).end();
+    // Records and a flag, votes and sums of norms, of diagonals and of U, the end: it has one round or two, and the
+    // eleventh is of the error.
+    party(&trial, 2, Some("upload,11,before")).end();
     others.iter_mut().for_each(Process::succeed);
     coordinator.succeed();
     let record = trial.record("result");
@@ -352,7 +356,7 @@ fn other_groups_never_stop() {
         fs::write(trial.path(&format!("data-{}.csv", party + 1)), text).unwrap();
     }
     let expected = undisturbed_error(&trial, &[]);
-    for (uploads, others_do) in [(6, 20), (36, 1)] {
+    for (uploads, others_do) in [(8, 20), (38, 1)] {
         clear(&trial);
         let mut coordinator = trial.coordinator(&["--log", "json"]);
         let mut others: Vec<Process> = [1, 3, 4, 5, 6].map(|number| party(&trial, number, None)).into();
@@ -386,7 +390,7 @@ fn mount(arguments: &[&str], folder: &std::path::Path) -> bool {
 /// What does not fit the disk is said, nothing is lost, and with more room the party goes on.
 #[test]
 fn a_full_disk_at_a_party_ends_it_with_its_state_whole() {
-    let trial = insecure(3, &["--rounds", "6"]);
+    let trial = insecure(3, &[&["--rounds", "6"], FEW].concat());
     large(&trial);
     let expected = undisturbed(&trial);
     let state = trial.party_folder(2).join("state");

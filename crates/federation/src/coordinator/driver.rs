@@ -11,9 +11,9 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use super::connection::{Item, Outbox};
 use super::gathering::{Agreed, Gathering};
 use super::running::Running;
-use super::{Outcome, Shared};
-use crate::error::Result;
-use crate::frame::{FromParty, ToParty};
+use super::{Outcome, Shared, journal_path};
+use crate::error::{Error, Result};
+use crate::frame::{FromParty, Reason, ToParty};
 use crate::io::Counts;
 use crate::status::Doing;
 
@@ -250,7 +250,12 @@ impl Driver {
             self.shared.log.warn(&text, json!({ "event": "stopping", "party": name, "reason": reason }));
             self.shared.status.lock().warn(text);
             self.present.send(place, Item::Close);
-            return Ok(());
+            return match &self.stage {
+                Stage::Running(running) if reason == Reason::FewRecords && running.has_only_counts() => {
+                    self.end_refused()
+                }
+                _ => Ok(()),
+            };
         }
         match &mut self.stage {
             Stage::Running(running) => running.said(&self.present, place, words),
@@ -259,6 +264,16 @@ impl Driver {
                 agreed.map_or(Ok(()), |agreed| self.begin(agreed))
             }
         }
+    }
+
+    /// All parties refuse the run by the same opened counts, of which all have been told: nothing is left to go on with.
+    fn end_refused(&mut self) -> Result<()> {
+        self.wait_for_leaving();
+        let journal = journal_path(&self.shared.federation);
+        std::fs::remove_file(&journal).map_err(Error::io(&journal))?;
+        let problem = "the parties have too few records together for so many features, and refuse the run; each of them says \
+                       what to do";
+        Err(Error::State { problem: problem.into() })
     }
 
     fn begin(&mut self, agreed: Agreed) -> Result<()> {

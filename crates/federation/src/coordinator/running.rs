@@ -177,6 +177,11 @@ impl Running {
         self.head.run.0
     }
 
+    /// Whether the parties have summed nothing but how many records they have, as far as they have said.
+    pub fn has_only_counts(&self) -> bool {
+        self.norm.is_none()
+    }
+
     /// Sums that were opened.
     pub fn sums(&self) -> u64 {
         self.sums

@@ -175,17 +175,33 @@ fn check_data<T: Real>(party: &Party, terms: &Terms, given: &Given<T>, own: &Fin
             format!("{rank} components of {features} features are more than 4 GiB; choose a smaller rank");
         return Err(Error::State { problem });
     }
-    // What others have is not known here; what this party has must be enough.
+    // What others have is not known here: what this party has must be enough, and what all have together is checked
+    // as the run's first sum.
     let mut counts = vec![usize::MAX; terms.roster.len()];
     counts[usize::from(place) - 1] = records;
-    risk::check(&terms.settings, &counts, features).map_err(|error| match error {
+    risk::check(&terms.settings, &counts, features).map_err(refusal)
+}
+
+/// A risk that nobody has accepted, with how federations accept it.
+fn refusal(error: SecureError) -> Error {
+    match error {
         SecureError::Risk { problem, cure, flag } => {
             let name = flag.trim_start_matches("--accept-that-");
             let problem = format!("{problem}; {cure}, or accept it with accept = [\"{name}\"] in every file");
             Error::State { problem }
         }
         error => error.into(),
-    })
+    }
+}
+
+/// Ends a run that was refused by what all parties know after its first sums: there is nothing to go on with.
+fn end_refused(connection: &Connection, state: &State) -> Result<()> {
+    connection.say(FromParty::Stopping { reason: Reason::FewRecords });
+    let journal = state.journal();
+    std::fs::remove_file(&journal).map_err(Error::io(&journal))?;
+    // What was said should arrive.
+    std::thread::sleep(Duration::from_millis(100));
+    Ok(())
 }
 
 /// Takes part in a run, or goes on with one that was begun.
@@ -487,8 +503,12 @@ fn take_part<T: Real>(
             Seen::Error { round, squared_error } => FromParty::Error { round, squared_error },
         });
     }));
-    let ended = protocol::run(settings, &mut local, &mut session, head.private_seed, group)?;
+    let ended = protocol::run(settings, &mut local, &mut session, head.private_seed, group);
     drop(session);
+    if let Err(SecureError::Risk { .. }) = ended {
+        end_refused(&connection, &state)?;
+    }
+    let ended = ended.map_err(refusal)?;
     let relative = |squared: f64| (squared.max(0.0) / ended.present_norm).sqrt();
     Ok(Joined {
         features: local.features(),

@@ -46,7 +46,9 @@ pub fn of(transcript: &Transcript, seats: &[Seat]) -> Vec<Left> {
         let sum = transcript.sum_of(bytes).filter(|_| kind == "upload");
         let (cover, kind) = match sum {
             Some(sum) if sum.is_plain() => (Cover::Plain, sum.what.clone()),
-            Some(sum) if sum.voting => (Cover::Masked, format!("range of {}", sum.what)),
+            Some(sum) if sum.voting && !sum.what.starts_with("flag of") => {
+                (Cover::Masked, format!("range of {}", sum.what))
+            }
             Some(sum) => (Cover::Masked, sum.what.clone()),
             None => (Cover::Control, kind.into()),
         };

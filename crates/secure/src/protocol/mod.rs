@@ -24,7 +24,7 @@ use sha2::{Digest, Sha256};
 
 use crate::error::{Error, Result};
 use crate::fixed::Part;
-use crate::risk::Accepted;
+use crate::risk::{Accepted, FewRecords};
 use crate::session::{ALL, Seen, Session};
 
 /// The methods.
@@ -257,6 +257,9 @@ pub fn party_seed(seed: u64, purpose: &str, party: u16) -> u64 {
     u64::from_le_bytes(std::array::from_fn(|i| hash[i]))
 }
 
+/// Records of a party at most, as far as the first sum's range goes. Larger counts are summed too, after a vote.
+const MOST_RECORDS: f64 = (1u64 << 40) as f64;
+
 /// One line of the error-over-time curve.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Line {
@@ -372,7 +375,8 @@ pub fn run<T: Real>(
     private_seed: u64,
     group: u8,
 ) -> Result<Ended> {
-    let common = meet(local, session)?;
+    let counted = count_records(settings, local, session)?;
+    let common = meet(local, session, counted)?;
     session.see(Seen::Norm(common.norm));
     let (first, incomplete, _) = attempt(settings, local, session, private_seed, group, (common, None))?;
     if settings.attempts() == 1 || !incomplete {
@@ -447,12 +451,42 @@ fn attempt<T: Real>(
     Ok((ended, incomplete, before_error))
 }
 
-/// The sums that every method begins with: of entries, of their squares, and of records.
-fn meet<T: Real>(local: &Local<T>, session: &mut Session<'_>) -> Result<Common> {
-    let scalars = [local.sum(), local.norm(), local.records() as f64];
-    let total = session.sum(ALL, "norms and counts", vec![Part::scalars(&scalars)])?;
-    let (sum, norm, records) = (total.parts[0][0], total.parts[0][1], total.parts[0][2].round());
+/// The first sum of every method, of records, and the refusal of too few: nothing else has been sent by then.
+fn count_records<T: Real>(
+    settings: &Settings,
+    local: &Local<T>,
+    session: &mut Session<'_>,
+) -> Result<Counted> {
+    let own = local.records();
+    // A range that holds every count: a vote on it would tell about how many the largest party has.
+    session.expect(ALL, "records", &[Part::scalars(&[MOST_RECORDS])]);
+    let total = session.sum(ALL, "records", vec![Part::scalars(&[own as f64])])?;
+    let records = total.parts[0][0].round();
+    if let Some(few) = FewRecords::new(settings, (total.parties, records as usize), local.features()) {
+        let refused = few.is_certain()
+            || session.any(ALL, "flag of few records", few.is_small(own))?
+                && session.any(ALL, "flag of many records", few.is_large(own))?;
+        if refused {
+            return Err(few.refused());
+        }
+    }
+    Ok(Counted { records, parties: total.parties })
+}
+
+/// What follows: the sums of entries and of their squares.
+fn meet<T: Real>(local: &Local<T>, session: &mut Session<'_>, counted: Counted) -> Result<Common> {
+    let scalars = [local.sum(), local.norm()];
+    let total = session.sum(ALL, "norms", vec![Part::scalars(&scalars)])?;
+    let (sum, norm) = (total.parts[0][0], total.parts[0][1]);
+    // Whoever left in between is taken to have as many records as the others: counted again, they would tell its number.
+    let records = counted.records * total.parties as f64 / counted.parties as f64;
     Ok(Common { norm, mean: sum / (records * local.features() as f64), records })
+}
+
+/// The records of so many parties together.
+struct Counted {
+    records: f64,
+    parties: usize,
 }
 
 /// The sum of the diagonals of V_rᵀV_r over all parties, and how many these are, with V_r fitted once to the start of U: the scale that the weight of

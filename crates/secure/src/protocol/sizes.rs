@@ -12,8 +12,8 @@ pub fn upload_sizes(settings: &Settings, features: usize) -> Vec<(usize, usize)>
     let matrix = |rows: usize, columns: usize| -> Part { (rows.saturating_mul(columns), 0, columns) };
     let scalars = |count: usize| -> Part { (0, count, count) };
     let gram: Part = (0, k.saturating_mul(k.saturating_add(1)) / 2, 1);
-    // Norms and counts; the first diagonal, the first sketch, the end; the error.
-    let mut sums: Vec<Vec<Part>> = vec![vec![scalars(3)], vec![scalars(1)], vec![scalars(5)]];
+    // Norms; records and flags, the first diagonal, the first sketch, the end; the error.
+    let mut sums: Vec<Vec<Part>> = vec![vec![scalars(2)], vec![scalars(1)], vec![scalars(5)]];
     match settings.protocol {
         Protocol::Pooled => sums.push(vec![matrix(features, k), gram, scalars(1)]),
         Protocol::DsanlsLimited => {

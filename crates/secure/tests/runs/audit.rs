@@ -300,7 +300,16 @@ fn every_protocol_can_be_audited() {
 /// All that a party ever sends, of `docs/threat-model.md`.
 #[test]
 fn nothing_leaves_a_party_that_is_not_listed() {
-    const TOTALS: [&str; 5] = ["norms and counts", "error", "V V", "the first sketch", "the end"];
+    const TOTALS: [&str; 8] = [
+        "records",
+        "flag of few records",
+        "flag of many records",
+        "norms",
+        "error",
+        "V V",
+        "the first sketch",
+        "the end",
+    ];
     const CONTROL: [&str; 4] = ["key", "leave", "shares of masks", "signature"];
     let dense = |rows: usize| {
         let mut rng = stream(4, Purpose::Fill, 0, 0);
