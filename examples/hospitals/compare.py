@@ -61,7 +61,7 @@ def main(folder: Path) -> None:
         together = json.loads((folder / f"hospital-{number}/run.json").read_text())
         alone = json.loads((folder / f"alone-{number}/run.json").read_text())
         later = read_csv(folder / f"later-{number}.csv")
-        kinds = [list(map(list, zip(*read_npy(folder / f"{kind}-{number}/U.npy")))) for kind in ("alone", "hospital")]
+        kinds = [list(map(list, zip(*read_npy(folder / f"{kind}-{number}/V.npy")))) for kind in ("alone", "hospital")]
         columns = [alone["relative_error"], together["own_relative_error"]]
         columns += [error_on(later, components) for components in kinds]
         columns += [found(components, truth) for components in kinds]

@@ -35,7 +35,7 @@ grep -h "relative error" "$folder"/party-*.log | head -1
 
 echo "== each hospital alone, with the same number of components"
 for party in 1 2 3; do
-    "$partwise" factorize "$folder/hospital-$party.csv" --transpose --rank 5 --quiet --force --out "$folder/alone-$party"
+    "$partwise" factorize "$folder/hospital-$party.csv" --rank 5 --quiet --force --out "$folder/alone-$party"
 done
 python3 "$here/compare.py" "$folder"
 

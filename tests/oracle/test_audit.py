@@ -92,7 +92,7 @@ def test_the_final_u_fits_as_scipys_nonnegative_least_squares_does(audited, tmp_
     np.save(tmp_path / "m.npy", matrix)
     _, _, run, audit = audited(
         tmp_path / "m.npy", "--parties", 3, "--protocol", "syn-sd", "--rank", 4, "--rounds", 20, "--precision", "f64")
-    u = np.load(tmp_path / "out/party-1/U.npy")
+    u = np.load(tmp_path / "out/party-1/V.npy")
     dealt, held = run["recorded"]["dealt"], sum(run["recorded"]["held_out"], [])
     members = [record for records in dealt for record in records]
     fit = [-scipy.optimize.nnls(u, matrix[r])[1] / np.linalg.norm(matrix[r]) for r in members + held]
@@ -109,7 +109,7 @@ def test_the_span_is_numpys(audited, tmp_path):
         tmp_path / "m.npy", "--parties", 3, "--protocol", "pooled", "--rank", 5, "--rounds", 20, "--holdout", 12, *PLAIN)
     dealt, held = run["recorded"]["dealt"], run["recorded"]["held_out"]
     scores, beyond, member = [], [], []
-    u = np.linalg.qr(np.load(tmp_path / "out/party-1/U.npy").astype(float))[0]
+    u = np.linalg.qr(np.load(tmp_path / "out/party-1/V.npy").astype(float))[0]
     for party, records in enumerate(dealt, start=1):
         seen = np.hstack([
             plain_numbers(payloads[total["uploads"][str(party)]], 5)

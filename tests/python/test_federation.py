@@ -51,10 +51,10 @@ def test_join(tmp_path: Path) -> None:
     results = [np.load(tmp_path / f"{party}.npz") for party in (1, 2, 3)]
     for party, result in zip((1, 2, 3), results):
         X = records(party, 30)
-        assert result["V"].shape == (30, 3)
-        assert np.array_equal(result["U"], results[0]["U"])
-        assert np.linalg.norm(X - result["V"] @ result["U"].T) < 0.2 * np.linalg.norm(X)
-    assert np.array_equal(np.load(tmp_path / "out/U.npy"), results[0]["U"])
+        assert result["U"].shape == (30, 3)
+        assert np.array_equal(result["V"], results[0]["V"])
+        assert np.linalg.norm(X - result["U"] @ result["V"].T) < 0.2 * np.linalg.norm(X)
+    assert np.array_equal(np.load(tmp_path / "out/V.npy"), results[0]["V"])
     report = partwise.audit(trial / "party-1/state")
     uploads = [line for line in report["sent"] if line["kind"] == "upload"]
     assert [line["cover"] for line in uploads] == ["masked"]
@@ -65,12 +65,12 @@ def test_join(tmp_path: Path) -> None:
 def test_simulate() -> None:
     X = records(1, 60)
     result = partwise.simulate(X, 3, parties=3, protocol="pooled", rounds=200)
-    assert result.U.shape == (16, 3)
-    assert [v.shape for v in result.V] == [(20, 3)] * 3
-    whole = np.vstack(result.V) @ result.U.T
+    assert result.V.shape == (16, 3)
+    assert [u.shape for u in result.U] == [(20, 3)] * 3
+    whole = np.vstack(result.U) @ result.V.T
     assert np.linalg.norm(X - whole) / np.linalg.norm(X) == pytest.approx(result.report["relative_error"], rel=1e-3)
     again = partwise.simulate(X, 3, parties=np.arange(60) // 20, protocol="pooled", rounds=200)
-    assert np.array_equal(result.U, again.U)
+    assert np.array_equal(result.V, again.V)
 
 
 @pytest.mark.skipif(not os.path.exists(PROGRAM), reason="the program is not built")

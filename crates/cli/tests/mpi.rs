@@ -287,7 +287,7 @@ fn parties_as_ranks_give_what_they_give_in_one_process() {
         assert_eq!((&other["transport"], &one["transport"]), (&"mpi".into(), &serde_json::Value::Null));
         assert_eq!((&one["input"], &one["groups"]), (&other["input"], &other["groups"]));
         for party in 1..=parties {
-            assert!(desk.bytes(&format!("ranks/party-{party}/U.npy")) == desk.bytes("ranks/party-1/U.npy"));
+            assert!(desk.bytes(&format!("ranks/party-{party}/V.npy")) == desk.bytes("ranks/party-1/V.npy"));
             assert_eq!(other["parties"][party - 1]["records"], one["parties"][party - 1]["records"]);
             // What an asynchronous party computes while it waits depends on the clock.
             if !protocol.starts_with("asyn") {

@@ -61,7 +61,7 @@ pub enum Command {
         after_help = "Examples:\n  partwise transform result new.npz --out W.npy\n  partwise transform result new.csv --side columns --out W.tsv"
     )]
     Transform(TransformArgs),
-    /// Try on one machine what parties would do that show nobody their data: one common U, each its own V
+    /// Run a federation on one machine: parties that keep their records share one factor of the features
     #[command(after_help = SIMULATE_EXAMPLES)]
     Simulate(Box<SimulateArgs>),
     /// What left each party of a recorded simulation, who could read it, and what attackers make of it; or what left a
@@ -77,7 +77,7 @@ pub enum Command {
     /// The centre of a federation: its certificates, and the sums of its parties
     #[command(subcommand, after_help = COORDINATOR_EXAMPLES)]
     Coordinator(CoordinatorCommand),
-    /// One organisation of a federation, which shows nobody its records
+    /// One organisation of a federation, which keeps its records
     #[command(subcommand, after_help = PARTY_EXAMPLES)]
     Party(PartyCommand),
     /// Make all keys and files of a federation at once, for trials
@@ -415,10 +415,10 @@ pub struct SimulateArgs {
     pub lose: Option<(u16, u64)>,
 
     /// Method: HALS on the pooled matrix (pooled), the paper's synchronous (syn-) and asynchronous (asyn-) methods, or
-    /// DSANLS for as long as it shows no record (dsanls-limited)
+    /// DSANLS that stops before its sketches determine a record (dsanls-limited)
     #[arg(long, value_parser = named::<Protocol>(&["pooled", "syn-sd", "syn-ssd-u", "syn-ssd-v", "syn-ssd-uv", "asyn-sd", "asyn-ssd-v", "dsanls-limited"]), help_heading = "Method")]
     pub protocol: Protocol,
-    /// T1: exchanges of U at most (asynchronous: of each group, on average)
+    /// T1: exchanges of the shared factor at most (asynchronous: of each group, on average)
     #[arg(value_parser = count, allow_negative_numbers = true, long, default_value_t = SecureSettings::ROUNDS, value_name = "T1", help_heading = "Method")]
     pub rounds: usize,
     /// T2, or T of the asynchronous methods: local iterations between two exchanges
@@ -454,14 +454,14 @@ pub struct SimulateArgs {
     /// (the asynchronous methods do all rounds)
     #[arg(value_parser = real, allow_hyphen_values = true, long, default_value_t = SecureSettings::TOLERANCE, value_name = "X", help_heading = "Method")]
     pub tolerance: f64,
-    /// Seed of U's start and of sketches, and in a simulation of each party's V
+    /// Seed of the shared factor's start and of sketches, and in a simulation of each party's own factor
     #[arg(value_parser = whole, allow_negative_numbers = true, long, default_value_t = 0, value_name = "N", help_heading = "Method")]
     pub seed: u64,
     /// Floating-point type of the factors and the arithmetic
     #[arg(long, value_parser = named::<Precision>(&["f32", "f64"]), default_value = "f32", help_heading = "Method")]
     pub precision: Precision,
 
-    /// How shares travel: masked, so that only sums are seen (secure), or as they are (plain)
+    /// How shares travel: masked, so that those who follow the protocol see sums alone (secure), or as they are (plain)
     #[arg(long, value_parser = named::<Aggregation>(&["secure", "plain"]), default_value = "secure", help_heading = "Security")]
     pub aggregation: Aggregation,
     /// How many parties may collude with each other and the coordinator
@@ -477,7 +477,8 @@ pub struct SimulateArgs {
     /// [default: 20% with --audit or --record, else none]
     #[arg(allow_negative_numbers = true, long, value_name = "AMOUNT", help_heading = "Audit")]
     pub holdout: Option<Amount>,
-    /// With --audit: exit code 3 if anybody whom the run was to be safe from can tell members with a higher AUC than this
+    /// With --audit: exit code 3 if an attack of the audit tells members with a higher AUC than this, from a seat that the
+    /// run was to be safe from. A lower AUC is an average over records, not a guarantee for each
     #[arg(value_parser = area, allow_hyphen_values = true, long, value_name = "X", requires = "audit", help_heading = "Audit")]
     pub max_auc: Option<f64>,
 
@@ -556,7 +557,8 @@ pub struct AuditArgs {
     /// How many parties collude, with each other and the coordinator [default: as the run had it]
     #[arg(value_parser = count, allow_negative_numbers = true, long, value_name = "C")]
     pub colluders: Option<usize>,
-    /// Exit code 3 if anybody whom the run was to be safe from can tell members with a higher AUC than this
+    /// Exit code 3 if an attack tells members with a higher AUC than this, from a seat that the run was to be safe from. A
+    /// lower AUC is an average over records, not a guarantee for each
     #[arg(value_parser = area, allow_hyphen_values = true, long, value_name = "X")]
     pub max_auc: Option<f64>,
     /// Replace an audit.json that is there

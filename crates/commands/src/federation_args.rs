@@ -91,7 +91,7 @@ pub struct CoordinatorRunArgs {
     /// What `coordinator init` wrote and you completed
     #[arg(value_name = "FEDERATION.TOML")]
     pub file: PathBuf,
-    /// Folder to write U.npy, trace.csv, run.json and report.html to
+    /// Folder to write V.npy (the factor of the features), trace.csv, run.json and report.html to
     #[arg(short, long, value_name = "DIR", required_unless_present = "check")]
     pub out: Option<PathBuf>,
     /// Replace the results in an existing folder

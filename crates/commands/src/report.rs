@@ -9,6 +9,7 @@ use partwise::run::{Factors, Side};
 use partwise::{Real, io};
 use partwise_report::picture::Shape;
 use partwise_report::{Factor, Frames, GENERATOR, Point, Records, Run, page};
+use partwise_secure::factors;
 use serde_json::{Value, json};
 
 use crate::args::Picture;
@@ -96,21 +97,26 @@ fn read_json(path: &Path) -> Result<Option<Value>> {
 
 /// A result of `factorize`: one side of M is the features, the other the records.
 fn of_one(dir: &Path, record: Value, records: Option<Side>) -> Result<Run> {
-    let Folder { factors, row_labels, col_labels } = folder::read::<f32>(dir)?;
-    let Factors { rows, cols, k, u, v } = factors;
+    let folder = folder::read::<f32>(dir)?;
     let images = record["image"]["images"].as_str().map(|side| side == "columns");
-    let by_labels = row_labels.is_some() && col_labels.is_none();
-    let columns = match records {
-        Some(side) => side == Side::Columns,
-        None => images.unwrap_or(by_labels),
-    };
-    let (u, v) = (Factor { rows, k, values: u }, Factor { rows: cols, k, values: v });
-    let ((features, feature_labels), (weights, labels)) =
-        if columns { ((u, row_labels), (v, col_labels)) } else { ((v, col_labels), (u, row_labels)) };
+    let by_labels = folder.row_labels.is_some() && folder.col_labels.is_none();
+    let side = if images.unwrap_or(by_labels) { Side::Columns } else { Side::Rows };
+    let ((weights, labels), (features, feature_labels)) = sides(folder, records.unwrap_or(side));
     let shape = shape(&record).filter(|shape| shape.size() == features.rows);
     let frames = shape.map(|shape| frames(dir, &record, shape, weights.rows)).transpose()?.flatten();
     let records = vec![Records { party: None, weights, labels }];
     Ok(Run { record, audit: None, trace: Vec::new(), features, feature_labels, records, shape, frames })
+}
+
+/// A factor and the names of its rows.
+type Named = (Factor, Option<Vec<String>>);
+
+/// The factor of the records and that of the features, where records are the rows or the columns of the data.
+fn sides(folder: Folder<f32>, records: Side) -> (Named, Named) {
+    let Folder { factors: Factors { rows, cols, k, u, v }, row_labels, col_labels } = folder;
+    let u = (Factor { rows, k, values: u }, row_labels);
+    let v = (Factor { rows: cols, k, values: v }, col_labels);
+    factors::by_side(records, u, v)
 }
 
 fn read_factor(path: &Path) -> Result<Factor> {
@@ -118,7 +124,7 @@ fn read_factor(path: &Path) -> Result<Factor> {
     Ok(Factor { rows, k, values })
 }
 
-/// A result of `party join`, with this party's V, or of `coordinator run`, which has nobody's.
+/// A result of `party join`, with this party's records, or of `coordinator run`, which has nobody's.
 fn of_federation(dir: &Path, mut record: Value) -> Result<Run> {
     for name in ["protocol", "aggregation", "colluders"] {
         record[name] = record["settings"][name].take();
@@ -126,13 +132,11 @@ fn of_federation(dir: &Path, mut record: Value) -> Result<Run> {
     let own = record["party"].as_str().map(String::from);
     let (features, feature_labels, records) = match &own {
         Some(_) => {
-            let Folder { factors, row_labels, col_labels } = folder::read::<f32>(dir)?;
-            let Factors { rows, cols, k, u, v } = factors;
-            let weights = Factor { rows: cols, k, values: v };
-            let records = vec![Records { party: None, weights, labels: col_labels }];
-            (Factor { rows, k, values: u }, row_labels, records)
+            let sides = sides(folder::read::<f32>(dir)?, factors::records_of(&record));
+            let ((weights, labels), (features, feature_labels)) = sides;
+            (features, feature_labels, vec![Records { party: None, weights, labels }])
         }
-        None => (read_factor(&dir.join("U.npy"))?, None, Vec::new()),
+        None => (read_factor(&dir.join(factors::files(&record)[0]))?, None, Vec::new()),
     };
     let whose = own.as_deref().unwrap_or("the coordinator");
     record["input"] =
@@ -164,7 +168,7 @@ fn of_federation(dir: &Path, mut record: Value) -> Result<Run> {
     })
 }
 
-/// A result between parties: U is the same at all of them, and each has its own V.
+/// A result between parties: one factor is the same at all of them, and each has its own other one.
 fn of_parties(dir: &Path, record: Value) -> Result<Run> {
     let parties = record["parties"].as_array().map_or(&[][..], Vec::as_slice);
     let mut features = None;
@@ -175,11 +179,14 @@ fn of_parties(dir: &Path, record: Value) -> Result<Run> {
             continue;
         }
         let name = party["name"].as_str().map_or_else(|| format!("party {number}"), String::from);
-        let (u, weights) = (read_factor(&folder.join("U.npy"))?, read_factor(&folder.join("V.npy"))?);
-        if u.k != weights.k || u.k == 0 || features.as_ref().is_some_and(|first: &Factor| first.k != u.k) {
+        let [shared, own] = factors::files(&record);
+        let (shared, weights) = (read_factor(&folder.join(shared))?, read_factor(&folder.join(own))?);
+        // Other features than those of the first party, or components, are of another run.
+        let differs = |first: &Factor| (first.rows, first.k) != (shared.rows, shared.k);
+        if shared.k != weights.k || shared.k == 0 || features.as_ref().is_some_and(differs) {
             bail!("{}: U.npy and V.npy are not of the same run; run it again", folder.display());
         }
-        features.get_or_insert(u);
+        features.get_or_insert(shared);
         records.push(Records { party: Some(name), weights, labels: None });
     }
     let Some(features) = features else {

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use partwise::run::Side;
 use partwise::{Real, io, machine};
 use partwise_federation::config::Party;
 use partwise_federation::log::Log;
@@ -12,7 +13,7 @@ use partwise_secure::audit::Limits;
 use partwise_secure::audit::folder::{Request, audit_folder};
 use partwise_secure::net::TOWNS;
 use partwise_secure::protocol::Settings;
-use partwise_secure::{Error as SecureError, Plan, split};
+use partwise_secure::{Error as SecureError, Plan, factors, split};
 use pyo3::buffer::{Element, PyBuffer};
 use pyo3::exceptions::{PyConnectionError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -22,10 +23,10 @@ use serde_json::{Map, Value, json};
 use crate::arrays::Lent;
 use crate::errors::python;
 
-/// Factors as bytes, and a report as JSON.
+/// U, of the records, and V, of the features, as bytes, and a report as JSON.
 type Taken = (Py<PyBytes>, Py<PyBytes>, String);
 
-/// U and V of each party, and a report as JSON.
+/// U, of its records, and V, of the features, of each party, and a report as JSON.
 type Simulated = (Vec<(Py<PyBytes>, Py<PyBytes>)>, String);
 
 fn of_federation(error: Error) -> PyErr {
@@ -100,7 +101,8 @@ fn join_in<T: Real + Element>(
         party::join(&party, given, &options)
     });
     let joined = joined.map_err(of_federation)?;
-    let (u, v) = (bytes(py, &joined.u)?, bytes(py, &joined.v)?);
+    let (u, v) = factors::by_side(Side::Rows, &joined.v, &joined.u);
+    let (u, v) = (bytes(py, u)?, bytes(py, v)?);
     let report = json!({
         "relative_error": joined.relative_error,
         "own_relative_error": joined.own_relative_error,
@@ -154,7 +156,10 @@ fn simulate_in<T: Real + Element>(
     });
     let outcome = outcome.map_err(of_secure)?;
     let of = |party: &Option<partwise_secure::PartyOutcome<T>>| match party {
-        Some(party) => Ok((bytes(py, &party.u)?, bytes(py, &party.v)?)),
+        Some(party) => {
+            let (u, v) = factors::by_side(Side::Rows, &party.v, &party.u);
+            Ok((bytes(py, u)?, bytes(py, v)?))
+        }
         None => Err(PyRuntimeError::new_err("a party has left")),
     };
     let factors = outcome.parties.iter().map(of).collect::<PyResult<Vec<_>>>()?;

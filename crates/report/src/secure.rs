@@ -35,11 +35,12 @@ pub fn section(run: &Run) -> String {
     let mut html = table(&header, rows.map(|row| row.map(String::from).to_vec()));
     let _ = write!(
         html,
-        "<p class=\"note\">{} Parties and coordinator are taken to be honest but curious, at most {} of the parties in league. \
-         Sums tell something too, the less the more parties and records there are; the components tell what the records have in \
-         common.</p>",
+        "<p class=\"note\">{} Parties and coordinator are taken to follow the protocol, at most {} of the parties colluding: \
+         a coordinator or a party that does not can recover individual records. Sums tell something too, the less the more \
+         parties and records there are; the components tell what the records have in common, and one of many may be a single \
+         record. Letters are the paper's: U is the factor of the features, V_r that of the party's records.</p>",
         if masked {
-            "What parties sent was masked, so that only sums were seen."
+            "What parties sent was masked, so that those who follow the protocol saw sums alone."
         } else {
             "<strong>Nothing was masked: the coordinator saw every party's share.</strong>"
         },

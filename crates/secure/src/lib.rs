@@ -10,6 +10,7 @@ mod basis;
 pub mod digest;
 mod entropy;
 mod error;
+pub mod factors;
 pub mod fixed;
 pub mod link;
 pub mod net;

@@ -13,20 +13,20 @@ fn every_party_has_its_factors_and_the_record_says_how_it_went() {
     );
     assert!(said.contains("5 parties with 224 to 899 records of 64 features"), "{said}");
     assert!(said.contains("relative error 0.") && said.contains("round trips"), "{said}");
-    let first = desk.factor("r/party-1/U.npy");
-    assert_eq!((first.0, first.1), (64, 4));
-    let mut v: Factor = (0, 4, Vec::new());
+    let shared = desk.factor("r/party-1/V.npy");
+    assert_eq!((shared.0, shared.1), (64, 4));
+    let mut u: Factor = (0, 4, Vec::new());
     for party in 1..=5 {
-        assert_eq!(desk.factor(&format!("r/party-{party}/U.npy")), first);
-        let (records, _, values) = desk.factor(&format!("r/party-{party}/V.npy"));
-        v.0 += records;
-        v.2.extend(values);
+        assert_eq!(desk.factor(&format!("r/party-{party}/V.npy")), shared);
+        let (records, _, values) = desk.factor(&format!("r/party-{party}/U.npy"));
+        u.0 += records;
+        u.2.extend(values);
     }
-    assert_eq!(v.0, 1797);
+    assert_eq!(u.0, 1797);
     // The factors are those of the whole matrix, and the error is theirs.
     std::fs::create_dir(desk.path("whole")).unwrap();
-    desk.write_factor("whole/U.npy", &v);
-    desk.write_factor("whole/V.npy", &first);
+    desk.write_factor("whole/U.npy", &u);
+    desk.write_factor("whole/V.npy", &shared);
     let record = desk.json("r/run.json");
     let error = record["relative_error"].as_f64().unwrap();
     let again = desk.run("evaluate whole digits.npy");
@@ -57,9 +57,9 @@ fn every_protocol_runs_and_repeats_itself() {
     ] {
         let command = format!("{SHORT} --force --parties 6 --speeds 1,1,4 --protocol {protocol}");
         desk.run(&command);
-        let (u, trace) = (desk.bytes("r/party-2/U.npy"), desk.read("r/trace.csv"));
+        let (v, trace) = (desk.bytes("r/party-2/V.npy"), desk.read("r/trace.csv"));
         desk.run(&command);
-        assert!(u == desk.bytes("r/party-2/U.npy"), "{protocol}");
+        assert!(v == desk.bytes("r/party-2/V.npy"), "{protocol}");
         assert_eq!(trace, desk.read("r/trace.csv"), "{protocol}");
     }
     // Fewer parties than before leave none of the earlier ones' results behind.
@@ -87,6 +87,76 @@ fn records_may_be_columns_and_parties_may_have_names() {
         &desk.refused("simulate m.csv --split short.txt --protocol syn-sd --rank 2 --out x"),
         &["short.txt", "4"],
     );
+}
+
+/// U belongs to the rows of the file and V to its columns, as `factorize` has them, whichever of them are the records.
+#[test]
+fn a_file_gives_u_the_same_meaning_in_simulate_and_factorize() {
+    let desk = Desk::new();
+    // 60 samples of three kinds and 8 features; the same turned round.
+    let value = |sample: usize, feature: usize| if feature % 3 == sample % 3 { 9 + sample % 4 } else { 1 };
+    let table = |rows: usize, cols: usize, turned: bool| {
+        let entry = |row: usize, col: usize| if turned { value(col, row) } else { value(row, col) };
+        let line = |row| (0..cols).map(|col| entry(row, col).to_string()).collect::<Vec<_>>().join(",");
+        (0..rows).map(|row| line(row) + "\n").collect::<String>()
+    };
+    desk.write("samples.csv", table(60, 8, false));
+    desk.write("features.csv", table(8, 60, true));
+    for (file, side, shared, own) in [("samples", "rows", "V", "U"), ("features", "columns", "U", "V")] {
+        desk.run(&format!("factorize {file}.csv --rank 3 --quiet --out whole-{side}"));
+        desk.run(&format!(
+            "simulate {file}.csv --records {side} --parties 3 --protocol pooled --rank 3 --rounds 200 --quiet --record --audit \
+             --holdout 6 --out {side}"
+        ));
+        assert_eq!(desk.json(&format!("{side}/run.json"))["shared_factor"], shared);
+        let part = desk.factor(&format!("{side}/party-1/{shared}.npy"));
+        let whole = desk.factor(&format!("whole-{side}/{shared}.npy"));
+        assert_eq!((part.0, whole.0), (8, 8));
+        assert_eq!(desk.factor(&format!("{side}/party-1/{own}.npy")).0, 18);
+        // What both call U, or V, has the same features together.
+        let leading = |factor: &Factor| -> Vec<usize> {
+            let row = |row: &[f64]| (0..3).max_by(|&a, &b| row[a].total_cmp(&row[b])).unwrap();
+            factor.2.chunks(3).map(row).collect()
+        };
+        let (part, whole) = (leading(&part), leading(&whole));
+        for (a, b) in (0..8).flat_map(|a| (0..8).map(move |b| (a, b))) {
+            assert_eq!(part[a] == part[b], whole[a] == whole[b], "{side}: {part:?} {whole:?}");
+        }
+        let top: serde_json::Value =
+            serde_json::from_str(&desk.run(&format!("top {side}/party-1 --json"))).unwrap();
+        let listed = if side == "rows" { "columns" } else { "rows" };
+        assert!(top[0][listed].as_array().unwrap().iter().all(|entry| entry["index"].as_u64().unwrap() < 8));
+    }
+    // Both are the same run.
+    for number in 1..=3 {
+        let of = |name: &str| desk.factor(&format!("{}/party-{number}/{}.npy", &name[2..], &name[..1]));
+        assert_eq!((of("V rows"), of("U rows")), (of("U columns"), of("V columns")));
+    }
+}
+
+/// A folder of a version that wrote the shared factor as U whatever the data were.
+#[test]
+fn folders_of_earlier_versions_are_read_as_they_were_written() {
+    let desk = Desk::with_digits();
+    desk.run(&format!("{SHORT} --parties 3 --protocol syn-sd --record --audit --no-report"));
+    // All but the settings.
+    let page = |desk: &Desk| {
+        desk.run("report r --force");
+        desk.read("r/report.html").split_once("<h2>Settings").unwrap().0.to_string()
+    };
+    let (expected, audited) = (page(&desk), desk.json("r/audit.json")["findings"].clone());
+    for party in 1..=3 {
+        let path = |name: &str| desk.path(&format!("r/party-{party}/{name}"));
+        std::fs::rename(path("U.npy"), path("own")).unwrap();
+        std::fs::rename(path("V.npy"), path("U.npy")).unwrap();
+        std::fs::rename(path("own"), path("V.npy")).unwrap();
+    }
+    let mut record = desk.json("r/run.json");
+    record.as_object_mut().unwrap().remove("shared_factor").unwrap();
+    desk.write("r/run.json", format!("{record:#}"));
+    assert!(page(&desk) == expected);
+    desk.run("audit r --quiet --force");
+    assert_eq!(desk.json("r/audit.json")["findings"], audited);
 }
 
 #[test]

@@ -193,7 +193,7 @@ fn the_others_go_on_if_all_allow_it() {
     others.iter_mut().for_each(Process::succeed);
     coordinator.succeed();
     for number in 1..=5 {
-        assert_eq!(trial.file("result/U.npy"), trial.file(&format!("result-{number}/U.npy")));
+        assert_eq!(trial.file("result/V.npy"), trial.file(&format!("result-{number}/V.npy")));
         assert_twice(&trial, number, 120);
     }
     assert_close(trial.error("result"), expected);
@@ -217,7 +217,7 @@ fn an_asynchronous_run_is_done_once_more_too() {
     let attempts = &trial.record("result")["attempts"];
     assert_eq!(attempts.as_array().unwrap().len(), 2);
     for number in [1, 3, 4, 5, 6, 7, 8] {
-        assert_eq!(trial.file("result/U.npy"), trial.file(&format!("result-{number}/U.npy")));
+        assert_eq!(trial.file("result/V.npy"), trial.file(&format!("result-{number}/V.npy")));
         assert_eq!(&trial.record(&format!("result-{number}"))["attempts"], attempts);
     }
 }

@@ -42,7 +42,7 @@ fn a_federation_computes_what_the_simulation_does() {
                 assert!(trial.file(&format!("result-{party}/{factor}")) == simulated, "{protocol}: {factor}");
             }
         }
-        assert_eq!(trial.file("result/U.npy"), trial.file("result-1/U.npy"));
+        assert_eq!(trial.file("result/V.npy"), trial.file("result-1/V.npy"));
         assert_eq!(trial.error("result"), trial.error("simulated"));
         assert_eq!(trial.error("result-2"), trial.error("simulated"));
         // Nothing that only a restart would need is left.
@@ -66,7 +66,7 @@ fn an_asynchronous_federation_with_certificates() {
     let error = trial.error("result");
     assert!((0.0..0.2).contains(&error), "{error}");
     for party in 1..=6 {
-        assert_eq!(trial.file("result/U.npy"), trial.file(&format!("result-{party}/U.npy")));
+        assert_eq!(trial.file("result/V.npy"), trial.file(&format!("result-{party}/V.npy")));
         assert_eq!(trial.error(&format!("result-{party}")), error);
     }
     let (code, text) = output(
@@ -116,6 +116,42 @@ fn every_run_has_its_page() {
     }
     assert_eq!(page("result-1"), own);
     assert!(page("result-2").contains("demo, party-2"));
+}
+
+/// A party's U belongs to the rows of its file and its V to the columns, whichever of them are its records; others may have
+/// theirs the other way round.
+#[test]
+fn each_party_s_factors_are_those_of_its_own_file() {
+    let mut trial = Trial::new(3, &["--rounds", "4"]);
+    trial.line = vec!["--insecure"];
+    let text = fs::read_to_string(trial.path("data-2.csv")).unwrap();
+    let cells: Vec<Vec<&str>> = text.lines().map(|line| line.split(',').collect()).collect();
+    let turned = |feature: usize| cells.iter().map(|row| row[feature]).collect::<Vec<_>>().join(",") + "\n";
+    fs::write(trial.path("data-2.csv"), (0..FEATURES).map(turned).collect::<String>()).unwrap();
+    let mut coordinator = trial.coordinator(&[]);
+    let mut parties = [trial.party(1), trial.party(3)];
+    let turned = ["--records", "columns", "--row-names", "yes", "--header", "no"];
+    Process::start(trial.party_command(2).args(turned)).succeed();
+    parties.iter_mut().for_each(Process::succeed);
+    coordinator.succeed();
+    assert_eq!(trial.file("result-2/U.npy"), trial.file("result-1/V.npy"));
+    assert_eq!(trial.file("result/V.npy"), trial.file("result-1/V.npy"));
+    for (party, names, shared) in [(1, "columns.txt", "V"), (2, "rows.txt", "U")] {
+        let folder = format!("result-{party}");
+        assert!(
+            String::from_utf8(trial.file(&format!("{folder}/{names}")))
+                .unwrap()
+                .starts_with("code0\ncode1\n")
+        );
+        assert_eq!(trial.record(&folder)["shared_factor"], shared);
+        let mut evaluate = program();
+        evaluate.args(["evaluate", "--json"]).arg(trial.path(&folder));
+        let (code, text) = output(evaluate.arg(trial.path(&format!("data-{party}.csv"))));
+        assert_eq!(code, Some(0), "{text}");
+        let evaluated: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let own = trial.record(&folder)["own_relative_error"].as_f64().unwrap();
+        assert!((evaluated["relative_error"].as_f64().unwrap() - own).abs() < 1e-4, "{text}");
+    }
 }
 
 #[test]

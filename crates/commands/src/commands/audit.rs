@@ -128,7 +128,7 @@ fn legend(audit: &Audit) -> String {
         Cover::Plain => "  plain: numbers as they are\n",
         Cover::Control => "  no data: keys, signatures, and what removes the masks from a sum\n",
     };
-    let products = "  U: the components; M V, M S, S U, V V: products of records, components, weights V and sketches S\n";
+    let products = "  U: the components (the factor of the features, in the paper's letters); M V, M S, S U, V V: products of records, components, weights V and sketches S\n";
     std::iter::once(products).chain(covers.iter().map(meaning)).collect()
 }
 

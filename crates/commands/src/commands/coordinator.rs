@@ -6,12 +6,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Result, anyhow, bail};
+use partwise::run::Side;
 use partwise_federation::agreement::Terms;
 use partwise_federation::certificates::{self, write_new};
 use partwise_federation::config::Federation;
 use partwise_federation::coordinator::{self, Outcome};
 use partwise_federation::log::Log;
 use partwise_federation::text::check_name;
+use partwise_secure::factors;
 use serde_json::json;
 
 use crate::federation_args::{CoordinatorCommand, CoordinatorInitArgs, CoordinatorRunArgs, SignArgs};
@@ -163,7 +165,9 @@ fn serve(args: &CoordinatorRunArgs) -> Result<()> {
         report::where_it_is(out)
     ));
     if !outcome.agreed {
-        bail!("the parties have different U; ask them what their own records of the run say");
+        bail!(
+            "the parties ended with different shared factors; ask them what their own records of the run say"
+        );
     }
     Ok(())
 }
@@ -191,17 +195,24 @@ fn write(out: &Path, outcome: &Outcome, terms: &Terms) -> Result<()> {
         "features": outcome.features,
         "peak_memory": crate::machine::peak_memory(),
     });
+    // Each party's file has its records in rows or in columns; here they are taken to be rows, as is usual.
+    record[factors::SHARED] = factors::shared(Side::Rows).into();
+    let [shared, _] = factors::files(&record);
     record["settings"] = serde_json::to_value(settings)?;
     let staging = output::Staging::new(out)?;
-    staging.write("U.npy", |file| file.write_all(&outcome.factor))?;
+    staging.write(shared, |file| file.write_all(&outcome.factor))?;
     // It came from a party.
     let read = partwise::io::npy::read_array::<f32>(
-        &staging.path().join("U.npy"),
+        &staging.path().join(shared),
         crate::machine::available_memory(),
     );
     match read {
         Ok((rows, cols, _)) if (rows, cols) == (outcome.features, settings.rank) => {}
-        _ => bail!("the U that a party sent is not a matrix of {} x {}", outcome.features, settings.rank),
+        _ => bail!(
+            "the shared factor that a party sent is not a matrix of {} x {}",
+            outcome.features,
+            settings.rank
+        ),
     }
     staging.write("trace.csv", |file| {
         writeln!(file, "round,seconds,relative_error")?;

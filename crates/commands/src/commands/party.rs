@@ -13,6 +13,7 @@ use partwise_federation::config::Party;
 use partwise_federation::log::{Format, Log};
 use partwise_federation::party::{self, Given, Joined, Options};
 use partwise_federation::text::{Fingerprint, check_name};
+use partwise_secure::factors;
 use partwise_secure::protocol::Stop;
 use serde_json::json;
 
@@ -102,9 +103,9 @@ fn join<T: Real>(args: &JoinArgs) -> Result<()> {
         Format::Text => error.into(),
     })?;
     // Features by records, whatever the file has.
-    let (matrix, names, record_names) = match args.records {
-        Side::Rows => (matrix.into_transpose(), col_labels, row_labels),
-        Side::Columns => (matrix, row_labels, col_labels),
+    let (matrix, names) = match args.records {
+        Side::Rows => (matrix.into_transpose(), &col_labels),
+        Side::Columns => (matrix, &row_labels),
     };
     input::check_memory("the run", matrix.bytes().saturating_mul(3))?;
     let reading = format!("{:?} {:?} {:?}", args.read, args.records, T::PRECISION);
@@ -132,7 +133,7 @@ fn join<T: Real>(args: &JoinArgs) -> Result<()> {
         );
     }
     let joined = party::join(&party, given, &options)?;
-    write(args, &party.name, &joined, names, record_names)?;
+    write(args, &party.name, &joined, [row_labels, col_labels])?;
     conclude(args, &joined);
     let mut factor = Vec::new();
     io::npy::write(&mut factor, joined.features, joined.terms.settings.rank, &joined.u)?;
@@ -144,8 +145,7 @@ fn write<T: Real>(
     args: &JoinArgs,
     party: &str,
     joined: &Joined<T>,
-    names: Option<Vec<String>>,
-    record_names: Option<Vec<String>>,
+    [row_labels, col_labels]: [Option<Vec<String>>; 2],
 ) -> Result<()> {
     let Some(out) = &args.out else { return Ok(()) };
     let rank = joined.terms.settings.rank;
@@ -164,15 +164,18 @@ fn write<T: Real>(
         "stopped_by": joined.ended.stopped_by,
         "features": joined.features,
         "records": joined.records,
+        factors::SHARED: factors::shared(args.records),
         // As `evaluate` and `transform` read the file again.
-        "transpose": (args.records == Side::Rows) != args.read.transpose,
+        "transpose": args.read.transpose,
         "precision": T::PRECISION,
     });
     record["settings"] = serde_json::to_value(&joined.terms.settings)?;
     let staging = output::Staging::new(out)?;
-    staging.write("U.npy", |file| io::npy::write(file, joined.features, rank, &joined.u))?;
-    staging.write("V.npy", |file| io::npy::write(file, joined.records, rank, &joined.v))?;
-    for (name, labels) in [("rows.txt", names), ("columns.txt", record_names)] {
+    let (u, v) = factors::by_side(args.records, (joined.records, &joined.v), (joined.features, &joined.u));
+    for (name, (rows, factor)) in [("U.npy", u), ("V.npy", v)] {
+        staging.write(name, |file| io::npy::write(file, rows, rank, factor))?;
+    }
+    for (name, labels) in [("rows.txt", row_labels), ("columns.txt", col_labels)] {
         if let Some(labels) = labels {
             staging.write(name, |file| labels.iter().try_for_each(|label| writeln!(file, "{label}")))?;
         }

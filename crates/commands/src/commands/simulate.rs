@@ -13,11 +13,11 @@ use partwise_secure::audit::{Audit, Evidence, Recording, Transcript};
 use partwise_secure::link::Recorder;
 use partwise_secure::net::TOWNS;
 use partwise_secure::protocol::{Aggregation, Stop};
-use partwise_secure::risk;
 use partwise_secure::split::{self, Split};
 use partwise_secure::{
     Error, OnRank, Outcome, PartyOutcome, Plan, run_on_rank_recorded, simulate, simulate_recorded,
 };
+use partwise_secure::{factors, risk};
 use serde_json::{Value, json};
 
 use super::audit;
@@ -372,6 +372,7 @@ fn record<T: Real>(args: &SimulateArgs, dealt: &Dealt<()>, outcome: &Outcome<T>)
         "transcripts": outcome.transcripts,
         "max_rounds": plan.settings.rounds,
         "records": args.records,
+        factors::SHARED: factors::shared(args.records),
         "split": args.split,
         "speeds": args.speeds,
         "lose": args.lose,
@@ -404,8 +405,11 @@ fn write_party<T: Real>(
     features: usize,
 ) -> Result<()> {
     let folder = format!("{}{number}", output::PARTY);
-    staging.write(&format!("{folder}/U.npy"), |file| io::npy::write(file, features, args.rank, &party.u))?;
-    staging.write(&format!("{folder}/V.npy"), |file| io::npy::write(file, party.records, args.rank, &party.v))
+    let (u, v) = factors::by_side(args.records, (party.records, &party.v), (features, &party.u));
+    for (name, (rows, factor)) in [("U.npy", u), ("V.npy", v)] {
+        staging.write(&format!("{folder}/{name}"), |file| io::npy::write(file, rows, args.rank, factor))?;
+    }
+    Ok(())
 }
 
 fn write_run<T>(

@@ -16,12 +16,12 @@ from partwise import _partwise
 
 @dataclass(frozen=True)
 class Joined:
-    """What a party has at the end: M_r ≈ V Uᵀ with a row of M_r for each record."""
+    """What a party has at the end: X ≈ U Vᵀ with a row of X for each of its records."""
 
     U: NDArray[Any]
-    """The common factor, features x components, the same at every party."""
+    """This party's own factor, records x components."""
     V: NDArray[Any]
-    """This party's own, records x components."""
+    """The shared factor, features x components, the same at every party."""
     report: dict[str, Any]
 
 
@@ -77,10 +77,10 @@ def join(
 class Simulated:
     """What all parties of a simulated federation would have."""
 
-    U: NDArray[Any]
-    """The common factor, features x components."""
-    V: list[NDArray[Any]]
-    """Each party's own, in the order of its records."""
+    U: list[NDArray[Any]]
+    """Each party's own factor, records x components, in the order of its records."""
+    V: NDArray[Any]
+    """The shared factor, features x components."""
     report: dict[str, Any]
 
 
@@ -92,7 +92,7 @@ def simulate(
     protocol: str = "syn-sd",
     **settings: Any,
 ) -> Simulated:
-    """Tries on this machine what parties would do that show nobody their records, as ``partwise simulate`` does.
+    """Runs on this machine what parties would do that keep their records to themselves, as ``partwise simulate`` does.
 
     ``parties`` is their number, among whom the rows of X are dealt out evenly in their order, or a party's number for
     each row, from 0. ``settings`` are those of the method by their names in ``run.json``: ``rounds``, ``seed``,
@@ -113,8 +113,8 @@ def simulate(
     factors, report = _partwise.simulate(
         X, parties=whose.tolist(), protocol=protocol, rank=n_components, settings=json.dumps(settings)
     )
-    u = _matrix(factors[0][0], n_components, X.dtype)
-    return Simulated(u, [_matrix(v, n_components, X.dtype) for _, v in factors], json.loads(report))
+    v = _matrix(factors[0][1], n_components, X.dtype)
+    return Simulated([_matrix(u, n_components, X.dtype) for u, _ in factors], v, json.loads(report))
 
 
 def audit(

@@ -14,6 +14,7 @@ use serde_json::Value;
 use super::{Audit, Evidence, Limits, Transcript, audit};
 use crate::digest::sha256;
 use crate::error::{Error, Result};
+use crate::factors;
 use crate::protocol::Settings;
 
 /// What was said.
@@ -85,7 +86,7 @@ fn audit_in<T: Real>(request: &Request<'_>, run: &Value) -> Result<Audit> {
     settings.colluders = request.colluders.unwrap_or(settings.colluders);
     let transcript = read_transcript(&dir.join(TRANSCRIPT))?;
     let matrix = read_data::<T>(request, &recorded, run)?;
-    let u = read_u::<T>(dir, matrix.cols(), settings.rank)?;
+    let u = read_shared::<T>(dir, run, (matrix.cols(), settings.rank))?;
     let Recorded { dealt, held_out, .. } = &recorded;
     if dealt.len() < 2 || held_out.len() != dealt.len() {
         return Err(damaged("`recorded`", format!("has records of {} parties", dealt.len())));
@@ -146,11 +147,15 @@ fn read_data<T: Real>(request: &Request<'_>, recorded: &Recorded, run: &Value) -
     Ok(if transpose != columns { matrix.into_transpose() } else { matrix })
 }
 
-/// The final U, which all parties that stayed have.
-fn read_u<T: Real>(dir: &Path, features: usize, rank: usize) -> Result<Vec<T>> {
-    let mut parties = (1..=255).map(|number| dir.join(format!("{PARTY}{number}/U.npy")));
+/// The factor of the features, which all parties that stayed have.
+fn read_shared<T: Real>(dir: &Path, run: &Value, (features, rank): (usize, usize)) -> Result<Vec<T>> {
+    let [shared, _] = factors::files(run);
+    let mut parties = (1..=255).map(|number| dir.join(format!("{PARTY}{number}/{shared}")));
     let Some(path) = parties.find(|path| path.exists()) else {
-        return Err(wrong(format!("{} has no party's U.npy; simulate again with --record", dir.display())));
+        return Err(wrong(format!(
+            "{} has no party's {shared}; simulate again with --record",
+            dir.display()
+        )));
     };
     let (rows, cols, u) = io::npy::read_array::<T>(&path, machine::available_memory())?;
     if (rows, cols) != (features, rank) {

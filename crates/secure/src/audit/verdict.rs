@@ -34,7 +34,20 @@ pub fn of(audit: &Audit) -> Vec<String> {
          protocol can go below that, only fewer components or more records.",
         if floor < GUESSING { ", which is hardly better than guessing" } else { "" }
     ));
+    sentences.push(limits(audit.run.protocol));
     sentences
+}
+
+/// What no AUC of this audit covers.
+fn limits(protocol: Protocol) -> String {
+    let pooled = match protocol {
+        Protocol::Pooled => " Sums of pooled show records that hold a rare feature, which is not tried here.",
+        _ => "",
+    };
+    format!(
+        "These are averages over records, from participants that follow the protocol: single records can be exposed more, and \
+         a coordinator or a party that does not follow it can recover individual records.{pooled}"
+    )
 }
 
 fn by_auc(a: &&Finding, b: &&Finding) -> std::cmp::Ordering {
