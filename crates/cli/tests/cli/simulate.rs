@@ -146,7 +146,7 @@ fn folders_of_earlier_versions_are_read_as_they_were_written() {
     };
     let (expected, audited) = (page(&desk), desk.json("r/audit.json")["findings"].clone());
     for party in 1..=3 {
-        let path = |name: &str| desk.path(&format!("r/party-{party}/{name}"));
+        let path = |name: &str| desk.path(format!("r/party-{party}/{name}"));
         std::fs::rename(path("U.npy"), path("own")).unwrap();
         std::fs::rename(path("V.npy"), path("U.npy")).unwrap();
         std::fs::rename(path("own"), path("V.npy")).unwrap();
