@@ -94,6 +94,9 @@ pub enum Error {
         /// What should have come.
         expected: String,
     },
+    /// The computation was cancelled ([`crate::cancel::Cancel`]).
+    #[error("interrupted; nothing was saved")]
+    Interrupted,
     /// An iterate stopped being finite.
     #[error(
         "the factors stopped being finite at iteration {iteration}; use double precision, rescale the matrix, or damp a sketched step more"

@@ -1,5 +1,6 @@
 //! Partwise: nonnegative matrix factorization, M ≈ U Vᵀ with all entries ≥ 0.
 
+pub mod cancel;
 pub mod comm;
 mod compiled;
 pub mod error;

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
+use crate::cancel::Cancel;
 use crate::error::{Error, Result};
 
 /// A rank's own threads. What is computed with them never depends on how many they are: work is cut into
@@ -10,6 +11,7 @@ use crate::error::{Error, Result};
 pub struct Threads {
     pool: Option<rayon::ThreadPool>,
     timed: Option<PoolTime>,
+    cancel: Cancel,
 }
 
 /// Processor time of a pool, as if its threads had a core each: of pieces of work that are done at the same time, the
@@ -49,18 +51,28 @@ impl Threads {
     /// `count` threads; one means the calling thread itself.
     pub fn new(count: usize) -> Result<Self> {
         if count <= 1 {
-            return Ok(Threads { pool: None, timed: None });
+            return Ok(Threads { pool: None, timed: None, cancel: Cancel::default() });
         }
         let pool = rayon::ThreadPoolBuilder::new().num_threads(count).build().map_err(|error| {
             Error::parameter("--threads", format!("cannot start {count} threads ({error}); ask for fewer"))
         })?;
-        Ok(Threads { pool: Some(pool), timed: None })
+        Ok(Threads { pool: Some(pool), timed: None, cancel: Cancel::default() })
     }
 
     /// The same threads, and where their processor time is counted, but for the calling thread's.
     pub fn timed(self) -> (Self, PoolTime) {
         let time = PoolTime::default();
         (Threads { timed: Some(time.clone()), ..self }, time)
+    }
+
+    /// The same threads, which stop between two pieces of work once `cancel` says so.
+    pub fn with_cancel(self, cancel: &Cancel) -> Self {
+        Threads { cancel: cancel.clone(), ..self }
+    }
+
+    /// What can stop them, for pieces of work that take long themselves.
+    pub fn cancel(&self) -> &Cancel {
+        &self.cancel
     }
 
     /// How many there are.
@@ -94,12 +106,16 @@ impl Threads {
                 }
                 let scratch = scratch.get_or_insert_with(&init);
                 for (piece, done) in some {
+                    if self.cancel.is_cancelled() {
+                        return;
+                    }
                     let begin = self.timed.as_ref().map(|_| thread_time());
                     let result = work(scratch, piece);
                     *done = Some((result, begin.map_or(0.0, |begin| thread_time() - begin)));
                 }
             }
         });
+        self.cancel.check();
         let (results, seconds): (Vec<R>, Vec<f64>) =
             done.into_iter().map(|done| done.expect("each was taken")).unzip();
         if let (Some(_), Some(time)) = (pool, &self.timed) {

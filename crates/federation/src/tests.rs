@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use partwise::cancel::Cancel;
 use partwise::matrix::{Dense, Matrix, Order, Values};
 use partwise_secure::protocol::{Protocol, Settings};
 use tokio::net::TcpStream;
@@ -328,6 +329,7 @@ fn polite() -> party::Options {
         threads: 1,
         trial_seed: None,
         trial_death: None,
+        cancel: Cancel::default(),
         log: Arc::new(Log::default()),
         mischief: false,
     }

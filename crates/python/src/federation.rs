@@ -7,49 +7,27 @@ use partwise::run::Side;
 use partwise::{Real, io, machine};
 use partwise_federation::config::Party;
 use partwise_federation::log::Log;
-use partwise_federation::party::{self, Given, Options};
+use partwise_federation::party::{self, Given, Joined, Options};
 use partwise_federation::{Error, ledger};
 use partwise_secure::audit::Limits;
 use partwise_secure::audit::folder::{Request, audit_folder};
-use partwise_secure::net::TOWNS;
 use partwise_secure::protocol::Settings;
-use partwise_secure::{Error as SecureError, Plan, factors, split};
-use pyo3::buffer::{Element, PyBuffer};
-use pyo3::exceptions::{PyConnectionError, PyRuntimeError, PyValueError};
+use partwise_secure::{Plan, factors, split};
+use pyo3::buffer::Element;
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use serde_json::{Map, Value, json};
 
 use crate::arrays::Lent;
-use crate::errors::python;
+use crate::errors::{of_federation, of_secure};
+use crate::watch::interruptible;
 
 /// U, of the records, and V, of the features, as bytes, and a report as JSON.
 type Taken = (Py<PyBytes>, Py<PyBytes>, String);
 
 /// U, of its records, and V, of the features, of each party, and a report as JSON.
 type Simulated = (Vec<(Py<PyBytes>, Py<PyBytes>)>, String);
-
-fn of_federation(error: Error) -> PyErr {
-    match error {
-        Error::Core(error) => python(error),
-        Error::Secure(error) => of_secure(error),
-        error @ (Error::Network { .. } | Error::Refused { .. }) => {
-            PyConnectionError::new_err(error.to_string())
-        }
-        error @ Error::Dishonest { .. } => PyRuntimeError::new_err(error.to_string()),
-        error => PyValueError::new_err(error.to_string()),
-    }
-}
-
-fn of_secure(error: SecureError) -> PyErr {
-    match error {
-        SecureError::Core(error) => python(error),
-        error @ (SecureError::Risk { .. } | SecureError::Outside { .. } | SecureError::Folder { .. }) => {
-            PyValueError::new_err(error.to_string())
-        }
-        error => PyRuntimeError::new_err(error.to_string()),
-    }
-}
 
 fn bytes<T: Real>(py: Python<'_>, numbers: &[T]) -> PyResult<Py<PyBytes>> {
     // An .npy file has its numbers last, little endian.
@@ -88,7 +66,7 @@ fn join_in<T: Real + Element>(
 ) -> PyResult<Taken> {
     let py = x.py();
     let lent = Lent::<T>::new(x)?;
-    let joined = py.detach(|| {
+    let joined = interruptible(py, None, |cancel, _| {
         let party = Party::read(Path::new(file))?;
         let given = Given { matrix: lent.whole().into_transpose(), names, digest };
         let options = Options {
@@ -97,42 +75,48 @@ fn join_in<T: Real + Element>(
             trial_seed: None,
             trial_death: None,
             log: Arc::new(Log::default()),
+            cancel: cancel.clone(),
         };
-        party::join(&party, given, &options)
-    });
-    let joined = joined.map_err(of_federation)?;
-    let (u, v) = factors::by_side(Side::Rows, &joined.v, &joined.u);
-    let (u, v) = (bytes(py, u)?, bytes(py, v)?);
+        finish(party::join(&party, given, &options)?)
+    })?;
+    let (u, v, report) = joined.map_err(of_federation)?;
+    Ok((bytes(py, &u)?, bytes(py, &v)?, report))
+}
+
+/// U, V and the report, after the coordinator was told.
+fn finish<T: Real>(mut joined: Joined<T>) -> partwise_federation::Result<(Vec<T>, Vec<T>, String)> {
+    let k = joined.terms.settings.rank;
     let report = json!({
         "relative_error": joined.relative_error,
         "own_relative_error": joined.own_relative_error,
         "rounds": joined.ended.rounds,
         "attempts": joined.attempts,
         "stopped_by": joined.ended.stopped_by,
-        "n_components": joined.terms.settings.rank,
+        "n_components": k,
         "parties": joined.terms.roster.iter().map(|member| &member.name).collect::<Vec<_>>(),
         "run": joined.run,
     });
     let mut factor = Vec::new();
-    let written = io::npy::write(&mut factor, joined.features, joined.terms.settings.rank, &joined.u);
-    written.map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
+    io::npy::write(&mut factor, joined.features, k, &joined.u).map_err(Error::io("the shared factor"))?;
     let parties = joined.terms.roster.len();
-    py.detach(|| joined.finish(factor, parties)).map_err(of_federation)?;
+    let (u, v) = (std::mem::take(&mut joined.u), std::mem::take(&mut joined.v));
+    let (u, v) = factors::by_side(Side::Rows, v, u);
+    joined.finish(factor, parties)?;
     Ok((u, v, report.to_string()))
 }
 
 /// What all parties would have: U and V of each, and the report as JSON. `parties` has a party's number for each row.
 #[pyfunction]
-#[pyo3(signature = (x, *, parties, protocol, rank, settings))]
+#[pyo3(signature = (x, *, single, parties, protocol, rank, settings))]
 pub fn simulate(
     x: &Bound<'_, PyAny>,
+    single: bool,
     parties: Vec<usize>,
     protocol: &str,
     rank: usize,
     settings: &str,
 ) -> PyResult<Simulated> {
     let settings = settings_of(protocol, rank, settings)?;
-    let single = PyBuffer::<f32>::get(x).is_ok() || PyBuffer::<u8>::get(x).is_ok();
     match single {
         true => simulate_in::<f32>(x, &parties, settings),
         false => simulate_in::<f64>(x, &parties, settings),
@@ -149,11 +133,11 @@ fn simulate_in<T: Real + Element>(
     let count = parties.iter().max().map_or(0, |last| last + 1);
     let records = |party: usize| (0..parties.len()).filter(|&record| parties[record] == party).collect();
     let dealt: Vec<Vec<usize>> = (0..count).map(records).collect();
-    let plan = Plan { settings, slowness: Vec::new(), line: TOWNS, threads: 1, loses: None };
-    let outcome = py.detach(|| {
+    let outcome = interruptible(py, None, |cancel, _| {
+        let plan = Plan { cancel: cancel.clone(), ..Plan::new(settings) };
         let parts = split::parts(&lent.whole(), &dealt)?;
         partwise_secure::simulate(parts, &plan)
-    });
+    })?;
     let outcome = outcome.map_err(of_secure)?;
     let of = |party: &Option<partwise_secure::PartyOutcome<T>>| match party {
         Some(party) => {
@@ -211,11 +195,13 @@ pub fn audit(
     let path = if dir.is_dir() { dir.join(ledger::NAME) } else { dir.into() };
     if !path.is_file() {
         let limits = Limits { threads: threads.unwrap_or_else(machine::cores), ..Limits::default() };
-        let request = Request { dir, data: data.as_deref(), colluders, limits };
-        let audit = py.detach(|| audit_folder(&request)).map_err(of_secure)?;
+        let audit = interruptible(py, None, |cancel, _| {
+            audit_folder(&Request { dir, data: data.as_deref(), colluders, limits, cancel })
+        })?;
+        let audit = audit.map_err(of_secure)?;
         return serde_json::to_string(&audit).map_err(|error| PyRuntimeError::new_err(error.to_string()));
     }
-    let read = ledger::read(&path).map_err(of_federation)?;
+    let read = py.detach(|| ledger::read(&path)).map_err(of_federation)?;
     let kinds = ledger::summary(&read.entries);
     let kinds = kinds.iter().map(|((kind, cover), (count, bytes))| {
         json!({ "kind": kind, "cover": cover, "count": count, "bytes": bytes })

@@ -1,9 +1,11 @@
 //! The two things that Python asks for: factors of a matrix, and new rows in terms of them.
 
+use partwise::cancel::Cancel;
 use partwise::error::Error;
 use partwise::matrix::{Matrix, range_problem};
 use partwise::run::{Factors, From, Machine, Report, Settings, Side, factorize, memory_needed, residual_of};
 use partwise::solver::Terms;
+use partwise::threads::Threads;
 use partwise::{Real, machine};
 use pyo3::buffer::{Element, PyBuffer};
 use pyo3::exceptions::PyValueError;
@@ -12,7 +14,7 @@ use serde_json::{Map, Value, json};
 
 use crate::arrays::{Lent, copied, fill};
 use crate::errors::python;
-use crate::watch::Watch;
+use crate::watch::{Watch, interruptible};
 
 /// Factorizes X into W and H, whose transpose `v` is, and solves W exactly at the end; fills these two arrays, of
 /// the type that is computed in, and returns the report as JSON. `settings` is a JSON object with those of
@@ -47,12 +49,10 @@ fn fit_in<T: Real + Element>(
 ) -> PyResult<String> {
     let lent = Lent::<T>::new(x)?;
     let start = if given { Some(factors_from(w, v, settings.rank)?) } else { None };
-    let fitted = x.py().detach(|| {
-        let mut watch = Watch::new(callback);
-        let fitted = fit_matrix(&lent, settings, start, threads, &mut watch).map_err(python);
-        watch.raised.map_or(fitted, Err)
-    });
-    let Fitted { factors, report, norm } = fitted?;
+    let fitted = interruptible(x.py(), callback.as_ref(), |cancel, watch| {
+        fit_matrix(&lent, settings, start, threads, watch, cancel)
+    })?;
+    let Fitted { factors, report, norm } = fitted.map_err(python)?;
     fill(w, &factors.u)?;
     fill(v, &factors.v)?;
     let mut report = json!(report);
@@ -73,6 +73,7 @@ fn fit_matrix<T: Real + Element>(
     start: Option<Factors<T>>,
     threads: usize,
     watch: &mut Watch,
+    cancel: &Cancel,
 ) -> partwise::Result<Fitted<T>> {
     let (stored, transposed) = lent.stored();
     if let Some(problem) = range_problem::<T>(stored.largest()) {
@@ -80,7 +81,9 @@ fn fit_matrix<T: Real + Element>(
     }
     check_memory(&stored, settings)?;
     let from = start.as_ref().map(From::Factors);
-    let result = factorize(lent.whole(), Machine::new(1, threads), settings, from, watch)?;
+    let machine = Machine { cancel: cancel.clone(), ..Machine::new(1, threads) };
+    let result = factorize(lent.whole(), machine, settings, from, watch)?;
+    let threads = &Threads::new(threads)?.with_cancel(cancel);
     let (mut factors, mut report) = (result.factors, result.report);
     // Components of a given start keep their places.
     if start.is_none() {
@@ -136,7 +139,10 @@ fn transform_in<T: Real + Element>(
     let lent = Lent::<T>::new(x)?;
     let k = PyBuffer::<T>::get(v)?.shape().last().copied().unwrap_or(0);
     let factors = factors_from(w, v, k)?;
-    let fitted = x.py().detach(|| solve_rows(&factors, lent.stored(), terms, None, threads));
+    let fitted = interruptible(x.py(), None, |cancel, _| {
+        let threads = Threads::new(threads)?.with_cancel(cancel);
+        solve_rows(&factors, lent.stored(), terms, None, &threads)
+    })?;
     fill(w, &fitted.map_err(python)?)
 }
 
@@ -145,7 +151,7 @@ fn solve_rows<T: Real>(
     (stored, transposed): (Matrix<T>, bool),
     terms: Terms,
     start: Option<&[T]>,
-    threads: usize,
+    threads: &Threads,
 ) -> partwise::Result<Vec<T>> {
     if !transposed {
         return factors.transform(stored, Side::Rows, terms, start, threads);

@@ -1,48 +1,67 @@
-//! What Python sees of a run: a call after every iteration, and Ctrl-C.
+//! Work that Python waits for: without the interpreter's lock, with callbacks on the calling thread, until Ctrl-C.
 
-use std::time::{Duration, Instant};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 
+use partwise::Error;
+use partwise::cancel::{Cancel, PAUSE};
 use partwise::run::{Monitor, Progress, Wish};
 use pyo3::prelude::*;
 
-/// Signals are looked for at most this often: taking the interpreter's lock may mean to wait for another thread.
-const PAUSE: Duration = Duration::from_millis(20);
-
-/// Calls back.
+/// Asks the calling thread after every iteration whether to stop, if there is a callback.
 pub struct Watch {
-    callback: Option<Py<PyAny>>,
-    looked: Instant,
-    /// What the callback or a signal raised: the run is then to stop.
-    pub raised: Option<PyErr>,
-}
-
-impl Watch {
-    /// `callback(restart, iteration, relative_error, seconds)`, if there is one, ends the run by returning true.
-    pub fn new(callback: Option<Py<PyAny>>) -> Self {
-        Watch { callback, looked: Instant::now(), raised: None }
-    }
-
-    fn ask(&self, progress: &Progress) -> PyResult<bool> {
-        let &Progress { restart, iteration, relative_error, seconds } = progress;
-        Python::attach(|py| {
-            py.check_signals()?;
-            let Some(callback) = &self.callback else { return Ok(false) };
-            callback.call1(py, (restart, iteration, relative_error, seconds))?.is_truthy(py)
-        })
-    }
+    called: bool,
+    tell: Sender<Progress>,
+    answers: Receiver<bool>,
 }
 
 impl<T> Monitor<T> for Watch {
     fn progress(&mut self, progress: &Progress) -> Wish {
-        let mut wish = Wish::default();
-        if self.raised.is_none() && (self.callback.is_some() || self.looked.elapsed() >= PAUSE) {
-            match self.ask(progress) {
-                Ok(stop) => wish.stop = stop,
-                Err(error) => self.raised = Some(error),
-            }
-            self.looked = Instant::now();
-        }
-        wish.stop |= self.raised.is_some();
-        wish
+        let asked = self.called && self.tell.send(*progress).is_ok();
+        Wish { stop: asked && self.answers.recv().unwrap_or(true), ..Wish::default() }
     }
+}
+
+/// Does the work on a thread of its own. `callback(restart, iteration, relative_error, seconds)`, if there is one, ends a
+/// run by returning true. What it raises, or a signal's handler, cancels the work and comes out.
+pub fn interruptible<R: Send, E: From<Error> + Send>(
+    py: Python<'_>,
+    callback: Option<&Py<PyAny>>,
+    work: impl FnOnce(&Cancel, &mut Watch) -> Result<R, E> + Send,
+) -> PyResult<Result<R, E>> {
+    let cancel = &Cancel::default();
+    let (tell, told) = channel();
+    let (answer, answers) = channel();
+    py.detach(|| {
+        std::thread::scope(|scope| {
+            let mut watch = Watch { called: callback.is_some(), tell, answers };
+            // Its end of the channel is dropped with it, and so ends the loop.
+            let worker = scope.spawn(move || cancel.scope(|| work(cancel, &mut watch)));
+            let mut raised = None;
+            let mut fail = |error: PyErr| {
+                raised.get_or_insert(error);
+                cancel.cancel();
+                true
+            };
+            loop {
+                match told.recv_timeout(PAUSE) {
+                    // The worker waits for the answer.
+                    Ok(progress) => drop(answer.send(ask(callback, &progress).unwrap_or_else(&mut fail))),
+                    Err(RecvTimeoutError::Timeout) => {
+                        Python::attach(|py| py.check_signals()).unwrap_or_else(|error| drop(fail(error)));
+                    }
+                    Err(RecvTimeoutError::Disconnected) => break,
+                }
+            }
+            let result = worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            raised.map_or(Ok(result), Err)
+        })
+    })
+}
+
+fn ask(callback: Option<&Py<PyAny>>, progress: &Progress) -> PyResult<bool> {
+    let &Progress { restart, iteration, relative_error, seconds } = progress;
+    Python::attach(|py| {
+        let Some(callback) = callback else { return Ok(false) };
+        callback.call1(py, (restart, iteration, relative_error, seconds))?.is_truthy(py)
+    })
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use partwise::io::{self, Presence, ReadOptions};
 use partwise::matrix::Matrix;
 use partwise::run::{self, Factors, Machine, Progress, factorize};
-use partwise_secure::net::TOWNS;
+use partwise::threads::Threads;
 use partwise_secure::protocol::{Local, Protocol, Settings, party_seed};
 use partwise_secure::risk::Accepted;
 use partwise_secure::split::{Split, parts};
@@ -62,7 +62,7 @@ fn main() -> Result<(), Failure> {
             tolerance: 0.0,
             ..Settings::new(protocol, rank)
         };
-        let plan = Plan { settings, slowness: Vec::new(), line: TOWNS, threads: 1, loses: None };
+        let plan = Plan::new(settings);
         match simulate(dealt_parts.clone(), &plan) {
             Ok(outcome) => row(protocol, &outcome, pooled, &alone),
             Err(error) => println!("| {protocol:?} | {error} |"),
@@ -111,7 +111,7 @@ fn pooled_hals(matrix: &Matrix<f32>, dealt: &[Matrix<f32>], settings: &Settings)
     let mean = sum / (features as f64 * records as f64);
     let (mut u, mut v) = (Vec::new(), Vec::new());
     for (party, part) in (1..).zip(dealt) {
-        let mut local = Local::new(part.clone(), settings, 1)?;
+        let mut local = Local::new(part.clone(), settings, Threads::new(1)?)?;
         local.start(settings.seed, party_seed(settings.seed, "partwise private", party), mean);
         v.extend(local.v);
         u = local.u;

@@ -8,10 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::path::Path;
 
+use partwise::cancel::Cancel;
 use partwise::io::{self, Presence, ReadOptions};
 use partwise::matrix::Matrix;
 use partwise_secure::audit::{Audit, Evidence, Limits, Recording, Seat, audit};
-use partwise_secure::net::TOWNS;
 use partwise_secure::protocol::{Aggregation, Protocol, Settings};
 use partwise_secure::risk::Accepted;
 use partwise_secure::split::{Split, hold_out, parts};
@@ -239,7 +239,7 @@ fn one(case: &Case, matrix: &Matrix<f32>, members: usize, seed: u64) -> Result<(
         },
         ..Settings::new(case.protocol, case.rank)
     };
-    let plan = Plan { settings, slowness: Vec::new(), line: TOWNS, threads: 1, loses: None };
+    let plan = Plan::new(settings);
     let recording = Recording::default();
     let outcome = simulate_recorded(parts(matrix, &dealt)?, &plan, &recording)?;
     let transcript = recording.finish();
@@ -252,7 +252,7 @@ fn one(case: &Case, matrix: &Matrix<f32>, members: usize, seed: u64) -> Result<(
         held_out: &held,
         u,
     };
-    Ok((audit(&evidence, &LIMITS)?, outcome.rounds))
+    Ok((audit(&evidence, &LIMITS, &Cancel::default())?, outcome.rounds))
 }
 
 /// In another order, by the seed.

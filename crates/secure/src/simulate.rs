@@ -3,15 +3,17 @@
 use std::time::Instant;
 
 use partwise::Real;
+use partwise::cancel::Cancel;
 use partwise::comm::Network;
 use partwise::matrix::Matrix;
+use partwise::threads::Threads;
 use serde::{Deserialize, Serialize};
 
 use crate::aggregation::{Cohort, Hub, Identity, IdentityKey, Party};
 use crate::entropy::entropy;
 use crate::error::{Error, Result};
 use crate::link::{Link, Recorded, Recorder, Sent, Summary};
-use crate::net::network;
+use crate::net::{TOWNS, network};
 use crate::protocol::{self, Aggregation, Ended, Local, Server, Settings, Stop, party_seed};
 use crate::risk;
 use crate::server::{Answer, Echo, Noted, serve};
@@ -30,6 +32,8 @@ pub struct Plan {
     pub threads: usize,
     /// A party that vanishes after so many sums.
     pub loses: Option<(u16, u64)>,
+    /// Stops the simulation wherever it is.
+    pub cancel: Cancel,
 }
 
 /// What a party has at the end.
@@ -226,6 +230,12 @@ pub fn simulate_recorded<T: Real>(
 }
 
 impl Plan {
+    /// Parties of one thread each and of the same speed, on usual lines.
+    pub fn new(settings: Settings) -> Self {
+        let (slowness, cancel) = (Vec::new(), Cancel::default());
+        Plan { settings, slowness, line: TOWNS, threads: 1, loses: None, cancel }
+    }
+
     /// Refuses what is out of range, and what nobody has accepted, given how many records each party has.
     pub fn check(&self, records: &[usize], features: usize) -> Result<()> {
         self.settings.check()?;
@@ -343,7 +353,8 @@ impl<'a> Room<'a> {
         let link = Recorded::new(link, me, &summary);
         let mut session = Session::join(link, me, machines, plain, self.plan.slowness_of(me), None)?;
         session.vanishes_after = self.plan.loses.filter(|(party, _)| *party == me).map(|(_, sums)| sums);
-        let mut local = Local::new(part, settings, self.plan.threads)?;
+        let threads = Threads::new(self.plan.threads)?.with_cancel(&self.plan.cancel);
+        let mut local = Local::new(part, settings, threads)?;
         // In a simulation the same seed gives the same answer; in earnest V's start comes from the operating system.
         let private_seed = party_seed(settings.seed, "partwise private", me);
         let ended = protocol::run(settings, &mut local, &mut session, private_seed, group)?;

@@ -6,6 +6,7 @@ use std::io::{self as stdio, Write};
 
 use anyhow::{Result, bail};
 use partwise::Real;
+use partwise::cancel::Cancel;
 use partwise::error::human_bytes;
 use partwise::run::Amount;
 use partwise_secure::audit::folder::{self, Recorded, Request, audit_folder};
@@ -57,7 +58,7 @@ fn limits() -> Limits {
 }
 
 pub fn of<T: Real>(evidence: &Evidence<'_, T>) -> Result<Audit> {
-    Ok(audit(evidence, &limits())?)
+    Ok(audit(evidence, &limits(), &Cancel::default())?)
 }
 
 pub fn write(file: &mut dyn Write, audit: &Audit) -> stdio::Result<()> {
@@ -84,7 +85,8 @@ pub fn run(args: &AuditArgs) -> Result<()> {
     let target = args.dir.join(output::AUDIT);
     output::check_file(&target, "DIR", args.force)?;
     let (dir, data, colluders) = (&args.dir, args.data.as_deref(), args.colluders);
-    let audit = audit_folder(&Request { dir, data, colluders, limits: limits() })?;
+    let audit =
+        audit_folder(&Request { dir, data, colluders, limits: limits(), cancel: &Cancel::default() })?;
     output::write_whole(&target, "DIR", |file| write(file, &audit))?;
     // A page that is there shows it.
     report::after_run(dir, dir.join(report::NAME).exists());

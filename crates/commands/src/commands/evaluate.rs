@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 use partwise::run::error_of;
+use partwise::threads::Threads;
 use partwise::{Precision, Real};
 use serde_json::json;
 
@@ -30,5 +31,5 @@ fn error<T: Real>(args: &EvaluateArgs, record: &folder::Record) -> Result<f64> {
         None,
     )?;
     folder.check(&args.dir, &args.file, (input.matrix.rows(), input.matrix.cols()), None)?;
-    Ok(error_of(input.matrix, &folder.factors, machine::cores())?)
+    Ok(error_of(input.matrix, &folder.factors, &Threads::new(machine::cores())?)?)
 }

@@ -97,7 +97,7 @@ fn run_in<T: Real>(args: &FactorizeArgs) -> Result<()> {
     }
     let from = snapshot.as_ref().map(From::Snapshot).or(start.as_ref().map(From::Factors));
     let networks = args.network.clone();
-    let machine = Machine { nodes: args.nodes, threads, grid: args.grid, networks };
+    let machine = Machine { grid: args.grid, networks, ..Machine::new(args.nodes, threads) };
     let grid = settings.grid(args.grid, (m, n), args.nodes)?;
     let frames = match &data {
         Data::Whole(matrix) => report::kept(matrix, image),

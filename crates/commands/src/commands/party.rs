@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Result, anyhow, bail};
+use partwise::cancel::Cancel;
 use partwise::io::{self, Input};
 use partwise::run::Side;
 use partwise::{Precision, Real};
@@ -118,6 +119,7 @@ fn join<T: Real>(args: &JoinArgs) -> Result<()> {
         threads,
         trial_seed: args.seed_of_trial,
         trial_death: args.death_of_trial.clone(),
+        cancel: Cancel::default(),
         log: log.clone(),
     };
     if args.line.check {

@@ -235,7 +235,7 @@ fn read<T: Real>(args: &SimulateArgs) -> Result<Dealt<Matrix<T>>> {
     let (kept, held_out) = hold_out(args, matrix.rows())?;
     let (names, records, held_out) = deal(args, matrix.rows(), &kept, &held_out)?;
     let line = args.network.unwrap_or(TOWNS);
-    let plan = Plan { settings, slowness: args.speeds.clone(), line, threads: 1, loses: args.lose };
+    let plan = Plan { slowness: args.speeds.clone(), line, loses: args.lose, ..Plan::new(settings) };
     let features = matrix.cols();
     Ok(Dealt { features, matrix, names, records, held_out, plan, source, labels, image })
 }

@@ -3,6 +3,7 @@
 use anyhow::{Result, bail};
 use partwise::run::Side;
 use partwise::solver::Terms;
+use partwise::threads::Threads;
 use partwise::{Precision, io};
 
 use crate::args::TransformArgs;
@@ -48,7 +49,8 @@ pub fn run(args: &TransformArgs) -> Result<()> {
         &args.out,
         (count as u64).saturating_mul(k as u64).saturating_mul(record.precision.bytes()),
     )?;
-    let fitted = folder.factors.transform(input.matrix, args.side, Terms::NONE, None, machine::cores())?;
+    let threads = Threads::new(machine::cores())?;
+    let fitted = folder.factors.transform(input.matrix, args.side, Terms::NONE, None, &threads)?;
     let rows = fitted.len() / k;
     output::write_whole(&args.out, "--out", |file| match (tsv, record.precision) {
         (true, _) => io::tsv::write_factor(file, labels.as_deref(), rows, k, &fitted),

@@ -85,6 +85,7 @@ pub fn crosses<T: Real>(threads: &Threads, block: &Block<T>, u: &[T], v: &[T], k
         Block::ByColumn(transpose) => {
             let mut crosses = vec![0.0; transpose.cols()];
             for col in 0..transpose.rows() {
+                threads.cancel().check();
                 let (rows, values) = transpose.row(col);
                 for (&row, value) in rows.iter().zip(values) {
                     crosses[row as usize] += value.to_f64() * dot(row as usize, col);

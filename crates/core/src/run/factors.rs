@@ -116,9 +116,8 @@ impl<T: Real> Factors<T> {
         side: Side,
         terms: Terms,
         start: Option<&[T]>,
-        threads: usize,
+        threads: &Threads,
     ) -> Result<Vec<T>> {
-        let threads = Threads::new(threads)?;
         let (fixed, expected, what) = match side {
             Side::Rows => (&self.v, self.cols, "columns"),
             Side::Columns => (&self.u, self.rows, "rows"),
@@ -139,9 +138,9 @@ impl<T: Real> Factors<T> {
                 format!("it has {} numbers, not {} x {}; leave it out", start.len(), block.rows(), self.k);
             return Err(Error::parameter("start", problem));
         }
-        let mut gram = gram(&threads, &exact, self.k);
+        let mut gram = gram(threads, &exact, self.k);
         gram.iter_mut().step_by(self.k + 1).for_each(|diagonal| *diagonal += terms.l2);
-        let products = multiply(&threads, &block, Columns::All, fixed, self.k);
+        let products = multiply(threads, &block, Columns::All, fixed, self.k);
         let guesses = start.map(|start| start.chunks(TILE * self.k).collect::<Vec<_>>());
         let fitted = threads.map(
             products.chunks(TILE * self.k).enumerate().collect(),
@@ -150,7 +149,10 @@ impl<T: Real> Factors<T> {
                 let wide = |numbers: &[T]| numbers.iter().map(|value| value.to_f64()).collect::<Vec<f64>>();
                 let guess = guesses.as_ref().map(|guesses| wide(guesses[tile]));
                 let rows: Vec<f64> = rows.iter().map(|value| value.to_f64() - terms.l1).collect();
-                nnls(&gram, &rows, guess.as_deref(), self.k).into_iter().map(T::from_f64).collect::<Vec<T>>()
+                nnls(&gram, &rows, guess.as_deref(), self.k, threads.cancel())
+                    .into_iter()
+                    .map(T::from_f64)
+                    .collect::<Vec<T>>()
             },
         );
         Ok(fitted.concat())

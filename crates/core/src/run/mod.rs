@@ -31,6 +31,7 @@ pub use start::draw;
 pub use streamed::{Demand, Streamed, factorize_streamed};
 
 use crate::Real;
+use crate::cancel::Cancel;
 use crate::comm::{Baton, Clocked, Comm, Meter, Network, gather_all, run_ranks};
 use crate::error::{Error, Result};
 use crate::grid::{Factor, Grid};
@@ -295,12 +296,14 @@ pub struct Machine {
     /// Networks to model between the ranks. If there are any, the ranks compute one at a time, and seconds are those of
     /// a virtual clock on the first of them.
     pub networks: Vec<Network>,
+    /// Stops the run wherever it is, without a result.
+    pub cancel: Cancel,
 }
 
 impl Machine {
     /// Ranks arranged by sizes.
     pub fn new(nodes: usize, threads: usize) -> Self {
-        Machine { nodes, threads, grid: None, networks: Vec::new() }
+        Machine { nodes, threads, grid: None, networks: Vec::new(), cancel: Cancel::default() }
     }
 }
 
@@ -332,7 +335,7 @@ pub fn factorize<T: Real>(
     let shards = timed(&mut dealing, || shards(matrix, grid, settings.algorithm.access()));
     let baton = Arc::new(Baton::default());
     let ranks = run_ranks(shards, |comm, shard| {
-        let mut threads = Threads::new(machine.threads)?;
+        let mut threads = Threads::new(machine.threads)?.with_cancel(&machine.cancel);
         let mut clocked = None;
         if !machine.networks.is_empty() {
             let time;
@@ -487,16 +490,15 @@ pub struct Residual {
 }
 
 /// The relative error of given factors on a matrix.
-pub fn error_of<T: Real>(matrix: Matrix<T>, factors: &Factors<T>, threads: usize) -> Result<f64> {
+pub fn error_of<T: Real>(matrix: Matrix<T>, factors: &Factors<T>, threads: &Threads) -> Result<f64> {
     Ok(residual_of(matrix, factors, threads)?.relative_error)
 }
 
 /// The error of given factors on a matrix, and what it is relative to.
-pub fn residual_of<T: Real>(matrix: Matrix<T>, factors: &Factors<T>, threads: usize) -> Result<Residual> {
+pub fn residual_of<T: Real>(matrix: Matrix<T>, factors: &Factors<T>, threads: &Threads) -> Result<Residual> {
     factors.check(matrix.rows(), matrix.cols(), factors.k)?;
-    let threads = Threads::new(threads)?;
     let shard = shards(matrix, Grid::ONE, Access::Whole).remove(0);
-    residual_on(&shard, factors, &threads)
+    residual_on(&shard, factors, threads)
 }
 
 /// The same of a matrix that one rank holds whole.

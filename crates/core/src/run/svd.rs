@@ -22,6 +22,9 @@ const OVERSAMPLING: usize = 10;
 /// Passes back and forth; each squares the gap between wanted and unwanted singular values.
 const POWER_ITERATIONS: usize = 8;
 
+/// Rows that are multiplied at a time.
+const STRIP: usize = 1024;
+
 /// What all steps share.
 struct Job<'a, T> {
     links: Links<'a>,
@@ -58,7 +61,7 @@ impl<T: Real> Job<'_, T> {
             let turn = Mat::<T>::from_fn(width, kept, |row, col| {
                 T::from_f64(vectors[(row, col)] / values[col].sqrt())
             });
-            x = times(&x, width, turn.as_ref());
+            x = self.times(&x, width, turn.as_ref());
             width = kept;
         }
         Ok((x, width))
@@ -67,6 +70,19 @@ impl<T: Real> Job<'_, T> {
     /// The own rows of M Y (for V, Mᵀ Y), where this rank has some rows of Y.
     fn product(&self, factor: Factor, own: &[T], width: usize) -> Result<Vec<T>> {
         self.links.product(self.threads, self.shard, factor, own, width)
+    }
+
+    /// X · turn, for X by row.
+    fn times(&self, x: &[T], width: usize, turn: MatRef<'_, T>) -> Vec<T> {
+        let some = |(): &mut (), x: &[T]| {
+            let rows = x.len() / width;
+            let mut result = vec![T::ZERO; rows * turn.ncols()];
+            let target = MatMut::from_row_major_slice_mut(&mut result, rows, turn.ncols());
+            let x = MatRef::from_row_major_slice(x, rows, width);
+            matmul(target, Accum::Replace, x, turn, T::ONE, Par::Seq);
+            result
+        };
+        self.threads.map(x.chunks((STRIP * width).max(1)).collect(), || (), some).concat()
     }
 
     fn svd(&self, k: usize, seed: u64) -> Result<Svd<T>> {
@@ -93,20 +109,11 @@ impl<T: Real> Job<'_, T> {
         };
         let inverse = |col: usize| if values[col] > 0.0 { 1.0 / values[col] } else { 0.0 };
         Ok(Svd {
-            left: times(&left, width, turn(&|_| 1.0).as_ref()),
-            right: times(&image, width, turn(&inverse).as_ref()),
+            left: self.times(&left, width, turn(&|_| 1.0).as_ref()),
+            right: self.times(&image, width, turn(&inverse).as_ref()),
             values,
         })
     }
-}
-
-/// X · turn, for X by row.
-fn times<T: Real>(x: &[T], width: usize, turn: MatRef<'_, T>) -> Vec<T> {
-    let rows = x.len().checked_div(width).unwrap_or(0);
-    let mut result = vec![T::ZERO; rows * turn.ncols()];
-    let target = MatMut::from_row_major_slice_mut(&mut result, rows, turn.ncols());
-    matmul(target, Accum::Replace, MatRef::from_row_major_slice(x, rows, width), turn, T::ONE, Par::Seq);
-    result
 }
 
 /// The k largest singular values of M and their vectors.

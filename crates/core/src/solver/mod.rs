@@ -9,6 +9,7 @@ pub mod pivoting;
 use std::time::{Duration, Instant};
 
 use crate::Real;
+use crate::cancel::Cancel;
 use crate::kernels::{Product, Scratch, TILE, Tile, clamp, sweep};
 use crate::threads::Threads;
 
@@ -84,7 +85,7 @@ impl<T: Real> Prepared<T> {
     }
 
     /// Moves a tile. `product` is P on entry; the solvers that descend along P − l1 leave that in it.
-    fn apply(&self, product: &mut Tile<T>, factor: &mut Tile<T>, rows: usize) {
+    fn apply(&self, product: &mut Tile<T>, factor: &mut Tile<T>, rows: usize, cancel: &Cancel) {
         let Prepared { k, ref gram, l1, upper, .. } = *self;
         if l1 > T::ZERO && self.solver != Solver::Multiplicative {
             product.values.iter_mut().for_each(|value| *value -= l1);
@@ -92,6 +93,7 @@ impl<T: Real> Prepared<T> {
         match self.solver {
             Solver::CoordinateDescent { mu, sweeps } => {
                 for _ in 0..sweeps {
+                    cancel.check();
                     sweep(k, gram, T::from_f64(mu), upper, &product.values, &mut factor.values);
                 }
             }
@@ -105,7 +107,7 @@ impl<T: Real> Prepared<T> {
                     tile.store(&mut used, k);
                     used.iter().map(|value| value.to_f64()).collect::<Vec<f64>>()
                 };
-                let solution = pivoting::nnls(&self.exact, &exact(product), Some(&exact(factor)), k);
+                let solution = pivoting::nnls(&self.exact, &exact(product), Some(&exact(factor)), k, cancel);
                 let rows: Vec<T> = solution.into_iter().map(T::from_f64).collect();
                 factor.load(&rows, k);
             }
@@ -176,7 +178,7 @@ pub(crate) fn update_here<T: Real>(
             values.load(rows, k);
             // Solvers may change the product, of which the error needs the original.
             let original = (prepared.l1 > T::ZERO).then(|| products.clone());
-            prepared.apply(products, values, count);
+            prepared.apply(products, values, count, threads.cancel());
             values.store(rows, k);
             let cross = cross(original.as_ref().unwrap_or(products), values, k, count);
             if let Some(last) = last {

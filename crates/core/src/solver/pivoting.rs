@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 use faer::linalg::solvers::{Llt, Solve};
 use faer::{Mat, MatRef};
 
+use crate::cancel::Cancel;
+
 /// Exchanges of all infeasible variables that may fail to lower their number before the backup rule, which
 /// exchanges one variable at a time and is sure to end, takes over.
 const FULL_EXCHANGES: usize = 3;
@@ -26,7 +28,7 @@ struct Row {
 ///
 /// The solution satisfies x ≥ 0, y = G x − p ≥ 0 and xᵀy = 0 up to rounding. Where G is singular there are many; a
 /// vanishing ridge then picks one.
-pub fn nnls(gram: &[f64], products: &[f64], start: Option<&[f64]>, k: usize) -> Vec<f64> {
+pub fn nnls(gram: &[f64], products: &[f64], start: Option<&[f64]>, k: usize, cancel: &Cancel) -> Vec<f64> {
     let rows = products.len() / k;
     let mut x = vec![0.0; rows * k];
     let Some(gram) = &well_posed(gram, k) else { return x };
@@ -43,7 +45,7 @@ pub fn nnls(gram: &[f64], products: &[f64], start: Option<&[f64]>, k: usize) -> 
     // Some ten rounds are usual. The backup rule ends by itself, but it may take long, and rounding may make two sets
     // alternate.
     for _ in 0..(k + 50) {
-        solve_groups(gram, products, &state, &open, &mut x, k);
+        solve_groups(gram, products, &state, &open, (&mut x, k), cancel);
         open.retain(|&row| {
             let x = &x[row * k..][..k];
             x.iter().any(|value| !value.is_finite())
@@ -55,7 +57,7 @@ pub fn nnls(gram: &[f64], products: &[f64], start: Option<&[f64]>, k: usize) -> 
     }
     // Exchanges that did not end, or met a set that rounding makes singular: one variable at a time does.
     for &row in &open {
-        let solution = active_set(gram, &products[row * k..][..k]);
+        let solution = active_set(gram, &products[row * k..][..k], cancel);
         x[row * k..][..k].copy_from_slice(&solution);
     }
     // What is not finite stays visible.
@@ -65,7 +67,7 @@ pub fn nnls(gram: &[f64], products: &[f64], start: Option<&[f64]>, k: usize) -> 
 
 /// The same problem for one row by Lawson and Hanson's active set method (1974): slower, but x never leaves the
 /// feasible set and the objective falls with every exchange.
-fn active_set(gram: &[f64], product: &[f64]) -> Vec<f64> {
+fn active_set(gram: &[f64], product: &[f64], cancel: &Cancel) -> Vec<f64> {
     let k = product.len();
     let slack = 1e-12 * product.iter().fold(f64::MIN_POSITIVE, |max, value| max.max(value.abs()));
     let descent =
@@ -78,6 +80,7 @@ fn active_set(gram: &[f64], product: &[f64]) -> Vec<f64> {
         let Some((_, entering)) = best.filter(|(size, _)| *size > slack) else { break };
         set.push(entering);
         loop {
+            cancel.check();
             let right = Mat::<f64>::from_fn(set.len(), 1, |place, _| product[set[place]]);
             let solution = solve(gram, &set, right, k);
             // What a singular set gives counts as blocked.
@@ -140,13 +143,22 @@ fn exchange(gram: &[f64], product: &[f64], x: &[f64], row: &mut Row) -> bool {
 }
 
 /// x_F = G_FF⁻¹ p_F on each open row's passive set F, 0 elsewhere: one factorization for all rows with the same F.
-fn solve_groups(gram: &[f64], products: &[f64], state: &[Row], open: &[usize], x: &mut [f64], k: usize) {
+fn solve_groups(
+    gram: &[f64],
+    products: &[f64],
+    state: &[Row],
+    open: &[usize],
+    (x, k): (&mut [f64], usize),
+    cancel: &Cancel,
+) {
     let mut groups: BTreeMap<&[bool], Vec<usize>> = BTreeMap::new();
     for &row in open {
         groups.entry(&state[row].passive).or_default().push(row);
     }
     let (mut factor, mut solution) = (Vec::new(), Vec::new());
     for (passive, rows) in groups {
+        // With hundreds of components a tile takes seconds.
+        cancel.check();
         let set: Vec<usize> = (0..k).filter(|&j| passive[j]).collect();
         if set.len() <= SMALL {
             let sound = factorize(gram, &set, k, &mut factor);
@@ -266,7 +278,7 @@ mod tests {
             let products: Vec<f64> = (0..rows * k)
                 .map(|i| (0..d).map(|c| b[i % k * d + c] * a[i / k * d + c]).sum()).collect();
             let start = warm.then(|| &numbers[360..360 + rows * k]);
-            let x = nnls(&gram, &products, start, k);
+            let x = nnls(&gram, &products, start, k, &Cancel::default());
             for row in 0..rows {
                 let x = &x[row * k..][..k];
                 // The ridge of a singular G moves the gradient by 1e-10 of x.
@@ -294,12 +306,14 @@ mod tests {
             (0..k * k).map(|i| (0..d).map(|c| b[i / k * d + c] * b[i % k * d + c]).sum()).collect();
         let products: Vec<f64> =
             (0..20 * k).map(|i| (0..d).map(|c| b[i % k * d + c] * a[i / k * d + c]).sum()).collect();
-        for (x, product) in nnls(&gram, &products, None, k).chunks(k).zip(products.chunks(k)) {
+        for (x, product) in
+            nnls(&gram, &products, None, k, &Cancel::default()).chunks(k).zip(products.chunks(k))
+        {
             let objective = |x: &[f64]| -> f64 {
                 let image = |j: usize| (0..k).map(|l| gram[j * k + l] * x[l]).sum::<f64>();
                 (0..k).map(|j| x[j] * (0.5 * image(j) - product[j])).sum()
             };
-            let one_by_one = active_set(&gram, product);
+            let one_by_one = active_set(&gram, product, &Cancel::default());
             assert!(x.iter().all(|&value| value >= 0.0 && value.is_finite()));
             // Objectives are negative: as low, up to a millionth.
             assert!(
@@ -313,6 +327,8 @@ mod tests {
 
     #[test]
     fn a_zero_problem_has_the_zero_solution() {
+        let nnls =
+            |gram: &[f64], products: &[f64], start, k| nnls(gram, products, start, k, &Cancel::default());
         assert_eq!(nnls(&[0.0; 4], &[0.0; 2], None, 2), [0.0; 2]);
         assert_eq!(nnls(&[0.0; 4], &[0.0; 2], Some(&[1.0; 2]), 2), [0.0; 2]);
         assert_eq!(nnls(&[1.0], &[-3.0], None, 1), [0.0]);

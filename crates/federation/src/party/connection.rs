@@ -3,9 +3,10 @@
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use partwise::cancel::{Cancel, PAUSE};
 use rustls::pki_types::ServerName;
 use serde_json::json;
 use tokio::net::TcpStream;
@@ -14,6 +15,7 @@ use tokio::sync::{mpsc, watch};
 use tokio_rustls::TlsConnector;
 use tonic::{Code, Status};
 
+use super::Options;
 use crate::agreement::Terms;
 use crate::config::Party;
 use crate::error::{Error, Result};
@@ -75,18 +77,39 @@ struct Dialler {
 /// A handle on the connection.
 #[derive(Clone)]
 pub struct Connection {
-    runtime: Arc<Runtime>,
+    runtime: Arc<Background>,
     parcels: mpsc::UnboundedSender<Parcel>,
     events: Arc<tokio::sync::Mutex<mpsc::Receiver<Event>>>,
     begin: watch::Sender<bool>,
     run: Arc<Mutex<Option<[u8; 32]>>>,
     longest: Arc<AtomicUsize>,
+    cancel: Cancel,
+}
+
+/// A runtime that does not wait long for what it cannot cancel, such as the resolution of a name.
+struct Background(Option<Runtime>);
+
+impl Background {
+    fn block_on<R>(&self, work: impl Future<Output = R>) -> R {
+        match &self.0 {
+            Some(runtime) => runtime.block_on(work),
+            None => unreachable!("taken when it is dropped"),
+        }
+    }
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_timeout(Duration::from_millis(500));
+        }
+    }
 }
 
 impl Connection {
     /// A connection that is opened when it is first needed. Without a ledger it only looks whether all is well.
-    pub fn new(party: &Party, insecure: bool, log: Arc<Log>, ledger: Option<Ledger>) -> Result<Self> {
-        let tls = match insecure {
+    pub fn new(party: &Party, options: &Options, ledger: Option<Ledger>) -> Result<Self> {
+        let tls = match options.insecure {
             true => None,
             false => {
                 tls::check_client(party)?;
@@ -105,7 +128,7 @@ impl Connection {
         let dialler = Dialler {
             party: party.clone(),
             tls,
-            log,
+            log: options.log.clone(),
             run: run.clone(),
             longest: longest.clone(),
             check,
@@ -117,7 +140,9 @@ impl Connection {
             }
         });
         let events = Arc::new(tokio::sync::Mutex::new(events));
-        Ok(Connection { runtime: Arc::new(runtime), parcels, events, begin, run, longest })
+        let runtime = Arc::new(Background(Some(runtime)));
+        let cancel = options.cancel.clone();
+        Ok(Connection { runtime, parcels, events, begin, run, longest, cancel })
     }
 
     /// The run that this party has begun.
@@ -160,16 +185,21 @@ impl Connection {
         let gone =
             || Event::Failed(Error::State { problem: "the connection's task has ended; start again".into() });
         self.begin();
-        self.runtime.block_on(async {
-            let mut events = self.events.lock().await;
-            match patience {
-                None => Some(events.recv().await.unwrap_or_else(gone)),
-                Some(patience) => match tokio::time::timeout(patience, events.recv()).await {
-                    Ok(event) => Some(event.unwrap_or_else(gone)),
-                    Err(_) => None,
-                },
+        let begin = Instant::now();
+        loop {
+            self.cancel.check();
+            let left = patience.map(|patience| patience.saturating_sub(begin.elapsed()));
+            let pause = left.map_or(PAUSE, |left| left.min(PAUSE));
+            let event = self.runtime.block_on(async {
+                let mut events = self.events.lock().await;
+                tokio::time::timeout(pause, events.recv()).await
+            });
+            match event {
+                Ok(event) => return Some(event.unwrap_or_else(gone)),
+                Err(_) if left == Some(pause) => return None,
+                Err(_) => {}
             }
-        })
+        }
     }
 }
 

@@ -10,7 +10,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use partwise::Real;
+use partwise::cancel::Cancel;
 use partwise::matrix::Matrix;
+use partwise::threads::Threads;
 use partwise_secure::aggregation::{Identity, IdentityKey, Party as Machine};
 use partwise_secure::protocol::{self, Aggregation, Ended, Local};
 use partwise_secure::session::{ALL, Seen, Session};
@@ -44,6 +46,8 @@ pub struct Options {
     pub trial_death: Option<Death>,
     /// Where it says what.
     pub log: Arc<Log>,
+    /// Stops it wherever it is; it can join again later, and goes on from there.
+    pub cancel: Cancel,
     /// Sends bad messages beside the good ones.
     #[cfg(test)]
     pub mischief: bool,
@@ -133,7 +137,7 @@ pub fn check<T: Real>(party: &Party, given: &Given<T>, options: &Options) -> Res
     let identity = read_identity(&party.identity)?;
     let own = Fingerprint::of(identity.key().bytes());
     said.push(format!("configuration: {} of {}, identity {own}", party.name, party.federation));
-    let connection = Connection::new(party, options.insecure, options.log.clone(), None)?;
+    let connection = Connection::new(party, options, None)?;
     said.push(match options.insecure {
         true => "certificates: none (--insecure)".into(),
         false => "certificates: good, as far as can be told from here".into(),
@@ -209,7 +213,7 @@ pub fn join<T: Real>(party: &Party, given: Given<T>, options: &Options) -> Resul
     let identity = read_identity(&party.identity)?;
     let state = State::open(&party.state)?;
     let ledger = Ledger::open(&party.state.join(ledger::NAME))?;
-    let connection = Connection::new(party, options.insecure, options.log.clone(), Some(ledger))?;
+    let connection = Connection::new(party, options, Some(ledger))?;
     let joining = Joining {
         party,
         identity: &identity,
@@ -481,7 +485,8 @@ fn take_part<T: Real>(
         #[cfg(test)]
         mischief: options.mischief,
     };
-    let mut local = Local::new(given.matrix, settings, options.threads)?;
+    let threads = Threads::new(options.threads)?.with_cancel(&options.cancel);
+    let mut local = Local::new(given.matrix, settings, threads)?;
     let journal = Box::new(PartyJournal(records));
     let mut session = Session::join(link(), head.place, machines, plain, 1.0, Some(journal))?;
     session.most_rounds = Some(settings.most_rounds(head.terms.groups.len()));

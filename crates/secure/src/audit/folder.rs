@@ -3,6 +3,7 @@
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
+use partwise::cancel::Cancel;
 use partwise::error::Error as CoreError;
 use partwise::io::{self, ImageSide, Presence, ReadOptions};
 use partwise::matrix::Matrix;
@@ -26,7 +27,7 @@ pub const PARTY: &str = "party-";
 const RUN: &str = "run.json";
 
 /// What `run.json` keeps, so that the data can be found again and dealt out as it was.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Recorded {
     /// The matrix.
     pub path: PathBuf,
@@ -53,6 +54,8 @@ pub struct Request<'a> {
     pub colluders: Option<usize>,
     /// How much is computed.
     pub limits: Limits,
+    /// Stops it wherever it is.
+    pub cancel: &'a Cancel,
 }
 
 fn wrong(problem: String) -> Error {
@@ -84,10 +87,8 @@ fn audit_in<T: Real>(request: &Request<'_>, run: &Value) -> Result<Audit> {
     let mut settings: Settings =
         serde_json::from_value(run.clone()).map_err(|error| unreadable("the settings", error))?;
     settings.colluders = request.colluders.unwrap_or(settings.colluders);
-    let transcript = read_transcript(&dir.join(TRANSCRIPT))?;
-    let matrix = read_data::<T>(request, &recorded, run)?;
-    let u = read_shared::<T>(dir, run, (matrix.cols(), settings.rank))?;
     let Recorded { dealt, held_out, .. } = &recorded;
+    let Files { transcript, matrix, u } = read_files::<T>(request, &recorded, run, settings.rank)?;
     if dealt.len() < 2 || held_out.len() != dealt.len() {
         return Err(damaged("`recorded`", format!("has records of {} parties", dealt.len())));
     }
@@ -96,7 +97,7 @@ fn audit_in<T: Real>(request: &Request<'_>, run: &Value) -> Result<Audit> {
     }
     let evidence =
         Evidence { transcript: &transcript, settings: &settings, matrix: &matrix, dealt, held_out, u: &u };
-    audit(&evidence, &request.limits)
+    audit(&evidence, &request.limits, request.cancel)
 }
 
 /// `run.json` of a simulation that was recorded.
@@ -118,6 +119,29 @@ fn read_run(dir: &Path) -> Result<Value> {
     Ok(run)
 }
 
+/// What the run left, and its data.
+struct Files<T> {
+    transcript: Transcript,
+    matrix: Matrix<T>,
+    u: Vec<T>,
+}
+
+fn read_files<T: Real>(
+    request: &Request<'_>,
+    recorded: &Recorded,
+    run: &Value,
+    rank: usize,
+) -> Result<Files<T>> {
+    let (dir, run, recorded) = (request.dir.to_path_buf(), run.clone(), recorded.clone());
+    let data = request.data.map_or_else(|| recorded.path.clone(), Path::to_path_buf);
+    request.cancel.wait_for(move || {
+        let transcript = read_transcript(&dir.join(TRANSCRIPT))?;
+        let matrix = read_data::<T>(&data, &recorded, &run)?;
+        let u = read_shared::<T>(&dir, &run, (matrix.cols(), rank))?;
+        Ok(Files { transcript, matrix, u })
+    })
+}
+
 fn read_transcript(path: &Path) -> Result<Transcript> {
     let file = std::fs::File::open(path).map_err(CoreError::io(path))?;
     Transcript::read(&mut BufReader::new(file))
@@ -125,8 +149,7 @@ fn read_transcript(path: &Path) -> Result<Transcript> {
 }
 
 /// The matrix, with a row a record, if it is still the one that the run had.
-fn read_data<T: Real>(request: &Request<'_>, recorded: &Recorded, run: &Value) -> Result<Matrix<T>> {
-    let path = request.data.unwrap_or(&recorded.path);
+fn read_data<T: Real>(path: &Path, recorded: &Recorded, run: &Value) -> Result<Matrix<T>> {
     if !path.exists() {
         return Err(wrong(format!(
             "{} is not there, but the audit needs the records; give the matrix with --data",

@@ -24,6 +24,7 @@ pub use statistics::{Auc, ChiSquare, Histogram, Scores, standard_error};
 pub use transcript::{Recording, Said, Shape, Sum, Transcript};
 
 use partwise::Real;
+use partwise::cancel::Cancel;
 use partwise::matrix::Matrix;
 use partwise::threads::Threads;
 use serde::{Deserialize, Serialize};
@@ -288,7 +289,7 @@ pub struct Case<'a, T> {
 }
 
 impl<'a, T: Real> Case<'a, T> {
-    fn new(evidence: &Evidence<'a, T>, limits: &Limits) -> Result<Self> {
+    fn new(evidence: &Evidence<'a, T>, limits: &Limits, cancel: &Cancel) -> Result<Self> {
         let &Evidence { transcript, settings, matrix, dealt, held_out, u } = evidence;
         let (features, parties) = (matrix.cols(), dealt.len());
         // Sketched features need records as dense columns.
@@ -321,7 +322,7 @@ impl<'a, T: Real> Case<'a, T> {
         Ok(Case {
             targets: (1..).zip(dealt).map(target).collect(),
             u: u.iter().map(|value| value.to_f64()).collect(),
-            threads: Threads::new(limits.threads)?,
+            threads: Threads::new(limits.threads)?.with_cancel(cancel),
             limits: *limits,
             transcript,
             settings,
@@ -349,14 +350,14 @@ fn attacks<T: Real>() -> [Attack<T>; 3] {
     [recovery::run, matching::run, span::run]
 }
 
-/// Runs all attacks from all seats.
-pub fn audit<T: Real>(evidence: &Evidence<'_, T>, limits: &Limits) -> Result<Audit> {
+/// Runs all attacks from all seats, until `cancel` stops them.
+pub fn audit<T: Real>(evidence: &Evidence<'_, T>, limits: &Limits, cancel: &Cancel) -> Result<Audit> {
     if evidence.held_out.iter().all(Vec::is_empty) {
         let problem = "no records were held out, so that there is nothing to compare members with; give a number or a share";
         return Err(Error::parameter("--holdout", problem));
     }
     let settings = evidence.settings;
-    let case = Case::new(evidence, limits)?;
+    let case = Case::new(evidence, limits, cancel)?;
     let seats = Seat::of(evidence.dealt.len(), settings.colluders);
     let mut found = vec![result::run(&case, Seat::Everybody)?];
     for attack in attacks::<T>() {

@@ -1,5 +1,6 @@
 //! What is seen from a seat, against what the parties really had.
 
+use partwise::cancel::Cancel;
 use partwise::matrix::{Dense, Matrix, Order, Values};
 use partwise::random::{Purpose, stream, uniform};
 
@@ -7,7 +8,6 @@ use super::matching::in_scale_of;
 use super::seat::{Seat, View};
 use super::verdict::membership;
 use super::{Auc, Evidence, Finding, Limits, Recording, Transcript, audit, standard_error};
-use crate::net::TOWNS;
 use crate::protocol::{Aggregation, Protocol, Settings};
 use crate::split::{Split, parts};
 use crate::{Plan, simulate_recorded};
@@ -29,7 +29,7 @@ fn settings(protocol: Protocol) -> Settings {
 fn transcript(settings: &Settings, parties: usize, loses: Option<(u16, u64)>) -> Transcript {
     let matrix = random(parties * 8, 20);
     let dealt = Split::Uniform.deal(matrix.rows(), parties);
-    let plan = Plan { settings: settings.clone(), slowness: Vec::new(), line: TOWNS, threads: 1, loses };
+    let plan = Plan { loses, ..Plan::new(settings.clone()) };
     let recording = Recording::default();
     simulate_recorded(parts(&matrix, &dealt).unwrap(), &plan, &recording).unwrap();
     recording.finish()
@@ -166,7 +166,7 @@ fn few_records_are_no_proof() {
     let (settings, matrix, u) = (&settings, &matrix, &vec![0.5; 60][..]);
     let evidence =
         Evidence { transcript: &transcript, settings, matrix, dealt: &dealt, held_out: &held_out, u };
-    let audit = audit(&evidence, &Limits::default()).unwrap();
+    let audit = audit(&evidence, &Limits::default(), &Cancel::default()).unwrap();
     let sentence = |value: f64, count: usize| {
         let mut finding = Finding::new("span", Seat::Party, "sums");
         let standard_error = standard_error(value, count, count);

@@ -326,6 +326,7 @@ impl Answer for Server {
 #[cfg(test)]
 mod tests {
     use partwise::matrix::{Dense, Matrix, Order, Values};
+    use partwise::threads::Threads;
 
     use super::super::Protocol;
     use super::*;
@@ -435,7 +436,8 @@ mod tests {
                     session.most_rounds = Some(4);
                     let values = (0..12).map(|entry| ((entry * 7 + me) % 5) as f32).collect();
                     let matrix = Dense::new(3, 4, Order::RowMajor, Values::Real(values));
-                    let mut local = Local::new(Matrix::Dense(matrix), settings, 1).unwrap();
+                    let mut local =
+                        Local::new(Matrix::Dense(matrix), settings, Threads::new(1).unwrap()).unwrap();
                     let error = super::super::run(settings, &mut local, &mut session, 1, 1).err().unwrap();
                     assert!(error.to_string().contains("no end to the rounds"), "{error}");
                     session.leave().unwrap();

@@ -38,12 +38,11 @@ pub struct Local<T> {
 
 impl<T: Real> Local<T> {
     /// `matrix` has a row for each feature and a column for each record.
-    pub fn new(matrix: Matrix<T>, settings: &Settings, threads: usize) -> Result<Self> {
+    pub fn new(matrix: Matrix<T>, settings: &Settings, threads: Threads) -> Result<Self> {
         let protocol = settings.protocol;
         let sampled = protocol.sketches_features() || protocol.sketches_records();
         let access = if sampled { Access::Sampled } else { Access::Whole };
         let shard = shards(matrix, Grid::ONE, access).remove(0);
-        let threads = Threads::new(threads)?;
         let rows = shard.by_cols.row_sums(&threads);
         Ok(Local {
             threads,

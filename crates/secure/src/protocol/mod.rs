@@ -511,6 +511,7 @@ fn mean<T: Real>(sum: &[f64], parties: usize) -> Vec<T> {
 #[cfg(test)]
 mod tests {
     use partwise::matrix::{Dense, Matrix, Order, Values};
+    use partwise::threads::Threads;
 
     use super::*;
     use crate::aggregation::{Hub, Identity, Party};
@@ -544,7 +545,7 @@ mod tests {
                         let mut session = Session::join(link, me, machines, plain, 1.0, None).unwrap();
                         session.vanishes_after =
                             vanishes.filter(|(party, _)| *party == me).map(|(_, sums)| sums);
-                        let mut local = Local::new(part, settings, 1).unwrap();
+                        let mut local = Local::new(part, settings, Threads::new(1).unwrap()).unwrap();
                         let ended = run(settings, &mut local, &mut session, seed_of(me), ALL).ok()?;
                         session.leave().unwrap();
                         Some((ended, local))

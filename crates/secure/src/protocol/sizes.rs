@@ -78,8 +78,7 @@ mod tests {
                     Matrix::Dense(Dense::new(features, records, Order::RowMajor, values))
                 };
                 let expected = upload_sizes(&settings, features);
-                let plan =
-                    Plan { settings, slowness: Vec::new(), line: crate::net::TOWNS, threads: 1, loses: None };
+                let plan = Plan::new(settings);
                 let sizes = Sizes::default();
                 simulate_recorded((0..3).map(part).collect(), &plan, &sizes).unwrap();
                 let sizes = sizes.0.into_inner().unwrap();

@@ -1,10 +1,10 @@
 //! The attacks where they must work, and where they must not: AUCs over at least 1,100 members and as many others.
 
+use partwise::cancel::Cancel;
 use partwise::comm::run_ranks;
 use partwise::matrix::{Csr, Dense, Matrix, Order, Values};
 use partwise::random::{Purpose, stream, uniform};
 use partwise_secure::audit::{Audit, Cover, Evidence, Finding, Limits, Recording, Seat, Transcript, audit};
-use partwise_secure::net::TOWNS;
 use partwise_secure::protocol::{Aggregation, Protocol, Settings};
 use partwise_secure::split::{Split, beside, hold_out, parts};
 use partwise_secure::{Plan, run_on_rank_recorded, simulate_recorded};
@@ -52,7 +52,7 @@ impl Run {
         let dealt: Vec<Vec<usize>> =
             places.iter().map(|places| places.iter().map(|&place| kept[place]).collect()).collect();
         let held = beside(&dealt, &held);
-        let plan = Plan { settings, slowness: Vec::new(), line: TOWNS, threads: 1, loses: None };
+        let plan = Plan::new(settings);
         let recording = Recording::default();
         let outcome = simulate_recorded(parts(&matrix, &dealt).unwrap(), &plan, &recording).unwrap();
         let u = outcome.parties[0].as_ref().unwrap().u.clone();
@@ -61,8 +61,8 @@ impl Run {
 
     fn audit(&self) -> Audit {
         let Run { matrix, dealt, held, settings, transcript, u } = self;
-        audit(&Evidence { transcript, settings, matrix, dealt, held_out: held, u }, &Limits::default())
-            .unwrap()
+        let evidence = Evidence { transcript, settings, matrix, dealt, held_out: held, u };
+        audit(&evidence, &Limits::default(), &Cancel::default()).unwrap()
     }
 }
 
@@ -373,7 +373,7 @@ fn sketches_of_features_do_not_crowd_out_sums() {
     let span = |sums: usize| {
         let Run { matrix, dealt, held, settings, transcript, u } = &run;
         let evidence = Evidence { transcript, settings, matrix, dealt, held_out: held, u };
-        let audit = audit(&evidence, &Limits { sums, ..Limits::default() }).unwrap();
+        let audit = audit(&evidence, &Limits { sums, ..Limits::default() }, &Cancel::default()).unwrap();
         let found = of(&audit, "span", Seat::AllOthers, "sums");
         (found.dimensions.unwrap(), found.auc.value)
     };
@@ -388,7 +388,7 @@ fn nothing_held_out_is_refused() {
     run.held.clear();
     let Run { matrix, dealt, held, settings, transcript, u } = &run;
     let evidence = Evidence { transcript, settings, matrix, dealt, held_out: held, u };
-    let error = audit(&evidence, &Limits::default()).unwrap_err().to_string();
+    let error = audit(&evidence, &Limits::default(), &Cancel::default()).unwrap_err().to_string();
     assert!(error.contains("--holdout"), "{error}");
 }
 
@@ -402,13 +402,7 @@ fn the_transcripts_of_ranks_join() {
     ] {
         let mut run = Run::new(codes(160, 20, 1), 4, settings(protocol, aggregation, 2, 4));
         let alone = run.audit();
-        let plan = Plan {
-            settings: run.settings.clone(),
-            slowness: Vec::new(),
-            line: TOWNS,
-            threads: 1,
-            loses: None,
-        };
+        let plan = Plan::new(run.settings.clone());
         let records: Vec<usize> = run.dealt.iter().map(Vec::len).collect();
         let dealt = parts(&run.matrix, &run.dealt).unwrap();
         let ranks = std::iter::once(None).chain(dealt.into_iter().map(Some)).collect();

@@ -4,6 +4,7 @@ use partwise::comm::{Network, run_ranks};
 use partwise::matrix::{Csr, Dense, Matrix, Order, Values};
 use partwise::random::{Purpose, stream, uniform};
 use partwise::run::{self, Amount, Factors, Machine, factorize};
+use partwise::threads::Threads;
 use partwise_secure::net::TOWNS;
 use partwise_secure::protocol::{Aggregation, Local, Protocol, Settings, Stop, party_seed};
 use partwise_secure::split::{Split, parts};
@@ -46,8 +47,8 @@ fn settings(protocol: Protocol, k: usize, rounds: usize) -> Settings {
     Settings { rounds, tolerance: 0.0, seed: 3, ..Settings::new(protocol, k) }
 }
 
-fn plan(settings: Settings) -> Plan {
-    Plan { settings, slowness: Vec::new(), line: TOWNS, threads: 1, loses: None }
+fn one_thread() -> Threads {
+    Threads::new(1).unwrap()
 }
 
 fn run_split(
@@ -68,7 +69,7 @@ fn pooled_hals(matrix: &Matrix<f64>, dealt: &[Vec<usize>], settings: &Settings) 
     let mut v = Vec::new();
     let mut u = Vec::new();
     for (party, part) in (1..).zip(parts(matrix, dealt).unwrap()) {
-        let mut local = Local::new(part, settings, 1).unwrap();
+        let mut local = Local::new(part, settings, one_thread()).unwrap();
         local.start(settings.seed, party_seed(settings.seed, "partwise private", party), mean);
         v.extend(local.v);
         u = local.u;
@@ -98,7 +99,7 @@ fn pooled_equals_hals_on_the_pooled_matrix() {
             settings.accepted.pooled_sums_show_records = true;
             let dealt = split.deal(90, parties);
             let (factors, error) = pooled_hals(&matrix, &dealt, &settings);
-            let outcome = run_split(&matrix, &split, parties, &plan(settings)).unwrap();
+            let outcome = run_split(&matrix, &split, parties, &Plan::new(settings)).unwrap();
             let relative = (outcome.relative_error - error).abs() / error;
             assert!(relative < 1e-6, "{} {error}", outcome.relative_error);
             assert_eq!(outcome.rounds, 60);
@@ -131,14 +132,14 @@ fn every_method_finds_the_components() {
             if protocol == Protocol::DsanlsLimited {
                 settings.sketch_records = Some(Amount::Count(3));
             }
-            let outcome = run_split(&matrix, &Split::Uniform, 6, &plan(settings)).unwrap();
+            let outcome = run_split(&matrix, &Split::Uniform, 6, &Plan::new(settings)).unwrap();
             let first = outcome.parties[0].as_ref().unwrap();
             assert!(outcome.parties.iter().flatten().all(|party| party.u == first.u), "{protocol:?}");
             assert!(outcome.transcripts.iter().all(|transcript| transcript.agreed && transcript.sums > 0));
             // The reported error is that of the factors.
             let v = outcome.parties.iter().flatten().flat_map(|party| party.v.clone()).collect();
             let factors = Factors { rows: 20, cols: 150, k: 3, u: first.u.clone(), v };
-            let error = run::error_of(matrix.clone().into_transpose(), &factors, 1).unwrap();
+            let error = run::error_of(matrix.clone().into_transpose(), &factors, &one_thread()).unwrap();
             assert!((error - outcome.relative_error).abs() < 1e-9, "{protocol:?} {error} {outcome:?}");
             errors.push(error);
         }
@@ -169,7 +170,7 @@ fn a_few_large_records_do_not_stop_the_others() {
         let error = |protocol| {
             let mut settings = Settings { seed, ..settings(protocol, 8, 200) };
             settings.accepted.pooled_sums_show_records = true;
-            run_split(&matrix, &Split::Uniform, 4, &plan(settings)).unwrap().relative_error
+            run_split(&matrix, &Split::Uniform, 4, &Plan::new(settings)).unwrap().relative_error
         };
         let (pooled, averaged) = (error(Protocol::Pooled), error(Protocol::SynSd));
         assert!(averaged < 1.05 * pooled, "seed {seed}: pooled {pooled}, averaged {averaged}");
@@ -203,7 +204,7 @@ fn dsanls_limited_is_dsanls_for_as_long_as_it_may() {
         for seed in 0..9 {
             let mut settings = settings(Protocol::DsanlsLimited, 3, rounds);
             (settings.sketch_records, settings.seed) = (Some(Amount::Count(size)), seed);
-            let outcome = run_split(&matrix, &Split::Uniform, parties, &plan(settings)).unwrap();
+            let outcome = run_split(&matrix, &Split::Uniform, parties, &Plan::new(settings)).unwrap();
             errors.push(outcome.relative_error);
             references.push(pooled_dsanls(&matrix, size, rounds, seed));
         }
@@ -236,7 +237,7 @@ fn parties_may_be_ranks() {
             let mut settings = settings(protocol, 3, 6);
             settings.accepted.pooled_sums_show_records = true;
             settings.aggregation = aggregation;
-            let plan = plan(settings);
+            let plan = Plan::new(settings);
             let alone = run_split(&matrix, &Split::Uniform, parties, &plan).unwrap();
             let mut ranks = run_as_ranks(&matrix, parties, &plan).into_iter().map(Result::unwrap);
             let Some(OnRank::Coordinator(outcome)) = ranks.next() else { panic!("{protocol:?}") };
@@ -254,7 +255,7 @@ fn parties_may_be_ranks() {
             }
             assert!(copies.windows(2).all(|pair| pair[0] == pair[1]), "{protocol:?}");
             let factors = Factors { rows: 10, cols: 80, k: 3, u: copies.remove(0), v };
-            let error = run::error_of(matrix.clone().into_transpose(), &factors, 1).unwrap();
+            let error = run::error_of(matrix.clone().into_transpose(), &factors, &one_thread()).unwrap();
             assert!((error - outcome.relative_error).abs() < 1e-9, "{protocol:?} {error} {outcome:?}");
             // Ranks have real clocks: how often the server hears a group, and how far a party computes while it waits, is
             // another matter each time, and so is how far an asynchronous method gets in a few rounds.
@@ -272,18 +273,18 @@ fn ranks_fail_together() {
     let matrix = records(60, 10, 3);
     let mut settings = settings(Protocol::DsanlsLimited, 3, 6);
     settings.sketch_records = Some(Amount::Count(30));
-    for rank in run_as_ranks(&matrix, 3, &plan(settings)) {
+    for rank in run_as_ranks(&matrix, 3, &Plan::new(settings)) {
         let error = rank.err().map(|error| error.to_string()).unwrap_or_default();
         assert!(error.contains("--sketch-records"), "{error}");
     }
     // A value that one party alone has.
     let values: Vec<f64> = (0..60 * 10).map(|place| if place == 599 { 1e200 } else { 1.0 }).collect();
     let matrix = Matrix::Dense(Dense::new(60, 10, Order::RowMajor, Values::Real(values.into())));
-    for rank in run_as_ranks(&matrix, 3, &plan(self::settings(Protocol::SynSd, 3, 6))) {
+    for rank in run_as_ranks(&matrix, 3, &Plan::new(self::settings(Protocol::SynSd, 3, 6))) {
         let error = rank.err().map(|error| error.to_string()).unwrap_or_default();
         assert!(error.contains("party 3 has a value of") && error.contains("rescale the matrix"), "{error}");
     }
-    let mut slowed = plan(self::settings(Protocol::SynSd, 3, 6));
+    let mut slowed = Plan::new(self::settings(Protocol::SynSd, 3, 6));
     slowed.slowness = vec![2.0];
     for rank in run_as_ranks(&matrix, 3, &slowed) {
         let error = rank.err().map(|error| error.to_string()).unwrap_or_default();
@@ -300,7 +301,7 @@ fn small_and_many_parties() {
             let mut settings = settings(protocol, 5, 2);
             settings.accepted.pooled_sums_show_records = true;
             settings.accepted.few_records_show_in_sums = true;
-            let outcome = run_split(&matrix, &split, parties, &plan(settings)).unwrap();
+            let outcome = run_split(&matrix, &split, parties, &Plan::new(settings)).unwrap();
             assert!(
                 outcome.relative_error.is_finite() && outcome.relative_error < 1.0,
                 "{protocol:?} {parties}"
@@ -317,7 +318,7 @@ fn small_and_many_parties() {
 fn the_same_seed_gives_the_same_answer() {
     let matrix = records(80, 10, 3);
     for protocol in [Protocol::AsynSd, Protocol::AsynSsdV, Protocol::SynSsdUv] {
-        let mut plan = plan(settings(protocol, 3, 12));
+        let mut plan = Plan::new(settings(protocol, 3, 12));
         plan.slowness = vec![1.0, 5.0, 1.0, 2.0, 1.0, 7.0, 1.5];
         let run = |plan: &Plan| run_split(&matrix, &Split::Uniform, 7, plan).unwrap();
         let (one, two) = (run(&plan), run(&plan));
@@ -335,7 +336,7 @@ fn the_same_seed_gives_the_same_answer() {
 fn slow_parties_on_the_simulated_clock() {
     let matrix = records(600, 40, 3);
     let run = |protocol, slowness: &[f64]| {
-        let mut plan = plan(settings(protocol, 3, 10));
+        let mut plan = Plan::new(settings(protocol, 3, 10));
         plan.slowness = slowness.to_vec();
         plan.line = Network { latency: 1e-6, bandwidth: 1e9, ..TOWNS };
         run_split(&matrix, &Split::Uniform, 6, &plan).unwrap()
@@ -379,13 +380,13 @@ fn groups_are_of_three_or_more_and_of_like_speed() {
 fn a_party_that_leaves_is_waited_for_unless_that_is_accepted() {
     let matrix = records(60, 8, 3);
     for protocol in [Protocol::SynSd, Protocol::AsynSd] {
-        let mut plan = plan(settings(protocol, 3, 12));
+        let mut plan = Plan::new(settings(protocol, 3, 12));
         plan.loses = Some((2, 8));
         let error = run_split(&matrix, &Split::Uniform, 6, &plan).unwrap_err();
         assert!(matches!(error, Error::Left { party: 2, .. }), "{error}");
         assert!(error.to_string().contains("--accept-that-going-on-shows-the-leaver"), "{error}");
     }
-    let mut plan = plan(settings(Protocol::SynSd, 3, 12));
+    let mut plan = Plan::new(settings(Protocol::SynSd, 3, 12));
     plan.loses = Some((2, 8));
     plan.settings.accepted.going_on_shows_the_leaver = true;
     let outcome = run_split(&matrix, &Split::Uniform, 6, &plan).unwrap();
@@ -423,10 +424,10 @@ fn dsanls_stops_before_it_shows_a_record() {
     let mut settings = settings(Protocol::DsanlsLimited, 3, 500);
     // Of 20 records, 19 columns in general position show none.
     settings.sketch_records = Some(Amount::Count(4));
-    let outcome = run_split(&matrix, &Split::Uniform, 6, &plan(settings.clone())).unwrap();
+    let outcome = run_split(&matrix, &Split::Uniform, 6, &Plan::new(settings.clone())).unwrap();
     assert_eq!((outcome.stopped_by, outcome.rounds), (Stop::LeakBudget, 4));
     settings.sketch_records = Some(Amount::Count(20));
-    let error = run_split(&matrix, &Split::Uniform, 6, &plan(settings)).unwrap_err();
+    let error = run_split(&matrix, &Split::Uniform, 6, &Plan::new(settings)).unwrap_err();
     assert!(error.to_string().contains("--sketch-records"), "{error}");
 }
 
@@ -437,7 +438,7 @@ fn masked_runs_cost_what_they_report() {
         let mut settings = settings(Protocol::Pooled, 4, 30);
         settings.aggregation = aggregation;
         settings.accepted.plain_shares_show_records = true;
-        run_split(&matrix, &Split::Uniform, 5, &plan(settings)).unwrap().cost
+        run_split(&matrix, &Split::Uniform, 5, &Plan::new(settings)).unwrap().cost
     };
     let (secure, plain) = (run(Aggregation::Secure), run(Aggregation::Plain));
     assert_eq!(plain.round_trips_per_sum, 1.0);
@@ -451,7 +452,7 @@ fn masked_runs_cost_what_they_report() {
 fn what_is_out_of_range_is_refused() {
     let matrix = records(40, 6, 2);
     let refused = |change: &dyn Fn(&mut Plan)| {
-        let mut plan = plan(settings(Protocol::SynSd, 2, 3));
+        let mut plan = Plan::new(settings(Protocol::SynSd, 2, 3));
         change(&mut plan);
         run_split(&matrix, &Split::Uniform, 4, &plan).unwrap_err().to_string()
     };
@@ -463,6 +464,6 @@ fn what_is_out_of_range_is_refused() {
     assert!(refused(&|plan| plan.loses = Some((9, 1))).contains("--lose"));
     let mut uneven = parts(&matrix, &Split::Uniform.deal(40, 3)).unwrap();
     uneven.push(records(7, 5, 2).into_transpose());
-    let error = simulate(uneven, &plan(settings(Protocol::SynSd, 2, 3))).unwrap_err().to_string();
+    let error = simulate(uneven, &Plan::new(settings(Protocol::SynSd, 2, 3))).unwrap_err().to_string();
     assert!(error.contains("party 4 has 5 features"), "{error}");
 }

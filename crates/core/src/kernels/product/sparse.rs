@@ -6,6 +6,7 @@ use pulp::{Simd, WithSimd};
 
 use super::Columns;
 use crate::Real;
+use crate::cancel::Cancel;
 use crate::comm::owned;
 use crate::matrix::Csr;
 use crate::threads::Threads;
@@ -159,7 +160,8 @@ pub fn scatter<T: Real>(
         pieces,
         || (),
         |(), (rows, sums): (Range<usize>, &mut [T])| {
-            pulp::Arch::new().dispatch(Scatter { transpose, columns, weights, k, rows, sums });
+            let cancel = threads.cancel();
+            pulp::Arch::new().dispatch(Scatter { transpose, columns, weights, k, rows, sums, cancel });
         },
     );
 }
@@ -172,6 +174,7 @@ struct Scatter<'a, T> {
     k: usize,
     rows: Range<usize>,
     sums: &'a mut [T],
+    cancel: &'a Cancel,
 }
 
 impl<T: Real> WithSimd for Scatter<'_, T> {
@@ -185,6 +188,8 @@ impl<T: Real> WithSimd for Scatter<'_, T> {
             Columns::All | Columns::Hashed(_) => self.transpose.rows(),
         };
         for index in 0..count {
+            // A thread's rows are a single piece of work.
+            self.cancel.check();
             let (column, place, negative) = match self.columns {
                 Columns::All => (index, index, false),
                 Columns::Some(columns) => (columns[index], index, false),
