@@ -29,9 +29,9 @@ pub fn interruptible<R: Send, E: From<Error> + Send>(
     work: impl FnOnce(&Cancel, &mut Watch) -> Result<R, E> + Send,
 ) -> PyResult<Result<R, E>> {
     let cancel = &Cancel::default();
-    let (tell, told) = channel();
-    let (answer, answers) = channel();
     py.detach(|| {
+        let (tell, told) = channel();
+        let (answer, answers) = channel();
         std::thread::scope(|scope| {
             let mut watch = Watch { called: callback.is_some(), tell, answers };
             // Its end of the channel is dropped with it, and so ends the loop.
@@ -47,7 +47,9 @@ pub fn interruptible<R: Send, E: From<Error> + Send>(
                     // The worker waits for the answer.
                     Ok(progress) => drop(answer.send(ask(callback, &progress).unwrap_or_else(&mut fail))),
                     Err(RecvTimeoutError::Timeout) => {
-                        Python::attach(|py| py.check_signals()).unwrap_or_else(|error| drop(fail(error)));
+                        if let Err(error) = Python::attach(|py| py.check_signals()) {
+                            fail(error);
+                        }
                     }
                     Err(RecvTimeoutError::Disconnected) => break,
                 }

@@ -111,7 +111,12 @@ def simulate(
     if whose.shape != (records,) or whose.min(initial=0) < 0:
         raise ValueError(f"parties must have a number from 0 for each of the {records} rows of X")
     factors, report = _partwise.simulate(
-        X, parties=whose.tolist(), protocol=protocol, rank=n_components, settings=json.dumps(settings)
+        X,
+        single=X.dtype == np.float32,
+        parties=whose.tolist(),
+        protocol=protocol,
+        rank=n_components,
+        settings=json.dumps(settings),
     )
     v = _matrix(factors[0][1], n_components, X.dtype)
     return Simulated([_matrix(u, n_components, X.dtype) for u, _ in factors], v, json.loads(report))

@@ -399,7 +399,7 @@ fn a_party_that_leaves_is_waited_for_unless_that_is_accepted() {
     assert_eq!((outcome.rounds, outcome.attempts.len()), (24, 2));
     assert_eq!(outcome.relative_error, outcome.attempts[0].min(outcome.attempts[1]));
     // So does a group, while the other goes on as if nothing had happened.
-    let mut eight = self::plan(settings(Protocol::AsynSd, 3, 12));
+    let mut eight = Plan::new(settings(Protocol::AsynSd, 3, 12));
     (eight.loses, eight.settings.accepted.going_on_shows_the_leaver) = (Some((2, 8)), true);
     let outcome = run_split(&matrix, &Split::Uniform, 8, &eight).unwrap();
     assert_eq!(outcome.parties.iter().filter(|party| party.is_some()).count(), 7);
