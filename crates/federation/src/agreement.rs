@@ -122,7 +122,7 @@ impl Terms {
             ("cohort", self.cohort.to_string()),
             ("rounds", settings.rounds.to_string()),
             ("sketch", text(serde_json::to_string(&settings.sketch))),
-            ("range", "fixed point in u32 and u64, 1".into()),
+            ("range", "fixed point in u32 and u64, 2".into()),
             ("seed", settings.seed.to_string()),
             ("settings", text(serde_json::to_string(settings))),
             ("groups", format!("{:?}", self.groups)),

@@ -21,6 +21,16 @@ use crate::text::Hex;
 /// Length and checksum before a record.
 const HEAD: usize = 12;
 
+/// Which sums a run has, in which order: answers of another version would be taken for other sums.
+const SUMS: u32 = 2;
+
+/// The first record.
+#[derive(Serialize, Deserialize)]
+struct First<H> {
+    sums: u32,
+    head: H,
+}
+
 /// A file of records, read from its beginning, then added to.
 pub struct Records {
     path: PathBuf,
@@ -43,7 +53,7 @@ impl Records {
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let file = options.open(path).map_err(Error::io(path))?;
         let mut records = Records { path: path.into(), file, end: 0 };
-        records.append(&serde_json::to_vec(first).unwrap_or_default())?;
+        records.append(&serde_json::to_vec(&First { sums: SUMS, head: first }).unwrap_or_default())?;
         Ok(records)
     }
 
@@ -55,11 +65,15 @@ impl Records {
         };
         let mut records = Records { path: path.into(), file, end: 0 };
         let Some(first) = records.next()? else { return Ok(None) };
-        let first = serde_json::from_slice(&first).map_err(|error| {
-            let problem = format!("state that this version cannot read ({error}); remove it to begin anew");
-            Error::file(path, problem)
-        })?;
-        Ok(Some((records, first)))
+        let unreadable = |why: String| {
+            Error::file(path, format!("state that this version cannot read ({why}); remove it to begin anew"))
+        };
+        let First { sums, head } =
+            serde_json::from_slice(&first).map_err(|error| unreadable(error.to_string()))?;
+        if sums != SUMS {
+            return Err(unreadable(format!("it has the sums of version {sums}, not {SUMS}")));
+        }
+        Ok(Some((records, head)))
     }
 
     /// The next record.
@@ -369,6 +383,20 @@ mod tests {
         let (mut records, _) = Records::open::<u32>(&path).unwrap().unwrap();
         assert_eq!(records.next().unwrap().unwrap(), b"one");
         assert!(records.next().unwrap().is_none());
+    }
+
+    /// Answers of a version with other sums are refused: the head of a version that did not say which, and another number.
+    #[test]
+    fn state_of_other_sums_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal");
+        for first in [serde_json::json!(7), serde_json::json!({ "sums": 1, "head": 7 })] {
+            Records::create(&path, &0).unwrap();
+            let mut records = Records { end: 0, ..Records::open::<u32>(&path).unwrap().unwrap().0 };
+            records.append(&serde_json::to_vec(&first).unwrap()).unwrap();
+            let error = Records::open::<u32>(&path).err().unwrap();
+            assert!(matches!(error, Error::File { .. }), "{error}");
+        }
     }
 
     #[test]

@@ -97,8 +97,9 @@ impl FewRecords {
 fn few_records(who: String, (colluders, features): (usize, usize)) -> Error {
     Error::Risk {
         problem: format!(
-            "{who}, and there are {features} features: with fewer records than half as many in a sum, less those of \
-             {colluders} colluding, whether somebody is among them can be told from the sums of any protocol"
+            "{who}, and there are {features} features: where a sum is over fewer records than half the features, without \
+             those of the parties that may collude ({colluders}), whether somebody is among them can be told from the sums \
+             of any protocol"
         ),
         cure: "find more records, or merge or leave out rare features".into(),
         flag: "--accept-that-few-records-show-in-sums",
