@@ -268,7 +268,7 @@ pub struct FactorizeArgs {
     #[arg(long, value_parser = named::<Init>(&["random", "nndsvd", "nndsvda", "nndsvdar"]), default_value = "random", help_heading = "Method")]
     pub init: Init,
     /// Begin from U.npy and V.npy of this folder instead of a random start
-    #[arg(long, value_name = "DIR", help_heading = "Method")]
+    #[arg(long, value_name = "DIR", conflicts_with = "init", help_heading = "Method")]
     pub init_from: Option<PathBuf>,
     /// Seed of everything random; the same seed gives the same answer
     #[arg(value_parser = whole, allow_negative_numbers = true, long, default_value_t = 0, value_name = "N", help_heading = "Method")]

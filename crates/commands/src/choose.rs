@@ -1,12 +1,12 @@
 //! What `auto` chooses where the network is known: exact on the grid, or sketched. By counts and constants, never by a clock.
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use partwise::comm::Network;
 use partwise::io::Presence;
 use partwise::matrix::Values;
 use partwise::plan::Job;
-use partwise::run::{Algorithm, Settings};
-use partwise::{Precision, sketch};
+use partwise::run::{Algorithm, Plan, Settings};
+use partwise::Precision;
 
 use crate::args::FactorizeArgs;
 use crate::constants;
@@ -42,10 +42,19 @@ impl Entries {
 
 /// Whether there is something to choose.
 pub fn is_open(args: &FactorizeArgs, settings: &Settings, nodes: usize) -> bool {
-    settings.algorithm == Algorithm::Auto
-        && nodes > 1
-        && args.grid.is_none()
-        && settings.sketch == sketch::Kind::Subsample
+    settings.algorithm == Algorithm::Auto && nodes > 1 && args.grid.is_none()
+}
+
+/// Refuses `--samples yes` where there are none to begin on.
+pub fn check_samples(args: &FactorizeArgs, plan: &Plan, streamed: bool) -> Result<()> {
+    if args.samples == Presence::Yes && (streamed || plan.samples().is_empty()) {
+        bail!(
+            "--samples: {} is sparse, has few rows and columns, or stays in its file, and auto begins on samples of none of \
+             these; leave it out",
+            args.file.display()
+        );
+    }
+    Ok(())
 }
 
 /// The choice for an m x n matrix; none if nobody knows the network. Between ranks

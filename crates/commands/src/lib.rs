@@ -12,6 +12,7 @@ mod folder;
 mod input;
 pub mod launch;
 mod machine;
+mod options;
 mod output;
 mod parts;
 mod progress;
@@ -21,7 +22,7 @@ mod say;
 use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{CommandFactory, Parser};
+use clap::{CommandFactory, FromArgMatches};
 
 use args::{Cli, Command};
 use commands::audit::OverLimit;
@@ -40,8 +41,11 @@ pub fn run(join: Option<Join>) -> ExitCode {
     if launched.is_some_and(|launched| launched.rank > 0) {
         say::silence();
     }
-    let cli = match Cli::try_parse() {
-        Ok(cli) => cli,
+    let parsed = Cli::command()
+        .try_get_matches()
+        .and_then(|matches| Cli::from_arg_matches(&matches).map(|cli| (cli, matches)));
+    let (cli, matches) = match parsed {
+        Ok(parsed) => parsed,
         Err(error)
             if error.use_stderr() && error.kind() != ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand =>
         {
@@ -50,7 +54,8 @@ pub fn run(join: Option<Join>) -> ExitCode {
         // Help and version, asked for or needed.
         Err(error) => error.exit(),
     };
-    let job = match launch::join(launched, &cli.command, join) {
+    let checked = options::check(&cli, &matches, launched);
+    let job = match checked.and_then(|()| launch::join(launched, &cli.command, join)) {
         Ok(job) => job,
         Err(error) => return fail_before_mpi(&error.to_string(), launched),
     };
@@ -124,10 +129,34 @@ fn usage_error(error: &clap::Error) -> String {
         ContextValue::Strings(names) => names.first().cloned(),
         _ => None,
     });
-    if let Some(suggestion) = suggestion {
-        sentence.push_str(&format!(" (did you mean {suggestion}?)"));
+    match (foreign(error), suggestion) {
+        (Some(hint), _) => sentence.push_str(&format!(" ({hint})")),
+        (None, Some(suggestion)) => sentence.push_str(&format!(" (did you mean {suggestion}?)")),
+        (None, None) => {}
     }
     format!("{sentence}; see `partwise {}--help`", asked_command().map_or(String::new(), |name| name + " "))
+}
+
+/// What to do about an option that other programs have and Partwise does not, or under another name.
+fn foreign(error: &clap::Error) -> Option<String> {
+    const LOSS: &str = "the loss is always the squared error; leave it out";
+    let (ErrorKind::UnknownArgument, Some(ContextValue::String(given))) =
+        (error.kind(), error.get(ContextKind::InvalidArg))
+    else {
+        return None;
+    };
+    let ours = match given.trim_start_matches('-').replace('_', "-").to_lowercase().as_str() {
+        "beta-loss" | "loss" | "objective" => return Some(LOSS.into()),
+        "n-components" => "--rank",
+        "max-iter" => "--iterations",
+        "random-state" => "--seed",
+        "n-init" => "--restarts",
+        "n-jobs" => "--threads",
+        "alpha-w" => "--l1-u or --l2-u",
+        "alpha-h" => "--l1-v or --l2-v",
+        _ => return None,
+    };
+    Some(format!("did you mean {ours}?"))
 }
 
 /// The command that the user named, if it is one.

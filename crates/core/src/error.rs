@@ -3,6 +3,8 @@
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use serde::Serialize;
+
 /// The library's result type.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -122,6 +124,22 @@ impl Error {
     /// An [`Error::Parameter`].
     pub fn parameter(name: impl Into<String>, problem: impl Into<String>) -> Error {
         Error::Parameter { name: name.into(), problem: problem.into() }
+    }
+
+    /// An [`Error::Parameter`] for one that the chosen method would ignore, with the methods that use it.
+    pub fn unused<M: Serialize>(parameter: &str, method: M, users: &[M]) -> Error {
+        let name = |method: &M| match serde_json::to_value(method) {
+            Ok(serde_json::Value::String(name)) => name,
+            _ => String::new(),
+        };
+        let users: Vec<String> = users.iter().map(name).collect();
+        let users = match &users[..] {
+            [] => String::new(),
+            [one] => format!(", or choose {one}"),
+            [first @ .., last] => format!(", or choose {} or {last}", first.join(", ")),
+        };
+        let problem = format!("{} does not use it; leave it out{users}", name(&method));
+        Error::parameter(format!("--{}", parameter.replace('_', "-")), problem)
     }
 }
 

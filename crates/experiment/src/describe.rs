@@ -160,6 +160,12 @@ impl Experiment {
             if let Some(name) = panel.without.iter().chain(panel.damping.keys()).find(unknown) {
                 return Err(format!("panel {}: there is no method {name}; correct the name", panel.name));
             }
+            let undamped = |name: &&String| {
+                self.methods.iter().any(|method| method.name == **name && !method.damped)
+            };
+            if let Some(name) = panel.damping.keys().find(undamped) {
+                return Err(format!("panel {}: {name} is not damped; remove its damping", panel.name));
+            }
             let limits = panel.limits.unwrap_or(self.limits);
             if limits.time.is_none() && limits.work.is_none() && limits.steps.is_none() {
                 return Err(format!("panel {}: nothing ends its runs; give limits", panel.name));
@@ -215,6 +221,7 @@ pub mod tests {
         assert_eq!(said(SMALL), "");
         assert!(said(&SMALL.replace("rank = 4", "rang = 4")).contains("line 6: unknown field `rang`"));
         assert!(said(&SMALL.replace("[\"MU\"]", "[\"MW\"]")).contains("panel RCV1: there is no method MW"));
+        assert!(said(&SMALL.replace("{ all =", "{ \"MU\" =")).contains("panel FACE: MU is not damped"));
         assert!(said(&SMALL.replace("nodes = [2, 4]", "nodes = []")).contains("nodes: a list is empty"));
         assert!(said(&SMALL.replace("limits =", "#")).contains("panel FACE: nothing ends its runs"));
         let absent = Experiment::read(Path::new("absent.toml")).unwrap_err().to_string();

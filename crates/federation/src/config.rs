@@ -148,7 +148,9 @@ fn settings(table: &toml::Table, accept: &[String]) -> Result<Settings, String> 
             None => return Err(format!("accept: there is no risk {name:?}; remove it")),
         }
     }
-    serde_json::from_value(all).map_err(wrong)
+    let settings: Settings = serde_json::from_value(all).map_err(wrong)?;
+    settings.check_given(table.keys().map(String::as_str)).map_err(|error| format!("[method]: {error}"))?;
+    Ok(settings)
 }
 
 impl Federation {

@@ -19,3 +19,4 @@ mod simulate;
 mod split;
 mod stopping;
 mod streams;
+mod unused_options;

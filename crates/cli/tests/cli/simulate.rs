@@ -216,7 +216,7 @@ fn what_is_out_of_range_is_refused() {
         ("--protocol syn-sd --parties 1", ["--parties", "1 is out of range", "give 2 to 255"]),
         ("--protocol syn-sd --parties 0", ["--parties", "0 is out of range", "give 2 to 255"]),
         ("--protocol syn-sd --parties 5 --colluders 4", ["--colluders", "5 parties", "collude"]),
-        ("--protocol syn-sd --parties 5 --rho 0", ["--rho", "0 is out of range", "above 0"]),
+        ("--protocol asyn-sd --parties 5 --rho 0", ["--rho", "0 is out of range", "above 0"]),
         ("--protocol syn-sd --parties 5 --rounds 0", ["--rounds", "0 is too few", "give 1 or more"]),
         ("--protocol syn-sd --parties 5 --inner 0", ["--inner", "0 is too few", "give 1 or more"]),
         ("--protocol syn-sd --parties 5 --speeds 1,-1", ["--speeds", "-1 is out of range", "above 0"]),

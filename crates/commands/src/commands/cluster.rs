@@ -10,7 +10,7 @@ use partwise::error::Error;
 use partwise::grid::{Grid, Place};
 use partwise::matrix::Matrix;
 use partwise::partition::{Access, Block, Shard};
-use partwise::run::{Algorithm, Factors, From, Monitor, Progress, Settings, factorize_on};
+use partwise::run::{Algorithm, Factors, From, Monitor, Plan, Progress, Settings, factorize_on};
 use serde_json::{Value, json};
 
 use super::factorize::{self, Ending, Watch};
@@ -65,6 +65,8 @@ pub fn run<T: Real>(args: &FactorizeArgs, comm: &dyn Comm) -> Result<()> {
     comm.all_reduce(Reduction::Max, Numbers::F64(&mut largest))?;
     agree(comm, input::check_largest::<T>(&args.file, largest[0]).map_err(Into::into))?;
 
+    let auto = Plan::of(m, n, shard.stored, settings.rank);
+    agree(comm, choose::check_samples(args, &auto, false))?;
     let image = agree(comm, input::picture(&args.shape, (m, n), None, args.read.images))?;
     let hash =
         hash.map(|thread| thread.join().map_err(|_| anyhow!("hashing {} failed", args.file.display()))?);

@@ -69,6 +69,8 @@ fn run_in<T: Real>(args: &FactorizeArgs) -> Result<()> {
         }
     }
     let settings = settings;
+    let streamed = matches!(data, Data::Streamed(_));
+    choose::check_samples(args, &Plan::of(m, n, stored, settings.rank), streamed)?;
     if let (Some(start), Some(dir)) = (&start, &args.init_from) {
         start.check(dir, &args.file, (m, n), Some(settings.rank))?;
     }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use partwise_federation::ledger::{self, Cover};
 use serde_json::json;
 
@@ -16,6 +16,15 @@ pub fn found(path: &Path) -> Option<PathBuf> {
 }
 
 pub fn run(path: &Path, args: &AuditArgs) -> Result<()> {
+    let ignored = [
+        ("--data", args.data.is_some()),
+        ("--colluders", args.colluders.is_some()),
+        ("--max-auc", args.max_auc.is_some()),
+        ("--force", args.force),
+    ];
+    if let Some((option, _)) = ignored.iter().find(|(_, given)| *given) {
+        bail!("{option}: {} is a ledger, on which no attack is run; leave it out", path.display());
+    }
     let read = ledger::read(path)?;
     let summary = ledger::summary(&read.entries);
     if args.json {

@@ -25,6 +25,24 @@ pub enum Algorithm {
 }
 
 impl Algorithm {
+    /// All of them.
+    pub const ALL: [Algorithm; 5] =
+        [Algorithm::Auto, Algorithm::Hals, Algorithm::Mu, Algorithm::Bpp, Algorithm::Dsanls];
+
+    /// Whether the method uses a parameter of [`Settings`], or of the machine. Every parameter that some method ignores is
+    /// listed here.
+    pub fn uses(self, parameter: &str) -> bool {
+        match parameter {
+            "samples" => self == Algorithm::Auto,
+            "sketch" | "sketch_cols" | "sketch_rows" | "solver" | "alpha" | "beta" | "step" => {
+                self == Algorithm::Dsanls
+            }
+            "bound" => !matches!(self, Algorithm::Mu | Algorithm::Bpp),
+            "grid" => self.access() == Access::Whole,
+            _ => true,
+        }
+    }
+
     /// How the method reads M.
     pub fn access(self) -> Access {
         match self {
@@ -228,8 +246,8 @@ impl Settings {
         not_negative("--l2-u", self.l2_u)?;
         not_negative("--l2-v", self.l2_v)?;
         not_negative("--tolerance", self.tolerance)?;
-        if self.bound && matches!(self.algorithm, Algorithm::Mu | Algorithm::Bpp) {
-            return Err(Error::parameter("--bound", "only hals and dsanls keep a bound; choose one of them"));
+        if self.bound {
+            self.check_given(["bound"])?;
         }
         not_negative("--target-error", self.target_error.unwrap_or(0.0))?;
         not_negative("--time-limit", self.time_limit.unwrap_or(0.0))?;
@@ -277,17 +295,23 @@ impl Settings {
         Ok(())
     }
 
+    /// Refuses the first of the parameters that were given, by name, although the method does not use it.
+    pub fn check_given<'a>(&self, given: impl IntoIterator<Item = &'a str>) -> Result<()> {
+        let method = self.algorithm;
+        let Some(unused) = given.into_iter().find(|parameter| !method.uses(parameter)) else { return Ok(()) };
+        let users: Vec<Algorithm> = Algorithm::ALL.into_iter().filter(|method| method.uses(unused)).collect();
+        Err(Error::unused(unused, method, &users))
+    }
+
     /// How `size` ranks are arranged on an m x n matrix: in a single column for sketched methods, which do not communicate
     /// by blocks of M.
     pub fn grid(&self, asked: Option<Grid>, (m, n): (usize, usize), size: usize) -> Result<Grid> {
-        match (self.algorithm.access(), asked) {
-            (Access::Whole, asked) => Grid::of(asked, (m, n), size),
-            (Access::Sampled, None) => Ok(Grid::tall(size)),
-            (Access::Sampled, Some(_)) => {
-                let problem =
-                    "dsanls needs no grid, it communicates sketches; leave it out, or choose an exact method";
-                Err(Error::parameter("--grid", problem))
-            }
+        if asked.is_some() {
+            self.check_given(["grid"])?;
+        }
+        match self.algorithm.access() {
+            Access::Whole => Grid::of(asked, (m, n), size),
+            Access::Sampled => Ok(Grid::tall(size)),
         }
     }
 

@@ -78,6 +78,20 @@ impl Protocol {
         matches!(self, Protocol::SynSsdU | Protocol::SynSsdUv)
     }
 
+    /// Whether the method uses a parameter of [`Settings`]. Every parameter that some method ignores is listed here.
+    pub fn uses(self, parameter: &str) -> bool {
+        match parameter {
+            "inner" => !matches!(self, Protocol::Pooled | Protocol::DsanlsLimited),
+            "rho" => self.is_asynchronous(),
+            "tolerance" => !self.is_asynchronous(),
+            "sketch" => self.sketches_records() || self.sketches_features(),
+            "sketch_records" => self.sketches_records(),
+            "sketch_features" => self.sketches_features() || self == Protocol::DsanlsLimited,
+            "solver" | "alpha" | "beta" | "step" => self != Protocol::Pooled,
+            _ => true,
+        }
+    }
+
     /// Local iterations between two exchanges of U, unless asked otherwise: T2, and T of the asynchronous methods.
     pub fn inner(self) -> usize {
         match self {
@@ -186,9 +200,27 @@ impl Settings {
                 format!("{} is out of range; give a number above 0", self.rho),
             ));
         }
+        if let (Protocol::DsanlsLimited, Some(Amount::Share(_))) = (self.protocol, self.sketch_records) {
+            return Err(Error::parameter(
+                "--sketch-records",
+                "dsanls-limited sketches to the same number at every party, and a share depends on how many records it has; \
+                 give a number",
+            ));
+        }
         // The rest is the same as of a sketched run.
         self.of_sketches().check(usize::MAX, usize::MAX)?;
         Ok(())
+    }
+
+    /// Refuses the first of the parameters that were given, by name, although the method does not use it.
+    pub fn check_given<'a>(&self, given: impl IntoIterator<Item = &'a str>) -> partwise::Result<()> {
+        let method = self.protocol;
+        // A tolerance of 0 asks for all rounds, which the asynchronous methods do anyway.
+        let ignored =
+            |parameter: &&str| !method.uses(parameter) && !(*parameter == "tolerance" && self.tolerance == 0.0);
+        let Some(unused) = given.into_iter().find(ignored) else { return Ok(()) };
+        let users: Vec<Protocol> = Protocol::ALL.into_iter().filter(|method| method.uses(unused)).collect();
+        Err(partwise::error::Error::unused(unused, method, &users))
     }
 
     /// How often a run may be done: once more where somebody may leave.
