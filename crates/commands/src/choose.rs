@@ -1,12 +1,12 @@
 //! What `auto` chooses where the network is known: exact on the grid, or sketched. By counts and constants, never by a clock.
 
 use anyhow::{Result, bail};
+use partwise::Precision;
 use partwise::comm::Network;
 use partwise::io::Presence;
 use partwise::matrix::Values;
 use partwise::plan::Job;
 use partwise::run::{Algorithm, Plan, Settings};
-use partwise::Precision;
 
 use crate::args::FactorizeArgs;
 use crate::constants;

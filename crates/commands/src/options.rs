@@ -55,7 +55,9 @@ fn factorize(args: &FactorizeArgs, given: &[&str], launched: Option<Launched>) -
     let given = || given.iter().copied();
     args.settings().check_given(given().filter(|id| !(open && sizes.contains(id))))?;
     if given().any(|id| id == "reduction") && launched.is_none() {
-        bail!("--reduction: workers within one process always add up in their order; leave it out, or use mpirun");
+        bail!(
+            "--reduction: workers within one process always add up in their order; leave it out, or use mpirun"
+        );
     }
     if processes > 1 && !args.network.is_empty() && args.algorithm != Algorithm::Auto {
         bail!("--network: under MPI, where clocks are real, only auto uses it; leave it out");
@@ -109,7 +111,8 @@ mod tests {
 
     #[test]
     fn defaults_are_not_options_that_were_given() {
-        for words in ["factorize M.npy --rank 3 --out x", "simulate M.npy --protocol pooled --rank 3 --out x"] {
+        for words in ["factorize M.npy --rank 3 --out x", "simulate M.npy --protocol pooled --rank 3 --out x"]
+        {
             let words: Vec<String> = format!("partwise {words}").split(' ').map(String::from).collect();
             assert_eq!(refused(&words), None);
         }

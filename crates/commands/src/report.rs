@@ -61,7 +61,10 @@ fn read(dir: &Path, view: &View) -> Result<Run> {
     let trace = trace(&dir.join("trace.csv"))?;
     let secure = record["federation"].is_string() || record["parties"].is_array();
     if secure && view.records.is_some() {
-        bail!("--records: {} is a result of several parties, whose records are known; leave it out", dir.display());
+        bail!(
+            "--records: {} is a result of several parties, whose records are known; leave it out",
+            dir.display()
+        );
     }
     let mut run = if record["federation"].is_string() {
         of_federation(dir, record)?

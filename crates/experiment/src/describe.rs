@@ -160,9 +160,8 @@ impl Experiment {
             if let Some(name) = panel.without.iter().chain(panel.damping.keys()).find(unknown) {
                 return Err(format!("panel {}: there is no method {name}; correct the name", panel.name));
             }
-            let undamped = |name: &&String| {
-                self.methods.iter().any(|method| method.name == **name && !method.damped)
-            };
+            let undamped =
+                |name: &&String| self.methods.iter().any(|method| method.name == **name && !method.damped);
             if let Some(name) = panel.damping.keys().find(undamped) {
                 return Err(format!("panel {}: {name} is not damped; remove its damping", panel.name));
             }

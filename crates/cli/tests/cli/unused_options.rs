@@ -59,10 +59,16 @@ fn options_that_the_protocol_ignores_are_refused() {
 #[test]
 fn options_that_other_commands_ignore_are_refused() {
     let desk = Desk::with_digits();
-    assert_says(&desk.refused("convert digits.npy d.csv --uncompressed"), &["--uncompressed", "d.csv", ".npz"]);
+    assert_says(
+        &desk.refused("convert digits.npy d.csv --uncompressed"),
+        &["--uncompressed", "d.csv", ".npz"],
+    );
     assert_says(&desk.refused("inspect digits.npy --header yes"), &["--header", "digits.npy", ".csv"]);
     assert_says(&desk.refused("evaluate r digits.npy --row-names no"), &["--row-names", "digits.npy"]);
-    assert_says(&desk.refused("transform r digits.npy --images rows --out W.npy"), &["--images", "digits.npy"]);
+    assert_says(
+        &desk.refused("transform r digits.npy --images rows --out W.npy"),
+        &["--images", "digits.npy"],
+    );
 }
 
 /// Begun with entries of U beyond it, the bound sqrt(2 ||M||) is kept by every method that takes it.
@@ -75,7 +81,9 @@ fn methods_that_take_a_bound_keep_it() {
     desk.write_factor("start/U.npy", &(3, 3, start[..9].iter().map(|value| 100.0 * value).collect()));
     desk.write_factor("start/V.npy", &(4, 3, start.iter().map(|value| value / 100.0).collect()));
     for method in ["auto", "hals", "dsanls"] {
-        desk.run(&format!("factorize m.csv --rank 3 --bound --init-from start --algorithm {method} --out {method}"));
+        desk.run(&format!(
+            "factorize m.csv --rank 3 --bound --init-from start --algorithm {method} --out {method}"
+        ));
         let largest = |name: &str| desk.factor(&format!("{method}/{name}")).2.into_iter().fold(0.0, f64::max);
         assert!(largest("U.npy").max(largest("V.npy")) <= 2.0 + 1e-6, "{method}");
     }
