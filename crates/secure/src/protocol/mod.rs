@@ -217,7 +217,7 @@ impl Settings {
         let method = self.protocol;
         // A tolerance of 0 asks for all rounds, which the asynchronous methods do anyway.
         let ignored = |parameter: &&str| {
-            !method.uses(parameter) && !(*parameter == "tolerance" && self.tolerance == 0.0)
+            !(method.uses(parameter) || *parameter == "tolerance" && self.tolerance == 0.0)
         };
         let Some(unused) = given.into_iter().find(ignored) else { return Ok(()) };
         let users: Vec<Protocol> = Protocol::ALL.into_iter().filter(|method| method.uses(unused)).collect();
