@@ -37,7 +37,7 @@ BENCH := $(if $(CASES),--cases $(CASES)) $(if $(QUICK),--quick) $(if $(FRESH),--
 .PHONY: help test test-all fmt fmt-check clippy doc unit doctest oracle report chromium-installed mpi mpi-installed mpich bench-mpi bench-plan \
 	bench-network paper privacy \
 	bench bench-claims bench-seeds bench-limits bench-report bench-kernels bench-memory bench-python \
-	wheel python deny fuzz fuzz-short fuzz-seeds federation clean
+	wheel installed python docs deny fuzz fuzz-short fuzz-seeds federation clean
 
 # `make test MPI=no` does without MPI. Otherwise all Cargo calls choose the same packages, so that dependencies build once.
 MPI ?= yes
@@ -46,10 +46,11 @@ PACKAGES := --workspace --exclude partwise-mpi
 else
 PACKAGES := --workspace
 MPI_TESTS := mpi
-clippy unit doctest oracle report: mpi-installed
+clippy unit doctest oracle report docs: mpi-installed
 endif
 unit: chromium-installed
 WITH_MPI := --workspace --features partwise-cli/mpi
+DOCUMENTED := $(if $(MPI_TESTS),$(WITH_MPI),$(PACKAGES))
 # Neither benchmarks nor the Python module, which its wheel builds.
 TESTS := --bins --tests
 # What tests of other languages call; by the choice of packages and targets it is built from what the tests were.
@@ -72,7 +73,7 @@ define make-venv
 endef
 
 help:
-	@echo 'make test      format, lints, docs, unit, property, command-line, documentation and oracle tests, MPI, Python'
+	@echo 'make test      format, lints, docs, unit, property, command-line, documentation and oracle tests, MPI, Python, pages'
 	@echo 'make test-all  the same, federation, mpich, deny and fuzz-short'
 	@echo 'make report    the report page in headless Chromium, which it installs if it can'
 	@echo 'make federation  long trials of federations: 50 parties, faults in every phase, cut lines; needs PARTWISE_DATA and root'
@@ -91,6 +92,7 @@ help:
 	@echo 'make bench-report  its tables and curves again, from what was measured'
 	@echo 'make wheel     the Python package, in $(WHEELS)'
 	@echo 'make python    the Python package, installed in $(VENV) and tested'
+	@echo 'make docs      every command and snippet of the README and of docs, run and compared; what pages refer to'
 	@echo 'make bench-memory  8 GiB within 2 GiB, 60 million nonzeros within 256 MiB; 9 GiB of disk, some minutes'
 	@echo 'make deny      licences, advisories and sources of the dependencies; builds cargo-deny if it is missing'
 	@echo 'make fuzz-short  every reader on damaged files, $(FUZZ_SHORT) seconds each; by cargo-fuzz if it is there'
@@ -99,7 +101,7 @@ help:
 	@echo 'make doc       the documentation of the library, in $(BUILT)/doc'
 	@echo 'make clean     remove what was built, the Python environment too'
 
-test: fmt-check clippy doc unit doctest oracle report $(MPI_TESTS) python
+test: fmt-check clippy doc unit doctest oracle report $(MPI_TESTS) python docs
 
 test-all: test federation mpich deny fuzz-short
 
@@ -152,10 +154,17 @@ wheel: $(VENV)/ready
 	CARGO_TARGET_DIR='$(BUILT)' $(VENV)/bin/maturin build --release --locked --out '$(WHEELS)'
 
 # As users have it: installed from its wheel. The examples in docstrings are tests too.
-python: wheel
-	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --force-reinstall '$(WHEELS)'/*.whl
+python: installed
 	$(PYTEST) tests/python
 	$(VENV)/bin/python -m pytest -q -p no:cacheprovider --doctest-modules --pyargs partwise
+
+installed: wheel
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --force-reinstall '$(WHEELS)'/*.whl
+
+# Every command and snippet that pages show, by the program and the Python package as users have them: CONTRIBUTING.md.
+docs: installed
+	$(CARGO) build --release $(DOCUMENTED) $(PROGRAMS) --locked
+	PARTWISE_BIN='$(BUILT)/release/partwise' PARTWISE_MPI='$(MPI)' $(PYTEST) tests/docs
 
 $(VENV)/ready: tests/oracle/requirements.txt
 	$(call make-venv,$(VENV),$<)
@@ -194,9 +203,8 @@ bench-limits: $(BENCH_VENV)/ready
 	$(BENCH_VENV)/bin/python bench/limits.py '$(BUILT)/release/partwise'
 
 # The Python package against the program.
-bench-python: wheel
+bench-python: installed
 	$(CARGO) build --release --locked -p partwise-cli
-	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --force-reinstall '$(WHEELS)'/*.whl
 	$(VENV)/bin/python bench/python_path.py --program '$(BUILT)/release/partwise'
 
 # Each kernel against its floor.

@@ -1,0 +1,211 @@
+"""Runs the blocks of a page in order, in one folder, and says what is not as the page has it."""
+
+import ast
+import contextlib
+import io
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import traceback
+import warnings
+from pathlib import Path
+from typing import Any
+
+from compare import difference
+from pages import DIRECTIVES, ROOT, Block
+
+# Seconds that a block may take; all of them together take less.
+LIMIT = 60.0
+
+# Languages of blocks that nothing runs: each such block says why.
+SHOWN = {"dockerfile", "ini", "toml", "json"}
+
+PARTWISE = """#!/bin/sh
+# The port of the status page may be taken on this machine.
+case "$*" in
+    *--status-address* | *--help*) ;;
+    "coordinator run"*) set -- "$@" --status-address none ;;
+esac
+exec "{program}" "$@"
+"""
+
+CARGO = """#!/bin/sh
+# `cargo run --release -- ...` runs the program that is built already; all else that Cargo does is not for this test.
+if [ "$1 $2 $3" = "run --release --" ]; then shift 3; exec partwise "$@"; fi
+echo "cargo $*: not in this test; mark the block with <!-- not run: REASON -->" >&2
+exit 1
+"""
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+def environment(folder: Path, program: Path) -> dict[str, str]:
+    """What commands find: the built programs, an empty home, and a free port."""
+    commands = folder / ".commands"
+    commands.mkdir()
+    for name, script in (("partwise", PARTWISE.format(program=program)), ("cargo", CARGO)):
+        (commands / name).write_text(script)
+        (commands / name).chmod(0o755)
+    return {
+        **os.environ,
+        "PATH": os.pathsep.join([str(commands), str(Path(sys.executable).parent), os.environ["PATH"]]),
+        "HOME": str(folder / ".home"),
+        "XDG_CONFIG_HOME": str(folder / ".home"),
+        "PORT": str(free_port()),
+        # What Open MPI asks of root, of machines with few cores, and of jobs at the same time.
+        "OMPI_ALLOW_RUN_AS_ROOT": "1",
+        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+        "OMPI_MCA_rmaps_base_oversubscribe": "1",
+        "OMPI_MCA_mpi_yield_when_idle": "1",
+        "TMPDIR": str(folder / ".temporary"),
+    }
+
+
+class Runner:
+    """One page's folder, like the top of a clone after a build, with its running processes and its Python names."""
+
+    def __init__(self, folder: Path, program: Path, mpi: bool = True) -> None:
+        self.folder = folder
+        self.environment = environment(folder, program)
+        self.mpi = mpi
+        self.names: dict[str, Any] = {"__name__": "__main__"}
+        self.sessions: list[int] = []
+        self.problems: list[str] = []
+        self.left_out: list[int] = []
+        (folder / ".home").mkdir()
+        (folder / ".temporary").mkdir()
+        shutil.copytree(ROOT / "data", folder / "data")
+        (folder / "examples").symlink_to(ROOT / "examples")
+        (folder / "target").mkdir()
+        (folder / "target/release").symlink_to(program.parent)
+
+    def __enter__(self) -> "Runner":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for session in self.sessions:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(session, signal.SIGKILL)
+
+    def run(self, blocks: list[Block]) -> list[str]:
+        """Runs all of them and returns what is wrong, each with its line."""
+        # What the last block printed, until an output block has been compared with it.
+        printed: str | None = None
+        for block in blocks:
+            try:
+                if self.is_left_out(block):
+                    continue
+                if block.language in ("", "text"):
+                    if printed is None:
+                        raise ValueError("no command before it printed this; say why with <!-- not run: REASON -->")
+                    wrong = difference(block.text, printed)
+                    printed = None
+                    if wrong:
+                        raise ValueError(f"other output than the page has\n{wrong}")
+                    continue
+                self.prepare(block)
+                printed = self.execute(block)
+            except Exception as error:
+                self.problems.append(f"line {block.line}: {error}")
+        return self.problems
+
+    def is_left_out(self, block: Block) -> bool:
+        if unknown := block.directives.keys() - DIRECTIVES.keys():
+            raise ValueError(f"<!-- {unknown.pop()}: ... --> is none of {', '.join(DIRECTIVES)}")
+        if block.language not in {"", "text", "sh", "python", "rust", *SHOWN}:
+            raise ValueError(f"the language {block.language!r} is unknown to this test")
+        for key in ("not run", "at once"):
+            if key in block.directives and len(block.directives[key]) < 8:
+                raise ValueError(f"<!-- {key}: ... --> needs a reason")
+        if block.language in SHOWN and "not run" not in block.directives:
+            raise ValueError("say why it is not run with <!-- not run: REASON -->")
+        if not self.mpi and block.language == "sh" and "mpirun" in block.text:
+            self.left_out.append(block.line)
+            return True
+        return "not run" in block.directives
+
+    def prepare(self, block: Block) -> None:
+        if commands := block.directives.get("before"):
+            self.shell(commands)
+
+    def execute(self, block: Block) -> str:
+        if block.language == "python":
+            return self.python(block)
+        if block.language == "rust":
+            return self.rust(block)
+        if "at once" in block.directives:
+            return self.at_once(block.text)
+        return self.shell(block.text)
+
+    def shell(self, script: str) -> str:
+        """Standard output and error together. What runs in the background goes on until the page's end."""
+        process, log = self.start(script)
+        return self.finish(process, log, script)
+
+    def at_once(self, script: str) -> str:
+        commands = script.replace("\\\n", " ").splitlines()
+        started = [(*self.start(command), command) for command in commands]
+        return "".join(self.finish(*process) for process in started)
+
+    def start(self, script: str) -> tuple[subprocess.Popen[bytes], Path]:
+        log = self.folder / ".temporary" / f"log-{len(self.sessions)}"
+        with log.open("wb") as output:
+            process = subprocess.Popen(
+                ["bash", "-c", f"set -euo pipefail\n{script}"],
+                cwd=self.folder,
+                env=self.environment,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        self.sessions.append(process.pid)
+        return process, log
+
+    def finish(self, process: subprocess.Popen[bytes], log: Path, script: str) -> str:
+        try:
+            code: int | str = process.wait(LIMIT)
+        except subprocess.TimeoutExpired:
+            code = f"none after {LIMIT:.0f} seconds"
+        output = log.read_text(errors="replace")
+        if code != 0:
+            raise ValueError(f"exit code {code}\n{script.strip()}\n{output}")
+        return output
+
+    def python(self, block: Block) -> str:
+        """Statement by statement; a comment behind `print(...)` is what that prints."""
+        where = f"<page, line {block.line}>"
+        lines = block.text.splitlines()
+        printed = ""
+        for statement in ast.parse(block.text).body:
+            output = io.StringIO()
+            try:
+                with contextlib.redirect_stdout(output), contextlib.chdir(self.folder), warnings.catch_warnings():
+                    warnings.simplefilter("error")
+                    code = compile(ast.Module([statement], []), where, "exec")
+                    exec(code, self.names)  # noqa: S102
+            except Exception:
+                raise ValueError(f"{ast.unparse(statement)}\n{traceback.format_exc(limit=-3)}") from None
+            printed += output.getvalue()
+            behind = lines[statement.end_lineno - 1].encode()[statement.end_col_offset :].decode()
+            if ast.unparse(statement).startswith("print(") and (comment := behind.strip().removeprefix("#").strip()):
+                if wrong := difference(comment, output.getvalue()):
+                    raise ValueError(f"other output than the comment has\n{wrong}")
+        return printed
+
+    def rust(self, block: Block) -> str:
+        """Not run, but every line of it must be in the code, whatever its blanks; `...` stands for anything."""
+        code = "\n".join(re.sub(r"\s+", "", path.read_text()) for path in sorted((ROOT / "crates").rglob("*.rs")))
+        for line in block.text.splitlines():
+            pieces = re.sub(r"\s+", "", line.partition("//")[0]).split("...")
+            if not re.search(".*".join(map(re.escape, pieces)), code):
+                raise ValueError(f"no such line in crates: {line.strip()}")
+        return ""
