@@ -4,7 +4,7 @@ use anyhow::{Result, bail};
 use partwise::Real;
 use partwise::error::Error;
 use partwise::io::stream::Stream;
-use partwise::io::{ImageShape, Input};
+use partwise::io::{Assumption, ImageShape, Input};
 use partwise::matrix::Matrix;
 use partwise::run::{Demand, Settings, Streamed, memory_needed, memory_needed_whole};
 use serde_json::{Value, json};
@@ -28,6 +28,7 @@ pub struct Given<T> {
     pub col_labels: Option<Vec<String>>,
     pub format: String,
     pub image: Option<ImageShape>,
+    pub assumptions: Vec<Assumption>,
 }
 
 /// What to do about a matrix that `--memory` does not hold and that cannot be streamed.
@@ -48,12 +49,13 @@ pub fn open<T: Real>(args: &FactorizeArgs, settings: &Settings, threads: usize) 
     let memory = limit.unwrap_or_else(machine::available_memory);
     let turned = (args.read.transpose, None);
     let read = input::read_within::<T>(&args.file, &args.read, turned, Some(&args.labels), memory);
-    let Input { matrix, row_labels, col_labels, format, image, .. } = read.map_err(|error| match error {
-        Error::Memory { what, needed, available, .. } if limit.is_some() => {
-            Error::Memory { what, needed, available, cure: CONVERT }
-        }
-        error => error,
-    })?;
+    let Input { matrix, row_labels, col_labels, format, image, assumptions, .. } =
+        read.map_err(|error| match error {
+            Error::Memory { what, needed, available, .. } if limit.is_some() => {
+                Error::Memory { what, needed, available, cure: CONVERT }
+            }
+            error => error,
+        })?;
     let (rows, cols, stored) = (matrix.rows(), matrix.cols(), matrix.stored());
     settings.check(rows, cols)?;
     input::check_range(&args.file, &matrix)?;
@@ -63,7 +65,8 @@ pub fn open<T: Real>(args: &FactorizeArgs, settings: &Settings, threads: usize) 
         return Err(Error::Memory { what, needed, available, cure: CONVERT }.into());
     }
     input::check_memory("the factorization", needed.saturating_sub(matrix.bytes()))?;
-    Ok(Given { data: Data::Whole(matrix), rows, cols, stored, row_labels, col_labels, format, image })
+    let data = Data::Whole(matrix);
+    Ok(Given { data, rows, cols, stored, row_labels, col_labels, format, image, assumptions })
 }
 
 fn streamed<T: Real>(
@@ -94,7 +97,8 @@ fn streamed<T: Real>(
     input::check_largest::<T>(&args.file, streamed.largest())?;
     let format = streamed.stream().format().to_string();
     let data = Data::Streamed(Box::new(streamed));
-    Ok(Given { data, rows, cols, stored, row_labels, col_labels, format, image: None })
+    let (image, assumptions) = (None, Vec::new());
+    Ok(Given { data, rows, cols, stored, row_labels, col_labels, format, image, assumptions })
 }
 
 /// How often U and V are in memory at once: the current ones, those that were given, the best restart so far and its

@@ -1,5 +1,6 @@
 //! A folder that `factorize` wrote, read again.
 
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use anyhow::{Result, anyhow, bail};
@@ -53,7 +54,33 @@ pub fn read<T: Real>(dir: &Path) -> Result<Folder<T>> {
     })
 }
 
+/// Names of the rows and columns of a matrix, of those that have any.
+pub type Names<'a> = (Option<&'a [String]>, Option<&'a [String]>);
+
 impl<T: Real> Folder<T> {
+    /// Puts the rows of U and V into the order that the rows and columns of `file` have by their names, where both have
+    /// names; refuses other names.
+    pub fn match_names(&mut self, dir: &Path, file: &Path, (rows, cols): Names<'_>) -> Result<()> {
+        let k = self.factors.k;
+        for (what, known, given, factor) in [
+            ("rows", &mut self.row_labels, rows, &mut self.factors.u),
+            ("columns", &mut self.col_labels, cols, &mut self.factors.v),
+        ] {
+            let (Some(known), Some(given)) = (known, given) else { continue };
+            let order = order(known, given).map_err(|problem| {
+                let (file, dir) = (file.display(), dir.display());
+                anyhow!(
+                    "{file}: its {what} are matched by name to those of the factors in {dir}, but {problem}"
+                )
+            })?;
+            if let Some(order) = order {
+                *factor = order.iter().flat_map(|&place| &factor[place * k..][..k]).copied().collect();
+                *known = given.to_vec();
+            }
+        }
+        Ok(())
+    }
+
     /// Refuses factors of another matrix than the m x n one in `file`, or with another number of components.
     pub fn check(&self, dir: &Path, file: &Path, (m, n): (usize, usize), rank: Option<usize>) -> Result<()> {
         let Factors { rows, cols, k, .. } = self.factors;
@@ -77,6 +104,34 @@ impl<T: Real> Folder<T> {
             _ => Ok(()),
         }
     }
+}
+
+/// For each given name its place among the known ones; nothing if they are the same in the same order.
+fn order(known: &[String], given: &[String]) -> Result<Option<Vec<usize>>, String> {
+    // A folder has a label a line, and a table has none with blanks around it.
+    let plain = |names: &[String]| -> Vec<String> {
+        names.iter().map(|name| name.replace(['\r', '\n'], " ").trim().to_string()).collect()
+    };
+    let (known, given) = (plain(known), plain(given));
+    if known == given {
+        return Ok(None);
+    }
+    let places: HashMap<&String, usize> = known.iter().zip(0..).collect();
+    let found: HashSet<&String> = given.iter().collect();
+    let missing = known.iter().find(|name| !found.contains(name)).map(|name| format!("{name:?} is missing"));
+    let unexpected =
+        given.iter().find(|name| !places.contains_key(name)).map(|name| format!("{name:?} is unexpected"));
+    let problems: Vec<String> = missing.into_iter().chain(unexpected).collect();
+    if !problems.is_empty() {
+        return Err(format!("{}; give data with the same names, or try --transpose", problems.join(" and ")));
+    }
+    let mut seen = HashSet::new();
+    // As sets they are the same, so either all names are different or one comes twice on the longer side.
+    let longer = if given.len() >= known.len() { &given } else { &known };
+    if let Some(name) = longer.iter().find(|name| !seen.insert(*name)) {
+        return Err(format!("{name:?} occurs more than once; rename it, or keep the order of the run"));
+    }
+    Ok(Some(given.iter().map(|name| places[name]).collect()))
 }
 
 /// What `run.json` says, as far as other commands need it.

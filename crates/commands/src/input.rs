@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use anyhow::bail;
 use partwise::Real;
 use partwise::error::{Error, Result, human_bytes};
-use partwise::io::{self, ImageShape, ImageSide, Input, ReadOptions};
+use partwise::io::{self, Assumption, ImageShape, ImageSide, Input, ReadOptions};
 use partwise::matrix::{Matrix, range_problem};
 pub use partwise_secure::digest::sha256;
 
 use crate::args::{LabelArgs, Picture, ReadArgs, ShapeArgs};
-use crate::machine;
+use crate::{machine, say};
 
 /// Reads a matrix; `--transpose` and the label files are applied.
 pub fn read<T: Real>(path: &Path, args: &ReadArgs, labels: Option<&LabelArgs>) -> Result<Input<T>> {
@@ -52,6 +52,26 @@ pub fn read_within<T: Real>(
         input = input.into_transpose();
     }
     Ok(input)
+}
+
+/// Says what was assumed of a table that could mean something else, and how to tell.
+pub fn warn_assumptions(path: &Path, assumptions: &[Assumption]) {
+    for assumption in assumptions {
+        let words = match assumption {
+            Assumption::FirstColumnIsData { shown } => format!(
+                "column 1 ({shown}) looks like identifiers but is read as data; give --row-names yes if it holds names, \
+                 --row-names no if it is data"
+            ),
+            Assumption::FirstLineIsData { shown } => format!(
+                "line 1 ({shown}) looks like a header but is read as data; give --header yes if it holds names, --header no \
+                 if it is data"
+            ),
+            Assumption::RecordsAreRows => "the lines look like (row, column, value) triples but are read as rows of a dense \
+                 matrix; if they are triples, save them as Matrix Market (.mtx) first, else give --row-names no"
+                .to_string(),
+        };
+        say::warn(&format!("warning: {}: {words}", path.display()));
+    }
 }
 
 /// Refuses a matrix whose products would leave the range of the arithmetic, which no error shows: they become 0.

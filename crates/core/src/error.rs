@@ -21,7 +21,7 @@ pub enum Error {
         source: std::io::Error,
     },
     /// A file is not what its name says, or is damaged.
-    #[error("{}: {place}: {problem}", path.display())]
+    #[error("{}, {place}: {problem}", path.display())]
     Format {
         /// The file concerned.
         path: PathBuf,

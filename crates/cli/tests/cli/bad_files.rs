@@ -55,9 +55,9 @@ fn entries_beyond_the_arithmetic() {
     let factorize = "factorize m.csv --rank 1 --iterations 2 --out r";
     for (entry, expected) in [
         ("1e300", ["m.csv: row 2, column 2", "is 1e300", "--precision f64, or rescale"]),
-        ("1e30", ["m.csv: entries", "the largest is 1.00e30", "--precision f64, or rescale"]),
-        ("1e-30", ["m.csv: entries", "the largest is 1.00e-30", "--precision f64, or rescale"]),
-        ("1e-60", ["m.csv: entries", "below the range of f32", "--precision f64, or rescale"]),
+        ("1e30", ["m.csv, entries", "the largest is 1.00e30", "--precision f64, or rescale"]),
+        ("1e-30", ["m.csv, entries", "the largest is 1.00e-30", "--precision f64, or rescale"]),
+        ("1e-60", ["m.csv, entries", "below the range of f32", "--precision f64, or rescale"]),
     ] {
         desk.write("m.csv", format!("0,0\n0,{entry}\n"));
         assert_says(&desk.refused(factorize), &expected);
@@ -65,7 +65,7 @@ fn entries_beyond_the_arithmetic() {
     for entry in ["1.00e-300", "1.00e300"] {
         desk.write("m.csv", format!("0,0\n0,{entry}\n"));
         let said = desk.refused(&format!("{factorize} --precision f64"));
-        assert_says(&said, &["m.csv: entries", &format!("the largest is {entry}"), "; rescale the matrix"]);
+        assert_says(&said, &["m.csv, entries", &format!("the largest is {entry}"), "; rescale the matrix"]);
     }
     for (entry, precision) in [("1e-14", "f32"), ("1e14", "f32"), ("1e-99", "f64"), ("1e99", "f64")] {
         desk.write("m.csv", format!("1{0},2{0}\n2{0},4{0}\n", entry.trim_start_matches('1')));
@@ -166,7 +166,7 @@ fn what_does_not_fit_the_memory_is_said_with_the_figure() {
 fn tables_with_gaps() {
     refused("m.csv", "1,2\n3\n", &["line 2: 1 cells, where line 1 has 2", "complete or remove"]);
     refused("m.csv", "a,b\n1,2\n3,4,5\n", &["line 3: 3 cells, where line 2 has 2", "complete or remove"]);
-    refused("m.csv", "1,2\n3,\n", &["line 2, column 2: the cell is empty", "fill it in"]);
+    refused("m.csv", "1,2\n3,\n", &["m.csv, line 2, column 2: the cell is empty", "missing values"]);
     refused("m.csv", "1,2\n3,x\n", &["line 2, column 2", "\"x\" is not a number", "correct it"]);
     refused("m.tsv", "1,2\n3,4\n", &["m.tsv", "tabs"]);
 }

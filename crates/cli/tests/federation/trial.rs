@@ -82,14 +82,8 @@ pub fn deal(trial: &Trial, name: &str) -> PathBuf {
     for (party, part) in (1..).zip(parts) {
         // Made by the library with a column for each record.
         let path = trial.path(&format!("data-{party}.npy"));
-        let input = partwise::io::Input {
-            matrix: part.into_transpose(),
-            row_labels: None,
-            col_labels: None,
-            format: String::new(),
-            precision: partwise::Precision::F32,
-            image: None,
-        };
+        let precision = partwise::Precision::F32;
+        let input = partwise::io::Input::unlabelled(part.into_transpose(), String::new(), precision);
         let mut out = fs::File::create(&path).unwrap();
         partwise::io::write(&mut out, &path, &input, Default::default()).unwrap();
     }

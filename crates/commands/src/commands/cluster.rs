@@ -239,13 +239,16 @@ fn beside<T: Real>(
     (m, n): (usize, usize),
     chief: bool,
 ) -> Result<Beside<T>> {
+    // Every rank puts given factors into the order of the labels, and rank 0 writes these.
+    let needed = chief || args.init_from.is_some();
+    let labels = if needed { input::labels(&args.read, &args.labels, (m, n))? } else { (None, None) };
     let mut start = None;
     if let Some(dir) = &args.init_from {
-        let folder = folder::read::<T>(dir)?;
+        let mut folder = folder::read::<T>(dir)?;
+        folder.match_names(dir, &args.file, (labels.0.as_deref(), labels.1.as_deref()))?;
         folder.check(dir, &args.file, (m, n), Some(settings.rank))?;
         start = Some(folder.factors);
     }
-    let labels = if chief { input::labels(&args.read, &args.labels, (m, n))? } else { (None, None) };
     let snapshot = if args.resume { checkpoint.read::<T>()? } else { None };
     if let Some(snapshot) = &snapshot {
         snapshot.check(settings, m, n)?;

@@ -19,6 +19,7 @@ pub fn run(args: &ConvertArgs) -> Result<()> {
 
 fn convert<T: Real>(args: &ConvertArgs, precision: Option<Precision>) -> Result<()> {
     let input = input::read::<T>(&args.file, &args.read, Some(&args.labels))?;
+    input::warn_assumptions(&args.file, &input.assumptions);
     for note in io::check_write(&args.out, &input, machine::available_memory())? {
         say::warn(&format!("note: {}: {note}", args.out.display()));
     }

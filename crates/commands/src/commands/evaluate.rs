@@ -23,13 +23,16 @@ pub fn run(args: &EvaluateArgs) -> Result<()> {
 }
 
 fn error<T: Real>(args: &EvaluateArgs, record: &folder::Record) -> Result<f64> {
-    let folder = folder::read::<T>(&args.dir)?;
+    let mut folder = folder::read::<T>(&args.dir)?;
     let input = input::read_turned::<T>(
         &args.file,
         &args.read,
         (record.transpose != args.read.transpose, record.images),
         None,
     )?;
+    input::warn_assumptions(&args.file, &input.assumptions);
+    let names = (input.row_labels.as_deref(), input.col_labels.as_deref());
+    folder.match_names(&args.dir, &args.file, names)?;
     folder.check(&args.dir, &args.file, (input.matrix.rows(), input.matrix.cols()), None)?;
     Ok(error_of(input.matrix, &folder.factors, &Threads::new(machine::cores())?)?)
 }

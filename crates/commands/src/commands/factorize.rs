@@ -42,14 +42,14 @@ fn run_in<T: Real>(args: &FactorizeArgs) -> Result<()> {
     settings.grid(args.grid, (1, 1), args.nodes)?;
     output::check_folder(&args.out, args.force)?;
     checkpoint::check(args)?;
-    let start = args.init_from.as_deref().map(folder::read::<T>).transpose()?;
+    let mut start = args.init_from.as_deref().map(folder::read::<T>).transpose()?;
     let stop = stop_on_ctrl_c(args.quiet)?;
     let hash = std::thread::spawn({
         let file = args.file.clone();
         move || input::sha256(&file)
     });
     let given = data::open::<T>(args, &settings, threads)?;
-    let Given { data, rows: m, cols: n, stored, row_labels, col_labels, format, image } = given;
+    let Given { data, rows: m, cols: n, stored, row_labels, col_labels, format, image, assumptions } = given;
     let image = input::picture(&args.shape, (m, n), image, args.read.images)?;
     let mut settings = match &data {
         Data::Whole(_) => settings,
@@ -71,7 +71,8 @@ fn run_in<T: Real>(args: &FactorizeArgs) -> Result<()> {
     let settings = settings;
     let streamed = matches!(data, Data::Streamed(_));
     choose::check_samples(args, &Plan::of(m, n, stored, settings.rank), streamed)?;
-    if let (Some(start), Some(dir)) = (&start, &args.init_from) {
+    if let (Some(start), Some(dir)) = (&mut start, &args.init_from) {
+        start.match_names(dir, &args.file, (row_labels.as_deref(), col_labels.as_deref()))?;
         start.check(dir, &args.file, (m, n), Some(settings.rank))?;
     }
     let start = start.map(|folder| folder.factors);
@@ -84,6 +85,7 @@ fn run_in<T: Real>(args: &FactorizeArgs) -> Result<()> {
     }
     if !args.quiet {
         warn_rank(&settings, m, n);
+        input::warn_assumptions(&args.file, &assumptions);
     }
 
     let hash = hash.join().map_err(|_| anyhow!("hashing {} failed", args.file.display()))??;

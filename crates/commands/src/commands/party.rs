@@ -95,14 +95,19 @@ fn join<T: Real>(args: &JoinArgs) -> Result<()> {
     }
     let read = input::read::<T>(&args.data, &args.read, Some(&args.labels))
         .and_then(|input| input::check_range(&args.data, &input.matrix).map(|()| input));
-    let Input { matrix, row_labels, col_labels, .. } = read.map_err(|error| match args.line.log {
-        // It may quote an entry, and such logs may be collected elsewhere.
-        Format::Json => anyhow!(
-            "{}: cannot be used as records; --check --log text says where and why",
-            args.data.display()
-        ),
-        Format::Text => error.into(),
-    })?;
+    let Input { matrix, row_labels, col_labels, assumptions, .. } =
+        read.map_err(|error| match args.line.log {
+            // It may quote an entry, and such logs may be collected elsewhere.
+            Format::Json => anyhow!(
+                "{}: cannot be used as records; --check --log text says where and why",
+                args.data.display()
+            ),
+            Format::Text => error.into(),
+        })?;
+    // A log may be collected elsewhere, and this shows entries.
+    if args.line.log == Format::Text {
+        input::warn_assumptions(&args.data, &assumptions);
+    }
     // Features by records, whatever the file has.
     let (matrix, names) = match args.records {
         Side::Rows => (matrix.into_transpose(), &col_labels),

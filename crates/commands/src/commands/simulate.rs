@@ -215,7 +215,10 @@ fn read<T: Real>(args: &SimulateArgs) -> Result<Dealt<Matrix<T>>> {
     // What is wrong whatever the matrix is said before it is read.
     settings.check()?;
     let read = input::read::<T>(&args.file, &args.read, Some(&args.labels))?;
-    let Input { matrix, row_labels, col_labels, format, image, .. } = read;
+    let Input { matrix, row_labels, col_labels, format, image, assumptions, .. } = read;
+    if !args.quiet {
+        input::warn_assumptions(&args.file, &assumptions);
+    }
     input::check_range(&args.file, &matrix)?;
     let image = input::picture(&args.shape, (matrix.rows(), matrix.cols()), image, args.read.images)?;
     let (labels, side) = match args.records {

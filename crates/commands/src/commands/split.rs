@@ -49,14 +49,7 @@ fn split<T: Real>(args: &SplitArgs) -> Result<()> {
             let ending = if let Matrix::Dense(_) = part { "npy" } else { "npz" };
             let name = format!("{name}-{rank}.{ending}");
             let path = Path::new(&name);
-            let input = Input {
-                matrix: part,
-                row_labels: None,
-                col_labels: None,
-                format: format.clone(),
-                precision,
-                image: None,
-            };
+            let input = Input::unlabelled(part, format.clone(), precision);
             io::check_write(path, &input, machine::available_memory())?;
             let options = io::WriteOptions { precision: args.precision, ..io::WriteOptions::default() };
             staging.write(&name, |file| io::write(file, path, &input, options))?;

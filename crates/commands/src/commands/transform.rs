@@ -18,17 +18,19 @@ pub fn run(args: &TransformArgs) -> Result<()> {
     output::check_file(&args.out, "--out", args.force)?;
     let record = folder::record(&args.dir)?;
     // In f64 whatever the run was: an exact fit should be one.
-    let folder = folder::read::<f64>(&args.dir)?;
+    let mut folder = folder::read::<f64>(&args.dir)?;
     let input = input::read_turned::<f64>(
         &args.file,
         &args.read,
         (record.transpose != args.read.transpose, record.images),
         None,
     )?;
-    let labels = match args.side {
-        Side::Rows => input.row_labels,
-        Side::Columns => input.col_labels,
+    input::warn_assumptions(&args.file, &input.assumptions);
+    let (labels, names) = match args.side {
+        Side::Rows => (input.row_labels, (None, input.col_labels.as_deref())),
+        Side::Columns => (input.col_labels, (input.row_labels.as_deref(), None)),
     };
+    folder.match_names(&args.dir, &args.file, names)?;
     let k = folder.factors.k;
     let (m, n) = (input.matrix.rows(), input.matrix.cols());
     let (count, length, expected, what) = match args.side {

@@ -13,15 +13,20 @@ pub fn read(path: &Path, expected: usize) -> Result<Vec<String>> {
     let mut count = 0usize;
     let mut line = Vec::new();
     while source.line(&mut line)? {
-        count += 1;
-        // Those beyond are only counted.
-        if count > expected {
-            continue;
+        // Lines may also end in CR alone, the last one included.
+        for bytes in line.strip_suffix(b"\r").unwrap_or(&line).split(|&byte| byte == b'\r') {
+            count += 1;
+            // Those beyond are only counted.
+            if count > expected {
+                continue;
+            }
+            let bytes = if count == 1 { bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes) } else { bytes };
+            let text = std::str::from_utf8(bytes).map_err(|_| {
+                let problem = "the label is not UTF-8; save the file in that encoding";
+                Error::format(path, format!("line {count}"), problem)
+            })?;
+            labels.push(text.to_string());
         }
-        let bytes = if count == 1 { line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&line) } else { &line };
-        let text = std::str::from_utf8(bytes)
-            .map_err(|_| source.line_error("the label is not UTF-8; save the file in that encoding"))?;
-        labels.push(text.to_string());
     }
     if count != expected {
         let problem =
@@ -56,7 +61,13 @@ mod tests {
         }
         std::fs::write(&path, b"\xef\xbb\xbfx\r\ny").unwrap();
         assert_eq!(read(&path, 2).unwrap(), ["x", "y"]);
-        std::fs::write(&path, b"x\n\xff\n").unwrap();
-        assert!(read(&path, 2).unwrap_err().to_string().contains("line 2: the label is not UTF-8"));
+        for ends in ["\n", "\r\n", "\r"] {
+            for text in ["x| |z|", "x| |z"] {
+                std::fs::write(&path, text.replace('|', ends)).unwrap();
+                assert_eq!(read(&path, 3).unwrap(), ["x", " ", "z"], "{ends:?}");
+            }
+            std::fs::write(&path, [b"x", ends.as_bytes(), b"\xff", ends.as_bytes()].concat()).unwrap();
+            assert!(read(&path, 2).unwrap_err().to_string().contains("line 2: the label is not UTF-8"));
+        }
     }
 }

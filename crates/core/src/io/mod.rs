@@ -14,11 +14,13 @@ use crate::real::{Precision, Real};
 use memory::Budget;
 use source::Source;
 
+pub use assumption::Assumption;
 pub use images::{ImageShape, ImageSide};
 pub(crate) use part::read_parts_here;
 pub use part::{Choose, Parts, Region, read_parts};
 pub use write::{WriteOptions, check_write, write};
 
+mod assumption;
 mod binary;
 mod check;
 mod h5ad;
@@ -56,12 +58,22 @@ pub struct Input<T> {
     pub precision: Precision,
     /// What each column, or row, looks like, if the input is images.
     pub image: Option<ImageShape>,
+    /// What was taken for granted of a text table that could mean something else.
+    pub assumptions: Vec<Assumption>,
 }
 
 impl<T: Real> Input<T> {
     /// A matrix without labels.
-    fn unlabelled(matrix: Matrix<T>, format: String, precision: Precision) -> Self {
-        Input { matrix, row_labels: None, col_labels: None, format, precision, image: None }
+    pub fn unlabelled(matrix: Matrix<T>, format: String, precision: Precision) -> Self {
+        Input {
+            matrix,
+            row_labels: None,
+            col_labels: None,
+            format,
+            precision,
+            image: None,
+            assumptions: Vec::new(),
+        }
     }
 
     /// The transpose, labels and images included.

@@ -222,6 +222,29 @@ impl<'a> Source<'a> {
         Ok(true)
     }
 
+    /// The line, counted from 1, of the first byte from place `begin` on that belongs to no line end: LF, CRLF or CR.
+    pub fn line_from(mut self, begin: u64) -> Result<u64> {
+        let (mut line, mut place, mut after_cr) = (1, 0, false);
+        loop {
+            let chunk = self.peek()?;
+            let length = chunk.len();
+            for &byte in chunk {
+                match byte {
+                    b'\n' if after_cr => {}
+                    b'\n' | b'\r' => line += 1,
+                    _ if place >= begin => return Ok(line),
+                    _ => {}
+                }
+                after_cr = byte == b'\r';
+                place += 1;
+            }
+            if length == 0 {
+                return Ok(line);
+            }
+            self.reader.get().consume(length);
+        }
+    }
+
     /// The reader alone, for a parser that brings its own buffer.
     pub fn into_reader(self) -> Box<dyn BufRead + 'a> {
         self.reader.boxed()

@@ -7,6 +7,7 @@ use std::rc::Rc;
 
 use csv::ByteRecord;
 
+use super::assumption::{Beginning, Table};
 use super::memory::Budget;
 use super::source::{Source, read_error};
 use super::tsv::write_shortest;
@@ -44,6 +45,7 @@ pub(super) fn read<T: Real>(
         values: Vec::new(),
         names: Vec::new(),
         name_bytes: 0,
+        beginning: Beginning::default(),
     };
     if has_first && !layout.header {
         rows.push(budget, &first)?;
@@ -62,7 +64,7 @@ pub(super) fn read<T: Real>(
             "row names but no values beside them; check that {} separate the cells",
             words(delimiter)
         );
-        return Err(Error::format(budget.path, "line 1", problem));
+        return Err(line_error(budget, begin(&first), problem));
     }
     let kind = if delimiter == b',' { "comma" } else { "tab" };
     let mut format = format!("{kind}-separated table");
@@ -70,6 +72,15 @@ pub(super) fn read<T: Real>(
         format.push_str(if there { part } else { "" });
     }
     rows.values.shrink_to_fit();
+    let table = Table {
+        options,
+        col_labels: col_labels.as_deref(),
+        row_labels: layout.row_names.then_some(&rows.names),
+        values: &rows.values,
+        cols,
+        beginning: &rows.beginning,
+    };
+    let assumptions = table.assumptions();
     Ok(Input {
         matrix: Matrix::Dense(Dense::new(
             rows.count,
@@ -82,6 +93,7 @@ pub(super) fn read<T: Real>(
         format,
         precision: Precision::F64,
         image: None,
+        assumptions,
     })
 }
 
@@ -154,8 +166,10 @@ impl Layout {
         };
         let corner = header != Presence::No && has_corner(first, second, header);
         let row_names = told(row_names).unwrap_or_else(|| corner || has_row_names(first, second, header));
-        let header =
-            told(header).unwrap_or_else(|| (corner && row_names) || names_from(first, row_names.into()));
+        // Row names that are numbers, below a name.
+        let above = || named(first) && second.is_some_and(|second| !named(second));
+        let header = told(header)
+            .unwrap_or_else(|| row_names && (corner || above()) || names_from(first, row_names.into()));
         Layout { header, row_names }
     }
 }
@@ -173,7 +187,6 @@ fn has_corner(first: &ByteRecord, second: Option<&ByteRecord>, header: Presence)
 
 /// Whether the records of values begin with a name.
 fn has_row_names(first: &ByteRecord, second: Option<&ByteRecord>, header: Presence) -> bool {
-    let named = |record: &ByteRecord| record.get(0).is_some_and(is_name);
     match (header, second) {
         (Presence::Yes, second) => second.is_some_and(named),
         (Presence::No, _) => named(first),
@@ -181,6 +194,11 @@ fn has_row_names(first: &ByteRecord, second: Option<&ByteRecord>, header: Presen
         (Presence::Auto, Some(second)) => named(second) && (named(first) || names_from(first, 1)),
         (Presence::Auto, None) => named(first) && !names_from(first, 1),
     }
+}
+
+/// Whether the first cell is a name.
+fn named(record: &ByteRecord) -> bool {
+    record.get(0).is_some_and(is_name)
 }
 
 /// Whether any cell from `start` on is a name.
@@ -209,11 +227,23 @@ fn words(delimiter: u8) -> &'static str {
 
 /// An error at a cell, both counted from 1.
 fn cell_error(budget: Budget, record: &ByteRecord, cell: usize, problem: impl Into<String>) -> Error {
-    Error::format(budget.path, format!("line {}, column {}", line(record), cell + 1), problem)
+    let line = line(budget, begin(record));
+    Error::format(budget.path, format!("line {line}, column {}", cell + 1), problem)
 }
 
-fn line(record: &ByteRecord) -> u64 {
-    record.position().map_or(0, csv::Position::line)
+fn line_error(budget: Budget, begin: u64, problem: impl Into<String>) -> Error {
+    Error::format(budget.path, format!("line {}", line(budget, begin)), problem)
+}
+
+/// Where the parser began to look for a record, in bytes.
+fn begin(record: &ByteRecord) -> u64 {
+    record.position().map_or(0, csv::Position::byte)
+}
+
+/// The line of the record that the parser found from this byte on. Its own count misses line ends of CR alone, the LF of
+/// a CRLF before the record, and empty lines, so the lines of the file are counted; only a message needs them.
+fn line(budget: Budget, begin: u64) -> u64 {
+    Source::open(budget.path).and_then(|source| source.line_from(begin)).unwrap_or(1)
 }
 
 fn label(budget: Budget, record: &ByteRecord, cell: usize) -> Result<String> {
@@ -234,14 +264,15 @@ fn column_names(
     width: Option<(usize, u64)>,
 ) -> Result<Vec<String>> {
     let skip = usize::from(layout.row_names && record.len() != cols);
-    if let Some((width, first_line)) = width
+    if let Some((width, first)) = width
         && record.len() != cols + skip
     {
         let problem = format!(
-            "{} column names, where line {first_line} has {width} cells; complete the header",
-            record.len()
+            "{} column names, where line {} has {width} cells; complete the header",
+            record.len(),
+            line(budget, first)
         );
-        return Err(Error::format(budget.path, format!("line {}", line(record)), problem));
+        return Err(line_error(budget, begin(record), problem));
     }
     let mut names =
         (skip..record.len()).map(|cell| label(budget, record, cell)).collect::<Result<Vec<_>>>()?;
@@ -258,23 +289,25 @@ fn column_names(
 struct Rows<T> {
     layout: Layout,
     delimiter: u8,
-    /// Cells of a record, and the line that said so.
+    /// Cells of the first record, and where it begins.
     width: Option<(usize, u64)>,
     count: usize,
     values: Vec<T>,
     names: Vec<String>,
     name_bytes: u64,
+    beginning: Beginning,
 }
 
 impl<T: Real> Rows<T> {
     fn push(&mut self, budget: Budget, record: &ByteRecord) -> Result<()> {
-        let (width, first_line) = *self.width.get_or_insert((record.len(), line(record)));
+        let (width, first) = *self.width.get_or_insert((record.len(), begin(record)));
         if record.len() != width {
             let problem = format!(
-                "{} cells, where line {first_line} has {width}; complete or remove the line",
-                record.len()
+                "{} cells, where line {} has {width}; complete or remove the line",
+                record.len(),
+                line(budget, first)
             );
-            return Err(Error::format(budget.path, format!("line {}", line(record)), problem));
+            return Err(line_error(budget, begin(record), problem));
         }
         self.count += 1;
         if self.layout.row_names {
@@ -287,7 +320,10 @@ impl<T: Real> Rows<T> {
         budget_left.grow("the table", &mut self.values, width.saturating_sub(skip))?;
         for (cell, bytes) in record.iter().enumerate().skip(skip) {
             match parse(bytes.trim_ascii()) {
-                Some(value) => self.values.push(T::from_f64(value)),
+                Some(value) => {
+                    self.beginning.note(self.count - 1, cell - skip, value);
+                    self.values.push(T::from_f64(value));
+                }
                 None => return Err(self.not_a_number(budget, record, cell, bytes)),
             }
         }
@@ -303,12 +339,15 @@ impl<T: Real> Rows<T> {
         } else {
             format!("{shown:?} is not a number")
         };
-        let cure = if self.count == 1 && !self.layout.header {
+        let missing = ["", "NA", "N/A", "null", "None"].iter().any(|word| text.eq_ignore_ascii_case(word));
+        let first = self.count == 1 && !self.layout.header;
+        let cure = if missing && !(first && cell == 0) {
+            "missing values are not supported yet, so give a value (0 only if 0 was measured) or remove the row or column"
+                .to_string()
+        } else if first {
             "correct it, or say that the table has a header".to_string()
         } else if cell == 0 {
             "correct it, or say that the table has row names".to_string()
-        } else if text.is_empty() {
-            "fill it in, for instance with 0".to_string()
         } else {
             format!("correct it, and check that {} separate the cells", words(self.delimiter))
         };
@@ -362,9 +401,8 @@ impl<'a> Records<'a> {
             Ok(more) => Ok(more),
             Err(error) => Err(match error.into_kind() {
                 csv::ErrorKind::Io(error) if error.kind() == io::ErrorKind::OutOfMemory => {
-                    let place = format!("line {}", self.reader.position().line());
                     let problem = "a single record is larger than the memory; check its quotes and line ends";
-                    Error::format(self.budget.path, place, problem)
+                    line_error(self.budget, begin(record), problem)
                 }
                 csv::ErrorKind::Io(error) => read_error(self.budget.path, None, error),
                 kind => {

@@ -16,14 +16,7 @@ use partwise::sketch::Kind;
 const MEMORY: u64 = 1 << 30;
 
 fn save<T: Real>(matrix: &Matrix<T>, path: &Path) {
-    let input = Input {
-        matrix: matrix.clone(),
-        row_labels: None,
-        col_labels: None,
-        format: String::new(),
-        precision: T::PRECISION,
-        image: None,
-    };
+    let input = Input::unlabelled(matrix.clone(), String::new(), T::PRECISION);
     let options = WriteOptions { uncompressed: true, ..WriteOptions::default() };
     write(std::fs::File::create(path).unwrap(), path, &input, options).unwrap();
 }

@@ -109,6 +109,7 @@ fn read<T: Real>(mut album: impl Album, budget: Budget, side: ImageSide, place: 
         format: format!("{width} x {height} {kind} images in {place}{converted}"),
         precision: Precision::F32,
         image: Some(ImageShape { width, height, channels, images: side }),
+        assumptions: Vec::new(),
     })
 }
 

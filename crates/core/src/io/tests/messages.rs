@@ -273,7 +273,16 @@ fn table_cells() {
             "1,2\nx,3\n",
             "line 2, column 1: \"x\" is not a number; correct it, or say that the table has row names",
         ),
-        ("1,2\n3,\n", "line 2, column 2: the cell is empty; fill it in, for instance with 0"),
+        (
+            "1,2\n3,\n",
+            "line 2, column 2: the cell is empty; missing values are not supported yet, so give a value (0 only if 0 was \
+             measured) or remove the row or column",
+        ),
+        (
+            "1,NA\n3,4\n",
+            "line 1, column 2: \"NA\" is not a number; missing values are not supported yet, so give a value (0 only if 0 \
+             was measured) or remove the row or column",
+        ),
         (",5\n1,2\n", "line 1, column 1: the cell is empty; correct it, or say that the table has a header"),
         ("a,b,c\n1,2\n", "line 1: 3 column names, where line 2 has 2 cells; complete the header"),
         ("a;b\n1;2\n", "line 1: row names but no values beside them; check that commas separate the cells"),
@@ -285,6 +294,31 @@ fn table_cells() {
     assert_eq!(latin, "line 1, column 2: the text is not UTF-8; save the file in that encoding");
     let latin = folder.refusal("m.csv", b"1,2\n1,\xe9\n");
     assert_eq!(latin, "line 2, column 2: the text is not UTF-8; save the file in that encoding");
+}
+
+#[test]
+fn lines_are_counted_whatever_ends_them() {
+    let folder = Folder::new();
+    for (text, place) in [
+        ("a,b|1,2|3,x|", "line 3, column 2:"),
+        ("a,b|1,2|3|", "line 3: 1 cells, where line 2 has 2;"),
+        ("a,b||1,2|||3,x", "line 6, column 2:"),
+        ("||a,b|1,2|3|", "line 5: 1 cells, where line 4 has 2;"),
+        ("\u{feff}a,b|1,x|", "line 2, column 2:"),
+        ("\"a|c\",b|\"1\",2|3,x|", "line 4, column 2:"),
+        ("|a,b,c|1,2|", "line 2: 3 column names, where line 3 has 2 cells;"),
+        ("|a;b|1;2|", "line 2: row names but no values"),
+    ] {
+        for end in ["\n", "\r\n", "\r"] {
+            let text = text.replace('|', end);
+            for message in [folder.refusal("m.csv", &text), folder.refusal("m.csv.gz", gzip(text.as_bytes()))]
+            {
+                assert!(message.starts_with(place), "{text:?}: {message}");
+            }
+        }
+    }
+    let mtx = "%%MatrixMarket matrix coordinate real general\r\n% comment\r\n\r\n2 3 1\r\n1 1 x\r\n";
+    assert!(folder.refusal("m.mtx", mtx).starts_with("line 5:"));
 }
 
 #[test]
@@ -304,6 +338,10 @@ fn the_user_overrules_what_a_table_looks_like() {
     assert_eq!(shape(Presence::Yes, Presence::Auto), (1, 3));
     assert_eq!(shape(Presence::Auto, Presence::Yes), (2, 2));
     assert_eq!(shape(Presence::Yes, Presence::Yes), (1, 2));
+    let path = folder.write("m.csv", "id,2001,2002\n1,5,6\n2,7,8\n");
+    let input = read::<f64>(&path, &ReadOptions { row_names: Presence::Yes, ..OPTIONS }).unwrap();
+    assert_eq!(input.col_labels.unwrap(), ["2001", "2002"]);
+    assert_eq!(input.row_labels.unwrap(), ["1", "2"]);
     let path = folder.write("m.csv", "a,b\n1,2\n");
     let refused =
         read::<f64>(&path, &ReadOptions { header: Presence::No, ..OPTIONS }).unwrap_err().to_string();

@@ -1,6 +1,7 @@
 //! Every reader on good, damaged and hostile files. Files that NumPy and SciPy wrote are tested in
 //! `tests/oracle`.
 
+mod assumptions;
 mod binary;
 mod damage;
 mod h5ad;
@@ -46,13 +47,12 @@ impl Folder {
         outcome
     }
 
-    /// What follows `name: ` in the message for a file that is refused.
+    /// What follows the name in the message for a file that is refused.
     fn refusal(&self, name: &str, bytes: impl AsRef<[u8]>) -> String {
         let path = self.write(name, bytes);
         let message = read::<f32>(&path, &OPTIONS).unwrap_err().to_string();
-        let prefix = format!("{}: ", path.display());
-        message
-            .strip_prefix(&prefix)
+        let rest = message.strip_prefix(&path.display().to_string());
+        rest.and_then(|rest| rest.strip_prefix(", ").or(rest.strip_prefix(": ")))
             .unwrap_or_else(|| panic!("{message} does not name the file"))
             .to_string()
     }
