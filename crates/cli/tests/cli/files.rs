@@ -112,6 +112,70 @@ fn labels_of_their_own_files_travel() {
     assert_says(&said, &["none.txt", "No such file", "check the path"]);
 }
 
+/// What a command says on stderr.
+fn warnings(desk: &Desk, words: &str) -> String {
+    let output = desk.output(words);
+    assert!(output.status.success(), "{words}: {output:?}");
+    String::from_utf8(output.stderr).unwrap()
+}
+
+#[test]
+fn assumptions_about_a_table_are_said_with_the_option() {
+    let desk = Desk::new();
+    let rows = |ids: [usize; 6]| {
+        ids.map(|id| format!("{id},{},{},{}\n", id % 3, id * id % 7, (id + 1) % 4)).concat()
+    };
+    desk.write("ids.csv", rows([1, 2, 3, 4, 5, 6]));
+    desk.write("years.csv", "land,1990,1991\nPeru,1,2\nChad,3,4\n");
+    desk.write("triples.csv", "user,item,rating\n1,10,5\n1,20,3\n2,10,4\n2,30,2\n3,20,5\n3,30,1\n");
+    for (file, expected) in [
+        (
+            "ids.csv",
+            "warning: ids.csv: column 1 (1, 2, 3, ...) looks like identifiers but is read as data; give --row-names yes",
+        ),
+        (
+            "years.csv",
+            "warning: years.csv: line 1 (1990, 1991) looks like a header but is read as data; give --header yes",
+        ),
+        (
+            "triples.csv",
+            "warning: triples.csv: the lines look like (row, column, value) triples but are read as rows",
+        ),
+    ] {
+        desk.run(&format!("factorize {file} --rank 1 --quiet --out r --force"));
+        for words in [
+            format!("inspect {file}"),
+            format!("inspect {file} --json"),
+            format!("convert {file} out.npy --force"),
+            format!("factorize {file} --rank 1 --out made --force"),
+            format!("evaluate r {file}"),
+            format!("transform r {file} --out W.npy --force"),
+        ] {
+            let said = warnings(&desk, &words);
+            assert!(said.starts_with(expected) && said.matches("warning:").count() == 1, "{words}: {said}");
+        }
+        assert_eq!(warnings(&desk, &format!("factorize {file} --rank 1 --quiet --out made --force")), "");
+    }
+    assert_eq!(warnings(&desk, "inspect ids.csv --row-names yes"), "");
+    assert_eq!(warnings(&desk, "inspect years.csv --header yes"), "");
+    desk.run("factorize years.csv --header yes --rank 1 --out years");
+    assert_eq!(desk.read("years/columns.txt"), "1990\n1991\n");
+    let simulate = "simulate ids.csv --parties 3 --protocol pooled --rank 1 --rounds 2 --accept-that-few-records-show-in-sums \
+                    --accept-that-pooled-sums-show-records --out s --force";
+    assert!(warnings(&desk, simulate).contains("warning: ids.csv: column 1 (1, 2, 3, ...)"));
+    let summary: serde_json::Value = serde_json::from_str(&desk.run("inspect ids.csv --json")).unwrap();
+    assert_eq!(summary["assumptions"][0]["assumption"], "first_column_is_data");
+}
+
+#[test]
+fn nothing_is_said_of_tables_that_convert_wrote() {
+    let desk = Desk::with_digits();
+    for options in ["", "--transpose"] {
+        desk.run(&format!("convert digits.npy m.csv {options} --force"));
+        assert_eq!(warnings(&desk, "inspect m.csv"), "");
+    }
+}
+
 fn first_cells(table: &str) -> Vec<&str> {
     table.lines().map(|line| line.split('\t').next().unwrap()).collect()
 }

@@ -108,3 +108,95 @@ fn factors_made_by_hand() {
     assert_eq!(desk.run("evaluate r m.csv"), "relative error 0.000000000\n");
     assert!(desk.run("top r").contains("row 2 2.0000, row 1 1.0000"));
 }
+
+/// A table of these columns of a matrix, in this order, below their names and beside row names.
+fn table(rows: &[usize], cols: &[usize]) -> String {
+    let value = |row: usize, col: usize| (3 * row + 5 * col + row * col * col) % 11;
+    let line = |cells: Vec<String>| cells.join(",") + "\n";
+    let header =
+        line(std::iter::once("name".to_string()).chain(cols.iter().map(|col| format!("c{col}"))).collect());
+    let rows = rows.iter().map(|&row| {
+        let cells = cols.iter().map(|&col| value(row, col).to_string());
+        line(std::iter::once(format!("r{row}")).chain(cells).collect())
+    });
+    header + &rows.collect::<String>()
+}
+
+#[test]
+fn columns_and_rows_are_matched_by_name() {
+    let desk = Desk::new();
+    let (rows, cols): (Vec<usize>, Vec<usize>) = ((0..9).collect(), (0..6).collect());
+    let reversed = |numbers: &[usize]| numbers.iter().rev().copied().collect::<Vec<_>>();
+    desk.write("m.csv", table(&rows, &cols));
+    desk.write("turned.csv", table(&reversed(&rows), &reversed(&cols)));
+    for (transpose, out) in [("", "r"), ("--transpose", "t")] {
+        desk.run(&format!(
+            "factorize m.csv {transpose} --rank 3 --precision f64 --iterations 30 --out {out}"
+        ));
+        let here = error(&desk, &format!("evaluate {out} m.csv"));
+        let there = error(&desk, &format!("evaluate {out} turned.csv"));
+        assert!((here - there).abs() < 1e-12, "{here} {there}");
+        for side in ["rows", "columns"] {
+            desk.run(&format!("transform {out} m.csv --side {side} --out here.npy --force"));
+            desk.run(&format!("transform {out} turned.csv --side {side} --out there.npy --force"));
+            let ((count, k, here), (_, _, there)) = (desk.factor("here.npy"), desk.factor("there.npy"));
+            for row in 0..count {
+                for j in 0..k {
+                    let (a, b) = (here[row * k + j], there[(count - 1 - row) * k + j]);
+                    assert!((a - b).abs() < 1e-9, "{out} {side}: {a} {b}");
+                }
+            }
+        }
+    }
+    // A start in another order is the same start.
+    desk.run(
+        "factorize m.csv --init-from r --rank 3 --precision f64 --iterations 1 --algorithm hals --out a",
+    );
+    desk.run(
+        "factorize turned.csv --init-from r --rank 3 --precision f64 --iterations 1 --algorithm hals --out b",
+    );
+    let error_of = |dir: &str| desk.json(&format!("{dir}/run.json"))["relative_error"].as_f64().unwrap();
+    assert!((error_of("a") - error_of("b")).abs() < 1e-9, "{} {}", error_of("a"), error_of("b"));
+}
+
+#[test]
+fn other_names_are_refused() {
+    let desk = Desk::new();
+    desk.write("m.csv", table(&[0, 1, 2, 3], &[0, 1, 2]));
+    desk.run("factorize m.csv --rank 2 --out r");
+    let commands = |file: &str| {
+        [
+            format!("evaluate r {file}"),
+            format!("transform r {file} --out W.npy"),
+            format!("factorize {file} --rank 2 --init-from r --out b"),
+        ]
+    };
+    for (cols, expected) in [
+        (&[0, 5, 4][..], &["new.csv", "columns", "in r", "\"c1\" is missing and \"c5\" is unexpected; "][..]),
+        (&[2, 0], &["\"c1\" is missing; "]),
+        (&[2, 0, 7, 1], &["\"c7\" is unexpected; "]),
+        (&[0, 1, 2, 2], &["\"c2\" occurs more than once; "]),
+    ] {
+        desk.write("new.csv", table(&[0, 1, 2, 3], cols));
+        for words in commands("new.csv") {
+            assert_says(&desk.refused(&words), expected);
+        }
+    }
+    desk.write("new.csv", table(&[3, 1, 2, 4], &[0, 1, 2]));
+    assert_says(&desk.refused("evaluate r new.csv"), &["rows", "\"r0\" is missing and \"r4\" is unexpected"]);
+    let said = desk.refused("transform r new.csv --side columns --out W.npy");
+    assert_says(&said, &["rows", "\"r0\" is missing and \"r4\" is unexpected"]);
+    // New rows have names of their own.
+    desk.run("transform r new.csv --out W.npy");
+}
+
+#[test]
+fn names_on_one_side_or_twice_keep_the_order() {
+    let desk = Desk::new();
+    desk.write("m.csv", "a,a,b\n1,2,3\n3,1,0\n2,2,5\n");
+    desk.write("unnamed.csv", "1,2,3\n3,1,0\n2,2,5\n");
+    desk.write("turned.csv", "b,a,a\n3,1,2\n0,3,1\n5,2,2\n");
+    desk.run("factorize m.csv --rank 2 --out r");
+    assert_eq!(error(&desk, "evaluate r m.csv"), error(&desk, "evaluate r unnamed.csv"));
+    assert_says(&desk.refused("evaluate r turned.csv"), &["\"a\" occurs more than once; rename it"]);
+}

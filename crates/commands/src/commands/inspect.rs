@@ -9,7 +9,7 @@ use partwise::{Precision, Real};
 use serde_json::json;
 
 use crate::args::InspectArgs;
-use crate::input::{read, size};
+use crate::input::{read, size, warn_assumptions};
 use crate::say;
 
 pub fn run(args: &InspectArgs) -> Result<()> {
@@ -18,6 +18,7 @@ pub fn run(args: &InspectArgs) -> Result<()> {
     }
     // f64 holds every entry of every format, so that the range shown is the file's own.
     let input = read::<f64>(&args.file, &args.read, None)?;
+    warn_assumptions(&args.file, &input.assumptions);
     let summary = Summary::of(&input.matrix);
     let storage = match input.matrix {
         Matrix::Dense(_) => "dense",
@@ -32,6 +33,7 @@ pub fn run(args: &InspectArgs) -> Result<()> {
         value["image"] = json!(input.image);
         value["row_labels"] = json!(input.row_labels.is_some());
         value["col_labels"] = json!(input.col_labels.is_some());
+        value["assumptions"] = json!(input.assumptions);
         value["rank"] = json!(args.rank);
         value["bytes_hals"] = json!(exact);
         value["bytes_dsanls"] = json!(sketched);
