@@ -23,7 +23,7 @@ pub fn dense<T: Real>(rows: usize, cols: usize) -> Dense<T> {
 }
 
 fn input(matrix: Matrix<f64>, precision: Precision) -> Input<f64> {
-    Input { matrix, row_labels: None, col_labels: None, format: String::new(), precision, image: None }
+    Input::unlabelled(matrix, String::new(), precision)
 }
 
 /// Dense, sparse, bytes and labelled.
