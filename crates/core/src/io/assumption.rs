@@ -171,7 +171,7 @@ impl<T: Real> Table<'_, T> {
         let in_order = places.is_sorted() && several(&rows) && cols.distinct < count
             || by_column.is_sorted() && several(&cols) && rows.distinct < count;
         let pairs = count as f64 * (count as f64 - 1.0) / 2.0;
-        let unlikely = several(&rows) && several(&cols) && pairs * rows.chance * cols.chance >= 10.0;
+        let unlikely = pairs * rows.chance * cols.chance >= 10.0;
         count > FEWEST && in_order || unlikely
     }
 
@@ -196,7 +196,7 @@ impl<T: Real> Table<'_, T> {
 /// How the first of two numbers repeats.
 struct Repeats {
     distinct: usize,
-    /// The chance that two records share it.
+    /// The share of pairs of records that have it in common.
     chance: f64,
 }
 
@@ -205,7 +205,8 @@ impl Repeats {
         let mut counts: HashMap<u64, f64> = HashMap::new();
         places.iter().for_each(|&(number, _)| *counts.entry(number).or_default() += 1.0);
         let total = places.len() as f64;
-        Repeats { distinct: counts.len(), chance: counts.values().map(|count| (count / total).powi(2)).sum() }
+        let same: f64 = counts.values().map(|count| count * (count - 1.0)).sum();
+        Repeats { distinct: counts.len(), chance: same / (total * (total - 1.0)) }
     }
 }
 

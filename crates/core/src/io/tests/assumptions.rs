@@ -84,6 +84,7 @@ fn triples() {
         table(12, sorted),
         table(12, |row| format!("{},{},{}.5", 10 + 7 * (row / 3), 1 + row % 3, row)),
         table(2000, shuffled),
+        table(300, shuffled),
         table(12, |row| format!("user{}", sorted(row))),
     ] {
         assert_eq!(assumed(&text, &OPTIONS), ["rows"], "{text:.200}");
