@@ -10,7 +10,7 @@ use clap::{Args, Parser, Subcommand};
 use partwise::comm::Network;
 use partwise::grid::Grid;
 use partwise::io::{ImageSide, Presence};
-use partwise::run::{Algorithm, Amount, Init, Settings, Side, SketchedSolver, Step};
+use partwise::run::{Algorithm, Amount, Init, Normalize, Settings, Side, SketchedSolver, Step};
 use partwise::{Precision, sketch};
 use partwise_secure::protocol::{Aggregation, Protocol, Settings as SecureSettings};
 use partwise_secure::risk::Accepted;
@@ -326,9 +326,10 @@ pub struct FactorizeArgs {
     /// Also write U.tsv and V.tsv, with labels
     #[arg(long, help_heading = "Output")]
     pub tsv: bool,
-    /// Give U's columns the norm 1 and move their scale into V
-    #[arg(long, help_heading = "Output")]
-    pub normalize: bool,
+    /// Scale of the components: the same norm in U and V, the method's own, norm 1 in U or V, or sum 1 in U or V
+    /// [default: balanced; none with penalties or --bound]
+    #[arg(long, value_parser = named::<Normalize>(&["balanced", "none", "u", "v", "sum-u", "sum-v"]), value_name = "HOW", help_heading = "Output")]
+    pub normalize: Option<Normalize>,
     /// Iterations between two lines of trace.csv [default: 1; with dsanls so that evaluating costs about a tenth]
     #[arg(value_parser = count, allow_negative_numbers = true, long, value_name = "N", help_heading = "Output")]
     pub trace_every: Option<usize>,
@@ -369,6 +370,7 @@ impl FactorizeArgs {
             time_limit: self.time_limit,
             restarts: self.restarts,
             trace_every: self.trace_every,
+            normalize: self.normalize,
             samples: !matches!(self.samples, Presence::No),
         }
     }

@@ -12,6 +12,7 @@ use crate::args::FactorizeArgs;
 use crate::constants;
 
 /// A choice, and why.
+#[derive(Clone)]
 pub struct Choice {
     pub algorithm: Algorithm,
     /// Whether the exact way begins on samples.

@@ -102,7 +102,8 @@ impl<T: Real> Block<T> {
     }
 
     /// Sums and sums of squares of the rows, in one pass; a row's terms are added in the order of its columns,
-    /// however the block is stored.
+    /// however the block is stored. A row with an entry that no factorization can take (negative, infinite, NaN) has
+    /// sums that are not finite.
     pub fn row_sums(&self, threads: &Threads) -> RowSums {
         const PARTS: usize = 64;
         let mut sums = RowSums::new(self.rows());
@@ -148,7 +149,8 @@ impl<T: Real> Block<T> {
     /// The same for some rows, from `first` on; of a block by column all must be asked for.
     fn add_some(&self, first: usize, sums: &mut [f64], squares: &mut [f64]) {
         let rows = sums.len();
-        let mut add = |row: usize, value: f64| {
+        let mut add = |row: usize, value: T| {
+            let value = nonnegative(value);
             sums[row] += value;
             squares[row] += value * value;
         };
@@ -156,21 +158,26 @@ impl<T: Real> Block<T> {
             Block::Dense(dense) => match &*dense.values {
                 Values::Bytes(bytes) if dense.row_stride != 1 => dense.add_bytes(bytes, first, sums, squares),
                 Values::Bytes(bytes) => dense.add_rows(bytes, |byte| byte as f64, first, sums, squares),
-                Values::Real(reals) => dense.add_rows(reals, T::to_f64, first, sums, squares),
+                Values::Real(reals) => dense.add_rows(reals, nonnegative, first, sums, squares),
             },
             Block::ByRow(csr) => {
                 for row in 0..rows {
-                    csr.row(first + row).1.iter().for_each(|value| add(row, value.to_f64()));
+                    csr.row(first + row).1.iter().for_each(|&value| add(row, value));
                 }
             }
             Block::ByColumn(transpose) => {
                 for col in 0..transpose.rows() {
                     let (rows, values) = transpose.row(col);
-                    rows.iter().zip(values).for_each(|(&row, value)| add(row as usize, value.to_f64()));
+                    rows.iter().zip(values).for_each(|(&row, &value)| add(row as usize, value));
                 }
             }
         }
     }
+}
+
+/// An entry in `f64`; NaN if it is negative.
+fn nonnegative<T: Real>(value: T) -> f64 {
+    if value >= T::ZERO { value.to_f64() } else { f64::NAN }
 }
 
 /// What a pass over a block tells of its rows.

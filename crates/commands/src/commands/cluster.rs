@@ -13,7 +13,7 @@ use partwise::partition::{Access, Block, Shard};
 use partwise::run::{Algorithm, Factors, From, Monitor, Plan, Progress, Settings, factorize_on};
 use serde_json::{Value, json};
 
-use super::factorize::{self, Ending, Watch};
+use super::factorize::{self, Announce, Ending, Watch};
 use crate::args::FactorizeArgs;
 use crate::checkpoint::{self, Checkpoint};
 use crate::choose::{self, Choice, Entries};
@@ -77,12 +77,12 @@ pub fn run<T: Real>(args: &FactorizeArgs, comm: &dyn Comm) -> Result<()> {
         settings: &settings,
         stop,
         checkpoint: Checkpoint::new(args, hash.clone()),
+        announce: None,
     };
     let (start, labels, snapshot) = agree(comm, beside(args, &settings, &watch.checkpoint, (m, n), chief))?;
     let talk = chief && !args.quiet && !args.json;
-    let plan = factorize::method(&settings, (m, n, shard.stored), false, choice.as_ref());
     if talk {
-        introduce(args, &shard, &format, &plan, settings.rank, (comm.size(), threads));
+        watch.announce = Some(introduce(args, &shard, &format, choice.clone(), (comm.size(), threads)));
         factorize::tell_resumed(snapshot.as_ref(), &watch.checkpoint);
     }
     if !args.quiet {
@@ -112,12 +112,10 @@ pub fn run<T: Real>(args: &FactorizeArgs, comm: &dyn Comm) -> Result<()> {
         image,
         frames: None,
         given: start.is_some(),
+        choice: choice.as_ref(),
         checkpoint: &watch.checkpoint,
     };
-    let note = |record: &mut Value| {
-        note_ranks(record, comm.size(), place.grid, &settings, args, &peaks);
-        record["plan"] = json!(plan);
-    };
+    let note = |record: &mut Value| note_ranks(record, comm.size(), place.grid, &settings, args, &peaks);
     agree(comm, if chief { ending.write(result, note) } else { Ok(()) })
 }
 
@@ -260,18 +258,22 @@ fn beside<T: Real>(
     Ok((start, labels, snapshot))
 }
 
+/// Says what was read, and returns what says how it is computed once the run has a plan.
 fn introduce<T: Real>(
     args: &FactorizeArgs,
     shard: &Shard<T>,
     format: &str,
-    method: &str,
-    rank: usize,
+    choice: Option<Choice>,
     (size, threads): (usize, usize),
-) {
+) -> Announce {
     let Place { rows, cols, grid, access, .. } = shard.place;
     say::tell(&format!("{}: {rows} x {cols}, {format}, each rank with its own part", args.file.display()));
     let arranged = if access == Access::Whole { format!(" as {grid}") } else { String::new() };
-    say::tell(&format!("{method}, rank {rank}, MPI ranks {size}{arranged}, threads a rank {threads}"));
+    let rank = args.rank;
+    Box::new(move |plan| {
+        let method = factorize::method(plan, choice.as_ref());
+        say::tell(&format!("{method}, rank {rank}, MPI ranks {size}{arranged}, threads a rank {threads}"));
+    })
 }
 
 /// What `run.json` says of the ranks beside what every run's does.

@@ -10,7 +10,7 @@ use partwise::error::Error;
 use partwise::io::{self, ImageShape};
 use partwise::matrix::Matrix;
 use partwise::run::{
-    Algorithm, Factorization, Factors, From, Machine, Monitor, Plan, Progress, RankReport, Report, Settings,
+    Algorithm, Factorization, Factors, From, Machine, Monitor, Progress, RankReport, Report, Settings,
     Snapshot, Stop, TraceLine, Wish, factorize, factorize_streamed, memory_needed,
 };
 use partwise::{Precision, Real};
@@ -79,9 +79,8 @@ fn run_in<T: Real>(args: &FactorizeArgs) -> Result<()> {
     let entries = (m as u64 + n as u64).saturating_mul(settings.rank as u64);
     output::check_room(&args.out, entries.saturating_mul(T::PRECISION.bytes()))?;
     let talk = !args.quiet && !args.json;
-    let plan = method(&settings, (m, n, stored), matches!(data, Data::Streamed(_)), choice.as_ref());
     if talk {
-        introduce(args, (m, n), &format!("{format}, {}", data.words()), threads, &plan, &settings);
+        say::tell(&format!("{}: {m} x {n}, {format}, {}", args.file.display(), data.words()));
     }
     if !args.quiet {
         warn_rank(&settings, m, n);
@@ -94,6 +93,13 @@ fn run_in<T: Real>(args: &FactorizeArgs) -> Result<()> {
         settings: &settings,
         stop,
         checkpoint: Checkpoint::new(args, hash.clone()),
+        announce: talk.then(|| {
+            let (choice, rank, nodes) = (choice.clone(), settings.rank, args.nodes);
+            Box::new(move |plan: &str| {
+                let plan = method(plan, choice.as_ref());
+                say::tell(&format!("{plan}, rank {rank}, nodes {nodes}, threads a node {threads}"));
+            }) as Announce
+        }),
     };
     let snapshot = if args.resume { watch.checkpoint.read::<T>()? } else { None };
     if talk {
@@ -125,12 +131,12 @@ fn run_in<T: Real>(args: &FactorizeArgs) -> Result<()> {
         image,
         frames,
         given: start.is_some(),
+        choice: choice.as_ref(),
         checkpoint: &watch.checkpoint,
     };
     ending.write(result, |record| {
         note_grid(record, &settings, grid);
         record["streamed"] = streamed;
-        record["plan"] = json!(plan);
     })
 }
 
@@ -148,21 +154,21 @@ pub(super) struct Ending<'a, T> {
     pub frames: Option<Kept<T>>,
     /// Whether the run began from given factors.
     pub given: bool,
+    /// What `auto` chose for the network.
+    pub choice: Option<&'a Choice>,
     pub checkpoint: &'a Checkpoint,
 }
 
 impl<T: Real> Ending<'_, T> {
     /// Puts the factors in order, writes all, and says so; `note` adds to `run.json`.
     pub fn write(self, mut result: Factorization<T>, note: impl FnOnce(&mut Value)) -> Result<()> {
-        let Ending { args, settings, threads, facts, labels, image, frames, given, checkpoint } = self;
+        let Ending { args, settings, threads, facts, labels, image, frames, given, choice, checkpoint } =
+            self;
         // Components of given factors keep their places, so that they can be compared.
         if !given {
             result.factors.order_by_energy();
         }
-        if args.normalize {
-            result.factors.normalize();
-        }
-        let mut record = record::<T>(args, settings, &result, threads, facts)?;
+        let mut record = record::<T>(args, settings, &result, threads, facts, choice)?;
         note(&mut record);
         if let Some(shape) = image {
             record["image"] = json!(shape);
@@ -219,9 +225,19 @@ pub(super) struct Watch<'a> {
     pub settings: &'a Settings,
     pub stop: Arc<AtomicUsize>,
     pub checkpoint: Checkpoint,
+    /// Says what the method does.
+    pub announce: Option<Announce>,
 }
 
+pub(super) type Announce = Box<dyn Fn(&str) + Send>;
+
 impl<T: Real> Monitor<T> for Watch<'_> {
+    fn started(&mut self, plan: &str) {
+        if let Some(announce) = &self.announce {
+            announce(plan);
+        }
+    }
+
     fn progress(&mut self, progress: &Progress) -> Wish {
         self.display.show(progress, self.settings);
         Wish {
@@ -304,57 +320,12 @@ pub(super) fn stop_on_ctrl_c(quiet: bool) -> Result<Arc<AtomicUsize>> {
     Ok(asked)
 }
 
-fn introduce(
-    args: &FactorizeArgs,
-    (m, n): (usize, usize),
-    matrix: &str,
-    threads: usize,
-    plan: &str,
-    settings: &Settings,
-) {
-    say::tell(&format!("{}: {m} x {n}, {matrix}", args.file.display()));
-    say::tell(&format!("{plan}, rank {}, nodes {}, threads a node {threads}", settings.rank, args.nodes));
-}
-
-/// The method in words, for an m x n matrix with so many stored entries.
-pub(super) fn method(
-    settings: &Settings,
-    sizes: (usize, usize, usize),
-    streamed: bool,
-    choice: Option<&Choice>,
-) -> String {
-    let method = in_words(settings, sizes, streamed);
+/// The plan that a run reports, with the reason for it where `auto` chose by the network.
+pub(super) fn method(plan: &str, choice: Option<&Choice>) -> String {
     match choice {
-        None => method,
-        Some(Choice { algorithm: Algorithm::Dsanls, why, .. }) => format!("auto: {method} ({why})"),
-        Some(Choice { why, .. }) => format!("{method} ({why})"),
-    }
-}
-
-fn in_words(settings: &Settings, (m, n, stored): (usize, usize, usize), streamed: bool) -> String {
-    match settings.algorithm {
-        Algorithm::Auto => {
-            let penalized = (settings.l1_u + settings.l2_u > 0.0, settings.l1_v + settings.l2_v > 0.0);
-            let mut plan = Plan::of(m, n, stored, settings.rank).penalized(penalized);
-            if !settings.samples {
-                plan = plan.without_samples();
-            }
-            format!("auto: {}", if streamed { plan.streamed() } else { plan })
-        }
-        Algorithm::Hals => "hals".to_string(),
-        Algorithm::Mu => "mu".to_string(),
-        Algorithm::Bpp => "bpp".to_string(),
-        Algorithm::Dsanls => {
-            let (cols, rows) = settings.sketch_sizes(m, n);
-            let side = |size: usize, length: usize, what: &str| {
-                if size == length {
-                    format!("all {length} {what}")
-                } else {
-                    format!("{size} of {length} {what}")
-                }
-            };
-            format!("dsanls, sketched to {} and {}", side(cols, n, "columns"), side(rows, m, "rows"))
-        }
+        None => plan.to_string(),
+        Some(Choice { algorithm: Algorithm::Dsanls, why, .. }) => format!("auto: {plan} ({why})"),
+        Some(Choice { why, .. }) => format!("{plan} ({why})"),
     }
 }
 
@@ -413,6 +384,7 @@ fn record<T: Real>(
     result: &Factorization<T>,
     threads: usize,
     (m, n, stored, format, hash): (usize, usize, usize, &str, String),
+    choice: Option<&Choice>,
 ) -> Result<Value> {
     let report = &result.report;
     let (sketch_cols, sketch_rows) = settings.sketch_sizes(m, n);
@@ -449,7 +421,7 @@ fn record<T: Real>(
         "memory": args.memory,
         "network": (!args.network.is_empty()).then(|| args.network.iter().map(Network::to_string).collect::<Vec<_>>()),
         "clock": if args.network.is_empty() { "real" } else { "virtual" },
-        "normalize": args.normalize,
+        "normalize": settings.normalization(),
         "tsv": args.tsv,
         "phases": report.phases,
         "bytes_sent": report.bytes_sent,
@@ -459,6 +431,7 @@ fn record<T: Real>(
             "name": name, "bytes": bytes, "sha256": hash, "format": format, "rows": m, "cols": n, "stored": stored,
         },
     });
+    record["plan"] = json!(method(&report.plan, choice));
     // Every other parameter under its own name; those of the sketch only where there was one.
     if let (Some(record), Value::Object(rest)) = (record.as_object_mut(), serde_json::to_value(settings)?) {
         for (name, value) in rest {

@@ -36,6 +36,11 @@ impl ExactSum {
         }
     }
 
+    /// Adds the sums of other terms with the same bounds.
+    pub fn merge(&mut self, other: &ExactSum) {
+        self.totals.iter_mut().zip(&other.totals).for_each(|(total, term)| *total += term);
+    }
+
     /// The sums over all ranks.
     pub fn finish(mut self, comm: &dyn Comm) -> Result<Vec<f64>> {
         comm.all_reduce(Reduction::Sum, Numbers::I128(&mut self.totals))?;

@@ -10,8 +10,9 @@ use super::evaluate::{CANCELS_BELOW, Evaluation, relative_error};
 use super::exact::{gram_of_all, half_step};
 use super::links::{Links, numbers, whole};
 use super::sample::rows_of;
+use super::scale::Balance;
 use super::start::{Constants, Knowledge, State};
-use super::{Memory, Method, Phases, Rank};
+use super::{Method, MethodState, Phases, Rank};
 use crate::Real;
 use crate::comm::{Numbers, Reduction};
 use crate::error::Result;
@@ -21,9 +22,9 @@ use crate::random::Purpose;
 use crate::sketch::{Distribution, Kind};
 use crate::solver::{Moving, Problem, Solver, Terms, Updated};
 
-/// How fast the momentum may be.
+/// How strong the momentum is and may become.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Pace {
+pub struct Momentum {
     /// β.
     weight: f64,
     /// What β may grow to for now.
@@ -32,8 +33,8 @@ pub struct Pace {
     last: Option<f64>,
 }
 
-impl Pace {
-    const BEGIN: Pace = Pace { weight: 0.3, ceiling: 1.0, last: None };
+impl Momentum {
+    const BEGIN: Momentum = Momentum { weight: 0.3, ceiling: 1.0, last: None };
 
     /// Whether it can be a run's.
     pub(super) fn is_plausible(&self) -> bool {
@@ -156,15 +157,15 @@ impl std::fmt::Display for Plan {
     }
 }
 
-/// The state beside the factors.
+/// A run's state in addition to the factors.
 pub struct Auto<T> {
     terms: (Terms, Terms),
     constants: Constants,
     seed: u64,
     plan: Plan,
-    pace: Pace,
+    momentum: Momentum,
     /// The last U that was solved for, and V_y.
-    beside: Option<State<T>>,
+    auxiliary: Option<State<T>>,
 }
 
 impl<T: Real> Auto<T> {
@@ -173,7 +174,7 @@ impl<T: Real> Auto<T> {
         let penalized = |terms: Terms| terms.l1 + terms.l2 > 0.0;
         let plan = Plan::of(shard.rows, shard.cols, shard.stored, k)
             .penalized((penalized(terms.0), penalized(terms.1)));
-        Auto { terms, constants, seed, plan, pace: Pace::BEGIN, beside: None }
+        Auto { terms, constants, seed, plan, momentum: Momentum::BEGIN, auxiliary: None }
     }
 
     /// The same from the start that there is.
@@ -206,14 +207,14 @@ impl<T: Real> Auto<T> {
         state: &mut State<T>,
         phases: &mut Phases,
     ) -> Result<Evaluation> {
-        let mut beside = self.beside.take().unwrap_or_else(|| state.clone());
+        let mut auxiliary = self.auxiliary.take().unwrap_or_else(|| state.clone());
         // The first iteration goes from an arbitrary start, or from what a sample said of the other factor: its way
         // tells nothing of the next one's.
-        let still = still || !self.plan.momentum || self.pace.last.is_none();
-        let beta = if still { 0.0 } else { self.pace.weight };
-        let u = Moving { factor: &mut state.u, momentum: Some((beta, &mut beside.u)) };
-        self.half(rank, Factor::U, u_sweeps, u, &beside.v, phases)?;
-        let v = Moving { factor: &mut beside.v, momentum: Some((beta, &mut state.v)) };
+        let still = still || !self.plan.momentum || self.momentum.last.is_none();
+        let beta = if still { 0.0 } else { self.momentum.weight };
+        let u = Moving { factor: &mut state.u, momentum: Some((beta, &mut auxiliary.u)) };
+        self.half(rank, Factor::U, u_sweeps, u, &auxiliary.v, phases)?;
+        let v = Moving { factor: &mut auxiliary.v, momentum: Some((beta, &mut state.v)) };
         let (updated, gram_u) = self.half(rank, Factor::V, v_sweeps, v, &state.u, phases)?;
 
         let gram_v = gram_of_all(rank, &state.v, phases)?;
@@ -222,17 +223,23 @@ impl<T: Real> Auto<T> {
         let model = gram_u.iter().zip(&gram_v).map(|(u, v)| u * v).sum();
         let error = relative_error(self.constants.norm, cross[0], model);
         let penalty = penalty(rank.links.all, state, self.terms, rank.k)?;
-        if self.pace.judge(error * error + 2.0 * penalty / self.constants.norm, beta) {
-            beside.v.copy_from_slice(&state.v);
+        if self.momentum.judge(error * error + 2.0 * penalty / self.constants.norm, beta) {
+            auxiliary.v.copy_from_slice(&state.v);
         }
-        self.beside = Some(beside);
+        if Terms::leave_scale_free(self.terms)
+            && let Some(balance) = Balance::of_grams(&gram_u, &gram_v, rank.k)
+        {
+            balance.apply(state);
+            balance.apply(&mut auxiliary);
+        }
+        self.auxiliary = Some(auxiliary);
         let dead = (0..rank.k).filter(|j| gram_v[j * (rank.k + 1)] == 0.0).collect();
         Ok(Evaluation { error, dead })
     }
 
     /// Learns the factor of the shorter side from ever larger samples of the longer one. Every rank works on the whole
     /// sample, so that the answer does not depend on how many there are.
-    fn begin(&self, rank: &Rank<'_, T>, state: &mut State<T>, phases: &mut Phases) -> Result<()> {
+    fn begin(&mut self, rank: &Rank<'_, T>, state: &mut State<T>, phases: &mut Phases) -> Result<()> {
         let (shard, k) = (rank.shard, rank.k);
         let long = if shard.rows >= shard.cols { Factor::U } else { Factor::V };
         let length = shard.rows.max(shard.cols);
@@ -243,7 +250,7 @@ impl<T: Real> Auto<T> {
         };
         let mut short = whole(rank.links.all, place, long.other(), own_short, k)?;
         let own = place.own(long);
-        for (level, &size) in self.plan.samples.iter().enumerate() {
+        for (level, size) in self.plan.samples.clone().into_iter().enumerate() {
             let (kind, seed, purpose) = (Kind::Subsample, self.seed, Purpose::Sample);
             let wanted = Distribution { kind, length, size, seed, purpose }.choose(level);
             let mut start = vec![T::ZERO; size * k];
@@ -278,6 +285,7 @@ impl<T: Real> Auto<T> {
             }
             // A start that was good already would only lose by what a sample does not tell.
             if level == 0 && (last.is_nan() || last > first * (1.0 - WORTH_IT)) {
+                self.plan.samples.clear();
                 return Ok(());
             }
             short = sampled.v;
@@ -316,19 +324,25 @@ impl<T: Real> Method<T> for Auto<T> {
     }
 
     fn factors_changed(&mut self) {
-        self.beside = None;
+        self.auxiliary = None;
     }
 
-    fn memory(&self) -> Memory {
-        Memory { pace: Some(self.pace), ..Memory::default() }
+    fn plan(&self) -> String {
+        format!("auto: {}", self.plan)
     }
 
-    fn beside(&self) -> Option<&State<T>> {
-        self.beside.as_ref()
+    fn save_state(&self) -> MethodState {
+        MethodState::Auto(self.momentum)
     }
 
-    fn remember(&mut self, memory: &Memory, beside: Option<State<T>>) {
-        self.pace = memory.pace.unwrap_or(Pace::BEGIN);
-        self.beside = beside;
+    fn auxiliary_factors(&self) -> Option<&State<T>> {
+        self.auxiliary.as_ref()
+    }
+
+    fn restore(&mut self, state: &MethodState, auxiliary: Option<State<T>>) -> bool {
+        let MethodState::Auto(momentum) = state else { return false };
+        self.momentum = *momentum;
+        self.auxiliary = auxiliary;
+        true
     }
 }

@@ -4,11 +4,13 @@ use serde::{Deserialize, Serialize};
 
 use super::evaluate::{Evaluation, evaluate};
 use super::links::{Groups, Meters, whole};
+use super::scale::{Balance, squared_norms};
 use super::settings::{Algorithm, Init, Settings};
 use super::start::{self, Knowledge, State};
 use super::streamed::Streamed;
 use super::{
-    Factors, Memory, Method, Outcome, Phases, Rank, RankReport, Redrawn, Report, Snapshot, Stop, TraceLine,
+    Factors, Method, MethodState, Outcome, Phases, Rank, RankReport, Redrawn, Report, Snapshot, Stop,
+    TraceLine,
 };
 use super::{auto, dsanls, exact, svd};
 use crate::Real;
@@ -51,7 +53,9 @@ pub struct Log {
     phases: Phases,
     bytes_sent: u64,
     bytes_evaluate: u64,
-    memory: Memory,
+    /// What the method does, in words.
+    plan: String,
+    method: MethodState,
 }
 
 impl Log {
@@ -61,11 +65,11 @@ impl Log {
     }
 
     /// Whether it can be a run's: its counts have room to grow, and it remembers only what was.
-    pub fn is_plausible(&self) -> bool {
+    pub fn is_plausible(&self, settings: &Settings) -> bool {
         let counts = [self.iteration as u64, self.bytes_sent, self.bytes_evaluate];
         counts.iter().all(|&count| count < 1 << 60)
             && self.history.iter().all(|seen| seen.iteration <= self.iteration)
-            && self.memory.is_plausible()
+            && self.method.is_plausible(settings.algorithm)
     }
 
     /// The last error evaluated.
@@ -148,7 +152,7 @@ struct Decision {
     snapshot: bool,
 }
 
-/// Takes the factors, those beside them, and all else.
+/// Takes the factors, a method's auxiliary factors, and all else.
 type Save<'s, T> = dyn FnMut(Factors<T>, Option<Factors<T>>, Log) -> Result<()> + 's;
 
 /// One rank in the middle of a run.
@@ -191,17 +195,26 @@ impl<'a, T: Real> Run<'a, T> {
             None => Knowledge::of(&links, shard, threads)?,
         };
         let constants = known.constants;
+        if constants.norm == 0.0 {
+            return Err(Error::parameter("matrix", "every entry is 0, so there is nothing to factorize"));
+        }
         let terms = settings.terms(shard.rows, shard.cols, constants.norm);
         let state = match begin {
             Begin::Init => match settings.init {
                 Init::Random => start::random(links.all, shard, &known, seed, settings.rank)?,
                 init => svd::nndsvd(links, threads, shard, constants, (init, seed, settings.rank))?,
             },
-            Begin::Given(factors) => start::given(shard, factors),
+            Begin::Given(factors) => {
+                let mut state = start::given(shard, factors);
+                if settings.algorithm != Algorithm::Dsanls && Terms::leave_scale_free(terms) {
+                    balance(links.all, threads, &mut state, settings.rank)?;
+                }
+                state
+            }
             Begin::Middle(snapshot) => start::given(shard, &snapshot.factors),
         };
         let every = settings.trace_every.unwrap_or_else(|| evaluation_interval(settings, shard));
-        let exactly = |solver| Box::new(exact::Exact::new(solver, terms, constants));
+        let exactly = |name, solver| Box::new(exact::Exact::new(name, solver, terms, constants));
         let mut method: Box<dyn Method<T> + 'a> = match (streamed, settings.algorithm) {
             (Some(streamed), _) => streamed.method(settings, (seed, every), terms, &state),
             (None, Algorithm::Dsanls) => {
@@ -211,9 +224,9 @@ impl<'a, T: Real> Run<'a, T> {
                 let auto = auto::Auto::new(shard, settings.rank, terms, constants, seed);
                 Box::new(if settings.samples { auto } else { auto.without_samples() })
             }
-            (None, Algorithm::Hals) => exactly(Solver::CoordinateDescent { mu: 0.0, sweeps: 1 }),
-            (None, Algorithm::Mu) => exactly(Solver::Multiplicative),
-            (None, Algorithm::Bpp) => exactly(Solver::Pivoting),
+            (None, Algorithm::Hals) => exactly("hals", Solver::CoordinateDescent { mu: 0.0, sweeps: 1 }),
+            (None, Algorithm::Mu) => exactly("mu", Solver::Multiplicative),
+            (None, Algorithm::Bpp) => exactly("bpp", Solver::Pivoting),
         };
         let empty = Log {
             seed,
@@ -226,14 +239,20 @@ impl<'a, T: Real> Run<'a, T> {
             phases: Phases::default(),
             bytes_sent: 0,
             bytes_evaluate: 0,
-            memory: Memory::default(),
+            plan: method.plan(),
+            method: MethodState::Stateless,
         };
         let log = match begin {
             Begin::Middle(snapshot) => snapshot.log.clone(),
             _ => empty,
         };
-        if let Begin::Middle(Snapshot { beside, .. }) = begin {
-            method.remember(&log.memory, beside.as_ref().map(|beside| start::given(shard, beside)));
+        if let Begin::Middle(Snapshot { auxiliary, .. }) = begin {
+            let auxiliary = auxiliary.as_ref().map(|factors| start::given(shard, factors));
+            if !method.restore(&log.method, auxiliary) {
+                let problem = "the checkpoint is of a run that held the matrix in another way; use --memory as that run \
+                               did, or start again without --resume";
+                return Err(Error::parameter("--resume", problem));
+            }
         }
         let before = log.clone();
         let mut run = Run {
@@ -263,6 +282,11 @@ impl<'a, T: Real> Run<'a, T> {
 
     fn k(&self) -> usize {
         self.settings.rank
+    }
+
+    /// What the method does, in words.
+    pub fn plan(&self) -> &str {
+        &self.log.plan
     }
 
     fn evaluate(&mut self) -> Result<Evaluation> {
@@ -315,6 +339,10 @@ impl<'a, T: Real> Run<'a, T> {
         let mut seen =
             self.method.iterate(&rank, self.log.iteration, &mut self.state, &mut self.log.phases)?;
         self.log.spend(&begin, &self.groups.all().clock());
+        if self.log.iteration == 0 {
+            // The first iteration shows whether samples were worth it.
+            self.log.plan = self.method.plan();
+        }
         self.log.iteration += 1;
         let iteration = self.log.iteration;
         let due = iteration.is_multiple_of(self.every) || iteration == self.settings.iterations;
@@ -386,9 +414,10 @@ impl<'a, T: Real> Run<'a, T> {
             let v = whole(comm, place, Factor::V, &state.v, k)?;
             Ok(Factors { rows: self.shard.rows, cols: self.shard.cols, k, u, v })
         };
-        let (factors, beside) = (whole(&self.state)?, self.method.beside().map(whole).transpose()?);
+        let (factors, auxiliary) =
+            (whole(&self.state)?, self.method.auxiliary_factors().map(whole).transpose()?);
         if self.aside.all.rank() == 0 {
-            save(factors, beside, self.log_so_far())?;
+            save(factors, auxiliary, self.log_so_far())?;
         }
         Ok(())
     }
@@ -399,7 +428,7 @@ impl<'a, T: Real> Run<'a, T> {
         log.phases.reduce = self.before.phases.reduce + self.work.all.seconds();
         log.bytes_sent = self.before.bytes_sent + self.work.all.bytes();
         log.bytes_evaluate = self.before.bytes_evaluate + self.aside.all.bytes();
-        log.memory = self.method.memory();
+        log.method = self.method.save_state();
         log
     }
 
@@ -417,6 +446,7 @@ impl<'a, T: Real> Run<'a, T> {
         };
         let ranks = reports(self.groups.all(), &own)?;
         let report = Report {
+            plan: log.plan,
             seed: log.seed,
             iterations: log.iteration,
             relative_error: log.trace.last().map_or(f64::NAN, |last| last.relative_error),
@@ -432,6 +462,15 @@ impl<'a, T: Real> Run<'a, T> {
         };
         Ok(Outcome { u: self.state.u, v: self.state.v, report })
     }
+}
+
+/// Balances a given start, whose scale may be such that its products in `f32` would be infinite or zero.
+fn balance<T: Real>(comm: &dyn Comm, threads: &Threads, state: &mut State<T>, k: usize) -> Result<()> {
+    let (u, v) = (squared_norms(comm, threads, &state.u, k)?, squared_norms(comm, threads, &state.v, k)?);
+    if let Some(balance) = Balance::needed(&u, &v) {
+        balance.apply(state);
+    }
+    Ok(())
 }
 
 /// What every rank says of itself, by rank.

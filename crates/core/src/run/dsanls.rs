@@ -8,7 +8,7 @@ use super::evaluate::Evaluation;
 use super::links::numbers;
 use super::settings::{Settings, SketchedSolver, Step};
 use super::start::State;
-use super::{Memory, Method, Phases, Rank};
+use super::{Method, MethodState, Phases, Rank};
 use crate::Real;
 use crate::comm::{Comm, Reduction, sum_exactly};
 use crate::error::Result;
@@ -189,13 +189,21 @@ impl<T: Real> Method<T> for Dsanls {
         Ok(None)
     }
 
-    fn memory(&self) -> Memory {
-        Memory { damping: vec![self.u.damping.clone(), self.v.damping.clone()], ..Memory::default() }
+    fn plan(&self) -> String {
+        let side = |Distribution { size, length, .. }: &Distribution, what: &str| {
+            if size == length { format!("all {length} {what}") } else { format!("{size} of {length} {what}") }
+        };
+        let (u, v) = (&self.u.distribution, &self.v.distribution);
+        format!("dsanls, sketched to {} and {}", side(u, "columns"), side(v, "rows"))
     }
 
-    fn remember(&mut self, memory: &Memory, _: Option<State<T>>) {
-        if let [u, v] = &memory.damping[..] {
-            (self.u.damping, self.v.damping) = (u.clone(), v.clone());
-        }
+    fn save_state(&self) -> MethodState {
+        MethodState::Dsanls { u: self.u.damping.clone(), v: self.v.damping.clone() }
+    }
+
+    fn restore(&mut self, state: &MethodState, _: Option<State<T>>) -> bool {
+        let MethodState::Dsanls { u, v } = state else { return false };
+        (self.u.damping, self.v.damping) = (u.clone(), v.clone());
+        true
     }
 }

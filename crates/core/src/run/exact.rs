@@ -2,6 +2,7 @@
 //! row), reduce-scatter of the products within a row (or column), Gram matrices by one all-reduce.
 
 use super::evaluate::{CANCELS_BELOW, Evaluation, dead, relative_error};
+use super::scale::Balance;
 use super::start::{Constants, State};
 use super::{Method, Phases, Rank};
 use crate::Real;
@@ -11,8 +12,9 @@ use crate::grid::Factor;
 use crate::kernels::{Columns, Product, gram, multiply};
 use crate::solver::{Moving, Problem, Solver, Terms, Updated, update};
 
-/// Alternating steps on the unsketched problem, unnormalised.
+/// Alternating steps on the unsketched problem.
 pub struct Exact {
+    name: &'static str,
     solver: Solver,
     terms: (Terms, Terms),
     constants: Constants,
@@ -21,9 +23,9 @@ pub struct Exact {
 }
 
 impl Exact {
-    /// A run about to begin.
-    pub fn new(solver: Solver, terms: (Terms, Terms), constants: Constants) -> Self {
-        Exact { solver, terms, constants, gram_v: None }
+    /// A run about to begin of the method `name`.
+    pub fn new(name: &'static str, solver: Solver, terms: (Terms, Terms), constants: Constants) -> Self {
+        Exact { name, solver, terms, constants, gram_v: None }
     }
 }
 
@@ -94,8 +96,20 @@ impl<T: Real> Method<T> for Exact {
         let mut cross = [updated.cross];
         rank.links.all.all_reduce(Reduction::Sum, Numbers::F64(&mut cross))?;
         let seen = evaluation(self.constants, cross[0], (&gram_u, &gram_v), rank.k);
-        self.gram_v = Some(gram_v);
+        let balance =
+            Balance::of_grams(&gram_u, &gram_v, rank.k).filter(|_| Terms::leave_scale_free(self.terms));
+        self.gram_v = match balance {
+            Some(balance) => {
+                balance.apply(state);
+                None
+            }
+            None => Some(gram_v),
+        };
         Ok(seen)
+    }
+
+    fn plan(&self) -> String {
+        self.name.to_string()
     }
 
     fn factors_changed(&mut self) {

@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::scale::{self, Normalize};
 use crate::Real;
+use crate::comm::Alone;
 use crate::error::{Error, Result};
 use crate::kernels::{Columns, TILE, gram, multiply};
 use crate::matrix::Matrix;
@@ -94,22 +96,16 @@ impl<T: Real> Factors<T> {
         }
     }
 
-    /// Gives every column of U the Euclidean norm 1 and moves its scale into V; U Vᵀ stays.
-    pub fn normalize(&mut self) {
-        let norms = Self::norms(&self.u, self.k);
-        for (factor, up) in [(&mut self.u, false), (&mut self.v, true)] {
-            for row in factor.chunks_exact_mut(self.k) {
-                for (value, &norm) in row.iter_mut().zip(&norms).filter(|(_, norm)| **norm > 0.0) {
-                    let scaled = if up { value.to_f64() * norm } else { value.to_f64() / norm };
-                    *value = T::from_f64(scaled);
-                }
-            }
-        }
+    /// Gives every component the scale that `how` names; U Vᵀ stays.
+    pub fn normalize(&mut self, how: Normalize, threads: &Threads) -> Result<()> {
+        let factors = (&mut self.u[..], &mut self.v[..]);
+        scale::normalize(&Alone, threads, how, factors, self.k)
     }
 
     /// The nonnegative W that fits new rows (or columns) of M best with the other factor fixed, exactly, penalties
-    /// counted in: a row of W for each of them, by row. `start` is a guess of W, which saves time and changes nothing
-    /// else; a bound is not kept.
+    /// counted in: a row of W for each of them, by row. `start` is a guess of W, which saves time; a row that fits
+    /// better than its solution, which rounding can make of components that are nearly dependent, is kept. A bound
+    /// is not kept.
     pub fn transform(
         &self,
         matrix: Matrix<T>,
@@ -132,29 +128,54 @@ impl<T: Real> Factors<T> {
                 ),
             ));
         }
-        let exact: Vec<f64> = fixed.iter().map(|value| value.to_f64()).collect();
         if let Some(start) = start.filter(|start| start.len() != block.rows() * self.k) {
             let problem =
                 format!("it has {} numbers, not {} x {}; leave it out", start.len(), block.rows(), self.k);
             return Err(Error::parameter("start", problem));
         }
-        let mut gram = gram(threads, &exact, self.k);
-        gram.iter_mut().step_by(self.k + 1).for_each(|diagonal| *diagonal += terms.l2);
-        let products = multiply(threads, &block, Columns::All, fixed, self.k);
+        // Before products are formed, which in f32 could be infinite or zero.
+        let scales = column_scales(fixed, self.k);
+        let fixed: Vec<T> = scaled(fixed, &scales).map(T::from_f64).collect();
+        let mut gram = gram(threads, &scaled(&fixed, &vec![1.0; self.k]).collect::<Vec<f64>>(), self.k);
+        let diagonal = gram.iter_mut().step_by(self.k + 1);
+        diagonal.zip(&scales).for_each(|(entry, scale)| *entry += terms.l2 * scale * scale);
+        let products = multiply(threads, &block, Columns::All, &fixed, self.k);
+        let inverse: Vec<f64> = scales.iter().map(|scale| 1.0 / scale).collect();
         let guesses = start.map(|start| start.chunks(TILE * self.k).collect::<Vec<_>>());
         let fitted = threads.map(
             products.chunks(TILE * self.k).enumerate().collect(),
             || (),
             |(), (tile, rows): (usize, &[T])| {
-                let wide = |numbers: &[T]| numbers.iter().map(|value| value.to_f64()).collect::<Vec<f64>>();
-                let guess = guesses.as_ref().map(|guesses| wide(guesses[tile]));
-                let rows: Vec<f64> = rows.iter().map(|value| value.to_f64() - terms.l1).collect();
-                nnls(&gram, &rows, guess.as_deref(), self.k, threads.cancel())
-                    .into_iter()
-                    .map(T::from_f64)
-                    .collect::<Vec<T>>()
+                let guess =
+                    guesses.as_ref().map(|guesses| scaled(guesses[tile], &inverse).collect::<Vec<f64>>());
+                let products = rows.iter().zip(scales.iter().cycle());
+                let products: Vec<f64> =
+                    products.map(|(value, scale)| value.to_f64() - terms.l1 * scale).collect();
+                let fitted = nnls(&gram, &products, guess.as_deref(), self.k, threads.cancel());
+                scaled(&fitted, &scales).map(T::from_f64).collect::<Vec<T>>()
             },
         );
-        Ok(fitted.concat())
+        let fitted = fitted.concat();
+        if fitted.iter().any(|value| !value.to_f64().is_finite()) {
+            let problem =
+                "the fit is beyond the range of the numbers; rescale the components, or compute in f64";
+            return Err(Error::parameter("factors", problem));
+        }
+        Ok(fitted)
     }
+}
+
+/// The power of two that brings the largest entry of each column into [1, 2); 1 for a column of zeros.
+fn column_scales<T: Real>(factor: &[T], k: usize) -> Vec<f64> {
+    let mut largest = vec![0f64; k];
+    for row in factor.chunks_exact(k) {
+        largest.iter_mut().zip(row).for_each(|(most, value)| *most = most.max(value.to_f64()));
+    }
+    let of_column = |most: f64| if most > 0.0 { (-most.log2().floor()).exp2() } else { 1.0 };
+    largest.into_iter().map(of_column).collect()
+}
+
+/// A factor, stored by row, with each column multiplied by its scale.
+fn scaled<T: Real>(factor: &[T], scales: &[f64]) -> impl Iterator<Item = f64> {
+    factor.iter().zip(scales.iter().cycle()).map(|(value, scale)| value.to_f64() * scale)
 }

@@ -11,6 +11,7 @@ mod factors;
 mod links;
 mod memory;
 mod sample;
+mod scale;
 mod settings;
 mod snapshot;
 mod start;
@@ -25,6 +26,7 @@ use serde::{Deserialize, Serialize};
 pub use auto::Plan;
 pub use factors::{Factors, Side};
 pub use memory::{memory_needed, memory_needed_whole};
+pub use scale::Normalize;
 pub use settings::{Algorithm, Amount, Init, Settings, SketchedSolver, Step};
 pub use snapshot::Snapshot;
 pub use start::draw;
@@ -68,33 +70,50 @@ trait Method<T> {
     /// Something else changed the factors: nothing kept from the last iteration holds.
     fn factors_changed(&mut self) {}
 
-    /// What the method knows beside the factors, if it cannot be had from them.
-    fn memory(&self) -> Memory {
-        Memory::default()
+    /// What the method does, in words.
+    fn plan(&self) -> String;
+
+    /// What the method knows in addition to the factors and cannot recompute from them.
+    fn save_state(&self) -> MethodState {
+        MethodState::Stateless
     }
 
-    /// Its own rows of two more factors, if it has them.
-    fn beside(&self) -> Option<&State<T>> {
+    /// Its own rows of two further factors, if it has them.
+    fn auxiliary_factors(&self) -> Option<&State<T>> {
         None
     }
 
-    /// Takes back what [`Method::memory`] and [`Method::beside`] gave.
-    fn remember(&mut self, _memory: &Memory, _beside: Option<State<T>>) {}
+    /// Takes back what [`Method::save_state`] and [`Method::auxiliary_factors`] gave; false if that was another
+    /// method's.
+    fn restore(&mut self, state: &MethodState, _auxiliary: Option<State<T>>) -> bool {
+        *state == MethodState::Stateless
+    }
 }
 
-/// What a method must be told to go on as if it had never stopped.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Memory {
-    damping: Vec<dsanls::Damping>,
-    pace: Option<auto::Pace>,
+/// What a method needs from a checkpoint in addition to the factors to continue as if it had never stopped.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum MethodState {
+    /// HALS, MU and ANLS/BPP, and `auto` on a matrix that stays in its file.
+    Stateless,
+    /// `auto` in memory.
+    Auto(auto::Momentum),
+    /// DSANLS in memory: the damping of both sides.
+    Dsanls { u: dsanls::Damping, v: dsanls::Damping },
+    /// DSANLS on a matrix that stays in its file: only one side is sampled.
+    StreamedDsanls { damping: dsanls::Damping },
 }
 
-impl Memory {
-    /// Whether it can be a run's.
-    fn is_plausible(&self) -> bool {
-        matches!(self.damping.len(), 0 | 2)
-            && self.damping.iter().all(dsanls::Damping::is_plausible)
-            && self.pace.iter().all(auto::Pace::is_plausible)
+impl MethodState {
+    /// Whether a run of this method can have had it.
+    fn is_plausible(&self, algorithm: Algorithm) -> bool {
+        match (self, algorithm) {
+            (MethodState::Stateless, algorithm) => algorithm != Algorithm::Dsanls,
+            (MethodState::Auto(momentum), Algorithm::Auto) => momentum.is_plausible(),
+            (MethodState::Dsanls { u, v }, Algorithm::Dsanls) => u.is_plausible() && v.is_plausible(),
+            (MethodState::StreamedDsanls { damping }, Algorithm::Dsanls) => damping.is_plausible(),
+            _ => false,
+        }
     }
 }
 
@@ -194,6 +213,9 @@ pub struct Progress {
 
 /// Watches a run on rank 0.
 pub trait Monitor<T>: Send {
+    /// Before the first iteration: what the method will do, in words.
+    fn started(&mut self, _plan: &str) {}
+
     /// After every iteration: what to do now.
     fn progress(&mut self, progress: &Progress) -> Wish;
 
@@ -224,6 +246,9 @@ pub struct Outcome<T> {
 /// How a run went.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Report {
+    /// What the method did, in words.
+    #[serde(default)]
+    pub plan: String,
     /// The seed of this run: with restarts, not always the first.
     pub seed: u64,
     /// Iterations done.
@@ -415,7 +440,8 @@ pub(crate) fn best_of_restarts_here<T: Real>(
         middle = Some(snapshot);
     }
     let mut limited = settings.clone();
-    for restart in errors.len()..settings.restarts {
+    let first = errors.len();
+    for restart in first..settings.restarts {
         let seed = settings.seed.wrapping_add(restart as u64);
         let begin = match (middle.take(), from) {
             (Some(snapshot), _) => Begin::Middle(snapshot),
@@ -423,6 +449,9 @@ pub(crate) fn best_of_restarts_here<T: Real>(
             _ => Begin::Init,
         };
         let run = Run::new((shard, streamed), &groups, threads, &limited, seed, begin)?;
+        if restart == first && comm.rank() == 0 {
+            monitor.lock().map(|mut monitor| monitor.started(run.plan())).unwrap_or_default();
+        }
         let watch = &mut |log: &Log| {
             let progress = Progress {
                 restart,
@@ -439,11 +468,11 @@ pub(crate) fn best_of_restarts_here<T: Real>(
             (Some(best), 2..) => Some(whole(comm, shard, best, settings.rank)?),
             _ => None,
         };
-        let save = &mut |factors: Factors<T>, beside: Option<Factors<T>>, log: Log| {
+        let save = &mut |factors: Factors<T>, auxiliary: Option<Factors<T>>, log: Log| {
             let snapshot = Snapshot {
                 settings: settings.clone(),
                 factors,
-                beside,
+                auxiliary,
                 log,
                 errors: errors.clone(),
                 best: whole_best.clone(),
@@ -464,8 +493,10 @@ pub(crate) fn best_of_restarts_here<T: Real>(
             break;
         }
     }
-    best.map(|best| (best, errors))
-        .ok_or_else(|| Error::parameter("--restarts", "0 is too few; give 1 or more"))
+    let mut best = best.ok_or_else(|| Error::parameter("--restarts", "0 is too few; give 1 or more"))?;
+    let factors = (&mut best.u[..], &mut best.v[..]);
+    scale::normalize(comm, threads, settings.normalization(), factors, settings.rank)?;
+    Ok((best, errors))
 }
 
 /// A rank's outcome, joined with those of the others.

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::scale::Normalize;
 use crate::error::{Error, Result};
 use crate::grid::Grid;
 use crate::partition::Access;
@@ -178,6 +179,9 @@ pub struct Settings {
     pub restarts: usize,
     /// Iterations between two lines of the trace; by cost if absent.
     pub trace_every: Option<usize>,
+    /// The scale of the result's components; [`Settings::normalization`] says what it is if absent.
+    #[serde(default)]
+    pub normalize: Option<Normalize>,
     /// Whether `auto` may begin on samples.
     #[serde(default = "may")]
     pub samples: bool,
@@ -219,6 +223,7 @@ impl Settings {
             time_limit: None,
             restarts: 1,
             trace_every: None,
+            normalize: None,
             samples: true,
         }
     }
@@ -248,6 +253,10 @@ impl Settings {
         not_negative("--tolerance", self.tolerance)?;
         if self.bound {
             self.check_given(["bound"])?;
+        }
+        if !self.scale_is_free() && self.normalize.is_some_and(|how| how != Normalize::None) {
+            let problem = "penalties and bounds decide the scale of components; leave it out, or use none";
+            return Err(Error::parameter("--normalize", problem));
         }
         not_negative("--target-error", self.target_error.unwrap_or(0.0))?;
         not_negative("--time-limit", self.time_limit.unwrap_or(0.0))?;
@@ -301,6 +310,17 @@ impl Settings {
         let Some(unused) = given.into_iter().find(|parameter| !method.uses(parameter)) else { return Ok(()) };
         let users: Vec<Algorithm> = Algorithm::ALL.into_iter().filter(|method| method.uses(unused)).collect();
         Err(Error::unused(unused, method, &users))
+    }
+
+    /// Whether the scale of components is free, so that it can be chosen: penalties and bounds decide it.
+    fn scale_is_free(&self) -> bool {
+        !self.bound && [self.l1_u, self.l1_v, self.l2_u, self.l2_v] == [0.0; 4]
+    }
+
+    /// The scale of the result's components: as asked for, else balanced where it is free.
+    pub fn normalization(&self) -> Normalize {
+        let default = if self.scale_is_free() { Normalize::Balanced } else { Normalize::None };
+        self.normalize.unwrap_or(default)
     }
 
     /// How `size` ranks are arranged on an m x n matrix: in a single column for sketched methods, which do not communicate

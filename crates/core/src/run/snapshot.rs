@@ -11,7 +11,7 @@ use super::{Factors, Report};
 use crate::error::{Error, Result};
 use crate::{Precision, Real};
 
-const MAGIC: &str = "partwise checkpoint 2";
+const MAGIC: &str = "partwise checkpoint 3";
 
 /// All that it takes to go on to the same bits.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,8 +20,8 @@ pub struct Snapshot<T> {
     pub settings: Settings,
     /// The factors at that moment.
     pub factors: Factors<T>,
-    /// What a method with momentum keeps beside them.
-    pub(super) beside: Option<Factors<T>>,
+    /// The further factors of a method with momentum.
+    pub(super) auxiliary: Option<Factors<T>>,
     pub(super) log: Log,
     /// Final errors of the restarts that are done.
     pub errors: Vec<f64>,
@@ -38,7 +38,7 @@ struct Header {
     settings: Settings,
     log: Log,
     errors: Vec<f64>,
-    beside: bool,
+    auxiliary: bool,
     best: Option<Report>,
     /// What the caller wants back, such as the hash of the input.
     note: String,
@@ -68,6 +68,7 @@ impl<T: Real> Snapshot<T> {
                 tolerance: 0.0,
                 target_error: None,
                 time_limit: None,
+                normalize: None,
                 ..settings.clone()
             };
             serde_json::to_value(stop_anywhere).unwrap_or_default()
@@ -93,7 +94,7 @@ impl<T: Real> Snapshot<T> {
             settings: self.settings.clone(),
             log: self.log.clone(),
             errors: self.errors.clone(),
-            beside: self.beside.is_some(),
+            auxiliary: self.auxiliary.is_some(),
             best: self.best.as_ref().map(|(_, report)| report.clone()),
             note: note.to_string(),
         };
@@ -101,7 +102,7 @@ impl<T: Real> Snapshot<T> {
         serde_json::to_writer(&mut writer, &header)?;
         writeln!(writer)?;
         let best = self.best.as_ref().map(|(factors, _)| factors);
-        for factors in [Some(&self.factors), self.beside.as_ref(), best].into_iter().flatten() {
+        for factors in [Some(&self.factors), self.auxiliary.as_ref(), best].into_iter().flatten() {
             writer.write_all(bytemuck::cast_slice(&factors.u))?;
             writer.write_all(bytemuck::cast_slice(&factors.v))?;
         }
@@ -127,12 +128,12 @@ impl<T: Real> Snapshot<T> {
         if header.precision != T::PRECISION {
             return Err(bad("it is of a run with another --precision"));
         }
-        let Header { rows, cols, settings, log, errors, beside, best, note, .. } = header;
+        let Header { rows, cols, settings, log, errors, auxiliary, best, note, .. } = header;
         let k = settings.rank;
         let sizes = [rows, cols]
             .map(|length| length.checked_mul(k).and_then(|count| count.checked_mul(size_of::<T>())));
         let [Some(of_u), Some(of_v)] = sizes else { return Err(bad("its sizes are absurd")) };
-        let copies = 1 + usize::from(beside) + usize::from(best.is_some());
+        let copies = 1 + usize::from(auxiliary) + usize::from(best.is_some());
         if of_u.checked_add(of_v).and_then(|size| size.checked_mul(copies)) != Some(numbers.len()) {
             return Err(bad("it is cut off"));
         }
@@ -144,16 +145,16 @@ impl<T: Real> Snapshot<T> {
         };
         let mut factors = || Factors { rows, cols, k, u: take(of_u), v: take(of_v) };
         let current = factors();
-        let beside = beside.then(&mut factors);
+        let auxiliary = auxiliary.then(&mut factors);
         let best = best.map(|report| (factors(), report));
         let of_best = best.as_ref().map(|(factors, _)| factors);
-        for factors in [Some(&current), beside.as_ref(), of_best].into_iter().flatten() {
+        for factors in [Some(&current), auxiliary.as_ref(), of_best].into_iter().flatten() {
             factors.check(rows, cols, k).map_err(|_| bad("its factors are damaged"))?;
         }
-        if settings.check(rows, cols).is_err() || !log.is_plausible() {
+        if settings.check(rows, cols).is_err() || !log.is_plausible(&settings) {
             return Err(bad("its header is damaged"));
         }
-        Ok((Snapshot { settings, factors: current, beside, log, errors, best }, note))
+        Ok((Snapshot { settings, factors: current, auxiliary, log, errors, best }, note))
     }
 }
 
@@ -239,21 +240,29 @@ mod tests {
         let (bytes, numbers) = checkpoint(Algorithm::Dsanls);
         assert!(read(&bytes).is_ok());
         let header = std::str::from_utf8(&bytes[..numbers]).unwrap();
-        let memory = header.find("\"damping\":[").unwrap();
+        let state = header.find("\"method\":").unwrap();
         for field in ["\"alpha\":", "\"beta\":", "\"first\":", "\"sum\":", "\"count\":"] {
-            let place = memory + header[memory..].find(field).unwrap() + field.len();
+            let place = state + header[state..].find(field).unwrap() + field.len();
             let damaged = [&bytes[..place], b"-", &bytes[place..]].concat();
             let message = read(&damaged).unwrap_err().to_string();
             assert!(message.contains("its header is damaged"), "{field} {message}");
         }
-        let pace =
-            header.replacen("\"pace\":null", "\"pace\":{\"weight\":2.0,\"ceiling\":1.0,\"last\":null}", 1);
-        assert_ne!(pace, header);
-        assert!(read(&[pace.as_bytes(), &bytes[numbers..]].concat()).is_err());
-        let second = memory + header[memory..].find(",{").unwrap();
-        let end = second + header[second..].find('}').unwrap() + 1;
-        let one = [&bytes[..second], &bytes[end..]].concat();
-        assert!(read(&one).unwrap_err().to_string().contains("its header is damaged"));
+        let end = state + header[state..].find("}}}").unwrap() + 3;
+        let auto = |weight: f64| {
+            format!("\"method\":{{\"auto\":{{\"weight\":{weight},\"ceiling\":1.0,\"last\":null}}}}")
+        };
+        let replaced = |bytes: &[u8], from: usize, to: usize, with: &str| {
+            [&bytes[..from], with.as_bytes(), &bytes[to..]].concat()
+        };
+        for other in ["\"method\":\"stateless\"", &auto(0.5)] {
+            let message = read(&replaced(&bytes, state, end, other)).unwrap_err().to_string();
+            assert!(message.contains("its header is damaged"), "{other} {message}");
+        }
+        let (bytes, numbers) = checkpoint(Algorithm::Hals);
+        let header = std::str::from_utf8(&bytes[..numbers]).unwrap();
+        let stateless = "\"method\":\"stateless\"";
+        let state = header.find(stateless).unwrap();
+        assert!(read(&replaced(&bytes, state, state + stateless.len(), &auto(0.5))).is_err());
         for start in [f64::NAN, f64::INFINITY, 0.0] {
             crate::run::Damping::new(&Settings::new(2), start).next(0, 1.0, 0.0);
         }

@@ -5,8 +5,8 @@ use std::ops::Range;
 use super::Factors;
 use super::links::Links;
 use crate::Real;
-use crate::comm::{Comm, ExactSum, sum_exactly};
-use crate::error::Result;
+use crate::comm::{Comm, ExactSum, Numbers, Reduction, sum_exactly};
+use crate::error::{Error, Result};
 use crate::grid::Factor;
 use crate::partition::{RowSums, Shard};
 use crate::random::{Purpose, stream, uniform};
@@ -36,6 +36,7 @@ impl Knowledge {
     /// One pass over each side's part of M, summed independently of the partition.
     pub fn of<T: Real>(links: &Links<'_>, shard: &Shard<T>, threads: &Threads) -> Result<Self> {
         let rows = shard.by_rows.row_sums(threads);
+        refuse_bad_rows(links.all, shard, &rows)?;
         let constants = Constants::of(links.all, (shard.rows, shard.cols), &rows)?;
         let used = |factor, sums: Vec<f64>| -> Result<Vec<bool>> {
             let sums = links.sum_rows(shard.place, factor, sums, 1)?;
@@ -46,6 +47,24 @@ impl Knowledge {
         let used_cols = used(Factor::V, cols.collect())?;
         Ok(Knowledge { constants, used_rows, used_cols })
     }
+}
+
+/// Refuses a matrix with an entry that no factorization can take, on every rank alike.
+fn refuse_bad_rows<T: Real>(comm: &dyn Comm, shard: &Shard<T>, rows: &RowSums) -> Result<()> {
+    let first = shard.place.block(Factor::U).0.start;
+    let bad = rows.sums.iter().position(|sum| !sum.is_finite());
+    // The first row over all ranks, as the largest of the negative numbers.
+    let mut place = [bad.map_or(f64::NEG_INFINITY, |row| -((first + row) as f64))];
+    comm.all_reduce(Reduction::Max, Numbers::F64(&mut place))?;
+    if place[0] == f64::NEG_INFINITY {
+        return Ok(());
+    }
+    let problem = format!(
+        "row {} (counted from 1) has an entry that is negative, infinite or not a number; a nonnegative factorization \
+         needs finite entries of at least 0",
+        1.0 - place[0]
+    );
+    Err(Error::parameter("matrix", problem))
 }
 
 impl Constants {

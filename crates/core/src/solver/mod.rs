@@ -48,6 +48,11 @@ pub struct Terms {
 impl Terms {
     /// No penalty, no bound.
     pub const NONE: Terms = Terms { l1: 0.0, l2: 0.0, upper: f64::INFINITY };
+
+    /// Whether U Vᵀ alone counts, so that the scale of components is free.
+    pub fn leave_scale_free(terms: (Terms, Terms)) -> bool {
+        terms == (Terms::NONE, Terms::NONE)
+    }
 }
 
 /// One side's problem: everything but the product and the factor itself.

@@ -24,14 +24,46 @@ struct Row {
 }
 
 /// For each row p of `products` (k numbers each) the x ≥ 0 that minimises ½ xᵀG x − pᵀx: with G = BᵀB and p = Bᵀa,
-/// the one that minimises ‖B x − a‖². `start` says which entries are expected to be positive.
+/// the one that minimises ‖B x − a‖². `start` is a guess of x.
 ///
-/// The solution satisfies x ≥ 0, y = G x − p ≥ 0 and xᵀy = 0 up to rounding. Where G is singular there are many; a
-/// vanishing ridge then picks one.
+/// The solution satisfies x ≥ 0, y = G x − p ≥ 0 and xᵀy = 0 up to rounding, however the columns of B are scaled; a
+/// column of zeros has weight 0. Where G is singular there are many solutions, of which a vanishing ridge picks one; a
+/// row of `start` that is better than that is kept.
 pub fn nnls(gram: &[f64], products: &[f64], start: Option<&[f64]>, k: usize, cancel: &Cancel) -> Vec<f64> {
+    let scales: Vec<f64> = (0..k).map(|j| unit_scale(gram[j * (k + 1)])).collect();
+    let scaled = |numbers: &[f64]| -> Vec<f64> {
+        numbers.iter().zip(scales.iter().cycle()).map(|(number, scale)| number * scale).collect()
+    };
+    let mut unit = scaled(gram);
+    for (row, scale) in unit.chunks_exact_mut(k).zip(&scales) {
+        row.iter_mut().for_each(|value| *value *= scale);
+    }
+    // A column of zeros takes no part, and its weight comes out as 0.
+    (0..k).filter(|&j| scales[j] == 0.0).for_each(|j| unit[j * (k + 1)] = 1.0);
+    let start = start.map(|start| -> Vec<f64> {
+        let inverse = |scale: f64| if scale > 0.0 { 1.0 / scale } else { 0.0 };
+        start.iter().zip(scales.iter().cycle()).map(|(value, &scale)| value * inverse(scale)).collect()
+    });
+    scaled(&solve_scaled(&unit, &scaled(products), start.as_deref(), k, cancel))
+}
+
+/// The power of two s that brings s² G_jj into [1/2, 2]; 0 where G_jj is 0, and NaN, to be noticed, where it is not
+/// finite.
+fn unit_scale(diagonal: f64) -> f64 {
+    if diagonal == 0.0 { 0.0 } else { (-0.5 * diagonal.log2()).round().exp2() + 0.0 * diagonal }
+}
+
+/// Solves the problem of [`nnls`] with a diagonal of G near 1.
+fn solve_scaled(
+    original: &[f64],
+    products: &[f64],
+    start: Option<&[f64]>,
+    k: usize,
+    cancel: &Cancel,
+) -> Vec<f64> {
     let rows = products.len() / k;
     let mut x = vec![0.0; rows * k];
-    let Some(gram) = &well_posed(gram, k) else { return x };
+    let gram = &well_posed(original, k);
     let mut state: Vec<Row> = (0..rows)
         .map(|row| {
             let passive = match start {
@@ -62,7 +94,25 @@ pub fn nnls(gram: &[f64], products: &[f64], start: Option<&[f64]>, k: usize, can
     }
     // What is not finite stays visible.
     x.iter_mut().filter(|value| **value < 0.0).for_each(|value| *value = 0.0);
+    if let Some(start) = start.filter(|_| gram != original) {
+        keep_better(original, products, start, &mut x, k);
+    }
     x
+}
+
+/// Puts back the rows of `start` whose objective is below that of the solution x.
+fn keep_better(gram: &[f64], products: &[f64], start: &[f64], x: &mut [f64], k: usize) {
+    let objective = |product: &[f64], x: &[f64]| -> f64 {
+        let image = |j: usize| dot(&gram[j * k..][..k], x);
+        (0..k).map(|j| x[j] * (0.5 * image(j) - product[j])).sum()
+    };
+    for ((x, start), product) in
+        x.chunks_exact_mut(k).zip(start.chunks_exact(k)).zip(products.chunks_exact(k))
+    {
+        if start.iter().all(|&value| value >= 0.0) && objective(product, start) < objective(product, x) {
+            x.copy_from_slice(start);
+        }
+    }
 }
 
 /// The same problem for one row by Lawson and Hanson's active set method (1974): slower, but x never leaves the
@@ -237,26 +287,22 @@ fn solve(gram: &[f64], set: &[usize], right: Mat<f64>, k: usize) -> Mat<f64> {
     }
 }
 
-/// G itself if its Cholesky factor shows it well conditioned, else G with a ridge, which makes the problem strictly
-/// convex: only then do exchanges end, and at one solution of the many. None if G is zero.
-fn well_posed(gram: &[f64], k: usize) -> Option<Vec<f64>> {
+/// G, whose diagonal is near 1, if its Cholesky factor shows it well conditioned, else G with a ridge, which makes the
+/// problem strictly convex: only then do exchanges end, and at one solution of the many.
+fn well_posed(gram: &[f64], k: usize) -> Vec<f64> {
     const SMALLEST: f64 = 1e-10;
-    let mean = (0..k).map(|j| gram[j * (k + 1)]).sum::<f64>() / k as f64;
-    if mean <= 0.0 {
-        return None;
-    }
     // The ridge is raised until it outweighs the rounding errors in G, which in single precision are larger.
     for ridge in [0.0, SMALLEST, 1e-8, 1e-6, 1e-4] {
         let mut ridged = gram.to_vec();
-        ridged.iter_mut().step_by(k + 1).for_each(|diagonal| *diagonal += ridge * mean);
+        ridged.iter_mut().step_by(k + 1).for_each(|diagonal| *diagonal += ridge);
         let whole = MatRef::from_column_major_slice(&ridged, k, k);
-        let smallest = ridge.max(SMALLEST) * 0.1 * mean;
+        let smallest = ridge.max(SMALLEST) * 0.1;
         let sound = |factor: Llt<f64>| (0..k).all(|j| factor.L()[(j, j)].powi(2) > smallest);
         if whole.llt(faer::Side::Lower).is_ok_and(sound) {
-            return Some(ridged);
+            return ridged;
         }
     }
-    Some(gram.to_vec())
+    gram.to_vec()
 }
 
 #[cfg(test)]

@@ -84,7 +84,9 @@ fn the_bound_holds() {
         start.v.iter_mut().for_each(|value| *value *= 1e-4);
         for algorithm in [Algorithm::Hals, Algorithm::Dsanls] {
             let largest = |bound: bool| {
-                let settings = Settings { algorithm, bound, alpha: 0.0, ..free.clone() };
+                // A vanishing penalty keeps what is not bounded from being balanced.
+                let l1_u = if bound { 0.0 } else { 1e-12 };
+                let settings = Settings { algorithm, bound, l1_u, alpha: 0.0, ..free.clone() };
                 let result = factorize(
                     matrix.clone(),
                     Machine::new(2, 1),

@@ -9,4 +9,5 @@ mod network;
 mod plan;
 mod ranks;
 mod resume;
+mod scale;
 mod streamed;

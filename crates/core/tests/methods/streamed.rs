@@ -232,6 +232,36 @@ fn what_cannot_be_streamed_is_said() {
     assert!(error.contains("the factors and two lines") && error.contains("raise --memory"), "{error}");
 }
 
+/// `auto` has momentum in memory and none on a file: neither can continue the other.
+#[test]
+fn a_checkpoint_of_a_run_in_memory_is_refused() {
+    struct Keeper(Option<Snapshot<f32>>);
+    impl Monitor<f32> for Keeper {
+        fn progress(&mut self, progress: &Progress) -> Wish {
+            Wish { save: progress.iteration == 2, ..Wish::default() }
+        }
+        fn snapshot(&mut self, snapshot: Snapshot<f32>) -> partwise::Result<()> {
+            self.0 = Some(snapshot);
+            Ok(())
+        }
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("M.npy");
+    let (_, matrix) = matrices::<f32>(67, 41).remove(1);
+    save(&matrix, &path);
+    for algorithm in [Algorithm::Auto, Algorithm::Dsanls] {
+        let file = streamed::<f32>(&path, false, 1000, 4);
+        let settings = file.adjusted(settings(algorithm, 4, 5));
+        let mut keeper = Keeper(None);
+        let machine = partwise::run::Machine::new(1, 1);
+        partwise::run::factorize(matrix.clone(), machine, &settings, None, &mut keeper).unwrap();
+        let snapshot = keeper.0.unwrap();
+        let quiet = &mut |_: &Progress| false;
+        let refused = factorize_streamed(&file, 1, &settings, Some(From::Snapshot(&snapshot)), quiet);
+        assert!(matches!(refused, Err(partwise::Error::Parameter { name, .. }) if name == "--resume"));
+    }
+}
+
 #[test]
 fn a_resumed_run_ends_with_the_same_bits() {
     struct Keeper(usize, Option<Snapshot<f32>>);
@@ -240,14 +270,18 @@ fn a_resumed_run_ends_with_the_same_bits() {
             Wish { save: progress.iteration == self.0, ..Wish::default() }
         }
         fn snapshot(&mut self, snapshot: Snapshot<f32>) -> partwise::Result<()> {
-            self.1 = Some(snapshot);
+            let file = tempfile::NamedTempFile::new().unwrap();
+            snapshot.write(&file, "").unwrap();
+            self.1 = Some(Snapshot::read(file.path())?.0);
             Ok(())
         }
     }
     let folder = tempfile::tempdir().unwrap();
     for path in files::<f32>(folder.path(), 700, 41) {
         for transpose in [false, true] {
-            for algorithm in [Algorithm::Hals, Algorithm::Dsanls] {
+            for algorithm in
+                [Algorithm::Auto, Algorithm::Hals, Algorithm::Mu, Algorithm::Bpp, Algorithm::Dsanls]
+            {
                 let file = streamed::<f32>(&path, transpose, 1000, 4);
                 let settings = file.adjusted(Settings { trace_every: Some(5), ..settings(algorithm, 4, 17) });
                 let straight = factors::<f32>(&file, 1, &settings);

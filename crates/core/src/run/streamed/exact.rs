@@ -6,6 +6,7 @@ use crate::error::Result;
 use crate::kernels::{Product, gram};
 use crate::run::evaluate::Evaluation;
 use crate::run::exact::evaluation;
+use crate::run::scale::Balance;
 use crate::run::start::{Constants, State};
 use crate::run::{Method, Phases, Rank};
 use crate::solver::{Moving, Problem, Solver, Terms, update};
@@ -16,6 +17,7 @@ use crate::solver::{Moving, Problem, Solver, Terms, update};
 /// the pass and its sums, M V, wait for the next iteration's U, so that the order is U, V, U, V in either case; only
 /// the first iteration takes a pass more.
 pub struct Exact<'a, T> {
+    plan: String,
     streamed: &'a Streamed,
     /// For (U, V), as the terms are.
     solvers: (Solver, Solver),
@@ -29,15 +31,16 @@ pub struct Exact<'a, T> {
 }
 
 impl<'a, T: Real> Exact<'a, T> {
-    /// A run about to begin.
+    /// A run about to begin, which `plan` describes.
     pub fn new(
+        plan: String,
         streamed: &'a Streamed,
         (solvers, k): ((Solver, Solver), usize),
         terms: (Terms, Terms),
     ) -> Self {
         let sums = vec![T::ZERO; streamed.stream.line_length() * k];
         let constants = streamed.known.constants;
-        Exact { streamed, solvers, terms, constants, gram_v: None, sums, current: false }
+        Exact { plan, streamed, solvers, terms, constants, gram_v: None, sums, current: false }
     }
 }
 
@@ -77,8 +80,23 @@ impl<T: Real> Method<T> for Exact<'_, T> {
         }
         let gram_v = phases.product(|| gram(threads, v, k));
         let seen = evaluation(self.constants, cross, (&gram_u, &gram_v), k);
-        self.gram_v = Some(gram_v);
+        let balance = Balance::of_grams(&gram_u, &gram_v, k).filter(|_| Terms::leave_scale_free(terms));
+        self.gram_v = match balance {
+            Some(balance) => {
+                if self.current {
+                    // M V waits for the next U.
+                    balance.apply_to_v(sums);
+                }
+                balance.apply(state);
+                None
+            }
+            None => Some(gram_v),
+        };
         Ok(seen)
+    }
+
+    fn plan(&self) -> String {
+        self.plan.clone()
     }
 
     fn factors_changed(&mut self) {

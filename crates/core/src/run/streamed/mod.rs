@@ -92,18 +92,19 @@ impl Streamed {
         state: &State<T>,
     ) -> Box<dyn Method<T> + 'a> {
         let k = settings.rank;
-        let exactly = |solvers| Box::new(exact::Exact::new(self, (solvers, k), terms));
+        let exactly = |plan: String, solvers| Box::new(exact::Exact::new(plan, self, (solvers, k), terms));
         let descent = |sweeps| Solver::CoordinateDescent { mu: 0.0, sweeps };
         match settings.algorithm {
             Algorithm::Dsanls => Box::new(sampled::Sampled::new(self, settings, (seed, every), terms, state)),
             Algorithm::Auto => {
                 let stream = &self.stream;
-                let (u, v) = auto::Plan::of(stream.rows(), stream.cols(), stream.stored(), k).sweeps;
-                exactly((descent(u), descent(v)))
+                let plan = auto::Plan::of(stream.rows(), stream.cols(), stream.stored(), k).streamed();
+                let (u, v) = plan.sweeps;
+                exactly(format!("auto: {plan}"), (descent(u), descent(v)))
             }
-            Algorithm::Hals => exactly((descent(1), descent(1))),
-            Algorithm::Mu => exactly((Solver::Multiplicative, Solver::Multiplicative)),
-            Algorithm::Bpp => exactly((Solver::Pivoting, Solver::Pivoting)),
+            Algorithm::Hals => exactly("hals".into(), (descent(1), descent(1))),
+            Algorithm::Mu => exactly("mu".into(), (Solver::Multiplicative, Solver::Multiplicative)),
+            Algorithm::Bpp => exactly("bpp".into(), (Solver::Pivoting, Solver::Pivoting)),
         }
     }
 

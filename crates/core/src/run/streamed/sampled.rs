@@ -13,7 +13,7 @@ use crate::run::evaluate::Evaluation;
 use crate::run::exact::evaluation;
 use crate::run::settings::{Amount, Settings};
 use crate::run::start::{Constants, State};
-use crate::run::{Memory, Method, Phases, Rank};
+use crate::run::{Method, MethodState, Phases, Rank};
 use crate::sketch::Kind;
 use crate::solver::{Moving, Problem, Solver, Terms, update};
 
@@ -160,13 +160,24 @@ impl<T: Real> Method<T> for Sampled<'_, T> {
         Ok(evaluation(self.constants, updated.cross, (gram_u, gram_v), k))
     }
 
-    fn memory(&self) -> Memory {
-        Memory { damping: vec![self.damping.clone()], ..Memory::default() }
+    fn plan(&self) -> String {
+        let stream = &self.streamed.stream;
+        let lines = if stream.by_columns() { "columns" } else { "rows" };
+        let stretches = stream.lines().div_ceil(self.height);
+        format!(
+            "dsanls, sampled to {} of {stretches} stretches of {} {lines} per iteration (streamed)",
+            self.drawn,
+            self.height.min(stream.lines())
+        )
     }
 
-    fn remember(&mut self, memory: &Memory, _: Option<State<T>>) {
-        if let [damping] = &memory.damping[..] {
-            self.damping = damping.clone();
-        }
+    fn save_state(&self) -> MethodState {
+        MethodState::StreamedDsanls { damping: self.damping.clone() }
+    }
+
+    fn restore(&mut self, state: &MethodState, _: Option<State<T>>) -> bool {
+        let MethodState::StreamedDsanls { damping } = state else { return false };
+        self.damping = damping.clone();
+        true
     }
 }

@@ -1,0 +1,220 @@
+//! The scale of components. U Vᵀ leaves it free: (c U_j)(V_j / c)ᵀ is the same for every c > 0.
+//!
+//! Unchecked, momentum moves scale from one factor to the other without bound, and products in `f32` then lose the
+//! smaller one. The exact methods therefore balance components while they run, by powers of two, which change no
+//! digit; a result has the scale that [`Normalize`] names. Penalties and bounds decide the scale themselves.
+
+use serde::{Deserialize, Serialize};
+
+use super::start::State;
+use crate::Real;
+use crate::comm::{Comm, ExactSum, Numbers, Reduction};
+use crate::error::Result;
+use crate::kernels::TILE;
+use crate::threads::Threads;
+
+/// The scale that the components of a result have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Normalize {
+    /// ‖U_j‖ = ‖V_j‖.
+    Balanced,
+    /// The scale that the method ended with.
+    None,
+    /// ‖U_j‖ = 1.
+    U,
+    /// ‖V_j‖ = 1.
+    V,
+    /// The entries of U_j sum to 1.
+    SumU,
+    /// The entries of V_j sum to 1.
+    SumV,
+}
+
+/// Octaves by which ‖U_j‖ and ‖V_j‖ may differ: a ratio of 1/4 to 4.
+const OCTAVES: f64 = 2.0;
+
+/// Powers of two, one per component, by which U's columns are multiplied and V's divided.
+pub struct Balance(Vec<f64>);
+
+impl Balance {
+    /// What brings ‖U_j‖ and ‖V_j‖ within a factor of 2 of each other, given their squares; nothing if every live
+    /// component has a ratio within [1/4, 4].
+    pub fn needed(squares_u: &[f64], squares_v: &[f64]) -> Option<Self> {
+        let of_component = |(&u, &v): (&f64, &f64)| {
+            let octaves = 0.5 * (u.log2() - v.log2());
+            // The logarithm of 0, of a dead component, is not finite.
+            if octaves.is_finite() && octaves.abs() > OCTAVES { (-0.5 * octaves).round().exp2() } else { 1.0 }
+        };
+        let factors: Vec<f64> = squares_u.iter().zip(squares_v).map(of_component).collect();
+        factors.iter().any(|&factor| factor != 1.0).then_some(Balance(factors))
+    }
+
+    /// Like [`Balance::needed`], from the Gram matrices of U and V.
+    pub fn of_grams(gram_u: &[f64], gram_v: &[f64], k: usize) -> Option<Self> {
+        let diagonal = |gram: &[f64]| gram.iter().copied().step_by(k + 1).collect::<Vec<f64>>();
+        Balance::needed(&diagonal(gram_u), &diagonal(gram_v))
+    }
+
+    /// Scales a pair of factors.
+    pub fn apply<T: Real>(&self, state: &mut State<T>) {
+        self.apply_to_u(&mut state.u);
+        self.apply_to_v(&mut state.v);
+    }
+
+    /// Scales U, or a product that is linear in it, stored by row.
+    pub fn apply_to_u<T: Real>(&self, values: &mut [T]) {
+        scale_columns(values, &self.0);
+    }
+
+    /// Scales V, or a product that is linear in it, stored by row.
+    pub fn apply_to_v<T: Real>(&self, values: &mut [T]) {
+        let inverse: Vec<f64> = self.0.iter().map(|factor| 1.0 / factor).collect();
+        scale_columns(values, &inverse);
+    }
+}
+
+/// Multiplies each column by its factor. In `f64`: a factor may be beyond the range of `f32` where its result is not.
+fn scale_columns<T: Real>(values: &mut [T], factors: &[f64]) {
+    for row in values.chunks_exact_mut(factors.len()) {
+        row.iter_mut().zip(factors).for_each(|(value, factor)| *value = T::from_f64(value.to_f64() * factor));
+    }
+}
+
+/// Gives the components of a result, of which this rank has some rows, their scale. Sums do not depend on how rows
+/// are distributed, so that neither does the result. A component that is zero in U or V stays as it is.
+pub fn normalize<T: Real>(
+    comm: &dyn Comm,
+    threads: &Threads,
+    how: Normalize,
+    (u, v): (&mut [T], &mut [T]),
+    k: usize,
+) -> Result<()> {
+    let norms = |factor: &[T]| -> Result<Vec<f64>> {
+        let squares = column_sums(comm, threads, factor, k, |value| value * value)?;
+        Ok(squares.into_iter().map(f64::sqrt).collect())
+    };
+    let sums = |factor: &[T]| column_sums(comm, threads, factor, k, |value| value);
+    let inverse = |sizes: Vec<f64>| sizes.into_iter().map(|size| 1.0 / size).collect();
+    let wanted: Vec<f64> = match how {
+        Normalize::None => return Ok(()),
+        Normalize::Balanced => norms(u)?.iter().zip(norms(v)?).map(|(u, v)| (v / u).sqrt()).collect(),
+        Normalize::U => inverse(norms(u)?),
+        Normalize::V => norms(v)?,
+        Normalize::SumU => inverse(sums(u)?),
+        Normalize::SumV => sums(v)?,
+    };
+    let usable = |factor: &f64| *factor > 0.0 && factor.is_finite();
+    let factors: Vec<f64> =
+        wanted.into_iter().map(|factor| if usable(&factor) { factor } else { 1.0 }).collect();
+    let inverse: Vec<f64> = factors.iter().map(|factor| 1.0 / factor).collect();
+    for (factor, scales) in [(u, &factors), (v, &inverse)] {
+        let tiles = factor.chunks_mut(TILE * k).collect();
+        threads.map(tiles, || (), |(), tile: &mut [T]| scale_columns(tile, scales));
+    }
+    Ok(())
+}
+
+/// ‖X_j‖² of each column j of a factor, over the rows of all ranks.
+pub fn squared_norms<T: Real>(
+    comm: &dyn Comm,
+    threads: &Threads,
+    factor: &[T],
+    k: usize,
+) -> Result<Vec<f64>> {
+    column_sums(comm, threads, factor, k, |value| value * value)
+}
+
+/// The sum of a term of every entry of each column, over the rows of all ranks, in any order the same.
+fn column_sums<T: Real>(
+    comm: &dyn Comm,
+    threads: &Threads,
+    factor: &[T],
+    k: usize,
+    term: impl Fn(f64) -> f64 + Sync + Send,
+) -> Result<Vec<f64>> {
+    let mut largest = vec![0f64; k];
+    for row in factor.chunks_exact(k) {
+        largest.iter_mut().zip(row).for_each(|(most, value)| *most = most.max(value.to_f64()));
+    }
+    comm.all_reduce(Reduction::Max, Numbers::F64(&mut largest))?;
+    let bounds: Vec<f64> = largest.into_iter().map(&term).collect();
+    let pieces = factor.chunks(factor.len().div_ceil(k * 64).max(1) * k).collect();
+    let partial = threads.map(
+        pieces,
+        || (),
+        |(), rows: &[T]| {
+            let mut sum = ExactSum::new(&bounds);
+            rows.chunks_exact(k).for_each(|row| sum.add(row.iter().map(|value| term(value.to_f64()))));
+            sum
+        },
+    );
+    let mut total = ExactSum::new(&bounds);
+    partial.iter().for_each(|sum| total.merge(sum));
+    total.finish(comm)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::comm::Alone;
+
+    fn norms(factor: &[f64], k: usize) -> Vec<f64> {
+        (0..k).map(|j| factor.iter().skip(j).step_by(k).map(|x| x * x).sum::<f64>().sqrt()).collect()
+    }
+
+    #[test]
+    fn only_live_components_out_of_range_are_balanced() {
+        let balance = Balance::needed(&[1.0, 1e20, 0.0, 15.0, 17.0], &[1.0, 1e-20, 1.0, 1.0, 1.0]).unwrap();
+        assert_eq!(balance.0[..4], [1.0, (-33f64).exp2(), 1.0, 1.0]);
+        assert_eq!(balance.0[4], 0.5);
+        assert!(Balance::needed(&[1.0, 16.0, 0.0, f64::NAN], &[1.0, 1.0, 0.0, 1.0]).is_none());
+    }
+
+    #[test]
+    fn balancing_changes_no_digit_of_the_product() {
+        let mut state = State { u: vec![3.5e-9f32, 1.0, 0.25e-9, 2.0], v: vec![7e9f32, 1.5, 1e9, 1.0] };
+        let product = |state: &State<f32>, i: usize, j: usize| state.u[i * 2] * state.v[j * 2];
+        let before: Vec<f32> = (0..4).map(|place| product(&state, place / 2, place % 2)).collect();
+        let squares = |factor: &[f32]| squared_norms(&Alone, &Threads::new(1).unwrap(), factor, 2).unwrap();
+        Balance::needed(&squares(&state.u), &squares(&state.v)).unwrap().apply(&mut state);
+        let after: Vec<f32> = (0..4).map(|place| product(&state, place / 2, place % 2)).collect();
+        assert_eq!(before, after);
+        assert!(Balance::needed(&squares(&state.u), &squares(&state.v)).is_none());
+    }
+
+    #[test]
+    fn every_scale_is_what_it_says_and_leaves_the_product() {
+        let u = [1.0, 4.0, 0.0, 3.0, 2.0, 0.0, 0.5, 1.0, 0.0];
+        let v = [10.0, 0.1, 7.0, 20.0, 0.2, 7.0];
+        let product = |u: &[f64], v: &[f64]| -> Vec<f64> {
+            let entry = |i: usize, j: usize| (0..3).map(|l| u[i * 3 + l] * v[j * 3 + l]).sum();
+            (0..6).map(|place| entry(place / 2, place % 2)).collect()
+        };
+        let sum =
+            |factor: &[f64]| -> Vec<f64> { (0..3).map(|j| factor.iter().skip(j).step_by(3).sum()).collect() };
+        use Normalize::*;
+        for how in [Balanced, None, U, V, SumU, SumV] {
+            let (mut a, mut b) = (u.to_vec(), v.to_vec());
+            normalize(&Alone, &Threads::new(2).unwrap(), how, (&mut a, &mut b), 3).unwrap();
+            for (got, want) in product(&a, &b).iter().zip(product(&u, &v)) {
+                assert!((got - want).abs() <= 1e-14 * want, "{how:?}");
+            }
+            for j in 0..2 {
+                let (got, want) = match how {
+                    Balanced => (norms(&a, 3)[j], norms(&b, 3)[j]),
+                    None => (a[j], u[j]),
+                    U => (norms(&a, 3)[j], 1.0),
+                    V => (norms(&b, 3)[j], 1.0),
+                    SumU => (sum(&a)[j], 1.0),
+                    SumV => (sum(&b)[j], 1.0),
+                };
+                assert!((got - want).abs() <= 1e-14 * want, "{how:?} {j}: {got} {want}");
+            }
+            // Zero in U: a scale that only V has says nothing, and stays unless V's is asked for.
+            if !matches!(how, V | SumV) {
+                assert_eq!([b[2], b[5]], [7.0, 7.0], "{how:?}");
+            }
+        }
+    }
+}
