@@ -35,7 +35,7 @@ fn the_record_holds_every_parameter() {
     desk.run(
         "factorize digits.npy --rank 5 --algorithm dsanls --sketch-cols 20 --sketch-rows 0.5 --alpha 0.3 \
          --beta 0.02 --step absolute --seed 7 --iterations 12 --tolerance 0 --target-error 0.001 --time-limit 1h \
-         --restarts 2 --nodes 2 --threads 1 --trace-every 3 --precision f64 --normalize --out r --quiet",
+         --restarts 2 --nodes 2 --threads 1 --trace-every 3 --precision f64 --normalize u --out r --quiet",
     );
     let record = desk.json("r/run.json");
     for (key, value) in [
@@ -58,7 +58,7 @@ fn the_record_holds_every_parameter() {
         ("beta", "0.02"),
         ("step", r#""absolute""#),
         ("init_from", "null"),
-        ("normalize", "true"),
+        ("normalize", "\"u\""),
         ("transpose", "false"),
         ("precision", r#""f64""#),
         ("nodes", "2"),
@@ -127,14 +127,18 @@ fn precision_and_normalization() {
     let desk = Desk::with_digits();
     let common = "factorize digits.npy --rank 6 --iterations 15 --precision f64 --quiet";
     desk.run(&format!("{common} --out plain"));
-    desk.run(&format!("{common} --normalize --out normal"));
+    desk.run(&format!("{common} --normalize u --out normal"));
+    assert_eq!(desk.json("plain/run.json")["normalize"], "balanced");
+    assert_eq!(desk.json("normal/run.json")["normalize"], "u");
     assert!(String::from_utf8_lossy(&desk.bytes("plain/U.npy")[..128]).contains("'<f8'"));
     let read = |name: &str| (desk.factor(&format!("{name}/U.npy")), desk.factor(&format!("{name}/V.npy")));
     let ((u, v), (normal_u, normal_v)) = (read("plain"), read("normal"));
     for norm in norms(&normal_u) {
         assert!((norm - 1.0).abs() < 1e-12, "{norm}");
     }
-    assert!(norms(&u).iter().any(|norm| (norm - 1.0).abs() > 0.1));
+    for (u, v) in norms(&u).into_iter().zip(norms(&v)) {
+        assert!((u - v).abs() < 1e-12 * u, "{u} {v}");
+    }
     let pairs = product(&u, &v).into_iter().zip(product(&normal_u, &normal_v));
     pairs.for_each(|(plain, normal)| assert!((plain - normal).abs() < 1e-12 * plain.abs().max(1.0)));
 }

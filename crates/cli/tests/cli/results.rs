@@ -13,7 +13,9 @@ fn evaluate_agrees_with_the_record() {
     for options in [
         "",
         "--precision f64",
-        "--normalize",
+        "--normalize u",
+        "--normalize sum-v",
+        "--normalize none",
         "--transpose",
         "--algorithm dsanls --nodes 3",
         "--rank 80 --iterations 300",

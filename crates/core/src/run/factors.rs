@@ -2,11 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::evaluate::{crosses, quadratic_forms, residuals};
 use super::scale::{self, Normalize};
 use crate::Real;
 use crate::comm::Alone;
 use crate::error::{Error, Result};
-use crate::kernels::{Columns, TILE, gram, multiply};
+use crate::kernels::{Columns, TILE, gram_in_f64, multiply};
 use crate::matrix::Matrix;
 use crate::partition::Block;
 use crate::solver::Terms;
@@ -103,9 +104,9 @@ impl<T: Real> Factors<T> {
     }
 
     /// The nonnegative W that fits new rows (or columns) of M best with the other factor fixed, exactly, penalties
-    /// counted in: a row of W for each of them, by row. `start` is a guess of W, which saves time; a row that fits
-    /// better than its solution, which rounding can make of components that are nearly dependent, is kept. A bound
-    /// is not kept.
+    /// counted in: a row of W for each of them, by row. `start` is a guess of W, which saves time. A row of it that
+    /// fits better than the solution is kept: rounding errors of products in `f32` are large where components are
+    /// nearly dependent. A bound is not kept.
     pub fn transform(
         &self,
         matrix: Matrix<T>,
@@ -135,19 +136,18 @@ impl<T: Real> Factors<T> {
         }
         // Before products are formed, which in f32 could be infinite or zero.
         let scales = column_scales(fixed, self.k);
-        let fixed: Vec<T> = scaled(fixed, &scales).map(T::from_f64).collect();
-        let mut gram = gram(threads, &scaled(&fixed, &vec![1.0; self.k]).collect::<Vec<f64>>(), self.k);
+        let even: Vec<T> = scaled(fixed, &scales).map(T::from_f64).collect();
+        let mut gram = gram_in_f64(threads, &even, self.k);
         let diagonal = gram.iter_mut().step_by(self.k + 1);
         diagonal.zip(&scales).for_each(|(entry, scale)| *entry += terms.l2 * scale * scale);
-        let products = multiply(threads, &block, Columns::All, &fixed, self.k);
-        let inverse: Vec<f64> = scales.iter().map(|scale| 1.0 / scale).collect();
+        let products = multiply(threads, &block, Columns::All, &even, self.k);
         let guesses = start.map(|start| start.chunks(TILE * self.k).collect::<Vec<_>>());
         let fitted = threads.map(
             products.chunks(TILE * self.k).enumerate().collect(),
             || (),
             |(), (tile, rows): (usize, &[T])| {
-                let guess =
-                    guesses.as_ref().map(|guesses| scaled(guesses[tile], &inverse).collect::<Vec<f64>>());
+                let wide = |guess: &[T]| guess.iter().map(|value| value.to_f64()).collect::<Vec<f64>>();
+                let guess = guesses.as_ref().map(|guesses| wide(guesses[tile]));
                 let products = rows.iter().zip(scales.iter().cycle());
                 let products: Vec<f64> =
                     products.map(|(value, scale)| value.to_f64() - terms.l1 * scale).collect();
@@ -155,14 +155,47 @@ impl<T: Real> Factors<T> {
                 scaled(&fitted, &scales).map(T::from_f64).collect::<Vec<T>>()
             },
         );
-        let fitted = fitted.concat();
+        let mut fitted = fitted.concat();
         if fitted.iter().any(|value| !value.to_f64().is_finite()) {
             let problem =
                 "the fit is beyond the range of the numbers; rescale the components, or compute in f64";
             return Err(Error::parameter("factors", problem));
         }
+        if let Some(start) = start {
+            let losses = |w: &[T]| row_losses(threads, &block, (w, fixed), terms, self.k);
+            let of_rows = losses(&fitted);
+            let rows = fitted.chunks_exact_mut(self.k).zip(start.chunks_exact(self.k));
+            for ((row, guess), (of_row, of_guess)) in rows.zip(of_rows.iter().zip(losses(start))) {
+                if of_guess < *of_row {
+                    row.copy_from_slice(guess);
+                }
+            }
+        }
         Ok(fitted)
     }
+}
+
+/// ‖a − Y w‖² / 2 and the penalty for every row a of a block and w of W, up to what does not depend on W.
+fn row_losses<T: Real>(
+    threads: &Threads,
+    block: &Block<T>,
+    (w, fixed): (&[T], &[T]),
+    terms: Terms,
+    k: usize,
+) -> Vec<f64> {
+    let mut losses = match block {
+        Block::Dense(dense) => residuals(threads, dense, w, fixed, k),
+        _ => {
+            let models = quadratic_forms(threads, w, &gram_in_f64(threads, fixed, k), k);
+            let crosses = crosses(threads, block, w, fixed, k);
+            models.iter().zip(crosses).map(|(model, cross)| model - 2.0 * cross).collect()
+        }
+    };
+    let penalty = |value: f64| terms.l1 * value + 0.5 * terms.l2 * value * value;
+    for (loss, row) in losses.iter_mut().zip(w.chunks_exact(k)) {
+        *loss = 0.5 * *loss + row.iter().map(|value| penalty(value.to_f64())).sum::<f64>();
+    }
+    losses
 }
 
 /// The power of two that brings the largest entry of each column into [1, 2); 1 for a column of zeros.

@@ -24,11 +24,10 @@ struct Row {
 }
 
 /// For each row p of `products` (k numbers each) the x ≥ 0 that minimises ½ xᵀG x − pᵀx: with G = BᵀB and p = Bᵀa,
-/// the one that minimises ‖B x − a‖². `start` is a guess of x.
+/// the one that minimises ‖B x − a‖². `start` says which entries are expected to be positive.
 ///
 /// The solution satisfies x ≥ 0, y = G x − p ≥ 0 and xᵀy = 0 up to rounding, however the columns of B are scaled; a
-/// column of zeros has weight 0. Where G is singular there are many solutions, of which a vanishing ridge picks one; a
-/// row of `start` that is better than that is kept.
+/// column of zeros has weight 0. Where G is singular there are many solutions, of which a vanishing ridge picks one.
 pub fn nnls(gram: &[f64], products: &[f64], start: Option<&[f64]>, k: usize, cancel: &Cancel) -> Vec<f64> {
     let scales: Vec<f64> = (0..k).map(|j| unit_scale(gram[j * (k + 1)])).collect();
     let scaled = |numbers: &[f64]| -> Vec<f64> {
@@ -40,11 +39,7 @@ pub fn nnls(gram: &[f64], products: &[f64], start: Option<&[f64]>, k: usize, can
     }
     // A column of zeros takes no part, and its weight comes out as 0.
     (0..k).filter(|&j| scales[j] == 0.0).for_each(|j| unit[j * (k + 1)] = 1.0);
-    let start = start.map(|start| -> Vec<f64> {
-        let inverse = |scale: f64| if scale > 0.0 { 1.0 / scale } else { 0.0 };
-        start.iter().zip(scales.iter().cycle()).map(|(value, &scale)| value * inverse(scale)).collect()
-    });
-    scaled(&solve_scaled(&unit, &scaled(products), start.as_deref(), k, cancel))
+    scaled(&solve_scaled(&unit, &scaled(products), start, k, cancel))
 }
 
 /// The power of two s that brings s² G_jj into [1/2, 2]; 0 where G_jj is 0, and NaN, to be noticed, where it is not
@@ -55,7 +50,7 @@ fn unit_scale(diagonal: f64) -> f64 {
 
 /// Solves the problem of [`nnls`] with a diagonal of G near 1.
 fn solve_scaled(
-    original: &[f64],
+    gram: &[f64],
     products: &[f64],
     start: Option<&[f64]>,
     k: usize,
@@ -63,7 +58,7 @@ fn solve_scaled(
 ) -> Vec<f64> {
     let rows = products.len() / k;
     let mut x = vec![0.0; rows * k];
-    let gram = &well_posed(original, k);
+    let gram = &well_posed(gram, k);
     let mut state: Vec<Row> = (0..rows)
         .map(|row| {
             let passive = match start {
@@ -94,25 +89,7 @@ fn solve_scaled(
     }
     // What is not finite stays visible.
     x.iter_mut().filter(|value| **value < 0.0).for_each(|value| *value = 0.0);
-    if let Some(start) = start.filter(|_| gram != original) {
-        keep_better(original, products, start, &mut x, k);
-    }
     x
-}
-
-/// Puts back the rows of `start` whose objective is below that of the solution x.
-fn keep_better(gram: &[f64], products: &[f64], start: &[f64], x: &mut [f64], k: usize) {
-    let objective = |product: &[f64], x: &[f64]| -> f64 {
-        let image = |j: usize| dot(&gram[j * k..][..k], x);
-        (0..k).map(|j| x[j] * (0.5 * image(j) - product[j])).sum()
-    };
-    for ((x, start), product) in
-        x.chunks_exact_mut(k).zip(start.chunks_exact(k)).zip(products.chunks_exact(k))
-    {
-        if start.iter().all(|&value| value >= 0.0) && objective(product, start) < objective(product, x) {
-            x.copy_from_slice(start);
-        }
-    }
 }
 
 /// The same problem for one row by Lawson and Hanson's active set method (1974): slower, but x never leaves the
