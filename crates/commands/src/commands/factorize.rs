@@ -10,7 +10,7 @@ use partwise::error::Error;
 use partwise::io::{self, ImageShape};
 use partwise::matrix::Matrix;
 use partwise::run::{
-    Algorithm, Factorization, Factors, From, Machine, Monitor, Progress, RankReport, Report, Settings,
+    Algorithm, Factorization, Factors, From, Machine, Monitor, Plan, Progress, RankReport, Report, Settings,
     Snapshot, Stop, TraceLine, Wish, factorize, factorize_streamed, memory_needed,
 };
 use partwise::{Precision, Real};
