@@ -37,7 +37,7 @@ BENCH := $(if $(CASES),--cases $(CASES)) $(if $(QUICK),--quick) $(if $(FRESH),--
 .PHONY: help test test-all fmt fmt-check clippy doc unit doctest oracle report chromium-installed mpi mpi-installed mpich bench-mpi bench-plan \
 	bench-network paper privacy \
 	bench bench-claims bench-seeds bench-limits bench-report bench-kernels bench-memory bench-python \
-	wheel installed python docs deny fuzz fuzz-short fuzz-seeds federation clean
+	wheel installed python docs deny fuzz fuzz-short fuzz-seeds federation long-runs clean
 
 # `make test MPI=no` does without MPI. Otherwise all Cargo calls choose the same packages, so that dependencies build once.
 MPI ?= yes
@@ -74,8 +74,9 @@ endef
 
 help:
 	@echo 'make test      format, lints, docs, unit, property, command-line, documentation and oracle tests, MPI, Python, pages'
-	@echo 'make test-all  the same, federation, mpich, deny and fuzz-short'
+	@echo 'make test-all  the same, long-runs, federation, mpich, deny and fuzz-short'
 	@echo 'make report    the report page in headless Chromium, which it installs if it can'
+	@echo 'make long-runs  minutes of random matrices, for the scale of components'
 	@echo 'make federation  long trials of federations: 50 parties, faults in every phase, cut lines; needs PARTWISE_DATA and root'
 	@echo 'make mpi       the transport and whole runs under Open MPI with 2, 3 and 4 ranks; installs Open MPI if it can'
 	@echo 'make mpich     the same under MPICH'
@@ -103,7 +104,11 @@ help:
 
 test: fmt-check clippy doc unit doctest oracle report $(MPI_TESTS) python docs
 
-test-all: test federation mpich deny fuzz-short
+test-all: test long-runs federation mpich deny fuzz-short
+
+# What is too long for `make unit`: 180 random matrices, 3000 iterations each, in both precisions.
+long-runs:
+	$(CARGO) test --release --locked -p partwise --test methods -- --ignored
 
 # Trials that take minutes, beside what `make unit` has of federations: docs/federation.md. Network namespaces need root.
 federation: chromium-installed
