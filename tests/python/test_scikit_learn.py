@@ -126,6 +126,13 @@ def test_names_and_frames(X):
     W = model.fit_transform(frame)
     assert list(W.columns) == list(model.get_feature_names_out()) == ["nmf0", "nmf1", "nmf2"]
     assert list(model.feature_names_in_) == list(frame.columns) and model.n_features_in_ == 20
+    # As scikit-learn has it: other names, or the same in another order, are refused.
+    with pytest.raises(ValueError, match="Feature names must be in the same order as they were in fit"):
+        model.transform(frame[frame.columns[::-1]])
+    with pytest.raises(ValueError, match="Feature names unseen at fit time"):
+        model.transform(frame.rename(columns={"gene3": "other"}))
+    with pytest.warns(UserWarning, match="X does not have valid feature names"):
+        model.transform(X)
 
 
 def test_seeds(X):

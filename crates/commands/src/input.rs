@@ -35,13 +35,7 @@ pub fn read_within<T: Real>(
     labels: Option<&LabelArgs>,
     memory: u64,
 ) -> Result<Input<T>> {
-    let options = ReadOptions {
-        memory,
-        header: args.header,
-        row_names: args.row_names,
-        images: args.images.or(recorded).unwrap_or_default(),
-    };
-    let mut input = io::read::<T>(path, &options)?;
+    let mut input = io::read::<T>(path, &options(args, recorded, memory))?;
     if let Some(file) = labels.and_then(|labels| labels.row_labels.as_ref()) {
         input.row_labels = Some(io::labels::read(file, input.matrix.rows())?);
     }
@@ -52,6 +46,12 @@ pub fn read_within<T: Real>(
         input = input.into_transpose();
     }
     Ok(input)
+}
+
+/// How to read a file as the arguments ask, images on the side that was recorded, if they do not say.
+pub fn options(args: &ReadArgs, recorded: Option<ImageSide>, memory: u64) -> ReadOptions {
+    let images = args.images.or(recorded).unwrap_or_default();
+    ReadOptions { memory, header: args.header, row_names: args.row_names, images }
 }
 
 /// Says what was assumed of a table that could mean something else, and how to tell.

@@ -4,18 +4,25 @@ use std::time::{Duration, Instant};
 
 use crate::common::*;
 
-/// Refuses `name` with these bytes in every command that reads a matrix; returns the sentence of `factorize`.
+/// Refuses `name` with these bytes in every command that reads a matrix.
 #[track_caller]
 fn refused(name: &str, bytes: impl AsRef<[u8]>, expected: &[&str]) {
     let desk = Desk::new();
     desk.write(name, bytes);
+    assert_says(&desk.refused(&format!("inspect {name}")), expected);
+    refused_as_matrix(&desk, name, expected);
+}
+
+/// Refuses `name` in every command that computes with a matrix.
+#[track_caller]
+fn refused_as_matrix(desk: &Desk, name: &str, expected: &[&str]) {
     std::fs::create_dir(desk.path("made")).unwrap();
     desk.write_factor("made/U.npy", &(2, 1, vec![1.0; 2]));
     desk.write_factor("made/V.npy", &(2, 1, vec![1.0; 2]));
     let begin = Instant::now();
     for words in [
         format!("factorize {name} --rank 1 --out r"),
-        format!("inspect {name}"),
+        format!("convert {name} out.npy"),
         format!("evaluate made {name}"),
         format!("transform made {name} --out W.npy"),
     ] {
@@ -43,7 +50,24 @@ fn entries_are_named_by_position() {
             ("m.csv", table_bytes(3, &values, ",")),
             ("m.tsv.gz", gzip(&table_bytes(3, &values, "\t"))),
         ] {
-            refused(name, bytes, &["row 2, column 3 (counted from 1)", said, cure]);
+            let desk = Desk::new();
+            desk.write(name, bytes);
+            refused_as_matrix(&desk, name, &["row 2, column 3 (counted from 1)", said, cure]);
+            let kind = if value.is_nan() {
+                "nan"
+            } else if value.is_infinite() {
+                "infinite"
+            } else {
+                "negative"
+            };
+            let summary: serde_json::Value =
+                serde_json::from_str(&desk.run(&format!("inspect {name} --json"))).unwrap();
+            for count in ["nan", "infinite", "negative"] {
+                assert_eq!(summary[count], u64::from(count == kind), "{name}: {count}");
+            }
+            assert_eq!(summary["first_unusable"], serde_json::json!([1, 2]), "{name}");
+            let least = if value == -0.5 { value } else { 1.0 };
+            assert_eq!((&summary["min"], &summary["max"]), (&least.into(), &5.0.into()), "{name}");
         }
     }
 }

@@ -57,6 +57,17 @@ fn inspect_for_people() {
         assert!(text.contains(words), "{text}");
     }
     assert!(desk.run("inspect m.csv --transpose").contains("3 x 2 (transposed)"));
+    let header: Vec<String> = (1..=10).map(|col| format!("c{col}")).collect();
+    let rows = "1,0,900,1,2,0,1,1,0,2\n1,1,700,NaN,0,-1,1,-2,inf,1\n";
+    desk.write("m.csv", header.join(",") + "\n" + rows);
+    let text = desk.run("inspect m.csv");
+    for words in [
+        "unusable    1 NaN, 2 negative, 1 infinite; the first at row 2, column 4 (counted from 1)\n",
+        "dominant    column 3 (c3) holds 100.0% of the squared norm of the matrix\n",
+        "range       -2 to 900",
+    ] {
+        assert!(text.contains(words), "{text}");
+    }
 }
 
 #[test]

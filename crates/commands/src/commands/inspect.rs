@@ -3,67 +3,162 @@
 use std::fmt::Write;
 
 use anyhow::Result;
-use partwise::matrix::{Matrix, Summary};
-use partwise::run::{Algorithm, memory_needed};
-use partwise::{Precision, Real};
-use serde_json::json;
+use partwise::Precision;
+use partwise::error::Error;
+use partwise::io::stream::Stream;
+use partwise::io::{self, Assumption, ImageShape};
+use partwise::matrix::{Dominant, Matrix, Summary};
+use partwise::run::{Algorithm, memory_needed, memory_needed_whole};
+use serde_json::{Value, json};
 
 use crate::args::InspectArgs;
-use crate::input::{read, size, warn_assumptions};
-use crate::say;
+use crate::input::{options, size, warn_assumptions};
+use crate::{machine, say};
+
+/// What was found.
+struct Findings {
+    summary: Summary,
+    format: String,
+    storage: &'static str,
+    image: Option<ImageShape>,
+    row_labels: Option<Vec<String>>,
+    col_labels: Option<Vec<String>>,
+    assumptions: Vec<Assumption>,
+    /// What runs in single precision, the default, would take.
+    bytes_hals: u64,
+    bytes_dsanls: u64,
+}
 
 pub fn run(args: &InspectArgs) -> Result<()> {
     if args.rank == 0 {
         anyhow::bail!("--rank: 0 is too few; give 1 or more");
     }
+    let findings = look(args, machine::available_memory())?;
+    warn_assumptions(&args.file, &findings.assumptions);
+    say::answer(&if args.json {
+        format!("{:#}", in_json(args, &findings)?)
+    } else {
+        in_words(args, &findings)?
+    })
+}
+
+/// Reads the matrix whole, or block by block where the memory does not hold it and its format allows.
+fn look(args: &InspectArgs, memory: u64) -> Result<Findings> {
     // f64 holds every entry of every format, so that the range shown is the file's own.
-    let input = read::<f64>(&args.file, &args.read, None)?;
-    warn_assumptions(&args.file, &input.assumptions);
-    let summary = Summary::of(&input.matrix);
-    let storage = match input.matrix {
-        Matrix::Dense(_) => "dense",
-        Matrix::Sparse(_) => "sparse",
+    let input = match io::read_to_inspect(&args.file, &options(&args.read, None, memory)) {
+        Ok(input) if args.read.transpose => input.into_transpose(),
+        Ok(input) => input,
+        Err(error @ Error::Memory { .. }) => {
+            return match Stream::open(&args.file, args.read.transpose, memory)? {
+                Some(stream) => look_through(args, &stream, memory),
+                None => Err(error.into()),
+            };
+        }
+        Err(error) => return Err(error.into()),
     };
-    let needs = |algorithm| memory_of::<f64>(&input.matrix, algorithm, args.rank);
-    let (exact, sketched) = (needs(Algorithm::Hals), needs(Algorithm::Dsanls));
-    if args.json {
-        let mut value = serde_json::to_value(&summary)?;
-        value["format"] = json!(input.format);
-        value["storage"] = json!(storage);
-        value["image"] = json!(input.image);
-        value["row_labels"] = json!(input.row_labels.is_some());
-        value["col_labels"] = json!(input.col_labels.is_some());
-        value["assumptions"] = json!(input.assumptions);
-        value["rank"] = json!(args.rank);
-        value["bytes_hals"] = json!(exact);
-        value["bytes_dsanls"] = json!(sketched);
-        return say::answer(&format!("{value:#}"));
-    }
+    let needs = |algorithm| memory_needed(&input.matrix, algorithm, args.rank, 1, Precision::F32);
+    Ok(Findings {
+        summary: Summary::of(&input.matrix),
+        storage: storage(matches!(input.matrix, Matrix::Sparse(_))),
+        bytes_hals: needs(Algorithm::Hals),
+        bytes_dsanls: needs(Algorithm::Dsanls),
+        format: input.format,
+        image: input.image,
+        row_labels: input.row_labels,
+        col_labels: input.col_labels,
+        assumptions: input.assumptions,
+    })
+}
+
+fn look_through(args: &InspectArgs, stream: &Stream, memory: u64) -> Result<Findings> {
+    let needs = |algorithm| memory_needed_whole(stream, algorithm, args.rank, 1, Precision::F32);
+    Ok(Findings {
+        summary: stream.summary(memory.saturating_sub(stream.bytes_kept()))?,
+        storage: storage(stream.is_sparse()),
+        bytes_hals: needs(Algorithm::Hals),
+        bytes_dsanls: needs(Algorithm::Dsanls),
+        format: stream.format().to_string(),
+        image: None,
+        row_labels: None,
+        col_labels: None,
+        assumptions: Vec::new(),
+    })
+}
+
+fn storage(sparse: bool) -> &'static str {
+    if sparse { "sparse" } else { "dense" }
+}
+
+fn in_json(args: &InspectArgs, findings: &Findings) -> Result<Value> {
+    let mut value = serde_json::to_value(&findings.summary)?;
+    value["format"] = json!(findings.format);
+    value["storage"] = json!(findings.storage);
+    value["image"] = json!(findings.image);
+    value["row_labels"] = json!(findings.row_labels.is_some());
+    value["col_labels"] = json!(findings.col_labels.is_some());
+    value["assumptions"] = json!(findings.assumptions);
+    value["rank"] = json!(args.rank);
+    value["bytes_hals"] = json!(findings.bytes_hals);
+    value["bytes_dsanls"] = json!(findings.bytes_dsanls);
+    Ok(value)
+}
+
+fn in_words(args: &InspectArgs, findings: &Findings) -> Result<String> {
+    let Findings { summary, format, storage, row_labels, col_labels, bytes_hals, bytes_dsanls, .. } =
+        findings;
     let Summary { rows, cols, nonzeros, density, min, max, mean, empty_rows, empty_cols, .. } = summary;
     let mut text = String::new();
     writeln!(text, "{}", args.file.display())?;
-    writeln!(text, "  format      {}, {storage}", input.format)?;
-    writeln!(
-        text,
-        "  shape       {rows} x {cols}{}",
-        if args.read.transpose { " (transposed)" } else { "" }
-    )?;
+    writeln!(text, "  format      {format}, {storage}")?;
+    let transposed = if args.read.transpose { " (transposed)" } else { "" };
+    writeln!(text, "  shape       {rows} x {cols}{transposed}")?;
     writeln!(text, "  nonzeros    {nonzeros} ({:.4}%)", 100.0 * density)?;
     writeln!(text, "  range       {min} to {max}, mean {mean:.6}")?;
+    if let Some([row, col]) = summary.first_unusable {
+        let Summary { nan, negative, infinite, .. } = summary;
+        let first = format!("the first at row {}, column {} (counted from 1)", row + 1, col + 1);
+        writeln!(text, "  unusable    {nan} NaN, {negative} negative, {infinite} infinite; {first}")?;
+    }
+    for (what, found, labels) in
+        [("row", summary.dominant_row, row_labels), ("column", summary.dominant_col, col_labels)]
+    {
+        if let Some(Dominant { index, share }) = found {
+            let name = labels.as_ref().map(|labels| format!(" ({})", labels[index])).unwrap_or_default();
+            writeln!(
+                text,
+                "  dominant    {what} {}{name} holds {:.1}% of the squared norm of the matrix",
+                index + 1,
+                100.0 * share
+            )?;
+        }
+    }
     writeln!(text, "  empty       {empty_rows} rows, {empty_cols} columns")?;
     let named = |labels: &Option<Vec<String>>| if labels.is_some() { "named" } else { "not named" };
-    writeln!(text, "  labels      rows {}, columns {}", named(&input.row_labels), named(&input.col_labels))?;
-    writeln!(
-        text,
-        "  memory      {} for hals, {} for dsanls (rank {}, f32, one node)",
-        size(exact),
-        size(sketched),
-        args.rank
-    )?;
-    say::answer(&text)
+    writeln!(text, "  labels      rows {}, columns {}", named(row_labels), named(col_labels))?;
+    let (hals, dsanls) = (size(*bytes_hals), size(*bytes_dsanls));
+    writeln!(text, "  memory      {hals} for hals, {dsanls} for dsanls (rank {}, f32, one node)", args.rank)?;
+    Ok(text)
 }
 
-/// What a run in single precision, the default, would take.
-fn memory_of<T: Real>(matrix: &Matrix<T>, algorithm: Algorithm, rank: usize) -> u64 {
-    memory_needed(matrix, algorithm, rank, 1, Precision::F32)
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::{Cli, Command};
+    use clap::Parser;
+
+    #[test]
+    fn a_matrix_larger_than_the_memory_is_inspected_block_by_block() {
+        let file = tempfile::NamedTempFile::with_suffix(".npy").unwrap();
+        let mut values: Vec<f64> = (0..60_000).map(|place| f64::from(place % 7)).collect();
+        (values[5], values[31_000], values[59_999]) = (f64::NAN, -2.0, f64::INFINITY);
+        io::npy::write(&file, 200, 300, &values).unwrap();
+        for transpose in [None, Some("--transpose")] {
+            let words = ["partwise", "inspect", file.path().to_str().unwrap()].into_iter().chain(transpose);
+            let Command::Inspect(args) = Cli::parse_from(words).command else { unreachable!("inspect") };
+            let whole = look(&args, 1 << 30).unwrap();
+            let streamed = look(&args, 1 << 16).unwrap();
+            assert_eq!((whole.summary.nan, whole.summary.negative, whole.summary.infinite), (1, 1, 1));
+            assert_eq!(in_json(&args, &whole).unwrap(), in_json(&args, &streamed).unwrap());
+        }
+    }
 }

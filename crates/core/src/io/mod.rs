@@ -46,7 +46,7 @@ mod tests;
 /// A matrix as it came from a file, with what the file says of its rows and columns.
 #[derive(Clone, Debug)]
 pub struct Input<T> {
-    /// The matrix, checked: finite, nonnegative, not empty, not all zero.
+    /// The matrix; [`read`] has checked that it is finite, nonnegative, not empty and not all zero.
     pub matrix: Matrix<T>,
     /// Names of the rows, if the file has them.
     pub row_labels: Option<Vec<String>>,
@@ -187,6 +187,14 @@ pub(crate) fn read_here<T: Real>(path: &Path, options: &ReadOptions) -> Result<I
     input.matrix = check::entries(path, input.matrix, reread)?;
     check::size(path, &input.matrix)?;
     check::substance(path, &input.matrix, reread)?;
+    Ok(input)
+}
+
+/// Reads a matrix that may have entries that no factorization takes: negative, infinite or NaN.
+pub fn read_to_inspect(path: &Path, options: &ReadOptions) -> Result<Input<f64>> {
+    let input = read_unchecked::<f64>(path, options)?;
+    check::size(path, &input.matrix)?;
+    check::substance(path, &input.matrix, || Ok(input.matrix.clone()))?;
     Ok(input)
 }
 

@@ -9,6 +9,7 @@ mod summary;
 pub use buffer::Buffer;
 pub use dense::{Dense, Order, Values};
 pub use sparse::Csr;
+pub(crate) use summary::Tally;
 pub use summary::{Dominant, Summary};
 
 use std::ops::Range;

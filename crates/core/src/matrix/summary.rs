@@ -16,12 +16,20 @@ pub struct Summary {
     pub nonzeros: usize,
     /// Share of entries other than 0.
     pub density: f64,
-    /// Smallest entry, zeros that are not stored included.
+    /// Smallest finite entry, zeros that are not stored included.
     pub min: f64,
-    /// Largest entry.
+    /// Largest finite entry.
     pub max: f64,
-    /// Mean over all entries.
+    /// Mean over all finite entries.
     pub mean: f64,
+    /// Entries that are NaN.
+    pub nan: usize,
+    /// Infinite entries, of either sign.
+    pub infinite: usize,
+    /// Finite entries below 0.
+    pub negative: usize,
+    /// Row and column, from 0, of the first entry that is NaN, infinite or negative, in storage order.
+    pub first_unusable: Option<[usize; 2]>,
     /// Rows without a nonzero.
     pub empty_rows: usize,
     /// Columns without a nonzero.
@@ -58,37 +66,90 @@ impl Dominant {
 impl Summary {
     /// Reads the matrix once.
     pub fn of<T: Real>(matrix: &Matrix<T>) -> Summary {
-        let (rows, cols) = (matrix.rows(), matrix.cols());
-        let (mut row_used, mut col_used) = (vec![false; rows], vec![false; cols]);
-        let (row_squares, col_squares) = matrix.squared_norms();
-        let (mut nonzeros, mut min, mut max, mut sum) = (0usize, f64::INFINITY, 0f64, 0f64);
-        matrix.for_each_stored(|row, col, value| {
-            if value != 0.0 {
-                nonzeros += 1;
-                row_used[row] = true;
-                col_used[col] = true;
-            }
-            min = min.min(value);
-            max = max.max(value);
-            sum += value;
-        });
+        let mut tally = Tally::new(matrix.rows(), matrix.cols());
+        matrix.for_each_stored(|row, col, value| tally.add(row, col, value));
+        tally.finish()
+    }
+}
+
+/// What is known of a matrix of which some entries have been seen.
+pub(crate) struct Tally {
+    summary: Summary,
+    row_used: Vec<bool>,
+    col_used: Vec<bool>,
+    row_squares: Vec<f64>,
+    col_squares: Vec<f64>,
+    sum: f64,
+}
+
+impl Tally {
+    pub fn new(rows: usize, cols: usize) -> Self {
+        let summary = Summary {
+            rows,
+            cols,
+            nonzeros: 0,
+            density: 0.0,
+            min: f64::INFINITY,
+            max: f64::NEG_INFINITY,
+            mean: 0.0,
+            nan: 0,
+            infinite: 0,
+            negative: 0,
+            first_unusable: None,
+            empty_rows: 0,
+            empty_cols: 0,
+            dominant_row: None,
+            dominant_col: None,
+        };
+        let (row_used, col_used) = (vec![false; rows], vec![false; cols]);
+        let (row_squares, col_squares) = (vec![0.0; rows], vec![0.0; cols]);
+        Tally { summary, row_used, col_used, row_squares, col_squares, sum: 0.0 }
+    }
+
+    /// Counts a stored entry.
+    pub fn add(&mut self, row: usize, col: usize, value: f64) {
+        let summary = &mut self.summary;
+        if value != 0.0 {
+            summary.nonzeros += 1;
+            self.row_used[row] = true;
+            self.col_used[col] = true;
+        }
+        if value.is_finite() {
+            self.sum += value;
+            summary.min = summary.min.min(value);
+            summary.max = summary.max.max(value);
+            self.row_squares[row] += value * value;
+            self.col_squares[col] += value * value;
+        }
+        let unusable = match value {
+            _ if value.is_nan() => &mut summary.nan,
+            _ if value.is_infinite() => &mut summary.infinite,
+            _ if value < 0.0 => &mut summary.negative,
+            _ => return,
+        };
+        *unusable += 1;
+        summary.first_unusable.get_or_insert([row, col]);
+    }
+
+    /// The summary, when all stored entries have been counted.
+    pub fn finish(self) -> Summary {
+        let Tally { summary: Summary { rows, cols, nonzeros, mut min, mut max, .. }, .. } = self;
         let entries = rows as f64 * cols as f64;
+        let unusable = (self.summary.nan + self.summary.infinite) as f64;
         if (nonzeros as f64) < entries {
-            min = 0.0;
+            (min, max) = (min.min(0.0), max.max(0.0));
         }
         let empty = |used: &[bool]| used.iter().filter(|&&used| !used).count();
         Summary {
-            rows,
-            cols,
-            nonzeros,
             density: nonzeros as f64 / entries,
             min,
             max,
-            mean: sum / entries,
-            empty_rows: empty(&row_used),
-            empty_cols: empty(&col_used),
-            dominant_row: Dominant::among(&row_squares),
-            dominant_col: Dominant::among(&col_squares),
+            mean: self.sum / (entries - unusable),
+            empty_rows: empty(&self.row_used),
+            empty_cols: empty(&self.col_used),
+            dominant_row: Dominant::among(&self.row_squares),
+            dominant_col: Dominant::among(&self.col_squares),
+            ..self.summary
         }
     }
 }
@@ -104,6 +165,26 @@ mod tests {
         let dense = Dense::new(rows, cols, Order::RowMajor, Values::Real(values.into()));
         let Summary { dominant_row, dominant_col, .. } = Summary::of(&Matrix::Dense(dense));
         [dominant_row, dominant_col].map(|found| found.map(|found| found.index))
+    }
+
+    #[test]
+    fn unusable_entries_are_counted_and_left_out_of_the_range() {
+        let bad = [f64::NAN, -1.5, f64::INFINITY, f64::NAN, f64::NEG_INFINITY, 2.0, 0.0, 3.5];
+        let dense = |values: &[f64], rows| {
+            let values = Values::Real(values.to_vec().into());
+            Summary::of(&Matrix::Dense(Dense::new(rows, values.len() / rows, Order::ColMajor, values)))
+        };
+        let summary = dense(&bad, 2);
+        assert_eq!((summary.nan, summary.infinite, summary.negative), (2, 2, 1));
+        assert_eq!(summary.first_unusable, Some([0, 0]));
+        assert_eq!((summary.min, summary.max, summary.mean, summary.nonzeros), (-1.5, 3.5, 1.0, 7));
+        let summary = dense(&bad[5..], 1);
+        assert_eq!((summary.nan, summary.infinite, summary.negative), (0, 0, 0));
+        assert_eq!((summary.first_unusable, summary.min), (None, 0.0));
+        // A column dominates, whatever else is in it.
+        let values: Vec<f64> = (0..20).map(|place| [1.0, 50.0][usize::from(place / 2 == 3)]).collect();
+        let values = [&values[..], &[f64::NAN, f64::INFINITY]].concat();
+        assert_eq!(dense(&values, 2).dominant_col.map(|found| found.index), Some(3));
     }
 
     #[test]

@@ -17,7 +17,7 @@ use super::npy::Element;
 use super::source::{Source, split_gz};
 use super::{Kind, binary, check, npy, npz, sniff};
 use crate::error::{Error, Result};
-use crate::matrix::{Matrix, Order};
+use crate::matrix::{Matrix, Order, Summary, Tally};
 use crate::real::{Precision, Real};
 
 /// An array of numbers within a file.
@@ -186,6 +186,33 @@ impl Stream {
         (bad.row, bad.column) =
             if self.layout.order == Order::ColMajor { (place, line) } else { (line, place) };
         Err(check::entry_error(&self.path, &bad, exact))
+    }
+
+    /// Counts and range of the entries, whatever they are, of which so many bytes are in memory at a time, or one line.
+    pub fn summary(&self, memory: u64) -> Result<Summary> {
+        // Two blocks exist at a time.
+        let room = memory / 3;
+        let (mut blocks, mut begin) = (Vec::new(), 0);
+        for end in 1..=self.lines() {
+            if end == self.lines() || self.bytes_of::<f64>(begin..end + 1) > room {
+                blocks.push(begin..end);
+                begin = end;
+            }
+        }
+        let mut tally = Tally::new(self.rows(), self.cols());
+        self.pass::<f64>(&blocks, |lines, block| {
+            block.for_each_stored(|line, place, value| {
+                let line = lines.start + line;
+                let (row, col) = if self.by_columns() { (place, line) } else { (line, place) };
+                tally.add(row, col, value);
+            });
+            Ok(Some(block))
+        })?;
+        let summary = tally.finish();
+        if summary.nonzeros == 0 {
+            return Err(check::nothing(&self.path, false));
+        }
+        Ok(summary)
     }
 
     /// The error for a matrix of which a pass has found no nonzero.
