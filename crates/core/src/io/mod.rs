@@ -190,12 +190,27 @@ pub(crate) fn read_here<T: Real>(path: &Path, options: &ReadOptions) -> Result<I
     Ok(input)
 }
 
-/// Reads a matrix that may have entries that no factorization takes: negative, infinite or NaN.
-pub fn read_to_inspect(path: &Path, options: &ReadOptions) -> Result<Input<f64>> {
-    let input = read_unchecked::<f64>(path, options)?;
+/// A matrix that may have entries that no factorization takes: negative, infinite or NaN.
+#[allow(clippy::large_enum_variant)]
+pub enum Unchecked {
+    /// In memory.
+    Whole(Input<f64>),
+    /// In its file, because the memory does not hold it.
+    Streamed(stream::Stream),
+}
+
+/// Reads a matrix to look at its entries, whatever they are.
+pub fn read_to_inspect(path: &Path, options: &ReadOptions, transpose: bool) -> Result<Unchecked> {
+    let input = match read_unchecked::<f64>(path, options) {
+        Err(error @ Error::Memory { .. }) => {
+            let stream = stream::Stream::open(path, transpose, options.memory)?;
+            return stream.map(Unchecked::Streamed).ok_or(error);
+        }
+        read => read?,
+    };
     check::size(path, &input.matrix)?;
     check::substance(path, &input.matrix, || Ok(input.matrix.clone()))?;
-    Ok(input)
+    Ok(Unchecked::Whole(if transpose { input.into_transpose() } else { input }))
 }
 
 fn read_unchecked<T: Real>(path: &Path, options: &ReadOptions) -> Result<Input<T>> {

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::super::stream::Stream;
 use super::*;
+use crate::matrix::Summary;
 
 /// Reads the file line by line, if it can be, and holds that against the outcome of reading it whole.
 pub fn agrees<T: Real>(path: &Path, whole: &Result<Input<T>>) {
@@ -41,6 +42,25 @@ pub fn agrees<T: Real>(path: &Path, whole: &Result<Input<T>>) {
         // The checksums of an archive are not looked at.
         _ => {}
     }
+}
+
+#[test]
+fn a_matrix_larger_than_the_memory_is_summarized_block_by_block() {
+    let folder = Folder::new();
+    let mut values: Vec<f64> = (0..60_000).map(|place| f64::from(place % 7)).collect();
+    (values[5], values[31_000], values[59_999]) = (f64::NAN, -2.0, f64::INFINITY);
+    let path = folder.write("m.npy", npy_file("<f8", "False", "(200, 300)", &f64s(&values)));
+    for transpose in [false, true] {
+        let look = |memory| read_to_inspect(&path, &ReadOptions { memory, ..OPTIONS }, transpose).unwrap();
+        let Unchecked::Whole(input) = look(1 << 20) else { panic!("it fits") };
+        let Unchecked::Streamed(stream) = look(1 << 16) else { panic!("it does not fit") };
+        let whole = Summary::of(&input.matrix);
+        assert_eq!((whole.nan, whole.negative, whole.infinite), (1, 1, 1));
+        assert_eq!(whole, stream.summary(1 << 16).unwrap());
+    }
+    let table = folder.write("m.csv", "1,2\n".repeat(1000));
+    let refused = read_to_inspect(&table, &ReadOptions { memory: 1 << 10, ..OPTIONS }, false);
+    assert!(matches!(refused, Err(Error::Memory { .. })), "a table can only be read whole");
 }
 
 #[test]
