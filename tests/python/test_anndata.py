@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+import sklearn
 
 import partwise
 
@@ -40,6 +41,40 @@ def test_layers_masks_keys_and_copies(adata):
     adata.var["highly_variable"] = adata.var["some"]
     variable = partwise.nmf(adata, 2, layer="twice", copy=True)
     np.testing.assert_array_equal(variable.varm["NMF"], changed.varm["parts"])
+    everything = partwise.nmf(adata, 2, layer="twice", mask_var=None, copy=True)
+    assert (everything.varm["NMF"][1::2] > 0).any() and "mask_var" not in everything.uns["nmf"]["params"]
+
+
+@pytest.mark.parametrize("sparse", [True, False])
+@pytest.mark.parametrize("mask_var", ["some", None])
+def test_backed_by_a_file(adata, tmp_path, sparse, mask_var):
+    if not sparse:
+        adata.X = adata.X.toarray()
+    expected = partwise.nmf(adata, 3, mask_var=mask_var, max_iter=20, tol=0, copy=True)
+    adata.write_h5ad(tmp_path / "adata.h5ad")
+    backed = anndata.read_h5ad(tmp_path / "adata.h5ad", backed="r")
+    copied = partwise.nmf(backed, 3, mask_var=mask_var, max_iter=20, tol=0, copy=True)
+    partwise.nmf(backed, 3, mask_var=mask_var, max_iter=20, tol=0)
+    for found in (copied, backed):
+        np.testing.assert_array_equal(found.obsm["X_nmf"], expected.obsm["X_nmf"])
+
+
+def test_parameters_that_a_file_cannot_hold(adata, tmp_path):
+    partwise.nmf(
+        adata, np.int64(3), random_state=np.random.RandomState(0), tol=np.float32(0), max_iter=np.int32(5),
+        callback=lambda progress: None, verbose=False,
+    )
+    adata.write_h5ad(tmp_path / "adata.h5ad")
+    params = anndata.read_h5ad(tmp_path / "adata.h5ad").uns["nmf"]["params"]
+    assert set(params) == {"n_components", "tol", "max_iter", "verbose"} and params["max_iter"] == 5
+
+
+def test_transformers_of_data_frames(adata):
+    pytest.importorskip("pandas")
+    with sklearn.config_context(transform_output="pandas"):
+        partwise.nmf(adata, 3, max_iter=5, tol=0)
+        W, H, _ = partwise.non_negative_factorization(adata.X, n_components=3, max_iter=5, tol=0)
+    assert isinstance(adata.obsm["X_nmf"], np.ndarray) and isinstance(W, np.ndarray)
 
 
 def test_errors(adata):

@@ -1,13 +1,15 @@
 """What is read, in which type, and that nothing is copied that need not be."""
 
+import io
 import subprocess
 import sys
 
 import numpy as np
 import pytest
+import scipy.io
 import scipy.sparse as sp
 
-from partwise import NMF
+from partwise import NMF, non_negative_factorization, simulate
 from partwise._checks import readable
 
 RNG = np.random.default_rng(0)
@@ -18,6 +20,26 @@ def fitted(X):
     model = NMF(4, init="random", solver="hals", random_state=0, tol=0, max_iter=10)
     W = model.fit_transform(X)
     return W, model.components_
+
+
+def explicit(array):
+    """The same numbers with little-endian order by name, as files have it; NumPy keeps the difference."""
+    return array.view(array.dtype.newbyteorder("<"))
+
+
+def unaligned(array):
+    shifted = np.zeros(array.nbytes + 1, np.uint8)[1:].view(array.dtype).reshape(array.shape)
+    shifted[...] = array
+    assert not shifted.flags.aligned
+    return shifted
+
+
+def rebuilt(csr, change, parts=("data", "indices", "indptr")):
+    """A matrix of changed arrays, as no constructor of SciPy's would make it."""
+    csr = csr.copy()
+    for part in parts:
+        setattr(csr, part, change(getattr(csr, part)))
+    return csr
 
 
 def forms(X):
@@ -31,6 +53,7 @@ def forms(X):
         unsorted.data[first:end] = csr.data[first:end][::-1]
     unsorted.has_canonical_format = unsorted.has_sorted_indices = False
     twice = sp.coo_array((np.r_[csr.data, csr.data] / 2, np.tile(csr.tocoo().coords, 2)), shape=csr.shape)
+    parts = np.repeat(csr.data, 2) / 2, np.repeat(csr.indices, 2), 2 * csr.indptr
     strided = np.zeros((100, 60), X.dtype)
     strided[::2, ::2] = X
     return {
@@ -44,6 +67,19 @@ def forms(X):
         "64-bit indices": wide,
         "unsorted": unsorted,
         "coo with duplicates": twice,
+        "csr with duplicates": sp.csr_array(parts, shape=csr.shape),
+        "explicit little-endian": explicit(X),
+        "explicit little-endian, Fortran order": explicit(np.asfortranarray(X)),
+        "big-endian": X.astype(X.dtype.newbyteorder(">")),
+        "unaligned": unaligned(X),
+        "nothing masked": np.ma.array(X, mask=np.zeros(X.shape, bool)),
+        "csr, explicit little-endian": rebuilt(csr, explicit),
+        "csc, explicit little-endian": rebuilt(sp.csc_array(X), explicit),
+        # SciPy has no big-endian numbers.
+        "csr, big-endian indices": rebuilt(csr, lambda part: part.astype(">i4"), ("indices", "indptr")),
+        "csr, unaligned": rebuilt(csr, unaligned),
+        "csr, strided": rebuilt(csr, lambda part: np.repeat(part, 2)[::2]),
+        "csr, 16-bit indices": rebuilt(csr, lambda part: part.astype(np.int16), ("indices", "indptr")),
         "list": X.tolist(),
     }
 
@@ -60,6 +96,56 @@ def test_every_form_gives_the_same_factors(form):
     if sp.issparse(before):
         for part in ("data", "indices", "indptr") if before.format != "coo" else ("data", "row", "col"):
             np.testing.assert_array_equal(getattr(before, part), getattr(kept, part))
+
+
+@pytest.mark.parametrize("form", forms(BYTES.astype(float)))
+def test_every_form_can_be_transformed_and_simulated(form):
+    X = BYTES.astype(float)
+    model = NMF(4, random_state=0).fit(X)
+    np.testing.assert_allclose(model.transform(forms(X)[form]), model.transform(X), atol=1e-8)
+    given = forms(X)[form]
+    kept = given.copy()
+    found = simulate(given, 2, parties=3, rounds=3)
+    np.testing.assert_allclose(found.V, simulate(X, 2, parties=3, rounds=3).V, atol=1e-8)
+    if sp.issparse(given) and given.format != "coo":
+        np.testing.assert_array_equal(given.indices, kept.indices)
+
+
+@pytest.mark.parametrize("form", ["csr array", "csr, explicit little-endian", "explicit little-endian", "C order"])
+def test_single_precision_stays_single(form):
+    X = BYTES.astype(np.float32)
+    given = forms(X)[form]
+    assert fitted(given)[0].dtype == simulate(given, 2, parties=3, rounds=3).V.dtype == np.float32
+    np.testing.assert_allclose(fitted(given)[0], fitted(X)[0], atol=1e-3)
+
+
+def test_matrices_of_other_programs():
+    file = io.BytesIO()
+    X = BYTES.astype(float)
+    scipy.io.savemat(file, {"X": X, "S": sp.csc_array(X)})
+    loaded = scipy.io.loadmat(file)
+    for name in ("X", "S"):
+        np.testing.assert_allclose(fitted(loaded[name])[0], fitted(X)[0], atol=1e-8)
+
+
+def test_given_factors_in_any_form():
+    X = BYTES.astype(float)
+    W, H = RNG.random((50, 3)), RNG.random((3, 30))
+    expected = NMF(3, init="custom", max_iter=3, tol=0).fit_transform(X, W=W, H=H)
+    for change in (explicit, unaligned, np.asfortranarray, lambda array: np.repeat(array, 2, axis=1)[:, ::2]):
+        found = NMF(3, init="custom", max_iter=3, tol=0).fit_transform(X, W=change(W), H=change(H))
+        np.testing.assert_array_equal(found, expected)
+        solved = non_negative_factorization(X, H=change(H), n_components=3, update_H=False)[0]
+        np.testing.assert_array_equal(solved, non_negative_factorization(X, H=H, n_components=3, update_H=False)[0])
+
+
+def test_masked_entries_are_refused():
+    X = np.ma.array(BYTES, mask=BYTES > 250, dtype=float)
+    model = NMF(2).fit(BYTES)
+    given = lambda X: NMF(30, init="custom").fit(BYTES, W=X, H=np.ones((30, 30)))  # noqa: E731
+    for call in (NMF(2).fit, model.transform, lambda X: simulate(X, 2), given):
+        with pytest.raises(ValueError, match="masked entries"):
+            call(X)
 
 
 @pytest.mark.parametrize(

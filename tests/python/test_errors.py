@@ -1,6 +1,7 @@
 """Whatever is wrong is a Python error of the right kind, with one sentence that says what to do."""
 
 import numpy as np
+import partwise
 import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
@@ -20,20 +21,23 @@ X = np.random.default_rng(0).random((20, 10))
         ({"max_iter": True}, "max_iter is True; give an integer of 1 or more"),
         ({"tol": -1}, "tol is -1; give a number of 0 or more"),
         ({"tol": float("nan")}, "tol is nan; give a number of 0 or more"),
-        ({"alpha_W": -1.0}, "alpha_W is -1.0; give a number of 0 or more"),
-        ({"alpha_H": "other"}, "alpha_H is 'other'; give a number of 0 or more"),
-        ({"l1_ratio": 1.5}, "l1_ratio is 1.5; give a number from 0 to 1"),
+        ({"alpha_W": -1.0}, "alpha_W is -1.0; give a finite number of 0 or more"),
+        ({"alpha_H": "other"}, "alpha_H is 'other'; give a finite number of 0 or more"),
+        ({"l1_ratio": 1.5}, "l1_ratio is 1.5; give a finite number from 0 to 1"),
         ({"solver": "qr"}, "solver is 'qr'; give one of"),
         ({"init": "zeros"}, "init is 'zeros'; give one of 'random', 'nndsvd'"),
         ({"init": ["random"]}, "init is ['random']; give one of"),
         ({"sketch": None}, "sketch is None; give one of 'subsample'"),
         ({"sketch_solver": "cd"}, "sketch_solver is 'cd'; give one of 'pcd', 'pgd'"),
         ({"solver": "dsanls", "sketch_cols": 11}, "sketch_cols: 11 is out of range, the matrix has 10 columns"),
-        ({"solver": "dsanls", "sketch_rows": 1.5}, "sketch_rows is 1.5; give a number from 0 to 1"),
+        ({"solver": "dsanls", "sketch_rows": 1.5}, "sketch_rows is 1.5; give a finite number from 0 to 1"),
         ({"beta_loss": "kullback-leibler"}, "does not handle beta_loss = 'kullback-leibler'"),
         ({"n_jobs": 0}, "n_jobs is 0; give a number of threads"),
         ({"n_jobs": 10**6}, "give a number of threads up to 4096"),
         ({"n_init": 0}, "n_init is 0; give an integer of 1 or more"),
+        ({"n_init": 5, "init": "nndsvda"}, "n_init: runs from the same singular vectors are all the same"),
+        ({"alpha_W": float("inf")}, "alpha_W is inf; give a finite number of 0 or more"),
+        ({"alpha_H": np.float32("inf")}, "give a finite number of 0 or more"),
         ({"target_error": -0.1}, "target_error is -0.1; give a number of 0 or more"),
         ({"init": "custom"}, "NMF (input H) is missing; give it, or another init"),
     ],
@@ -102,3 +106,54 @@ def test_more_than_the_memory_is_refused_before_it_is_taken():
 def test_unfinished_runs_warn():
     with pytest.warns(ConvergenceWarning, match="Maximum number of iterations 2 reached"):
         NMF(3, max_iter=2).fit(X)
+
+
+def test_numbers_of_numpy_are_numbers():
+    numbers = {"n_components": np.int64(3), "max_iter": np.int32(5), "tol": np.float32(0), "alpha_W": np.float32(0.1)}
+    numbers |= {"target_error": np.float32(0), "time_limit": np.float32(1e3), "n_init": np.uint8(2), "n_jobs": np.int16(1)}
+    numbers |= {"random_state": np.int64(0), "l1_ratio": np.float16(0.5), "sketch_cols": np.float32(0.5)}
+    assert NMF(**numbers).fit(X).n_iter_ == 5
+    result = partwise.simulate(X, np.int64(2), parties=np.int8(3), rounds=np.int64(4), tolerance=np.float32(0))
+    assert result.report["rounds"] == 4
+
+
+def test_infinity_is_a_number_where_it_has_a_meaning():
+    assert NMF(3, tol=np.inf).fit(X).stopped_by_ == "tolerance"
+    assert NMF(3, target_error=np.inf).fit(X).stopped_by_ == "target-error"
+    assert NMF(3, time_limit=np.inf, tol=0, max_iter=2).fit(X).stopped_by_ == "iterations"
+
+
+def test_several_runs_have_different_starts():
+    best = NMF(4, n_init=3, random_state=0, tol=0, max_iter=5).fit(X)
+    starts = [NMF(4, init="random", random_state=seed, tol=0, max_iter=5).fit(X) for seed in range(3)]
+    assert best.relative_error_ == min(start.relative_error_ for start in starts)
+    # Sketches differ whatever the start.
+    NMF(4, n_init=2, init="nndsvda", solver="dsanls", max_iter=2).fit(X)
+
+
+def test_simulations_name_parameters_as_python_does(tmp_path):
+    for settings, sentence in [
+        ({"tolerance": -1.0}, "tolerance: "),
+        ({"inner": 0}, "inner: "),
+        ({"rho": 0.0}, "rho: "),
+        ({"rounds": "ten"}, 'rounds is "ten"; '),
+        ({"rounds": np.inf}, "rounds is inf; give a finite number"),
+        ({"protocol": "sum"}, 'protocol is "sum"; '),
+        ({"rank": 4}, "there is no setting rank"),
+        ({"sketch_records": 1.5, "protocol": "syn-ssd-v"}, "sketch_records is 1.5; give a finite number from 0 to 1"),
+        ({"parties": 300}, "parties is 300; give an integer from 2 to 255"),
+        ({"parties": 2}, "accept it with two_parties_see_each_other=True"),
+    ]:
+        with pytest.raises(ValueError) as raised:
+            partwise.simulate(X, 3, **{"parties": 3, **settings})
+        assert sentence in str(raised.value) and "--" not in str(raised.value)
+
+
+def test_paths_are_quoted_as_they_are(tmp_path):
+    folder = tmp_path / "my--rank" / "--data" / "a --threads b"
+    folder.mkdir(parents=True)
+    (folder / "party.toml").write_text("federation = 3")
+    for call in (lambda: partwise.join(folder / "party.toml", X), lambda: partwise.audit(folder)):
+        with pytest.raises((ValueError, OSError)) as raised:
+            call()
+        assert str(folder) in str(raised.value)

@@ -1,7 +1,5 @@
 //! Partwise's errors as Python's, with the same sentence in Python's words.
 
-use std::fmt::Display;
-
 use partwise::Error;
 use partwise_federation::Error as FederationError;
 use partwise_secure::Error as SecureError;
@@ -25,9 +23,6 @@ const NAMES: &[(&str, &str)] = &[
     ("--l2-v", "alpha_H"),
     ("--algorithm", "solver"),
     ("--solver", "sketch_solver"),
-    // These are the program's alone.
-    ("--record", "--record"),
-    ("--audit", "--audit"),
 ];
 
 /// Parameters of `simulate`, whose settings have the names that they have in `run.json`.
@@ -94,27 +89,33 @@ pub fn python(error: Error) -> PyErr {
 
 /// The Python error for one of a simulation or an audit.
 pub fn of_secure(error: SecureError) -> PyErr {
-    let said = |error: &dyn Display| in_python(&error.to_string(), OF_SIMULATION);
+    let said = |error: SecureError| in_python(&error.to_string(), OF_SIMULATION);
     match error {
         SecureError::Core(error) => python_as(error, OF_SIMULATION),
-        error @ (SecureError::Risk { .. } | SecureError::Outside { .. } | SecureError::Folder { .. }) => {
-            PyValueError::new_err(said(&error))
+        error @ (SecureError::Risk { .. } | SecureError::Outside { .. }) => {
+            PyValueError::new_err(said(error))
         }
-        error => PyRuntimeError::new_err(said(&error)),
+        // These have paths in them.
+        SecureError::Folder { problem } => PyValueError::new_err(match problem.strip_suffix("--data") {
+            Some(before) => format!("{before}data"),
+            None => problem,
+        }),
+        SecureError::Stopped { problem } => PyRuntimeError::new_err(problem),
+        error => PyRuntimeError::new_err(said(error)),
     }
 }
 
 /// The Python error for one of a federation.
 pub fn of_federation(error: FederationError) -> PyErr {
-    let said = |error: &dyn Display| in_python(&error.to_string(), OF_SIMULATION);
     match error {
         FederationError::Core(error) => python(error),
         FederationError::Secure(error) => of_secure(error),
-        error @ (FederationError::Network { .. } | FederationError::Refused { .. }) => {
-            PyConnectionError::new_err(said(&error))
+        FederationError::Network { what, problem } => {
+            let error = FederationError::Network { what: in_python(&what, &[]), problem };
+            PyConnectionError::new_err(error.to_string())
         }
+        error @ FederationError::Refused { .. } => PyConnectionError::new_err(error.to_string()),
         error @ FederationError::Dishonest { .. } => PyRuntimeError::new_err(error.to_string()),
-        error @ FederationError::File { .. } => PyValueError::new_err(error.to_string()),
-        error => PyValueError::new_err(said(&error)),
+        error => PyValueError::new_err(error.to_string()),
     }
 }

@@ -163,22 +163,30 @@ fn simulate_in<T: Real + Element>(
 
 /// The method's defaults, changed by what is given.
 fn settings_of(protocol: &str, rank: usize, given: &str) -> PyResult<Settings> {
-    let wrong = |error: serde_json::Error| PyValueError::new_err(error.to_string());
-    let protocol = serde_json::from_value(json!(protocol)).map_err(wrong)?;
-    let given: Map<String, Value> = serde_json::from_str(given).map_err(wrong)?;
-    let mut settings = json!(Settings::new(protocol, rank));
+    let wrong = |name: &str, value: &Value, error: serde_json::Error| {
+        PyValueError::new_err(format!("{name} is {value}; {error}"))
+    };
+    let protocol = json!(protocol);
+    let parsed =
+        serde_json::from_value(protocol.clone()).map_err(|error| wrong("protocol", &protocol, error));
+    let mut settings = Settings::new(parsed?, rank);
+    let given: Map<String, Value> =
+        serde_json::from_str(given).map_err(|error| PyValueError::new_err(error.to_string()))?;
     for (name, value) in given {
-        let place = match settings.get(&name) {
-            Some(_) => &mut settings[&name],
-            None => &mut settings["accepted"],
+        // One by one, so that the one that is wrong can be named.
+        let mut changed = json!(settings);
+        let place = match &name[..] {
+            "rank" | "protocol" | "accepted" => None,
+            name if changed.get(name).is_some() => changed.get_mut(name),
+            name => changed["accepted"].get_mut(name),
         };
-        match place {
-            Value::Object(accepted) if accepted.contains_key(&name) => drop(accepted.insert(name, value)),
-            Value::Object(_) => return Err(PyValueError::new_err(format!("there is no setting {name}"))),
-            place => *place = value,
-        }
+        let Some(place) = place else {
+            return Err(PyValueError::new_err(format!("there is no setting {name}")));
+        };
+        *place = value.clone();
+        settings = serde_json::from_value(changed).map_err(|error| wrong(&name, &value, error))?;
     }
-    serde_json::from_value(settings).map_err(wrong)
+    Ok(settings)
 }
 
 /// As JSON: a ledger's sum, its chain checked, or the audit of a recorded simulation.

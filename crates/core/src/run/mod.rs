@@ -405,18 +405,23 @@ pub fn factorize_on<T: Real>(
 /// Whether such a run can begin.
 fn check<T: Real>(settings: &Settings, from: Option<From<'_, T>>, m: usize, n: usize) -> Result<()> {
     settings.check(m, n)?;
-    match from {
-        None => {}
-        Some(From::Snapshot(snapshot)) => snapshot.check(settings, m, n)?,
+    // Sketches differ from run to run whatever the start.
+    let same = settings.restarts > 1 && settings.algorithm != Algorithm::Dsanls;
+    let problem = match from {
+        None if same && matches!(settings.init, Init::Nndsvd | Init::Nndsvda) => {
+            "runs from the same singular vectors are all the same; leave it out, or begin at random"
+        }
+        None => return Ok(()),
+        Some(From::Snapshot(snapshot)) => return snapshot.check(settings, m, n),
         Some(From::Factors(factors)) => {
             factors.check(m, n, settings.rank)?;
-            if settings.restarts > 1 && settings.algorithm != Algorithm::Dsanls {
-                let problem = "runs from one given start are all the same; leave it out, or the given start";
-                return Err(Error::parameter("--restarts", problem));
+            if !same {
+                return Ok(());
             }
+            "runs from one given start are all the same; leave it out, or the given start"
         }
-    }
-    Ok(())
+    };
+    Err(Error::parameter("--restarts", problem))
 }
 
 /// One rank's part in all runs; the same rank has the best on every rank.

@@ -8,16 +8,19 @@ import numpy as np
 
 from partwise._nmf import NMF
 
+#: Stands for the mask that scanpy uses by default, since None is no mask there.
+HIGHLY_VARIABLE: Any = "highly_variable, if adata.var has it"
+
 
 def nmf(
     adata: Any,
     n_components: int,
     *,
     layer: str | None = None,
-    mask_var: str | Any | None = None,
+    mask_var: str | Any | None = HIGHLY_VARIABLE,
     key_added: str | None = None,
     copy: bool = False,
-    random_state: int | None = 0,
+    random_state: int | np.random.RandomState | None = 0,
     **parameters: Any,
 ) -> Any:
     """Factorize the cells x genes matrix of an AnnData object.
@@ -31,14 +34,15 @@ def nmf(
         Number of components.
     layer : str, default=None
         The layer to factorize; ``X`` if None.
-    mask_var : str or array of bool, default=None
-        Genes to use: a column of ``adata.var`` or a mask. By default those of
-        ``adata.var["highly_variable"]`` where it exists, as in scanpy's PCA.
+    mask_var : str or array of bool or None
+        Genes to use: a column of ``adata.var`` or a mask; None for all genes. By
+        default those of ``adata.var["highly_variable"]`` where it exists, as in
+        scanpy's PCA.
     key_added : str, default=None
         Where to write, instead of the names below: this key in all three.
     copy : bool, default=False
         Return a changed copy instead of changing ``adata``.
-    random_state : int, default=0
+    random_state : int, RandomState instance or None, default=0
         The seed.
     **parameters
         More parameters of :class:`NMF`.
@@ -70,14 +74,19 @@ def nmf(
             f"nmf takes an AnnData object, not {type(adata).__name__}; use partwise.NMF for arrays"
         )
     if copy:
-        adata = adata.copy()
+        # What is backed by a file can only be copied to another file.
+        adata = adata.to_memory() if adata.isbacked else adata.copy()
     if layer is not None and layer not in adata.layers:
         raise ValueError(f"layer {layer!r} is not in adata.layers; give one of {list(adata.layers)}")
     X = adata.X if layer is None else adata.layers[layer]
     mask, used = _mask(adata, mask_var)
     if mask is not None:
         X = X[:, mask]
-    model = NMF(n_components, random_state=random_state, **parameters)
+    elif hasattr(X, "to_memory"):
+        # A sparse matrix in a file, which only AnnData can read.
+        X = X.to_memory()
+    # An array, whatever the configuration of scikit-learn says of transformers.
+    model = NMF(n_components, random_state=random_state, **parameters).set_output(transform="default")
     W = model.fit_transform(X)
     H = np.zeros((adata.n_vars, model.n_components_), dtype=W.dtype)
     H[slice(None) if mask is None else mask] = model.components_.T
@@ -85,10 +94,10 @@ def nmf(
     adata.obsm[obsm] = W
     adata.varm[varm] = H
     given: dict[str, Any] = {"n_components": n_components, "random_state": random_state, "layer": layer, "mask_var": used}
-    given |= {name: value for name, value in parameters.items() if np.isscalar(value)}
+    given |= parameters
     adata.uns[uns] = {
-        # None has no place in an .h5ad file.
-        "params": {name: value for name, value in given.items() if value is not None},
+        # An .h5ad file has no place for None, generators or functions.
+        "params": {name: value for name, value in given.items() if isinstance(value, (bool, int, float, str, np.generic))},
         "relative_error": model.relative_error_,
         "n_iter": model.n_iter_,
         "trace": model.trace_,
@@ -98,10 +107,10 @@ def nmf(
 
 def _mask(adata: Any, mask_var: Any) -> tuple[Any, str | None]:
     """The genes to use, None for all, and the name of the mask if it has one."""
+    if mask_var is HIGHLY_VARIABLE:
+        mask_var = "highly_variable" if "highly_variable" in adata.var else None
     if mask_var is None:
-        if "highly_variable" not in adata.var:
-            return None, None
-        mask_var = "highly_variable"
+        return None, None
     if isinstance(mask_var, str):
         if mask_var not in adata.var:
             raise ValueError(f"mask_var {mask_var!r} is not in adata.var; give one of {list(adata.var)}")

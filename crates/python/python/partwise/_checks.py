@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,24 +14,68 @@ from sklearn.utils.validation import check_non_negative
 #: X is read as it is in one of these types, and converted to the first from any other.
 DTYPES = [np.float64, np.float32, np.uint8]
 
+#: Well below what systems allow a process.
+MOST_THREADS = 4096
+
 
 def dtype_of(X: Any) -> type[np.floating[Any]]:
     """What is computed in."""
     return np.float32 if X.dtype == np.float32 else np.float64
 
 
+def plain(array: Any) -> NDArray[Any]:
+    """An array that is aligned, contiguous and of the machine's own byte order: itself, if it is."""
+    array = np.asarray(array)
+    if array.dtype.byteorder in "<>":
+        native = array.dtype.newbyteorder("=")
+        # What is little-endian by name may be the machine's own order.
+        array = array.view(native) if array.dtype.isnative else array.astype(native)
+    if array.flags.aligned and (array.flags.c_contiguous or array.flags.f_contiguous):
+        return array
+    return np.array(array, order="C")
+
+
+def indices(array: Any) -> NDArray[Any]:
+    """Indices of a sparse matrix, in one of the two types that SciPy uses."""
+    array = plain(array)
+    return array if array.dtype in (np.int32, np.int64) else array.astype(np.int64)
+
+
 def readable(X: Any) -> Any:
-    """X as the compiled part can read it: itself, where it is contiguous or canonical."""
+    """A checked X as the compiled part can read it: itself, where it is contiguous or canonical."""
     if isinstance(X, np.ndarray):
-        X = np.asarray(X)
-        if X.flags.aligned and (X.flags.c_contiguous or X.flags.f_contiguous):
-            return X
-        return np.array(X, order="C")
+        return plain(X)
     if X.dtype == np.uint8:
         X = X.astype(np.float64)
     if not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()
+    parts = plain(X.data), indices(X.indices), indices(X.indptr)
+    if all(part is own for part, own in zip(parts, (X.data, X.indices, X.indptr))):
+        return X
+    return Compressed(*parts, X.shape, X.format, X.dtype)
+
+
+class Compressed(NamedTuple):
+    """A sparse matrix of other arrays than SciPy would keep, without a copy."""
+
+    data: NDArray[Any]
+    indices: NDArray[Any]
+    indptr: NDArray[Any]
+    shape: tuple[int, int]
+    format: str
+    dtype: Any
+
+
+def unmasked(X: Any, name: str = "X") -> Any:
+    """X, unless it has masked entries, whose values would be taken for data."""
+    if isinstance(X, np.ma.MaskedArray):
+        if np.ma.is_masked(X):
+            raise ValueError(
+                f"{name} is a masked array with {int(np.ma.count_masked(X))} masked entries, and missing entries "
+                f"cannot be factorized; fill them with .filled(value)"
+            )
+        return X.data
     return X
 
 
@@ -38,7 +83,7 @@ def checked_factor(factor: Any, shape: tuple[Any, Any], whom: str) -> NDArray[An
     """A given W or H, in scikit-learn's words where it is wrong."""
     if factor is None:
         raise ValueError(f"{whom} is missing; give it, or another init")
-    factor = check_array(factor, dtype=[np.float64, np.float32])
+    factor = check_array(unmasked(factor, whom), dtype=[np.float64, np.float32])
     for side, (expected, got) in zip(("first", "second"), zip(shape, factor.shape)):
         if expected not in ("auto", got):
             raise ValueError(
@@ -47,7 +92,7 @@ def checked_factor(factor: Any, shape: tuple[Any, Any], whom: str) -> NDArray[An
     check_non_negative(factor, whom)
     if factor.max() == 0:
         raise ValueError(f"Array passed to {whom} is full of zeros.")
-    return np.asarray(factor)
+    return plain(factor)
 
 
 def one_of(name: str, value: Any, known: Any) -> None:
@@ -56,11 +101,32 @@ def one_of(name: str, value: Any, known: Any) -> None:
         raise ValueError(f"{name} is {value!r}; give one of {names}")
 
 
-def number(name: str, value: Any, kind: type, low: float, high: float = np.inf) -> None:
-    kinds = "an integer" if kind is Integral else "a number"
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, kind) or not low <= value <= high:  # type: ignore[operator]
+def number(name: str, value: Any, kind: type, low: float, high: float = np.inf, infinite: bool = False) -> None:
+    kinds = "an integer" if kind is Integral else "a number" if infinite else "a finite number"
+    kind_fits = isinstance(value, kind) and not isinstance(value, (bool, np.bool_))
+    if not kind_fits or not low <= value <= high or not (infinite or value < np.inf):  # type: ignore[operator]
         limits = f"of {low} or more" if high == np.inf else f"from {low} to {high}"
         raise ValueError(f"{name} is {value!r}; give {kinds} {limits}")
+
+
+def finite(value: Any) -> float:
+    """A checked number as a float; the largest one for infinity, which JSON does not have."""
+    return min(float(value), float(np.finfo(np.float64).max))
+
+
+def threads(n_jobs: Any) -> int | None:
+    """How many threads n_jobs asks for; None for all cores."""
+    if n_jobs is None:
+        # joblib's workers find in it how many threads each should start.
+        given = os.environ.get("OMP_NUM_THREADS", "")
+        return int(given) if given.isdecimal() and int(given) > 0 else None
+    if not isinstance(n_jobs, Integral) or n_jobs == 0 or n_jobs > MOST_THREADS:
+        raise ValueError(
+            f"n_jobs is {n_jobs!r}; give a number of threads up to {MOST_THREADS}, or -1 for all cores"
+        )
+    if n_jobs == -1:
+        return None
+    return int(n_jobs) if n_jobs > 0 else max(1, (os.cpu_count() or 1) + 1 + int(n_jobs))
 
 
 def amount(name: str, value: Any) -> dict[str, Any] | None:

@@ -3,15 +3,16 @@
 import hashlib
 import json
 from dataclasses import dataclass
+from numbers import Integral
 from os import PathLike, fspath
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 from sklearn.utils import check_array
 
 from partwise import _partwise
+from partwise._checks import amount, number, readable, threads, unmasked
 
 
 @dataclass(frozen=True)
@@ -27,15 +28,13 @@ class Joined:
 
 def _checked(X: Any) -> tuple[Any, str]:
     """X as the compiled part reads it, and a digest of it."""
-    X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], order="C")
-    if (X.data if sparse.issparse(X) else X).min(initial=0) < 0:
+    X = readable(check_array(unmasked(X), accept_sparse="csr", dtype=[np.float64, np.float32], order="C"))
+    parts = [X.data, X.indices, X.indptr] if hasattr(X, "indptr") else [X]
+    if parts[0].min(initial=0) < 0:
         raise ValueError("X has entries below 0; give a nonnegative matrix")
     digest = hashlib.sha256(f"{X.shape} {X.dtype}".encode())
-    parts = [X.indptr, X.indices, X.data] if sparse.issparse(X) else [X]
     for part in parts:
         digest.update(np.ascontiguousarray(part).data)
-    if sparse.issparse(X):
-        X.sort_indices()
     return X, digest.hexdigest()
 
 
@@ -65,8 +64,8 @@ def join(
         single=X.dtype == np.float32,
         names=feature_names,
         digest=digest,
-        insecure=insecure,
-        threads=n_jobs,
+        insecure=bool(insecure),
+        threads=threads(n_jobs),
     )
     told = json.loads(report)
     k = told["n_components"]
@@ -84,6 +83,17 @@ class Simulated:
     report: dict[str, Any]
 
 
+def _setting(name: str, value: Any) -> Any:
+    """A setting as JSON has it."""
+    if name in ("sketch_records", "sketch_features"):
+        return amount(name, value)
+    if isinstance(value, np.generic):
+        value = value.item()
+    if not isinstance(value, (bool, int, float, str)) or isinstance(value, float) and not np.isfinite(value):
+        raise ValueError(f"{name} is {value!r}; give a finite number, a truth value or a name")
+    return value
+
+
 def simulate(
     X: Any,
     n_components: int,
@@ -98,25 +108,25 @@ def simulate(
     each row, from 0. ``settings`` are those of the method by their names in ``run.json``: ``rounds``, ``seed``,
     ``tolerance``, ``aggregation``, ..., and risks that are accepted, such as ``pooled_sums_show_records=True``.
     """
+    number("n_components", n_components, Integral, 1)
     X, _ = _checked(X)
     records = X.shape[0]
     if np.ndim(parties) == 0:
+        number("parties", parties, Integral, 2, 255)
         count = int(parties)  # type: ignore[arg-type]
-        if not 2 <= count <= 255:
-            raise ValueError(f"{count} parties; give 2 to 255")
         # The first ones have one record more where it does not come out even.
         sizes = [records // count + (party < records % count) for party in range(count)]
         parties = np.repeat(np.arange(count), sizes)
     whose = np.asarray(parties)
-    if whose.shape != (records,) or whose.min(initial=0) < 0:
+    if whose.shape != (records,) or whose.dtype.kind not in "iu" or whose.min(initial=0) < 0:
         raise ValueError(f"parties must have a number from 0 for each of the {records} rows of X")
     factors, report = _partwise.simulate(
         X,
         single=X.dtype == np.float32,
         parties=whose.tolist(),
         protocol=protocol,
-        rank=n_components,
-        settings=json.dumps(settings),
+        rank=int(n_components),
+        settings=json.dumps({name: _setting(name, value) for name, value in settings.items()}),
     )
     v = _matrix(factors[0][1], n_components, X.dtype)
     return Simulated([_matrix(u, n_components, X.dtype) for u, _ in factors], v, json.loads(report))
@@ -139,7 +149,10 @@ def audit(
     """
     told: dict[str, Any] = json.loads(
         _partwise.audit(
-            fspath(folder), data=None if data is None else fspath(data), colluders=colluders, threads=n_jobs
+            fspath(folder),
+            data=None if data is None else fspath(data),
+            colluders=colluders,
+            threads=threads(n_jobs),
         )
     )
     return told

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import warnings
 from numbers import Integral, Real
 from typing import Any
@@ -16,7 +15,9 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
 
 from partwise import _partwise
-from partwise._checks import DTYPES, amount, checked_factor, dtype_of, number, one_of, readable
+from partwise._checks import (
+    DTYPES, amount, checked_factor, dtype_of, finite, number, one_of, readable, threads, unmasked,
+)
 from partwise._progress import Callback, Line, Lines, joined
 
 #: The solver unless one is chosen.
@@ -28,9 +29,6 @@ ALGORITHMS = {
 }
 STARTS = ("random", "nndsvd", "nndsvda", "nndsvdar")
 SKETCHES = ("subsample", "gaussian", "count", "srht")
-
-#: Well below what systems allow a process.
-MOST_THREADS = 4096
 
 TRACE = np.dtype([("iteration", np.int64), ("seconds", np.float64), ("relative_error", np.float64)])
 
@@ -61,7 +59,8 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         Where to begin: at random; from singular vectors, with zeros ('nndsvd'),
         these filled with the mean of X ('nndsvda') or with small random numbers
         ('nndsvdar'); at the W and H given to `fit` ('custom'). With None
-        'nndsvda' if n_components <= min(n_samples, n_features), else 'random'.
+        'nndsvda' if n_components <= min(n_samples, n_features) and n_init is 1,
+        else 'random'.
 
     solver : {'auto', 'hals', 'bpp', 'mu', 'dsanls', 'cd'}, default='auto'
         'hals', for scikit-learn 'cd', is exact coordinate descent; 'auto' the
@@ -113,7 +112,8 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         projected gradient descent.
 
     n_init : int, default=1
-        Runs, from different random starts, of which the best is kept.
+        Runs, from different random starts, of which the best is kept. Refused
+        with a start that is the same each time, but for solver 'dsanls'.
 
     target_error : float, default=None
         Stop at this relative error ‖X − W H‖ / ‖X‖.
@@ -126,8 +126,8 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         cores. The result does not depend on it.
 
     callback : callable, default=None
-        Called with a :class:`Progress` after every iteration; if what it
-        returns is true, the run ends there.
+        Called with a :class:`Progress` after every iteration; if it returns
+        False, the run ends there. Everything else that it returns is ignored.
 
     progress : bool, default=False
         Show iteration and error on a line of stderr.
@@ -259,7 +259,7 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         W : ndarray of shape (n_samples, n_components)
         """
         self._check_parameters()
-        X = validate_data(self, X, accept_sparse=("csr", "csc"), dtype=DTYPES)
+        X = validate_data(self, unmasked(X), accept_sparse=("csr", "csc"), dtype=DTYPES)
         check_non_negative(X, "NMF (input X)")
         start = self._start(X, W, H)
         k = self._n_components
@@ -272,7 +272,7 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
             report = json.loads(
                 _partwise.fit(
                     readable(X), w, v, settings=json.dumps(self._settings(X)), given=start is not None,
-                    threads=self._threads(), callback=joined(watchers),
+                    threads=threads(self.n_jobs), callback=joined(watchers),
                 )
             )
         finally:
@@ -309,7 +309,7 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         """
         check_is_fitted(self)
         X = validate_data(
-            self, X, accept_sparse=("csr", "csc"), dtype=DTYPES, reset=False, ensure_non_negative=True
+            self, unmasked(X), accept_sparse=("csr", "csc"), dtype=DTYPES, reset=False, ensure_non_negative=True
         )
         return self._solve(X, self.components_)
 
@@ -326,7 +326,7 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         X_original : ndarray of shape (n_samples, n_features)
         """
         check_is_fitted(self)
-        X = check_array(X, accept_sparse=("csr", "csc"), dtype=[np.float64, np.float32])
+        X = check_array(unmasked(X), accept_sparse=("csr", "csc"), dtype=[np.float64, np.float32])
         if X.shape[1] != self.n_components_:
             raise ValueError(
                 f"X has {X.shape[1]} columns, but there are {self.n_components_} components; give one column for each"
@@ -352,7 +352,7 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         (l1, l2), _ = self._penalties()
         n_features = X.shape[1]
         _partwise.transform(
-            readable(X), w, v, l1=l1 * n_features, l2=l2 * n_features, threads=self._threads()
+            readable(X), w, v, l1=l1 * n_features, l2=l2 * n_features, threads=threads(self.n_jobs)
         )
         return w
 
@@ -371,14 +371,14 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
             number("n_components", self.n_components, Integral, 1)
         number("max_iter", self.max_iter, Integral, 1)
         number("n_init", self.n_init, Integral, 1)
-        number("tol", self.tol, Real, 0)
+        number("tol", self.tol, Real, 0, infinite=True)
         number("alpha_W", self.alpha_W, Real, 0)
         if not isinstance(self.alpha_H, str) or self.alpha_H != "same":
             number("alpha_H", self.alpha_H, Real, 0)
         number("l1_ratio", self.l1_ratio, Real, 0, 1)
         for name in ("target_error", "time_limit"):
             if getattr(self, name) is not None:
-                number(name, getattr(self, name), Real, 0)
+                number(name, getattr(self, name), Real, 0, infinite=True)
         if self.solver == "mu" and self.init == "nndsvd":
             warnings.warn(
                 "The multiplicative update ('mu') solver cannot update zeros present in the initialization, and so "
@@ -426,7 +426,9 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         """What Partwise calls these parameters."""
         init = self.init
         if init in (None, "custom"):
-            init = "nndsvda" if self._n_components <= min(X.shape) else "random"
+            # Runs from singular vectors would all be the same.
+            several = self.n_init > 1
+            init = "nndsvda" if self._n_components <= min(X.shape) and not several else "random"
         (l1_u, l2_u), (l1_v, l2_v) = self._penalties()
         return {
             "algorithm": ALGORITHMS[self.solver],
@@ -435,16 +437,16 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
             "sketch_cols": amount("sketch_cols", self.sketch_cols),
             "sketch_rows": amount("sketch_rows", self.sketch_rows),
             "solver": self.sketch_solver,
-            "l1_u": l1_u,
-            "l1_v": l1_v,
-            "l2_u": l2_u,
-            "l2_v": l2_v,
+            "l1_u": float(l1_u),
+            "l1_v": float(l1_v),
+            "l2_u": float(l2_u),
+            "l2_v": float(l2_v),
             "init": init,
             "seed": self._seed(),
             "iterations": int(self.max_iter),
-            "tolerance": float(self.tol) / 10,
-            "target_error": self.target_error,
-            "time_limit": self.time_limit,
+            "tolerance": finite(self.tol) / 10,
+            "target_error": None if self.target_error is None else finite(self.target_error),
+            "time_limit": None if self.time_limit is None else finite(self.time_limit),
             "restarts": int(self.n_init),
         }
 
@@ -453,21 +455,6 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
             check_random_state(self.random_state)
             return int(self.random_state)
         return int(check_random_state(self.random_state).randint(2**31))
-
-    def _threads(self) -> int | None:
-        """None for all cores."""
-        n_jobs = self.n_jobs
-        if n_jobs is None:
-            # joblib's workers find in it how many threads each should start.
-            given = os.environ.get("OMP_NUM_THREADS", "")
-            return int(given) if given.isdecimal() and int(given) > 0 else None
-        if not isinstance(n_jobs, Integral) or n_jobs == 0 or n_jobs > MOST_THREADS:
-            raise ValueError(
-                f"n_jobs is {n_jobs!r}; give a number of threads up to {MOST_THREADS}, or -1 for all cores"
-            )
-        if n_jobs == -1:
-            return None
-        return int(n_jobs) if n_jobs > 0 else max(1, (os.cpu_count() or 1) + 1 + int(n_jobs))
 
 
 def non_negative_factorization(
@@ -510,7 +497,8 @@ def non_negative_factorization(
     >>> W.shape, H.shape
     ((6, 2), (2, 2))
     """
-    model = NMF(n_components, **parameters)
+    # Arrays, whatever the configuration of scikit-learn says of transformers.
+    model = NMF(n_components, **parameters).set_output(transform="default")
     if update_H:
         W = model.fit_transform(X, W=W, H=H)
         return W, model.components_, model.n_iter_
@@ -519,7 +507,7 @@ def non_negative_factorization(
         warnings.warn(
             "When update_H=False, the provided initial W is not used.", RuntimeWarning, stacklevel=2
         )
-    X = check_array(X, accept_sparse=("csr", "csc"), dtype=DTYPES)
+    X = check_array(unmasked(X), accept_sparse=("csr", "csc"), dtype=DTYPES)
     check_non_negative(X, "NMF (input X)")
     k = X.shape[1] if n_components is None else n_components
     H = checked_factor(H, (k, X.shape[1]), "NMF (input H)")

@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
+import numpy as np
+
 
 class Progress(NamedTuple):
     """Where a run is: what ``callback`` gets after every iteration."""
@@ -64,12 +66,14 @@ class Lines:
 
 
 def joined(watchers: list[Callback]) -> Callable[[int, int, float, float], bool] | None:
-    """One function for the compiled part; every watcher is asked, and any may stop the run."""
+    """One function for the compiled part, true to stop: every watcher is asked, and any may stop the run by False."""
     if not watchers:
         return None
 
     def call(*numbers: float) -> bool:
         progress = Progress(*numbers)  # type: ignore[arg-type]
-        return any([bool(watch(progress)) for watch in watchers])
+        answers = [watch(progress) for watch in watchers]
+        # Other values are no answer: None, or what the last call in a callback happened to return.
+        return any(isinstance(answer, (bool, np.bool_)) and not answer for answer in answers)
 
     return call
