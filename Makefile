@@ -37,7 +37,7 @@ BENCH := $(if $(CASES),--cases $(CASES)) $(if $(QUICK),--quick) $(if $(FRESH),--
 .PHONY: help test test-all fmt fmt-check clippy doc unit doctest oracle report chromium-installed mpi mpi-installed mpich bench-mpi bench-plan \
 	bench-network paper privacy \
 	bench bench-claims bench-seeds bench-limits bench-report bench-kernels bench-memory bench-python \
-	wheel installed python docs deny fuzz fuzz-short fuzz-seeds federation long-runs clean
+	wheel installed python sdist docs deny fuzz fuzz-short fuzz-seeds federation long-runs clean
 
 # `make test MPI=no` does without MPI. Otherwise all Cargo calls choose the same packages, so that dependencies build once.
 MPI ?= yes
@@ -74,7 +74,7 @@ endef
 
 help:
 	@echo 'make test      format, lints, docs, unit, property, command-line, documentation and oracle tests, MPI, Python, pages'
-	@echo 'make test-all  the same, long-runs, federation, mpich, deny and fuzz-short'
+	@echo 'make test-all  the same, sdist, long-runs, federation, mpich, deny and fuzz-short'
 	@echo 'make report    the report page in headless Chromium, which it installs if it can'
 	@echo 'make long-runs  minutes of random matrices, for the scale of components'
 	@echo 'make federation  long trials of federations: 50 parties, faults in every phase, cut lines; needs PARTWISE_DATA and root'
@@ -94,6 +94,7 @@ help:
 	@echo 'make wheel     the Python package, in $(WHEELS)'
 	@echo 'make python    the Python package, installed in $(VENV) and tested'
 	@echo 'make docs      every command and snippet of the README and of docs, run and compared; what pages refer to'
+	@echo 'make sdist     the source distribution, built and installed by pip outside of this folder'
 	@echo 'make bench-memory  8 GiB within 2 GiB, 60 million nonzeros within 256 MiB; 9 GiB of disk, some minutes'
 	@echo 'make deny      licences, advisories and sources of the dependencies; builds cargo-deny if it is missing'
 	@echo 'make fuzz-short  every reader on damaged files, $(FUZZ_SHORT) seconds each; by cargo-fuzz if it is there'
@@ -104,7 +105,7 @@ help:
 
 test: fmt-check clippy doc unit doctest oracle report $(MPI_TESTS) python docs
 
-test-all: test long-runs federation mpich deny fuzz-short
+test-all: test sdist long-runs federation mpich deny fuzz-short
 
 # What is too long for `make unit`: 180 random matrices, 3000 iterations each, in both precisions.
 long-runs:
@@ -170,6 +171,15 @@ installed: wheel
 docs: installed
 	$(CARGO) build --release $(DOCUMENTED) $(PROGRAMS) --locked
 	PARTWISE_BIN='$(BUILT)/release/partwise' PARTWISE_MPI='$(MPI)' $(PYTEST) tests/docs
+# As users have it where there is no wheel: built by pip, with nothing but Rust there.
+SDIST := $(BUILT)/sdist
+sdist: $(VENV)/ready
+	rm -rf '$(SDIST)'
+	$(VENV)/bin/maturin sdist --out '$(SDIST)'
+	$(PYTHON) -m venv '$(SDIST)/venv'
+	cd '$(SDIST)' && CARGO_TARGET_DIR='$(BUILT)' venv/bin/python -m pip wheel --quiet --disable-pip-version-check --no-deps *.tar.gz
+	cd '$(SDIST)' && venv/bin/python -m pip install --quiet --disable-pip-version-check *.whl
+	cd '$(SDIST)' && venv/bin/python -c 'import partwise; print(partwise.NMF(2).fit([[1, 2], [3, 4], [5, 6]]).relative_error_)'
 
 $(VENV)/ready: tests/oracle/requirements.txt
 	$(call make-venv,$(VENV),$<)
