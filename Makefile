@@ -171,6 +171,7 @@ installed: wheel
 docs: installed
 	$(CARGO) build --release $(DOCUMENTED) $(PROGRAMS) --locked
 	PARTWISE_BIN='$(BUILT)/release/partwise' PARTWISE_MPI='$(MPI)' $(PYTEST) tests/docs
+
 # As users have it where there is no wheel: built by pip, with nothing but Rust there.
 SDIST := $(BUILT)/sdist
 sdist: $(VENV)/ready
