@@ -88,6 +88,67 @@ def test_coordinate_descent_is_scikit_learns(X):
     np.testing.assert_allclose(ours.components_, theirs.components_, atol=1e-10)
 
 
+def test_a_returned_W_is_no_worse_than_the_run():
+    worst = 0.0
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        for X in (rng.random((500, 10)) @ rng.random((10, 100)), rng.poisson(rng.random((200, 4)) @ rng.random((4, 50)))):
+            for X in (X.astype(np.float64), X.astype(np.float32)):
+                model = NMF(8, random_state=0, max_iter=1000, tol=1e-6)
+                W = model.fit_transform(X)
+                error = np.linalg.norm(X - W.astype(float) @ model.components_) / np.linalg.norm(X)
+                np.testing.assert_allclose(model.relative_error_, error, rtol=1e-3, atol=1e-6)
+                worst = max(worst, error / model.trace_["relative_error"][-1])
+    assert worst < 1 + 1e-6
+
+
+def test_a_returned_W_meets_its_penalties_no_worse_than_the_run(X):
+    """Some iterations of the run itself, then the exact solution for W: the objective does not rise."""
+    def objective(W, H):
+        penalty = lambda factor: 0.5 * np.abs(factor).sum() + 0.25 * (factor**2).sum()  # noqa: E731
+        return 0.5 * np.linalg.norm(X - W @ H) ** 2 + 0.01 * (20 * penalty(W) + 60 * penalty(H))
+
+    model = NMF(4, random_state=0, alpha_W=0.01, l1_ratio=0.5, max_iter=30, tol=0).fit(X)
+    W = model.transform(X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        theirs = TheirNMF(4, init="custom", alpha_W=0.01, l1_ratio=0.5, max_iter=1, tol=0)
+        further = theirs.fit_transform(X, W=W.copy(), H=model.components_.copy())
+    assert objective(W, model.components_) <= 1.01 * objective(further, theirs.components_)
+
+
+@pytest.mark.parametrize("solver", ["auto", "hals", "dsanls", "mu", "bpp"])
+def test_the_scale_of_components(X, solver):
+    fit = lambda **more: NMF(4, solver=solver, random_state=0, tol=0, max_iter=20, **more)  # noqa: E731
+    sizes = {"u": lambda W, H: np.linalg.norm(W, axis=0), "v": lambda W, H: np.linalg.norm(H, axis=1)}
+    sizes |= {"sum-u": lambda W, H: W.sum(axis=0), "sum-v": lambda W, H: H.sum(axis=1)}
+    sizes["balanced"] = lambda W, H: np.linalg.norm(W, axis=0) / np.linalg.norm(H, axis=1)
+    balanced = fit()
+    expected = balanced.inverse_transform(balanced.fit_transform(X))
+    np.testing.assert_allclose(sizes["balanced"](balanced.transform(X), balanced.components_), 1, rtol=1e-6)
+    for normalize, size in sizes.items():
+        model = fit(normalize=normalize)
+        W = model.fit_transform(X)
+        np.testing.assert_allclose(size(W, model.components_), 1, rtol=1e-9)
+        np.testing.assert_allclose(model.inverse_transform(W), expected, rtol=1e-6, atol=1e-8)
+        np.testing.assert_allclose(model.transform(X), W, rtol=1e-6, atol=1e-8)
+    assert fit(normalize="none").fit(X).relative_error_ == pytest.approx(balanced.relative_error_)
+    with pytest.raises(ValueError, match="normalize: penalties"):
+        fit(normalize="u", alpha_W=0.1).fit(X)
+    with pytest.raises(ValueError, match="normalize is 'w'; give one of 'balanced'"):
+        fit(normalize="w").fit(X)
+
+
+def test_a_given_H_keeps_its_scale(X):
+    H = np.random.default_rng(0).random((4, 20)) * [[1e-6], [1], [1e3], [1e6]]
+    W, same, _ = non_negative_factorization(X, H=H, n_components=4, update_H=False)
+    assert same is H or np.array_equal(same, H)
+    from scipy.optimize import nnls
+
+    expected = np.array([nnls(H.T, row)[0] for row in X]) @ H
+    np.testing.assert_allclose(W @ H, expected, rtol=1e-6, atol=1e-8)
+
+
 def test_transform_is_an_exact_least_squares_fit(X):
     from scipy.optimize import nnls
 

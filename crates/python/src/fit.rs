@@ -94,6 +94,7 @@ fn fit_matrix<T: Real + Element>(
     if settings.l1_v + settings.l2_v > 0.0 {
         drop_unused(&mut factors);
     }
+    factors.normalize(settings.normalization(), threads)?;
     let residual = residual_of(lent.whole(), &factors, threads)?;
     report.relative_error = residual.relative_error;
     Ok(Fitted { factors, report, norm: residual.norm })

@@ -29,6 +29,7 @@ ALGORITHMS = {
 }
 STARTS = ("random", "nndsvd", "nndsvda", "nndsvdar")
 SKETCHES = ("subsample", "gaussian", "count", "srht")
+SCALES = ("balanced", "none", "u", "v", "sum-u", "sum-v")
 
 TRACE = np.dtype([("iteration", np.int64), ("seconds", np.float64), ("relative_error", np.float64)])
 
@@ -42,7 +43,7 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
                      + alpha_H n_samples  (l1_ratio ‖H‖₁ + ½ (1 − l1_ratio) ‖H‖²)
 
     in Frobenius norms. ``fit`` ends with an exact solution for W, so that
-    ``transform(X)`` equals ``fit_transform(X)``.
+    ``transform(X)`` equals ``fit_transform(X)`` up to rounding.
 
     NumPy arrays (float64, float32, uint8; by row or by column) and SciPy's csr
     and csc matrices are read where they are, without a copy; they must not
@@ -110,6 +111,14 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
     sketch_solver : {'pcd', 'pgd'}, default='pcd'
         What 'dsanls' does with a sketch: proximal coordinate descent, or
         projected gradient descent.
+
+    normalize : {'balanced', 'none', 'u', 'v', 'sum-u', 'sum-v'}, default=None
+        The scale of the components, which W H leaves free: columns of W and
+        rows of H of the same norm ('balanced'), those of W ('u') or of H ('v')
+        of norm 1, those of W ('sum-u') or of H ('sum-v') with entries that sum
+        to 1, or whatever the solver ended with ('none'). With None 'balanced',
+        or 'none' with penalties, which decide the scale: other choices are
+        refused with them.
 
     n_init : int, default=1
         Runs, from different random starts, of which the best is kept. Refused
@@ -195,6 +204,7 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         sketch_cols: int | float | None = None,
         sketch_rows: int | float | None = None,
         sketch_solver: str = "pcd",
+        normalize: str | None = None,
         n_init: int = 1,
         target_error: float | None = None,
         time_limit: float | None = None,
@@ -218,6 +228,7 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         self.sketch_cols = sketch_cols
         self.sketch_rows = sketch_rows
         self.sketch_solver = sketch_solver
+        self.normalize = normalize
         self.n_init = n_init
         self.target_error = target_error
         self.time_limit = time_limit
@@ -362,6 +373,7 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         one_of("solver", self.solver, ALGORITHMS)
         one_of("sketch", self.sketch, SKETCHES)
         one_of("sketch_solver", self.sketch_solver, ("pcd", "pgd"))
+        one_of("normalize", self.normalize, (*SCALES, None))
         if self.beta_loss not in ("frobenius", 2):
             raise ValueError(
                 f"Invalid beta_loss parameter: solver {self.solver!r} does not handle beta_loss = "
@@ -441,6 +453,7 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
             "l1_v": float(l1_v),
             "l2_u": float(l2_u),
             "l2_v": float(l2_v),
+            "normalize": self.normalize,
             "init": init,
             "seed": self._seed(),
             "iterations": int(self.max_iter),
