@@ -6,6 +6,7 @@ pub mod agreement;
 pub mod certificates;
 pub mod config;
 pub mod coordinator;
+mod deadline;
 mod error;
 pub mod frame;
 mod io;
@@ -13,6 +14,7 @@ pub mod journal;
 pub mod ledger;
 pub mod log;
 pub mod party;
+pub mod private;
 mod rpc;
 pub mod status;
 #[cfg(test)]

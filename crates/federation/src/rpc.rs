@@ -14,12 +14,14 @@ use hyper::http;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 use tonic::{Request, Response, Status, Streaming};
 
+use crate::deadline::{self, LAST_WORDS, Late, OPEN, PARTY_HEARTBEAT};
 use crate::frame::LONGEST;
+use crate::io::{Alive, Closed};
 
 const PATH: &str = "/partwise.Federation/Join";
 
@@ -69,16 +71,19 @@ pub type Outgoing = mpsc::Sender<Result<Bytes, Status>>;
 /// Frames from the other side.
 pub type Ingoing = Streaming<Bytes>;
 
-/// Serves one connection: `join` is called for each stream that is opened on it.
+/// Serves one connection: `join` is called for each stream that is opened on it. Returns what is to be rejected about it,
+/// if anything.
 pub async fn serve<F>(
     io: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
     heartbeat: Duration,
     join: F,
-) -> Result<(), hyper::Error>
+) -> Result<(), &'static str>
 where
     F: Fn(Ingoing, Outgoing) + Clone + Send + Sync + 'static,
 {
+    let (opened, mut streams) = watch::channel(false);
     let service = service_fn(move |request: http::Request<Incoming>| {
+        opened.send_replace(true);
         let join = join.clone();
         async move {
             if request.uri().path() != PATH {
@@ -88,7 +93,8 @@ where
             Ok(grpc.streaming(Join(join), request).await)
         }
     });
-    hyper::server::conn::http2::Builder::new(TokioExecutor::new())
+    let (io, _) = Alive::new(io, deadline::silence(heartbeat));
+    let connection = hyper::server::conn::http2::Builder::new(TokioExecutor::new())
         .timer(TokioTimer::new())
         .initial_stream_window_size(WINDOW)
         .initial_connection_window_size(WINDOW)
@@ -97,8 +103,20 @@ where
         .max_send_buf_size(WINDOW as usize)
         .keep_alive_interval(heartbeat)
         .keep_alive_timeout(heartbeat)
-        .serve_connection(TokioIo::new(io), service)
-        .await
+        .serve_connection(TokioIo::new(io), service);
+    tokio::pin!(connection);
+    let served = tokio::select! {
+        served = &mut connection => served,
+        opened = OPEN.limit(streams.wait_for(|opened| *opened)) => match opened {
+            Ok(_) => connection.await,
+            Err(Late { .. }) => return Err("a connection that opens no stream"),
+        },
+    };
+    match served {
+        Err(error) if error.is_parse() => Err("bytes that are no HTTP/2"),
+        // Whoever is there may leave at any time.
+        _ => Ok(()),
+    }
 }
 
 struct Join<F>(F);
@@ -132,10 +150,38 @@ impl tonic::client::GrpcService<tonic::body::Body> for Connection {
     }
 }
 
+/// A stream that a party has opened.
+pub struct Opened {
+    pub ingoing: Ingoing,
+    pub outgoing: mpsc::Sender<Bytes>,
+    pub closed: Closed,
+}
+
 /// Opens the stream over a new connection.
 pub async fn open(
     io: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
-    heartbeat: Duration,
+    host: &str,
+) -> Result<Opened, Status> {
+    let (io, mut closed) = Alive::new(io, deadline::silence(PARTY_HEARTBEAT));
+    let stream = stream(io, host);
+    tokio::pin!(stream);
+    // Of a connection that the other side has closed, no answer can be relied on: not every request hears of it.
+    let opening = async {
+        tokio::select! {
+            opened = &mut stream => opened,
+            () = closed.wait() => match LAST_WORDS.limit(stream).await {
+                Ok(opened) => opened,
+                Err(Late { .. }) => Err(Status::unavailable("it was closed by the other side")),
+            },
+        }
+    };
+    let opened = OPEN.limit(opening).await;
+    let (ingoing, outgoing) = opened.map_err(|late| Status::deadline_exceeded(late.to_string()))??;
+    Ok(Opened { ingoing, outgoing, closed })
+}
+
+async fn stream(
+    io: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
     host: &str,
 ) -> Result<(Ingoing, mpsc::Sender<Bytes>), Status> {
     let failed = |error: hyper::Error| Status::from_error(Box::new(error));
@@ -144,8 +190,8 @@ pub async fn open(
         .initial_stream_window_size(WINDOW)
         .initial_connection_window_size(WINDOW)
         .max_send_buf_size(WINDOW as usize)
-        .keep_alive_interval(heartbeat)
-        .keep_alive_timeout(heartbeat)
+        .keep_alive_interval(PARTY_HEARTBEAT)
+        .keep_alive_timeout(PARTY_HEARTBEAT)
         .handshake(TokioIo::new(io))
         .await
         .map_err(failed)?;
