@@ -8,7 +8,6 @@ use partwise::Precision;
 use partwise::run::Side;
 use partwise_federation::certificates::DAYS;
 use partwise_federation::log::Format;
-use partwise_federation::party::Death;
 
 use crate::args::{LabelArgs, ReadArgs, count, named};
 use crate::say;
@@ -160,12 +159,6 @@ pub struct JoinArgs {
     /// Threads to compute with [default: all cores]
     #[arg(long, value_parser = count, value_name = "N")]
     pub threads: Option<usize>,
-    /// For trials: V's start as `simulate --seed N` has it
-    #[arg(long, hide = true, requires = "insecure", value_name = "N")]
-    pub seed_of_trial: Option<u64>,
-    /// For trials: what befalls this party, such as upload,3,before
-    #[arg(long, hide = true, value_name = "KIND,COUNT,WAY")]
-    pub death_of_trial: Option<Death>,
     #[command(flatten)]
     pub read: ReadArgs,
     #[command(flatten)]

@@ -19,7 +19,9 @@ mod progress;
 mod report;
 mod say;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, FromArgMatches};
@@ -28,6 +30,7 @@ use args::{Cli, Command};
 use commands::audit::OverLimit;
 use commands::cluster::Agreed;
 use launch::{Join, Launched};
+use partwise_federation::party::{Hooks, NoHooks};
 
 /// Exit code of everything that went wrong, bad arguments included.
 pub const FAILURE: u8 = 2;
@@ -37,19 +40,24 @@ const OVER_LIMIT: u8 = 3;
 
 /// The program: does what its arguments say. Without `join`, it works in one process alone.
 pub fn run(join: Option<Join>) -> ExitCode {
+    run_with(std::env::args_os().collect(), join, &(Arc::new(NoHooks) as Arc<dyn Hooks>))
+}
+
+/// The program with these arguments, its own name first. `hooks` are those of a party, if it is to be one.
+pub fn run_with(args: Vec<OsString>, join: Option<Join>, hooks: &Arc<dyn Hooks>) -> ExitCode {
     let launched = launch::launched();
     if launched.is_some_and(|launched| launched.rank > 0) {
         say::silence();
     }
     let parsed = Cli::command()
-        .try_get_matches()
+        .try_get_matches_from(&args)
         .and_then(|matches| Cli::from_arg_matches(&matches).map(|cli| (cli, matches)));
     let (cli, matches) = match parsed {
         Ok(parsed) => parsed,
         Err(error)
             if error.use_stderr() && error.kind() != ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand =>
         {
-            return fail_before_mpi(&usage_error(&error), launched);
+            return fail_before_mpi(&usage_error(&error, &args), launched);
         }
         // Help and version, asked for or needed.
         Err(error) => error.exit(),
@@ -72,7 +80,7 @@ pub fn run(join: Option<Join>) -> ExitCode {
         Command::Report(args) => commands::report::run(&args),
         Command::Experiment(args) => commands::experiment::run(&args),
         Command::Coordinator(command) => commands::coordinator::run(&command),
-        Command::Party(command) => commands::party::run(&command),
+        Command::Party(command) => commands::party::run(&command, hooks),
         Command::Provision(args) => commands::provision::run(&args),
         Command::Top(args) => commands::top::run(&args),
         Command::Plan(args) => commands::plan::run(&args),
@@ -118,7 +126,7 @@ fn fail(message: &str) -> ExitCode {
 }
 
 /// Clap's message with its suggestion but without its usage block, which `--help` shows better.
-fn usage_error(error: &clap::Error) -> String {
+fn usage_error(error: &clap::Error, args: &[OsString]) -> String {
     let text = error.to_string();
     let first: Vec<&str> = text.lines().take_while(|line| !line.is_empty()).map(str::trim).collect();
     let mut sentence = first.join(" ").trim_start_matches("error: ").to_string();
@@ -134,7 +142,10 @@ fn usage_error(error: &clap::Error) -> String {
         (None, Some(suggestion)) => sentence.push_str(&format!(" (did you mean {suggestion}?)")),
         (None, None) => {}
     }
-    format!("{sentence}; see `partwise {}--help`", asked_command().map_or(String::new(), |name| name + " "))
+    format!(
+        "{sentence}; see `partwise {}--help`",
+        asked_command(args).map_or(String::new(), |name| name + " ")
+    )
 }
 
 /// What to do about an option that other programs have and Partwise does not, or under another name.
@@ -160,7 +171,7 @@ fn foreign(error: &clap::Error) -> Option<String> {
 }
 
 /// The command that the user named, if it is one.
-fn asked_command() -> Option<String> {
-    let name = std::env::args_os().nth(1)?.into_string().ok()?;
-    Cli::command().find_subcommand(&name).map(|_| name)
+fn asked_command(args: &[OsString]) -> Option<String> {
+    let name = args.get(1)?.to_str()?;
+    Cli::command().find_subcommand(name).map(|_| name.into())
 }

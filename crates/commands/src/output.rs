@@ -1,12 +1,13 @@
 //! Results that appear whole or not at all: written under another name, then renamed.
 
-use std::fs::{self, File};
+use std::fs::{self, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use anyhow::{Result, anyhow, bail};
 use partwise::error::human_bytes;
+use partwise_federation::private;
 pub use partwise_secure::audit::folder::{PARTY, TRANSCRIPT};
 
 /// Every file that a run may write into its folder.
@@ -60,6 +61,20 @@ pub fn check_folder(target: &Path, force: bool) -> Result<()> {
         bail!("{} is a folder and will not be replaced; choose another --out", target.join(name).display());
     }
     probe(target, "--out")
+}
+
+/// The same for results that only their owner may read: a folder that is there already becomes its owner's alone.
+pub fn check_private_folder(target: &Path, force: bool) -> Result<()> {
+    check_folder(target, force)?;
+    if target.is_dir() {
+        private::close_folder(target).map_err(|error| {
+            anyhow!(
+                "{} cannot be closed to others: {error}; choose another --out, which is made so that only its owner can read it",
+                target.display()
+            )
+        })?;
+    }
+    Ok(())
 }
 
 /// The same for a folder of other files, which must not exist yet.
@@ -152,9 +167,18 @@ pub struct Staging {
 
 impl Staging {
     pub fn new(target: &Path) -> Result<Self> {
+        Staging::make(target, |path| fs::create_dir(path))
+    }
+
+    /// One whose files only their owner can read.
+    pub fn private(target: &Path) -> Result<Self> {
+        Staging::make(target, private::make_new_folder)
+    }
+
+    fn make(target: &Path, make: impl FnOnce(&Path) -> io::Result<()>) -> Result<Self> {
         let path = staging_path(target)?;
         set_unfinished(Some(&path));
-        fs::create_dir(&path).map_err(|error| no_place(target, "--out", error))?;
+        make(&path).map_err(|error| no_place(target, "--out", error))?;
         Ok(Staging { path, target: target.to_path_buf(), shared: false })
     }
 
@@ -171,9 +195,13 @@ impl Staging {
     /// Writes one file of the folder.
     pub fn write(&self, name: &str, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
         let path = self.path.join(name);
+        let access = Access::of(&self.path);
         // A party's files are in a folder of their own.
-        let made = path.parent().map_or(Ok(()), fs::create_dir_all);
-        made.and_then(|()| write_file(&path, write))
+        let made = path.parent().map_or(Ok(()), |folder| match access {
+            Access::Umask => fs::create_dir_all(folder),
+            Access::Owner => private::make_folder(folder),
+        });
+        made.and_then(|()| write_file(&path, access, write))
             .map_err(|error| cannot_write(&self.target.join(name), "--out", error))
     }
 
@@ -241,15 +269,50 @@ fn results(folder: &Path) -> io::Result<Vec<String>> {
     Ok(names)
 }
 
+/// Who may read a file.
+#[derive(Clone, Copy)]
+enum Access {
+    /// Whom the umask lets.
+    Umask,
+    /// Its owner.
+    Owner,
+}
+
+impl Access {
+    /// What is added to results that only their owner can read is like them.
+    fn of(results: &Path) -> Self {
+        if private::is_private(results) { Access::Owner } else { Access::Umask }
+    }
+}
+
 /// Writes a single file whole or not at all.
 pub fn write_whole(
     target: &Path,
     argument: &str,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> Result<()> {
+    write_as(target, argument, Access::Umask, write)
+}
+
+/// Adds a file to the results in a folder, whole or not at all.
+pub fn write_into(
+    folder: &Path,
+    name: &str,
+    argument: &str,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> Result<()> {
+    write_as(&folder.join(name), argument, Access::of(folder), write)
+}
+
+fn write_as(
+    target: &Path,
+    argument: &str,
+    access: Access,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> Result<()> {
     let staging = staging_path(target)?;
     set_unfinished(Some(&staging));
-    let written = write_file(&staging, write).and_then(|()| fs::rename(&staging, target));
+    let written = write_file(&staging, access, write).and_then(|()| fs::rename(&staging, target));
     if written.is_err() {
         let _ = fs::remove_file(&staging);
     }
@@ -257,8 +320,18 @@ pub fn write_whole(
     written.map_err(|error| cannot_write(target, argument, error))
 }
 
-fn write_file(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
-    let mut file = BufWriter::new(File::create_new(path)?);
+fn write_file(
+    path: &Path,
+    access: Access,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    let file = match access {
+        Access::Umask => options.open(path)?,
+        Access::Owner => private::open(&mut options, path)?,
+    };
+    let mut file = BufWriter::new(file);
     write(&mut file)?;
     file.into_inner().map_err(|error| error.into_error())?.sync_all()
 }

@@ -15,6 +15,7 @@ use zeroize::Zeroizing;
 
 use crate::config::{coordinator_dns, party_dns};
 use crate::error::{Error, Result};
+use crate::private;
 use crate::text::{Fingerprint, Hex};
 
 /// Days that a certificate is good for, and that an authority is.
@@ -30,11 +31,9 @@ pub fn write_new(path: &Path, text: &str, secret: bool) -> Result<()> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]
-    {
-        use std::os::unix::fs::OpenOptionsExt;
-        options.mode(if secret { 0o600 } else { 0o644 });
-    }
-    let written = options.open(path).and_then(|mut file| file.write_all(text.as_bytes()));
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o644);
+    let opened = if secret { private::open(&mut options, path) } else { options.open(path) };
+    let written = opened.and_then(|mut file| file.write_all(text.as_bytes()));
     written.map_err(Error::io(path))
 }
 

@@ -51,10 +51,13 @@ pub const LAST_WORDS: Deadline = Deadline::new("reading the last words", 1);
 pub const LEAVE: Deadline = Deadline::new("leaving", 5);
 
 /// A connection to the status page. A browser opens another.
-pub const PAGE: Deadline = Deadline::new("reading the status page", 60);
+pub const STATUS_PAGE: Deadline = Deadline::new("reading the status page", 60);
 
-/// Until all threads have ended.
+/// Until a coordinator's threads have sent what they have, and ended.
 pub const SHUTDOWN: Deadline = Deadline::new("ending", 2);
+
+/// The same of a party's, which may be looking up a name: whoever cancels it does not wait for that.
+pub const CANCELLED: Duration = Duration::from_millis(500);
 
 /// The interval of a party's heartbeats; the coordinator's is in its terms.
 pub const PARTY_HEARTBEAT: Duration = Duration::from_secs(5);
@@ -78,7 +81,11 @@ impl Deadline {
 
     /// Waits, but not longer.
     pub async fn limit<F: Future>(self, future: F) -> Result<F::Output, Late> {
-        let late = Late { what: self.what, seconds: self.limit.as_secs() };
-        tokio::time::timeout(self.limit, future).await.map_err(|_| late)
+        tokio::time::timeout(self.limit, future).await.map_err(|_| self.late())
+    }
+
+    /// What is said when it took too long.
+    pub fn late(self) -> Late {
+        Late { what: self.what, seconds: self.limit.as_secs() }
     }
 }

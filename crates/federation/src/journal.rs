@@ -15,6 +15,7 @@ use sha2::{Digest, Sha256};
 
 use crate::agreement::Terms;
 use crate::error::{Error, Result};
+use crate::private;
 use crate::status::Point;
 use crate::text::Hex;
 
@@ -49,9 +50,7 @@ impl Records {
     pub fn create(path: &Path, first: &impl Serialize) -> Result<Self> {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let file = options.open(path).map_err(Error::io(path))?;
+        let file = private::open(&mut options, path).map_err(Error::io(path))?;
         let mut records = Records { path: path.into(), file, end: 0 };
         records.append(&serde_json::to_vec(&First { sums: SUMS, head: first }).unwrap_or_default())?;
         Ok(records)
@@ -59,7 +58,7 @@ impl Records {
 
     /// A file from before, with its first record; nothing if there is none, or it was not even begun.
     pub fn open<H: DeserializeOwned>(path: &Path) -> Result<Option<(Self, H)>> {
-        let file = match OpenOptions::new().read(true).write(true).open(path) {
+        let file = match private::open(OpenOptions::new().read(true).write(true), path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             file => file.map_err(Error::io(path))?,
         };

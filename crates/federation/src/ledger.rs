@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
+use crate::private;
 use crate::text::{Fingerprint, timestamp};
 
 /// The name of the file in a party's state.
@@ -65,7 +66,7 @@ impl Ledger {
     pub fn open(path: &Path) -> Result<Self> {
         let mut options = OpenOptions::new();
         options.read(true).append(true).create(true);
-        let file = options.open(path).map_err(Error::io(path))?;
+        let file = private::open(&mut options, path).map_err(Error::io(path))?;
         let read = read(path)?;
         // A last line that was not written whole.
         file.set_len(read.end).map_err(Error::io(path))?;

@@ -81,9 +81,9 @@ pub async fn serve<F>(
 where
     F: Fn(Ingoing, Outgoing) + Clone + Send + Sync + 'static,
 {
-    let (opened, mut streams) = watch::channel(false);
+    let (opened, mut streams) = watch::channel(());
     let service = service_fn(move |request: http::Request<Incoming>| {
-        opened.send_replace(true);
+        opened.send_replace(());
         let join = join.clone();
         async move {
             if request.uri().path() != PATH {
@@ -107,7 +107,7 @@ where
     tokio::pin!(connection);
     let served = tokio::select! {
         served = &mut connection => served,
-        opened = OPEN.limit(streams.wait_for(|opened| *opened)) => match opened {
+        opened = OPEN.limit(streams.changed()) => match opened {
             Ok(_) => connection.await,
             Err(Late { .. }) => return Err("a connection that opens no stream"),
         },

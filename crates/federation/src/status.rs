@@ -20,6 +20,7 @@ use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 
 use crate::agreement::Terms;
+use crate::deadline::{ENTER, Late, REJECT_GRACE, STATUS_PAGE};
 use crate::io::Counts;
 use crate::log::Log;
 
@@ -282,13 +283,17 @@ impl Status {
                     let response = status.answer(&request, is_loopback);
                     async move { Ok::<_, Infallible>(response) }
                 });
-                // Whoever reads may leave.
-                let _ = hyper::server::conn::http1::Builder::new()
+                let connection = hyper::server::conn::http1::Builder::new()
                     .timer(TokioTimer::new())
-                    .header_read_timeout(Duration::from_secs(10))
+                    .header_read_timeout(ENTER.limit)
                     .max_buf_size(16 << 10)
-                    .serve_connection(TokioIo::new(stream), service)
-                    .await;
+                    .serve_connection(TokioIo::new(stream), service);
+                tokio::pin!(connection);
+                // Whoever reads may leave, or read so slowly that others have no room.
+                if let Err(Late { .. }) = STATUS_PAGE.limit(connection.as_mut()).await {
+                    connection.as_mut().graceful_shutdown();
+                    let _ = REJECT_GRACE.limit(connection).await;
+                }
                 drop(permit);
             });
         }

@@ -8,12 +8,15 @@ use bytes::Bytes;
 use partwise::cancel::Cancel;
 use partwise::matrix::{Dense, Matrix, Order, Values};
 use partwise_secure::protocol::{Protocol, Settings};
+use rand::Rng;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 
 use crate::agreement::{Member, Terms};
 use crate::certificates::{make_authority, make_request, read_identity, sign};
 use crate::config::{Bound, Federation, Party, Policy, TlsFiles};
+use crate::deadline::{CONNECT, ENTER, HANDSHAKE, OPEN, PARTY_HEARTBEAT, SEND, WELCOME};
 use crate::frame::{CONTROL, Frame, FromParty, Long, PIECE, ToParty};
 use crate::log::Log;
 use crate::text::Fingerprint;
@@ -21,8 +24,53 @@ use crate::{coordinator, party, rpc};
 
 const NAMES: [&str; 3] = ["a", "b", "c"];
 
+/// A port that was free a moment ago. It is none of those that the system gives to connections, so that no other test's
+/// connection can take it before it is listened on.
+fn free_port() -> u16 {
+    let ports = 10_000..32_000u16;
+    let mut drawn = partwise_secure::entropy().unwrap();
+    loop {
+        let port = ports.start + (drawn.next_u64() % ports.len() as u64) as u16;
+        if std::net::TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
+}
+
+/// How long what a test waits for may take on a busy machine; nothing depends on it but when a failing test ends.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Does something on a thread of its own, and fails where that takes too long.
+fn in_time<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    let (done, waiting) = std::sync::mpsc::channel();
+    let thread = std::thread::spawn(move || done.send(work()));
+    match waiting.recv_timeout(PATIENCE) {
+        Ok(result) => result,
+        Err(std::sync::mpsc::RecvTimeoutError::Timeout) => panic!("this takes too long"),
+        Err(_) => std::panic::resume_unwind(thread.join().unwrap_err()),
+    }
+}
+
+/// A coordinator that listens.
+fn start(federation: Federation, insecure: bool, log: &Arc<Log>) -> std::thread::JoinHandle<Outcome> {
+    let address = federation.address.clone();
+    let options = coordinator::Options { insecure, status_address: None, log: log.clone() };
+    let thread = std::thread::spawn(move || coordinator::run(federation, options));
+    while std::net::TcpStream::connect(&address).is_err() {
+        assert!(!thread.is_finished(), "{}", thread.join().unwrap().err().unwrap());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    thread
+}
+
+type Outcome = crate::Result<coordinator::Outcome>;
+
+async fn connect(address: &str) -> TcpStream {
+    CONNECT.limit(TcpStream::connect(address)).await.unwrap().unwrap()
+}
+
 fn setting(folder: &Path) -> (Federation, Vec<Party>) {
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = free_port();
     let files = || TlsFiles { certificate: "".into(), key: "".into(), authority: "".into() };
     let roster: Vec<Member> = NAMES
         .iter()
@@ -123,32 +171,33 @@ fn hostile_streams() -> Vec<Vec<Bytes>> {
 }
 
 async fn send_all(address: &str, frames: Vec<Bytes>) {
-    let stream = TcpStream::connect(address).await.unwrap();
-    let Ok((mut ingoing, outgoing)) = rpc::open(stream, Duration::from_secs(5), "localhost").await else {
+    let Ok(rpc::Opened { mut ingoing, outgoing, .. }) = rpc::open(connect(address).await, "localhost").await
+    else {
         return;
     };
     for frame in frames {
-        if outgoing.send(frame).await.is_err() {
+        if SEND.limit(outgoing.send(frame)).await.unwrap().is_err() {
             break;
         }
     }
     tokio::time::sleep(Duration::from_millis(100)).await;
     drop(outgoing);
-    while let Ok(Some(_)) = ingoing.message().await {}
+    let rest = async { while let Ok(Some(_)) = ingoing.message().await {} };
+    tokio::time::timeout(PATIENCE, rest).await.expect("the coordinator ends the stream");
 }
 
 #[test]
 fn hostile_frames_are_counted_and_the_run_goes_on() {
+    in_time(send_hostile_frames);
+}
+
+fn send_hostile_frames() {
     let folder = tempfile::tempdir().unwrap();
     let (federation, parties) = setting(folder.path());
     let address = federation.address.clone();
     let log = Arc::new(Log::default());
-    let options = coordinator::Options { insecure: true, status_address: None, log: log.clone() };
-    let centre = std::thread::spawn(move || coordinator::run(federation, options));
+    let centre = start(federation, true, &log);
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    while runtime.block_on(TcpStream::connect(&address)).is_err() {
-        std::thread::sleep(Duration::from_millis(20));
-    }
     runtime.block_on(async {
         for frames in hostile_streams() {
             send_all(&address, frames).await;
@@ -203,9 +252,8 @@ fn hostile_frames_are_counted_and_the_run_goes_on() {
 fn refused(records: [usize; 3], features: usize) -> Vec<u64> {
     let folder = tempfile::tempdir().unwrap();
     let (federation, parties) = setting(folder.path());
-    let options = coordinator::Options { insecure: true, status_address: None, log: Arc::default() };
     let journal = federation.state.join("coordinator.journal");
-    let centre = std::thread::spawn(move || coordinator::run(federation, options));
+    let centre = start(federation, true, &Arc::default());
     let states: Vec<_> = parties.iter().map(|party| party.state.clone()).collect();
     let join = |(place, party): (usize, Party)| {
         let given = given_of(place, (features, records[place]));
@@ -234,13 +282,13 @@ fn refused(records: [usize; 3], features: usize) -> Vec<u64> {
 /// Fewer records together than half of the features: all refuse after the masked sum of counts, and send nothing else.
 #[test]
 fn few_records_are_refused_before_anything_else_is_sent() {
-    assert_eq!(refused([5, 5, 5], 100), [1; 3]);
+    assert_eq!(in_time(|| refused([5, 5, 5], 100)), [1; 3]);
 }
 
 /// The sum of counts is enough, but not without the largest party: that takes two flags more, and nothing else.
 #[test]
 fn a_large_party_does_not_make_up_for_few_records() {
-    assert_eq!(refused([500, 20, 29], 100), [3; 3]);
+    assert_eq!(in_time(|| refused([500, 20, 29], 100)), [3; 3]);
 }
 
 /// A coordinator that proposes what would make a party's sums smaller than they look, or the party stumble.
@@ -308,18 +356,20 @@ fn terms_that_are_none_are_refused_by_the_party() {
 fn impostor(runtime: &tokio::runtime::Runtime, address: &str, terms: Terms, behind: f64) -> JoinHandle<()> {
     let listener = runtime.block_on(tokio::net::TcpListener::bind(address)).unwrap();
     runtime.spawn(async move {
-        let (stream, _) = listener.accept().await.unwrap();
+        let (stream, _) = CONNECT.limit(listener.accept()).await.unwrap().unwrap();
         let join = move |ingoing: rpc::Ingoing, outgoing: rpc::Outgoing| {
             let (terms, time) = (Box::new(terms.clone()), crate::text::unix_seconds() - behind);
             tokio::spawn(async move {
                 let welcome = ToParty::Welcome { terms, time, run: None };
-                let _ = outgoing.send(Ok(Frame::control(&welcome).encode())).await;
                 let piece = Frame::Piece { long: Long::Message, last: false, bytes: vec![0; PIECE].into() };
-                while outgoing.send(Ok(piece.encode())).await.is_ok() {}
+                let mut frame = Frame::control(&welcome).encode();
+                while SEND.limit(outgoing.send(Ok(frame))).await.is_ok_and(|sent| sent.is_ok()) {
+                    frame = piece.encode();
+                }
                 drop(ingoing);
             });
         };
-        let _ = rpc::serve(stream, Duration::from_secs(5), join).await;
+        let _ = rpc::serve(stream, PARTY_HEARTBEAT, join).await;
     })
 }
 
@@ -327,8 +377,7 @@ fn polite() -> party::Options {
     party::Options {
         insecure: true,
         threads: 1,
-        trial_seed: None,
-        trial_death: None,
+        hooks: Arc::new(party::NoHooks),
         cancel: Cancel::default(),
         log: Arc::new(Log::default()),
         mischief: false,
@@ -345,10 +394,11 @@ fn what_a_coordinator_sends_is_bounded() {
     large.settings.rank = 1 << 40;
     for (terms, words) in [(federation.terms.clone(), "something oversized"), (large, "more than 4 GiB")] {
         let served = impostor(&runtime, &federation.address, terms, 0.0);
-        let error = party::join(&parties[0], given(0), &polite()).err().unwrap().to_string();
+        let party = parties[0].clone();
+        let error = in_time(move || party::join(&party, given(0), &polite()).err().unwrap().to_string());
         assert!(error.contains(words), "{error}");
         served.abort();
-        let _ = runtime.block_on(served);
+        let _ = runtime.block_on(tokio::time::timeout(PATIENCE, served)).unwrap();
     }
 }
 
@@ -358,64 +408,71 @@ fn a_check_compares_clocks() {
     let (federation, parties) = setting(folder.path());
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let served = impostor(&runtime, &federation.address, federation.terms.clone(), 3600.0);
-    let error = party::check(&parties[0], &given(0), &polite()).err().unwrap().to_string();
+    let party = parties[0].clone();
+    let error = in_time(move || party::check(&party, &given(0), &polite()).err().unwrap().to_string());
     assert!(error.contains("clocks differ by 3600 s; set them right"), "{error}");
     served.abort();
+}
+
+/// Makes an authority, and gives the coordinator and all parties its certificates.
+fn certify(folder: &Path, federation: &mut Federation, parties: &mut [Party]) {
+    make_authority(folder, "demo", &[], 9).unwrap();
+    let files = |own: &Path, name: &str| TlsFiles {
+        certificate: own.join(format!("{name}.crt")),
+        key: own.join(format!("{name}.key")),
+        authority: folder.join("ca.crt"),
+    };
+    federation.tls = files(folder, "coordinator");
+    for (party, bound) in parties.iter_mut().zip(&mut federation.bound) {
+        let own = folder.join(&party.name);
+        let signed = sign(folder, "demo", &own.join(format!("{}.request", party.name)), 9).unwrap();
+        std::fs::write(own.join(format!("{}.crt", party.name)), signed.certificate).unwrap();
+        party.tls = files(&own, &party.name);
+        bound.dns = crate::config::party_dns("demo", &party.name);
+    }
+}
+
+/// A stream of this party, unless it is refused.
+async fn opened(party: &Party) -> Option<rpc::Opened> {
+    let connector = tokio_rustls::TlsConnector::from(crate::tls::client(&party.tls).unwrap());
+    let name = crate::tls::server_name("demo.partwise").unwrap();
+    let stream = connector.connect(name, connect(&party.coordinator).await);
+    let stream = HANDSHAKE.limit(stream).await.unwrap().ok()?;
+    rpc::open(stream, "demo.partwise").await.ok()
 }
 
 /// Whoever has a certificate, a good one or a revoked one, can take no room from the others.
 #[test]
 fn connections_of_one_certificate_are_few() {
+    in_time(connect_often);
+}
+
+fn connect_often() {
     let folder = tempfile::tempdir().unwrap();
     let (mut federation, mut parties) = setting(folder.path());
-    make_authority(folder.path(), "demo", &[], 9).unwrap();
-    let files = |folder: &Path, name: &str, authority: &Path| TlsFiles {
-        certificate: folder.join(format!("{name}.crt")),
-        key: folder.join(format!("{name}.key")),
-        authority: authority.join("ca.crt"),
-    };
-    federation.tls = files(folder.path(), "coordinator", folder.path());
-    for (party, bound) in parties.iter_mut().zip(&mut federation.bound) {
-        let own = folder.path().join(&party.name);
-        let signed = sign(folder.path(), "demo", &own.join(format!("{}.request", party.name)), 9).unwrap();
-        std::fs::write(own.join(format!("{}.crt", party.name)), signed.certificate).unwrap();
-        party.tls = files(&own, &party.name, folder.path());
-        bound.dns = crate::config::party_dns("demo", &party.name);
-    }
+    certify(folder.path(), &mut federation, &mut parties);
     // Party c's certificate is revoked; b's is good, and b greedy.
     federation.bound.pop();
     federation.terms.roster.pop();
     federation.terms.cohort = 2;
-    let address = federation.address.clone();
     let log = Arc::new(Log::default());
-    let options = coordinator::Options { insecure: false, status_address: None, log: log.clone() };
-    std::thread::spawn(move || coordinator::run(federation, options));
+    start(federation, false, &log);
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    while runtime.block_on(TcpStream::connect(&address)).is_err() {
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    let connect = |party: &Party| {
-        let connector = tokio_rustls::TlsConnector::from(crate::tls::client(&party.tls).unwrap());
-        let name = crate::tls::server_name("demo.partwise").unwrap();
-        let address = address.clone();
-        async move {
-            let stream = TcpStream::connect(&address).await.unwrap();
-            let stream = connector.connect(name, stream).await.ok()?;
-            Some(rpc::open(stream, Duration::from_secs(5), "demo.partwise").await)
-        }
-    };
     runtime.block_on(async {
         let mut kept = Vec::new();
         for party in [&parties[1], &parties[2]] {
             for _ in 0..80 {
-                kept.push(connect(party).await);
+                let begin = std::time::Instant::now();
+                kept.push(opened(party).await);
+                // Refused ones are told so, and do not find out by their deadline.
+                assert!(begin.elapsed() < OPEN.limit, "{:?}", begin.elapsed());
             }
         }
         let outgoing = loop {
             // Those who have no place leave soon.
-            match connect(&parties[0]).await {
-                Some(Ok((_, outgoing))) => break outgoing,
-                _ => tokio::time::sleep(Duration::from_millis(100)).await,
+            match opened(&parties[0]).await {
+                Some(opened) => break opened.outgoing,
+                None => tokio::time::sleep(Duration::from_millis(100)).await,
             }
         };
         let enter = FromParty::Enter {
@@ -425,11 +482,93 @@ fn connections_of_one_certificate_are_few() {
             check: true,
             run: None,
         };
-        outgoing.send(Frame::control(&enter).encode()).await.unwrap();
+        SEND.limit(outgoing.send(Frame::control(&enter).encode())).await.unwrap().unwrap();
     });
     let rejected = log.rejections();
     assert!(rejected["a connection too many of one party"] >= 70, "{rejected:?}");
     assert!(rejected["a certificate that is for no party of this federation"] >= 10, "{rejected:?}");
+}
+
+/// Where a coordinator says nothing more.
+#[derive(Clone, Copy, Debug)]
+enum Silent {
+    /// After the connection.
+    Connected,
+    /// After the stream.
+    Opened,
+}
+
+/// A coordinator that says nothing at some point: a party that checks ends with a sentence that says where.
+#[test]
+fn a_silent_coordinator_is_reported_in_time() {
+    let cases = [
+        (Silent::Connected, true, OPEN),
+        (Silent::Connected, false, HANDSHAKE),
+        (Silent::Opened, true, WELCOME),
+    ];
+    let threads = cases.map(|(silent, insecure, deadline)| {
+        std::thread::spawn(move || in_time(move || check_silent(silent, insecure, deadline)))
+    });
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+}
+
+fn check_silent(silent: Silent, insecure: bool, deadline: crate::deadline::Deadline) {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut federation, mut parties) = setting(folder.path());
+    certify(folder.path(), &mut federation, &mut parties);
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let listener = runtime.block_on(tokio::net::TcpListener::bind(&federation.address)).unwrap();
+    runtime.spawn(async move {
+        let (stream, _) = listener.accept().await.unwrap();
+        if let Silent::Opened = silent {
+            let join = |ingoing: rpc::Ingoing, outgoing: rpc::Outgoing| {
+                tokio::spawn(async move {
+                    tokio::time::sleep(PATIENCE).await;
+                    drop((ingoing, outgoing));
+                });
+            };
+            let _ = rpc::serve(stream, PARTY_HEARTBEAT, join).await;
+        } else {
+            tokio::time::sleep(PATIENCE).await;
+            drop(stream);
+        }
+    });
+    let options = party::Options { insecure, ..polite() };
+    let begin = std::time::Instant::now();
+    let error = party::check(&parties[0], &given(0), &options).err().unwrap();
+    let said = matches!(&error, crate::Error::Network { problem, .. } if problem.contains(&deadline.late().to_string()));
+    assert!(said, "{silent:?}: {error}");
+    assert!(begin.elapsed() >= deadline.limit);
+}
+
+/// Whoever connects to a coordinator and says nothing, or opens no stream, is hung up on and leaves room for others.
+#[test]
+fn a_coordinator_hangs_up_on_the_silent() {
+    in_time(|| {
+        let folder = tempfile::tempdir().unwrap();
+        let (federation, _) = setting(folder.path());
+        let address = federation.address.clone();
+        let log = Arc::new(Log::default());
+        start(federation, true, &log);
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        runtime.block_on(async {
+            let mut silent = connect(&address).await;
+            // A preface and empty settings, as HTTP/2 begins, and their acknowledgement; then nothing.
+            let mut idle = connect(&address).await;
+            idle.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await.unwrap();
+            idle.write_all(&[0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 4, 1, 0, 0, 0, 0]).await.unwrap();
+            let entering = rpc::open(connect(&address).await, "localhost").await.unwrap();
+            let mut ingoing = entering.ingoing;
+            let code = ENTER.limit(async { ingoing.message().await.unwrap_err().code() });
+            let mut bytes = Vec::new();
+            assert!(silent.read_to_end(&mut bytes).await.is_ok_and(|count| count < 1000));
+            assert!(idle.read_to_end(&mut bytes).await.is_ok_and(|count| count < 1000));
+            assert_eq!(code.await.unwrap(), tonic::Code::DeadlineExceeded);
+        });
+        let rejected = log.rejections();
+        assert_eq!(rejected["a connection that opens no stream"], 2, "{rejected:?}");
+        assert_eq!(rejected["a party that says nothing"], 1, "{rejected:?}");
+    });
 }
 
 #[test]

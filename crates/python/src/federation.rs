@@ -7,7 +7,7 @@ use partwise::run::Side;
 use partwise::{Real, io, machine};
 use partwise_federation::config::Party;
 use partwise_federation::log::Log;
-use partwise_federation::party::{self, Given, Joined, Options};
+use partwise_federation::party::{self, Given, Joined, NoHooks, Options};
 use partwise_federation::{Error, ledger};
 use partwise_secure::audit::Limits;
 use partwise_secure::audit::folder::{Request, audit_folder};
@@ -72,8 +72,7 @@ fn join_in<T: Real + Element>(
         let options = Options {
             insecure,
             threads: threads.unwrap_or_else(machine::cores),
-            trial_seed: None,
-            trial_death: None,
+            hooks: Arc::new(NoHooks),
             log: Arc::new(Log::default()),
             cancel: cancel.clone(),
         };

@@ -3,6 +3,7 @@
 use std::fs;
 use std::process::Command;
 
+use crate::disturbed;
 use crate::trial::*;
 
 /// Features enough that an upload takes two pieces.
@@ -18,12 +19,7 @@ fn large(trial: &Trial) {
 }
 
 fn party(trial: &Trial, party: usize, death: Option<&str>) -> Process {
-    let mut command = trial.party_command(party);
-    command.args(["--seed-of-trial", "0"]);
-    if let Some(death) = death {
-        command.args(["--death-of-trial", death]);
-    }
-    Process::start(&mut command)
+    Process::start(&mut disturbed::command(trial, party, Some(0), death))
 }
 
 fn insecure(parties: usize, extra: &[&str]) -> Trial {
@@ -306,6 +302,23 @@ fn a_party_that_hangs_is_waited_for() {
     assert!(results(&trial) == expected);
 }
 
+/// A stopped coordinator is noticed by its silence; when it goes on, so does the run.
+#[test]
+fn a_coordinator_that_hangs_is_noticed_and_found_again() {
+    let trial = insecure(3, &["--rounds", "5"]);
+    let expected = undisturbed(&trial);
+    let mut coordinator = trial.coordinator(&[]);
+    let mut parties = [1, 2].map(|number| party(&trial, number, None));
+    parties[0].wait_for("waits until all parties are there");
+    coordinator.signal("-STOP");
+    parties[0].wait_for("the connection to the coordinator is lost");
+    coordinator.signal("-CONT");
+    party(&trial, 3, None).succeed();
+    parties.iter_mut().for_each(Process::succeed);
+    coordinator.succeed();
+    assert!(results(&trial) == expected);
+}
+
 /// A party that computes for too long is only named; it is still there.
 #[test]
 fn a_party_that_says_nothing_for_long_is_named() {
@@ -464,10 +477,11 @@ fn a_cut_line_in_each_direction() {
         trial.edit("trial/party-2/party.toml", "127.0.0.1:", &format!("{network}.1:"));
         let mut coordinator = trial.coordinator(&[]);
         let mut others = [trial.party(1), trial.party(3)];
-        let inside = trial.party_command(2);
+        let inside = disturbed::command(&trial, 2, None, Some("upload,4,pause"));
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &space]).arg(inside.get_program()).args(inside.get_args());
-        let mut victim = Process::start(command.args(["--death-of-trial", "upload,4,pause"]));
+        command.envs(inside.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        let mut victim = Process::start(&mut command);
         victim.wait_for("trial: pauses");
         assert!(ip(&cut), "{what}");
         coordinator.wait_for("party-2 is gone");

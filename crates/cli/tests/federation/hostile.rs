@@ -2,8 +2,8 @@
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
-use std::time::Duration;
 
+use crate::disturbed;
 use crate::trial::*;
 
 /// Bytes that are no TLS, connections that say nothing, and hundreds at once: counted, said rarely, and without effect.
@@ -12,17 +12,12 @@ fn strangers_do_not_disturb_a_run() {
     let trial = Trial::new(3, &["--rounds", "8"]);
     let mut coordinator = trial.coordinator(&[]);
     let mut others = [trial.party(1), trial.party(3)];
-    let mut pausing = Process::start(trial.party_command(2).args(["--death-of-trial", "upload,4,pause"]));
+    let mut pausing = Process::start(&mut disturbed::command(&trial, 2, None, Some("upload,4,pause")));
     pausing.wait_for("trial: pauses");
     let address = format!("127.0.0.1:{}", trial.port);
-    let connect = || {
-        let stream = TcpStream::connect(&address).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
-        stream
-    };
-    let silent: Vec<TcpStream> = (0..20).map(|_| connect()).collect();
+    let silent: Vec<TcpStream> = (0..20).map(|_| connect(&address).unwrap()).collect();
     for round in 0..200u32 {
-        let mut stream = connect();
+        let mut stream = connect(&address).unwrap();
         let bytes: Vec<u8> = match round % 4 {
             0 => b"GET / HTTP/1.1\r\nHost: x\r\n\r\n".to_vec(),
             1 => b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec(),
@@ -37,7 +32,7 @@ fn strangers_do_not_disturb_a_run() {
         let _ = stream.shutdown(Shutdown::Write);
         let _ = stream.read(&mut [0; 100]);
     }
-    let flood: Vec<TcpStream> = (0..300).filter_map(|_| TcpStream::connect(&address).ok()).collect();
+    let flood: Vec<TcpStream> = (0..300).filter_map(|_| connect(&address).ok()).collect();
     coordinator.wait_for("rejected a connection too many");
     drop((silent, flood));
     pausing.succeed();

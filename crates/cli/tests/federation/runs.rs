@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use crate::disturbed;
 use crate::trial::*;
 
 /// All of a federation's records in one file, and whose they are.
@@ -22,7 +23,7 @@ fn a_federation_computes_what_the_simulation_does() {
         trial.line = vec!["--insecure"];
         let mut coordinator = trial.coordinator(&[]);
         let mut parties: Vec<Process> = (1..=3)
-            .map(|party| Process::start(trial.party_command(party).args(["--seed-of-trial", "0"])))
+            .map(|party| Process::start(&mut disturbed::command(&trial, party, Some(0), None)))
             .collect();
         parties.iter_mut().for_each(Process::succeed);
         coordinator.succeed();

@@ -2,10 +2,10 @@
 
 use std::fs;
 use std::io::{Read, Write};
-use std::net::TcpStream;
 use std::process::Command;
 use std::time::Instant;
 
+use crate::disturbed;
 use crate::trial::*;
 
 fn get(address: &str, request: &str) -> (String, String) {
@@ -13,7 +13,7 @@ fn get(address: &str, request: &str) -> (String, String) {
 }
 
 fn get_as(host: &str, address: &str, request: &str) -> (String, String) {
-    let mut stream = TcpStream::connect(address).unwrap();
+    let mut stream = connect(address).unwrap();
     write!(stream, "{request} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").unwrap();
     let mut text = String::new();
     stream.read_to_string(&mut text).unwrap();
@@ -39,7 +39,7 @@ fn the_status_tells_how_it_stands() {
     assert_eq!(get(&address, "GET /healthz").1, "ok\n");
     assert_eq!(status()["parties"][0]["state"], "absent");
     let mut others = [trial.party(1), trial.party(3)];
-    let mut victim = Process::start(trial.party_command(2).args(["--death-of-trial", "upload,6,before"]));
+    let mut victim = Process::start(&mut disturbed::command(&trial, 2, None, Some("upload,6,before")));
     victim.end();
     coordinator.wait_for("waits for party-2");
     let now = status();
@@ -84,7 +84,8 @@ fn chromium() -> Option<&'static str> {
 /// The page as a browser has it after its script ran.
 fn rendered(browser: &str, address: &str) -> String {
     let folder = tempfile::tempdir().unwrap();
-    let output = Command::new(browser)
+    let mut command = Command::new(browser);
+    command
         .args([
             "--headless",
             "--no-sandbox",
@@ -94,10 +95,8 @@ fn rendered(browser: &str, address: &str) -> String {
         ])
         .arg(format!("--user-data-dir={}", folder.path().display()))
         .arg("--dump-dom")
-        .arg(format!("http://{address}/"))
-        .output()
-        .unwrap();
-    String::from_utf8_lossy(&output.stdout).into_owned()
+        .arg(format!("http://{address}/"));
+    output(&mut command).1
 }
 
 #[test]
@@ -114,14 +113,14 @@ fn the_page_in_a_browser() {
     assert_eq!(page.matches("<td class=\"absent\">absent</td>").count(), 2, "{page}");
     // A party goes, and the run with it waits; its curve is drawn.
     let mut others = [first, trial.party(3)];
-    Process::start(trial.party_command(2).args(["--death-of-trial", "upload,30,before"])).end();
+    Process::start(&mut disturbed::command(&trial, 2, None, Some("upload,30,before"))).end();
     coordinator.wait_for("waits for party-2");
     let page = rendered(browser, &address);
     assert!(page.contains("Waiting for party-2."), "{page}");
     assert_eq!(page.matches("<td class=\"absent\">absent</td>").count(), 1, "{page}");
     assert!(page.contains("polyline") && page.contains("relative error 0."), "{page}");
     // It comes back.
-    let mut again = Process::start(trial.party_command(2).args(["--death-of-trial", "upload,5,hang"]));
+    let mut again = Process::start(&mut disturbed::command(&trial, 2, None, Some("upload,5,hang")));
     coordinator.wait_for_times("is gone", 2);
     again.signal("-CONT");
     again.succeed();
@@ -136,6 +135,7 @@ fn watched(address: &str, change: impl FnOnce() + Send + 'static) -> String {
     std::thread::spawn(move || {
         let (mut looks, mut change) = (0, Some(change));
         for mut browser in listener.incoming().map_while(Result::ok) {
+            browser.set_read_timeout(Some(PATIENCE)).unwrap();
             let mut head = [0; 4096];
             let length = browser.read(&mut head).unwrap_or(0);
             let text = String::from_utf8_lossy(&head[..length]).into_owned();
@@ -187,7 +187,7 @@ fn nothing_secret_is_logged() {
     trial.line = vec!["--log", "json"];
     let (mut coordinator, address) = with_status(&trial, &[]);
     let mut others = [trial.party(1), trial.party(3)];
-    Process::start(trial.party_command(2).args(["--death-of-trial", "upload,4,before"])).end();
+    Process::start(&mut disturbed::command(&trial, 2, None, Some("upload,4,before"))).end();
     coordinator.wait_for("waits for party-2");
     let mut said = vec![get(&address, "GET /status.json").1, get(&address, "GET /metrics").1];
     let mut again = trial.party(2);

@@ -2,10 +2,12 @@
 
 use std::collections::VecDeque;
 use std::fs;
+use std::hash::{BuildHasher, Hash, Hasher};
 use std::io::{BufRead, BufReader};
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
@@ -26,9 +28,27 @@ pub fn program() -> Command {
     Command::new(assert_cmd::cargo::cargo_bin!("partwise"))
 }
 
-/// A port that was free a moment ago.
+/// A port that was free a moment ago. It is none of those that the system gives to connections, so that no other process's
+/// connection can take it before it is listened on.
 pub fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+    static DRAWN: AtomicU64 = AtomicU64::new(0);
+    let ports = 10_000..32_000u16;
+    loop {
+        let mut hash = std::hash::RandomState::new().build_hasher();
+        DRAWN.fetch_add(1, Ordering::Relaxed).hash(&mut hash);
+        let port = ports.start + (hash.finish() % ports.len() as u64) as u16;
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
+}
+
+/// A connection on which nothing takes forever.
+pub fn connect(address: &str) -> std::io::Result<TcpStream> {
+    let stream = TcpStream::connect_timeout(&address.parse().unwrap(), PATIENCE)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    Ok(stream)
 }
 
 /// Records of a few kinds of patients, the same for every call: `count` rows from `first` on.
@@ -99,16 +119,11 @@ impl Trial {
         let folder = tempfile::tempdir().unwrap();
         let port = free_port();
         let rank = if extra.contains(&"--rank") { &[][..] } else { &["--rank", "4"] };
-        let output = program()
-            .args(["provision", "--demo", "--parties", &parties.to_string()])
-            .args(rank)
-            .args(["--address", &format!("127.0.0.1:{port}"), "--heartbeat", "1"])
-            .arg("--out")
-            .arg(folder.path().join("trial"))
-            .args(extra)
-            .output()
-            .unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let mut provision = program();
+        provision.args(["provision", "--demo", "--parties", &parties.to_string()]).args(rank);
+        provision.args(["--address", &format!("127.0.0.1:{port}"), "--heartbeat", "1", "--out"]);
+        let (code, text) = output(provision.arg(folder.path().join("trial")).args(extra));
+        assert_eq!(code, Some(0), "{text}");
         for party in 0..parties {
             let text = records(party * RECORDS, RECORDS, FEATURES);
             fs::write(folder.path().join(format!("data-{}.csv", party + 1)), text).unwrap();
@@ -124,14 +139,19 @@ impl Trial {
         self.path("trial").join(format!("party-{party}"))
     }
 
-    pub fn coordinator(&self, extra: &[&str]) -> Process {
+    pub fn coordinator_command(&self, extra: &[&str]) -> Command {
         let mut command = program();
         command.args(["coordinator", "run"]).arg(self.path("trial/coordinator/federation.toml"));
         command.arg("--out").arg(self.path("result"));
         if !extra.contains(&"--status-address") {
             command.args(["--status-address", "none"]);
         }
-        let process = Process::start(command.args(&self.line).args(extra));
+        command.args(&self.line).args(extra);
+        command
+    }
+
+    pub fn coordinator(&self, extra: &[&str]) -> Process {
+        let process = Process::start(&mut self.coordinator_command(extra));
         process.wait_for("listening on");
         process
     }
@@ -254,8 +274,10 @@ impl Process {
     pub fn end(&mut self) -> ExitStatus {
         let until = Instant::now() + PATIENCE;
         loop {
-            if let Some(status) = self.child.try_wait().unwrap() {
-                self.readers.drain(..).for_each(|reader| reader.join().unwrap());
+            // What it said is whole when nobody holds its output any more, also none of its own processes.
+            if let Some(status) = self.child.try_wait().unwrap()
+                && self.readers.iter().all(|reader| reader.is_finished())
+            {
                 return status;
             }
             assert!(Instant::now() < until, "does not end:\n{}", self.text());
@@ -292,11 +314,11 @@ impl Drop for Process {
     }
 }
 
-/// Runs to the end and returns the output, for commands that do not stay.
+/// Runs to the end and returns the exit code and what was said, for commands that do not stay.
 pub fn output(command: &mut Command) -> (Option<i32>, String) {
-    let output = command.output().unwrap();
-    let text = [output.stdout, output.stderr].concat();
-    (output.status.code(), String::from_utf8_lossy(&text).into_owned())
+    let mut process = Process::start(command.stdin(Stdio::null()));
+    let code = process.end().code();
+    (code, process.text())
 }
 
 pub fn exists(path: &Path) -> bool {

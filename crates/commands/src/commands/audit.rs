@@ -87,7 +87,7 @@ pub fn run(args: &AuditArgs) -> Result<()> {
     let (dir, data, colluders) = (&args.dir, args.data.as_deref(), args.colluders);
     let audit =
         audit_folder(&Request { dir, data, colluders, limits: limits(), cancel: &Cancel::default() })?;
-    output::write_whole(&target, "DIR", |file| write(file, &audit))?;
+    output::write_into(dir, output::AUDIT, "DIR", |file| write(file, &audit))?;
     // A page that is there shows it.
     report::after_run(dir, dir.join(report::NAME).exists());
     if args.json {

@@ -12,6 +12,7 @@ use partwise_federation::certificates::{self, write_new};
 use partwise_federation::config::Federation;
 use partwise_federation::coordinator::{self, Outcome};
 use partwise_federation::log::Log;
+use partwise_federation::private;
 use partwise_federation::text::check_name;
 use partwise_secure::factors;
 use serde_json::json;
@@ -45,7 +46,7 @@ fn init(args: &CoordinatorInitArgs) -> Result<()> {
 pub fn make(folder: &Path, federation: &str, hosts: &[String], days: u32) -> Result<()> {
     check_name(federation).map_err(|problem| anyhow!("{problem}"))?;
     output::check_new_folder(folder)?;
-    fs::create_dir(folder).map_err(partwise_federation::Error::io(folder))?;
+    private::make_new_folder(folder).map_err(partwise_federation::Error::io(folder))?;
     Ok(certificates::make_authority(folder, federation, hosts, days)?)
 }
 
@@ -135,7 +136,7 @@ fn serve(args: &CoordinatorRunArgs) -> Result<()> {
         return Ok(());
     }
     let Some(out) = &args.out else { bail!("--out is missing; give a folder for the result") };
-    output::check_folder(out, args.force)?;
+    output::check_private_folder(out, args.force)?;
     let log = Arc::new(Log::new(args.line.log));
     if args.line.insecure {
         log.warn(
@@ -199,7 +200,7 @@ fn write(out: &Path, outcome: &Outcome, terms: &Terms) -> Result<()> {
     record[factors::SHARED] = factors::shared(Side::Rows).into();
     let [shared, _] = factors::files(&record);
     record["settings"] = serde_json::to_value(settings)?;
-    let staging = output::Staging::new(out)?;
+    let staging = output::Staging::private(out)?;
     staging.write(shared, |file| file.write_all(&outcome.factor))?;
     // It came from a party.
     let read = partwise::io::npy::read_array::<f32>(

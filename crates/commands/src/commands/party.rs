@@ -1,6 +1,5 @@
 //! `partwise party`: one organisation of a federation.
 
-use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -12,7 +11,8 @@ use partwise::{Precision, Real};
 use partwise_federation::certificates::{self, write_new};
 use partwise_federation::config::Party;
 use partwise_federation::log::{Format, Log};
-use partwise_federation::party::{self, Given, Joined, Options};
+use partwise_federation::party::{self, Given, Hooks, Joined, Options};
+use partwise_federation::private;
 use partwise_federation::text::{Fingerprint, check_name};
 use partwise_secure::factors;
 use partwise_secure::protocol::Stop;
@@ -24,12 +24,12 @@ use crate::{input, machine, output, report, say};
 /// The name of the configuration in the folder that `init` makes.
 pub const FILE: &str = "party.toml";
 
-pub fn run(command: &PartyCommand) -> Result<()> {
+pub fn run(command: &PartyCommand, hooks: &Arc<dyn Hooks>) -> Result<()> {
     match command {
         PartyCommand::Init(args) => init(args),
         PartyCommand::Join(args) => match args.precision {
-            Precision::F32 => join::<f32>(args),
-            Precision::F64 => join::<f64>(args),
+            Precision::F32 => join::<f32>(args, hooks),
+            Precision::F64 => join::<f64>(args, hooks),
         },
     }
 }
@@ -54,7 +54,7 @@ pub fn make(folder: &Path, federation: &str, name: &str) -> Result<Fingerprint> 
         check_name(name).map_err(|problem| anyhow!("{problem}"))?;
     }
     output::check_new_folder(folder)?;
-    fs::create_dir(folder).map_err(partwise_federation::Error::io(folder))?;
+    private::make_new_folder(folder).map_err(partwise_federation::Error::io(folder))?;
     Ok(certificates::make_request(folder, federation, name)?)
 }
 
@@ -86,12 +86,12 @@ maximum_rounds = 500
     )
 }
 
-fn join<T: Real>(args: &JoinArgs) -> Result<()> {
+fn join<T: Real>(args: &JoinArgs, hooks: &Arc<dyn Hooks>) -> Result<()> {
     args.line.begin();
     let party = Party::read(&args.file)?;
     if !args.line.check {
         let Some(out) = &args.out else { bail!("--out is missing; give a folder for the result") };
-        output::check_folder(out, args.force)?;
+        output::check_private_folder(out, args.force)?;
     }
     let read = input::read::<T>(&args.data, &args.read, Some(&args.labels))
         .and_then(|input| input::check_range(&args.data, &input.matrix).map(|()| input));
@@ -122,8 +122,7 @@ fn join<T: Real>(args: &JoinArgs) -> Result<()> {
     let options = Options {
         insecure: args.line.insecure,
         threads,
-        trial_seed: args.seed_of_trial,
-        trial_death: args.death_of_trial.clone(),
+        hooks: hooks.clone(),
         cancel: Cancel::default(),
         log: log.clone(),
     };
@@ -177,7 +176,7 @@ fn write<T: Real>(
         "precision": T::PRECISION,
     });
     record["settings"] = serde_json::to_value(&joined.terms.settings)?;
-    let staging = output::Staging::new(out)?;
+    let staging = output::Staging::private(out)?;
     let (u, v) = factors::by_side(args.records, (joined.records, &joined.v), (joined.features, &joined.u));
     for (name, (rows, factor)) in [("U.npy", u), ("V.npy", v)] {
         staging.write(name, |file| io::npy::write(file, rows, rank, factor))?;

@@ -8,6 +8,7 @@ use anyhow::Result;
 use partwise_federation::agreement::Terms;
 use partwise_federation::certificates::{DAYS, sign, write_new};
 use partwise_federation::config::Federation;
+use partwise_federation::private;
 use partwise_federation::text::Fingerprint;
 
 use super::{coordinator, party};
@@ -16,7 +17,7 @@ use crate::{output, say};
 
 pub fn run(args: &ProvisionArgs) -> Result<()> {
     output::check_new_folder(&args.out)?;
-    fs::create_dir(&args.out).map_err(partwise_federation::Error::io(&args.out))?;
+    private::make_new_folder(&args.out).map_err(partwise_federation::Error::io(&args.out))?;
     let made = make(args);
     if made.is_err() {
         // Nothing half made is left behind.

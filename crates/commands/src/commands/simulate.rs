@@ -86,7 +86,7 @@ impl<M> Dealt<M> {
 
 /// All parties in this process.
 fn alone<T: Real>(args: &SimulateArgs) -> Result<()> {
-    output::check_folder(&args.out, args.force)?;
+    output::check_private_folder(&args.out, args.force)?;
     let (matrix, dealt) = read::<T>(args)?.apart();
     // The parts, each by row and by column.
     input::check_memory("the simulation", matrix.bytes().saturating_mul(4))?;
@@ -103,7 +103,7 @@ fn alone<T: Real>(args: &SimulateArgs) -> Result<()> {
     let transcript = recording.map(Recording::finish);
     let u = outcome.parties.iter().flatten().next().map(|party| &party.u[..]).unwrap_or_default();
     let audit = dealt.audit(matrix.as_ref(), transcript.as_ref(), u)?;
-    let staging = output::Staging::new(&args.out)?;
+    let staging = output::Staging::private(&args.out)?;
     for (party, number) in outcome.parties.iter().zip(1..) {
         if let Some(party) = party {
             write_party(&staging, args, number, party, dealt.features)?;
@@ -124,7 +124,7 @@ fn on_ranks<T: Real>(args: &SimulateArgs, comm: &dyn Comm) -> Result<()> {
     if args.network.is_some() {
         return Err(Agreed("--network: between ranks clocks are real; leave it out".into()).into());
     }
-    agree(comm, if chief { output::check_folder(&args.out, args.force) } else { Ok(()) })?;
+    agree(comm, if chief { output::check_private_folder(&args.out, args.force) } else { Ok(()) })?;
     let (matrix, dealt) = agree(comm, read::<T>(args))?.apart();
     agree(comm, same_file(comm, dealt.source.to_string().as_bytes(), &args.file))?;
     let counts = dealt.counts();
@@ -153,7 +153,7 @@ fn on_ranks<T: Real>(args: &SimulateArgs, comm: &dyn Comm) -> Result<()> {
     let audit = dealt.audit(matrix.as_ref(), transcript.as_ref(), &u.unwrap_or_default());
     let audit = agree(comm, audit)?;
 
-    let staging = agree(comm, if chief { output::Staging::new(&args.out).map(Some) } else { Ok(None) })?;
+    let staging = agree(comm, if chief { output::Staging::private(&args.out).map(Some) } else { Ok(None) })?;
     let path =
         staging.as_ref().map(|staging| staging.path().to_string_lossy().into_owned()).unwrap_or_default();
     let path = String::from_utf8_lossy(&comm.broadcast(path.into_bytes())?).into_owned();

@@ -6,12 +6,13 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::sync::mpsc;
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::sync::{mpsc, watch};
+use tokio::time::{Instant, timeout_at};
 use tonic::Status;
 
+use super::Shared;
 use super::driver::Event;
-use super::{PATIENCE, Shared};
+use crate::deadline::{ENTER, LAST_WORDS, Late, SEND};
 use crate::frame::{Assembly, Frame, FromParty, Long, ToParty, read_control};
 use crate::io::Counts;
 use crate::journal::read_answer;
@@ -36,32 +37,49 @@ pub enum Item {
 /// What a party's outgoing items go into.
 pub type Outbox = mpsc::UnboundedSender<Item>;
 
-/// What is called for each stream of a connection. `place` is what the certificate says; without TLS there is none.
+/// What is called for each stream of a connection, which is there until `gone` changes. `place` is what the certificate
+/// says; without TLS there is none.
 pub fn joiner(
     shared: Arc<Shared>,
     place: Option<Result<u16, &'static str>>,
     from: String,
     counts: Arc<Counts>,
+    gone: watch::Receiver<()>,
 ) -> impl Fn(Ingoing, Outgoing) + Clone + Send + Sync + 'static {
     move |ingoing, outgoing| {
-        let (shared, from, counts) = (shared.clone(), from.clone(), counts.clone());
+        let (shared, from, counts, gone) = (shared.clone(), from.clone(), counts.clone(), gone.clone());
         tokio::spawn(async move {
-            if let Err(status) = attend(&shared, place, &from, counts, ingoing, &outgoing).await {
+            let entered = enter(&shared, place, &from, ingoing, &outgoing).await;
+            let attended = match entered {
+                Ok(None) => Ok(()),
+                Ok(Some(entered)) => attend(&shared, entered, counts, gone, &outgoing).await,
+                Err(status) => Err(status),
+            };
+            if let Err(status) = attended {
                 // Whoever is not there any more need not know.
-                let _ = timeout(PATIENCE, outgoing.send(Err(status))).await;
+                let _ = SEND.limit(outgoing.send(Err(status))).await;
             }
         });
     }
 }
 
-async fn attend(
+/// A party that has said who it is.
+struct Entered {
+    place: u16,
+    name: String,
+    run: Option<[u8; 32]>,
+    welcome: ToParty,
+    ingoing: Ingoing,
+}
+
+/// Reads who it is; nothing if that was all it wanted.
+async fn enter(
     shared: &Arc<Shared>,
     place: Option<Result<u16, &'static str>>,
     from: &str,
-    counts: Arc<Counts>,
     mut ingoing: Ingoing,
     outgoing: &Outgoing,
-) -> Result<(), Status> {
+) -> Result<Option<Entered>, Status> {
     if let Some(Err(reason)) = place {
         return Err(Status::permission_denied(format!("this is {reason}")));
     }
@@ -69,8 +87,8 @@ async fn attend(
         shared.log.reject(reason, from);
         Status::permission_denied(format!("this is {reason}"))
     };
-    let first = timeout(PATIENCE, ingoing.message()).await;
-    let first = first.map_err(|_| {
+    let first = ENTER.limit(ingoing.message()).await;
+    let first = first.map_err(|Late { .. }| {
         shared.log.reject("a party that says nothing", from);
         // It may be slow, and try again.
         Status::deadline_exceeded("this took too long")
@@ -96,9 +114,21 @@ async fn attend(
     let welcome =
         ToParty::Welcome { terms: Box::new(terms.clone()), time: unix_seconds(), run: current.map(Hex) };
     if check {
-        let _ = outgoing.send(Ok(Frame::control(&welcome).encode())).await;
-        return Ok(());
+        let _ = SEND.limit(outgoing.send(Ok(Frame::control(&welcome).encode()))).await;
+        return Ok(None);
     }
+    Ok(Some(Entered { place, name, run: run.map(|run| run.0), welcome, ingoing }))
+}
+
+/// Passes on what the party says and what it is told, until it leaves.
+async fn attend(
+    shared: &Arc<Shared>,
+    entered: Entered,
+    counts: Arc<Counts>,
+    mut gone: watch::Receiver<()>,
+    outgoing: &Outgoing,
+) -> Result<(), Status> {
+    let Entered { place, name, run, welcome, ingoing } = entered;
     if !shared.take_place(place) {
         shared.log.reject("a second connection of one party", &name);
         return Err(Status::already_exists("this party is connected already"));
@@ -106,7 +136,6 @@ async fn attend(
     let connection = shared.counter.fetch_add(1, Ordering::Relaxed);
     let (outbox, items) = mpsc::unbounded_channel();
     let _ = outbox.send(Item::Say(welcome));
-    let run = run.map(|run| run.0);
     let entered = Event::Entered { place, connection, outbox, run, counts };
     let ended = match shared.events.send(entered).await {
         Ok(()) => {
@@ -116,6 +145,7 @@ async fn attend(
                 ended = reader.run(ingoing) => ended,
                 _ = outgoing.closed() => Ok(()),
                 _ = closed(&writer) => Ok(()),
+                () = last_words(&mut gone) => Ok(()),
             };
             writer.abort();
             ended
@@ -133,7 +163,15 @@ async fn closed(writer: &tokio::task::JoinHandle<()>) {
     }
 }
 
-/// Sends items one after another, in pieces.
+/// Until the connection is gone, and what came over it should be read.
+async fn last_words(gone: &mut watch::Receiver<()>) {
+    // Nothing is ever sent.
+    let _ = gone.changed().await;
+    tokio::time::sleep(LAST_WORDS.limit).await;
+}
+
+/// Sends items one after another, in pieces. A party that computes reads nothing meanwhile, for as long as its heartbeats
+/// go on.
 async fn write(mut items: mpsc::UnboundedReceiver<Item>, outgoing: Outgoing) {
     while let Some(item) = items.recv().await {
         let sent = match item {

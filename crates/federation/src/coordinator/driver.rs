@@ -12,6 +12,7 @@ use super::connection::{Item, Outbox};
 use super::gathering::{Agreed, Gathering};
 use super::running::Running;
 use super::{Outcome, Shared, journal_path};
+use crate::deadline::LEAVE;
 use crate::error::{Error, Result};
 use crate::frame::{FromParty, Reason, ToParty};
 use crate::io::Counts;
@@ -127,7 +128,7 @@ impl Driver {
 
     /// Parties leave when they are told that all is done.
     fn wait_for_leaving(&mut self) {
-        let until = Instant::now() + Duration::from_secs(5);
+        let until = Instant::now() + LEAVE.limit;
         while !self.present.parties.is_empty() && Instant::now() < until {
             let next = self.runtime.block_on(async { tokio::time::timeout(TICK, self.inbox.recv()).await });
             if let Ok(Some(Event::Gone { place, connection })) = next {

@@ -8,7 +8,7 @@ mod running;
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -16,15 +16,16 @@ use std::time::Duration;
 use partwise_secure::protocol::Stop;
 use serde_json::json;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{Semaphore, mpsc, watch};
 use tokio_rustls::TlsAcceptor;
 
 use crate::config::Federation;
+use crate::deadline::{HANDSHAKE, Late, REJECT_GRACE, SHUTDOWN};
 use crate::error::{Error, Result};
 use crate::io::{Counted, Counts};
 use crate::log::Log;
 use crate::status::{Point, Status};
-use crate::{rpc, status, tls};
+use crate::{private, rpc, status, tls};
 use driver::{Driver, Event};
 
 /// How to run.
@@ -105,12 +106,6 @@ const STRANGERS: usize = 64;
 /// Connections of one party at once: the one that counts, one that is not yet known to be cut, checks.
 const ROOMS: usize = 4;
 
-/// How long somebody who has no place may stay, to be told why.
-const FAREWELL: Duration = Duration::from_secs(3);
-
-/// How long a handshake may take.
-const PATIENCE: Duration = Duration::from_secs(10);
-
 impl Shared {
     fn take_place(&self, place: u16) -> bool {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner).insert(place)
@@ -149,7 +144,7 @@ pub fn check(federation: &Federation, insecure: bool) -> Result<Vec<String>> {
     let listener = std::net::TcpListener::bind(&address(federation, insecure)?[..]);
     listener.map_err(|error| cannot_listen(federation, &error))?;
     said.push(format!("address: {} can be listened on", federation.address));
-    make_folder(&federation.state)?;
+    private::make_folder(&federation.state).map_err(Error::io(&federation.state))?;
     said.push(match journal_path(federation).exists() {
         true => format!("state: a run is under way in {}", federation.state.display()),
         false => format!("state: {} can be written", federation.state.display()),
@@ -162,15 +157,6 @@ fn cannot_listen(federation: &Federation, error: &std::io::Error) -> Error {
         what: format!("address {}", federation.address),
         problem: format!("cannot be listened on: {error}; choose another in {}", federation.path.display()),
     }
-}
-
-/// A folder that only its owner can look into.
-pub(crate) fn make_folder(path: &Path) -> Result<()> {
-    let mut builder = std::fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(path).map_err(Error::io(path))
 }
 
 fn address(federation: &Federation, insecure: bool) -> Result<Vec<SocketAddr>> {
@@ -192,7 +178,7 @@ pub fn run(federation: Federation, options: Options) -> Result<Outcome> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let runtime =
         runtime.map_err(|error| Error::State { problem: format!("no threads to work with: {error}") })?;
-    make_folder(&federation.state)?;
+    private::make_folder(&federation.state).map_err(Error::io(&federation.state))?;
     let acceptor = match options.insecure {
         true => None,
         false => {
@@ -235,7 +221,7 @@ pub fn run(federation: Federation, options: Options) -> Result<Outcome> {
         Ok::<_, Error>(())
     })?;
     let outcome = driver.run();
-    runtime.shutdown_timeout(Duration::from_secs(2));
+    runtime.shutdown_timeout(SHUTDOWN.limit);
     outcome
 }
 
@@ -272,21 +258,20 @@ async fn attend(
     let counts = Arc::new(Counts::default());
     let stream = Counted::new(stream, counts.clone());
     let from = from.ip().to_string();
+    // Dropped at the end: whoever still attends to a stream of this connection sees it.
+    let (_open, gone) = watch::channel(());
+    let join = |place| connection::joiner(shared.clone(), place, from.clone(), counts.clone(), gone.clone());
     let served = match acceptor {
-        None => {
-            let join = connection::joiner(shared.clone(), None, from.clone(), counts);
-            rpc::serve(stream, shared.heartbeat(), join).await
-        }
+        None => rpc::serve(stream, shared.heartbeat(), join(None)).await,
         Some(acceptor) => {
-            let stream = match tokio::time::timeout(PATIENCE, acceptor.accept(stream)).await {
+            let stream = match HANDSHAKE.limit(acceptor.accept(stream)).await {
                 Ok(Ok(stream)) => stream,
                 Ok(Err(error)) => return shared.log.reject(tls::words_of(&error), &from),
-                Err(_) => return shared.log.reject("a handshake that takes too long", &from),
+                Err(Late { .. }) => return shared.log.reject("a handshake that takes too long", &from),
             };
             let certificate = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
             let place = certificate.map_or(Err("no certificate"), |own| tls::place(&shared.federation, own));
-            let join = connection::joiner(shared.clone(), Some(place), from.clone(), counts);
-            let serve = rpc::serve(stream, shared.heartbeat(), join);
+            let serve = rpc::serve(stream, shared.heartbeat(), join(Some(place)));
             match place {
                 Ok(place) => {
                     let Ok(_room) = shared.rooms[usize::from(place) - 1].clone().try_acquire_owned() else {
@@ -298,12 +283,12 @@ async fn attend(
                 }
                 Err(reason) => {
                     shared.log.reject(reason, &from);
-                    tokio::time::timeout(FAREWELL, serve).await.unwrap_or(Ok(()))
+                    REJECT_GRACE.limit(serve).await.unwrap_or(Ok(()))
                 }
             }
         }
     };
-    if served.is_err_and(|error| error.is_parse()) {
-        shared.log.reject("bytes that are no HTTP/2", &from);
+    if let Err(reason) = served {
+        shared.log.reject(reason, &from);
     }
 }

@@ -1,7 +1,6 @@
 //! A party's connection to the coordinator, which it opens, and opens again whenever it is lost.
 
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -15,14 +14,17 @@ use tokio::sync::{mpsc, watch};
 use tokio_rustls::TlsConnector;
 use tonic::{Code, Status};
 
-use super::Options;
+use super::{Hooks, Options};
 use crate::agreement::Terms;
 use crate::config::Party;
+use crate::deadline::{
+    self, CANCELLED, CONNECT, Deadline, HANDSHAKE, LAST_WORDS, Late, RESOLVE, SEND, WELCOME,
+};
 use crate::error::{Error, Result};
 use crate::frame::{Assembly, Frame, FromParty, Long, ToParty, read_control};
 use crate::ledger::{Cover, Ledger};
 use crate::log::Log;
-use crate::rpc::{self, Ingoing};
+use crate::rpc::{self, Opened};
 use crate::text::Hex;
 use crate::tls;
 
@@ -45,8 +47,6 @@ struct Parcel {
     kind: &'static str,
     cover: Cover,
     content: Content,
-    /// For trials: dies after the first piece.
-    cut: bool,
 }
 
 enum Content {
@@ -57,11 +57,17 @@ enum Content {
 /// How long to wait before another attempt.
 const PAUSES: [f64; 5] = [0.1, 0.3, 1.0, 2.0, 5.0];
 
-/// How long an attempt may take.
-const PATIENCE: Duration = Duration::from_secs(20);
-
 /// Long messages of the coordinator that are read ahead.
 const AHEAD: usize = 2;
+
+/// What the terms say of the connection.
+#[derive(Clone, Copy)]
+struct Expected {
+    /// The longest message of the methods that may come.
+    longest: usize,
+    /// How long a frame may take to be sent.
+    sending: Deadline,
+}
 
 /// What the connection's task needs.
 struct Dialler {
@@ -69,7 +75,8 @@ struct Dialler {
     tls: Option<(TlsConnector, ServerName<'static>)>,
     log: Arc<Log>,
     run: Arc<Mutex<Option<[u8; 32]>>>,
-    longest: Arc<AtomicUsize>,
+    expected: Arc<Mutex<Expected>>,
+    hooks: Arc<dyn Hooks>,
     check: bool,
     ledger: Option<Ledger>,
 }
@@ -82,7 +89,7 @@ pub struct Connection {
     events: Arc<tokio::sync::Mutex<mpsc::Receiver<Event>>>,
     begin: watch::Sender<bool>,
     run: Arc<Mutex<Option<[u8; 32]>>>,
-    longest: Arc<AtomicUsize>,
+    expected: Arc<Mutex<Expected>>,
     cancel: Cancel,
 }
 
@@ -101,7 +108,7 @@ impl Background {
 impl Drop for Background {
     fn drop(&mut self) {
         if let Some(runtime) = self.0.take() {
-            runtime.shutdown_timeout(Duration::from_millis(500));
+            runtime.shutdown_timeout(CANCELLED);
         }
     }
 }
@@ -120,7 +127,8 @@ impl Connection {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
         let runtime =
             runtime.map_err(|error| Error::State { problem: format!("no threads to work with: {error}") })?;
-        let (run, longest) = (Arc::new(Mutex::new(None)), Arc::new(AtomicUsize::new(0)));
+        let run = Arc::new(Mutex::new(None));
+        let expected = Arc::new(Mutex::new(Expected { longest: 0, sending: SEND }));
         let (parcels, outbox) = mpsc::unbounded_channel();
         let (sender, events) = mpsc::channel(AHEAD);
         let (begin, mut begun) = watch::channel(false);
@@ -130,7 +138,8 @@ impl Connection {
             tls,
             log: options.log.clone(),
             run: run.clone(),
-            longest: longest.clone(),
+            expected: expected.clone(),
+            hooks: options.hooks.clone(),
             check,
             ledger,
         };
@@ -142,7 +151,7 @@ impl Connection {
         let events = Arc::new(tokio::sync::Mutex::new(events));
         let runtime = Arc::new(Background(Some(runtime)));
         let cancel = options.cancel.clone();
-        Ok(Connection { runtime, parcels, events, begin, run, longest, cancel })
+        Ok(Connection { runtime, parcels, events, begin, run, expected, cancel })
     }
 
     /// The run that this party has begun.
@@ -150,9 +159,11 @@ impl Connection {
         *self.run.lock().unwrap_or_else(PoisonError::into_inner) = run;
     }
 
-    /// The longest message of the methods that may come; before, there is none.
-    pub fn set_longest(&self, longest: usize) {
-        self.longest.store(longest, Ordering::Relaxed);
+    /// What may come by these terms, of so many features; before, there is no message of the methods.
+    pub fn expect(&self, terms: &Terms, features: usize) {
+        let longest = terms.longest_message(features);
+        let sending = deadline::sending(terms.deadline, terms.roster.len());
+        *self.expected.lock().unwrap_or_else(PoisonError::into_inner) = Expected { longest, sending };
     }
 
     /// Opens the connection, if it is not yet.
@@ -160,24 +171,24 @@ impl Connection {
         self.begin.send_replace(true);
     }
 
-    fn send(&self, kind: &'static str, cover: Cover, content: Content, cut: bool) {
+    fn send(&self, kind: &'static str, cover: Cover, content: Content) {
         // If the task is gone, its last event says why.
-        let _ = self.parcels.send(Parcel { kind, cover, content, cut });
+        let _ = self.parcels.send(Parcel { kind, cover, content });
     }
 
     /// Says something. What is said while there is no connection is lost.
     pub fn say(&self, words: FromParty) {
-        self.send("control", Cover::Public, Content::Say(words), false);
+        self.send("control", Cover::Public, Content::Say(words));
     }
 
     /// Sends a message of the methods.
-    pub fn message(&self, kind: &'static str, cover: Cover, bytes: Vec<u8>, cut: bool) {
-        self.send(kind, cover, Content::Long(Long::Message, bytes.into()), cut);
+    pub fn message(&self, kind: &'static str, cover: Cover, bytes: Vec<u8>) {
+        self.send(kind, cover, Content::Long(Long::Message, bytes.into()));
     }
 
     /// Sends U.
     pub fn factor(&self, bytes: Vec<u8>) {
-        self.send("U", Cover::Public, Content::Long(Long::Factor, bytes.into()), false);
+        self.send("U", Cover::Public, Content::Long(Long::Factor, bytes.into()));
     }
 
     /// What comes next, at most after so long.
@@ -216,12 +227,12 @@ impl Dialler {
         let mut attempts = 0;
         let mut said = String::new();
         loop {
-            match self.connect().await {
-                Ok((ingoing, outgoing)) => {
+            match self.dial().await {
+                Ok(opened) => {
                     // What was to be said on an earlier connection belongs to an attempt that is over.
                     while outbox.try_recv().is_ok() {}
                     let mut heard = false;
-                    match self.attend(ingoing, outgoing, &mut outbox, &events, &mut heard).await {
+                    match self.attend(opened, &mut outbox, &events, &mut heard).await {
                         Ok(None) => return,
                         // The coordinator ends the connection when it has said what is to be checked.
                         Ok(Some(_)) if self.check && heard => return,
@@ -274,16 +285,9 @@ impl Dialler {
         let _ = events.send(Event::Failed(Error::Network { what, problem })).await;
     }
 
-    async fn connect(&mut self) -> Result<(Ingoing, mpsc::Sender<Bytes>), Trouble> {
-        match tokio::time::timeout(PATIENCE, self.dial()).await {
-            Ok(dialled) => dialled,
-            Err(_) => Err(Trouble::Again("it does not answer".into())),
-        }
-    }
-
-    async fn dial(&mut self) -> Result<(Ingoing, mpsc::Sender<Bytes>), Trouble> {
+    async fn dial(&mut self) -> Result<Opened, Trouble> {
         let address = &self.party.coordinator;
-        let found = tokio::net::lookup_host(address).await;
+        let found = RESOLVE.limit(tokio::net::lookup_host(address)).await.map_err(late)?;
         let found: Vec<SocketAddr> = found.map_err(|error| Trouble::Again(error.to_string()))?.collect();
         if self.tls.is_none() && found.iter().any(|address| !address.ip().is_loopback()) {
             return Err(Trouble::Never(Error::Network {
@@ -292,18 +296,17 @@ impl Dialler {
                     .into(),
             }));
         }
-        let stream =
-            TcpStream::connect(&found[..]).await.map_err(|error| Trouble::Again(error.to_string()))?;
+        let stream = connect(&found).await?;
         let _ = stream.set_nodelay(true);
-        let heartbeat = Duration::from_secs(5);
         let opened = match &self.tls {
-            None => rpc::open(stream, heartbeat, "localhost").await,
+            None => rpc::open(stream, "localhost").await,
             Some((connector, name)) => {
-                let stream = connector.connect(name.clone(), stream).await.map_err(handshake)?;
-                rpc::open(stream, heartbeat, &self.party.server_name).await
+                let shaken = HANDSHAKE.limit(connector.connect(name.clone(), stream)).await;
+                let stream = shaken.map_err(late)?.map_err(handshake)?;
+                rpc::open(stream, &self.party.server_name).await
             }
         };
-        let (ingoing, outgoing) = opened.map_err(|status| trouble(&status))?;
+        let opened = opened.map_err(|status| trouble(&status))?;
         let run = *self.run.lock().unwrap_or_else(PoisonError::into_inner);
         let enter = FromParty::Enter {
             federation: self.party.federation.clone(),
@@ -312,23 +315,24 @@ impl Dialler {
             check: self.check,
             run: run.map(Hex),
         };
-        let enter = Content::Say(enter);
         // Whoever is refused cannot send, but reads why.
-        let parcel = Parcel { kind: "control", cover: Cover::Public, content: enter, cut: false };
-        self.deliver(parcel, &outgoing).await.map_err(Trouble::Never)?;
-        Ok((ingoing, outgoing))
+        let parcel = Parcel { kind: "control", cover: Cover::Public, content: Content::Say(enter) };
+        self.deliver(parcel, &opened.outgoing).await.map_err(Trouble::Never)?;
+        Ok(opened)
     }
 
     /// Until the connection ends: why, unless this side ended it.
     async fn attend(
         &mut self,
-        mut ingoing: Ingoing,
-        outgoing: mpsc::Sender<Bytes>,
+        opened: Opened,
         outbox: &mut mpsc::UnboundedReceiver<Parcel>,
         events: &mpsc::Sender<Event>,
         heard: &mut bool,
     ) -> Result<Option<String>> {
+        let Opened { mut ingoing, outgoing, mut closed } = opened;
         let mut assembly = Assembly::default();
+        let welcome = tokio::time::sleep(WELCOME.limit);
+        tokio::pin!(welcome);
         loop {
             let event = tokio::select! {
                 parcel = outbox.recv() => match parcel {
@@ -339,10 +343,15 @@ impl Dialler {
                     },
                 },
                 message = ingoing.message() => match message {
-                    Ok(Some(bytes)) => read(bytes, &mut assembly, self.longest.load(Ordering::Relaxed))?,
+                    Ok(Some(bytes)) => read(bytes, &mut assembly, self.expected().longest)?,
                     Ok(None) => return Ok(Some(BROKE.into())),
                     Err(status) => return why(&status),
                 },
+                () = &mut welcome, if !*heard => return Ok(Some(WELCOME.late().to_string())),
+                // What has come before is read first.
+                () = async { closed.wait().await; tokio::time::sleep(LAST_WORDS.limit).await } => {
+                    return Ok(Some(BROKE.into()));
+                }
             };
             *heard = true;
             if let Some(event) = event
@@ -353,9 +362,13 @@ impl Dialler {
         }
     }
 
+    fn expected(&self) -> Expected {
+        *self.expected.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Notes and sends. What cannot be noted is not sent.
     async fn deliver(&mut self, parcel: Parcel, outgoing: &mpsc::Sender<Bytes>) -> Result<bool> {
-        let Parcel { kind, cover, content, cut } = parcel;
+        let Parcel { kind, cover, content } = parcel;
         let (bytes, frames): (Bytes, Vec<Frame>) = match content {
             Content::Say(words) => {
                 let bytes = Frame::words(&words);
@@ -368,12 +381,9 @@ impl Dialler {
             tokio::task::block_in_place(|| ledger.note(kind, cover, &bytes))?;
         }
         for frame in frames {
-            if outgoing.send(frame.encode()).await.is_err() {
-                return Ok(false);
-            }
-            if cut {
-                tokio::time::sleep(Duration::from_millis(300)).await;
-                super::death::signal("-KILL");
+            match self.expected().sending.limit(outgoing.send(frame.encode())).await {
+                Ok(Ok(())) => tokio::task::block_in_place(|| self.hooks.piece_sent(kind)),
+                Ok(Err(_)) | Err(Late { .. }) => return Ok(false),
             }
         }
         Ok(true)
@@ -382,8 +392,26 @@ impl Dialler {
 
 const BROKE: &str = "it broke";
 
+/// Connects to the first of these addresses that answers.
+async fn connect(addresses: &[SocketAddr]) -> Result<TcpStream, Trouble> {
+    let mut trouble = Trouble::Again("its name has no address".into());
+    for address in addresses {
+        match CONNECT.limit(TcpStream::connect(address)).await {
+            Ok(Ok(stream)) => return Ok(stream),
+            Ok(Err(error)) => trouble = Trouble::Again(error.to_string()),
+            Err(error) => trouble = late(error),
+        }
+    }
+    Err(trouble)
+}
+
+/// Another attempt may be quicker.
+fn late(late: Late) -> Trouble {
+    Trouble::Again(late.to_string())
+}
+
 /// Why a connection has ended over which nothing can be sent any more.
-async fn ending(mut ingoing: Ingoing) -> Result<Option<String>> {
+async fn ending(mut ingoing: rpc::Ingoing) -> Result<Option<String>> {
     let last = async {
         loop {
             match ingoing.message().await {
@@ -393,7 +421,7 @@ async fn ending(mut ingoing: Ingoing) -> Result<Option<String>> {
             }
         }
     };
-    tokio::time::timeout(Duration::from_secs(1), last).await.unwrap_or(Ok(Some(BROKE.into())))
+    LAST_WORDS.limit(last).await.unwrap_or(Ok(Some(BROKE.into())))
 }
 
 fn why(status: &Status) -> Result<Option<String>> {
@@ -457,7 +485,7 @@ fn trouble(status: &Status) -> Trouble {
                 cause = error.source();
             }
             Trouble::Again(match status.code() {
-                Code::AlreadyExists => status.message().into(),
+                Code::AlreadyExists | Code::DeadlineExceeded => status.message().into(),
                 _ => "the connection broke".into(),
             })
         }

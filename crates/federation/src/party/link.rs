@@ -9,7 +9,7 @@ use partwise_secure::{Error as SecureError, Result as SecureResult};
 use serde_json::json;
 
 use super::connection::{Connection, Event};
-use super::death::{Death, Way, signal};
+use super::hooks::Hooks;
 use crate::agreement::Terms;
 use crate::error::Error;
 use crate::frame::ToParty;
@@ -24,7 +24,7 @@ pub struct PartyLink {
     pub terms: Terms,
     pub run: [u8; 32],
     pub log: Arc<Log>,
-    pub death: Option<Death>,
+    pub hooks: Arc<dyn Hooks>,
     #[cfg(test)]
     pub mischief: bool,
 }
@@ -85,7 +85,7 @@ fn misbehave(connection: &Connection, bytes: &[u8]) {
     // With its key it must not, while a sum may still be taken.
     let count = if bytes[0] == 1 { bad.len() - 1 } else { bad.len() };
     for bytes in bad.into_iter().take(count) {
-        connection.message("mischief", Cover::Public, bytes, false);
+        connection.message("mischief", Cover::Public, bytes);
     }
 }
 
@@ -98,22 +98,15 @@ impl Link for PartyLink {
             (true, true) => Cover::Plain,
             (false, _) => Cover::Public,
         };
-        let death = self.death.as_mut().and_then(|death| death.is_due(kind).then(|| death.clone()));
-        if let Some(death) = &death {
-            death.strike_before();
-        }
-        let cut = death.as_ref().is_some_and(|death| death.way == Way::During);
+        self.hooks.sending(kind);
         #[cfg(test)]
         let copy = bytes.clone();
-        self.connection.message(kind, cover, bytes, cut);
+        self.connection.message(kind, cover, bytes);
         #[cfg(test)]
         if self.mischief {
             misbehave(&self.connection, &copy);
         }
-        if death.is_some_and(|death| death.way == Way::After) {
-            std::thread::sleep(Duration::from_millis(300));
-            signal("-KILL");
-        }
+        self.hooks.sent(kind);
         Ok(())
     }
 
@@ -124,11 +117,7 @@ impl Link for PartyLink {
             let understood = self.understand(event);
             let stopped = |error: Error| SecureError::Stopped { problem: error.to_string() };
             if let Some(bytes) = understood.map_err(stopped)? {
-                if let Some(death) = &mut self.death
-                    && death.is_due(Message::kind_of(&bytes))
-                {
-                    death.strike_before();
-                }
+                self.hooks.received(Message::kind_of(&bytes));
                 return Ok(Incoming::Message { from: 0, bytes });
             }
         }

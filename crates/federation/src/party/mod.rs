@@ -1,7 +1,7 @@
 //! A party: it agrees with the others, takes part, and keeps what it needs to go on after whatever happens.
 
 mod connection;
-mod death;
+mod hooks;
 mod link;
 
 use std::fs::{File, OpenOptions};
@@ -17,21 +17,20 @@ use partwise_secure::aggregation::{Identity, IdentityKey, Party as Machine};
 use partwise_secure::protocol::{self, Aggregation, Ended, Local};
 use partwise_secure::session::{ALL, Seen, Session};
 use partwise_secure::{Error as SecureError, risk};
-use rand::Rng;
 use serde_json::json;
 
 use crate::agreement::{Negotiation, Terms};
 use crate::certificates::read_identity;
 use crate::config::Party;
-use crate::coordinator::make_folder;
 use crate::error::{Error, Result};
 use crate::frame::{FromParty, Reason, ToParty};
 use crate::journal::{PartyHead, PartyJournal, Records};
 use crate::ledger::{self, Ledger};
 use crate::log::Log;
+use crate::private;
 use crate::text::{Fingerprint, Hex, unix_seconds};
 use connection::{Connection, Event};
-pub use death::Death;
+pub use hooks::{Hooks, NoHooks};
 use link::PartyLink;
 
 /// How to take part.
@@ -40,10 +39,8 @@ pub struct Options {
     pub insecure: bool,
     /// Threads to compute with.
     pub threads: usize,
-    /// For trials: V's start comes from this seed, as in a simulation, and not from the operating system.
-    pub trial_seed: Option<u64>,
-    /// For trials: what befalls this party.
-    pub trial_death: Option<Death>,
+    /// What it takes from the program around it.
+    pub hooks: Arc<dyn Hooks>,
     /// Where it says what.
     pub log: Arc<Log>,
     /// Stops it wherever it is; it can join again later, and goes on from there.
@@ -97,14 +94,10 @@ struct State {
 
 impl State {
     fn open(folder: &Path) -> Result<Self> {
-        make_folder(folder)?;
+        private::make_folder(folder).map_err(Error::io(folder))?;
         let path = folder.join("lock");
-        let lock = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(&path)
-            .map_err(Error::io(&path))?;
+        let lock = private::open(OpenOptions::new().write(true).create(true).truncate(false), &path);
+        let lock = lock.map_err(Error::io(&path))?;
         #[cfg(unix)]
         {
             use rustix::fs::{FlockOperation, flock};
@@ -225,7 +218,7 @@ pub fn join<T: Real>(party: &Party, given: Given<T>, options: &Options) -> Resul
     let begun = match Records::open::<PartyHead>(&state.journal())? {
         Some((mut records, head)) => {
             check_head(&head, &given, &state)?;
-            connection.set_longest(head.terms.longest_message(given.matrix.rows()));
+            connection.expect(&head.terms, given.matrix.rows());
             // Nothing was summed yet: the coordinator may not even know of the run.
             let proposed = match records.next()? {
                 None => joining.other_than(&head)?,
@@ -324,7 +317,7 @@ impl<T: Real> Joining<'_, T> {
                 None => self.proposal()?,
             };
             check_data(self.party, &terms, self.given, &own)?;
-            self.connection.set_longest(terms.longest_message(self.given.matrix.rows()));
+            self.connection.expect(&terms, self.given.matrix.rows());
             let log = &self.options.log;
             log.info("connected; waits until all parties are there", json!({ "event": "connected" }));
             match self.negotiate_on(*terms, &own)? {
@@ -419,10 +412,7 @@ impl<T: Real> Joining<'_, T> {
             terms: terms.clone(),
             keys: keys.iter().map(|key| Hex(*key.bytes())).collect(),
             place,
-            private_seed: match self.options.trial_seed {
-                Some(seed) => protocol::party_seed(seed, "partwise private", place),
-                None => partwise_secure::entropy()?.next_u64(),
-            },
+            private_seed: self.options.hooks.private_seed(place)?,
             data: self.given.digest.clone(),
         })
     }
@@ -481,7 +471,7 @@ fn take_part<T: Real>(
         terms: head.terms.clone(),
         run: head.run.0,
         log: options.log.clone(),
-        death: options.trial_death.clone(),
+        hooks: options.hooks.clone(),
         #[cfg(test)]
         mischief: options.mischief,
     };
