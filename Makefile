@@ -37,7 +37,7 @@ BENCH := $(if $(CASES),--cases $(CASES)) $(if $(QUICK),--quick) $(if $(FRESH),--
 .PHONY: help test test-all fmt fmt-check clippy doc unit doctest oracle report chromium-installed mpi mpi-installed mpich bench-mpi bench-plan \
 	bench-network paper privacy \
 	bench bench-claims bench-seeds bench-limits bench-report bench-kernels bench-memory bench-python \
-	wheel installed python sdist docs deny fuzz fuzz-short fuzz-seeds federation long-runs clean
+	wheel installed python sdist docs deny fuzz fuzz-short fuzz-seeds federation stress long-runs clean
 
 # `make test MPI=no` does without MPI. Otherwise all Cargo calls choose the same packages, so that dependencies build once.
 MPI ?= yes
@@ -74,10 +74,11 @@ endef
 
 help:
 	@echo 'make test      format, lints, docs, unit, property, command-line, documentation and oracle tests, MPI, Python, pages'
-	@echo 'make test-all  the same, sdist, long-runs, federation, mpich, deny and fuzz-short'
+	@echo 'make test-all  the same, sdist, long-runs, federation, stress, mpich, deny and fuzz-short'
 	@echo 'make report    the report page in headless Chromium, which it installs if it can'
 	@echo 'make long-runs  minutes of random matrices, for the scale of components'
 	@echo 'make federation  long trials of federations: 50 parties, faults in every phase, cut lines; needs PARTWISE_DATA and root'
+	@echo 'make stress    connections to a coordinator, 500 times under load'
 	@echo 'make mpi       the transport and whole runs under Open MPI with 2, 3 and 4 ranks; installs Open MPI if it can'
 	@echo 'make mpich     the same under MPICH'
 	@echo 'make paper     the figures of the paper, up to an hour, goes on where it was; QUICK=1: a little of each, minutes'
@@ -105,7 +106,7 @@ help:
 
 test: fmt-check clippy doc unit doctest oracle report $(MPI_TESTS) python docs
 
-test-all: test sdist long-runs federation mpich deny fuzz-short
+test-all: test sdist long-runs federation stress mpich deny fuzz-short
 
 # What is too long for `make unit`: 180 random matrices, 3000 iterations each, in both precisions.
 long-runs:
@@ -114,6 +115,12 @@ long-runs:
 # Trials that take minutes, beside what `make unit` has of federations: docs/federation.md. Network namespaces need root.
 federation: chromium-installed
 	$(CARGO) test --release --locked -p partwise-cli --test federation -- --ignored --nocapture --test-threads 1
+
+# Connections that are opened and refused, 500 times while other processes keep all cores busy: a hang that came once in a
+# thousand times is not seen otherwise. Without the tests that wait for deadlines.
+stress:
+	$(CARGO) test --release --locked -p partwise-federation --lib --config "target.'cfg(all())'.runner = '$(CURDIR)/tools/stress.sh'" \
+		-- tests:: --skip silent
 
 chromium-installed:
 	@tools/chromium.sh

@@ -1,7 +1,9 @@
 """A federation from Python: the coordinator is the program, the parties are interpreters of their own."""
 
+import contextlib
 import json
 import os
+import random
 import socket
 import subprocess
 import sys
@@ -23,9 +25,12 @@ def records(first: int, count: int, features: int = 16) -> np.ndarray:
 
 
 def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
+    """One that was free a moment ago, and that the system gives to no connection."""
+    while True:
+        port = random.randrange(10_000, 32_000)
+        with socket.socket() as listener, contextlib.suppress(OSError):
+            listener.bind(("127.0.0.1", port))
+            return port
 
 
 PARTY = """

@@ -398,7 +398,7 @@ fn what_a_coordinator_sends_is_bounded() {
         let error = in_time(move || party::join(&party, given(0), &polite()).err().unwrap().to_string());
         assert!(error.contains(words), "{error}");
         served.abort();
-        let _ = runtime.block_on(tokio::time::timeout(PATIENCE, served)).unwrap();
+        let _ = runtime.block_on(async { tokio::time::timeout(PATIENCE, served).await }).unwrap();
     }
 }
 

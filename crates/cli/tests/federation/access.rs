@@ -113,7 +113,7 @@ fn what_a_simulation_writes_of_parties_is_its_owners_alone() {
     factorize
         .arg("factorize")
         .arg(&data)
-        .args(["--rank", "2", "--max-iter", "3", "--quiet", "--out"])
+        .args(["--rank", "2", "--iterations", "3", "--quiet", "--out"])
         .arg(&plain);
     good(factorize);
     assert_eq!(mode(&plain.join("V.npy")), 0o666);
