@@ -2,12 +2,11 @@
 
 use std::collections::VecDeque;
 use std::fs;
-use std::hash::{BuildHasher, Hash, Hasher};
+use std::hash::BuildHasher;
 use std::io::{BufRead, BufReader};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
@@ -31,12 +30,11 @@ pub fn program() -> Command {
 /// A port that was free a moment ago. It is none of those that the system gives to connections, so that no other process's
 /// connection can take it before it is listened on.
 pub fn free_port() -> u16 {
-    static DRAWN: AtomicU64 = AtomicU64::new(0);
     let ports = 10_000..32_000u16;
     loop {
-        let mut hash = std::hash::RandomState::new().build_hasher();
-        DRAWN.fetch_add(1, Ordering::Relaxed).hash(&mut hash);
-        let port = ports.start + (hash.finish() % ports.len() as u64) as u16;
+        // Its keys are random.
+        let drawn = std::hash::RandomState::new().hash_one(());
+        let port = ports.start + (drawn % ports.len() as u64) as u16;
         if TcpListener::bind(("127.0.0.1", port)).is_ok() {
             return port;
         }
