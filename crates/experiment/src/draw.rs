@@ -104,6 +104,7 @@ fn chart(experiment: &Experiment, panel: usize, done: &[&Done], style: Option<&s
             colour: method % 8,
             dashed: method % 2 == 1,
             points,
+            tips: Vec::new(),
         };
         match experiment.draws {
             Draws::SpeedOverNodes if !of_method.is_empty() => series.push(line(speeds(&of_method))),
@@ -176,10 +177,11 @@ fn listing(experiment: &Experiment, done: &[&Done]) -> String {
 
 const STYLE: &str = "body{margin:0 auto;padding:32px clamp(16px,4vw,40px);max-width:1200px;font:16px/1.55 \
     system-ui,-apple-system,\"Segoe UI\",Roboto,Arial,sans-serif;color:#1d2430;background:#fbfaf8}h1{font-size:26px;line-height:1.2}\
-    .panels{display:grid;gap:16px;grid-template-columns:repeat(auto-fill,minmax(min(100%,340px),1fr))}figure{margin:0;padding:14px \
+    .panels{display:grid;gap:16px;grid-template-columns:repeat(auto-fill,minmax(min(100%,400px),1fr))}figure{margin:0;padding:14px \
     16px;background:#fff;border:1px solid #e3e1dc;border-radius:12px;min-width:0}svg{width:100%;height:auto;display:block}figcaption\
     {text-align:center}.note{color:#5c6675;max-width:76ch}.scroll{overflow-x:auto}table{border-collapse:collapse;font-size:14px}\
-    th,td{padding:4px 14px 4px 0;text-align:left;border-bottom:1px solid #e3e1dc}summary{cursor:pointer;color:#0066cc}";
+    th,td{padding:4px 14px 4px 0;text-align:left;border-bottom:1px solid #e3e1dc}summary{cursor:pointer;color:#0066cc}\
+    @media (max-width:520px){.chart text{font-size:16px}}";
 
 fn page(experiment: &Experiment, done: &[Done], panels: &str) -> String {
     let mut clocks: Vec<&str> = done.iter().map(|done| done.clock).collect();

@@ -4,40 +4,37 @@ use std::fmt::Write;
 
 use crate::chart::{Heat, area, ranking};
 use crate::text::{count, details, number, percent, table};
-use crate::{Components, Run, picture};
+use crate::{Components, Run, Samples, picture};
 
-/// Components that have a card, at most.
-pub const MOST: usize = 60;
 /// Pixels of all pictures together, at most.
 const PIXELS: usize = 1_500_000;
 /// Names on a card.
 const TERMS: usize = 10;
 /// Points of a curve.
 const POINTS: usize = 240;
-/// Records that a curve of use is drawn from.
+/// Samples that a curve of weights is drawn from.
 const SAMPLE: usize = 20_000;
 
 pub fn section(run: &Run, components: &Components) -> String {
-    let shown = &components.order[..components.order.len().min(MOST)];
+    let shown = &components.shown;
     let kind = Kind::of(run);
     let mut html = format!("<p>{}</p>", kind.words(run, shown.len()));
     let _ = write!(html, "<div class=\"cards {}\">", kind.class());
-    let leads = leads(run, components);
     for &component in shown {
-        let name = component + 1;
         let _ = write!(
             html,
-            "<article><h3>{name} <small title=\"share of the energy\">{}</small></h3>{}{}</article>",
+            "<article><h3>{} <small title=\"share of the energy\">{}</small></h3>{}{}</article>",
+            component + 1,
             percent(components.shares[component]),
             kind.body(run, component, shown.len()),
-            usage(run, component, leads[component])
+            usage(run, component, components.leads[component])
         );
     }
     html.push_str("</div>");
     if kind == Kind::Curves {
         html.push_str(&overview(run, shown));
     }
-    html.push_str(&listing(run, components, &leads));
+    html.push_str(&listing(run, components));
     html
 }
 
@@ -66,22 +63,26 @@ impl Kind {
     }
 
     fn words(self, run: &Run, shown: usize) -> String {
-        let which = if shown < run.features.k {
-            format!("The {shown} strongest of {} components", run.features.k)
-        } else {
-            "All components, the strongest first".into()
+        let which = match run.features.k {
+            1 => "The only component".into(),
+            k if shown < k => format!("The {shown} strongest of {k} components"),
+            k => format!("All {k} components"),
         };
         let what = match self {
-            Kind::Pictures => "each as the picture that it is, white where it is strongest",
-            Kind::Terms => "each with the names that weigh most in it",
-            Kind::Curves => "each as its weights over the features, in their order",
+            Kind::Pictures => "as pictures, white where their weights are largest",
+            Kind::Terms => "with the features that have the largest weights in them",
+            Kind::Curves => "as their weights over the features, in the order of the file",
         };
-        if run.records.is_empty() {
-            return format!("{which}, {what}. The percentage is its share of what all have in common, U.");
+        if run.samples.is_empty() {
+            return format!(
+                "{which}, {what}. The percentage is the component's share of the sum of the norms of all components."
+            );
         }
+        let factor = run.sample_factor.name();
         format!(
-            "{which}, {what}. The percentage is its share of the energy; below it, how much the records use it, from the one \
-             that uses it most to the one that uses it least."
+            "{which}, {what}. The percentage is the component's share of the energy: ‖U<sub>j</sub>‖ ‖V<sub>j</sub>‖ divided \
+             by its sum over all components. The curve below shows the weights of the samples, largest first. A component leads \
+             in a sample if it has the sample's largest weight (<code>{factor}.argmax(1)</code>)."
         )
     }
 
@@ -104,7 +105,7 @@ impl Kind {
                     .iter()
                     .map(|&(index, weight)| (run.feature_name(index), f64::from(weight)))
                     .collect();
-                ranking(&format!("Strongest names of component {}", component + 1), &entries, 0)
+                ranking(&format!("Strongest features of component {}", component + 1), &entries, 0)
             }
             _ => {
                 let (values, wide) = binned(column(), features.rows);
@@ -149,48 +150,36 @@ fn binned(values: impl Iterator<Item = f32>, length: usize) -> (Vec<f64>, usize)
     (means, wide)
 }
 
-/// How many records have each component as their strongest.
-fn leads(run: &Run, components: &Components) -> Vec<usize> {
-    let mut leads = vec![0; run.features.k];
-    for records in &run.records {
-        for row in records.weights.values.chunks_exact(run.features.k) {
-            if let Some(&(component, _)) = crate::records::leading(row, &components.norms).as_ref() {
-                leads[component] += 1;
-            }
-        }
-    }
-    leads
-}
-
-/// How the records use a component: a sorted curve.
+/// The samples' weights in a component: a sorted curve.
 fn usage(run: &Run, component: usize, leads: usize) -> String {
-    let total = run.record_count();
+    let total = run.sample_count();
     if total == 0 {
         return String::new();
     }
     let step = total.div_ceil(SAMPLE).max(1);
-    let mut sample: Vec<f32> = Vec::new();
-    for records in &run.records {
-        let weights = &records.weights;
-        sample.extend(weights.values.iter().skip(component).step_by(weights.k).step_by(step));
-    }
+    let column = |samples: &'_ Samples| {
+        samples.weights.values.iter().skip(component).step_by(samples.weights.k).copied()
+    };
+    let mut sample: Vec<f32> =
+        run.samples.iter().flat_map(|samples| column(samples).step_by(step)).collect();
     sample.sort_by(|a, b| b.total_cmp(a));
     let (curve, _) = binned(sample.iter().copied(), sample.len());
-    let used = sample.iter().filter(|&&weight| weight > 0.0).count() as f64 / sample.len().max(1) as f64;
-    let title = format!("How much records use component {}, sorted; {} use it", component + 1, percent(used));
+    let used = run.samples.iter().flat_map(column).filter(|&weight| weight > 0.0).count();
+    let used = used as f64 / total as f64;
+    let title = format!("Weights of the samples in component {}, sorted; {} have it", component + 1, percent(used));
     let tip = |bin: usize| {
         let share = (bin as f64 + 0.5) / curve.len() as f64;
-        format!("{} of the records use it more than {}", percent(share), number(curve[bin]))
+        format!("{} of samples have a weight above {}", percent(share), number(curve[bin]))
     };
     format!(
-        "<div class=\"usage\">{}<p>used by {} of the records, leads in {}</p></div>",
+        "<div class=\"usage\">{}<p>in {} of samples, leads in {}</p></div>",
         area(&title, &curve, 2, tip),
         percent(used),
         count(leads as u64)
     )
 }
 
-/// All curves under each other.
+/// All components as lines of one heat map.
 fn overview(run: &Run, shown: &[usize]) -> String {
     let features = &run.features;
     let wide = features.rows.div_ceil(POINTS).max(1);
@@ -205,21 +194,30 @@ fn overview(run: &Run, shown: &[usize]) -> String {
     let names: Vec<String> = shown.iter().map(|component| (component + 1).to_string()).collect();
     let columns: Vec<String> =
         (0..features.rows.div_ceil(wide)).map(|bin| run.feature_name(bin * wide)).collect();
-    let title = "Components over features, each as a share of its largest weight";
-    let heat = Heat { title, lines: &names, columns: &columns, values: &values, marks: &[] };
+    let title = "Weights of the components over the features, each relative to its largest";
+    let heat = Heat { title, prefix: "component ", lines: &names, columns: &columns, values: &values, marks: &[] };
     format!("<figure class=\"wide\">{}<figcaption>{title}</figcaption></figure>", heat.html())
 }
 
-fn listing(run: &Run, components: &Components, leads: &[usize]) -> String {
-    let rows = components.order.iter().take(500).map(|&component| {
+fn listing(run: &Run, components: &Components) -> String {
+    /// Components in the table, at most.
+    const MOST: usize = 500;
+    let rows = (0..run.features.k).take(MOST).map(|component| {
         let column = run.features.values.iter().skip(component).step_by(run.features.k).copied();
         let names: Vec<String> =
             strongest(column, 3).iter().map(|&(index, _)| run.feature_name(index)).collect();
-        let share = percent(components.shares[component]);
-        let leads = if run.records.is_empty() { "–".into() } else { count(leads[component] as u64) };
-        vec![(component + 1).to_string(), share, leads, names.join(", ")]
+        let leads =
+            if run.samples.is_empty() { "–".into() } else { count(components.leads[component] as u64) };
+        vec![
+            (component + 1).to_string(),
+            percent(components.shares[component]),
+            leads,
+            count(components.feature_leads[component] as u64),
+            names.join(", "),
+        ]
     });
-    let header = ["component", "share of the energy", "leads in records", "strongest features"];
+    let header =
+        ["component", "share of the energy", "leads in samples", "leads in features", "strongest features"];
     details("Components as a table", &table(&header, rows))
 }
 

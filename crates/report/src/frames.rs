@@ -1,4 +1,4 @@
-//! Some pictures as they were, what the factors make of them, and what is left: in a film, background and foreground.
+//! Some pictures of the input, their reconstructions and the differences: in a film, background and foreground.
 
 use std::fmt::Write;
 
@@ -10,31 +10,34 @@ const PIXELS: usize = 1_000_000;
 
 pub fn section(run: &Run) -> String {
     let (Some(shape), Some(frames)) = (run.shape, &run.frames) else { return String::new() };
-    let [records] = run.records.as_slice() else { return String::new() };
+    let [samples] = run.samples.as_slice() else { return String::new() };
     let size = shape.size();
     if size != run.features.rows || frames.values.len() != size * frames.numbers.len() {
         return String::new();
     }
     let pixels = PIXELS / (3 * frames.numbers.len().max(1));
     let white = frames.values.iter().copied().fold(0.0, f32::max);
-    // Pictures with names were read as images, and may be of a film; a table of pictures is none.
-    let film = records.labels.is_some();
-    let names =
-        if film { ["as it is", "background", "foreground"] } else { ["as it is", "rebuilt", "difference"] };
+    // Images may be frames of a film; a table of pictures is none.
+    let film = run.record["input"]["format"].as_str().is_some_and(|format| format.contains("images"));
+    let names = if film {
+        ["original", "background", "foreground"]
+    } else {
+        ["original", "reconstruction", "difference"]
+    };
     let mut html = format!(
-        "<p>Some of the input's pictures as they are, as U Vᵀ has them, and the difference between the two, brighter the \
-         larger it is.{}</p><div class=\"frames\">",
+        "<p>Some pictures of the input, their reconstructions by U Vᵀ, and the absolute differences, brighter where they are \
+         larger.{}</p><div class=\"frames\">",
         if film {
-            " In a film from one place the second is the background, and the third what moves: the foreground."
+            " In a film taken with a fixed camera the reconstruction is the background, and the difference the foreground."
         } else {
             ""
         }
     );
-    for (&record, values) in frames.numbers.iter().zip(frames.values.chunks_exact(size)) {
-        if record >= records.weights.rows {
+    for (&sample, values) in frames.numbers.iter().zip(frames.values.chunks_exact(size)) {
+        if sample >= samples.weights.rows {
             return String::new();
         }
-        let weights = records.weights.row(record);
+        let weights = samples.weights.row(sample);
         let rebuilt: Vec<f32> = run
             .features
             .values
@@ -46,7 +49,7 @@ pub fn section(run: &Run) -> String {
         let error = norm(&left) / norm(values).max(f64::MIN_POSITIVE);
         // A few pixels that are far off must not darken all others.
         let bright = quantile(&left, 0.998).max(white / 16.0);
-        let name = escape(&run.record_name(records, record));
+        let name = escape(&run.sample_name(samples, sample));
         html.push_str("<figure><div class=\"three\">");
         let pictures = [(values, white), (&rebuilt, white), (&left, bright)];
         for (what, (values, white)) in names.into_iter().zip(pictures) {

@@ -8,7 +8,7 @@ mod components;
 mod frames;
 mod page;
 mod progress;
-mod records;
+mod samples;
 mod secure;
 mod settings;
 
@@ -32,6 +32,12 @@ impl Factor {
         &self.values[row * self.k..(row + 1) * self.k]
     }
 
+    /// Counts the rows that each component leads in.
+    fn count_leads(&self, leads: &mut [usize]) {
+        let leaders = self.values.chunks_exact(self.k).filter_map(leading);
+        leaders.for_each(|component| leads[component] += 1);
+    }
+
     /// The Euclidean norms of the columns.
     fn norms(&self) -> Vec<f64> {
         let mut squares = vec![0.0f64; self.k];
@@ -52,17 +58,35 @@ pub struct Point {
     pub error: f64,
 }
 
-/// Records and how much of each component they have.
-pub struct Records {
+/// Samples and their weights in each component.
+pub struct Samples {
     /// Whose they are, where there are parties.
     pub party: Option<String>,
-    /// A row a record.
+    /// One row per sample, as in the file.
     pub weights: Factor,
     /// Their names.
     pub labels: Option<Vec<String>>,
 }
 
-/// Some records as they were before they were factorized.
+/// Which factor holds the samples; the other one holds the features.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SampleFactor {
+    /// Samples are rows of M.
+    U,
+    /// Samples are columns of M.
+    V,
+}
+
+impl SampleFactor {
+    fn name(self) -> &'static str {
+        match self {
+            SampleFactor::U => "U",
+            SampleFactor::V => "V",
+        }
+    }
+}
+
+/// Some samples as they were before they were factorized.
 pub struct Frames {
     /// Their numbers, from 0.
     pub numbers: Vec<usize>,
@@ -78,12 +102,14 @@ pub struct Run {
     pub audit: Option<Value>,
     /// The error curve.
     pub trace: Vec<Point>,
-    /// What components are made of: a row a feature.
+    /// What components are made of: one row per feature.
     pub features: Factor,
     /// The features' names.
     pub feature_labels: Option<Vec<String>>,
-    /// The records of every party, or of the only one.
-    pub records: Vec<Records>,
+    /// The samples of every party, or of the only one.
+    pub samples: Vec<Samples>,
+    /// Where the samples' weights are written.
+    pub sample_factor: SampleFactor,
     /// How the features are a picture.
     pub shape: Option<Shape>,
     /// Pictures as they were.
@@ -101,15 +127,15 @@ impl Run {
         if self.is_secure() { "round" } else { "iteration" }
     }
 
-    fn record_count(&self) -> usize {
-        self.records.iter().map(|records| records.weights.rows).sum()
+    fn sample_count(&self) -> usize {
+        self.samples.iter().map(|samples| samples.weights.rows).sum()
     }
 
-    /// A record's name, counted over all parties.
-    fn record_name(&self, records: &Records, number: usize) -> String {
-        let name = records.labels.as_ref().map(|labels| text::shortened(&labels[number], 60));
-        let name = name.unwrap_or_else(|| format!("record {}", number + 1));
-        match &records.party {
+    /// A sample's name, or its number within its party.
+    fn sample_name(&self, samples: &Samples, number: usize) -> String {
+        let name = samples.labels.as_ref().map(|labels| text::shortened(&labels[number], 60));
+        let name = name.unwrap_or_else(|| format!("sample {}", number + 1));
+        match &samples.party {
             Some(party) => format!("{party}, {name}"),
             None => name,
         }
@@ -123,35 +149,68 @@ impl Run {
     }
 }
 
-/// What components amount to, over features and all records.
+/// What components amount to, over features and all samples.
 struct Components {
-    /// Norms of the features' columns.
-    norms: Vec<f64>,
-    /// Shares of the energy, ‖U_j‖ ‖V_j‖.
+    /// Shares of the energy: ‖U_j‖ ‖V_j‖ over its sum.
     shares: Vec<f64>,
-    /// The components, the strongest first.
-    order: Vec<usize>,
+    /// The strongest, as many as have a card, in the order of the files.
+    shown: Vec<usize>,
+    /// How many samples each leads in.
+    leads: Vec<usize>,
+    /// How many features each leads in.
+    feature_leads: Vec<usize>,
 }
 
 impl Components {
+    /// Components that have a card, at most.
+    const MOST: usize = 60;
+
     fn of(run: &Run) -> Self {
         let norms = run.features.norms();
         let mut squares = vec![0.0; norms.len()];
-        for records in &run.records {
-            for (sum, norm) in squares.iter_mut().zip(records.weights.norms()) {
+        for samples in &run.samples {
+            for (sum, norm) in squares.iter_mut().zip(samples.weights.norms()) {
                 *sum += norm * norm;
             }
         }
-        if run.records.is_empty() {
-            // Of nobody's records anything is known here.
+        if run.samples.is_empty() {
+            // The coordinator of a federation has nobody's samples.
             squares.fill(1.0);
         }
         let energies: Vec<f64> =
             norms.iter().zip(&squares).map(|(norm, square)| norm * square.sqrt()).collect();
         let total = energies.iter().sum::<f64>().max(f64::MIN_POSITIVE);
         let shares: Vec<f64> = energies.iter().map(|energy| energy / total).collect();
-        let mut order: Vec<usize> = (0..shares.len()).collect();
-        order.sort_by(|&a, &b| shares[b].total_cmp(&shares[a]));
-        Components { norms, shares, order }
+        let mut shown: Vec<usize> = (0..shares.len()).collect();
+        shown.sort_by(|&a, &b| shares[b].total_cmp(&shares[a]));
+        shown.truncate(Self::MOST);
+        shown.sort_unstable();
+        let mut leads = vec![0; run.features.k];
+        run.samples.iter().for_each(|samples| samples.weights.count_leads(&mut leads));
+        let mut feature_leads = vec![0; run.features.k];
+        run.features.count_leads(&mut feature_leads);
+        Components { shares, shown, leads, feature_leads }
+    }
+}
+
+/// The component with the largest of these weights, as NumPy's `argmax` has it; none if all are zero.
+fn leading(weights: &[f32]) -> Option<usize> {
+    let mut best = None;
+    for (component, &weight) in weights.iter().enumerate() {
+        if weight > best.map_or(0.0, |best: usize| weights[best]) {
+            best = Some(component);
+        }
+    }
+    best
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_of_the_largest_weights_leads() {
+        assert_eq!(leading(&[0.5, 2.0, 2.0]), Some(1));
+        assert_eq!(leading(&[0.0, 0.0]), None);
     }
 }

@@ -11,9 +11,9 @@ for (const title of document.querySelectorAll('svg title')) {
 const bytes = (text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
 const heats = new Map();
 for (const heat of document.querySelectorAll('.heat')) {
-  const { width, most, levels, lines, columns } = heat.dataset;
+  const { width, most, levels, prefix, lines, columns } = heat.dataset;
   heats.set(heat.querySelector('img'), {
-    width: +width, most: +most.replace(/,/g, ''), levels: bytes(levels), lines: lines.split('|'), columns: columns.split('|'),
+    width: +width, most: +most.replace(/,/g, ''), levels: bytes(levels), prefix, lines: lines.split('|'), columns: columns.split('|'),
   });
 }
 function heatTip(image, event) {
@@ -22,7 +22,7 @@ function heatTip(image, event) {
   const column = Math.min(heat.width - 1, Math.max(0, Math.floor((event.clientX - box.left) / box.width * heat.width)));
   const line = Math.min(heat.lines.length - 1, Math.max(0, Math.floor((event.clientY - box.top) / box.height * heat.lines.length)));
   const value = heat.levels[line * heat.width + column] / 255 * heat.most;
-  return `${heat.lines[line]} · ${heat.columns[column]}: ${value.toPrecision(2)}`;
+  return `${heat.prefix}${heat.lines[line]} · ${heat.columns[column]}: ${value.toPrecision(2)}`;
 }
 function nearest(chart, event) {
   let best = null, least = Infinity;

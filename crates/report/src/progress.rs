@@ -6,8 +6,8 @@ use crate::chart::{Axis, Lines, Series, Stack};
 use crate::text::{bytes, count, details, escape, number, seconds, table};
 use crate::{Point, Run};
 
-/// Ranks that have a bar of their own, at most.
-const MOST_RANKS: usize = 32;
+/// Processes that have a bar of their own, at most.
+const MOST_PROCESSES: usize = 32;
 
 pub fn section(run: &Run) -> String {
     let mut html = String::new();
@@ -23,38 +23,45 @@ pub fn section(run: &Run) -> String {
 pub fn clock(run: &Run) -> &'static str {
     let record = &run.record;
     match () {
-        () if record["transport"] == "grpc" => "on the wall",
-        () if run.is_secure() && record["transport"].is_null() => "on the simulated clock",
-        () if record["clock"] == "virtual" => "on the virtual clock",
-        () => "of computing",
+        () if record["transport"] == "grpc" => "wall clock",
+        () if run.is_secure() && record["transport"].is_null() => "simulated clock",
+        () if record["clock"] == "virtual" => "virtual clock",
+        () => "computing time",
     }
 }
 
+/// The error curve as the excess over the best error, which shows how fast it converged; as it is where there is no excess.
 fn curves(run: &Run) -> String {
     let step = run.step_name();
-    let (low, high) = run
-        .trace
-        .iter()
-        .fold((f64::INFINITY, 0.0f64), |(low, high), point| (low.min(point.error), high.max(point.error)));
-    let log = high > 4.0 * low;
-    let chart = |title: &str, label: String, pick: fn(&Point) -> f64| {
-        let points = run.trace.iter().map(|point| (pick(point), point.error)).collect();
-        let series = [Series { name: String::new(), colour: 0, dashed: false, points }];
-        let y = Axis { log, ..Axis::new("relative error") };
-        let svg = Lines { title, x: Axis::new(label), y, series: &series, marks: false }.svg(None);
-        format!("<figure>{svg}<figcaption>{}</figcaption></figure>", escape(title))
+    let best = run.trace.iter().map(|point| point.error).fold(f64::INFINITY, f64::min);
+    let above: Vec<&Point> = run.trace.iter().filter(|point| point.error > best).collect();
+    let excess = above.len() > 1;
+    let (shown, title, label) = if excess {
+        let title = format!("Relative error over time, as the excess over the best, {}", number(best));
+        (above, title, "excess over the best")
+    } else {
+        (run.trace.iter().collect(), "Relative error over time".into(), "relative error")
     };
-    let over_time =
-        chart("Relative error over time", format!("seconds {}", clock(run)), |point| point.seconds);
-    let over_steps = chart(&format!("Relative error over {step}s"), format!("{step}s"), |point| point.step);
+    let height = |point: &Point| if excess { point.error - best } else { point.error };
+    let points = shown.iter().map(|point| (point.seconds, height(point))).collect();
+    let tip = |point: &&Point| {
+        let (number, error, time) = (number_of(point.step), point.error, seconds(point.seconds));
+        format!("{step} {number}: relative error {error:.6} after {time}")
+    };
+    let tips = shown.iter().map(tip).collect();
+    let series = [Series { name: String::new(), colour: 0, dashed: false, points, tips }];
+    let x = Axis { zero: true, ..Axis::new(format!("seconds ({})", clock(run))) };
+    let y = Axis { log: excess, ..Axis::new(label) };
+    let svg = Lines { title: &title, x, y, series: &series, marks: false }.svg(None);
     let every = run.trace.len().div_ceil(200).max(1);
     let last = run.trace.len() - 1;
-    let shown = run.trace.iter().enumerate().filter(|(index, _)| index % every == 0 || *index == last);
-    let rows = shown
+    let listed = run.trace.iter().enumerate().filter(|(index, _)| index % every == 0 || *index == last);
+    let rows = listed
         .map(|(_, point)| vec![number_of(point.step), number(point.seconds), format!("{:.6}", point.error)]);
     format!(
-        "<div class=\"pair\">{over_time}{over_steps}</div>{}",
-        details("The curve as a table", &table(&[step, "seconds", "relative error"], rows))
+        "<figure class=\"curve\">{svg}<figcaption>{}</figcaption></figure>{}",
+        escape(&title),
+        details("Error curve as a table", &table(&[step, "seconds", "relative error"], rows))
     )
 }
 
@@ -69,12 +76,12 @@ fn phases(run: &Run) -> String {
     let names = ["product", "solve", "sketch", "reduce", "evaluate", "read", "start"];
     let words = [
         "products with M",
-        "moving the factors",
+        "updates of the factors",
         "sketches",
         "communication and waiting",
-        "evaluating the error",
+        "evaluation of the error",
         "reading blocks",
-        "the start",
+        "start",
     ];
     let sizes = |phases: &Value| names.map(|name| phases[name].as_f64().unwrap_or(0.0)).to_vec();
     let ranks = run.record["ranks"].as_array().map_or(&[][..], Vec::as_slice);
@@ -83,21 +90,27 @@ fn phases(run: &Run) -> String {
         [] => return String::new(),
         [_] => vec![("all".into(), sizes(&run.record["phases"]))],
         ranks => {
-            let numbered = ranks.iter().enumerate().take(MOST_RANKS);
-            numbered.map(|(rank, report)| (format!("rank {rank}"), sizes(&report["phases"]))).collect()
+            let numbered = ranks.iter().enumerate().take(MOST_PROCESSES);
+            numbered.map(|(rank, report)| (process_name(run, rank), sizes(&report["phases"]))).collect()
         }
     };
     let title = "Seconds by phase";
     let chart = Stack { title, parts: &words, wholes: &wholes, words: seconds }.html();
-    let left_out = match ranks.len().saturating_sub(MOST_RANKS) {
+    let left_out = match ranks.len().saturating_sub(MOST_PROCESSES) {
         0 => String::new(),
-        left => format!("<p class=\"note\">{left} more ranks are in run.json.</p>"),
+        left => format!("<p class=\"note\">run.json lists {left} more.</p>"),
     };
     let header: Vec<&str> = [""].into_iter().chain(words).collect();
     let rows = wholes.iter().map(|(name, sizes)| {
         [name.clone()].into_iter().chain(sizes.iter().map(|&size| seconds(size))).collect()
     });
     format!("<h3>{title}</h3>{chart}{left_out}{}", details("Phases as a table", &table(&header, rows)))
+}
+
+/// What one of several processes is called.
+fn process_name(run: &Run, rank: usize) -> String {
+    let kind = if run.record["transport"] == "mpi" { "process" } else { "worker" };
+    format!("{kind} {rank}")
 }
 
 /// What a run between parties costs.
@@ -114,7 +127,7 @@ fn cost(run: &Run) -> String {
             .html();
     let sums = match (cost["sums"].as_f64(), cost["round_trips_per_sum"].as_f64()) {
         (Some(sums), Some(trips)) => {
-            format!("<p class=\"note\">{} sums, each of {trips:.1} round trips.</p>", number_of(sums.round()))
+            format!("<p class=\"note\">{} sums with {trips:.1} round trips each.</p>", number_of(sums.round()))
         }
         _ => String::new(),
     };
@@ -127,9 +140,9 @@ fn sent(run: &Run) -> String {
     } else {
         let kinds = ["all_reduce", "all_gather", "reduce_scatter", "broadcast", "message"];
         let ranks = run.record["ranks"].as_array().map_or(&[][..], Vec::as_slice);
-        let wholes = ranks.iter().enumerate().take(MOST_RANKS).map(|(rank, report)| {
+        let wholes = ranks.iter().enumerate().take(MOST_PROCESSES).map(|(rank, report)| {
             let sizes = kinds.iter().map(|kind| report["method"][kind]["bytes"].as_f64().unwrap_or(0.0));
-            (format!("rank {rank}"), sizes.collect())
+            (process_name(run, rank), sizes.collect())
         });
         (kinds.map(|kind| kind.replace('_', "-")).to_vec(), wholes.collect())
     };
@@ -158,7 +171,7 @@ fn by_message(run: &Run) -> (Vec<String>, Vec<(String, Vec<f64>)>) {
             kinds.push(kind);
         }
     }
-    let wholes = parties.iter().take(MOST_RANKS).enumerate().map(|(index, party)| {
+    let wholes = parties.iter().take(MOST_PROCESSES).enumerate().map(|(index, party)| {
         let size = |kind: &String| {
             let of_kind = messages(party).into_iter().find(|message| message["kind"] == *kind);
             of_kind.and_then(|message| message["bytes"].as_f64()).unwrap_or(0.0)

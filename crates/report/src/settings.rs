@@ -1,4 +1,4 @@
-//! Everything that `run.json` says of how it was asked, to do it again.
+//! Everything in `run.json` that is needed to repeat the run.
 
 use serde_json::Value;
 
@@ -6,8 +6,8 @@ use crate::Run;
 use crate::text::{details, table};
 
 /// What other sections show.
-const ELSEWHERE: [&str; 8] =
-    ["ranks", "phases", "parties", "cost", "transcripts", "errors_of_restarts", "redrawn", "plan"];
+const ELSEWHERE: [&str; 9] =
+    ["ranks", "phases", "parties", "cost", "transcripts", "errors_of_restarts", "redrawn", "plan", "warnings"];
 
 pub fn section(run: &Run) -> String {
     let Some(record) = run.record.as_object() else { return String::new() };
@@ -15,14 +15,14 @@ pub fn section(run: &Run) -> String {
     for (name, value) in record.iter().filter(|(name, _)| !ELSEWHERE.contains(&name.as_str())) {
         flatten(name, value, &mut rows);
     }
-    let asked = details("Every parameter, and the input", &table(&["name", "value"], rows));
+    let asked = details("All parameters and the input", &table(&["name", "value"], rows));
     let mut html = asked;
     if let Some(errors) =
         record.get("errors_of_restarts").and_then(Value::as_array).filter(|errors| errors.len() > 1)
     {
         let rows =
             errors.iter().enumerate().map(|(index, error)| vec![(index + 1).to_string(), error.to_string()]);
-        html.push_str(&details("The restarts' errors", &table(&["run", "relative error"], rows)));
+        html.push_str(&details("Errors of the restarts", &table(&["run", "relative error"], rows)));
     }
     html
 }

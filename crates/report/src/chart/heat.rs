@@ -5,10 +5,15 @@ use std::fmt::Write;
 use crate::picture;
 use crate::text::{base64, escape, number};
 
+/// Marks above a map, at most.
+const MOST_MARKS: usize = 10;
+
 /// Numbers of 0 or more in lines.
 pub struct Heat<'a> {
     /// What it shows.
     pub title: &'a str,
+    /// What stands before a line's name where the pointer is.
+    pub prefix: &'a str,
     /// The lines' names.
     pub lines: &'a [String],
     /// The columns' names, where the pointer is; as many as there are columns.
@@ -30,16 +35,21 @@ impl Heat<'_> {
         let tall = if height > 40 { 10 } else { 20 };
         let mut html = format!(
             "<div class=\"heat\" style=\"--tall:{tall}px\" data-width=\"{width}\" data-most=\"{}\" data-levels=\"{}\" \
-             data-lines=\"{}\" data-columns=\"{}\">",
+             data-prefix=\"{}\" data-lines=\"{}\" data-columns=\"{}\">",
             number(most),
             base64(&levels),
+            escape(self.prefix),
             names(self.lines),
             names(self.columns)
         );
         if !self.marks.is_empty() {
             html.push_str("<div class=\"marks\">");
-            for (index, (first, name)) in self.marks.iter().enumerate() {
-                let last = self.marks.get(index + 1).map_or(width, |next| next.0);
+            // Narrow ones have no room for a name on a phone.
+            let groups: Vec<&[(usize, String)]> =
+                self.marks.chunks(self.marks.len().div_ceil(MOST_MARKS)).collect();
+            for (index, group) in groups.iter().enumerate() {
+                let (first, name) = &group[0];
+                let last = groups.get(index + 1).map_or(width, |next| next[0].0);
                 let _ = write!(
                     html,
                     "<span style=\"width:{:.3}%\" title=\"{1}\">{1}</span>",
@@ -52,7 +62,7 @@ impl Heat<'_> {
         html.push_str("<div class=\"names\">");
         for (index, name) in self.lines.iter().enumerate() {
             let shown = height <= 40 || index % 5 == 0;
-            let _ = write!(html, "<span>{}</span>", if shown { escape(name) } else { String::new() });
+            let _ = write!(html, "<span title=\"{0}\">{1}</span>", escape(name), if shown { escape(name) } else { String::new() });
         }
         let _ = write!(
             html,
@@ -80,7 +90,7 @@ mod tests {
     fn levels_are_shares_of_the_largest() {
         let lines = ["1".to_string()];
         let columns = ["a|b".to_string(), "<".to_string()];
-        let heat = Heat { title: "t", lines: &lines, columns: &columns, values: &[1.0, 2.0], marks: &[] };
+        let heat = Heat { title: "t", prefix: "", lines: &lines, columns: &columns, values: &[1.0, 2.0], marks: &[] };
         let html = heat.html();
         assert!(html.contains(&format!("data-levels=\"{}\"", base64(&[128, 255]))), "{html}");
         assert!(html.contains("data-columns=\"a/b|&lt;\""), "{html}");

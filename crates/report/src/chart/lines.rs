@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use super::scale::{Scale, label};
-use crate::text::{escape, number};
+use super::scale::Scale;
+use crate::text::{escape, number, shortened};
 
 /// What an axis measures.
 pub struct Axis {
@@ -32,6 +32,8 @@ pub struct Series {
     pub dashed: bool,
     /// From left to right.
     pub points: Vec<(f64, f64)>,
+    /// What the pointer shows at each point; where empty, its values.
+    pub tips: Vec<String>,
 }
 
 /// The chart.
@@ -49,10 +51,15 @@ pub struct Lines<'a> {
 }
 
 const WIDTH: f64 = 460.0;
-const HEIGHT: f64 = 280.0;
-const LEFT: f64 = 62.0;
+const HEIGHT: f64 = 284.0;
 const RIGHT: f64 = 14.0;
-const BOTTOM: f64 = 46.0;
+const BOTTOM: f64 = 50.0;
+/// Room for a line of text, a digit and a letter, in the largest type that a style sheet gives to charts, 16px.
+const LINE: f64 = 20.0;
+const DIGIT: f64 = 10.2;
+const LETTER: f64 = 10.5;
+/// Letters of a name in the legend, at most.
+const NAME: usize = 38;
 /// Points of a line that answer to the pointer, at most.
 const MOST_POINTS: usize = 150;
 
@@ -60,13 +67,17 @@ impl Lines<'_> {
     /// The chart as an SVG element; `style` is the sheet of one that stands alone, as a picture without a pointer.
     pub fn svg(&self, style: Option<&str>) -> String {
         let legend = self.legend();
-        let top = 12.0 + 20.0 * legend.len() as f64;
+        let top = 12.0 + LINE * legend.len() as f64;
         let height = HEIGHT + top - 12.0;
         let values = |pick: fn(&(f64, f64)) -> f64| {
             self.series.iter().flat_map(|series| series.points.iter()).map(pick)
         };
-        let x = Scale::new(values(|point| point.0), self.x.log, self.x.zero, (LEFT, WIDTH - RIGHT)).padded();
         let y = Scale::new(values(|point| point.1), self.y.log, self.y.zero, (height - BOTTOM, top)).padded();
+        let up = y.ticks(|_| LINE);
+        let longest = up.iter().map(|(_, label)| label.chars().count()).max().unwrap_or(0);
+        let left = 34.0 + DIGIT * longest as f64;
+        let x = Scale::new(values(|point| point.0), self.x.log, self.x.zero, (left, WIDTH - RIGHT)).padded();
+        let across = x.ticks(|label| DIGIT * (label.chars().count() + 1) as f64);
         let mut svg = format!(
             "<svg class=\"chart lines\" xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" \
              aria-label=\"{}\">",
@@ -78,10 +89,10 @@ impl Lines<'_> {
                 "<style>{style}</style><rect class=\"paper\" width=\"{WIDTH}\" height=\"{height}\"/>"
             );
         }
-        self.axes(&mut svg, (&x, &y), (top, height));
+        self.axes(&mut svg, (&across, &up), (left, top, height));
         for (line, entries) in legend.iter().enumerate() {
             for &(place, series) in entries {
-                let at = 13.0 + 20.0 * line as f64;
+                let at = 13.0 + LINE * line as f64;
                 let Series { name, colour, dashed, .. } = series;
                 let dashed = if *dashed { " dashed" } else { "" };
                 let _ = write!(
@@ -90,7 +101,7 @@ impl Lines<'_> {
                      y=\"{}\">{}</text>",
                     place + 28.0,
                     at + 4.5,
-                    escape(name)
+                    escape(&shortened(name, NAME))
                 );
             }
         }
@@ -109,10 +120,11 @@ impl Lines<'_> {
         if self.series.len() < 2 {
             return Vec::new();
         }
+        const LEFT: f64 = 14.0;
         let mut lines: Vec<Vec<(f64, &Series)>> = vec![Vec::new()];
         let mut place = LEFT;
         for series in self.series {
-            let width = 28.0 + 7.4 * series.name.chars().count() as f64 + 14.0;
+            let width = 28.0 + LETTER * series.name.chars().count().min(NAME) as f64 + 14.0;
             if place + width > WIDTH && place > LEFT {
                 lines.push(Vec::new());
                 place = LEFT;
@@ -125,34 +137,35 @@ impl Lines<'_> {
         lines
     }
 
-    fn axes(&self, svg: &mut String, (x, y): (&Scale, &Scale), (top, height): (f64, f64)) {
+    fn axes(
+        &self,
+        svg: &mut String,
+        (across, up): (&[(f64, String)], &[(f64, String)]),
+        (left, top, height): (f64, f64, f64),
+    ) {
         let floor = height - BOTTOM;
-        for tick in y.ticks(5) {
-            let at = y.place(tick);
+        for (at, label) in up {
             let _ = write!(
                 svg,
-                "<path class=\"grid\" d=\"M{LEFT} {at:.1}H{}\"/><text class=\"tick end\" x=\"{}\" y=\"{:.1}\">{}</text>",
+                "<path class=\"grid\" d=\"M{left} {at:.1}H{}\"/><text class=\"tick end\" x=\"{}\" y=\"{:.1}\">{label}</text>",
                 WIDTH - RIGHT,
-                LEFT - 7.0,
-                at + 4.5,
-                label(tick)
+                left - 7.0,
+                at + 4.5
             );
         }
-        for tick in x.ticks(5) {
-            let at = x.place(tick);
+        for (at, label) in across {
             let _ = write!(
                 svg,
-                "<path class=\"grid\" d=\"M{at:.1} {floor}v5\"/><text class=\"tick middle\" x=\"{at:.1}\" y=\"{}\">{}</text>",
-                floor + 20.0,
-                label(tick)
+                "<path class=\"grid\" d=\"M{at:.1} {floor}v5\"/><text class=\"tick middle\" x=\"{at:.1}\" y=\"{}\">{label}</text>",
+                floor + 24.0
             );
         }
         let _ = write!(
             svg,
-            "<path class=\"axis\" d=\"M{LEFT} {floor}H{}\"/><text class=\"name middle\" x=\"{}\" y=\"{}\">{}</text>\
-             <text class=\"name middle\" transform=\"translate(14 {}) rotate(-90)\">{}</text>",
+            "<path class=\"axis\" d=\"M{left} {floor}H{}\"/><text class=\"name middle\" x=\"{}\" y=\"{}\">{}</text>\
+             <text class=\"name middle\" transform=\"translate(16 {}) rotate(-90)\">{}</text>",
             WIDTH - RIGHT,
-            (LEFT + WIDTH - RIGHT) / 2.0,
+            (left + WIDTH - RIGHT) / 2.0,
             height - 6.0,
             escape(&self.x.label),
             (top + floor) / 2.0,
@@ -183,22 +196,22 @@ impl Lines<'_> {
 
     /// Points with their values.
     fn points(&self, svg: &mut String, series: &Series, (x, y): (&Scale, &Scale)) {
-        let Series { name, colour, points, .. } = series;
+        let Series { name, colour, points, tips, .. } = series;
         let _ = write!(svg, "<g class=\"points c{colour}\">");
         let step = points.len().div_ceil(MOST_POINTS).max(1);
         let shown =
             points.iter().enumerate().filter(|(index, _)| index % step == 0 || index + 1 == points.len());
-        for (_, &(across, up)) in shown.filter(|(_, point)| point.0.is_finite() && point.1.is_finite()) {
+        for (index, &(across, up)) in shown.filter(|(_, point)| point.0.is_finite() && point.1.is_finite()) {
+            let values = || format!("{} at {} {}", number(up), self.x.label, number(across));
+            let tip = tips.get(index).cloned().unwrap_or_else(values);
             let _ = write!(
                 svg,
-                "<circle class=\"{}\" cx=\"{:.1}\" cy=\"{:.1}\" r=\"3\"><title>{}{} at {} {}</title></circle>",
+                "<circle class=\"{}\" cx=\"{:.1}\" cy=\"{:.1}\" r=\"3\"><title>{}{}</title></circle>",
                 if self.marks { "mark" } else { "point" },
                 x.place(across),
                 y.place(up),
                 if name.is_empty() { String::new() } else { format!("{}: ", escape(name)) },
-                number(up),
-                escape(&self.x.label),
-                number(across),
+                escape(&tip)
             );
         }
         svg.push_str("</g>");
@@ -236,6 +249,7 @@ mod tests {
             colour: 0,
             dashed: false,
             points: vec![(0.0, 1.0), (1.0, 0.7), (2.0, last)],
+            tips: Vec::new(),
         });
         let chart =
             Lines { title: "Errors", x: Axis::new("s"), y: Axis::new("e"), series: &series, marks: true };
@@ -252,7 +266,7 @@ mod tests {
     #[test]
     fn long_series_stay_small() {
         let points = (0..100_000).map(|i| (f64::from(i), 1.0 / f64::from(i + 1))).collect();
-        let series = [Series { name: String::new(), colour: 0, dashed: false, points }];
+        let series = [Series { name: String::new(), colour: 0, dashed: false, points, tips: Vec::new() }];
         let chart = Lines { title: "t", x: Axis::new("x"), y: Axis::new("y"), series: &series, marks: false };
         assert!(chart.svg(None).len() < 60_000);
     }

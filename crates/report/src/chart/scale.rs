@@ -1,5 +1,8 @@
 //! From values to places, and the ticks of an axis.
 
+/// The least range of an axis, relative to its largest value: labels of ticks have four digits.
+const LEAST_RANGE: f64 = 5e-3;
+
 /// A range of values laid out on a range of places.
 pub struct Scale {
     low: f64,
@@ -25,9 +28,12 @@ impl Scale {
         if zero && !log {
             (low, high) = (low.min(0.0), high.max(0.0));
         }
-        if low == high {
-            (low, high) =
-                if low == 0.0 { (0.0, 1.0) } else { (low - low.abs() / 10.0, high + high.abs() / 10.0) };
+        let least = LEAST_RANGE * low.abs().max(high.abs());
+        if high - low < least {
+            let middle = (low + high) / 2.0;
+            (low, high) = (middle - least / 2.0, middle + least / 2.0);
+        } else if low == high {
+            high = 1.0;
         }
         Scale { low, high, from, to, log }
     }
@@ -56,10 +62,26 @@ impl Scale {
         self.from + share * (self.to - self.from)
     }
 
+    /// Ticks at round values, as many as fit: places and labels, of which each takes the `room` that is told for it.
+    pub fn ticks(&self, room: impl Fn(&str) -> f64) -> Vec<(f64, String)> {
+        let mut ticks = Vec::new();
+        for wanted in (1..=5).rev() {
+            ticks = self.round(wanted).into_iter().map(|value| (self.place(value), label(value))).collect();
+            let fits = |pair: &[(f64, String)]| {
+                (pair[1].0 - pair[0].0).abs() >= (room(&pair[0].1) + room(&pair[1].1)) / 2.0
+            };
+            if ticks.windows(2).all(fits) {
+                break;
+            }
+        }
+        ticks
+    }
+
     /// Round values within the range, about `wanted` of them.
-    pub fn ticks(&self, wanted: usize) -> Vec<f64> {
-        if self.log && self.high / self.low > 8.0 {
-            let steps: &[f64] = if self.high / self.low > 1000.0 { &[1.0] } else { &[1.0, 2.0, 5.0] };
+    fn round(&self, wanted: usize) -> Vec<f64> {
+        let ratio = self.high / self.low;
+        if self.log && ratio > 8.0 {
+            let steps: &[f64] = if ratio > 1000.0 || wanted < 5 { &[1.0] } else { &[1.0, 2.0, 5.0] };
             let powers = self.low.log10().floor() as i32..=self.high.log10().ceil() as i32;
             let thin = (powers.clone().count() / (2 * wanted)).max(1) as i32;
             let powers = powers.filter(|power| power % thin == 0);
@@ -77,16 +99,17 @@ impl Scale {
     }
 }
 
-/// A tick's value in as few digits as tell it.
-pub fn label(value: f64) -> String {
-    let size = value.abs();
+/// A tick's value in as few digits as tell it, at most four that count.
+fn label(value: f64) -> String {
+    let trimmed = |digits: &str| digits.trim_end_matches('0').trim_end_matches('.').to_string();
     if value == 0.0 {
         "0".into()
-    } else if !(1e-4..1e6).contains(&size) {
-        format!("{value:e}").replace("e-0", "e-")
+    } else if (1e-3..1e6).contains(&value.abs()) {
+        trimmed(&format!("{value:.6}"))
     } else {
-        let text = format!("{value:.6}");
-        text.trim_end_matches('0').trim_end_matches('.').to_string()
+        let text = format!("{value:.3e}");
+        let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+        format!("{}e{exponent}", trimmed(digits))
     }
 }
 
@@ -94,27 +117,55 @@ pub fn label(value: f64) -> String {
 mod tests {
     use super::*;
 
+    fn labels(scale: &Scale) -> Vec<String> {
+        scale.ticks(|_| 10.0).into_iter().map(|(_, label)| label).collect()
+    }
+
     #[test]
     fn ticks_are_round_and_within() {
         let linear = Scale::new([0.13, 0.97].into_iter(), false, false, (0.0, 100.0));
-        assert_eq!(
-            linear.ticks(4).iter().map(|&tick| label(tick)).collect::<Vec<_>>(),
-            ["0.2", "0.4", "0.6", "0.8"]
-        );
+        assert_eq!(labels(&linear), ["0.2", "0.4", "0.6", "0.8"]);
         assert_eq!((linear.place(0.13), linear.place(0.97)), (0.0, 100.0));
         let log = Scale::new([0.01, 100.0].into_iter(), true, false, (100.0, 0.0));
-        assert_eq!(log.ticks(4), [0.01, 0.1, 1.0, 10.0, 100.0]);
+        assert_eq!(labels(&log), ["0.01", "0.1", "1", "10", "100"]);
         assert!((log.place(1.0) - 50.0).abs() < 1e-9);
+    }
+
+    /// Sums of steps such as 6.000000000000001e-5 are not for readers.
+    #[test]
+    fn labels_of_ticks_are_short_and_differ() {
+        for exponent in -9..9 {
+            for (low, high) in [(0.0, 1.0), (0.0, 7.3), (1.0, 1.004), (9.96, 9.99), (2.2, 4.9), (3.0, 3.0)] {
+                let scale = 10f64.powi(exponent);
+                for log in [false, true] {
+                    let values = [low * scale, high * scale];
+                    let labels = labels(&Scale::new(values.into_iter(), log, false, (0.0, 300.0)).padded());
+                    assert!(labels.iter().all(|label| label.len() <= 8), "{values:?}: {labels:?}");
+                    assert!(labels.windows(2).all(|pair| pair[0] != pair[1]), "{values:?}: {labels:?}");
+                    assert!(labels.len() >= 2, "{values:?}: {labels:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn ticks_leave_room_for_their_labels() {
+        let scale = Scale::new([0.0, 0.0073].into_iter(), false, false, (0.0, 384.0));
+        for wide in [5.0, 10.0, 20.0, 40.0] {
+            let ticks = scale.ticks(|label| wide * label.len() as f64);
+            for pair in ticks.windows(2) {
+                let room = wide * (pair[0].1.len() + pair[1].1.len()) as f64 / 2.0;
+                assert!(pair[1].0 - pair[0].0 >= room, "{wide}: {ticks:?}");
+            }
+            assert!(!ticks.is_empty());
+        }
     }
 
     #[test]
     fn odd_values_have_a_scale_too() {
         for values in [vec![], vec![0.0], vec![3.0, 3.0], vec![f64::NAN, 1.0], vec![-1.0, 2.0]] {
             let scale = Scale::new(values.iter().copied(), true, true, (0.0, 10.0)).padded();
-            assert!(
-                scale.ticks(4).iter().all(|&tick| (-0.1..=10.1).contains(&scale.place(tick))),
-                "{values:?}"
-            );
+            assert!(scale.ticks(|_| 1.0).iter().all(|tick| (-0.1..=10.1).contains(&tick.0)), "{values:?}");
         }
     }
 }
