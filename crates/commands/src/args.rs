@@ -68,7 +68,7 @@ pub enum Command {
     /// party of a federation, by its ledger
     #[command(after_help = AUDIT_EXAMPLES)]
     Audit(AuditArgs),
-    /// Make the page again that every run ends with: components, records, error curve, time, bytes
+    /// Regenerate the report page of a run: components, samples, error curve, time, traffic
     #[command(after_help = REPORT_EXAMPLES)]
     Report(ReportArgs),
     /// Run what a file describes, and draw it: the figures of the paper
@@ -83,7 +83,7 @@ pub enum Command {
     /// Make all keys and files of a federation at once, for trials
     #[command(after_help = "Example:\n  partwise provision --demo --parties 3 --rank 8 --out trial")]
     Provision(ProvisionArgs),
-    /// List each component's strongest rows and columns
+    /// List each component's strongest features and samples
     #[command(after_help = "Example:\n  partwise top result --count 5")]
     Top(TopArgs),
     /// Say what a factorization will take on a cluster: memory, bytes and seconds, the best method and grid
@@ -113,7 +113,7 @@ const FACTORIZE_EXAMPLES: &str = "\
 Examples:
   partwise factorize M.npy --rank 16 --out result
   partwise factorize M.npz --rank 50 --algorithm dsanls --nodes 4 --out result
-  partwise factorize genes.csv --transpose --rank 8 --restarts 5 --tsv --out result
+  partwise factorize genes.csv --records columns --rank 8 --restarts 5 --tsv --out result
   partwise factorize M.npz --rank 50 --init-from result --tolerance 1e-6 --out better
   partwise factorize M.npz --rank 50 --nodes 16 --network 1Gbit/s,100us --out as-on-16-machines";
 
@@ -217,6 +217,10 @@ pub struct FactorizeArgs {
     pub labels: LabelArgs,
     #[command(flatten)]
     pub shape: ShapeArgs,
+    /// Whether a sample is a row or a column of the matrix, after --transpose; run.json remembers it for `report` and
+    /// `top` [default: rows; for images, the side that they are on]
+    #[arg(long, value_parser = named::<Side>(&["rows", "columns"]), value_name = "SIDE")]
+    pub records: Option<Side>,
 
     /// Method: the fastest that we know, by the size of M (auto); exact by coordinate descent (hals), by multiplicative
     /// updates (mu) or by exact least squares (bpp); or sketched, for many nodes (dsanls)
@@ -750,8 +754,7 @@ pub struct ReportArgs {
     pub force: bool,
     #[command(flatten)]
     pub shape: ShapeArgs,
-    /// Whether a record is a row or a column, of a result of `factorize` [default: what has no names where the other side
-    /// has, else a row]
+    /// Whether a sample is a row or a column, for a result of `factorize` [default: as in the run]
     #[arg(long, value_parser = named::<Side>(&["rows", "columns"]), value_name = "SIDE")]
     pub records: Option<Side>,
 }
@@ -788,7 +791,7 @@ pub struct ExperimentArgs {
 pub struct TopArgs {
     /// A folder that `factorize` wrote
     pub dir: PathBuf,
-    /// How many rows and columns to list for each component
+    /// How many features and samples to list for each component
     #[arg(value_parser = count, allow_negative_numbers = true, short = 'n', long, default_value_t = 10, value_name = "N")]
     pub count: usize,
     /// Print JSON

@@ -6,8 +6,9 @@ use std::path::Path;
 use anyhow::{Result, anyhow, bail};
 use partwise::error::Error;
 use partwise::io::ImageSide;
-use partwise::run::Factors;
+use partwise::run::{Factors, Side};
 use partwise::{Precision, Real, io};
+use partwise_secure::factors;
 use serde_json::Value;
 
 use crate::machine::available_memory;
@@ -140,17 +141,32 @@ pub struct Record {
     /// The side that images were on when they were read.
     pub images: Option<ImageSide>,
     pub precision: Precision,
+    /// The side of M that the samples are on.
+    pub samples: Side,
+}
+
+/// The side of M that the samples are on, by `run.json`; where it does not say, that of images, or else rows.
+pub fn samples(record: &Value) -> Side {
+    if record["parties"].is_array() {
+        return factors::records_of(record);
+    }
+    match record["records"].as_str().or(record["image"]["images"].as_str()) {
+        Some("columns") => Side::Columns,
+        _ => Side::Rows,
+    }
 }
 
 /// Reads `run.json`; a folder with factors alone, made by hand, is taken as untransposed and f64.
 pub fn record(dir: &Path) -> Result<Record> {
     let path = dir.join("run.json");
-    let mut record = Record { transpose: false, images: None, precision: Precision::F64 };
+    let mut record =
+        Record { transpose: false, images: None, precision: Precision::F64, samples: Side::Rows };
     if path.exists() {
         let text = std::fs::read(&path).map_err(Error::io(&path))?;
         let value: Value = serde_json::from_slice(&text).map_err(|error| {
             anyhow!("{}: not the JSON of a run ({error}); factorize again", path.display())
         })?;
+        record.samples = samples(&value);
         record.transpose = value["transpose"].as_bool().unwrap_or(false);
         // Noted is the side after turning.
         let columns = (value["image"]["images"] == "columns") != record.transpose;

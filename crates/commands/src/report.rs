@@ -8,7 +8,7 @@ use partwise::matrix::Matrix;
 use partwise::run::{Factors, Side};
 use partwise::{Real, io};
 use partwise_report::picture::Shape;
-use partwise_report::{Factor, Frames, GENERATOR, Point, Records, Run, page};
+use partwise_report::{Factor, Frames, GENERATOR, Point, Run, SampleFactor, Samples, page};
 use partwise_secure::factors;
 use serde_json::{Value, json};
 
@@ -78,7 +78,7 @@ fn read(dir: &Path, view: &View) -> Result<Run> {
         let shape = Shape { width: width as usize, height: height as usize, channels: channels.into() };
         if shape.size() != run.features.rows {
             bail!(
-                "--image-shape: {width} x {height} with {channels} channels are {} numbers, but a record in {} has {}; give \
+                "--image-shape: {width} x {height} with {channels} channels are {} numbers, but a sample in {} has {}; give \
                  its size, or change --records",
                 shape.size(),
                 dir.display(),
@@ -102,28 +102,49 @@ fn read_json(path: &Path) -> Result<Option<Value>> {
         .map_err(|error| anyhow!("{}: not the JSON of a run ({error}); run it again", path.display()))
 }
 
-/// A result of `factorize`: one side of M is the features, the other the records.
+/// A result of `factorize`: one side of M is the samples, the other the features.
 fn of_one(dir: &Path, record: Value, records: Option<Side>) -> Result<Run> {
-    let folder = folder::read::<f32>(dir)?;
-    let images = record["image"]["images"].as_str().map(|side| side == "columns");
-    let by_labels = folder.row_labels.is_some() && folder.col_labels.is_none();
-    let side = if images.unwrap_or(by_labels) { Side::Columns } else { Side::Rows };
-    let ((weights, labels), (features, feature_labels)) = sides(folder, records.unwrap_or(side));
-    let shape = shape(&record).filter(|shape| shape.size() == features.rows);
+    let side = records.unwrap_or_else(|| folder::samples(&record));
+    let ((weights, labels), (features, feature_labels)) = sides(folder::read::<f32>(dir)?, side);
+    let as_images = record["image"]["images"] == json!(side);
+    let shape = shape(&record).filter(|shape| as_images && shape.size() == features.rows);
     let frames = shape.map(|shape| frames(dir, &record, shape, weights.rows)).transpose()?.flatten();
-    let records = vec![Records { party: None, weights, labels }];
-    Ok(Run { record, audit: None, trace: Vec::new(), features, feature_labels, records, shape, frames })
+    let samples = vec![Samples { party: None, weights, labels }];
+    let run = Run { shape, frames, feature_labels, ..bare(record, features, samples) };
+    Ok(Run { sample_factor: sample_factor(side), ..run })
+}
+
+/// A run without anything that its folder need not have; the samples are on the side that its record says.
+fn bare(record: Value, features: Factor, samples: Vec<Samples>) -> Run {
+    Run {
+        sample_factor: sample_factor(folder::samples(&record)),
+        record,
+        features,
+        samples,
+        audit: None,
+        trace: Vec::new(),
+        feature_labels: None,
+        shape: None,
+        frames: None,
+    }
+}
+
+fn sample_factor(samples: Side) -> SampleFactor {
+    match samples {
+        Side::Rows => SampleFactor::U,
+        Side::Columns => SampleFactor::V,
+    }
 }
 
 /// A factor and the names of its rows.
 type Named = (Factor, Option<Vec<String>>);
 
-/// The factor of the records and that of the features, where records are the rows or the columns of the data.
-fn sides(folder: Folder<f32>, records: Side) -> (Named, Named) {
+/// The factor of the samples and that of the features, where samples are the rows or the columns of the data.
+fn sides(folder: Folder<f32>, samples: Side) -> (Named, Named) {
     let Folder { factors: Factors { rows, cols, k, u, v }, row_labels, col_labels } = folder;
     let u = (Factor { rows, k, values: u }, row_labels);
     let v = (Factor { rows: cols, k, values: v }, col_labels);
-    factors::by_side(records, u, v)
+    factors::by_side(samples, u, v)
 }
 
 fn read_factor(path: &Path) -> Result<Factor> {
@@ -137,11 +158,11 @@ fn of_federation(dir: &Path, mut record: Value) -> Result<Run> {
         record[name] = record["settings"][name].take();
     }
     let own = record["party"].as_str().map(String::from);
-    let (features, feature_labels, records) = match &own {
+    let (features, feature_labels, samples) = match &own {
         Some(_) => {
-            let sides = sides(folder::read::<f32>(dir)?, factors::records_of(&record));
+            let sides = sides(folder::read::<f32>(dir)?, folder::samples(&record));
             let ((weights, labels), (features, feature_labels)) = sides;
-            (features, feature_labels, vec![Records { party: None, weights, labels }])
+            (features, feature_labels, vec![Samples { party: None, weights, labels }])
         }
         None => (read_factor(&dir.join(factors::files(&record)[0]))?, None, Vec::new()),
     };
@@ -163,23 +184,14 @@ fn of_federation(dir: &Path, mut record: Value) -> Result<Run> {
     };
     let parties = record["parties"].as_array().map_or(&[][..], Vec::as_slice).iter().enumerate().map(party);
     record["parties"] = parties.collect::<Vec<_>>().into();
-    Ok(Run {
-        record,
-        audit: None,
-        trace: Vec::new(),
-        features,
-        feature_labels,
-        records,
-        shape: None,
-        frames: None,
-    })
+    Ok(Run { feature_labels, ..bare(record, features, samples) })
 }
 
 /// A result between parties: one factor is the same at all of them, and each has its own other one.
 fn of_parties(dir: &Path, record: Value) -> Result<Run> {
     let parties = record["parties"].as_array().map_or(&[][..], Vec::as_slice);
     let mut features = None;
-    let mut records = Vec::new();
+    let mut samples = Vec::new();
     for (party, number) in parties.iter().zip(1..) {
         let folder = dir.join(format!("{}{number}", output::PARTY));
         if !folder.is_dir() {
@@ -194,7 +206,7 @@ fn of_parties(dir: &Path, record: Value) -> Result<Run> {
             bail!("{}: U.npy and V.npy are not of the same run; run it again", folder.display());
         }
         features.get_or_insert(shared);
-        records.push(Records { party: Some(name), weights, labels: None });
+        samples.push(Samples { party: Some(name), weights, labels: None });
     }
     let Some(features) = features else {
         bail!(
@@ -206,17 +218,17 @@ fn of_parties(dir: &Path, record: Value) -> Result<Run> {
     let labels = dir.join("features.txt");
     let feature_labels = if labels.exists() { Some(io::labels::read(&labels, features.rows)?) } else { None };
     let shape = shape(&record).filter(|shape| shape.size() == features.rows);
-    Ok(Run { record, audit: None, trace: Vec::new(), features, feature_labels, records, shape, frames: None })
+    Ok(Run { feature_labels, shape, ..bare(record, features, samples) })
 }
 
-/// How `run.json` says that a record is a picture.
+/// How `run.json` says that a sample is a picture.
 fn shape(record: &Value) -> Option<Shape> {
     let size = |name: &str| record["image"][name].as_u64().map(|size| size as usize);
     Some(Shape { width: size("width")?, height: size("height")?, channels: size("channels")? })
 }
 
 /// Pictures that were kept as they were.
-fn frames(dir: &Path, record: &Value, shape: Shape, records: usize) -> Result<Option<Frames>> {
+fn frames(dir: &Path, record: &Value, shape: Shape, samples: usize) -> Result<Option<Frames>> {
     let path = dir.join("frames.npy");
     let numbers: Vec<usize> = record["frames"]
         .as_array()
@@ -228,7 +240,7 @@ fn frames(dir: &Path, record: &Value, shape: Shape, records: usize) -> Result<Op
         return Ok(None);
     }
     let (count, size, values) = io::npy::read_array::<f32>(&path, available_memory())?;
-    if (count, size) != (numbers.len(), shape.size()) || numbers.iter().any(|&number| number >= records) {
+    if (count, size) != (numbers.len(), shape.size()) || numbers.iter().any(|&number| number >= samples) {
         bail!("{}: these are not the pictures that run.json names; run it again", path.display());
     }
     Ok(Some(Frames { numbers, values }))
@@ -263,13 +275,13 @@ pub fn kept<T: Real>(matrix: &Matrix<T>, shape: Option<io::ImageShape>) -> Optio
     const FRAMES: usize = 4;
     const MOST: usize = 16 << 20;
     let columns = shape?.images == io::ImageSide::Columns;
-    let (records, size) =
+    let (samples, size) =
         if columns { (matrix.cols(), matrix.rows()) } else { (matrix.rows(), matrix.cols()) };
-    let count = FRAMES.min(records);
+    let count = FRAMES.min(samples);
     if count == 0 || size.saturating_mul(count) > MOST {
         return None;
     }
-    let numbers: Vec<usize> = (0..count).map(|place| (2 * place + 1) * records / (2 * count)).collect();
+    let numbers: Vec<usize> = (0..count).map(|place| (2 * place + 1) * samples / (2 * count)).collect();
     let mut values = vec![T::ZERO; size * count];
     for (&number, values) in numbers.iter().zip(values.chunks_exact_mut(size)) {
         let one = number..number + 1;

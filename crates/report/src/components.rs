@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use crate::chart::{Heat, area, ranking};
 use crate::text::{count, details, number, percent, table};
-use crate::{Components, Run, Samples, picture};
+use crate::{Components, Run, picture};
 
 /// Pixels of all pictures together, at most.
 const PIXELS: usize = 1_500_000;
@@ -88,7 +88,7 @@ impl Kind {
 
     fn body(self, run: &Run, component: usize, shown: usize) -> String {
         let features = &run.features;
-        let column = || features.values.iter().skip(component).step_by(features.k).copied();
+        let column = || features.column(component);
         match (self, run.shape) {
             (Kind::Pictures, Some(shape)) => {
                 let values: Vec<f32> = column().collect();
@@ -157,16 +157,15 @@ fn usage(run: &Run, component: usize, leads: usize) -> String {
         return String::new();
     }
     let step = total.div_ceil(SAMPLE).max(1);
-    let column = |samples: &'_ Samples| {
-        samples.weights.values.iter().skip(component).step_by(samples.weights.k).copied()
-    };
     let mut sample: Vec<f32> =
-        run.samples.iter().flat_map(|samples| column(samples).step_by(step)).collect();
+        run.samples.iter().flat_map(|samples| samples.weights.column(component).step_by(step)).collect();
     sample.sort_by(|a, b| b.total_cmp(a));
     let (curve, _) = binned(sample.iter().copied(), sample.len());
-    let used = run.samples.iter().flat_map(column).filter(|&weight| weight > 0.0).count();
+    let used = run.samples.iter().flat_map(|samples| samples.weights.column(component));
+    let used = used.filter(|&weight| weight > 0.0).count();
     let used = used as f64 / total as f64;
-    let title = format!("Weights of the samples in component {}, sorted; {} have it", component + 1, percent(used));
+    let title =
+        format!("Weights of the samples in component {}, sorted; {} have it", component + 1, percent(used));
     let tip = |bin: usize| {
         let share = (bin as f64 + 0.5) / curve.len() as f64;
         format!("{} of samples have a weight above {}", percent(share), number(curve[bin]))
@@ -185,7 +184,7 @@ fn overview(run: &Run, shown: &[usize]) -> String {
     let wide = features.rows.div_ceil(POINTS).max(1);
     let mut values = Vec::new();
     for &component in shown {
-        let column = features.values.iter().skip(component).step_by(features.k).copied();
+        let column = features.column(component);
         let (mut means, _) = binned(column, features.rows);
         let most = means.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
         means.iter_mut().for_each(|mean| *mean /= most);
@@ -195,7 +194,8 @@ fn overview(run: &Run, shown: &[usize]) -> String {
     let columns: Vec<String> =
         (0..features.rows.div_ceil(wide)).map(|bin| run.feature_name(bin * wide)).collect();
     let title = "Weights of the components over the features, each relative to its largest";
-    let heat = Heat { title, prefix: "component ", lines: &names, columns: &columns, values: &values, marks: &[] };
+    let heat =
+        Heat { title, prefix: "component ", lines: &names, columns: &columns, values: &values, marks: &[] };
     format!("<figure class=\"wide\">{}<figcaption>{title}</figcaption></figure>", heat.html())
 }
 
@@ -203,7 +203,7 @@ fn listing(run: &Run, components: &Components) -> String {
     /// Components in the table, at most.
     const MOST: usize = 500;
     let rows = (0..run.features.k).take(MOST).map(|component| {
-        let column = run.features.values.iter().skip(component).step_by(run.features.k).copied();
+        let column = run.features.column(component);
         let names: Vec<String> =
             strongest(column, 3).iter().map(|&(index, _)| run.feature_name(index)).collect();
         let leads =

@@ -32,6 +32,11 @@ impl Factor {
         &self.values[row * self.k..(row + 1) * self.k]
     }
 
+    /// The weights of a component.
+    fn column(&self, component: usize) -> impl Iterator<Item = f32> + '_ {
+        self.values.iter().skip(component).step_by(self.k).copied()
+    }
+
     /// Counts the rows that each component leads in.
     fn count_leads(&self, leads: &mut [usize]) {
         let leaders = self.values.chunks_exact(self.k).filter_map(leading);

@@ -75,7 +75,13 @@ fn lead(run: &Run) -> String {
     let size = match (rows.as_u64(), cols.as_u64()) {
         _ if run.samples.is_empty() => many(features, "feature"),
         (Some(rows), Some(cols)) => format!("{} × {}", count(rows), count(cols)),
-        _ => format!("{} × {}", count(run.sample_count() as u64), count(features)),
+        _ => {
+            let (samples, features) = (count(run.sample_count() as u64), count(features));
+            match run.sample_factor {
+                SampleFactor::U => format!("{samples} × {features}"),
+                SampleFactor::V => format!("{features} × {samples}"),
+            }
+        }
     };
     let side = match run.sample_factor {
         _ if run.samples.is_empty() => "",
@@ -93,7 +99,8 @@ fn lead(run: &Run) -> String {
 
 /// What the run warned about.
 fn warnings(html: &mut String, run: &Run) {
-    let all: Vec<&str> = run.record["warnings"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let all: Vec<&str> =
+        run.record["warnings"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     if all.is_empty() {
         return;
     }

@@ -127,7 +127,10 @@ fn cost(run: &Run) -> String {
             .html();
     let sums = match (cost["sums"].as_f64(), cost["round_trips_per_sum"].as_f64()) {
         (Some(sums), Some(trips)) => {
-            format!("<p class=\"note\">{} sums with {trips:.1} round trips each.</p>", number_of(sums.round()))
+            format!(
+                "<p class=\"note\">{} sums with {trips:.1} round trips each.</p>",
+                number_of(sums.round())
+            )
         }
         _ => String::new(),
     };

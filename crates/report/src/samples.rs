@@ -48,7 +48,14 @@ pub fn section(run: &Run, all: &Components) -> String {
     let lines: Vec<String> = shown.iter().map(|component| (component + 1).to_string()).collect();
     let title = "Share of each component in each sample; samples sorted by their leading component";
     let marks = marks(run, &bins);
-    let heat = Heat { title, prefix: "component ", lines: &lines, columns: &columns, values: &values, marks: &marks };
+    let heat = Heat {
+        title,
+        prefix: "component ",
+        lines: &lines,
+        columns: &columns,
+        values: &values,
+        marks: &marks,
+    };
     let binning = if wide > 1 {
         format!(" Each column is the mean of {} samples.", count(wide as u64))
     } else {
@@ -131,8 +138,7 @@ fn strongest(run: &Run, shown: &[usize]) -> String {
     let rows = shown.iter().map(|&component| {
         let mut entries = Vec::new();
         for samples in &run.samples {
-            let column = samples.weights.values.iter().skip(component).step_by(samples.weights.k).copied();
-            for (sample, weight) in components::strongest(column, NAMED) {
+            for (sample, weight) in components::strongest(samples.weights.column(component), NAMED) {
                 entries.push((weight, run.sample_name(samples, sample)));
             }
         }

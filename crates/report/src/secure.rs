@@ -1,4 +1,4 @@
-//! Of a run between parties: who saw what, and what an attacker could make of it.
+//! Who saw what in a run between parties, and the attack results of its audit.
 
 use std::fmt::Write;
 
@@ -25,20 +25,20 @@ pub fn section(run: &Run) -> String {
     let others = if masked { "as part of a sum over all parties" } else { "no" };
     let hub = if masked { "as part of a sum over all parties" } else { "yes, each party's own" };
     let rows = [
-        ["its records, M_r", "yes", "no", "no"],
-        ["how much of each component its records have, V_r", "yes", "no", "no"],
+        ["its samples, M_r", "yes", "no", "no"],
+        ["the weights of its samples, V_r", "yes", "no", "no"],
         [shared, "yes", others, hub],
         ["U, the components", "yes", "yes", "yes"],
-        ["sum and squares of all entries, number of records, final error", "yes", "summed up", "summed up"],
+        ["sum and squares of all entries, number of samples, final error", "yes", "summed up", "summed up"],
     ];
     let header = ["what party r has", "party r sees it", "other parties", "the coordinator"];
     let mut html = table(&header, rows.map(|row| row.map(String::from).to_vec()));
     let _ = write!(
         html,
         "<p class=\"note\">{} Parties and coordinator are taken to follow the protocol, at most {} of the parties colluding: \
-         a coordinator or a party that does not can recover individual records. Sums tell something too, the less the more \
-         parties and records there are; the components tell what the records have in common, and one of many may be a single \
-         record. Letters are the paper's: U is the factor of the features, V_r that of the party's records.</p>",
+         a coordinator or a party that does not can recover individual samples. Sums reveal something too, the less the more \
+         parties and samples there are; the components show what the samples have in common, and one of many may be a single \
+         sample. Letters are the paper's: U is the factor of the features, V_r that of the party's samples.</p>",
         if masked {
             "What parties sent was masked, so that those who follow the protocol saw sums alone."
         } else {
@@ -62,7 +62,7 @@ fn transcripts(run: &Run) -> String {
         let parties = transcript["parties"].as_array().map_or(0, Vec::len);
         let agreed = match transcript["agreed"].as_bool() {
             Some(true) => "yes",
-            Some(false) => "no: somebody was told other things",
+            Some(false) => "no: parties were told different things",
             None => "unknown",
         };
         vec![
@@ -72,7 +72,7 @@ fn transcripts(run: &Run) -> String {
             shortened(transcript["hash"].as_str().unwrap_or_default(), 17),
         ]
     });
-    let header = ["cohort", "sums opened", "same transcript at all", "its hash"];
+    let header = ["cohort", "sums opened", "same transcript at all parties", "its hash"];
     format!("<h3>What was opened</h3>{}", table(&header, rows))
 }
 
@@ -93,14 +93,14 @@ fn parties(run: &Run) -> String {
             },
         ]
     });
-    format!("<h3>Parties</h3>{}", table(&["party", "records", "relative error", "sent"], rows))
+    format!("<h3>Parties</h3>{}", table(&["party", "samples", "relative error", "sent"], rows))
 }
 
 fn no_audit() -> String {
-    "<h3>Audit</h3><p>This run was not audited: what others could make of these sums has not been measured for it.</p>".into()
+    "<h3>Audit</h3><p>This run was not audited: what adversaries could learn from its sums was not measured.</p>".into()
 }
 
-/// The audit: its verdict, what attacks made of the run, what left each party, and every number.
+/// The audit: its verdict, the attack results, what left each party, and every number.
 fn audit(audit: &Value) -> String {
     let list = |name: &str| audit[name].as_array().map_or(&[][..], Vec::as_slice);
     let mut html = String::from("<h3>Audit</h3><ul>");
@@ -115,10 +115,7 @@ fn audit(audit: &Value) -> String {
         vec![words(&finding["attack"]), seat(&finding["seat"]), words(&finding["on"]), auc]
     });
     if !list("findings").is_empty() {
-        html.push_str(&table(
-            &["attack", "from the seat of", "on", "AUC: 0.5 is guessing, 1 certainty"],
-            rows,
-        ));
+        html.push_str(&table(&["attack", "adversary", "on", "AUC (0.5: guessing, 1: certainty)"], rows));
     }
     let rows = list("left").iter().map(|left| {
         let readers: Vec<String> = left["readers"].as_array().into_iter().flatten().map(seat).collect();
@@ -136,14 +133,14 @@ fn audit(audit: &Value) -> String {
     }
     let mut rows = Vec::new();
     flatten("", audit, &mut rows);
-    html.push_str(&details("Every number of the audit", &table(&["what", "value"], rows)));
+    html.push_str(&details("All numbers of the audit", &table(&["what", "value"], rows)));
     html
 }
 
-/// Who attacks, in words.
+/// The adversary in words.
 fn seat(seat: &Value) -> String {
     match (seat.as_str(), seat["colluding"].as_u64()) {
-        (Some("everybody"), _) => "whoever has U".into(),
+        (Some("everybody"), _) => "anyone who has the components".into(),
         (Some("party"), _) => "another party".into(),
         (Some("all-others"), _) => "all others together".into(),
         (Some(name), _) => name.into(),

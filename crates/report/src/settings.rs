@@ -6,8 +6,17 @@ use crate::Run;
 use crate::text::{details, table};
 
 /// What other sections show.
-const ELSEWHERE: [&str; 9] =
-    ["ranks", "phases", "parties", "cost", "transcripts", "errors_of_restarts", "redrawn", "plan", "warnings"];
+const ELSEWHERE: [&str; 9] = [
+    "ranks",
+    "phases",
+    "parties",
+    "cost",
+    "transcripts",
+    "errors_of_restarts",
+    "redrawn",
+    "plan",
+    "warnings",
+];
 
 pub fn section(run: &Run) -> String {
     let Some(record) = run.record.as_object() else { return String::new() };

@@ -173,6 +173,7 @@ impl<T: Real> Ending<'_, T> {
         if let Some(shape) = image {
             record["image"] = json!(shape);
         }
+        record["records"] = args.records.map_or_else(|| json!(folder::samples(&record)), |side| json!(side));
         if let Some(frames) = &frames {
             record["frames"] = json!(frames.numbers);
         }

@@ -1,8 +1,9 @@
-//! `partwise top`: each component's strongest rows and columns.
+//! `partwise top`: each component's strongest features and samples.
 
 use std::fmt::Write;
 
 use anyhow::{Result, bail};
+use partwise::run::Side;
 use serde_json::{Value, json};
 
 use crate::args::TopArgs;
@@ -16,7 +17,13 @@ pub fn run(args: &TopArgs) -> Result<()> {
     let factors = &folder.factors;
     let energies = factors.energies();
     let total: f64 = energies.iter().sum::<f64>().max(f64::MIN_POSITIVE);
-    let (mut listing, mut text) = (Vec::new(), String::new());
+    let names = match folder::record(&args.dir)?.samples {
+        Side::Rows => ["samples ", "features"],
+        Side::Columns => ["features", "samples "],
+    };
+    let mut listing = Vec::new();
+    let mut text =
+        String::from("energy: a component's share of the sum of ‖U_j‖ ‖V_j‖ over all components\n");
     for (component, energy) in energies.iter().enumerate() {
         let rows = strongest(&factors.u, component, factors.k, args.count);
         let cols = strongest(&factors.v, component, factors.k, args.count);
@@ -45,8 +52,8 @@ pub fn run(args: &TopArgs) -> Result<()> {
                 if named.is_empty() { "none".into() } else { named.join(", ") }
             };
             writeln!(text, "component {} ({:.1}% of the energy)", component + 1, 100.0 * energy / total)?;
-            writeln!(text, "  rows     {}", list(&rows, &folder.row_labels, "row"))?;
-            writeln!(text, "  columns  {}", list(&cols, &folder.col_labels, "column"))?;
+            writeln!(text, "  {}  {}", names[0], list(&rows, &folder.row_labels, "row"))?;
+            writeln!(text, "  {}  {}", names[1], list(&cols, &folder.col_labels, "column"))?;
         }
     }
     say::answer(&if args.json { format!("{:#}", Value::from(listing)) } else { text })

@@ -62,7 +62,12 @@ impl Heat<'_> {
         html.push_str("<div class=\"names\">");
         for (index, name) in self.lines.iter().enumerate() {
             let shown = height <= 40 || index % 5 == 0;
-            let _ = write!(html, "<span title=\"{0}\">{1}</span>", escape(name), if shown { escape(name) } else { String::new() });
+            let _ = write!(
+                html,
+                "<span title=\"{0}\">{1}</span>",
+                escape(name),
+                if shown { escape(name) } else { String::new() }
+            );
         }
         let _ = write!(
             html,
@@ -90,7 +95,14 @@ mod tests {
     fn levels_are_shares_of_the_largest() {
         let lines = ["1".to_string()];
         let columns = ["a|b".to_string(), "<".to_string()];
-        let heat = Heat { title: "t", prefix: "", lines: &lines, columns: &columns, values: &[1.0, 2.0], marks: &[] };
+        let heat = Heat {
+            title: "t",
+            prefix: "",
+            lines: &lines,
+            columns: &columns,
+            values: &[1.0, 2.0],
+            marks: &[],
+        };
         let html = heat.html();
         assert!(html.contains(&format!("data-levels=\"{}\"", base64(&[128, 255]))), "{html}");
         assert!(html.contains("data-columns=\"a/b|&lt;\""), "{html}");
