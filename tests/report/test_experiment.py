@@ -3,7 +3,7 @@
 import pathlib
 
 import pytest
-from test_page import opened
+from test_page import opened, overlaps
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 GENERAL = """
@@ -77,6 +77,10 @@ def test_a_figure_in_the_browser(browser, experiment, scale):
             assert "Errors <of> digits" in text and "the clock is virtual" in text
             assert page.locator("svg[role=img]").get_attribute("aria-label").startswith("Errors <of> digits, DIGITS.")
             assert page.locator("svg title").count() >= count
+            assert overlaps(page, "svg") == []
+            assert all(len(label) <= 8 for label in page.locator("svg .tick").all_text_contents())
+            # Points are there for the pointer alone, unless they are what is drawn.
+            assert set(page.evaluate("[...document.querySelectorAll('circle')].map(point => getComputedStyle(point).stroke)")) == {"none"}
     with opened(browser, folder / "digits.svg") as page:
         assert page.said == []
     # Again: everything is kept, and the figures are the same.

@@ -7,8 +7,11 @@ import contextlib
 import json
 import os
 import pathlib
+import re
+import shutil
 import sys
 
+import numpy as np
 import pytest
 from conftest import EVIL
 
@@ -32,6 +35,31 @@ def opened(browser, file, width=1400, scheme="light"):
     context.close()
 
 
+def unfold(page):
+    """Opens everything that is folded up."""
+    page.evaluate("document.querySelectorAll('details').forEach(details => { details.open = true })")
+
+
+def rows_of(page, summary):
+    """The cells of the table under a summary, row by row."""
+    unfold(page)
+    table = page.locator(f"details:has(summary:text-is('{summary}')) tbody tr")
+    return [row.locator("td").all_inner_texts() for row in table.all()]
+
+
+def overlaps(page, selector):
+    """Pairs of visible texts whose boxes overlap, within each chart."""
+    return page.evaluate(
+        """selector => [...document.querySelectorAll(selector)].flatMap(chart => {
+            const texts = [...chart.querySelectorAll('text')].map(text => [text.textContent, text.getBoundingClientRect()]);
+            return texts.flatMap(([one, a], index) => texts.slice(index + 1)
+                .filter(([, b]) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom)
+                .map(([other]) => [one, other]));
+        })""",
+        selector,
+    )
+
+
 def page_of(runs, kind):
     return runs[kind] / "report.html"
 
@@ -41,8 +69,7 @@ def page_of(runs, kind):
 @pytest.mark.parametrize("width", [360, 1400])
 def test_fits_and_asks_for_nothing(browser, runs, kind, scheme, width):
     with opened(browser, page_of(runs, kind), width, scheme) as page:
-        for details in page.query_selector_all("details"):
-            details.evaluate("details => details.open = true")
+        unfold(page)
         # Wide enough for its content, which scrolls within itself where it must.
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         beyond = page.evaluate(
@@ -68,8 +95,8 @@ def test_fits_and_asks_for_nothing(browser, runs, kind, scheme, width):
 def test_says_what_was_run(browser, runs, kind):
     with opened(browser, page_of(runs, kind)) as page:
         headings = page.locator("h2").all_inner_texts()
-        expected = ["Components", "Records", "How it went", "Settings"]
-        expected += ["Before and after"] if kind in ("pictures", "film") else []
+        expected = ["Components", "Samples", "Convergence and cost", "Settings"]
+        expected += ["Originals and reconstructions"] if kind in ("pictures", "film") else []
         expected += ["Who saw what"] if kind in SECURE else []
         assert sorted(headings) == sorted(expected)
         tiles = page.locator(".tiles").inner_text()
@@ -77,6 +104,90 @@ def test_says_what_was_run(browser, runs, kind):
         text = page.locator("main").inner_text()
         assert "Relative error over time" in text and ("Seconds by phase" in text or kind in SECURE)
         assert ("Bytes sent" in text) == (kind in ("terms", *SECURE))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("width", [360, 1400])
+def test_labels_of_charts_are_short_and_apart(browser, runs, kind, width):
+    with opened(browser, page_of(runs, kind), width) as page:
+        labels = page.locator("svg .tick").all_text_contents()
+        assert len(labels) > 3 and all(len(label) <= 8 for label in labels), labels
+        assert overlaps(page, "svg.lines") == []
+        cut = page.evaluate(
+            "[...document.querySelectorAll('.term, .marks span, .stack span')].filter(part => part.scrollWidth > part.clientWidth + 1"
+            " && part.clientWidth > 0 && getComputedStyle(part).display != 'inline').map(part => part.textContent)"
+        )
+        assert cut == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_there_is_one_error_curve_and_it_tells_iterations(browser, runs, kind):
+    with opened(browser, page_of(runs, kind)) as page:
+        assert page.locator("svg.lines").count() == 1
+        chart = page.locator("svg.lines")
+        tips = chart.evaluate("chart => [...chart.querySelectorAll('circle')].map(point => point.dataset.tip)")
+        lines = (runs[kind] / "trace.csv").read_text().splitlines()[1:]
+        trace = {int(float(line.split(",")[0])): float(line.split(",")[2]) for line in lines}
+        step = "round" if kind in SECURE else "iteration"
+        for tip in tips:
+            name, error = re.fullmatch(rf"{step} ([\d,]+): relative error ([\d.]+) after .+", tip).groups()
+            assert trace[int(name.replace(",", ""))] == pytest.approx(float(error), abs=1e-6)
+        assert len(tips) > 1
+        heights = chart.evaluate("chart => [...chart.querySelectorAll('circle')].map(point => +point.getAttribute('cy'))")
+        errors = [float(re.search(r"error ([\d.]+)", tip)[1]) for tip in tips]
+        assert min(errors) > min(trace.values()) and heights[errors.index(max(errors))] == min(heights)
+        assert "excess over the best, " in page.locator(".curve figcaption").inner_text()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_components_are_numbered_in_order(browser, runs, kind):
+    with opened(browser, page_of(runs, kind)) as page:
+        names = [int(heading.split()[0]) for heading in page.locator(".cards h3").all_inner_texts()]
+        assert names == sorted(names)
+        listed = [int(name) for name, *_ in rows_of(page, "Components as a table")]
+        assert listed == list(range(1, len(listed) + 1)) and set(names) <= set(listed)
+        text = page.locator("section:has(h2:text-is('Components')) > p").inner_text()
+        assert "share of the energy: ‖Uj‖ ‖Vj‖ divided by its sum over all components" in text
+
+
+@pytest.mark.parametrize("kind", ["pictures", "film", "terms", "parties"])
+def test_leading_components_are_those_of_the_written_files(browser, runs, kind):
+    folder = runs[kind]
+    side = "V" if kind == "film" else "U"  # A frame is a column.
+    files = sorted(folder.glob(f"party-*/{side}.npy")) or [folder / f"{side}.npy"]
+    weights = np.concatenate([np.load(file) for file in files])
+    other = "U" if side == "V" else "V"
+    features = np.load(next(iter(folder.glob(f"party-1/{other}.npy")), folder / f"{other}.npy"))
+
+    def leads(factor):
+        return np.bincount(factor.argmax(1)[factor.any(1)], minlength=factor.shape[1]).tolist()
+
+    with opened(browser, page_of(runs, kind)) as page:
+        assert f"{side}.argmax(1)" in page.locator("main").inner_text()
+        rows = rows_of(page, "Components as a table")
+        assert [int(row[2].replace(",", "")) for row in rows] == leads(weights)
+        assert [int(row[3].replace(",", "")) for row in rows] == leads(features)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_strongest_samples_are_in_the_order_of_the_numbers_shown(browser, runs, kind):
+    with opened(browser, page_of(runs, kind)) as page:
+        rows = rows_of(page, "Strongest samples as a table")
+        shown = [[float(number.replace(",", "")) for number in re.findall(r"\(([^()]+)\)", row[1])] for row in rows]
+        assert all(numbers == sorted(numbers, reverse=True) for numbers in shown)
+        assert any(len(numbers) == 5 for numbers in shown)
+
+
+def test_warnings_are_prominent(browser, partwise, runs, tmp_path):
+    folder = shutil.copytree(runs["terms"], tmp_path / "r")
+    record = json.loads((folder / "run.json").read_text())
+    record["warnings"] = ["column 3 holds 99.9% of the <b>sum</b> of squares"]
+    (folder / "run.json").write_text(json.dumps(record))
+    partwise("report", folder)
+    with opened(browser, folder / "report.html") as page:
+        assert page.locator(".warnings li").all_inner_texts() == record["warnings"]
+        box = page.locator(".warnings").bounding_box()
+        assert box["y"] + box["height"] < page.locator(".tiles").bounding_box()["y"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -104,11 +215,11 @@ def test_components_are_what_they_should_be(browser, runs):
     with opened(browser, page_of(runs, "pictures")) as page:
         assert page.locator(".pictures article img.part").count() == 16
         assert page.locator(".frames figure img").count() == 12
-        assert page.locator(".three span").all_inner_texts()[:3] == ["as it is", "rebuilt", "difference"]
+        assert page.locator(".three span").all_inner_texts()[:3] == ["original", "reconstruction", "difference"]
     with opened(browser, page_of(runs, "film")) as page:
         size = page.locator(".pictures img").first.evaluate("image => [image.naturalWidth, image.naturalHeight]")
         assert size == [40, 30]
-        assert page.locator(".three span").all_inner_texts()[:3] == ["as it is", "background", "foreground"]
+        assert page.locator(".three span").all_inner_texts()[:3] == ["original", "background", "foreground"]
     with opened(browser, page_of(runs, "terms")) as page:
         assert page.locator(".terms article").count() == 3
         # Each topic's card holds the words of one topic.
@@ -131,8 +242,7 @@ def test_an_audit_is_told_in_words_and_numbers(browser, runs):
         assert "not audited" not in page.locator("main").inner_text()
         assert page.locator("h3:has-text('Audit') + ul > li").all_inner_texts() == audit["verdict"]
         tables = {table.locator("th").all_inner_texts()[0]: table for table in page.locator("table").all()}
-        for details in page.query_selector_all("details"):
-            details.evaluate("details => details.open = true")
+        unfold(page)
         rows = [row.locator("td").all_inner_texts() for row in tables["attack"].locator("tr:has(td)").all()]
         assert [row[0] for row in rows] == [finding["attack"] for finding in audit["findings"]]
         areas = [float(row[3].split()[0]) for row in rows]
@@ -155,7 +265,7 @@ def test_the_foreground_is_what_moves(browser, runs):
         assert max(lines[18:24]) > 4 * max(lines[:15])
 
 
-def test_records_are_sorted_by_the_component_that_leads(browser, runs):
+def test_samples_are_sorted_by_their_leading_component(browser, runs):
     with opened(browser, page_of(runs, "terms")) as page:
         heat = page.locator("figure.wide .heat").first.evaluate(
             "heat => ({width: +heat.dataset.width, levels: [...atob(heat.dataset.levels)].map(c => c.charCodeAt(0))})"
@@ -187,7 +297,7 @@ def test_pages_are_small(runs):
         assert (folder / "report.html").stat().st_size < 1_200_000, kind
 
 
-def test_made_again_it_is_the_same(partwise, runs):
+def test_regenerated_it_is_the_same(partwise, runs):
     for folder in runs.values():
         page = folder / "report.html"
         before = page.read_bytes()

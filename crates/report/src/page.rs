@@ -83,10 +83,11 @@ fn lead(run: &Run) -> String {
             }
         }
     };
-    let side = match run.sample_factor {
+    let side = match (run.sample_factor, run.is_secure().then(|| record["records"].as_str()).flatten()) {
         _ if run.samples.is_empty() => "",
-        SampleFactor::U => " (rows are samples)",
-        SampleFactor::V => " (columns are samples)",
+        // Simulations of earlier versions have the samples in V whatever the data were.
+        (_, Some("rows")) | (SampleFactor::U, _) => " (rows are samples)",
+        (SampleFactor::V, _) => " (columns are samples)",
     };
     let stored = match (record["input"]["stored"].as_u64(), rows.as_u64(), cols.as_u64()) {
         (Some(stored), Some(rows), Some(cols)) if stored < rows.saturating_mul(cols) => {

@@ -99,7 +99,9 @@ pub fn table(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> St
     for row in rows {
         html.push_str("<tr>");
         for cell in row {
-            let _ = write!(html, "<td>{}</td>", escape(&cell));
+            // Short cells stay on one line: "18.5 MiB" is one number.
+            let class = if cell.chars().count() <= 16 { " class=\"short\"" } else { "" };
+            let _ = write!(html, "<td{class}>{}</td>", escape(&cell));
         }
         html.push_str("</tr>");
     }

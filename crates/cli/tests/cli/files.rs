@@ -91,7 +91,7 @@ fn labels_of_a_table_travel() {
         .collect();
     assert!(u.iter().zip(&table).all(|(a, b)| (a - b).abs() <= 1e-6 * a.abs()), "{u:?} {table:?}");
     let top = desk.run("top r --count 1");
-    assert!(top.lines().any(|line| line.starts_with("  rows     y ")), "{top}");
+    assert!(top.lines().any(|line| line.starts_with("  samples   y ")), "{top}");
 
     desk.run("factorize m.csv --rank 2 --transpose --out t --tsv");
     assert_eq!(first_cells(&desk.read("t/U.tsv")), ["label", "a", "b, c", "d"]);

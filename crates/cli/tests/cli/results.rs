@@ -81,9 +81,10 @@ fn top_lists_the_strongest() {
     let desk = Desk::with_digits();
     desk.run("factorize digits.npy --rank 3 --out r --quiet");
     let text = desk.run("top r --count 4");
-    assert_eq!(text.lines().count(), 9);
-    assert!(text.starts_with("component 1 ("), "{text}");
-    assert!(text.contains("  rows     row ") && text.contains("  columns  column "), "{text}");
+    assert_eq!(text.lines().count(), 10);
+    assert!(text.starts_with("energy: a component's share of the sum of ‖U_j‖ ‖V_j‖"), "{text}");
+    assert!(text.contains("\ncomponent 1 ("), "{text}");
+    assert!(text.contains("  samples   row ") && text.contains("  features  column "), "{text}");
     let listing: serde_json::Value = serde_json::from_str(&desk.run("top r --json")).unwrap();
     let (_, k, u) = desk.factor("r/U.npy");
     let mut shares = 0.0;
@@ -98,6 +99,38 @@ fn top_lists_the_strongest() {
         assert!(rows[0]["label"].is_null());
     }
     assert!((shares - 1.0).abs() < 1e-9);
+}
+
+/// A genes x samples table: its rows are the features.
+#[test]
+fn samples_are_on_the_side_that_the_run_was_told() {
+    let desk = Desk::new();
+    desk.write("genes.csv", "gene,cell 1,cell 2,cell 3\nBRCA1,1,0,2\nTP53,3,1,0\n");
+    let page = |folder: &str| desk.read(&format!("{folder}/report.html"));
+    desk.run("factorize genes.csv --rank 1 --out default");
+    desk.run("factorize genes.csv --rank 1 --records columns --out columns");
+    assert_eq!(
+        (desk.json("default/run.json")["records"].clone(), desk.json("columns/run.json")["records"].clone()),
+        ("rows".into(), "columns".into())
+    );
+    assert!(page("default").contains("(rows are samples)") && page("default").contains("2 × 3"));
+    let columns = page("columns");
+    assert!(columns.contains("(columns are samples)") && columns.contains("V.argmax(1)"), "{columns}");
+    assert!(
+        columns.contains("<span class=\"term\">TP53</span>") && columns.contains("cell 1 ("),
+        "{columns}"
+    );
+    let top = desk.run("top columns --count 1");
+    assert!(top.contains("\n  features  TP53 ") && top.contains("\n  samples   cell 1 "), "{top}");
+    // The page may be looked at the other way round; without the option it is as the run says.
+    desk.run("report columns --records rows");
+    assert!(page("columns").contains("(rows are samples)"));
+    desk.run("report columns");
+    assert_eq!(page("columns"), columns);
+    assert_says(
+        &desk.refused("factorize genes.csv --rank 1 --records cells --out x"),
+        &["--records", "rows"],
+    );
 }
 
 #[test]

@@ -144,6 +144,7 @@ fn folders_of_earlier_versions_are_read_as_they_were_written() {
         desk.run("report r --force");
         desk.read("r/report.html").split_once("<h2>Settings").unwrap().0.to_string()
     };
+    assert_says(&desk.refused("report r --records rows"), &["--records", "run.json", "leave it out"]);
     let (expected, audited) = (page(&desk), desk.json("r/audit.json")["findings"].clone());
     for party in 1..=3 {
         let path = |name: &str| desk.path(format!("r/party-{party}/{name}"));
@@ -154,7 +155,8 @@ fn folders_of_earlier_versions_are_read_as_they_were_written() {
     let mut record = desk.json("r/run.json");
     record.as_object_mut().unwrap().remove("shared_factor").unwrap();
     desk.write("r/run.json", format!("{record:#}"));
-    assert!(page(&desk) == expected);
+    // The page names the file that the weights of the samples are in.
+    assert!(page(&desk).replace("V.npy", "U.npy").replace("V.argmax", "U.argmax") == expected);
     desk.run("audit r --quiet --force");
     assert_eq!(desk.json("r/audit.json")["findings"], audited);
 }

@@ -97,17 +97,17 @@ fn every_run_has_its_page() {
     assert!(!exists(&trial.path("result-2/report.html")));
     let page = |folder: &str| String::from_utf8(trial.file(&format!("{folder}/report.html"))).unwrap();
     let own = page("result-1");
-    for words in ["demo, party-1", "40 × 24", "syn-sd between 3 parties", "code3", "party-3", "record 7"] {
+    for words in ["demo, party-1", "40 × 24", "syn-sd between 3 parties", "code3", "party-3", "sample 7"] {
         assert!(own.contains(words), "{words}");
     }
     let common = page("result");
     for words in
-        ["demo, the coordinator", "syn-sd between 3 parties", "records stay with the parties", "party-3"]
+        ["demo, the coordinator", "syn-sd between 3 parties", "samples stay with the parties", "party-3"]
     {
         assert!(common.contains(words), "{words}");
     }
-    assert!(common.contains("on the wall") && own.contains("on the wall"));
-    for words in ["code3", "record 7", "NaN", "of the records"] {
+    assert!(common.contains("wall clock") && own.contains("wall clock"));
+    for words in ["code3", "sample 7", "NaN", "of samples"] {
         assert!(!common.contains(words), "{words}");
     }
     // Made again, and afterwards, by the command for it.
