@@ -7,6 +7,7 @@ use partwise::Real;
 use partwise::error::{Error, Result, human_bytes};
 use partwise::io::{self, Assumption, ImageShape, ImageSide, Input, ReadOptions};
 use partwise::matrix::{Matrix, range_problem};
+use partwise::run::Side;
 pub use partwise_secure::digest::sha256;
 
 use crate::args::{LabelArgs, Picture, ReadArgs, ShapeArgs};
@@ -84,22 +85,25 @@ pub fn check_largest<T: Real>(path: &Path, largest: f64) -> Result<()> {
     range_problem::<T>(largest).map_or(Ok(()), |problem| Err(Error::format(path, "entries", problem)))
 }
 
-/// How to see the rows or columns of an m x n matrix as pictures: as `--image-shape` says, or as they were read.
+/// How to see the rows or columns of an m x n matrix as pictures: as `--image-shape` says, of the samples where their side was
+/// given, or as they were read.
 pub fn picture(
     shape: &ShapeArgs,
     (m, n): (usize, usize),
     read: Option<ImageShape>,
     side: Option<ImageSide>,
+    samples: Option<Side>,
 ) -> anyhow::Result<Option<ImageShape>> {
     let Some(Picture { width, height, channels }) = shape.image_shape else { return Ok(read) };
     let size = (width as usize).saturating_mul(height as usize).saturating_mul(channels.into());
-    let images = match (size == n, size == m) {
+    let fits = (size == n && samples != Some(Side::Columns), size == m && samples != Some(Side::Rows));
+    let images = match fits {
         (true, true) => side.unwrap_or(ImageSide::Rows),
         (true, false) => ImageSide::Rows,
         (false, true) => ImageSide::Columns,
         (false, false) => bail!(
             "--image-shape: {width} x {height} with {channels} channels are {size} numbers, but a row of this {m} x {n} matrix \
-             has {n} and a column {m}; give the size of one of them"
+             has {n} and a column {m}; give the size of a sample, or change --records"
         ),
     };
     Ok(Some(ImageShape { width, height, channels, images }))

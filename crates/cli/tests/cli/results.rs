@@ -122,6 +122,8 @@ fn samples_are_on_the_side_that_the_run_was_told() {
     );
     let top = desk.run("top columns --count 1");
     assert!(top.contains("\n  features  TP53 ") && top.contains("\n  samples   cell 1 "), "{top}");
+    let shape = "factorize genes.csv --rank 1 --records rows --image-shape 2x1 --out x";
+    assert_says(&desk.refused(shape), &["--image-shape", "a row of this 2 x 3 matrix has 3", "--records"]);
     // The page may be looked at the other way round; without the option it is as the run says.
     desk.run("report columns --records rows");
     assert!(page("columns").contains("(rows are samples)"));

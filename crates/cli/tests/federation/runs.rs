@@ -107,7 +107,7 @@ fn every_run_has_its_page() {
         assert!(common.contains(words), "{words}");
     }
     assert!(common.contains("wall clock") && own.contains("wall clock"));
-    for words in ["code3", "sample 7", "NaN", "of samples"] {
+    for words in ["code3", "sample 7", "NaN", "% of samples"] {
         assert!(!common.contains(words), "{words}");
     }
     // Made again, and afterwards, by the command for it.

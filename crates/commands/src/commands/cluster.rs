@@ -67,7 +67,7 @@ pub fn run<T: Real>(args: &FactorizeArgs, comm: &dyn Comm) -> Result<()> {
 
     let auto = Plan::of(m, n, shard.stored, settings.rank);
     agree(comm, choose::check_samples(args, &auto, false))?;
-    let image = agree(comm, input::picture(&args.shape, (m, n), None, args.read.images))?;
+    let image = agree(comm, input::picture(&args.shape, (m, n), None, args.read.images, args.records))?;
     let hash =
         hash.map(|thread| thread.join().map_err(|_| anyhow!("hashing {} failed", args.file.display()))?);
     let hash = agree(comm, hash.transpose())?.unwrap_or_default();

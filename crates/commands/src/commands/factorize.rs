@@ -50,7 +50,7 @@ fn run_in<T: Real>(args: &FactorizeArgs) -> Result<()> {
     });
     let given = data::open::<T>(args, &settings, threads)?;
     let Given { data, rows: m, cols: n, stored, row_labels, col_labels, format, image, assumptions } = given;
-    let image = input::picture(&args.shape, (m, n), image, args.read.images)?;
+    let image = input::picture(&args.shape, (m, n), image, args.read.images, args.records)?;
     let mut settings = match &data {
         Data::Whole(_) => settings,
         Data::Streamed(streamed) => streamed.adjusted(settings),

@@ -220,7 +220,13 @@ fn read<T: Real>(args: &SimulateArgs) -> Result<Dealt<Matrix<T>>> {
         input::warn_assumptions(&args.file, &assumptions);
     }
     input::check_range(&args.file, &matrix)?;
-    let image = input::picture(&args.shape, (matrix.rows(), matrix.cols()), image, args.read.images)?;
+    let image = input::picture(
+        &args.shape,
+        (matrix.rows(), matrix.cols()),
+        image,
+        args.read.images,
+        Some(args.records),
+    )?;
     let (labels, side) = match args.records {
         Side::Rows => (col_labels, ImageSide::Rows),
         Side::Columns => (row_labels, ImageSide::Columns),
