@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::scale::Scale;
+use super::scale::{Scale, Tick};
 use crate::text::{escape, number, shortened};
 
 /// What an axis measures.
@@ -137,12 +137,7 @@ impl Lines<'_> {
         lines
     }
 
-    fn axes(
-        &self,
-        svg: &mut String,
-        (across, up): (&[(f64, String)], &[(f64, String)]),
-        (left, top, height): (f64, f64, f64),
-    ) {
+    fn axes(&self, svg: &mut String, (across, up): (&[Tick], &[Tick]), (left, top, height): (f64, f64, f64)) {
         let floor = height - BOTTOM;
         for (at, label) in up {
             let _ = write!(

@@ -1,5 +1,8 @@
 //! From values to places, and the ticks of an axis.
 
+/// Where a tick stands on its axis, and its label.
+pub type Tick = (f64, String);
+
 /// The least range of an axis, relative to its largest value: labels of ticks have four digits.
 const LEAST_RANGE: f64 = 5e-3;
 
@@ -63,13 +66,12 @@ impl Scale {
     }
 
     /// Ticks at round values, as many as fit: places and labels, of which each takes the `room` that is told for it.
-    pub fn ticks(&self, room: impl Fn(&str) -> f64) -> Vec<(f64, String)> {
+    pub fn ticks(&self, room: impl Fn(&str) -> f64) -> Vec<Tick> {
         let mut ticks = Vec::new();
         for wanted in (1..=5).rev() {
             ticks = self.round(wanted).into_iter().map(|value| (self.place(value), label(value))).collect();
-            let fits = |pair: &[(f64, String)]| {
-                (pair[1].0 - pair[0].0).abs() >= (room(&pair[0].1) + room(&pair[1].1)) / 2.0
-            };
+            let fits =
+                |pair: &[Tick]| (pair[1].0 - pair[0].0).abs() >= (room(&pair[0].1) + room(&pair[1].1)) / 2.0;
             if ticks.windows(2).all(fits) {
                 break;
             }
