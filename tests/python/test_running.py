@@ -132,42 +132,47 @@ call = lambda: partwise.audit(sys.argv[1])
 }
 
 PROGRAM_OF_A_PHASE = """
-import signal, sys
+import os, signal, sys, threading, time
 import numpy as np, partwise
 from partwise import NMF
 # Python leaves a signal alone that whoever started the tests ignores, as a shell does for jobs in the background.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 rng = np.random.default_rng(0)
 {phase}
-print("ready", flush=True)
+begin = []
+
+def interrupt():
+    begin.append(time.process_time())
+    os.kill(os.getpid(), signal.SIGINT)
+
+threading.Timer(1, interrupt).start()
 try:
     call()
 except KeyboardInterrupt:
-    print("stopped", flush=True)
+    print(time.process_time() - begin[0])
 """
 
 
-def interrupted_after(phase, *arguments):
-    """Seconds from Ctrl-C to KeyboardInterrupt, a second after the call."""
+def computed_after_ctrl_c(phase, *arguments):
+    """Seconds of computing, of two threads, from Ctrl-C a second after the call to KeyboardInterrupt. Unlike those of a clock
+    they do not depend on what else the machine does."""
     program = PROGRAM_OF_A_PHASE.format(phase=PHASES[phase])
-    process = subprocess.Popen([sys.executable, "-c", program, *arguments], stdout=subprocess.PIPE, text=True)
-    assert process.stdout.readline() == "ready\n"
-    time.sleep(1)
-    begin = time.monotonic()
-    process.send_signal(signal.SIGINT)
-    out, _ = process.communicate(timeout=60)
-    assert out == "stopped\n" and process.returncode == 0
-    return time.monotonic() - begin
+    done = subprocess.run(
+        [sys.executable, "-c", program, *arguments],
+        capture_output=True, text=True, timeout=120, env={**os.environ, "OMP_NUM_THREADS": "2"},
+    )
+    assert done.returncode == 0, done.stderr
+    return float(done.stdout)
 
 
-# A second is promised; on a machine busy with other tests it may take longer. Each call takes far more.
-LIMIT = 4
+# A second of each of the threads. All calls would take far longer.
+LIMIT = 2
 
 
 @pytest.mark.skipif(os.name != "posix", reason="sends a signal")
 @pytest.mark.parametrize("phase", ["iterations", "start", "transform", "final solution", "simulation"])
 def test_ctrl_c_takes_effect_soon(phase):
-    assert interrupted_after(phase) < LIMIT
+    assert computed_after_ctrl_c(phase) < LIMIT
 
 
 @pytest.mark.skipif(os.name != "posix" or not os.path.exists(PROGRAM), reason="sends a signal, and needs the program")
@@ -175,7 +180,7 @@ def test_ctrl_c_takes_effect_soon_in_a_federation(tmp_path):
     trial = tmp_path / "trial"
     options = ["--rank", "3", "--address", "127.0.0.1:9"]
     subprocess.run([PROGRAM, "provision", "--demo", "--out", trial, *options], check=True)
-    assert interrupted_after("party", trial / "party-1/party.toml") < LIMIT
+    assert computed_after_ctrl_c("party", trial / "party-1/party.toml") < LIMIT
 
 
 @pytest.mark.skipif(os.name != "posix" or not os.path.exists(PROGRAM), reason="sends a signal, and needs the program")
@@ -185,4 +190,4 @@ def test_ctrl_c_takes_effect_soon_in_an_audit(tmp_path):
     options += ["--accept-that-pooled-sums-show-records", "--accept-that-few-records-show-in-sums"]
     options += ["--record", "--holdout", "0.2", "--quiet"]
     subprocess.run([PROGRAM, "simulate", tmp_path / "X.npy", *options, "--out", tmp_path / "out"], check=True)
-    assert interrupted_after("audit", tmp_path / "out") < LIMIT
+    assert computed_after_ctrl_c("audit", tmp_path / "out") < LIMIT
