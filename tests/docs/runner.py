@@ -4,6 +4,7 @@ import ast
 import contextlib
 import io
 import os
+import random
 import re
 import shutil
 import signal
@@ -12,8 +13,9 @@ import subprocess
 import sys
 import traceback
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from compare import difference
 from pages import DIRECTIVES, ROOT, Block
@@ -42,9 +44,12 @@ exit 1
 
 
 def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
+    """A port that is free, below those that the system gives to connections."""
+    while True:
+        port = random.randrange(10_000, 32_000)
+        with socket.socket() as listener, contextlib.suppress(OSError):
+            listener.bind(("127.0.0.1", port))
+            return port
 
 
 def environment(folder: Path, program: Path) -> dict[str, str]:
@@ -127,10 +132,12 @@ class Runner:
                 raise ValueError(f"<!-- {key}: ... --> needs a reason")
         if block.language in SHOWN and "not run" not in block.directives:
             raise ValueError("say why it is not run with <!-- not run: REASON -->")
+        if "not run" in block.directives:
+            return True
         if not self.mpi and block.language == "sh" and "mpirun" in block.text:
             self.left_out.append(block.line)
             return True
-        return "not run" in block.directives
+        return False
 
     def prepare(self, block: Block) -> None:
         if commands := block.directives.get("before"):
@@ -180,6 +187,22 @@ class Runner:
             raise ValueError(f"exit code {code}\n{script.strip()}\n{output}")
         return output
 
+    @staticmethod
+    @contextlib.contextmanager
+    def limited() -> Iterator[None]:
+        """Ends Python code that takes too long, by a signal."""
+
+        def end(*_: object) -> NoReturn:
+            raise TimeoutError(f"not done after {LIMIT:.0f} seconds")
+
+        before = signal.signal(signal.SIGALRM, end)
+        signal.setitimer(signal.ITIMER_REAL, LIMIT)
+        try:
+            yield
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
+
     def python(self, block: Block) -> str:
         """Statement by statement; a comment behind `print(...)` is what that prints."""
         where = f"<page, line {block.line}>"
@@ -188,10 +211,10 @@ class Runner:
         for statement in ast.parse(block.text).body:
             output = io.StringIO()
             try:
-                with contextlib.redirect_stdout(output), contextlib.chdir(self.folder), warnings.catch_warnings():
+                code = compile(ast.Module([statement], []), where, "exec")
+                with contextlib.redirect_stdout(output), contextlib.chdir(self.folder), warnings.catch_warnings(), self.limited():
                     warnings.simplefilter("error")
-                    code = compile(ast.Module([statement], []), where, "exec")
-                    exec(code, self.names)  # noqa: S102
+                    exec(code, self.names)
             except Exception:
                 raise ValueError(f"{ast.unparse(statement)}\n{traceback.format_exc(limit=-3)}") from None
             printed += output.getvalue()
