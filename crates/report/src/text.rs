@@ -100,7 +100,7 @@ pub fn table(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> St
         html.push_str("<tr>");
         for cell in row {
             // Short cells stay on one line: "18.5 MiB" is one number.
-            let class = if cell.chars().count() <= 16 { " class=\"short\"" } else { "" };
+            let class = if cell.chars().count() <= 12 { " class=\"short\"" } else { "" };
             let _ = write!(html, "<td{class}>{}</td>", escape(&cell));
         }
         html.push_str("</tr>");
