@@ -174,6 +174,19 @@ fn auto_chooses_by_the_network() {
 }
 
 #[test]
+fn a_column_that_dominates_is_found_by_all_ranks_together() {
+    let desk = Desk::new();
+    let values: Vec<f64> = (0..60 * 40).map(|place| if place % 40 == 33 { 90.0 } else { 1.0 }).collect();
+    desk.write("m.csv", table_bytes(40, &values, ","));
+    desk.run("convert m.csv m.npy");
+    for options in ["--algorithm hals --grid 2x2", "--algorithm dsanls"] {
+        run(&desk, 4, &format!("factorize m.npy --rank 2 --iterations 3 {options} --force --out r"));
+        let warnings = desk.json("r/run.json")["warnings"].to_string();
+        assert!(warnings.contains("column 34 holds 99.5%"), "{options}: {warnings}");
+    }
+}
+
+#[test]
 fn grids_are_chosen_given_and_refused() {
     let desk = Desk::with_digits();
     run(&desk, 4, "factorize digits.npy --rank 4 --algorithm hals --iterations 5 --out chosen");

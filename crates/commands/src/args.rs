@@ -115,7 +115,9 @@ Examples:
   partwise factorize M.npz --rank 50 --algorithm dsanls --nodes 4 --out result
   partwise factorize genes.csv --records columns --rank 8 --restarts 5 --tsv --out result
   partwise factorize M.npz --rank 50 --init-from result --tolerance 1e-6 --out better
-  partwise factorize M.npz --rank 50 --nodes 16 --network 1Gbit/s,100us --out as-on-16-machines";
+  partwise factorize M.npz --rank 50 --nodes 16 --network 1Gbit/s,100us --out as-on-16-machines
+
+Exit code 130: interrupted by Ctrl-C or SIGTERM; the result so far is saved.";
 
 const SIMULATE_EXAMPLES: &str = "\
 Examples:

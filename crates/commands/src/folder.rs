@@ -12,6 +12,7 @@ use partwise_secure::factors;
 use serde_json::Value;
 
 use crate::machine::available_memory;
+use crate::output;
 
 /// The factors of a run, its labels, and what its record says.
 pub struct Folder<T> {
@@ -25,6 +26,7 @@ pub fn read<T: Real>(dir: &Path) -> Result<Folder<T>> {
     if !dir.is_dir() {
         bail!("{} is not a folder; give one that `partwise factorize --out` wrote", dir.display());
     }
+    check_kind(dir)?;
     for name in ["U.npy", "V.npy"] {
         if !dir.join(name).exists() {
             bail!("{} has no {name}; give a folder that `partwise factorize --out` wrote", dir.display());
@@ -57,6 +59,26 @@ pub fn read<T: Real>(dir: &Path) -> Result<Folder<T>> {
 
 /// Names of the rows and columns of a matrix, of those that have any.
 pub type Names<'a> = (Option<&'a [String]>, Option<&'a [String]>);
+
+/// Refuses results without both factors in one place, and says where they are.
+fn check_kind(dir: &Path) -> Result<()> {
+    let (here, party) = (dir.display(), dir.join(format!("{}1", output::PARTY)));
+    if party.is_dir() && !dir.join("U.npy").exists() {
+        bail!(
+            "{here} is a result of `partwise simulate`, whose relative error is in run.json and whose factors are with the \
+             parties; give the folder of one of them, such as {}",
+            party.display()
+        );
+    }
+    let factors = ["U.npy", "V.npy"].iter().filter(|name| dir.join(name).exists()).count();
+    if factors == 1 && dir.join("run.json").exists() {
+        let record: Value = serde_json::from_slice(&std::fs::read(dir.join("run.json"))?).unwrap_or_default();
+        if record["federation"].is_string() {
+            bail!("{here} is a coordinator's, which has only the shared factor; give the folder of a party's result");
+        }
+    }
+    Ok(())
+}
 
 impl<T: Real> Folder<T> {
     /// Puts the rows of U and V into the order that the rows and columns of `file` have by their names, where both have

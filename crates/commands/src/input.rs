@@ -57,7 +57,12 @@ pub fn options(args: &ReadArgs, recorded: Option<ImageSide>, memory: u64) -> Rea
 
 /// Says what was assumed of a table that could mean something else, and how to tell.
 pub fn warn_assumptions(path: &Path, assumptions: &[Assumption]) {
-    for assumption in assumptions {
+    assumed(path, assumptions).for_each(|sentence| say::warn(&format!("warning: {sentence}")));
+}
+
+/// What was assumed, a sentence each.
+pub fn assumed(path: &Path, assumptions: &[Assumption]) -> impl Iterator<Item = String> {
+    assumptions.iter().map(|assumption| {
         let words = match assumption {
             Assumption::FirstColumnIsData { shown } => format!(
                 "column 1 ({shown}) looks like identifiers but is read as data; give --row-names yes if it holds names, \
@@ -71,8 +76,8 @@ pub fn warn_assumptions(path: &Path, assumptions: &[Assumption]) {
                  matrix; if they are triples, save them as Matrix Market (.mtx) first, else give --row-names no"
                 .to_string(),
         };
-        say::warn(&format!("warning: {}: {words}", path.display()));
-    }
+        format!("{}: {words}", path.display())
+    })
 }
 
 /// Refuses a matrix whose products would leave the range of the arithmetic, which no error shows: they become 0.

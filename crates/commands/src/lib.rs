@@ -10,6 +10,7 @@ mod data;
 mod federation_args;
 mod folder;
 mod input;
+mod interrupt;
 pub mod launch;
 mod machine;
 mod options;
@@ -18,6 +19,7 @@ mod parts;
 mod progress;
 mod report;
 mod say;
+mod warnings;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -29,6 +31,7 @@ use clap::{CommandFactory, FromArgMatches};
 use args::{Cli, Command};
 use commands::audit::OverLimit;
 use commands::cluster::Agreed;
+use interrupt::{INTERRUPTED, Interrupted};
 use launch::{Join, Launched};
 use partwise_federation::party::{Hooks, NoHooks};
 
@@ -62,7 +65,12 @@ pub fn run_with(args: Vec<OsString>, join: Option<Join>, hooks: &Arc<dyn Hooks>)
         // Help and version, asked for or needed.
         Err(error) => error.exit(),
     };
-    let checked = options::check(&cli, &matches, launched);
+    // A factorization saves what there is; nothing else has anything to save yet.
+    let listening = match cli.command {
+        Command::Factorize(_) => Ok(()),
+        _ => interrupt::end_at_once(),
+    };
+    let checked = listening.and_then(|()| options::check(&cli, &matches, launched));
     let job = match checked.and_then(|()| launch::join(launched, &cli.command, join)) {
         Ok(job) => job,
         Err(error) => return fail_before_mpi(&error.to_string(), launched),
@@ -93,6 +101,7 @@ pub fn run_with(args: Vec<OsString>, join: Option<Join>, hooks: &Arc<dyn Hooks>)
             say::warn(&error.to_string());
             ExitCode::from(OVER_LIMIT)
         }
+        Err(error) if error.is::<Interrupted>() => ExitCode::from(INTERRUPTED),
         Err(error) if error.is::<Agreed>() => fail(&error.to_string()),
         Err(error) => {
             // Others do not know, and may wait for this rank.

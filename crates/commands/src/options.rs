@@ -14,6 +14,7 @@ use partwise::run::Algorithm;
 use crate::args::{Cli, Command, FactorizeArgs, ReadArgs};
 use crate::federation_args::PartyCommand;
 use crate::launch::Launched;
+use crate::parts;
 
 /// Refuses the first option on the command line that the command would ignore.
 pub fn check(cli: &Cli, matches: &ArgMatches, launched: Option<Launched>) -> Result<()> {
@@ -24,21 +25,26 @@ pub fn check(cli: &Cli, matches: &ArgMatches, launched: Option<Launched>) -> Res
     match &cli.command {
         Command::Factorize(args) => {
             factorize(args, &given, launched)?;
+            if launched.is_none_or(|launched| launched.size < 2) {
+                whole(&args.file)?;
+            }
             reading(&args.file, &args.read, args.shape.image_shape.is_some())
         }
         Command::Simulate(args) => {
             args.settings().check_given(given)?;
+            whole(&args.file)?;
             reading(&args.file, &args.read, args.shape.image_shape.is_some())
         }
         Command::Convert(args) => {
             if args.uncompressed && Kind::of(&args.out).is_ok_and(|kind| kind != Kind::Npz) {
                 bail!("--uncompressed: {} is not an .npz file; leave it out", args.out.display());
             }
+            whole(&args.file)?;
             reading(&args.file, &args.read, false)
         }
-        Command::Inspect(args) => reading(&args.file, &args.read, false),
-        Command::Evaluate(args) => reading(&args.file, &args.read, false),
-        Command::Transform(args) => reading(&args.file, &args.read, false),
+        Command::Inspect(args) => whole(&args.file).and_then(|()| reading(&args.file, &args.read, false)),
+        Command::Evaluate(args) => whole(&args.file).and_then(|()| reading(&args.file, &args.read, false)),
+        Command::Transform(args) => whole(&args.file).and_then(|()| reading(&args.file, &args.read, false)),
         Command::Party(PartyCommand::Join(args)) => reading(&args.data, &args.read, false),
         _ => Ok(()),
     }
@@ -65,6 +71,18 @@ fn factorize(args: &FactorizeArgs, given: &[&str], launched: Option<Launched>) -
     Ok(())
 }
 
+/// Refuses the parts of a matrix where they cannot be read: they are for the processes of an MPI job.
+fn whole(file: &Path) -> Result<()> {
+    let Ok(text) = std::fs::read(file.join(parts::RECORD)) else { return Ok(()) };
+    let split = serde_json::from_slice::<parts::Split>(&text);
+    let processes = split.map_or("N".to_string(), |split| split.nodes.to_string());
+    let file = file.display();
+    bail!(
+        "{file} holds parts of a matrix for {processes} processes; factorize it with `mpirun -n {processes} partwise factorize \
+         {file} ...` and a program built with MPI, or give the matrix that was split"
+    )
+}
+
 /// Options of text tables and of images, where the file is neither. Where `shaped`, rows or columns are images.
 fn reading(file: &Path, args: &ReadArgs, shaped: bool) -> Result<()> {
     // A file of an unknown kind is refused when it is read.
@@ -79,42 +97,4 @@ fn reading(file: &Path, args: &ReadArgs, shaped: bool) -> Result<()> {
         bail!("--images: {} is not a folder or .zip of images; leave it out", file.display());
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use clap::{CommandFactory, FromArgMatches};
-    use partwise_experiment::{Experiment, Scope};
-
-    use super::*;
-
-    /// The refusal of a command line, if it is refused.
-    fn refused(words: &[String]) -> Option<String> {
-        let matches = Cli::command().try_get_matches_from(words).unwrap();
-        let cli = Cli::from_arg_matches(&matches).unwrap();
-        check(&cli, &matches, None).err().map(|error| error.to_string())
-    }
-
-    #[test]
-    fn experiments_give_no_option_that_is_ignored() {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");
-        for entry in std::fs::read_dir(folder).unwrap() {
-            let experiment = Experiment::read(&entry.unwrap().path()).unwrap();
-            let scope = Scope { quick: false, cores: 2 };
-            for run in experiment.runs(scope) {
-                let words = experiment.arguments(&run, Path::new("M.npy"), scope, None);
-                let words = [&["partwise".to_string()][..], &words, &["--out".into(), "x".into()]].concat();
-                assert_eq!(refused(&words), None, "{words:?}");
-            }
-        }
-    }
-
-    #[test]
-    fn defaults_are_not_options_that_were_given() {
-        for words in ["factorize M.npy --rank 3 --out x", "simulate M.npy --protocol pooled --rank 3 --out x"]
-        {
-            let words: Vec<String> = format!("partwise {words}").split(' ').map(String::from).collect();
-            assert_eq!(refused(&words), None);
-        }
-    }
 }

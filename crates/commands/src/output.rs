@@ -50,10 +50,10 @@ fn set_unfinished(path: Option<&Path>) {
     }
 }
 
-/// Checks, before any work, that results can be written to `target`: a folder that does not exist yet, or one
+/// Checks, before any work, that results can be written to `target`: a folder that does not exist yet or is empty, or one
 /// whose results may be replaced.
 pub fn check_folder(target: &Path, force: bool) -> Result<()> {
-    check_absent(target, "--out", force)?;
+    check_absent(target, "--out", force || is_empty_folder(target))?;
     if fs::symlink_metadata(target).is_ok() && !target.is_dir() {
         bail!("{} is a file, not a folder; choose another --out", target.display());
     }
@@ -77,12 +77,23 @@ pub fn check_private_folder(target: &Path, force: bool) -> Result<()> {
     Ok(())
 }
 
-/// The same for a folder of other files, which must not exist yet.
+/// The same for a folder of other files, which must not exist yet, or be empty.
 pub fn check_new_folder(target: &Path) -> Result<()> {
-    if fs::symlink_metadata(target).is_ok() {
+    if fs::symlink_metadata(target).is_ok() && !is_empty_folder(target) {
         bail!("{} exists already; choose another --out, or remove it first", target.display());
     }
     probe(target, "--out")
+}
+
+/// Makes a folder that must not exist yet, or be empty, and that only its owner may read.
+pub fn make_private_folder(target: &Path) -> Result<()> {
+    check_new_folder(target)?;
+    let made = if target.is_dir() { private::close_folder(target) } else { private::make_new_folder(target) };
+    made.map_err(|error| no_place(target, "--out", error))
+}
+
+fn is_empty_folder(target: &Path) -> bool {
+    fs::read_dir(target).is_ok_and(|mut entries| entries.next().is_none())
 }
 
 /// The same for a single file, which the user gave as `argument`.
@@ -110,16 +121,28 @@ fn probe(target: &Path, argument: &str) -> Result<()> {
 
 fn no_place(target: &Path, argument: &str, error: io::Error) -> anyhow::Error {
     let place = place(target);
-    let cure = match error.kind() {
-        _ if !place.exists() => "create that folder first, or choose another ",
-        io::ErrorKind::StorageFull => "make room there, or choose another ",
-        _ => "choose another ",
-    };
-    anyhow!("cannot write to the folder {}: {error}; {cure}{argument}", place.display())
+    let missing = if place.exists() { "" } else { "create that folder first, or " };
+    let cure = cure(argument, &error);
+    anyhow!("cannot write to the folder {}: {error}; {missing}{cure}", place.display())
 }
 
 fn cannot_write(path: &Path, argument: &str, error: io::Error) -> anyhow::Error {
-    anyhow!("cannot write {}: {error}; make room there, or choose another {argument}", path.display())
+    anyhow!("cannot write {}: {error}; {}", path.display(), cure(argument, &error))
+}
+
+/// The folder of a run, to which something is added: the user cannot choose another one for that.
+pub const DIR: &str = "DIR";
+
+/// What to do where nothing can be written, given the argument that says where.
+fn cure(argument: &str, error: &io::Error) -> String {
+    let room = match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "make room there, or ",
+        _ => "",
+    };
+    match argument {
+        DIR => format!("{room}copy the folder to where you can write, and give the copy"),
+        _ => format!("{room}choose another {argument}"),
+    }
 }
 
 /// The folder in which files are made: an existing target, which may be on a file system of its own, or else its
@@ -230,10 +253,13 @@ impl Drop for Staging {
     }
 }
 
+/// Where earlier results are kept while new ones take their places.
+const OLD: &str = "old";
+
 /// Puts the results in `new` into `folder` in place of those that are there. Whatever fails, all that was moved
 /// goes back, so that old and new never stand side by side.
 fn exchange(new: &Path, folder: &Path) -> io::Result<()> {
-    let old = new.join("old");
+    let old = new.join(OLD);
     fs::create_dir(&old)?;
     let mut moves: Vec<(PathBuf, PathBuf)> = Vec::new();
     let mut rename = |from: PathBuf, to: PathBuf| match fs::rename(&from, &to) {
@@ -252,7 +278,13 @@ fn exchange(new: &Path, folder: &Path) -> io::Result<()> {
     for name in results(folder)? {
         rename(folder.join(&name), old.join(&name))?;
     }
-    results(new)?.iter().try_for_each(|name| rename(new.join(name), folder.join(name)))
+    for entry in fs::read_dir(new)? {
+        let name = entry?.file_name();
+        if name != OLD {
+            rename(new.join(&name), folder.join(&name))?;
+        }
+    }
+    Ok(())
 }
 
 /// The names of results that a folder may have: those of a run, and those of the parties that are there.

@@ -47,7 +47,7 @@ pub fn where_it_is(dir: &Path) -> String {
 /// Makes the page of the run in a folder.
 pub fn write(dir: &Path, view: &View) -> Result<()> {
     let html = page(&read(dir, view)?);
-    output::write_into(dir, NAME, "folder", |file| file.write_all(html.as_bytes()))
+    output::write_into(dir, NAME, output::DIR, |file| file.write_all(html.as_bytes()))
 }
 
 /// Whether a page was made here.

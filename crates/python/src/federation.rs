@@ -171,6 +171,7 @@ fn settings_of(protocol: &str, rank: usize, given: &str) -> PyResult<Settings> {
     let mut settings = Settings::new(parsed?, rank);
     let given: Map<String, Value> =
         serde_json::from_str(given).map_err(|error| PyValueError::new_err(error.to_string()))?;
+    let names: Vec<String> = given.keys().cloned().collect();
     for (name, value) in given {
         // One by one, so that the one that is wrong can be named.
         let mut changed = json!(settings);
@@ -185,6 +186,7 @@ fn settings_of(protocol: &str, rank: usize, given: &str) -> PyResult<Settings> {
         *place = value.clone();
         settings = serde_json::from_value(changed).map_err(|error| wrong(&name, &value, error))?;
     }
+    settings.check_given(names.iter().map(String::as_str)).map_err(|error| of_secure(error.into()))?;
     Ok(settings)
 }
 

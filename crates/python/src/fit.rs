@@ -178,6 +178,7 @@ fn settings_from(given: &str) -> PyResult<Settings> {
     let wrong = |error: serde_json::Error| PyValueError::new_err(error.to_string());
     let given: Map<String, Value> = serde_json::from_str(given).map_err(wrong)?;
     let damped = given.contains_key("alpha") || given.contains_key("beta");
+    let names: Vec<String> = given.keys().cloned().collect();
     let mut settings = json!(Settings::new(1));
     if let Value::Object(settings) = &mut settings {
         settings.extend(given);
@@ -186,6 +187,7 @@ fn settings_from(given: &str) -> PyResult<Settings> {
     if !damped {
         (settings.alpha, settings.beta) = settings.solver.damping();
     }
+    settings.check_given(names.iter().map(String::as_str)).map_err(python)?;
     Ok(settings)
 }
 

@@ -1,4 +1,4 @@
-//! Ctrl-C finishes the iteration and saves.
+//! Ctrl-C finishes the iteration and saves, or ends what has nothing to save; the exit code is 130.
 #![cfg(unix)]
 
 use std::io::{BufRead, BufReader};
@@ -26,7 +26,7 @@ fn wait(child: &mut Child) -> i32 {
 }
 
 #[test]
-fn what_there_is_is_saved() {
+fn what_there_is_is_saved_and_the_exit_code_is_130() {
     for (options, signal) in [
         ("", "-INT"),
         ("--algorithm dsanls --nodes 3 --trace-every 100000", "-INT"),
@@ -42,7 +42,7 @@ fn what_there_is_is_saved() {
         stdout.next().unwrap().unwrap();
         std::thread::sleep(Duration::from_millis(300));
         interrupt(&child, signal);
-        assert_eq!(wait(&mut child), 0, "{options}");
+        assert_eq!(wait(&mut child), 130, "{options}");
         let rest: Vec<String> = stdout.map(Result::unwrap).collect();
         assert!(rest.iter().any(|line| line.ends_with("(stopped by the user)")), "{rest:?}");
         let record = desk.json("r/run.json");
@@ -54,5 +54,32 @@ fn what_there_is_is_saved() {
         assert!(last.starts_with(&format!("{},", record["iterations"])), "{last}");
         assert_eq!(desk.factor("r/U.npy").0, 1797);
         assert_eq!(std::fs::read_dir(desk.path("")).unwrap().count(), 2, "digits.npy and r");
+    }
+}
+
+/// Simulations, conversions and the like save nothing before their end, and leave nothing behind.
+#[test]
+fn what_has_nothing_to_save_ends_at_once() {
+    let desk = Desk::with_digits();
+    let experiment = "title = \"Long\"\nfigure = \"Fig. 0\"\ndraws = \"error-over-time\"\ncommand = \"simulate\"\nrank = 4\n\
+         nodes = [4]\nlimits = { steps = 1000000 }\n[[method]]\nname = \"Syn-SD\"\narguments = [\"--protocol\", \"syn-sd\"]\n\
+         [[panel]]\nname = \"DIGITS\"\ndata = \"digits.npy\"\n";
+    desk.write("long.toml", experiment);
+    for (words, signal, made) in [
+        ("simulate digits.npy --rank 4 --parties 4 --protocol syn-sd --rounds 1000000 --tolerance 0 --out r", "-INT", 0),
+        ("simulate digits.npy --rank 4 --parties 4 --protocol syn-sd --rounds 1000000 --tolerance 0 --out r", "-TERM", 0),
+        ("calibrate --out constants.json", "-INT", 0),
+        ("experiment long.toml --data . --out e --quiet", "-INT", 1),
+    ] {
+        let before = std::fs::read_dir(desk.path("")).unwrap().count();
+        let mut command = desk.command(words);
+        // A terminal interrupts the whole group, and so the runs of an experiment too.
+        std::os::unix::process::CommandExt::process_group(&mut command, 0);
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(500));
+        let group = format!("-{}", child.id());
+        assert!(Command::new("kill").args([signal, "--", &group]).status().unwrap().success());
+        assert_eq!(wait(&mut child), 130, "{words}");
+        assert_eq!(std::fs::read_dir(desk.path("")).unwrap().count(), before + made, "{words}");
     }
 }

@@ -7,6 +7,7 @@ fn places_that_cannot_be_written_to() {
     let desk = Desk::with_digits();
     desk.write("file", "mine");
     std::fs::create_dir(desk.path("folder")).unwrap();
+    desk.write("folder/notes.txt", "mine");
     std::fs::create_dir_all(desk.path("odd/U.npy")).unwrap();
     let factorize = |options: &str| desk.refused(&format!("factorize digits.npy --rank 2 --out {options}"));
     assert_says(&factorize("folder"), &["folder exists already", "another --out", "--force"]);
@@ -37,6 +38,32 @@ fn links_are_not_followed_into_nowhere() {
     std::fs::create_dir(desk.path("nowhere")).unwrap();
     desk.run("factorize digits.npy --rank 2 --out link --force");
     assert!(desk.path("nowhere/U.npy").exists());
+}
+
+#[test]
+fn an_empty_folder_is_as_good_as_none() {
+    let desk = Desk::with_digits();
+    for (words, made) in [
+        ("factorize digits.npy --rank 2", "U.npy"),
+        ("simulate digits.npy --rank 2 --parties 4 --rounds 1 --protocol syn-sd", "party-1"),
+        ("split digits.npy --nodes 2", "split.json"),
+        ("coordinator init heart", "federation.toml"),
+        ("party init a --federation heart --coordinator localhost:7400", "party.toml"),
+        ("provision --demo", "coordinator"),
+    ] {
+        let folder = desk.path("empty");
+        std::fs::create_dir(&folder).unwrap();
+        desk.run(&format!("{words} --out empty"));
+        assert!(folder.join(made).exists(), "{words}");
+        let hidden = |name: std::ffi::OsString| name.to_string_lossy().starts_with('.');
+        assert!(std::fs::read_dir(&folder).unwrap().all(|entry| !hidden(entry.unwrap().file_name())), "{words}");
+        assert_says(&desk.refused(&format!("{words} --out empty")), &["empty exists already"]);
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+    // All parts are there.
+    std::fs::create_dir(desk.path("parts")).unwrap();
+    desk.run("split digits.npy --nodes 2 --out parts");
+    assert_eq!(std::fs::read_dir(desk.path("parts")).unwrap().count(), 5);
 }
 
 #[test]
@@ -151,4 +178,6 @@ fn full_and_read_only_disks() {
         let said = desk.refused(&format!("factorize m.csv --rank 1 --out {out}"));
         assert_says(&said, &["cannot write to the folder disk", "Read-only", "choose another --out"]);
     }
+    let said = desk.refused("report disk/r");
+    assert_says(&said, &["cannot write disk/r/report.html", "Read-only", "; copy the folder to where you can write"]);
 }

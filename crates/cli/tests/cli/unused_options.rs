@@ -1,5 +1,9 @@
 //! Options that a command would ignore are refused, with the methods that use them.
 
+use std::path::Path;
+
+use partwise_experiment::{Experiment, Scope};
+
 use crate::common::*;
 
 #[test]
@@ -69,6 +73,26 @@ fn options_that_other_commands_ignore_are_refused() {
         &desk.refused("transform r digits.npy --images rows --out W.npy"),
         &["--images", "digits.npy"],
     );
+}
+
+/// The arguments that experiments give are used by every method: what is wrong is that there is no such file.
+#[test]
+fn experiments_give_no_option_that_is_ignored() {
+    let desk = Desk::new();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");
+    let mut seen = std::collections::BTreeSet::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let experiment = Experiment::read(&entry.unwrap().path()).unwrap();
+        let scope = Scope { quick: false, cores: 2 };
+        for run in experiment.runs(scope) {
+            // Once for each method of each experiment, in its first panel.
+            if !seen.insert((experiment.title.clone(), run.method)) {
+                continue;
+            }
+            let words = experiment.arguments(&run, Path::new("none.npy"), scope, None).join(" ");
+            assert_says(&desk.refused(&format!("{words} --out x")), &["none.npy: No such file"]);
+        }
+    }
 }
 
 /// Begun with entries of U beyond it, the bound sqrt(2 ||M||) is kept by every method that takes it.

@@ -83,11 +83,11 @@ pub fn run(args: &AuditArgs) -> Result<()> {
     }
     folder::check(&args.dir)?;
     let target = args.dir.join(output::AUDIT);
-    output::check_file(&target, "DIR", args.force)?;
+    output::check_file(&target, output::DIR, args.force)?;
     let (dir, data, colluders) = (&args.dir, args.data.as_deref(), args.colluders);
     let audit =
         audit_folder(&Request { dir, data, colluders, limits: limits(), cancel: &Cancel::default() })?;
-    output::write_into(dir, output::AUDIT, "DIR", |file| write(file, &audit))?;
+    output::write_into(dir, output::AUDIT, output::DIR, |file| write(file, &audit))?;
     // A page that is there shows it.
     report::after_run(dir, dir.join(report::NAME).exists());
     if args.json {

@@ -7,8 +7,8 @@ use anyhow::{Result, anyhow, bail};
 use partwise::Real;
 use partwise::comm::{Comm, Numbers, Reduction, gather_all};
 use partwise::error::Error;
-use partwise::grid::{Grid, Place};
-use partwise::matrix::Matrix;
+use partwise::grid::{Factor, Grid, Place};
+use partwise::matrix::{Dominant, Matrix};
 use partwise::partition::{Access, Block, Shard};
 use partwise::run::{Algorithm, Factors, From, Monitor, Plan, Progress, Settings, factorize_on};
 use serde_json::{Value, json};
@@ -19,7 +19,8 @@ use crate::checkpoint::{self, Checkpoint};
 use crate::choose::{self, Choice, Entries};
 use crate::parts::{self, Source};
 use crate::progress::Display;
-use crate::{folder, input, launch, machine, output, say};
+use crate::warnings::Warnings;
+use crate::{folder, input, interrupt, launch, machine, output, say};
 
 /// An error that every rank knows of: rank 0 says it, and nobody waits for anybody.
 #[derive(Debug, thiserror::Error)]
@@ -35,6 +36,8 @@ struct Input<T> {
     format: String,
     /// The largest entry that this rank has.
     largest: f64,
+    /// The squared norms of all rows and then of all columns of M.
+    squares: Vec<f64>,
 }
 
 pub fn run<T: Real>(args: &FactorizeArgs, comm: &dyn Comm) -> Result<()> {
@@ -44,7 +47,7 @@ pub fn run<T: Real>(args: &FactorizeArgs, comm: &dyn Comm) -> Result<()> {
     let source = agree(comm, parts::open(&args.file, comm.size()))?;
     let print = agree(comm, source.fingerprint())?;
     agree(comm, same_file(comm, &print, &args.file))?;
-    let stop = factorize::stop_on_ctrl_c(true)?;
+    let stop = interrupt::stop_after_iteration(true)?;
     // Rank 0 alone reads all of the file, without keeping it.
     let hash = chief.then(|| source.hash_in_background());
 
@@ -58,7 +61,7 @@ pub fn run<T: Real>(args: &FactorizeArgs, comm: &dyn Comm) -> Result<()> {
             input = read_all::<T>(args, &settings, comm, &source)?;
         }
     }
-    let Input { shard, format, largest } = input;
+    let Input { shard, format, largest, squares } = input;
     let place = shard.place;
     let (m, n) = (place.rows, place.cols);
     let mut largest = [largest];
@@ -85,9 +88,10 @@ pub fn run<T: Real>(args: &FactorizeArgs, comm: &dyn Comm) -> Result<()> {
         watch.announce = Some(introduce(args, &shard, &format, choice.clone(), (comm.size(), threads)));
         factorize::tell_resumed(snapshot.as_ref(), &watch.checkpoint);
     }
-    if !args.quiet {
-        factorize::warn_rank(&settings, m, n);
-    }
+    let mut warnings = Warnings::new(args.quiet);
+    warnings.rank(&settings, (m, n));
+    let (rows, cols) = squares.split_at(m);
+    warnings.dominant((Dominant::among(rows), Dominant::among(cols)), &labels);
 
     let from = snapshot.as_ref().map(From::Snapshot).or(start.as_ref().map(From::Factors));
     let monitor: &mut dyn Monitor<T> = if chief { &mut watch } else { &mut |_: &Progress| false };
@@ -100,7 +104,7 @@ pub fn run<T: Real>(args: &FactorizeArgs, comm: &dyn Comm) -> Result<()> {
         error => local(comm, error),
     })?;
     watch.display.finish();
-    let stored = shard.stored;
+    let (stored, stopped_by) = (shard.stored, result.report.stopped_by);
     drop(shard);
     let peaks = gather_all(comm, &[machine::peak_memory()])?;
     let ending = Ending {
@@ -114,9 +118,11 @@ pub fn run<T: Real>(args: &FactorizeArgs, comm: &dyn Comm) -> Result<()> {
         given: start.is_some(),
         choice: choice.as_ref(),
         checkpoint: &watch.checkpoint,
+        warnings,
     };
     let note = |record: &mut Value| note_ranks(record, comm.size(), place.grid, &settings, args, &peaks);
-    agree(comm, if chief { ending.write(result, note) } else { Ok(()) })
+    agree(comm, if chief { ending.write(result, note) } else { Ok(()) })?;
+    interrupt::ended(stopped_by)
 }
 
 /// What can be wrong before any file is read.
@@ -173,12 +179,18 @@ fn read<T: Real>(
     let (place, mut blocks, format) = source.read::<T>(&args.read, &place)?;
     let stored = blocks[0].stored();
     let largest = blocks.iter().map(Matrix::largest).fold(0.0, f64::max);
+    // The first blocks of all ranks together are M.
+    let (own_rows, own_cols) = place.block(Factor::U);
+    let (of_rows, of_cols) = blocks[0].squared_norms();
+    let mut squares = vec![0.0; place.rows + place.cols];
+    squares[own_rows].copy_from_slice(&of_rows);
+    squares[place.rows..][own_cols].copy_from_slice(&of_cols);
     let columns = (blocks.len() > 1).then(|| blocks.remove(1));
     // The factors gathered whole, for the result and for checkpoints, and the other's rows during a step.
     let (m, n) = (place.rows as u64, place.cols as u64);
     let factors = (m + n).saturating_mul(settings.rank as u64).saturating_mul(3 * T::PRECISION.bytes());
     input::check_memory("a rank's work on its part", factors)?;
-    Ok(Input { shard: Shard::new(place, stored, blocks.remove(0), columns), format, largest })
+    Ok(Input { shard: Shard::new(place, stored, blocks.remove(0), columns), format, largest, squares })
 }
 
 /// The same, once all ranks have read theirs, with the entries of all.
@@ -192,6 +204,7 @@ fn read_all<T: Real>(
     let mut totals = [input.shard.stored as f64];
     comm.all_reduce(Reduction::Sum, Numbers::F64(&mut totals))?;
     input.shard.stored = totals[0] as usize;
+    comm.all_reduce(Reduction::Sum, Numbers::F64(&mut input.squares))?;
     Ok(input)
 }
 

@@ -45,8 +45,7 @@ fn init(args: &CoordinatorInitArgs) -> Result<()> {
 /// The folder with the authority and the coordinator's certificate.
 pub fn make(folder: &Path, federation: &str, hosts: &[String], days: u32) -> Result<()> {
     check_name(federation).map_err(|problem| anyhow!("{problem}"))?;
-    output::check_new_folder(folder)?;
-    private::make_new_folder(folder).map_err(partwise_federation::Error::io(folder))?;
+    output::make_private_folder(folder)?;
     Ok(certificates::make_authority(folder, federation, hosts, days)?)
 }
 

@@ -23,7 +23,8 @@ use crate::choose::{self, Choice, Entries};
 use crate::data::{self, Data, Given};
 use crate::progress::Display;
 use crate::report::{self, Kept};
-use crate::{folder, input, machine, output, say};
+use crate::warnings::{self, Warnings};
+use crate::{folder, input, interrupt, machine, output, say};
 
 pub fn run(args: &FactorizeArgs, comm: Option<&dyn Comm>) -> Result<()> {
     match (args.precision, comm) {
@@ -43,7 +44,7 @@ fn run_in<T: Real>(args: &FactorizeArgs) -> Result<()> {
     output::check_folder(&args.out, args.force)?;
     checkpoint::check(args)?;
     let mut start = args.init_from.as_deref().map(folder::read::<T>).transpose()?;
-    let stop = stop_on_ctrl_c(args.quiet)?;
+    let stop = interrupt::stop_after_iteration(args.quiet)?;
     let hash = std::thread::spawn({
         let file = args.file.clone();
         move || input::sha256(&file)
@@ -82,10 +83,15 @@ fn run_in<T: Real>(args: &FactorizeArgs) -> Result<()> {
     if talk {
         say::tell(&format!("{}: {m} x {n}, {format}, {}", args.file.display(), data.words()));
     }
-    if !args.quiet {
-        warn_rank(&settings, m, n);
-        input::warn_assumptions(&args.file, &assumptions);
-    }
+    let mut warnings = Warnings::new(args.quiet);
+    warnings.rank(&settings, (m, n));
+    warnings.assumptions(&args.file, &assumptions);
+    let dominant = match &data {
+        Data::Whole(matrix) => warnings::dominant_of(matrix),
+        Data::Streamed(streamed) => streamed.dominant(),
+    };
+    let labels = (row_labels, col_labels);
+    warnings.dominant(dominant, &labels);
 
     let hash = hash.join().map_err(|_| anyhow!("hashing {} failed", args.file.display()))??;
     let mut watch = Watch {
@@ -122,22 +128,25 @@ fn run_in<T: Real>(args: &FactorizeArgs) -> Result<()> {
     };
     let result = result.map_err(|error| explain::<T>(error, args))?;
     watch.display.finish();
+    let stopped_by = result.report.stopped_by;
     let ending = Ending {
         args,
         settings: &settings,
         threads,
         facts: (m, n, stored, &format, hash),
-        labels: (row_labels, col_labels),
+        labels,
         image,
         frames,
         given: start.is_some(),
         choice: choice.as_ref(),
         checkpoint: &watch.checkpoint,
+        warnings,
     };
     ending.write(result, |record| {
         note_grid(record, &settings, grid);
         record["streamed"] = streamed;
-    })
+    })?;
+    interrupt::ended(stopped_by)
 }
 
 /// What is left to do with a result.
@@ -157,19 +166,34 @@ pub(super) struct Ending<'a, T> {
     /// What `auto` chose for the network.
     pub choice: Option<&'a Choice>,
     pub checkpoint: &'a Checkpoint,
+    /// What was warned of so far.
+    pub warnings: Warnings,
 }
 
 impl<T: Real> Ending<'_, T> {
     /// Puts the factors in order, writes all, and says so; `note` adds to `run.json`.
     pub fn write(self, mut result: Factorization<T>, note: impl FnOnce(&mut Value)) -> Result<()> {
-        let Ending { args, settings, threads, facts, labels, image, frames, given, choice, checkpoint } =
-            self;
+        let Ending {
+            args,
+            settings,
+            threads,
+            facts,
+            labels,
+            image,
+            frames,
+            given,
+            choice,
+            checkpoint,
+            mut warnings,
+        } = self;
+        warnings.zero(&result.factors, settings);
         // Components of given factors keep their places, so that they can be compared.
         if !given {
             result.factors.order_by_energy();
         }
         let mut record = record::<T>(args, settings, &result, threads, facts, choice)?;
         note(&mut record);
+        record["warnings"] = json!(warnings.into_sentences());
         if let Some(shape) = image {
             record["image"] = json!(shape);
         }
@@ -197,16 +221,6 @@ impl<T: Real> Ending<'_, T> {
             conclude(args, &report, &errors, clock);
         }
         Ok(())
-    }
-}
-
-pub(super) fn warn_rank(settings: &Settings, m: usize, n: usize) {
-    if settings.rank > m.min(n) {
-        say::warn(&format!(
-            "warning: rank {} is above the smaller side of the matrix ({}), so that components cannot all matter",
-            settings.rank,
-            m.min(n)
-        ));
     }
 }
 
@@ -300,25 +314,6 @@ pub(super) fn threads(args: &FactorizeArgs, nodes: usize) -> Result<usize> {
         );
     }
     Ok(threads)
-}
-
-/// Exit code of a program that a signal ended, as shells have it.
-const INTERRUPTED: i32 = 130;
-
-/// The first Ctrl-C ends the run after its iteration, and what there is is saved; the second ends the program.
-pub(super) fn stop_on_ctrl_c(quiet: bool) -> Result<Arc<AtomicUsize>> {
-    let asked = Arc::new(AtomicUsize::new(0));
-    let flag = asked.clone();
-    ctrlc::set_handler(move || {
-        if flag.fetch_add(1, Ordering::Relaxed) > 0 {
-            output::abandon(INTERRUPTED);
-        }
-        if !quiet {
-            say::warn("stopping after this iteration, then saving; once more ends without saving");
-        }
-    })
-    .map_err(|error| anyhow!("cannot listen for Ctrl-C: {error}; try again"))?;
-    Ok(asked)
 }
 
 /// The plan that a run reports, with the reason for it where `auto` chose by the network.

@@ -53,8 +53,7 @@ pub fn make(folder: &Path, federation: &str, name: &str) -> Result<Fingerprint> 
     for name in [federation, name] {
         check_name(name).map_err(|problem| anyhow!("{problem}"))?;
     }
-    output::check_new_folder(folder)?;
-    private::make_new_folder(folder).map_err(partwise_federation::Error::io(folder))?;
+    output::make_private_folder(folder)?;
     Ok(certificates::make_request(folder, federation, name)?)
 }
 

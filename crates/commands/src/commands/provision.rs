@@ -16,8 +16,7 @@ use crate::federation_args::ProvisionArgs;
 use crate::{output, say};
 
 pub fn run(args: &ProvisionArgs) -> Result<()> {
-    output::check_new_folder(&args.out)?;
-    private::make_new_folder(&args.out).map_err(partwise_federation::Error::io(&args.out))?;
+    output::make_private_folder(&args.out)?;
     let made = make(args);
     if made.is_err() {
         // Nothing half made is left behind.

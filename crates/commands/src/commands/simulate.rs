@@ -23,6 +23,7 @@ use serde_json::{Value, json};
 use super::audit;
 use super::cluster::{Agreed, agree, local, same_file};
 use crate::args::SimulateArgs;
+use crate::warnings::{self, Warnings};
 use crate::{input, output, report, say};
 
 pub fn run(args: &SimulateArgs, comm: Option<&dyn Comm>) -> Result<()> {
@@ -49,6 +50,7 @@ struct Dealt<M> {
     /// What features are called, and how a record is a picture.
     labels: Option<Vec<String>>,
     image: Option<ImageShape>,
+    warnings: Vec<String>,
 }
 
 impl<M> Dealt<M> {
@@ -79,8 +81,10 @@ impl<M> Dealt<M> {
 
     /// The matrix, and the rest.
     fn apart(self) -> (M, Dealt<()>) {
-        let Dealt { matrix, features, names, records, held_out, plan, source, labels, image } = self;
-        (matrix, Dealt { matrix: (), features, names, records, held_out, plan, source, labels, image })
+        let Dealt { matrix, features, names, records, held_out, plan, source, labels, image, warnings } = self;
+        let rest =
+            Dealt { matrix: (), features, names, records, held_out, plan, source, labels, image, warnings };
+        (matrix, rest)
     }
 }
 
@@ -216,9 +220,6 @@ fn read<T: Real>(args: &SimulateArgs) -> Result<Dealt<Matrix<T>>> {
     settings.check()?;
     let read = input::read::<T>(&args.file, &args.read, Some(&args.labels))?;
     let Input { matrix, row_labels, col_labels, format, image, assumptions, .. } = read;
-    if !args.quiet {
-        input::warn_assumptions(&args.file, &assumptions);
-    }
     input::check_range(&args.file, &matrix)?;
     let image = input::picture(
         &args.shape,
@@ -227,9 +228,15 @@ fn read<T: Real>(args: &SimulateArgs) -> Result<Dealt<Matrix<T>>> {
         args.read.images,
         Some(args.records),
     )?;
+    // Said only once nothing is refused any more.
+    let mut warnings = Warnings::new(true);
+    warnings.assumptions(&args.file, &assumptions);
+    let names = (row_labels, col_labels);
+    warnings.dominant(warnings::dominant_of(&matrix), &names);
+    let warnings = warnings.into_sentences();
     let (labels, side) = match args.records {
-        Side::Rows => (col_labels, ImageSide::Rows),
-        Side::Columns => (row_labels, ImageSide::Columns),
+        Side::Rows => (names.1, ImageSide::Rows),
+        Side::Columns => (names.0, ImageSide::Columns),
     };
     let image = image.filter(|shape| shape.images == side);
     let source = json!({
@@ -246,12 +253,13 @@ fn read<T: Real>(args: &SimulateArgs) -> Result<Dealt<Matrix<T>>> {
     let line = args.network.unwrap_or(TOWNS);
     let plan = Plan { slowness: args.speeds.clone(), line, loses: args.lose, ..Plan::new(settings) };
     let features = matrix.cols();
-    Ok(Dealt { features, matrix, names, records, held_out, plan, source, labels, image })
+    Ok(Dealt { features, matrix, names, records, held_out, plan, source, labels, image, warnings })
 }
 
 /// What users should know before it starts.
 fn introduce<M>(args: &SimulateArgs, dealt: &Dealt<M>) {
     if !args.quiet {
+        dealt.warnings.iter().for_each(|sentence| say::warn(&format!("warning: {sentence}")));
         warn(&dealt.plan, &dealt.counts(), dealt.features);
     }
     if !args.quiet && !args.json {
@@ -360,7 +368,7 @@ fn warn(plan: &Plan, records: &[usize], features: usize) {
 }
 
 fn record<T: Real>(args: &SimulateArgs, dealt: &Dealt<()>, outcome: &Outcome<T>) -> Result<Value> {
-    let Dealt { plan, names, source, image, .. } = dealt;
+    let Dealt { plan, names, source, image, warnings, .. } = dealt;
     let parties = outcome.parties.iter().zip(1..).map(|(party, number): (_, usize)| match party {
         Some(party) => json!({
             "party": number, "name": names.get(number - 1), "records": party.records,
@@ -391,6 +399,7 @@ fn record<T: Real>(args: &SimulateArgs, dealt: &Dealt<()>, outcome: &Outcome<T>)
         "precision": T::PRECISION,
         "input": source,
         "image": image,
+        "warnings": warnings,
     });
     if args.record {
         record["recorded"] = audit::recorded(args, &dealt.records, &dealt.held_out);

@@ -61,8 +61,8 @@ pub(crate) fn read_parts_here<T: Real>(
     };
     let readable = matches!(kind, Kind::Npy | Kind::Npz | Kind::MatrixMarket | Kind::Bin);
     if !readable {
-        let problem = "ranks cannot read their parts of this format; make it .npy (dense) or .npz (sparse) with `partwise \
-                       convert`, or part it with `partwise split`";
+        let problem = "this format cannot be read in parts; convert it to .npy (dense) or .npz (sparse) with `partwise convert` \
+                       first";
         return Err(Error::format(path, "format", problem));
     }
     let mut source = Source::open(path)?;

@@ -102,7 +102,8 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         Without effect; for scikit-learn's callers.
 
     sketch : {'subsample', 'gaussian', 'count', 'srht'}, default='subsample'
-        What 'dsanls' sketches by.
+        What 'dsanls' sketches by. This and the next three are refused with
+        other solvers, which would ignore them.
 
     sketch_cols, sketch_rows : int or float, default=None
         Columns and rows of X that 'dsanls' sketches to: a number, or as a float
@@ -442,13 +443,19 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
             several = self.n_init > 1
             init = "nndsvda" if self._n_components <= min(X.shape) and not several else "random"
         (l1_u, l2_u), (l1_v, l2_v) = self._penalties()
-        return {
-            "algorithm": ALGORITHMS[self.solver],
-            "rank": int(self._n_components),
+        sketching = {
             "sketch": self.sketch,
             "sketch_cols": amount("sketch_cols", self.sketch_cols),
             "sketch_rows": amount("sketch_rows", self.sketch_rows),
             "solver": self.sketch_solver,
+        }
+        # Only what was given: the compiled part refuses what the solver does not use.
+        defaults = ("subsample", None, None, "pcd")
+        given = {name: value for (name, value), default in zip(sketching.items(), defaults) if value != default}
+        return {
+            "algorithm": ALGORITHMS[self.solver],
+            "rank": int(self._n_components),
+            **given,
             "l1_u": float(l1_u),
             "l1_v": float(l1_v),
             "l2_u": float(l2_u),

@@ -111,10 +111,17 @@ fn read_run(dir: &Path) -> Result<Value> {
     let run: Value = serde_json::from_slice(&text)
         .map_err(|error| wrong(format!("{}: not the JSON of a run ({error}); {CURE}", path.display())))?;
     if !run["recorded"].is_object() || !dir.join(TRANSCRIPT).exists() {
-        return Err(wrong(format!(
-            "{} has no transcript of what was said; simulate again with --record, or with --audit",
-            dir.display()
-        )));
+        let audited = dir.join("audit.json").exists();
+        let dir = dir.display();
+        return Err(wrong(match audited {
+            true => format!(
+                "{dir} has been audited while it ran, and its messages were not kept; see {dir}/audit.json or its report, or \
+                 simulate again with --record"
+            ),
+            false => {
+                format!("{dir} has no transcript of what was said; simulate again with --record, or with --audit")
+            }
+        }));
     }
     Ok(run)
 }

@@ -26,7 +26,7 @@ use crate::error::{Error, Result};
 use crate::grid::{Grid, Place};
 use crate::io::stream::Stream;
 use crate::kernels::{Columns, Product, gram_in_f64, multiply_add};
-use crate::matrix::Csr;
+use crate::matrix::{Csr, Dominant};
 use crate::partition::{Access, Block, Shard};
 use crate::run::settings::{Algorithm, Init};
 use crate::solver::{Moving, Problem, Solver, Terms, update};
@@ -40,6 +40,7 @@ pub struct Streamed {
     block_bytes: u64,
     pub(super) known: Knowledge,
     largest: f64,
+    dominant: (Option<Dominant>, Option<Dominant>),
     passes: AtomicU64,
 }
 
@@ -48,8 +49,8 @@ impl Streamed {
     pub fn new<T: Real>(stream: Stream, demand: &Demand) -> Result<Self> {
         let (blocks, block_bytes) = plan::blocks::<T>(&stream, demand)?;
         let threads = Threads::new(demand.threads)?;
-        let (known, largest) = survey::survey::<T>(&stream, &blocks, &threads)?;
-        Ok(Streamed { stream, blocks, block_bytes, known, largest, passes: AtomicU64::new(1) })
+        let survey::Survey { known, largest, dominant } = survey::survey::<T>(&stream, &blocks, &threads)?;
+        Ok(Streamed { stream, blocks, block_bytes, known, largest, dominant, passes: AtomicU64::new(1) })
     }
 
     /// The file.
@@ -60,6 +61,11 @@ impl Streamed {
     /// The largest entry.
     pub fn largest(&self) -> f64 {
         self.largest
+    }
+
+    /// The row and the column that dominate.
+    pub fn dominant(&self) -> (Option<Dominant>, Option<Dominant>) {
+        self.dominant
     }
 
     /// Number of blocks.

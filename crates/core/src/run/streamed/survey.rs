@@ -6,17 +6,23 @@ use crate::Real;
 use crate::comm::Alone;
 use crate::error::Result;
 use crate::io::stream::Stream;
-use crate::matrix::{Matrix, Values};
+use crate::matrix::{Dominant, Matrix, Values};
 use crate::partition::{Block, RowSums};
 use crate::run::start::{Constants, Knowledge};
 use crate::threads::Threads;
 
-/// What a start needs to know of M, with the bits that it has in memory, and the largest entry.
-pub fn survey<T: Real>(
-    stream: &Stream,
-    blocks: &[Range<usize>],
-    threads: &Threads,
-) -> Result<(Knowledge, f64)> {
+/// What a pass over M has found.
+pub struct Survey {
+    /// What a start needs to know, with the bits that it has in memory.
+    pub known: Knowledge,
+    /// The largest entry.
+    pub largest: f64,
+    /// The row and the column that dominate.
+    pub dominant: (Option<Dominant>, Option<Dominant>),
+}
+
+/// Reads all of M once.
+pub fn survey<T: Real>(stream: &Stream, blocks: &[Range<usize>], threads: &Threads) -> Result<Survey> {
     let mut by_line = RowSums::new(stream.lines());
     let mut across = RowSums::new(stream.line_length());
     let mut largest = 0f64;
@@ -37,7 +43,9 @@ pub fn survey<T: Real>(
     let (rows, cols) = if stream.by_columns() { (across, by_line) } else { (by_line, across) };
     let constants = Constants::of(&Alone, (stream.rows(), stream.cols()), &rows)?;
     let used = |sums: RowSums| sums.sums.into_iter().map(|sum| sum > 0.0).collect();
-    Ok((Knowledge { constants, used_rows: used(rows), used_cols: used(cols) }, largest))
+    let dominant = (Dominant::among(&rows.squares), Dominant::among(&cols.squares));
+    let known = Knowledge { constants, used_rows: used(rows), used_cols: used(cols) };
+    Ok(Survey { known, largest, dominant })
 }
 
 fn largest_of<T: Real>(matrix: &Matrix<T>) -> f64 {

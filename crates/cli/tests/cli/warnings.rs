@@ -1,0 +1,82 @@
+//! Warnings are said on stderr, kept in `run.json` and shown in the report.
+
+use crate::common::*;
+
+/// Runs what must be warned of, and returns the warnings.
+#[track_caller]
+fn warned(desk: &Desk, words: &str, out: &str) -> Vec<String> {
+    let output = desk.output(&format!("{words} --out {out}"));
+    assert!(output.status.success(), "{output:?}");
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    let record = desk.json(&format!("{out}/run.json"));
+    let page = desk.read(&format!("{out}/report.html"));
+    let warnings = record["warnings"].as_array().unwrap().iter().map(|warning| warning.as_str().unwrap().to_string());
+    let warnings: Vec<String> = warnings.collect();
+    for warning in &warnings {
+        assert!(stderr.contains(&format!("warning: {warning}\n")), "{warning} in {stderr}");
+        assert!(page.contains(warning), "{warning} on the page");
+    }
+    assert_eq!(stderr.matches("warning: ").count(), warnings.len(), "{stderr}");
+    warnings
+}
+
+/// 40 x 12, in which one column outweighs the rest.
+fn dominated() -> Vec<f64> {
+    (0..40 * 12).map(|place| if place % 12 == 4 { 100.0 } else { 1.0 } + (place * 7 % 5) as f64 / 10.0).collect()
+}
+
+#[test]
+fn factors_that_are_zero_are_a_warning() {
+    let desk = Desk::with_digits();
+    let zero = "factorize digits.npy --rank 4";
+    let said = warned(&desk, &format!("{zero} --l1-u 5 --l1-v 5"), "all");
+    assert_eq!(said, ["every component is 0, so that the result says nothing; lower --l1-u 5, --l1-v 5"]);
+    assert_eq!(warned(&desk, zero, "none"), [""; 0]);
+    let quiet = desk.output(&format!("{zero} --l1-u 5 --l1-v 5 --quiet --out quiet"));
+    assert!(quiet.status.success() && quiet.stderr.is_empty(), "{quiet:?}");
+    assert_eq!(desk.json("quiet/run.json")["warnings"].as_array().unwrap().len(), 1);
+    // A component of a given start that stays 0.
+    std::fs::create_dir(desk.path("start")).unwrap();
+    desk.write("m.csv", "1,2,3\n2,1,2\n3,3,3\n");
+    for name in ["start/U.npy", "start/V.npy"] {
+        desk.write_factor(name, &(3, 2, vec![1.0, 0.0, 2.0, 0.0, 1.0, 0.0]));
+    }
+    let said = warned(&desk, "factorize m.csv --rank 2 --algorithm mu --init-from start", "one");
+    assert_eq!(said, ["1 of 2 components is 0; begin from another start, or give a lower --rank"]);
+}
+
+#[test]
+fn a_row_or_column_that_dominates_is_a_warning() {
+    let desk = Desk::new();
+    desk.write("m.csv", table_bytes(12, &dominated(), ","));
+    let names: String = (1..=12).map(|number| format!("gene {number}\n")).collect();
+    desk.write("names.txt", names);
+    desk.run("convert m.csv m.npy");
+    let expected = "holds 99.9% of the squared norm of the matrix";
+    for (options, out, column) in [
+        ("m.csv --col-labels names.txt", "named", "column 5 (gene 5) "),
+        ("m.npy --transpose", "turned", "row 5 "),
+        ("m.npy --memory 250KiB", "whole", "column 5 "),
+    ] {
+        let said = warned(&desk, &format!("factorize {options} --rank 2"), out);
+        assert!(said.len() == 1 && said[0].starts_with(&format!("{column}{expected}")), "{said:?}");
+    }
+    let said = warned(&desk, "simulate m.npy --rank 2 --parties 4 --protocol syn-sd --rounds 2", "s");
+    assert!(said.len() == 1 && said[0].starts_with(&format!("column 5 {expected}")), "{said:?}");
+}
+
+/// Of a matrix that stays in its file, rows and columns are summed in the first pass.
+#[test]
+fn a_column_that_dominates_a_streamed_matrix_is_a_warning() {
+    let desk = Desk::new();
+    let (rows, cols) = (20_000, 40);
+    let values: Vec<f64> =
+        (0..rows * cols).map(|place| if place % cols == 39 { 50.0 } else { (place * 7 % 5) as f64 }).collect();
+    desk.write("m.npy", npy_bytes("<f8", &format!("({rows}, {cols})"), &f64_bytes(&values)));
+    let output = desk.output("factorize m.npy --rank 2 --iterations 3 --memory 6MiB --threads 1 --out r");
+    assert!(output.status.success(), "{output:?}");
+    let record = desk.json("r/run.json");
+    assert!(record["streamed"].is_object());
+    let warnings = record["warnings"].as_array().unwrap();
+    assert!(warnings.len() == 1 && warnings[0].as_str().unwrap().starts_with("column 40 holds 9"), "{warnings:?}");
+}

@@ -1,0 +1,95 @@
+//! What a user should know about a run: said at once, kept in `run.json`, and shown in the report.
+
+use std::path::Path;
+
+use partwise::Real;
+use partwise::io::Assumption;
+use partwise::matrix::{Dominant, Matrix};
+use partwise::run::{Factors, Settings};
+
+use crate::{input, say};
+
+/// The warnings of a run so far.
+pub struct Warnings {
+    quiet: bool,
+    all: Vec<String>,
+}
+
+impl Warnings {
+    pub fn new(quiet: bool) -> Self {
+        Warnings { quiet, all: Vec::new() }
+    }
+
+    fn add(&mut self, sentence: String) {
+        if !self.quiet {
+            say::warn(&format!("warning: {sentence}"));
+        }
+        self.all.push(sentence);
+    }
+
+    /// All of them, without the word "warning".
+    pub fn into_sentences(self) -> Vec<String> {
+        self.all
+    }
+
+    /// More components than an m x n matrix can have.
+    pub fn rank(&mut self, settings: &Settings, (m, n): (usize, usize)) {
+        if settings.rank > m.min(n) {
+            self.add(format!(
+                "rank {} is above the smaller side of the matrix ({}), so that components cannot all matter",
+                settings.rank,
+                m.min(n)
+            ));
+        }
+    }
+
+    /// What was assumed of a table that could mean something else.
+    pub fn assumptions(&mut self, file: &Path, assumptions: &[Assumption]) {
+        input::assumed(file, assumptions).for_each(|sentence| self.add(sentence));
+    }
+
+    /// A row and a column beside which the others hardly count.
+    pub fn dominant(
+        &mut self,
+        (row, col): (Option<Dominant>, Option<Dominant>),
+        (row_labels, col_labels): &input::Labels,
+    ) {
+        for (what, found, labels) in [("row", row, row_labels), ("column", col, col_labels)] {
+            let Some(Dominant { index, share }) = found else { continue };
+            let name = labels.as_ref().map_or(String::new(), |labels| format!(" ({})", labels[index]));
+            self.add(format!(
+                "{what} {}{name} holds {:.1}% of the squared norm of the matrix, so that the other {what}s hardly count; \
+                 rescale the {what}s, or leave this one out",
+                index + 1,
+                100.0 * share
+            ));
+        }
+    }
+
+    /// Components that are 0.
+    pub fn zero<T: Real>(&mut self, factors: &Factors<T>, settings: &Settings) {
+        let zero = factors.energies().iter().filter(|&&energy| energy == 0.0).count();
+        if zero == 0 {
+            return;
+        }
+        let Settings { l1_u, l1_v, l2_u, l2_v, .. } = settings;
+        let penalties = [("--l1-u", l1_u), ("--l1-v", l1_v), ("--l2-u", l2_u), ("--l2-v", l2_v)];
+        let given: Vec<String> = penalties
+            .iter()
+            .filter(|(_, weight)| **weight > 0.0)
+            .map(|(name, weight)| format!("{name} {weight}"))
+            .collect();
+        let cure = if given.is_empty() { "begin from another start".into() } else { format!("lower {}", given.join(", ")) };
+        self.add(match (zero == factors.k, zero) {
+            (true, _) => format!("every component is 0, so that the result says nothing; {cure}"),
+            (false, 1) => format!("1 of {} components is 0; {cure}, or give a lower --rank", factors.k),
+            (false, _) => format!("{zero} of {} components are 0; {cure}, or give a lower --rank", factors.k),
+        });
+    }
+}
+
+/// The row and the column that dominate a matrix.
+pub fn dominant_of<T: Real>(matrix: &Matrix<T>) -> (Option<Dominant>, Option<Dominant>) {
+    let (rows, cols) = matrix.squared_norms();
+    (Dominant::among(&rows), Dominant::among(&cols))
+}
