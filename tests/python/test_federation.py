@@ -106,6 +106,8 @@ def test_what_is_wrong_is_said(tmp_path: Path) -> None:
         partwise.simulate(X, 3, parties=2)
     with pytest.raises(ValueError, match="there is no setting"):
         partwise.simulate(X, 3, sede=1)
+    with pytest.raises(ValueError, match="rho: syn-sd does not use it"):
+        partwise.simulate(X, 3, rho=5.0)
     with pytest.raises(ValueError, match="below 0"):
         partwise.simulate(-X, 3)
     with pytest.raises(ValueError, match="party.toml"):

@@ -135,9 +135,11 @@ pub const DIR: &str = "DIR";
 
 /// What to do where nothing can be written, given the argument that says where.
 fn cure(argument: &str, error: &io::Error) -> String {
+    use io::ErrorKind::*;
+    // A full disk does not always come with its own kind of error.
     let room = match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "make room there, or ",
-        _ => "",
+        PermissionDenied | ReadOnlyFilesystem | NotFound | NotADirectory | AlreadyExists => "",
+        _ => "make room there, or ",
     };
     match argument {
         DIR => format!("{room}copy the folder to where you can write, and give the copy"),

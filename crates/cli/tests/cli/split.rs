@@ -50,7 +50,7 @@ fn what_cannot_be_split_is_refused() {
     );
     assert_says(
         &desk.refused("factorize digits.npy --rank 2 --nodes 4 --grid 2x2 --algorithm dsanls --out x"),
-        &["--grid", "dsanls needs no grid"],
+        &["--grid", "dsanls does not use it"],
     );
     assert_says(&desk.refused("factorize digits.npy --rank 2 --grid 2 --out x"), &["--grid", "such as 2x3"]);
 }

@@ -6,7 +6,7 @@ use crate::common::{matrices, run, settings};
 use partwise::Real;
 use partwise::io::stream::Stream;
 use partwise::io::{ImageSide, Input, Presence, ReadOptions, WriteOptions, read, write};
-use partwise::matrix::Matrix;
+use partwise::matrix::{Dense, Matrix, Order, Values};
 use partwise::run::{
     Algorithm, Amount, Demand, Factorization, From, Init, Monitor, Progress, Settings, Snapshot, Streamed,
     Wish, factorize_streamed,
@@ -66,6 +66,20 @@ fn files<T: Real>(folder: &Path, rows: usize, cols: usize) -> Vec<std::path::Pat
         }
     }
     files
+}
+
+#[test]
+fn a_row_or_column_that_dominates_is_found_in_the_first_pass() {
+    let folder = tempfile::tempdir().unwrap();
+    let values = (0..300 * 20).map(|place| if place % 20 == 13 { 90.0 } else { 1.0 }).collect::<Vec<f64>>();
+    let matrix = Matrix::Dense(Dense::new(300, 20, Order::RowMajor, Values::Real(values.into())));
+    let path = folder.path().join("m.npy");
+    save(&matrix, &path);
+    let found = |transpose| {
+        let (row, col) = streamed::<f64>(&path, transpose, 1 << 12, 2).dominant();
+        (row.map(|row| row.index), col.map(|col| col.index))
+    };
+    assert_eq!((found(false), found(true)), ((None, Some(13)), (Some(13), None)));
 }
 
 /// Blocks of a multiple of 64 lines have the bits of a product in memory, and so has all that follows.
