@@ -12,7 +12,6 @@ use partwise_federation::certificates::{self, write_new};
 use partwise_federation::config::Federation;
 use partwise_federation::coordinator::{self, Outcome};
 use partwise_federation::log::Log;
-use partwise_federation::private;
 use partwise_federation::text::check_name;
 use partwise_secure::factors;
 use serde_json::json;

@@ -12,7 +12,6 @@ use partwise_federation::certificates::{self, write_new};
 use partwise_federation::config::Party;
 use partwise_federation::log::{Format, Log};
 use partwise_federation::party::{self, Given, Hooks, Joined, Options};
-use partwise_federation::private;
 use partwise_federation::text::{Fingerprint, check_name};
 use partwise_secure::factors;
 use partwise_secure::protocol::Stop;

@@ -8,7 +8,6 @@ use anyhow::Result;
 use partwise_federation::agreement::Terms;
 use partwise_federation::certificates::{DAYS, sign, write_new};
 use partwise_federation::config::Federation;
-use partwise_federation::private;
 use partwise_federation::text::Fingerprint;
 
 use super::{coordinator, party};
