@@ -115,7 +115,7 @@ def test_numbers_of_numpy_are_numbers():
     numbers = {"n_components": np.int64(3), "max_iter": np.int32(5), "tol": np.float32(0), "alpha_W": np.float32(0.1)}
     numbers |= {"target_error": np.float32(0), "time_limit": np.float32(1e3), "n_init": np.uint8(2), "n_jobs": np.int16(1)}
     numbers |= {"random_state": np.int64(0), "l1_ratio": np.float16(0.5), "sketch_cols": np.float32(0.5)}
-    assert NMF(**numbers).fit(X).n_iter_ == 5
+    assert NMF(solver="dsanls", **numbers).fit(X).n_iter_ == 5
     result = partwise.simulate(X, np.int64(2), parties=np.int8(3), rounds=np.int64(4), tolerance=np.float32(0))
     assert result.report["rounds"] == 4
 
