@@ -201,7 +201,9 @@ impl<'a, T: Real> Run<'a, T> {
         let terms = settings.terms(shard.rows, shard.cols, constants.norm);
         let state = match begin {
             Begin::Init => match settings.init {
-                Init::Random => start::random(links.all, shard, &known, seed, settings.rank)?,
+                Init::Random => {
+                    start::random(links.all, shard, &known, (seed, settings.rank), threads.cancel())?
+                }
                 init => svd::nndsvd(links, threads, shard, constants, (init, seed, settings.rank))?,
             },
             Begin::Given(factors) => {

@@ -5,6 +5,7 @@ use std::ops::Range;
 use super::Factors;
 use super::links::Links;
 use crate::Real;
+use crate::cancel::Cancel;
 use crate::comm::{Comm, ExactSum, Numbers, Reduction, sum_exactly};
 use crate::error::{Error, Result};
 use crate::grid::Factor;
@@ -91,6 +92,7 @@ struct Draws<'a> {
     rows: &'a Range<usize>,
     used: &'a [bool],
     k: usize,
+    cancel: &'a Cancel,
 }
 
 impl Draws<'_> {
@@ -98,6 +100,7 @@ impl Draws<'_> {
     fn each_row(&self, mut take: impl FnMut(&[f64])) {
         let mut values = vec![0.0; self.k];
         for (row, &used) in self.rows.clone().zip(self.used) {
+            self.cancel.check();
             values.fill(0.0);
             if used {
                 let mut rng = stream(self.seed, self.purpose, 0, row);
@@ -123,7 +126,8 @@ impl Draws<'_> {
 
 /// A factor of `rows` rows of uniform draws of (0, scale], keyed by row.
 pub fn draw<T: Real>((seed, purpose): (u64, Purpose), rows: usize, k: usize, scale: f64) -> Vec<T> {
-    Draws { seed, purpose, rows: &(0..rows), used: &vec![true; rows], k }.scaled(scale)
+    let cancel = &Cancel::default();
+    Draws { seed, purpose, rows: &(0..rows), used: &vec![true; rows], k, cancel }.scaled(scale)
 }
 
 /// Random factors such that U Vᵀ and M have the same mean. Empty rows and columns of M get zero rows.
@@ -131,11 +135,12 @@ pub fn random<T: Real>(
     comm: &dyn Comm,
     shard: &Shard<T>,
     known: &Knowledge,
-    seed: u64,
-    k: usize,
+    (seed, k): (u64, usize),
+    cancel: &Cancel,
 ) -> Result<State<T>> {
-    let u = Draws { seed, purpose: Purpose::StartU, rows: &shard.own_rows, used: &known.used_rows, k };
-    let v = Draws { seed, purpose: Purpose::StartV, rows: &shard.own_cols, used: &known.used_cols, k };
+    let draws = |purpose, rows, used| Draws { seed, purpose, rows, used, k, cancel };
+    let u = draws(Purpose::StartU, &shard.own_rows, &known.used_rows);
+    let v = draws(Purpose::StartV, &shard.own_cols, &known.used_cols);
     let sums = u.column_sums(comm)?.into_iter().zip(v.column_sums(comm)?);
     let total: f64 = sums.map(|(u, v)| u * v).sum();
     let scale = (known.constants.mean * shard.rows as f64 * shard.cols as f64 / total).sqrt();
