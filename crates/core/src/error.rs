@@ -97,7 +97,7 @@ pub enum Error {
         expected: String,
     },
     /// The computation was cancelled ([`crate::cancel::Cancel`]).
-    #[error("interrupted; nothing was saved")]
+    #[error("interrupted")]
     Interrupted,
     /// An iterate stopped being finite.
     #[error(

@@ -46,6 +46,16 @@ pub struct Terms {
     pub heartbeat: f64,
 }
 
+/// What is wrong with a setting, by the name that it has in the file.
+pub(crate) fn wrong_setting(error: partwise_secure::Error) -> String {
+    match error {
+        partwise_secure::Error::Core(partwise::Error::Parameter { name, problem }) => {
+            format!("[method]: {}: {problem}", name.trim_start_matches("--").replace('-', "_"))
+        }
+        error => format!("[method]: {error}"),
+    }
+}
+
 impl Terms {
     /// Whether these can be the terms of a run, whoever proposes them: everybody is there once, and the groups share out the
     /// parties. A roster with one party under two names or in two places would make its sums look larger than they are.
@@ -74,7 +84,7 @@ impl Terms {
         if !shared_out || self.groups.iter().any(Vec::is_empty) || self.groups.len() > 255 {
             return Err("groups that do not share out the parties".into());
         }
-        self.settings.check().map_err(|error| format!("[method]: {error}"))?;
+        self.settings.check().map_err(wrong_setting)?;
         let smallest = if parties == 2 { 2 } else { self.settings.colluders.saturating_add(2) };
         if !(smallest..=parties).contains(&self.cohort) {
             return Err(format!("cohort: {} is out of range; give {smallest} to {parties}", self.cohort));

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::agreement::{Member, Terms};
+use crate::agreement::{Member, Terms, wrong_setting};
 use crate::error::{Error, Result};
 use crate::text::{Fingerprint, check_name};
 
@@ -149,8 +149,17 @@ fn settings(table: &toml::Table, accept: &[String]) -> Result<Settings, String> 
         }
     }
     let settings: Settings = serde_json::from_value(all).map_err(wrong)?;
-    settings.check_given(table.keys().map(String::as_str)).map_err(|error| format!("[method]: {error}"))?;
+    settings.check_given(table.keys().map(String::as_str)).map_err(|error| wrong_setting(error.into()))?;
     Ok(settings)
+}
+
+/// Whether these lines can be a federation's `[method]`.
+pub fn check_method(lines: &str, accept: &[String]) -> Result<()> {
+    let table = toml::from_str(lines);
+    let table =
+        table.map_err(|error| format!("[method]: {}; correct it", error.message().replace('\n', " ")));
+    let checked = table.and_then(|table| settings(&table, accept));
+    checked.map(drop).map_err(|problem| Error::State { problem })
 }
 
 impl Federation {
@@ -412,5 +421,37 @@ impl Terms {
         keys: &[partwise_secure::aggregation::IdentityKey],
     ) -> Result<Vec<partwise_secure::aggregation::Cohort>> {
         Ok(cohorts(&self.settings, (run, self.cohort), keys, &self.groups)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problem(method: &str) -> String {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("federation.toml");
+        let party = |name: &str, digit: &str| {
+            format!("[[party]]\nname = \"{name}\"\nidentity = \"sha256:{}\"\n", digit.repeat(64))
+        };
+        let parties = [("a", "1"), ("b", "2"), ("c", "3")].map(|(name, digit)| party(name, digit)).concat();
+        fs::write(&path, format!("federation = \"demo\"\n[method]\n{method}{parties}")).unwrap();
+        match Federation::read(&path, false) {
+            Ok(_) => String::new(),
+            Err(Error::File { problem, .. }) => problem,
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    #[test]
+    fn lines_of_the_method_that_it_ignores_are_refused_by_key() {
+        let pooled = "protocol = \"pooled\"\nrank = 3\n";
+        assert_eq!(problem(pooled), "");
+        let ignored = problem(&format!("{pooled}inner = 3\n"));
+        assert!(ignored.starts_with("[method]: inner: pooled does not use it"), "{ignored}");
+        let ignored = problem("protocol = \"syn-sd\"\nrank = 3\nsketch_records = { Count = 5 }\n");
+        assert!(ignored.starts_with("[method]: sketch_records: syn-sd does not use it"), "{ignored}");
+        let wrong = problem("protocol = \"asyn-sd\"\nrank = 3\nrho = 0.0\n");
+        assert!(wrong.starts_with("[method]: rho: 0 is out of range"), "{wrong}");
     }
 }

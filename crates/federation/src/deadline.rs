@@ -47,7 +47,7 @@ pub const REJECT_GRACE: Deadline = Deadline::new("leaving", 3);
 /// Reading what the other side said before its connection ended.
 pub const LAST_WORDS: Deadline = Deadline::new("reading the last words", 1);
 
-/// Until all parties have left after the end.
+/// Until all parties have left after the end, and until the coordinator has heard that a party refuses the run.
 pub const LEAVE: Deadline = Deadline::new("leaving", 5);
 
 /// A connection to the status page. A browser opens another.

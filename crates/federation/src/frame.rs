@@ -261,7 +261,7 @@ pub enum ToParty {
     },
     /// Send U.
     GiveFactor,
-    /// All is done.
+    /// All is done, or refused by all.
     End,
 }
 

@@ -291,6 +291,45 @@ fn a_large_party_does_not_make_up_for_few_records() {
     assert_eq!(in_time(|| refused([500, 20, 29], 100)), [3; 3]);
 }
 
+/// Before the counts are opened nobody can know that they are too few: one party's word does not end the run.
+#[test]
+fn a_refusal_before_the_counts_changes_nothing() {
+    in_time(|| {
+        let folder = tempfile::tempdir().unwrap();
+        let (federation, parties) = setting(folder.path());
+        let journal = federation.state.join("coordinator.journal");
+        let key = |party: &Party| crate::text::Hex(*read_identity(&party.identity).unwrap().key().bytes());
+        let head = crate::journal::CoordinatorHead {
+            run: crate::text::Hex([7; 32]),
+            terms: federation.terms.clone(),
+            keys: parties.iter().map(key).collect(),
+            features: 10,
+        };
+        std::fs::create_dir(&federation.state).unwrap();
+        crate::journal::Records::create(&journal, &head).unwrap();
+        let address = federation.address.clone();
+        let centre = start(federation, true, &Arc::default());
+        let enter = Frame::control(&FromParty::Enter {
+            federation: "demo".into(),
+            name: "b".into(),
+            version: "?".into(),
+            check: false,
+            run: Some(head.run),
+        });
+        let stopping = Frame::control(&FromParty::Stopping { reason: crate::frame::Reason::FewRecords });
+        tokio::runtime::Runtime::new().unwrap().block_on(async {
+            send_all(&address, vec![enter.encode(), stopping.encode()]).await;
+            // It is let in again, which a coordinator that has ended the run would not do.
+            let opened = rpc::open(connect(&address).await, "localhost").await;
+            let rpc::Opened { mut ingoing, outgoing, .. } = opened.ok().expect("the coordinator is there");
+            outgoing.send(enter.encode()).await.unwrap();
+            let begin = Frame::control(&ToParty::Begin).encode();
+            while ingoing.message().await.unwrap().expect("the run goes on") != begin {}
+        });
+        assert!(journal.exists() && !centre.is_finished());
+    });
+}
+
 /// A coordinator that proposes what would make a party's sums smaller than they look, or the party stumble.
 #[test]
 fn terms_that_are_none_are_refused_by_the_party() {
@@ -333,7 +372,7 @@ fn terms_that_are_none_are_refused_by_the_party() {
         (groups(&[&[1], &[2, 3]]), "sums over 1 parties"),
         (method(&|settings| settings.colluders = 0), "colluders = 0"),
         (method(&|settings| settings.rounds = 501), "501 rounds"),
-        (method(&|settings| settings.rho = -1.0), "--rho"),
+        (method(&|settings| settings.rho = -1.0), "[method]: rho: -1"),
         (Terms { cohort: 9, ..good.clone() }, "cohort: 9"),
         (Terms { deadline: -1.0, ..good.clone() }, "deadline: -1"),
         (Terms { deadline: 1e300, ..good.clone() }, "deadline: 1"),

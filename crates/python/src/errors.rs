@@ -92,7 +92,7 @@ pub fn of_secure(error: SecureError) -> PyErr {
     let said = |error: SecureError| in_python(&error.to_string(), OF_SIMULATION);
     match error {
         SecureError::Core(error) => python_as(error, OF_SIMULATION),
-        error @ (SecureError::Risk { .. } | SecureError::Outside { .. }) => {
+        error @ (SecureError::Risk { .. } | SecureError::FewRecords { .. } | SecureError::Outside { .. }) => {
             PyValueError::new_err(said(error))
         }
         // These have paths in them.

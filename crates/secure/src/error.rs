@@ -20,6 +20,12 @@ pub enum Error {
         /// The flag that accepts it.
         flag: &'static str,
     },
+    /// The parties have too few records together, by what their first sums say, and nobody has accepted that.
+    #[error("{risk}")]
+    FewRecords {
+        /// The risk, an [`Error::Risk`].
+        risk: Box<Error>,
+    },
     /// A message that breaks the protocol. Whoever notices does not go on.
     #[error(
         "{who} got from {from} {problem}; it stops here, find out why before the parties run again, under a new epoch"

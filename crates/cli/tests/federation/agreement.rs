@@ -104,3 +104,17 @@ fn risks_are_refused_by_the_party_that_has_them() {
     let error = trial.party(1).fail("party 1 has 20 records and there are 24 features");
     assert!(error.contains("accept = [\"pooled-sums-show-records\"]"), "{error}");
 }
+
+#[test]
+fn provision_refuses_a_line_that_the_method_ignores() {
+    let folder = tempfile::tempdir().unwrap();
+    let demo = folder.path().join("demo");
+    let mut provision = program();
+    provision
+        .args(["provision", "--demo", "--protocol", "pooled", "--method", "inner=3", "--out"])
+        .arg(&demo);
+    let (code, text) = output(&mut provision);
+    assert_eq!(code, Some(2), "{text}");
+    assert!(text.contains("[method]: inner: pooled does not use it; leave it out"), "{text}");
+    assert!(!demo.exists());
+}

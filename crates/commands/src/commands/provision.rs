@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::Result;
 use partwise_federation::agreement::Terms;
 use partwise_federation::certificates::{DAYS, sign, write_new};
-use partwise_federation::config::Federation;
+use partwise_federation::config::{Federation, check_method};
 use partwise_federation::text::Fingerprint;
 
 use super::{coordinator, party};
@@ -15,6 +15,7 @@ use crate::federation_args::ProvisionArgs;
 use crate::{output, say};
 
 pub fn run(args: &ProvisionArgs) -> Result<()> {
+    check_method(&method(args), &args.accept)?;
     output::make_private_folder(&args.out)?;
     let made = make(args);
     if made.is_err() {
@@ -30,6 +31,12 @@ pub fn run(args: &ProvisionArgs) -> Result<()> {
     Ok(())
 }
 
+/// The lines of `[method]`.
+fn method(args: &ProvisionArgs) -> String {
+    let lines = format!("protocol = \"{}\"\nrank = {}\nrounds = {}\n", args.protocol, args.rank, args.rounds);
+    args.method.iter().fold(lines, |lines, line| lines + line + "\n")
+}
+
 fn make(args: &ProvisionArgs) -> Result<()> {
     let centre = args.out.join("coordinator");
     coordinator::make(&centre, &args.federation, &["localhost".into()], DAYS)?;
@@ -39,20 +46,14 @@ fn make(args: &ProvisionArgs) -> Result<()> {
     };
     let mut federation = format!(
         "# For trials: all keys were made in one place.\nfederation = \"{}\"\naddress = \"{}\"\ndeadline = {:?}\nheartbeat = \
-         {:?}\naccept = [{}]\n\n[method]\nprotocol = \"{}\"\nrank = {}\nrounds = {}\n",
+         {:?}\naccept = [{}]\n\n[method]\n{}",
         args.federation,
         args.address,
         args.deadline,
         args.heartbeat,
         quoted(&args.accept),
-        args.protocol,
-        args.rank,
-        args.rounds
+        method(args)
     );
-    for line in &args.method {
-        federation.push_str(line);
-        federation.push('\n');
-    }
     let mut identities: Vec<(String, Fingerprint)> = Vec::new();
     for number in 1..=args.parties {
         let name = format!("party-{number}");

@@ -250,12 +250,14 @@ impl Driver {
             let text = format!("{name} stops: {}", serde_json::to_string(&reason).unwrap_or_default());
             self.shared.log.warn(&text, json!({ "event": "stopping", "party": name, "reason": reason }));
             self.shared.status.lock().warn(text);
-            self.present.send(place, Item::Close);
             return match &self.stage {
                 Stage::Running(running) if reason == Reason::FewRecords && running.has_only_counts() => {
                     self.end_refused()
                 }
-                _ => Ok(()),
+                _ => {
+                    self.present.send(place, Item::Close);
+                    Ok(())
+                }
             };
         }
         match &mut self.stage {
@@ -269,6 +271,7 @@ impl Driver {
 
     /// All parties refuse the run by the same opened counts, of which all have been told: nothing is left to go on with.
     fn end_refused(&mut self) -> Result<()> {
+        self.present.say(&ToParty::End);
         self.wait_for_leaving();
         let journal = journal_path(&self.shared.federation);
         std::fs::remove_file(&journal).map_err(Error::io(&journal))?;

@@ -177,9 +177,9 @@ impl Running {
         self.head.run.0
     }
 
-    /// Whether the parties have summed nothing but how many records they have, as far as they have said.
+    /// Whether the parties have summed how many records they have, and nothing else as far as they have said.
     pub fn has_only_counts(&self) -> bool {
-        self.norm.is_none()
+        self.sums > 0 && self.norm.is_none()
     }
 
     /// Sums that were opened.

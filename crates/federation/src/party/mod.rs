@@ -22,6 +22,7 @@ use serde_json::json;
 use crate::agreement::{Negotiation, Terms};
 use crate::certificates::read_identity;
 use crate::config::Party;
+use crate::deadline::LEAVE;
 use crate::error::{Error, Result};
 use crate::frame::{FromParty, Reason, ToParty};
 use crate::journal::{PartyHead, PartyJournal, Records};
@@ -187,18 +188,29 @@ fn refusal(error: SecureError) -> Error {
             let problem = format!("{problem}; {cure}, or accept it with accept = [\"{name}\"] in every file");
             Error::State { problem }
         }
+        SecureError::FewRecords { risk } => refusal(*risk),
         error => error.into(),
     }
 }
 
-/// Ends a run that was refused by what all parties know after its first sums: there is nothing to go on with.
-fn end_refused(connection: &Connection, state: &State) -> Result<()> {
-    connection.say(FromParty::Stopping { reason: Reason::FewRecords });
+/// Ends a run that was refused by what all parties know after its first sums: there is nothing to go on with. The coordinator
+/// should have heard of it by then, or it would wait for parties that have forgotten the run.
+fn end_refused(connection: &Connection, state: &State, own: [u8; 32]) -> Result<()> {
+    let stopping = FromParty::Stopping { reason: Reason::FewRecords };
+    connection.say(stopping.clone());
+    let begin = Instant::now();
+    loop {
+        match connection.next(Some(LEAVE.limit.saturating_sub(begin.elapsed()))) {
+            // What was said on the connection before may be lost.
+            Some(Event::Welcome { run, .. }) if run == Some(own) => connection.say(stopping.clone()),
+            // It is at another run, or at none.
+            Some(Event::Welcome { .. }) => break,
+            Some(Event::Said(ToParty::End) | Event::Failed(_)) | None => break,
+            Some(_) => {}
+        }
+    }
     let journal = state.journal();
-    std::fs::remove_file(&journal).map_err(Error::io(&journal))?;
-    // What was said should arrive.
-    std::thread::sleep(Duration::from_millis(100));
-    Ok(())
+    std::fs::remove_file(&journal).map_err(Error::io(&journal))
 }
 
 /// Takes part in a run, or goes on with one that was begun.
@@ -500,8 +512,8 @@ fn take_part<T: Real>(
     }));
     let ended = protocol::run(settings, &mut local, &mut session, head.private_seed, group);
     drop(session);
-    if let Err(SecureError::Risk { .. }) = ended {
-        end_refused(&connection, &state)?;
+    if let Err(SecureError::FewRecords { .. }) = ended {
+        end_refused(&connection, &state, head.run.0)?;
     }
     let ended = ended.map_err(refusal)?;
     let relative = |squared: f64| (squared.max(0.0) / ended.present_norm).sqrt();

@@ -500,7 +500,7 @@ fn count_records<T: Real>(
             || session.any(ALL, "flag of few records", few.is_small(own))?
                 && session.any(ALL, "flag of many records", few.is_large(own))?;
         if refused {
-            return Err(few.refused());
+            return Err(Error::FewRecords { risk: Box::new(few.refused()) });
         }
     }
     Ok(Counted { records, parties: total.parties })
