@@ -101,13 +101,14 @@ fn streamed<T: Real>(
     Ok(Given { data, rows, cols, stored, row_labels, col_labels, format, image, assumptions })
 }
 
-/// How often U and V are in memory at once: the current ones, those that were given, the best restart so far and its
-/// copy for checkpoints, and what a checkpoint is written from.
+/// How often U and V are in memory at once: the current ones, those that were given or read from a checkpoint, the best
+/// restart so far and its copy for checkpoints, and what a checkpoint is written from. A run that can be resumed counts
+/// what resuming needs, so that a resumed run has the same blocks and with them the same bits.
 fn copies(args: &FactorizeArgs, settings: &Settings) -> u64 {
-    let given = args.init_from.is_some() || args.resume;
+    let resumable = args.checkpoint_every.is_some() || args.resume;
+    let given = args.init_from.is_some() || resumable;
     let restarts = settings.restarts > 1;
-    let saving = args.checkpoint_every.is_some();
-    1 + u64::from(given) + 2 * u64::from(restarts) + u64::from(saving) * (1 + u64::from(restarts))
+    1 + u64::from(given) + 2 * u64::from(restarts) + u64::from(resumable) * (1 + u64::from(restarts))
 }
 
 impl<T: Real> Data<T> {
@@ -135,4 +136,32 @@ pub fn record(streamed: &Streamed) -> Value {
         "passes": streamed.passes(),
         "bytes_read": stream.bytes_read(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: FactorizeArgs,
+    }
+
+    /// Sums over blocks depend on where these end.
+    #[test]
+    fn a_resumed_run_has_the_blocks_of_the_run_that_was_interrupted() {
+        let copies_of = |words: &str| {
+            let words = format!("factorize M.npy --rank 4 --out r {words}");
+            let Line { args } = Line::try_parse_from(words.split_whitespace()).unwrap();
+            copies(&args, &args.settings())
+        };
+        for words in ["", "--restarts 3", "--init-from s"] {
+            let first = copies_of(&format!("{words} --checkpoint-every 5"));
+            assert_eq!(first, copies_of(&format!("{words} --checkpoint-every 5 --resume")), "{words}");
+            assert_eq!(first, copies_of(&format!("{words} --resume")), "{words}");
+        }
+    }
 }

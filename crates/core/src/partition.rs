@@ -194,6 +194,11 @@ impl RowSums {
     pub fn new(rows: usize) -> Self {
         RowSums { sums: vec![0.0; rows], squares: vec![0.0; rows] }
     }
+
+    /// The first row with an entry that no factorization can take.
+    pub fn first_bad_row(&self) -> Option<usize> {
+        self.sums.iter().position(|sum| !sum.is_finite())
+    }
 }
 
 /// All that one rank holds of M.

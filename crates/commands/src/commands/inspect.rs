@@ -106,7 +106,11 @@ fn in_words(args: &InspectArgs, findings: &Findings) -> Result<String> {
     let transposed = if args.read.transpose { " (transposed)" } else { "" };
     writeln!(text, "  shape       {rows} x {cols}{transposed}")?;
     writeln!(text, "  nonzeros    {nonzeros} ({:.4}%)", 100.0 * density)?;
-    writeln!(text, "  range       {min} to {max}, mean {mean:.6}")?;
+    if min <= max {
+        writeln!(text, "  range       {min} to {max}, mean {mean:.6}")?;
+    } else {
+        writeln!(text, "  range       no finite entries")?;
+    }
     if let Some([row, col]) = summary.first_unusable {
         let Summary { nan, negative, infinite, .. } = summary;
         let first = format!("the first at row {}, column {} (counted from 1)", row + 1, col + 1);

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::evaluate::{crosses, quadratic_forms, residuals};
 use super::scale::{self, Normalize};
+use super::start::bad_entry;
 use crate::Real;
 use crate::comm::Alone;
 use crate::error::{Error, Result};
@@ -134,6 +135,10 @@ impl<T: Real> Factors<T> {
                 format!("it has {} numbers, not {} x {}; leave it out", start.len(), block.rows(), self.k);
             return Err(Error::parameter("start", problem));
         }
+        if let Some(row) = block.row_sums(threads).first_bad_row() {
+            let what = if side == Side::Rows { "row" } else { "column" };
+            return Err(bad_entry(what, row));
+        }
         // Before products are formed, which in f32 could be infinite or zero.
         let scales = column_scales(fixed, self.k);
         let even: Vec<T> = scaled(fixed, &scales).map(T::from_f64).collect();
@@ -204,7 +209,9 @@ fn column_scales<T: Real>(factor: &[T], k: usize) -> Vec<f64> {
     for row in factor.chunks_exact(k) {
         largest.iter_mut().zip(row).for_each(|(most, value)| *most = most.max(value.to_f64()));
     }
-    let of_column = |most: f64| if most > 0.0 { (-most.log2().floor()).exp2() } else { 1.0 };
+    // Within a range whose squares are finite.
+    let of_column =
+        |most: f64| if most > 0.0 { (-most.log2().floor()).clamp(-500.0, 500.0).exp2() } else { 1.0 };
     largest.into_iter().map(of_column).collect()
 }
 

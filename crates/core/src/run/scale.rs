@@ -82,7 +82,8 @@ fn scale_columns<T: Real>(values: &mut [T], factors: &[f64]) {
 }
 
 /// Gives the components of a result, of which this rank has some rows, their scale. Sums do not depend on how rows
-/// are distributed, so that neither does the result. A component that is zero in U or V stays as it is.
+/// are distributed, so that neither does the result. A component whose
+/// scale would have to be divided by zero stays as it is.
 pub fn normalize<T: Real>(
     comm: &dyn Comm,
     threads: &Threads,

@@ -185,8 +185,9 @@ mod tests {
         let settings = Settings { algorithm, iterations: 2, restarts: 2, ..Settings::new(2) };
         let mut kept = Keep(Vec::new());
         factorize(matrix, Machine::new(1, 1), &settings, None, &mut kept).unwrap();
-        // Current and best, U and V.
-        let numbers = kept.0.len() - 2 * (4 + 3) * 2 * size_of::<f32>();
+        // Current and best, with momentum a third pair, U and V each.
+        let pairs = if algorithm == Algorithm::Auto { 3 } else { 2 };
+        let numbers = kept.0.len() - pairs * (4 + 3) * 2 * size_of::<f32>();
         (kept.0, numbers)
     }
 
@@ -263,6 +264,15 @@ mod tests {
         let stateless = "\"method\":\"stateless\"";
         let state = header.find(stateless).unwrap();
         assert!(read(&replaced(&bytes, state, state + stateless.len(), &auto(0.5))).is_err());
+        let (bytes, numbers) = checkpoint(Algorithm::Auto);
+        assert!(read(&bytes).is_ok());
+        let header = std::str::from_utf8(&bytes[..numbers]).unwrap();
+        for (field, wrong) in [("\"weight\":", "2.0"), ("\"weight\":", "-1.0"), ("\"ceiling\":", "2.0")] {
+            let state = header.find("\"method\":").unwrap();
+            let place = state + header[state..].find(field).unwrap() + field.len();
+            let end = place + header[place..].find(',').unwrap();
+            assert!(read(&replaced(&bytes, place, end, wrong)).is_err(), "{field}{wrong}");
+        }
         for start in [f64::NAN, f64::INFINITY, 0.0] {
             crate::run::Damping::new(&Settings::new(2), start).next(0, 1.0, 0.0);
         }

@@ -53,19 +53,23 @@ impl Knowledge {
 /// Refuses a matrix with an entry that no factorization can take, on every rank alike.
 fn refuse_bad_rows<T: Real>(comm: &dyn Comm, shard: &Shard<T>, rows: &RowSums) -> Result<()> {
     let first = shard.place.block(Factor::U).0.start;
-    let bad = rows.sums.iter().position(|sum| !sum.is_finite());
     // The first row over all ranks, as the largest of the negative numbers.
-    let mut place = [bad.map_or(f64::NEG_INFINITY, |row| -((first + row) as f64))];
+    let mut place = [rows.first_bad_row().map_or(f64::NEG_INFINITY, |row| -((first + row) as f64))];
     comm.all_reduce(Reduction::Max, Numbers::F64(&mut place))?;
     if place[0] == f64::NEG_INFINITY {
         return Ok(());
     }
+    Err(bad_entry("row", -place[0] as usize))
+}
+
+/// The error for a row (or column) with an entry that no factorization can take.
+pub fn bad_entry(what: &str, place: usize) -> Error {
     let problem = format!(
-        "row {} (counted from 1) has an entry that is negative, infinite or not a number; a nonnegative factorization \
+        "{what} {} (counted from 1) has an entry that is negative, infinite or not a number; a nonnegative factorization \
          needs finite entries of at least 0",
-        1.0 - place[0]
+        place + 1
     );
-    Err(Error::parameter("matrix", problem))
+    Error::parameter("matrix", problem)
 }
 
 impl Constants {

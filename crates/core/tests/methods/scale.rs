@@ -281,6 +281,13 @@ fn entries_that_no_factorization_can_take_are_refused() {
                 };
                 assert!(name == "matrix" && problem.contains("row 4"), "{problem}");
             }
+            for (side, place) in [(Side::Rows, "row 4"), (Side::Columns, "column 2")] {
+                let factors = Factors { rows: 5, cols: 4, k: 1, u: vec![1.0; 5], v: vec![1.0; 4] };
+                let fitted =
+                    factors.transform(dense(Order::RowMajor), side, Terms::NONE, Option::None, &one());
+                let message = fitted.unwrap_err().to_string();
+                assert!(message.contains(place), "{message}");
+            }
         }
     }
     let zero = Matrix::Dense(Dense::new(5, 4, Order::RowMajor, Values::Real(vec![0f32; 20].into())));
