@@ -74,7 +74,9 @@ fn check_kind(dir: &Path) -> Result<()> {
     if factors == 1 && dir.join("run.json").exists() {
         let record: Value = serde_json::from_slice(&std::fs::read(dir.join("run.json"))?).unwrap_or_default();
         if record["federation"].is_string() {
-            bail!("{here} is a coordinator's, which has only the shared factor; give the folder of a party's result");
+            bail!(
+                "{here} is a coordinator's, which has only the shared factor; give the folder of a party's result"
+            );
         }
     }
     Ok(())

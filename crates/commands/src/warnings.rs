@@ -79,7 +79,11 @@ impl Warnings {
             .filter(|(_, weight)| **weight > 0.0)
             .map(|(name, weight)| format!("{name} {weight}"))
             .collect();
-        let cure = if given.is_empty() { "begin from another start".into() } else { format!("lower {}", given.join(", ")) };
+        let cure = if given.is_empty() {
+            "begin from another start".into()
+        } else {
+            format!("lower {}", given.join(", "))
+        };
         self.add(match (zero == factors.k, zero) {
             (true, _) => format!("every component is 0, so that the result says nothing; {cure}"),
             (false, 1) => format!("1 of {} components is 0; {cure}, or give a lower --rank", factors.k),

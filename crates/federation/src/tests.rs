@@ -321,7 +321,7 @@ fn a_refusal_before_the_counts_changes_nothing() {
             send_all(&address, vec![enter.encode(), stopping.encode()]).await;
             // It is let in again, which a coordinator that has ended the run would not do.
             let opened = rpc::open(connect(&address).await, "localhost").await;
-            let rpc::Opened { mut ingoing, outgoing, .. } = opened.ok().expect("the coordinator is there");
+            let Ok(rpc::Opened { mut ingoing, outgoing, .. }) = opened else { panic!("no coordinator") };
             outgoing.send(enter.encode()).await.unwrap();
             let begin = Frame::control(&ToParty::Begin).encode();
             while ingoing.message().await.unwrap().expect("the run goes on") != begin {}

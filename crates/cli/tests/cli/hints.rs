@@ -5,7 +5,8 @@ use crate::common::*;
 #[test]
 fn refusals_say_what_helps() {
     let desk = Desk::with_digits();
-    let simulate = "simulate digits.npy --rank 3 --parties 4 --rounds 2 --protocol syn-sd --quiet --no-report";
+    let simulate =
+        "simulate digits.npy --rank 3 --parties 4 --rounds 2 --protocol syn-sd --quiet --no-report";
     desk.run(&format!("{simulate} --audit --out audited"));
     desk.run(&format!("{simulate} --out plain"));
     desk.run("split digits.npy --nodes 2 --out M.parts");

@@ -66,8 +66,16 @@ fn what_has_nothing_to_save_ends_at_once() {
          [[panel]]\nname = \"DIGITS\"\ndata = \"digits.npy\"\n";
     desk.write("long.toml", experiment);
     for (words, signal, made) in [
-        ("simulate digits.npy --rank 4 --parties 4 --protocol syn-sd --rounds 1000000 --tolerance 0 --out r", "-INT", 0),
-        ("simulate digits.npy --rank 4 --parties 4 --protocol syn-sd --rounds 1000000 --tolerance 0 --out r", "-TERM", 0),
+        (
+            "simulate digits.npy --rank 4 --parties 4 --protocol syn-sd --rounds 1000000 --tolerance 0 --out r",
+            "-INT",
+            0,
+        ),
+        (
+            "simulate digits.npy --rank 4 --parties 4 --protocol syn-sd --rounds 1000000 --tolerance 0 --out r",
+            "-TERM",
+            0,
+        ),
         ("calibrate --out constants.json", "-INT", 0),
         ("experiment long.toml --data . --out e --quiet", "-INT", 1),
     ] {

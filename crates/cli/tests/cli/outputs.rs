@@ -56,7 +56,10 @@ fn an_empty_folder_is_as_good_as_none() {
         desk.run(&format!("{words} --out empty"));
         assert!(folder.join(made).exists(), "{words}");
         let hidden = |name: std::ffi::OsString| name.to_string_lossy().starts_with('.');
-        assert!(std::fs::read_dir(&folder).unwrap().all(|entry| !hidden(entry.unwrap().file_name())), "{words}");
+        assert!(
+            std::fs::read_dir(&folder).unwrap().all(|entry| !hidden(entry.unwrap().file_name())),
+            "{words}"
+        );
         assert_says(&desk.refused(&format!("{words} --out empty")), &["empty exists already"]);
         std::fs::remove_dir_all(&folder).unwrap();
     }
@@ -179,5 +182,8 @@ fn full_and_read_only_disks() {
         assert_says(&said, &["cannot write to the folder disk", "Read-only", "choose another --out"]);
     }
     let said = desk.refused("report disk/r");
-    assert_says(&said, &["cannot write disk/r/report.html", "Read-only", "; copy the folder to where you can write"]);
+    assert_says(
+        &said,
+        &["cannot write disk/r/report.html", "Read-only", "; copy the folder to where you can write"],
+    );
 }

@@ -10,7 +10,8 @@ fn warned(desk: &Desk, words: &str, out: &str) -> Vec<String> {
     let stderr = String::from_utf8(output.stderr).unwrap();
     let record = desk.json(&format!("{out}/run.json"));
     let page = desk.read(&format!("{out}/report.html"));
-    let warnings = record["warnings"].as_array().unwrap().iter().map(|warning| warning.as_str().unwrap().to_string());
+    let warnings =
+        record["warnings"].as_array().unwrap().iter().map(|warning| warning.as_str().unwrap().to_string());
     let warnings: Vec<String> = warnings.collect();
     for warning in &warnings {
         assert!(stderr.contains(&format!("warning: {warning}\n")), "{warning} in {stderr}");
@@ -22,7 +23,9 @@ fn warned(desk: &Desk, words: &str, out: &str) -> Vec<String> {
 
 /// 40 x 12, in which one column outweighs the rest.
 fn dominated() -> Vec<f64> {
-    (0..40 * 12).map(|place| if place % 12 == 4 { 100.0 } else { 1.0 } + (place * 7 % 5) as f64 / 10.0).collect()
+    (0..40 * 12)
+        .map(|place| if place % 12 == 4 { 100.0 } else { 1.0 } + (place * 7 % 5) as f64 / 10.0)
+        .collect()
 }
 
 #[test]

@@ -81,7 +81,8 @@ impl<M> Dealt<M> {
 
     /// The matrix, and the rest.
     fn apart(self) -> (M, Dealt<()>) {
-        let Dealt { matrix, features, names, records, held_out, plan, source, labels, image, warnings } = self;
+        let Dealt { matrix, features, names, records, held_out, plan, source, labels, image, warnings } =
+            self;
         let rest =
             Dealt { matrix: (), features, names, records, held_out, plan, source, labels, image, warnings };
         (matrix, rest)

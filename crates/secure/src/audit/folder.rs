@@ -119,7 +119,9 @@ fn read_run(dir: &Path) -> Result<Value> {
                  simulate again with --record"
             ),
             false => {
-                format!("{dir} has no transcript of what was said; simulate again with --record, or with --audit")
+                format!(
+                    "{dir} has no transcript of what was said; simulate again with --record, or with --audit"
+                )
             }
         }));
     }
