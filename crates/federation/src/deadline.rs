@@ -29,8 +29,8 @@ pub const CONNECT: Deadline = Deadline::new("connecting", 10);
 /// The TLS handshake, on either side.
 pub const HANDSHAKE: Deadline = Deadline::new("the TLS handshake", 10);
 
-/// From a connection to its stream, on either side.
-pub const OPEN: Deadline = Deadline::new("opening a stream", 10);
+/// From a connection to its stream, on either side; before two heartbeats of a party are missed, which would end it first.
+pub const OPEN: Deadline = Deadline::new("opening a stream", 8);
 
 /// From a stream to what the party says first.
 pub const ENTER: Deadline = Deadline::new("the first frame", 10);

@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
@@ -224,7 +224,9 @@ impl Process {
     }
 
     pub fn text(&self) -> String {
-        self.lines.0.lock().unwrap().iter().cloned().collect::<Vec<_>>().join("\n")
+        // Also where a test failed while it read them.
+        let lines = self.lines.0.lock().unwrap_or_else(PoisonError::into_inner);
+        lines.iter().cloned().collect::<Vec<_>>().join("\n")
     }
 
     pub fn count(&self, words: &str) -> usize {
