@@ -94,7 +94,7 @@ help:
 	@echo 'make bench-report  its tables and curves again, from what was measured'
 	@echo 'make wheel     the Python package, in $(WHEELS)'
 	@echo 'make python    the Python package, installed in $(VENV) and tested'
-	@echo 'make docs      every command and snippet of the README and of docs, run and compared; what pages refer to'
+	@echo 'make docs      run the commands and snippets in the README and docs, compare their output, check links and references'
 	@echo 'make sdist     the source distribution, built and installed by pip outside of this folder'
 	@echo 'make bench-memory  8 GiB within 2 GiB, 60 million nonzeros within 256 MiB; 9 GiB of disk, some minutes'
 	@echo 'make deny      licences, advisories and sources of the dependencies; builds cargo-deny if it is missing'
