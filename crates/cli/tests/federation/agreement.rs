@@ -78,7 +78,7 @@ fn files_that_are_wrong_say_where() {
     for (from, to, words) in [
         ("rank = 4", "rnk = 4", "rank is missing"),
         ("rank = 4", "rank = 4\nrnk = 4", "there is no rnk"),
-        ("rank = 4", "rank = 0", "--rank"),
+        ("rank = 4", "rank = 0", "[method]: rank: 0"),
         ("rank = 4", "rank =", "line 10"),
         ("heartbeat = 1.0", "heartbeat = 0.0", "heartbeat: 0"),
         ("heartbeat = 1.0", "heartbeat = 1.0\ncohort = 7", "cohort: 7 is out of range"),
