@@ -18,6 +18,9 @@ pub use runner::{Stage, perform, search};
 /// What can go wrong.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
+    /// A run was interrupted by Ctrl-C or SIGTERM.
+    #[error("interrupted")]
+    Interrupted,
     /// A file that cannot be read or written.
     #[error("{}: {problem}; check that it is there and that there is room", path.display())]
     File {

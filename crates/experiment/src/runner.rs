@@ -196,11 +196,18 @@ fn attempt(
     Done::read(run, folder)
 }
 
+/// Exit code of a run that Ctrl-C or SIGTERM ended.
+const INTERRUPTED: i32 = 130;
+
 fn start(program: &Path, words: &[impl AsRef<std::ffi::OsStr>], name: &str) -> Result<()> {
     let done = Command::new(program).args(words).stdin(Stdio::null()).stdout(Stdio::null()).output();
     let done = done.map_err(file_error(program))?;
     if done.status.success() {
         return Ok(());
+    }
+    // By its exit code, or by the signal where it came before the program listened.
+    if matches!(done.status.code(), Some(INTERRUPTED) | None) {
+        return Err(Error::Interrupted);
     }
     let said = String::from_utf8_lossy(&done.stderr);
     let said = said.lines().rfind(|line| !line.is_empty()).unwrap_or("it ended without a word");

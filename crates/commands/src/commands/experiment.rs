@@ -1,9 +1,10 @@
 //! `partwise experiment`: what a file describes, run and drawn.
 
 use anyhow::{Result, bail};
-use partwise_experiment::{Experiment, Scope, Stage, perform, search, write};
+use partwise_experiment::{Error, Experiment, Scope, Stage, perform, search, write};
 
 use crate::args::ExperimentArgs;
+use crate::interrupt::Interrupted;
 use crate::{machine, output, say};
 
 pub fn run(args: &ExperimentArgs) -> Result<()> {
@@ -38,16 +39,21 @@ pub fn run(args: &ExperimentArgs) -> Result<()> {
         }
     };
     if args.search {
-        let lines = search(&experiment, &stage, &tell)?;
+        let lines = search(&experiment, &stage, &tell).map_err(interrupted)?;
         let target = args.out.join("search.csv");
         return output::write_whole(&target, "--out", |file| {
             file.write_all((lines.join("\n") + "\n").as_bytes())
         });
     }
-    let done = perform(&experiment, &stage, &tell)?;
+    let done = perform(&experiment, &stage, &tell).map_err(interrupted)?;
     write(&experiment, &done, &args.out)?;
     tell(&format!("written to {}", args.out.join("index.html").display()));
     Ok(())
+}
+
+/// Ctrl-C reaches the runs as well as the experiment, in any order: the exit code is the same.
+fn interrupted(error: Error) -> anyhow::Error {
+    if let Error::Interrupted = error { Interrupted.into() } else { error.into() }
 }
 
 fn is_panel(experiment: &Experiment, name: &str) -> bool {
