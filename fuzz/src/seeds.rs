@@ -8,10 +8,10 @@ use flate2::write::GzEncoder;
 use image::{ExtendedColorType, ImageEncoder};
 use partwise::io::{self, Input};
 use partwise::matrix::{Csr, Dense, Matrix, Order, Values};
-use partwise::run::{self, Algorithm, Machine, Monitor, Progress, Settings, Snapshot, Wish};
+use partwise::run::{self, Algorithm, Directive, Machine, Monitor, Progress, Settings, Snapshot};
 use partwise::{Precision, Real};
 use partwise_federation::frame::{Frame, FromParty, Long, ToParty};
-use partwise_secure::aggregation::{Message, Place, Words};
+use partwise_secure::aggregation::{Message, SumId, Words};
 use partwise_secure::session::addressed;
 
 use crate::targets::MEMBERS;
@@ -199,8 +199,8 @@ pub fn labels() -> Vec<Vec<u8>> {
 struct Keep(Vec<Vec<u8>>);
 
 impl<T: Real> Monitor<T> for Keep {
-    fn progress(&mut self, _progress: &Progress) -> Wish {
-        Wish { save: true, ..Wish::default() }
+    fn progress(&mut self, _progress: &Progress) -> Directive {
+        Directive { save: true, ..Directive::default() }
     }
 
     fn snapshot(&mut self, snapshot: Snapshot<T>) -> partwise::Result<()> {
@@ -244,7 +244,7 @@ pub fn gz() -> Vec<Vec<u8>> {
 
 /// Frames, each after its length.
 pub fn frame() -> Vec<Vec<u8>> {
-    let place = Place { epoch: 1, round: 2, attempt: 3 };
+    let place = SumId { epoch: 1, round: 2, attempt: 3 };
     let words = Words { narrow: vec![1, 2, 3], wide: vec![4, 5] };
     let shares = vec![(1, vec![1; 33]), (2, vec![2; 33])];
     let messages = [

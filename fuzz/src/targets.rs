@@ -148,7 +148,7 @@ fn snapshot<T: Real>(bytes: &[u8]) {
     if rows.max(cols).max(k) <= 16 {
         let matrix = Matrix::Dense(crate::seeds::dense(rows, cols));
         let machine = Machine::new(1, 1);
-        let from = Some(run::From::Snapshot(&snapshot));
+        let from = Some(run::StartFrom::Snapshot(&snapshot));
         let _ = run::factorize(matrix, machine, &snapshot.settings, from, &mut |_: &Progress| true);
     }
 }

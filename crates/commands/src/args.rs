@@ -232,8 +232,8 @@ pub struct FactorizeArgs {
     #[arg(long, value_parser = named::<Presence>(&["auto", "yes", "no"]), default_value = "auto", hide_default_value = true, value_name = "WHEN", help_heading = "Method")]
     pub samples: Presence,
     /// Kind of sketch, with dsanls
-    #[arg(long, value_parser = named::<sketch::Kind>(&["subsample", "gaussian", "count", "srht"]), default_value = "subsample", help_heading = "Method")]
-    pub sketch: sketch::Kind,
+    #[arg(long, value_parser = named::<sketch::SketchKind>(&["subsample", "gaussian", "count", "srht"]), default_value = "subsample", help_heading = "Method")]
+    pub sketch: sketch::SketchKind,
     /// Columns that U's subproblem is sketched to: a share (0.1, 10%) or a number; 1.0 is exact
     /// [default: a tenth, a hundredth from 100,000 on, at least 4 k; exact if the matrix is 10 times as tall]
     #[arg(allow_negative_numbers = true, long, value_name = "AMOUNT", help_heading = "Method")]
@@ -437,8 +437,8 @@ pub struct SimulateArgs {
     #[arg(value_parser = real, allow_hyphen_values = true, long, default_value_t = SecureSettings::RHO, value_name = "X", help_heading = "Method")]
     pub rho: f64,
     /// Kind of sketch, with the sketched methods [default: subsample; with dsanls-limited gaussian]
-    #[arg(long, value_parser = named::<sketch::Kind>(&["subsample", "gaussian", "count", "srht"]), help_heading = "Method")]
-    pub sketch: Option<sketch::Kind>,
+    #[arg(long, value_parser = named::<sketch::SketchKind>(&["subsample", "gaussian", "count", "srht"]), help_heading = "Method")]
+    pub sketch: Option<sketch::SketchKind>,
     /// What a party's records are sketched to: a share (0.1, 10%) or a number
     /// [default: a tenth, at least 4 k; with dsanls-limited 2 k]
     #[arg(allow_negative_numbers = true, long, value_name = "AMOUNT", help_heading = "Method")]

@@ -8,7 +8,7 @@ use std::path::Path;
 use anyhow::{Result, bail};
 use clap::ArgMatches;
 use clap::parser::ValueSource;
-use partwise::io::{Kind, Presence};
+use partwise::io::{FileFormat, Presence};
 use partwise::run::Algorithm;
 
 use crate::args::{Cli, Command, FactorizeArgs, ReadArgs};
@@ -36,7 +36,7 @@ pub fn check(cli: &Cli, matches: &ArgMatches, launched: Option<Launched>) -> Res
             reading(&args.file, &args.read, args.shape.image_shape.is_some())
         }
         Command::Convert(args) => {
-            if args.uncompressed && Kind::of(&args.out).is_ok_and(|kind| kind != Kind::Npz) {
+            if args.uncompressed && FileFormat::of(&args.out).is_ok_and(|kind| kind != FileFormat::Npz) {
                 bail!("--uncompressed: {} is not an .npz file; leave it out", args.out.display());
             }
             whole(&args.file)?;
@@ -86,14 +86,14 @@ fn whole(file: &Path) -> Result<()> {
 /// Options of text tables and of images, where the file is neither. Where `shaped`, rows or columns are images.
 fn reading(file: &Path, args: &ReadArgs, shaped: bool) -> Result<()> {
     // A file of an unknown kind is refused when it is read.
-    let Ok(kind) = Kind::of(file) else { return Ok(()) };
-    let table = matches!(kind, Kind::Csv | Kind::Tsv);
+    let Ok(kind) = FileFormat::of(file) else { return Ok(()) };
+    let table = matches!(kind, FileFormat::Csv | FileFormat::Tsv);
     for (name, presence) in [("--header", args.header), ("--row-names", args.row_names)] {
         if presence != Presence::Auto && !table {
             bail!("{name}: {} is not a .csv or .tsv table; leave it out", file.display());
         }
     }
-    if args.images.is_some() && kind != Kind::Images && !shaped {
+    if args.images.is_some() && kind != FileFormat::Images && !shaped {
         bail!("--images: {} is not a folder or .zip of images; leave it out", file.display());
     }
     Ok(())

@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use anyhow::{Result, anyhow, bail};
 use partwise::Real;
 use partwise::error::Error;
-use partwise::grid::{Factor, Place};
+use partwise::grid::{Factor, Placement};
 use partwise::io::{self, Parts, ReadOptions, Region};
 use partwise::matrix::Matrix;
 use partwise::partition::Access;
@@ -70,7 +70,7 @@ fn region((rows, cols): (std::ops::Range<usize>, std::ops::Range<usize>)) -> Reg
 }
 
 /// The blocks that a rank keeps: its block of the grid, or with sampled access whole rows and whole columns.
-pub fn wanted(place: Place) -> Vec<Region> {
+pub fn wanted(place: Placement) -> Vec<Region> {
     let mut regions = vec![region(place.block(Factor::U))];
     if place.access == Access::Sampled && place.grid.size() > 1 {
         regions.push(region(place.block(Factor::V)));
@@ -126,8 +126,8 @@ impl Source {
     pub fn read<T: Real>(
         &self,
         args: &ReadArgs,
-        place: &dyn Fn(usize, usize) -> partwise::Result<Place>,
-    ) -> Result<(Place, Vec<Matrix<T>>, String)> {
+        place: &dyn Fn(usize, usize) -> partwise::Result<Placement>,
+    ) -> Result<(Placement, Vec<Matrix<T>>, String)> {
         match self {
             Source::File(path) => {
                 let choose = |m, n| Ok(wanted(place(m, n)?));
@@ -149,7 +149,7 @@ impl Source {
 }
 
 impl Split {
-    fn blocks<T: Real>(&self, dir: &Path, place: Place) -> Result<Vec<Matrix<T>>> {
+    fn blocks<T: Real>(&self, dir: &Path, place: Placement) -> Result<Vec<Matrix<T>>> {
         let everything = |rows, cols| vec![Region { rows: 0..rows, cols: 0..cols }];
         if place.access == Access::Sampled {
             let rows = self.part(dir, &self.row_parts[place.rank], &everything)?;

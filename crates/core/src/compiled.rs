@@ -11,7 +11,7 @@ use crate::io::{self, Input, Parts, ReadOptions};
 use crate::kernels::{self, Columns, Product};
 use crate::partition::{Block, Shard};
 use crate::real::Real;
-use crate::run::{self, Factors, From, Monitor, Outcome, Residual, Settings, Streamed};
+use crate::run::{self, Factors, Monitor, RankOutcome, Residual, Settings, StartFrom, Streamed};
 use crate::sketch::{self, Distribution, Operator};
 use crate::solver::{self, Moving, Problem, Updated};
 use crate::threads::Threads;
@@ -42,7 +42,7 @@ compiled! {
         (threads: &Threads, block: &Block<Self>, columns: Columns<'_>, weights: &[Self], k: usize) -> Vec<Self>;
     run::best_of_restarts_here as best_of_restarts
         (input: (&Shard<Self>, Option<&Streamed>), comm: &dyn Comm, threads: &Threads, settings: &Settings,
-         from: Option<From<'_, Self>>, monitor: &Mutex<&mut dyn Monitor<Self>>) -> Result<(Outcome<Self>, Vec<f64>)>;
+         from: Option<StartFrom<'_, Self>>, monitor: &Mutex<&mut dyn Monitor<Self>>) -> Result<(RankOutcome<Self>, Vec<f64>)>;
     run::residual_here as residual
         (shard: &Shard<Self>, factors: &Factors<Self>, threads: &Threads) -> Result<Residual>;
     sketch::draw_here as draw (distribution: &Distribution, iteration: usize) -> Box<dyn Operator<Self>>;

@@ -108,7 +108,7 @@ impl FromStr for Grid {
 
 /// Where a rank stands, on what matrix, and with whom it shares what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct Placement {
     /// m.
     pub rows: usize,
     /// n.
@@ -121,7 +121,7 @@ pub struct Place {
     pub access: Access,
 }
 
-impl Place {
+impl Placement {
     fn at(self, row: usize, col: usize) -> usize {
         row * self.grid.cols + col
     }
@@ -224,7 +224,7 @@ mod tests {
             for size in 1usize..9 {
                 for rows in (1..=size).filter(|rows| size.is_multiple_of(*rows)) {
                     let grid = Grid { rows, cols: size / rows };
-                    let place = |rank| Place { rows: m, cols: n, grid, rank, access: Access::Whole };
+                    let place = |rank| Placement { rows: m, cols: n, grid, rank, access: Access::Whole };
                     let mut covered = vec![0; m * n];
                     let mut owners = [vec![0; m], vec![0; n]];
                     for rank in 0..size {

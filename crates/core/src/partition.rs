@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::Real;
-use crate::grid::{Factor, Grid, Place};
+use crate::grid::{Factor, Grid, Placement};
 use crate::matrix::{Csr, Dense, Matrix, Order, Values};
 use crate::threads::Threads;
 
@@ -89,7 +89,7 @@ impl<T: Real> Block<T> {
     }
 
     /// Undoes [`Block::both_ways`] of a matrix by row, for its memory; nothing if somebody else still has it.
-    pub fn one_way(self, turned: Self) -> Option<Matrix<T>> {
+    pub fn into_matrix(self, turned: Self) -> Option<Matrix<T>> {
         drop(turned);
         match self {
             Block::Dense(DenseBlock { rows, cols, values, .. }) => {
@@ -211,7 +211,7 @@ pub struct Shard<T> {
     /// Stored entries of the whole of M.
     pub stored: usize,
     /// Where the rank stands.
-    pub place: Place,
+    pub place: Placement,
     /// I_r, the rows of U that the rank owns.
     pub own_rows: Range<usize>,
     /// J_r, the rows of V that the rank owns.
@@ -225,7 +225,7 @@ pub struct Shard<T> {
 impl<T: Real> Shard<T> {
     /// From the rank's part of M: one block of the grid, or with sampled access whole rows, and whole columns beside
     /// them. (With one rank these are the same.)
-    pub fn new(place: Place, stored: usize, part: Matrix<T>, columns: Option<Matrix<T>>) -> Self {
+    pub fn new(place: Placement, stored: usize, part: Matrix<T>, columns: Option<Matrix<T>>) -> Self {
         let (by_rows, by_cols) = match columns {
             // Compressed rows of the columns are the transposed block by column, already.
             Some(Matrix::Sparse(columns)) => (by_column(part), Block::ByColumn(Arc::new(columns))),
@@ -291,7 +291,7 @@ fn stored_both_ways<T: Real>(part: Matrix<T>, access: Access) -> (Block<T>, Bloc
 /// Deals M out to the ranks of a grid. One rank gets M itself, without a copy for an exact method on a dense M.
 pub fn shards<T: Real>(matrix: Matrix<T>, grid: Grid, access: Access) -> Vec<Shard<T>> {
     let (rows, cols, stored) = (matrix.rows(), matrix.cols(), matrix.stored());
-    let place = |rank| Place { rows, cols, grid, rank, access };
+    let place = |rank| Placement { rows, cols, grid, rank, access };
     if grid.size() == 1 {
         return vec![Shard::new(place(0), stored, matrix, None)];
     }

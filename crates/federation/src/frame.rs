@@ -181,7 +181,7 @@ pub enum FromParty {
         squared_error: f64,
     },
     /// Somebody was missing in sums, and the run is done once more.
-    Anew,
+    Retry,
     /// It has its result.
     Finished {
         /// The SHA-256 of its U, as an .npy file.

@@ -318,7 +318,7 @@ impl Answers {
     }
 
     /// Remembers where an answer is, given where its record begins.
-    pub fn remember(&mut self, cohort: u8, record: u64, reply: usize) {
+    pub fn record_answer(&mut self, cohort: u8, record: u64, reply: usize) {
         self.places.push((cohort, record + Noted::REPLY as u64, reply));
     }
 
@@ -347,7 +347,7 @@ pub fn read_answer(path: &Path, cohort: u8, (place, length): (u64, usize)) -> st
 #[cfg(test)]
 mod tests {
     use super::*;
-    use partwise_secure::aggregation::Place;
+    use partwise_secure::aggregation::SumId;
 
     #[test]
     fn what_was_not_written_whole_is_not_there() {
@@ -416,7 +416,7 @@ mod tests {
         let Some(Noted::Norm { norm: 2.5 }) = Noted::decode(&Noted::Norm { norm: 2.5 }.encode()) else {
             panic!()
         };
-        let place = Place { epoch: 1, round: 2, attempt: 3 };
+        let place = SumId { epoch: 1, round: 2, attempt: 3 };
         let reply = Message::Reply { place, survivors: vec![1], words: words.clone() };
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("journal");
@@ -425,7 +425,7 @@ mod tests {
         for sum in [None, Some(words)] {
             let noted = Noted::Answer { cohort: 9, now: 1.5, reply: reply.clone(), sum: sum.clone() };
             let record = noted.encode();
-            answers.remember(9, records.append(&record).unwrap(), reply.encode().len());
+            answers.record_answer(9, records.append(&record).unwrap(), reply.encode().len());
             let Some(Noted::Answer { reply: back, sum: back_sum, .. }) = Noted::decode(&record) else {
                 panic!()
             };

@@ -3,8 +3,10 @@
 use partwise::cancel::Cancel;
 use partwise::error::Error;
 use partwise::matrix::{Matrix, range_problem};
-use partwise::run::{Factors, From, Machine, Report, Settings, Side, factorize, memory_needed, residual_of};
-use partwise::solver::Terms;
+use partwise::run::{
+    Factors, Machine, Report, Settings, Side, StartFrom, factorize, memory_needed, residual_of,
+};
+use partwise::solver::Penalty;
 use partwise::threads::Threads;
 use partwise::{Real, machine};
 use pyo3::buffer::{Element, PyBuffer};
@@ -80,7 +82,7 @@ fn fit_matrix<T: Real + Element>(
         return Err(Error::parameter("X", problem));
     }
     check_memory(&stored, settings)?;
-    let from = start.as_ref().map(From::Factors);
+    let from = start.as_ref().map(StartFrom::Factors);
     let machine = Machine { cancel: cancel.clone(), ..Machine::new(1, threads) };
     let result = factorize(lent.whole(), machine, settings, from, watch)?;
     let threads = &Threads::new(threads)?.with_cancel(cancel);
@@ -122,7 +124,7 @@ pub fn transform(
     l2: f64,
     threads: Option<usize>,
 ) -> PyResult<()> {
-    let terms = Terms { l1, l2, upper: f64::INFINITY };
+    let terms = Penalty { l1, l2, upper: f64::INFINITY };
     let threads = threads.unwrap_or_else(machine::cores);
     match PyBuffer::<f32>::get(w) {
         Ok(_) => transform_in::<f32>(x, w, v, terms, threads),
@@ -134,7 +136,7 @@ fn transform_in<T: Real + Element>(
     x: &Bound<'_, PyAny>,
     w: &Bound<'_, PyAny>,
     v: &Bound<'_, PyAny>,
-    terms: Terms,
+    terms: Penalty,
     threads: usize,
 ) -> PyResult<()> {
     let lent = Lent::<T>::new(x)?;
@@ -150,7 +152,7 @@ fn transform_in<T: Real + Element>(
 fn solve_rows<T: Real>(
     factors: &Factors<T>,
     (stored, transposed): (Matrix<T>, bool),
-    terms: Terms,
+    terms: Penalty,
     start: Option<&[T]>,
     threads: &Threads,
 ) -> partwise::Result<Vec<T>> {

@@ -4,7 +4,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 
 use partwise::Error;
 use partwise::cancel::{Cancel, PAUSE};
-use partwise::run::{Monitor, Progress, Wish};
+use partwise::run::{Directive, Monitor, Progress};
 use pyo3::prelude::*;
 
 /// Asks the calling thread after every iteration whether to stop, if there is a callback.
@@ -15,9 +15,9 @@ pub struct Watch {
 }
 
 impl<T> Monitor<T> for Watch {
-    fn progress(&mut self, progress: &Progress) -> Wish {
+    fn progress(&mut self, progress: &Progress) -> Directive {
         let asked = self.called && self.tell.send(*progress).is_ok();
-        Wish { stop: asked && self.answers.recv().unwrap_or(true), ..Wish::default() }
+        Directive { stop: asked && self.answers.recv().unwrap_or(true), ..Directive::default() }
     }
 }
 

@@ -17,7 +17,7 @@ const SAMPLE: usize = 20_000;
 
 pub fn section(run: &Run, components: &Components) -> String {
     let shown = &components.shown;
-    let kind = Kind::of(run);
+    let kind = ComponentView::of(run);
     let mut html = format!("<p>{}</p>", kind.words(run, shown.len()));
     let _ = write!(html, "<div class=\"cards {}\">", kind.class());
     for &component in shown {
@@ -31,7 +31,7 @@ pub fn section(run: &Run, components: &Components) -> String {
         );
     }
     html.push_str("</div>");
-    if kind == Kind::Curves {
+    if kind == ComponentView::Curves {
         html.push_str(&overview(run, shown));
     }
     html.push_str(&listing(run, components));
@@ -39,26 +39,26 @@ pub fn section(run: &Run, components: &Components) -> String {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum ComponentView {
     Pictures,
     Terms,
     Curves,
 }
 
-impl Kind {
+impl ComponentView {
     fn of(run: &Run) -> Self {
         match (&run.shape, &run.feature_labels) {
-            (Some(shape), _) if shape.size() == run.features.rows => Kind::Pictures,
-            (_, Some(_)) => Kind::Terms,
-            _ => Kind::Curves,
+            (Some(shape), _) if shape.size() == run.features.rows => ComponentView::Pictures,
+            (_, Some(_)) => ComponentView::Terms,
+            _ => ComponentView::Curves,
         }
     }
 
     fn class(self) -> &'static str {
         match self {
-            Kind::Pictures => "pictures",
-            Kind::Terms => "terms",
-            Kind::Curves => "curves",
+            ComponentView::Pictures => "pictures",
+            ComponentView::Terms => "terms",
+            ComponentView::Curves => "curves",
         }
     }
 
@@ -69,9 +69,9 @@ impl Kind {
             k => format!("All {k} components"),
         };
         let what = match self {
-            Kind::Pictures => "as pictures, white where their weights are largest",
-            Kind::Terms => "with the features that have the largest weights in them",
-            Kind::Curves => "as their weights over the features, in the order of the file",
+            ComponentView::Pictures => "as pictures, white where their weights are largest",
+            ComponentView::Terms => "with the features that have the largest weights in them",
+            ComponentView::Curves => "as their weights over the features, in the order of the file",
         };
         if run.samples.is_empty() {
             return format!(
@@ -90,7 +90,7 @@ impl Kind {
         let features = &run.features;
         let column = || features.column(component);
         match (self, run.shape) {
-            (Kind::Pictures, Some(shape)) => {
+            (ComponentView::Pictures, Some(shape)) => {
                 let values: Vec<f32> = column().collect();
                 let white = values.iter().copied().fold(0.0, f32::max);
                 let address = picture::of_values(shape, &values, white, PIXELS / shown.max(1));
@@ -99,7 +99,7 @@ impl Kind {
                     component + 1
                 )
             }
-            (Kind::Terms, _) => {
+            (ComponentView::Terms, _) => {
                 let strongest = strongest(column(), TERMS);
                 let entries: Vec<(String, f64)> = strongest
                     .iter()

@@ -123,7 +123,7 @@ fn pooled_hals(matrix: &Matrix<f32>, dealt: &[Matrix<f32>], settings: &Settings)
         algorithm: run::Algorithm::Hals,
         ..run::Settings::new(k)
     };
-    let from = Some(run::From::Factors(&start));
+    let from = Some(run::StartFrom::Factors(&start));
     let machine = Machine::new(1, 2);
     let result = factorize(matrix.clone().into_transpose(), machine, &hals, from, &mut |_: &Progress| false)?;
     Ok(result.report.relative_error)

@@ -1,4 +1,4 @@
-//! The tables of `docs/privacy.md`: every protocol, plain and secure, from every seat.
+//! The tables of `docs/privacy.md`: every protocol, plain and secure, by every adversary.
 //!
 //! `privacy FIGURES.csv [PREFIX]` measures, case by case, and appends what it finds; cases that are in the file already
 //! are left out, so that it can be stopped and called again. With a prefix (`mimic,pooled`) only cases that begin so.
@@ -11,7 +11,7 @@ use std::path::Path;
 use partwise::cancel::Cancel;
 use partwise::io::{self, Presence, ReadOptions};
 use partwise::matrix::Matrix;
-use partwise_secure::audit::{Audit, Evidence, Limits, Recording, Seat, audit};
+use partwise_secure::audit::{Adversary, Audit, Evidence, Limits, Recording, audit};
 use partwise_secure::protocol::{Aggregation, Protocol, Settings};
 use partwise_secure::risk::Accepted;
 use partwise_secure::split::{Split, hold_out, parts};
@@ -168,7 +168,7 @@ fn lines(case: &Case, matrix: &Matrix<f32>) -> String {
         let auc = finding.auc;
         lines.push_str(&format!(
             "{key},{},{},{},{:.4},{:.4},{},{},{:.4},{:.4},{:.4},{},{rounds},{seeds}\n",
-            seat(finding.seat),
+            adversary(finding.adversary),
             finding.attack,
             finding.on,
             auc.value,
@@ -184,7 +184,7 @@ fn lines(case: &Case, matrix: &Matrix<f32>) -> String {
     for recovery in &audit.recoveries {
         lines.push_str(&format!(
             "{key},{},recovery,{},{:.4},,{},{},{:.4},,,{},{rounds},{seeds}\n",
-            seat(recovery.seat),
+            adversary(recovery.adversary),
             recovery.method,
             recovery.recovered,
             recovery.unknowns,
@@ -196,13 +196,13 @@ fn lines(case: &Case, matrix: &Matrix<f32>) -> String {
     lines
 }
 
-fn seat(seat: Seat) -> &'static str {
-    match seat {
-        Seat::Everybody => "everybody",
-        Seat::Coordinator => "coordinator",
-        Seat::Party => "party",
-        Seat::Colluding(_) => "colluding",
-        Seat::AllOthers => "all others",
+fn adversary(adversary: Adversary) -> &'static str {
+    match adversary {
+        Adversary::Everybody => "everybody",
+        Adversary::Coordinator => "coordinator",
+        Adversary::Party => "party",
+        Adversary::Colluding(_) => "colluding",
+        Adversary::AllOthers => "all others",
     }
 }
 
@@ -264,7 +264,7 @@ fn shuffle(records: &[usize], seed: u64) -> Vec<usize> {
     keyed.into_iter().map(|(_, record)| record).collect()
 }
 
-/// What the lines of a case say, by seat: the highest AUC of matching and of the span, each with its standard error; under
+/// What the lines of a case say, by adversary: the highest AUC of matching and of the span, each with its standard error; under
 /// "everybody" that of the final U; under "words" p; and how much was recovered at most.
 #[derive(Default)]
 struct Figures {
@@ -277,7 +277,7 @@ fn figures(text: &str) -> BTreeMap<Vec<String>, Figures> {
     let mut cases: BTreeMap<Vec<String>, Figures> = BTreeMap::new();
     for line in text.lines().filter(|line| !line.starts_with("data,")) {
         let fields: Vec<&str> = line.split(',').collect();
-        let [.., seat, attack, on, auc, error] = fields[..11] else { continue };
+        let [.., adversary, attack, on, auc, error] = fields[..11] else { continue };
         let key = fields[..6].iter().map(|field| field.to_string()).collect();
         let case = cases.entry(key).or_default();
         let number = |text: &str| -> f64 { text.parse().unwrap_or(0.0) };
@@ -290,7 +290,7 @@ fn figures(text: &str) -> BTreeMap<Vec<String>, Figures> {
             "matching" | "final U" => "matching",
             "span" => "span",
             "recovery" => {
-                let most = case.recovered.entry(seat.into()).or_default();
+                let most = case.recovered.entry(adversary.into()).or_default();
                 *most = auc.max(*most);
                 continue;
             }
@@ -299,7 +299,7 @@ fn figures(text: &str) -> BTreeMap<Vec<String>, Figures> {
                 continue;
             }
         };
-        let highest = case.highest.entry((seat.into(), kind)).or_default();
+        let highest = case.highest.entry((adversary.into(), kind)).or_default();
         if auc > highest.0 {
             *highest = (auc, error);
         }
@@ -308,22 +308,22 @@ fn figures(text: &str) -> BTreeMap<Vec<String>, Figures> {
 }
 
 impl Figures {
-    fn of(&self, seat: &str, kind: &'static str) -> Option<(f64, f64)> {
-        self.highest.get(&(seat.into(), kind)).copied()
+    fn of(&self, adversary: &str, kind: &'static str) -> Option<(f64, f64)> {
+        self.highest.get(&(adversary.into(), kind)).copied()
     }
 
-    fn cell(&self, seat: &str, kind: &'static str) -> String {
-        self.of(seat, kind).map_or("-".into(), |(auc, error)| format!("{auc:.2} ± {error:.2}"))
+    fn cell(&self, adversary: &str, kind: &'static str) -> String {
+        self.of(adversary, kind).map_or("-".into(), |(auc, error)| format!("{auc:.2} ± {error:.2}"))
     }
 
-    /// The highest of all attacks from a seat.
-    fn worst(&self, seat: &str) -> Option<f64> {
-        let of = ["matching", "span"].iter().filter_map(|kind| self.of(seat, kind));
+    /// The highest of all attacks by an adversary.
+    fn worst(&self, adversary: &str) -> Option<f64> {
+        let of = ["matching", "span"].iter().filter_map(|kind| self.of(adversary, kind));
         of.map(|(auc, _)| auc).max_by(f64::total_cmp)
     }
 }
 
-const SEATS: [&str; 4] = ["coordinator", "party", "colluding", "all others"];
+const ADVERSARIES: [&str; 4] = ["coordinator", "party", "colluding", "all others"];
 
 /// A line a case, a table a matrix.
 fn table(text: &str) -> Result<(), Failure> {
@@ -342,18 +342,20 @@ fn table(text: &str) -> Result<(), Failure> {
                 println!("| {head} | {} |||||||", short(&figures.problem));
                 continue;
             }
-            let seats: Vec<String> = SEATS
+            let adversaries: Vec<String> = ADVERSARIES
                 .iter()
-                .map(|seat| format!("{}, {}", figures.cell(seat, "matching"), figures.cell(seat, "span")))
+                .map(|adversary| {
+                    format!("{}, {}", figures.cell(adversary, "matching"), figures.cell(adversary, "span"))
+                })
                 .collect();
             let recovered: Vec<String> = figures
                 .recovered
                 .iter()
-                .map(|(seat, share)| format!("{seat} {:.0}%", 100.0 * share))
+                .map(|(adversary, share)| format!("{adversary} {:.0}%", 100.0 * share))
                 .collect();
             println!(
                 "| {head} | {} | {} | {} | {} |",
-                seats.join(" | "),
+                adversaries.join(" | "),
                 figures.cell("everybody", "matching"),
                 figures.cell("coordinator", "words"),
                 recovered.join(", ")
@@ -386,17 +388,17 @@ fn short(problem: &str) -> &str {
     }
 }
 
-/// From a seat: the lowest and the highest over parties and k, by protocol, matrix and records.
+/// By adversary: the lowest and the highest over parties and k, by protocol, matrix and records.
 fn summary(text: &str) -> Result<(), Failure> {
     let cases = figures(text);
     let records = ["10", "60", "all"];
-    for (aggregation, seat) in [
+    for (aggregation, adversary) in [
         ("secure", "coordinator"),
         ("secure", "colluding"),
         ("secure", "all others"),
         ("plain", "coordinator"),
     ] {
-        println!("\n{aggregation}, {seat}\n");
+        println!("\n{aggregation}, {adversary}\n");
         let heads: Vec<String> = DATA
             .iter()
             .flat_map(|(data, ..)| records.map(|records| format!("`{data}`, {records}")))
@@ -408,7 +410,7 @@ fn summary(text: &str) -> Result<(), Failure> {
                 let of = cases.iter().filter(|(key, _)| {
                     (&*key[0], &*key[1], &*key[2], &*key[4]) == (data, &*protocol, aggregation, records)
                 });
-                range(of.filter_map(|(_, figures)| figures.worst(seat)))
+                range(of.filter_map(|(_, figures)| figures.worst(adversary)))
             };
             let cells: Vec<String> =
                 DATA.iter().flat_map(|(data, ..)| records.map(|records| cell(data, records))).collect();

@@ -14,7 +14,7 @@ use crate::error::{Error, Peer, Result};
 use crate::link::{Incoming, Link};
 
 /// Lines between towns: 1 Gbit/s, 5 ms.
-pub const TOWNS: Network = Network { latency: 5e-3, bandwidth: 125e6, combine: Network::COMBINE };
+pub const DEFAULT_WAN: Network = Network { latency: 5e-3, bandwidth: 125e6, combine: Network::COMBINE };
 
 /// When something arrives; ties in the order of senders, then of sending. Times are not negative, so that their bits
 /// have their order.
@@ -28,7 +28,7 @@ enum Status {
     Gone,
 }
 
-struct Place {
+struct Endpoint {
     clock: f64,
     /// When its line is free to send again.
     line_free: f64,
@@ -36,7 +36,7 @@ struct Place {
     inbox: BTreeMap<Arrival, Incoming>,
 }
 
-impl Place {
+impl Endpoint {
     /// When something happens to it, if it waits and nobody sends it anything more.
     fn next(&self, deadline: Option<f64>) -> f64 {
         let arrival = self.inbox.keys().next().map_or(f64::INFINITY, |(bits, ..)| f64::from_bits(*bits));
@@ -46,14 +46,14 @@ impl Place {
 
 struct Net {
     line: Network,
-    places: Mutex<Vec<Place>>,
+    endpoints: Mutex<Vec<Endpoint>>,
     changed: Condvar,
 }
 
 impl Net {
-    fn lock(&self) -> MutexGuard<'_, Vec<Place>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<Endpoint>> {
         // Nothing panics while it holds the lock.
-        self.places.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.endpoints.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }
 
@@ -66,20 +66,20 @@ pub struct NetLink {
 
 /// The ends of a network of a coordinator (the first) and so many parties.
 pub fn network(parties: usize, line: Network) -> Vec<NetLink> {
-    let place = || Place { clock: 0.0, line_free: 0.0, status: Status::Running, inbox: BTreeMap::new() };
-    let places = Mutex::new((0..=parties).map(|_| place()).collect());
-    let net = Arc::new(Net { line, places, changed: Condvar::new() });
+    let place = || Endpoint { clock: 0.0, line_free: 0.0, status: Status::Running, inbox: BTreeMap::new() };
+    let endpoints = Mutex::new((0..=parties).map(|_| place()).collect());
+    let net = Arc::new(Net { line, endpoints, changed: Condvar::new() });
     (0..=parties as u16).map(|me| NetLink { net: net.clone(), me, sequence: 0 }).collect()
 }
 
 impl Link for NetLink {
     fn send(&mut self, to: u16, bytes: Vec<u8>) -> Result<()> {
-        let mut places = self.net.lock();
-        let me = &mut places[usize::from(self.me)];
+        let mut endpoints = self.net.lock();
+        let me = &mut endpoints[usize::from(self.me)];
         me.line_free = me.clock.max(me.line_free) + bytes.len() as f64 / self.net.line.bandwidth;
         let arrival = (me.line_free + self.net.line.latency).to_bits();
         self.sequence += 1;
-        let Some(receiver) = places.get_mut(usize::from(to)).filter(|place| place.status != Status::Gone)
+        let Some(receiver) = endpoints.get_mut(usize::from(to)).filter(|place| place.status != Status::Gone)
         else {
             // Whoever is gone is noticed when it is next heard of, as on a real network.
             return Ok(());
@@ -91,22 +91,21 @@ impl Link for NetLink {
 
     fn receive(&mut self, deadline: Option<f64>) -> Result<Incoming> {
         let index = usize::from(self.me);
-        let mut places = self.net.lock();
-        places[index].status = Status::Waiting(deadline);
+        let mut endpoints = self.net.lock();
+        endpoints[index].status = Status::Waiting(deadline);
         self.net.changed.notify_all();
         loop {
-            let next = places[index].next(deadline);
+            let next = endpoints[index].next(deadline);
             // The earliest that anything new could arrive here from another end.
-            let earliest =
-                places.iter().enumerate().filter(|(other, _)| *other != index).map(|(_, place)| match place
-                    .status
-                {
+            let earliest = endpoints.iter().enumerate().filter(|(other, _)| *other != index).map(
+                |(_, place)| match place.status {
                     Status::Running => place.clock + self.net.line.latency,
                     Status::Waiting(deadline) => place.next(deadline) + self.net.line.latency,
                     Status::Gone => f64::INFINITY,
-                });
+                },
+            );
             if next <= earliest.fold(f64::INFINITY, f64::min) {
-                let me = &mut places[index];
+                let me = &mut endpoints[index];
                 if next == f64::INFINITY {
                     // Nothing will ever come.
                     return Err(Error::LinkLost { who: Peer(self.me), peer: Peer(0) });
@@ -119,7 +118,7 @@ impl Link for NetLink {
                 self.net.changed.notify_all();
                 return Ok(incoming.map_or(Incoming::Deadline, |(_, incoming)| incoming));
             }
-            places = self.net.changed.wait(places).unwrap_or_else(|poisoned| poisoned.into_inner());
+            endpoints = self.net.changed.wait(endpoints).unwrap_or_else(|poisoned| poisoned.into_inner());
         }
     }
 
@@ -136,12 +135,12 @@ impl Link for NetLink {
 impl Drop for NetLink {
     /// The others are told: all of them if it is the coordinator, else the coordinator.
     fn drop(&mut self) {
-        let mut places = self.net.lock();
-        let me = &mut places[usize::from(self.me)];
+        let mut endpoints = self.net.lock();
+        let me = &mut endpoints[usize::from(self.me)];
         me.status = Status::Gone;
         let arrival = (me.clock.max(me.line_free) + self.net.line.latency).to_bits();
-        let told = if self.me == 0 { 1..places.len() } else { 0..1 };
-        for place in &mut places[told] {
+        let told = if self.me == 0 { 1..endpoints.len() } else { 0..1 };
+        for place in &mut endpoints[told] {
             place.inbox.insert((arrival, self.me, u64::MAX), Incoming::Lost(self.me));
         }
         self.net.changed.notify_all();

@@ -167,7 +167,7 @@ pub fn check(settings: &Settings, records: &[usize], features: usize) -> Result<
         return Err(few_records(who, (settings.colluders, features)));
     }
     if settings.protocol == Protocol::DsanlsLimited
-        && settings.sketch == partwise::sketch::Kind::Subsample
+        && settings.sketch == partwise::sketch::SketchKind::Subsample
         && !accepted.subsampling_opens_records
     {
         return refuse(
@@ -267,9 +267,9 @@ mod tests {
         settings.accepted.pooled_sums_show_records = true;
         assert_eq!(flag(&settings, &[101, 100, 101]), None);
         settings.protocol = Protocol::DsanlsLimited;
-        settings.sketch = partwise::sketch::Kind::Subsample;
+        settings.sketch = partwise::sketch::SketchKind::Subsample;
         assert_eq!(flag(&settings, &[101, 101, 101]), Some("--accept-that-subsampling-opens-records"));
-        settings.sketch = partwise::sketch::Kind::Gaussian;
+        settings.sketch = partwise::sketch::SketchKind::Gaussian;
         assert_eq!(flag(&settings, &[101, 101, 101]), None);
         let mut leaving = Settings::new(Protocol::DsanlsLimited, 10);
         assert_eq!(flag(&leaving, &[199; 5]), None);

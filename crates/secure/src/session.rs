@@ -78,7 +78,7 @@ pub enum Seen {
         squared_error: f64,
     },
     /// Somebody was missing in sums, and the run is done once more by those who are there.
-    Anew,
+    Retry,
 }
 
 /// A sum under way.
@@ -471,7 +471,7 @@ impl<'a> Session<'a> {
     fn recall(&mut self) -> Result<Option<Total>> {
         let Some(kept) = self.kept.take() else { return Ok(None) };
         if let Some((party, _)) = self.machines.get_mut(&kept.cohort) {
-            party.remember(kept.answers);
+            party.restore_answers(kept.answers);
         }
         self.look_up()?;
         self.finish((kept.cohort, kept.words, kept.parties))
@@ -612,7 +612,7 @@ mod tests {
     use super::*;
     use crate::aggregation::{Cohort, Hub, Identity};
     use crate::link::{Passed, Recorded, Recorder};
-    use crate::net::{TOWNS, network};
+    use crate::net::{DEFAULT_WAN, network};
     use crate::server::{Answer, serve};
 
     /// Keeps what the coordinator opens.
@@ -658,7 +658,7 @@ mod tests {
         let members = (1..).zip(&identities).map(|(party, identity)| (party, identity.key())).collect();
         let cohort = &Cohort { run: [1; 32], number: ALL, members, colluders: 1, least: 0, may_leave };
         let opened = Mutex::new(Vec::new());
-        let mut links = network(numbers.len(), TOWNS).into_iter();
+        let mut links = network(numbers.len(), DEFAULT_WAN).into_iter();
         let mut hub_link = links.next().unwrap();
         let totals = std::thread::scope(|scope| {
             let hubs = vec![(ALL, Hub::new(cohort.clone(), false))];
@@ -747,7 +747,7 @@ mod tests {
             let cohort = Cohort { run, number, members, colluders: 1, least: 0, may_leave: false };
             (number, Party::new(cohort, 1, identities[0].clone(), true).unwrap(), 3)
         };
-        let place = crate::aggregation::Place { epoch: 0, round: 0, attempt: 0 };
+        let place = crate::aggregation::SumId { epoch: 0, round: 0, attempt: 0 };
         let words = Words { narrow: Vec::new(), wide: vec![0] };
         let reply = Message::Reply { place, survivors: vec![1, 2, 3], words };
         for (cohort, rounds, expected) in
@@ -790,7 +790,7 @@ mod tests {
                 least: 0,
                 may_leave: false,
             };
-            let mut links = network(3, TOWNS).into_iter();
+            let mut links = network(3, DEFAULT_WAN).into_iter();
             let mut hub_link = links.next().unwrap();
             std::thread::scope(|scope| {
                 let hubs = vec![(ALL, Hub::new(cohort.clone(), plain))];

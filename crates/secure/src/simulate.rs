@@ -13,7 +13,7 @@ use crate::aggregation::{Cohort, Hub, Identity, IdentityKey, Party};
 use crate::entropy::entropy;
 use crate::error::{Error, Result};
 use crate::link::{Link, Recorded, Recorder, Sent, Summary};
-use crate::net::{TOWNS, network};
+use crate::net::{DEFAULT_WAN, network};
 use crate::protocol::{self, Aggregation, Ended, Local, Server, Settings, Stop, party_seed};
 use crate::risk;
 use crate::server::{Answer, Echo, Noted, serve};
@@ -233,7 +233,7 @@ impl Plan {
     /// Parties of one thread each and of the same speed, on usual lines.
     pub fn new(settings: Settings) -> Self {
         let (slowness, cancel) = (Vec::new(), Cancel::default());
-        Plan { settings, slowness, line: TOWNS, threads: 1, loses: None, cancel }
+        Plan { settings, slowness, line: DEFAULT_WAN, threads: 1, loses: None, cancel }
     }
 
     /// Refuses what is out of range, and what nobody has accepted, given how many records each party has.

@@ -10,7 +10,7 @@ use partwise::cancel::Cancel;
 use partwise::error::human_bytes;
 use partwise::run::Amount;
 use partwise_secure::audit::folder::{self, Recorded, Request, audit_folder};
-use partwise_secure::audit::{Audit, Cover, Evidence, Left, Limits, Seat, audit};
+use partwise_secure::audit::{Adversary, Audit, Cover, Evidence, Left, Limits, audit};
 use partwise_secure::protocol::Settings;
 use serde_json::Value;
 
@@ -142,8 +142,11 @@ fn left(all: &[Left]) -> Vec<Vec<String>> {
     }
     let readers = |cover: Cover| all.iter().find(|left| left.cover == cover).map(|left| &left.readers);
     let line = |((cover, kind, count, bytes), parties): (&(Cover, &str, u64, u64), &Vec<u16>)| {
-        let readers: Vec<String> =
-            readers(*cover).into_iter().flatten().map(|seat: &Seat| seat.to_string()).collect();
+        let readers: Vec<String> = readers(*cover)
+            .into_iter()
+            .flatten()
+            .map(|adversary: &Adversary| adversary.to_string())
+            .collect();
         let cover = match cover {
             Cover::Masked => "masked",
             Cover::Plain => "plain",
@@ -176,7 +179,7 @@ fn findings(audit: &Audit) -> Vec<Vec<String>> {
     let line = |finding: &partwise_secure::audit::Finding| {
         let auc = finding.auc;
         vec![
-            finding.seat.to_string(),
+            finding.adversary.to_string(),
             finding.attack.clone(),
             finding.on.clone(),
             format!("{:.3}", auc.value),
@@ -193,7 +196,7 @@ fn findings(audit: &Audit) -> Vec<Vec<String>> {
 fn recoveries(audit: &Audit) -> Vec<Vec<String>> {
     let line = |recovery: &partwise_secure::audit::Recovery| {
         vec![
-            recovery.seat.to_string(),
+            recovery.adversary.to_string(),
             recovery.method.to_string(),
             recovery.iterations.to_string(),
             recovery.equations.to_string(),

@@ -7,10 +7,10 @@ use anyhow::{Result, anyhow, bail};
 use partwise::Real;
 use partwise::comm::{Comm, Numbers, Reduction, gather_all};
 use partwise::error::Error;
-use partwise::grid::{Factor, Grid, Place};
+use partwise::grid::{Factor, Grid, Placement};
 use partwise::matrix::{Dominant, Matrix};
 use partwise::partition::{Access, Block, Shard};
-use partwise::run::{Algorithm, Factors, From, Monitor, Plan, Progress, Settings, factorize_on};
+use partwise::run::{Algorithm, Factors, Monitor, Plan, Progress, Settings, StartFrom, factorize_on};
 use serde_json::{Value, json};
 
 use super::factorize::{self, Announce, Ending, Watch};
@@ -93,7 +93,7 @@ pub fn run<T: Real>(args: &FactorizeArgs, comm: &dyn Comm) -> Result<()> {
     let (rows, cols) = squares.split_at(m);
     warnings.dominant((Dominant::among(rows), Dominant::among(cols)), &labels);
 
-    let from = snapshot.as_ref().map(From::Snapshot).or(start.as_ref().map(From::Factors));
+    let from = snapshot.as_ref().map(StartFrom::Snapshot).or(start.as_ref().map(StartFrom::Factors));
     let monitor: &mut dyn Monitor<T> = if chief { &mut watch } else { &mut |_: &Progress| false };
     let result = factorize_on(comm, &shard, threads, &settings, from, monitor);
     let result = result.map_err(|error| match error {
@@ -170,11 +170,11 @@ fn read<T: Real>(
     comm: &dyn Comm,
     source: &Source,
 ) -> Result<Input<T>> {
-    let place = |m: usize, n: usize| -> partwise::Result<Place> {
+    let place = |m: usize, n: usize| -> partwise::Result<Placement> {
         settings.check(m, n)?;
         let grid = settings.grid(args.grid, (m, n), comm.size())?;
         let access = settings.algorithm.access();
-        Ok(Place { rows: m, cols: n, grid, rank: comm.rank(), access })
+        Ok(Placement { rows: m, cols: n, grid, rank: comm.rank(), access })
     };
     let (place, mut blocks, format) = source.read::<T>(&args.read, &place)?;
     let stored = blocks[0].stored();
@@ -279,7 +279,7 @@ fn introduce<T: Real>(
     choice: Option<Choice>,
     (size, threads): (usize, usize),
 ) -> Announce {
-    let Place { rows, cols, grid, access, .. } = shard.place;
+    let Placement { rows, cols, grid, access, .. } = shard.place;
     say::tell(&format!("{}: {rows} x {cols}, {format}, each rank with its own part", args.file.display()));
     let arranged = if access == Access::Whole { format!(" as {grid}") } else { String::new() };
     let rank = args.rank;

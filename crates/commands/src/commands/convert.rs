@@ -8,7 +8,7 @@ use crate::args::ConvertArgs;
 use crate::{input, machine, output, say};
 
 pub fn run(args: &ConvertArgs) -> Result<()> {
-    io::Kind::to_write(&args.out)?;
+    io::FileFormat::to_write(&args.out)?;
     output::check_file(&args.out, "OUT", args.force)?;
     match args.precision {
         Some(Precision::F32) => convert::<f32>(args, Some(Precision::F32)),

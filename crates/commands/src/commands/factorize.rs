@@ -10,8 +10,8 @@ use partwise::error::Error;
 use partwise::io::{self, ImageShape};
 use partwise::matrix::Matrix;
 use partwise::run::{
-    Algorithm, Factorization, Factors, From, Machine, Monitor, Plan, Progress, RankReport, Report, Settings,
-    Snapshot, Stop, TraceLine, Wish, factorize, factorize_streamed, memory_needed,
+    Algorithm, Directive, Factorization, Factors, Machine, Monitor, Plan, Progress, RankReport, Report,
+    Settings, Snapshot, StartFrom, Stop, TraceLine, factorize, factorize_streamed, memory_needed,
 };
 use partwise::{Precision, Real};
 use serde_json::{Value, json};
@@ -111,7 +111,7 @@ fn run_in<T: Real>(args: &FactorizeArgs) -> Result<()> {
     if talk {
         tell_resumed(snapshot.as_ref(), &watch.checkpoint);
     }
-    let from = snapshot.as_ref().map(From::Snapshot).or(start.as_ref().map(From::Factors));
+    let from = snapshot.as_ref().map(StartFrom::Snapshot).or(start.as_ref().map(StartFrom::Factors));
     let networks = args.network.clone();
     let machine = Machine { grid: args.grid, networks, ..Machine::new(args.nodes, threads) };
     let grid = settings.grid(args.grid, (m, n), args.nodes)?;
@@ -253,9 +253,9 @@ impl<T: Real> Monitor<T> for Watch<'_> {
         }
     }
 
-    fn progress(&mut self, progress: &Progress) -> Wish {
+    fn progress(&mut self, progress: &Progress) -> Directive {
         self.display.show(progress, self.settings);
-        Wish {
+        Directive {
             stop: self.stop.load(Ordering::Relaxed) > 0,
             save: self.checkpoint.due(progress),
             save_if_stopped: self.checkpoint.active(),

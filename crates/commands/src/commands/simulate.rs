@@ -11,7 +11,7 @@ use partwise::run::{Amount, Side};
 use partwise::{Precision, Real};
 use partwise_secure::audit::{Audit, Evidence, Recording, Transcript};
 use partwise_secure::link::Recorder;
-use partwise_secure::net::TOWNS;
+use partwise_secure::net::DEFAULT_WAN;
 use partwise_secure::protocol::{Aggregation, Stop};
 use partwise_secure::split::{self, Split};
 use partwise_secure::{
@@ -251,7 +251,7 @@ fn read<T: Real>(args: &SimulateArgs) -> Result<Dealt<Matrix<T>>> {
     };
     let (kept, held_out) = hold_out(args, matrix.rows())?;
     let (names, records, held_out) = deal(args, matrix.rows(), &kept, &held_out)?;
-    let line = args.network.unwrap_or(TOWNS);
+    let line = args.network.unwrap_or(DEFAULT_WAN);
     let plan = Plan { slowness: args.speeds.clone(), line, loses: args.lose, ..Plan::new(settings) };
     let features = matrix.cols();
     Ok(Dealt { features, matrix, names, records, held_out, plan, source, labels, image, warnings })

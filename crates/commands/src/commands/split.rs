@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use partwise::error::Error;
-use partwise::grid::{Factor, Grid, Place};
+use partwise::grid::{Factor, Grid, Placement};
 use partwise::io::{self, Input, Region};
 use partwise::matrix::Matrix;
 use partwise::partition::Access;
@@ -33,8 +33,13 @@ fn split<T: Real>(args: &SplitArgs) -> Result<()> {
     let mut record = None;
     for rank in 0..args.nodes {
         // One rank's parts at a time, so that the whole need not fit the memory.
-        let place =
-            |rows, cols| Place { rows, cols, grid: Grid::tall(args.nodes), rank, access: Access::Sampled };
+        let place = |rows, cols| Placement {
+            rows,
+            cols,
+            grid: Grid::tall(args.nodes),
+            rank,
+            access: Access::Sampled,
+        };
         let choose = |rows, cols| {
             let [of_rows, of_cols] = [Factor::U, Factor::V].map(|factor| place(rows, cols).block(factor));
             Ok(vec![Region { rows: of_rows.0, cols: of_rows.1 }, Region { rows: of_cols.0, cols: of_cols.1 }])

@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail};
 use partwise::run::Side;
-use partwise::solver::Terms;
+use partwise::solver::Penalty;
 use partwise::threads::Threads;
 use partwise::{Precision, io};
 
@@ -52,7 +52,7 @@ pub fn run(args: &TransformArgs) -> Result<()> {
         (count as u64).saturating_mul(k as u64).saturating_mul(record.precision.bytes()),
     )?;
     let threads = Threads::new(machine::cores())?;
-    let fitted = folder.factors.transform(input.matrix, args.side, Terms::NONE, None, &threads)?;
+    let fitted = folder.factors.transform(input.matrix, args.side, Penalty::NONE, None, &threads)?;
     let rows = fitted.len() / k;
     output::write_whole(&args.out, "--out", |file| match (tsv, record.precision) {
         (true, _) => io::tsv::write_factor(file, labels.as_deref(), rows, k, &fitted),

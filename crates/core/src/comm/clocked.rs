@@ -14,7 +14,7 @@ use crate::threads::{PoolTime, thread_time};
 
 /// Who may compute: ranks in the order in which they ask, so that none that asks again and again keeps others from it.
 #[derive(Default)]
-pub struct Baton {
+pub struct TurnLock {
     turns: Mutex<Turns>,
     given: Condvar,
 }
@@ -25,7 +25,7 @@ struct Turns {
     now: usize,
 }
 
-impl Baton {
+impl TurnLock {
     fn take(&self) {
         let mut turns = unpoisoned(&self.turns);
         let own = turns.asked;
@@ -49,7 +49,7 @@ fn unpoisoned<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// One rank's clock, on each of some networks.
 struct Clock {
     networks: Vec<Network>,
-    baton: Arc<Baton>,
+    baton: Arc<TurnLock>,
     pool: PoolTime,
     hands: Mutex<Hands>,
 }
@@ -113,7 +113,7 @@ enum Begins {
 
 impl<'a> Clocked<'a> {
     /// A clock at 0 on each of the networks, once this rank may compute.
-    pub fn new(inner: &'a dyn Comm, networks: &[Network], baton: Arc<Baton>, pool: PoolTime) -> Self {
+    pub fn new(inner: &'a dyn Comm, networks: &[Network], baton: Arc<TurnLock>, pool: PoolTime) -> Self {
         baton.take();
         let networks = networks.to_vec();
         let hands = Mutex::new(Hands { seconds: vec![0.0; networks.len()], counted: 0.0 });

@@ -11,7 +11,7 @@ mod local;
 mod metered;
 mod network;
 
-pub use clocked::{Baton, Clocked};
+pub use clocked::{Clocked, TurnLock};
 pub use exact_sum::{ExactSum, sum_exactly};
 pub use group::{Alone, Group};
 pub use local::{LocalComm, run_ranks};

@@ -10,7 +10,7 @@ use super::memory::Budget;
 use super::npy::Element;
 use super::part::{self, Column, Keep, Parts, Wanted};
 use super::source::{Source, split_gz};
-use super::stream::{Body, Layout, Part};
+use super::stream::{ArrayAt, Body, Layout};
 use super::triplets::{Offsets, canonical, index_below};
 use super::write::{each_row, put};
 use crate::error::{Error, Result};
@@ -93,11 +93,11 @@ pub(super) fn layout(mut source: Source, budget: Budget) -> Result<Layout> {
         let indices = 13 + 4 * (header.rows + 1);
         Body::Sparse {
             offsets: offsets(&mut source, budget, rows, stored)?,
-            indices: Part { element: Element::I32, offset: indices },
-            values: Part { element: header.element, offset: indices + 4 * header.stored },
+            indices: ArrayAt { element: Element::I32, offset: indices },
+            values: ArrayAt { element: header.element, offset: indices + 4 * header.stored },
         }
     } else {
-        Body::Dense(Part { element: header.element, offset: 9 })
+        Body::Dense(ArrayAt { element: header.element, offset: 9 })
     };
     Ok(Layout { rows, cols, order: Order::RowMajor, body, format: header.format() })
 }

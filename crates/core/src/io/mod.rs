@@ -1,4 +1,4 @@
-//! Reading and writing matrices. One file a format; [`Kind`] and [`read`] are the registry.
+//! Reading and writing matrices. One file a format; [`FileFormat`] and [`read`] are the registry.
 //!
 //! A file is untrusted: whatever its bytes, a reader returns a matrix or an error, never panics, and allocates
 //! nothing large before the sizes that the file claims are held against its length and the memory.
@@ -117,7 +117,7 @@ pub struct ReadOptions {
 
 /// The formats that [`read`] knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum FileFormat {
     /// NumPy array, `.npy`.
     Npy,
     /// SciPy sparse matrix, or a single NumPy array, `.npz`.
@@ -136,22 +136,22 @@ pub enum Kind {
     Images,
 }
 
-impl Kind {
+impl FileFormat {
     /// The format that a file's name promises, `.gz` aside. A folder, whatever its name, is one of images.
-    pub fn of(path: &Path) -> Result<Kind> {
+    pub fn of(path: &Path) -> Result<FileFormat> {
         if path.is_dir() {
-            return Ok(Kind::Images);
+            return Ok(FileFormat::Images);
         }
         let (stem, _) = source::split_gz(path);
         match stem.rsplit_once('.').map(|(_, extension)| extension) {
-            Some("npy") => Ok(Kind::Npy),
-            Some("npz") => Ok(Kind::Npz),
-            Some("mtx") => Ok(Kind::MatrixMarket),
-            Some("csv") => Ok(Kind::Csv),
-            Some("tsv") => Ok(Kind::Tsv),
-            Some("bin") => Ok(Kind::Bin),
-            Some("h5ad") => Ok(Kind::H5ad),
-            Some("zip") => Ok(Kind::Images),
+            Some("npy") => Ok(FileFormat::Npy),
+            Some("npz") => Ok(FileFormat::Npz),
+            Some("mtx") => Ok(FileFormat::MatrixMarket),
+            Some("csv") => Ok(FileFormat::Csv),
+            Some("tsv") => Ok(FileFormat::Tsv),
+            Some("bin") => Ok(FileFormat::Bin),
+            Some("h5ad") => Ok(FileFormat::H5ad),
+            Some("zip") => Ok(FileFormat::Images),
             _ => Err(Error::format(
                 path,
                 "name",
@@ -164,14 +164,14 @@ impl Kind {
     /// The format's name, with its article.
     fn words(self) -> &'static str {
         match self {
-            Kind::Npy => "a NumPy array",
-            Kind::Npz => "an .npz archive",
-            Kind::MatrixMarket => "a Matrix Market file",
-            Kind::Csv => "a comma-separated table",
-            Kind::Tsv => "a tab-separated table",
-            Kind::Bin => "a DSANLS binary",
-            Kind::H5ad => "an HDF5 file",
-            Kind::Images => "a zip archive of images",
+            FileFormat::Npy => "a NumPy array",
+            FileFormat::Npz => "an .npz archive",
+            FileFormat::MatrixMarket => "a Matrix Market file",
+            FileFormat::Csv => "a comma-separated table",
+            FileFormat::Tsv => "a tab-separated table",
+            FileFormat::Bin => "a DSANLS binary",
+            FileFormat::H5ad => "an HDF5 file",
+            FileFormat::Images => "a zip archive of images",
         }
     }
 }
@@ -219,17 +219,17 @@ fn read_unchecked<T: Real>(path: &Path, options: &ReadOptions) -> Result<Input<T
         return images::read_folder(budget, options.images);
     }
     let mut source = Source::open(path)?;
-    let kind = Kind::of(path)?;
+    let kind = FileFormat::of(path)?;
     sniff::expect(kind, &mut source)?;
     let mut input = match kind {
-        Kind::Npy => npy::read(source, budget),
-        Kind::Npz => npz::read(path, budget),
-        Kind::MatrixMarket => mtx::read(source, budget),
-        Kind::Csv => table::read(source, budget, b',', options),
-        Kind::Tsv => table::read(source, budget, b'\t', options),
-        Kind::Bin => binary::read(source, budget),
-        Kind::H5ad => h5ad::read(budget),
-        Kind::Images => images::read_zip(budget, options.images),
+        FileFormat::Npy => npy::read(source, budget),
+        FileFormat::Npz => npz::read(path, budget),
+        FileFormat::MatrixMarket => mtx::read(source, budget),
+        FileFormat::Csv => table::read(source, budget, b',', options),
+        FileFormat::Tsv => table::read(source, budget, b'\t', options),
+        FileFormat::Bin => binary::read(source, budget),
+        FileFormat::H5ad => h5ad::read(budget),
+        FileFormat::Images => images::read_zip(budget, options.images),
     }?;
     if source::split_gz(path).1 {
         input.format.push_str(", gzip");

@@ -13,7 +13,7 @@ use super::memory::Budget;
 use super::npy::{self, Array, Element};
 use super::part::{self, Column, Keep, Parts, Wanted};
 use super::source::{DEFLATE_RATIO, ReadSeek, Source, open_seekable, read_error};
-use super::stream::{Body, Layout, Part};
+use super::stream::{ArrayAt, Body, Layout};
 use super::triplets::{Offsets, Triplets, canonical, index_below};
 use super::write::{each_line, put};
 use crate::error::{Error, Result};
@@ -136,7 +136,7 @@ impl<'a> Archive<'a> {
     }
 
     /// Where a member's numbers are in the file, likewise.
-    fn part(&mut self, name: &str) -> Result<Option<Part>> {
+    fn part(&mut self, name: &str) -> Result<Option<ArrayAt>> {
         let Some(first) = self.place(name)? else { return Ok(None) };
         self.member(name)?.part(first).map(Some)
     }

@@ -8,7 +8,7 @@ use super::memory::Budget;
 use super::npy::Element;
 use super::source::{Source, split_gz};
 use super::triplets::{Triplets, index_below};
-use super::{Kind, ReadOptions, binary, check, mtx, npy, npz, sniff};
+use super::{FileFormat, ReadOptions, binary, check, mtx, npy, npz, sniff};
 use crate::error::{Error, Result};
 use crate::matrix::{Dense, Matrix, Order, Values};
 use crate::real::{Precision, Real};
@@ -52,14 +52,15 @@ pub(crate) fn read_parts_here<T: Real>(
     choose: Choose<'_>,
 ) -> Result<Parts<T>> {
     let budget = Budget { path, available: options.memory };
-    let kind = Kind::of(path)?;
+    let kind = FileFormat::of(path)?;
     let mut regions = Vec::new();
     let mut checked = |rows: usize, cols: usize| {
         check::shape(path, rows, cols)?;
         regions = choose(rows, cols)?;
         Ok(regions.clone())
     };
-    let readable = matches!(kind, Kind::Npy | Kind::Npz | Kind::MatrixMarket | Kind::Bin);
+    let readable =
+        matches!(kind, FileFormat::Npy | FileFormat::Npz | FileFormat::MatrixMarket | FileFormat::Bin);
     if !readable {
         let problem = "this format cannot be read in parts; convert it to .npy (dense) or .npz (sparse) with `partwise convert` \
                        first";
@@ -68,9 +69,9 @@ pub(crate) fn read_parts_here<T: Real>(
     let mut source = Source::open(path)?;
     sniff::expect(kind, &mut source)?;
     let mut parts = match kind {
-        Kind::Npy => npy::read_parts(source, budget, &mut checked),
-        Kind::Npz => npz::read_parts(path, budget, &mut checked),
-        Kind::Bin => binary::read_parts(source, budget, &mut checked),
+        FileFormat::Npy => npy::read_parts(source, budget, &mut checked),
+        FileFormat::Npz => npz::read_parts(path, budget, &mut checked),
+        FileFormat::Bin => binary::read_parts(source, budget, &mut checked),
         _ => mtx::read_parts(source, budget, &mut checked),
     }?;
     for (part, region) in parts.parts.iter().zip(&regions) {

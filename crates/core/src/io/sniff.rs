@@ -1,32 +1,32 @@
 //! What a file's first bytes say it is, to tell a wrong name from a damaged file.
 
-use super::Kind;
+use super::FileFormat;
 use super::source::Source;
 use crate::error::Result;
 
 /// Formats that begin with a signature, what they are called, and the ending that their names should have.
-const SIGNATURES: [(&[u8], Option<Kind>, &str, &str); 7] = [
-    (b"\x93NUMPY", Some(Kind::Npy), "a NumPy array", "rename it to end in .npy"),
+const SIGNATURES: [(&[u8], Option<FileFormat>, &str, &str); 7] = [
+    (b"\x93NUMPY", Some(FileFormat::Npy), "a NumPy array", "rename it to end in .npy"),
     (
         b"PK\x03\x04",
-        Some(Kind::Npz),
+        Some(FileFormat::Npz),
         "a zip archive",
         "rename it to end in .npz if NumPy or SciPy made it, in .zip if it holds images",
     ),
-    (b"%%MatrixMarket", Some(Kind::MatrixMarket), "a Matrix Market file", "rename it to end in .mtx"),
+    (b"%%MatrixMarket", Some(FileFormat::MatrixMarket), "a Matrix Market file", "rename it to end in .mtx"),
     (b"\x1f\x8b", None, "gzip data", "add .gz to its name"),
-    (b"\x89HDF\r\n", Some(Kind::H5ad), "an HDF5 file", "rename it to end in .h5ad if AnnData made it"),
+    (b"\x89HDF\r\n", Some(FileFormat::H5ad), "an HDF5 file", "rename it to end in .h5ad if AnnData made it"),
     (b"\xfd7zXZ", None, "xz data", "decompress it, or use gzip"),
     (b"\x28\xb5\x2f\xfd", None, "Zstandard data", "decompress it, or use gzip"),
 ];
 
 /// What is wrong if a file that begins with `start` calls itself a `kind`; nothing if there is no telling.
-fn mislabelled(kind: Kind, start: &[u8]) -> Option<String> {
+fn mislabelled(kind: FileFormat, start: &[u8]) -> Option<String> {
     let begins = |signature: &[u8]| {
         start.get(..signature.len()).is_some_and(|bytes| bytes.eq_ignore_ascii_case(signature))
     };
     let (_, found, what, cure) = SIGNATURES.iter().find(|(signature, ..)| begins(signature))?;
-    let zip_of_images = kind == Kind::Images && *found == Some(Kind::Npz);
+    let zip_of_images = kind == FileFormat::Images && *found == Some(FileFormat::Npz);
     if *found == Some(kind) || zip_of_images {
         return None;
     }
@@ -44,7 +44,7 @@ pub(super) fn looks_like(start: &[u8]) -> &'static str {
 }
 
 /// Refuses a source whose first bytes belong to another format.
-pub(super) fn expect(kind: Kind, source: &mut Source) -> Result<()> {
+pub(super) fn expect(kind: FileFormat, source: &mut Source) -> Result<()> {
     match mislabelled(kind, source.peek()?) {
         Some(problem) => Err(source.error("content", problem)),
         None => Ok(()),

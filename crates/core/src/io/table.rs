@@ -31,7 +31,7 @@ pub(super) fn read<T: Real>(
     delimiter: u8,
     options: &ReadOptions,
 ) -> Result<Input<T>> {
-    let mut records = Records::new(source, budget, delimiter);
+    let mut records = TableRows::new(source, budget, delimiter);
     let (mut first, mut second) = (ByteRecord::new(), ByteRecord::new());
     let has_first = records.next(&mut first)?;
     let has_second = has_first && records.next(&mut second)?;
@@ -356,9 +356,9 @@ impl<T: Real> Rows<T> {
     }
 }
 
-/// Records one by one. A quote that is never closed, or a stream without line ends, makes the rest of the file
+/// Reads a table row by row. A quote that is never closed, or a stream without line ends, makes the rest of the file
 /// one record: its bytes are counted against the memory.
-struct Records<'a> {
+struct TableRows<'a> {
     budget: Budget<'a>,
     reader: csv::Reader<Metered<'a>>,
     record_bytes: Rc<Cell<u64>>,
@@ -381,7 +381,7 @@ impl Read for Metered<'_> {
     }
 }
 
-impl<'a> Records<'a> {
+impl<'a> TableRows<'a> {
     fn new(source: Source<'a>, budget: Budget<'a>, delimiter: u8) -> Self {
         let record_bytes = Rc::new(Cell::new(0));
         // The parser reads ahead by one buffer, whatever the memory.
@@ -392,7 +392,7 @@ impl<'a> Records<'a> {
             .flexible(true)
             .delimiter(delimiter)
             .from_reader(metered);
-        Records { budget, reader, record_bytes }
+        TableRows { budget, reader, record_bytes }
     }
 
     fn next(&mut self, record: &mut ByteRecord) -> Result<bool> {

@@ -9,16 +9,16 @@ use flate2::write::GzEncoder;
 
 use super::memory::Budget;
 use super::source::split_gz;
-use super::{Input, Kind, binary, mtx, npy, npz, table};
+use super::{FileFormat, Input, binary, mtx, npy, npz, table};
 use crate::error::{Error, Result};
 use crate::matrix::{Dense, Matrix, Order, Values};
 use crate::real::{Precision, Real};
 
-impl Kind {
+impl FileFormat {
     /// The format in which a file of this name is written.
-    pub fn to_write(path: &Path) -> Result<Kind> {
-        match Kind::of(path) {
-            Ok(kind) if !matches!(kind, Kind::Images | Kind::H5ad) => Ok(kind),
+    pub fn to_write(path: &Path) -> Result<FileFormat> {
+        match FileFormat::of(path) {
+            Ok(kind) if !matches!(kind, FileFormat::Images | FileFormat::H5ad) => Ok(kind),
             _ => Err(Error::format(
                 path,
                 "name",
@@ -31,16 +31,16 @@ impl Kind {
 /// Checks that a matrix can be written under this name, and tells in sentences what will not be there as one
 /// might expect.
 pub fn check_write<T: Real>(path: &Path, input: &Input<T>, memory: u64) -> Result<Vec<String>> {
-    let kind = Kind::to_write(path)?;
+    let kind = FileFormat::to_write(path)?;
     let (rows, cols, stored) = (input.matrix.rows(), input.matrix.cols(), input.matrix.stored());
     let budget = Budget { path, available: memory };
-    let dense_format = matches!(kind, Kind::Npy | Kind::Csv | Kind::Tsv);
+    let dense_format = matches!(kind, FileFormat::Npy | FileFormat::Csv | FileFormat::Tsv);
     if dense_format && matches!(input.matrix, Matrix::Sparse(_)) {
         // Row by row it could be written, but no longer be read here.
         budget.check_dense(rows as u64, cols as u64, input.precision.bytes())?;
     }
     let entries = if matches!(input.matrix, Matrix::Sparse(_)) { stored as u64 } else { 0 };
-    if kind == Kind::Bin && (rows as u64).max(cols as u64).max(entries) > binary::LARGEST {
+    if kind == FileFormat::Bin && (rows as u64).max(cols as u64).max(entries) > binary::LARGEST {
         let problem = format!(
             "{rows} x {cols} with {stored} entries is more than this format's 32-bit sizes can say; \
              choose .npz or .mtx"
@@ -49,8 +49,8 @@ pub fn check_write<T: Real>(path: &Path, input: &Input<T>, memory: u64) -> Resul
     }
     let labelled = input.row_labels.is_some() || input.col_labels.is_some();
     let note = match kind {
-        Kind::Csv => table::unclear(input, b','),
-        Kind::Tsv => table::unclear(input, b'\t'),
+        FileFormat::Csv => table::unclear(input, b','),
+        FileFormat::Tsv => table::unclear(input, b'\t'),
         _ if labelled => {
             Some("the format has no place for row and column names, so they are dropped".to_string())
         }
@@ -77,7 +77,7 @@ pub fn write<T: Real>(
     input: &Input<T>,
     options: WriteOptions,
 ) -> io::Result<()> {
-    let kind = Kind::to_write(path).map_err(io::Error::other)?;
+    let kind = FileFormat::to_write(path).map_err(io::Error::other)?;
     if split_gz(path).1 {
         let mut encoder = GzEncoder::new(writer, Compression::default());
         write_plain(&mut encoder, kind, input, options)?;
@@ -89,20 +89,22 @@ pub fn write<T: Real>(
 
 fn write_plain<T: Real>(
     writer: &mut dyn Write,
-    kind: Kind,
+    kind: FileFormat,
     input: &Input<T>,
     options: WriteOptions,
 ) -> io::Result<()> {
     let matrix = &input.matrix;
     let precision = options.precision.unwrap_or(input.precision);
     match kind {
-        Kind::Npy => npy::write_matrix(writer, matrix, precision, options.precision.is_none()),
-        Kind::Npz => npz::write(writer, matrix, precision, options.uncompressed),
-        Kind::MatrixMarket => mtx::write(writer, matrix),
-        Kind::Csv => table::write(writer, input, b',', 0..matrix.rows()),
-        Kind::Tsv => table::write(writer, input, b'\t', 0..matrix.rows()),
-        Kind::Bin => binary::write(writer, matrix, precision),
-        Kind::H5ad | Kind::Images => Err(io::Error::new(io::ErrorKind::Unsupported, "not a format to write")),
+        FileFormat::Npy => npy::write_matrix(writer, matrix, precision, options.precision.is_none()),
+        FileFormat::Npz => npz::write(writer, matrix, precision, options.uncompressed),
+        FileFormat::MatrixMarket => mtx::write(writer, matrix),
+        FileFormat::Csv => table::write(writer, input, b',', 0..matrix.rows()),
+        FileFormat::Tsv => table::write(writer, input, b'\t', 0..matrix.rows()),
+        FileFormat::Bin => binary::write(writer, matrix, precision),
+        FileFormat::H5ad | FileFormat::Images => {
+            Err(io::Error::new(io::ErrorKind::Unsupported, "not a format to write"))
+        }
     }
 }
 

@@ -11,8 +11,8 @@ use crate::kernels::{Columns, Product, gram};
 use crate::matrix::{Csr, Values};
 use crate::partition::{Block, DenseBlock};
 use crate::random::{Purpose, stream, uniform};
-use crate::sketch::{Distribution, Kind};
-use crate::solver::{Moving, Problem, Solver, Terms, update};
+use crate::sketch::{Distribution, SketchKind};
+use crate::solver::{Moving, Penalty, Problem, Solver, update};
 use crate::threads::{PoolTime, Threads, thread_time};
 
 const KS: [usize; 5] = [8, 20, 50, 100, 200];
@@ -180,7 +180,7 @@ impl Bench {
         let (mut factor, weights) = (numbers(block.rows() * k), numbers(width * k));
         let gram = gram(&self.threads, &factor[..64.min(block.rows()) * k], k);
         let solver = Solver::CoordinateDescent { mu: 0.0, sweeps };
-        let problem = Problem { solver, gram: &gram, terms: Terms::NONE };
+        let problem = Problem { solver, gram: &gram, terms: Penalty::NONE };
         self.best(|| {
             let product = Product::new(&self.threads, block, columns, &weights, k);
             black_box(update(&self.threads, &problem, &product, Moving::plain(&mut factor), k));
@@ -202,7 +202,7 @@ impl Bench {
         let (mut factor, mut last, weights) =
             (numbers(self.rows() * k), numbers(self.rows() * k), numbers(k));
         let solver = Solver::CoordinateDescent { mu: 0.0, sweeps: 0 };
-        let problem = Problem { solver, gram: &vec![1.0; k * k], terms: Terms::NONE };
+        let problem = Problem { solver, gram: &vec![1.0; k * k], terms: Penalty::NONE };
         let block = Block::ByRow(empty(self.rows(), 1));
         let seconds = self.best(|| {
             let product = Product::new(&self.threads, &block, Columns::All, &weights, k);
@@ -275,7 +275,7 @@ impl Bench {
 
     fn draw(&self) -> f64 {
         let (length, size) = (100_000, 10_000);
-        let (kind, purpose) = (Kind::Subsample, Purpose::SketchU);
+        let (kind, purpose) = (SketchKind::Subsample, Purpose::SketchU);
         let distribution = Distribution { kind, length, size, seed: 0, purpose };
         self.best(|| drop(black_box(distribution.choose(0)))) / size as f64
     }

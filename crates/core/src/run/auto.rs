@@ -11,7 +11,7 @@ use super::exact::{gram_of_all, half_step};
 use super::links::{Links, numbers, whole};
 use super::sample::rows_of;
 use super::scale::Balance;
-use super::start::{Constants, Knowledge, State};
+use super::start::{Constants, FactorRows, MatrixStats};
 use super::{Method, MethodState, Phases, Rank};
 use crate::Real;
 use crate::comm::{Numbers, Reduction};
@@ -19,8 +19,8 @@ use crate::error::Result;
 use crate::grid::{Factor, Grid};
 use crate::partition::{Access, Shard, shards};
 use crate::random::Purpose;
-use crate::sketch::{Distribution, Kind};
-use crate::solver::{Moving, Problem, Solver, Terms, Updated};
+use crate::sketch::{Distribution, SketchKind};
+use crate::solver::{Moving, Penalty, Problem, Solver, Updated};
 
 /// How strong the momentum is and may become.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -159,19 +159,25 @@ impl std::fmt::Display for Plan {
 
 /// A run's state in addition to the factors.
 pub struct Auto<T> {
-    terms: (Terms, Terms),
+    terms: (Penalty, Penalty),
     constants: Constants,
     seed: u64,
     plan: Plan,
     momentum: Momentum,
     /// The last U that was solved for, and V_y.
-    auxiliary: Option<State<T>>,
+    auxiliary: Option<FactorRows<T>>,
 }
 
 impl<T: Real> Auto<T> {
     /// A run about to begin.
-    pub fn new(shard: &Shard<T>, k: usize, terms: (Terms, Terms), constants: Constants, seed: u64) -> Self {
-        let penalized = |terms: Terms| terms.l1 + terms.l2 > 0.0;
+    pub fn new(
+        shard: &Shard<T>,
+        k: usize,
+        terms: (Penalty, Penalty),
+        constants: Constants,
+        seed: u64,
+    ) -> Self {
+        let penalized = |terms: Penalty| terms.l1 + terms.l2 > 0.0;
         let plan = Plan::of(shard.rows, shard.cols, shard.stored, k)
             .penalized((penalized(terms.0), penalized(terms.1)));
         Auto { terms, constants, seed, plan, momentum: Momentum::BEGIN, auxiliary: None }
@@ -204,7 +210,7 @@ impl<T: Real> Auto<T> {
         rank: &Rank<'_, T>,
         (u_sweeps, v_sweeps): (usize, usize),
         still: bool,
-        state: &mut State<T>,
+        state: &mut FactorRows<T>,
         phases: &mut Phases,
     ) -> Result<Evaluation> {
         let mut auxiliary = self.auxiliary.take().unwrap_or_else(|| state.clone());
@@ -226,7 +232,7 @@ impl<T: Real> Auto<T> {
         if self.momentum.judge(error * error + 2.0 * penalty / self.constants.norm, beta) {
             auxiliary.v.copy_from_slice(&state.v);
         }
-        if Terms::leave_scale_free(self.terms)
+        if Penalty::leave_scale_free(self.terms)
             && let Some(balance) = Balance::of_grams(&gram_u, &gram_v, rank.k)
         {
             balance.apply(state);
@@ -239,7 +245,7 @@ impl<T: Real> Auto<T> {
 
     /// Learns the factor of the shorter side from ever larger samples of the longer one. Every rank works on the whole
     /// sample, so that the answer does not depend on how many there are.
-    fn begin(&mut self, rank: &Rank<'_, T>, state: &mut State<T>, phases: &mut Phases) -> Result<()> {
+    fn begin(&mut self, rank: &Rank<'_, T>, state: &mut FactorRows<T>, phases: &mut Phases) -> Result<()> {
         let (shard, k) = (rank.shard, rank.k);
         let long = if shard.rows >= shard.cols { Factor::U } else { Factor::V };
         let length = shard.rows.max(shard.cols);
@@ -251,7 +257,7 @@ impl<T: Real> Auto<T> {
         let mut short = whole(rank.links.all, place, long.other(), own_short, k)?;
         let own = place.own(long);
         for (level, size) in self.plan.samples.clone().into_iter().enumerate() {
-            let (kind, seed, purpose) = (Kind::Subsample, self.seed, Purpose::Sample);
+            let (kind, seed, purpose) = (SketchKind::Subsample, self.seed, Purpose::Sample);
             let wanted = Distribution { kind, length, size, seed, purpose }.choose(level);
             let mut start = vec![T::ZERO; size * k];
             for (row, target) in wanted.iter().zip(start.chunks_exact_mut(k)) {
@@ -263,16 +269,16 @@ impl<T: Real> Auto<T> {
             let matrix = phases.sketch(|| rows_of(rank, long, &wanted))?;
             let part = shards(matrix, Grid::ONE, Access::Whole).remove(0);
             let links = Links::alone();
-            let constants = Knowledge::of(&links, &part, rank.threads)?.constants;
+            let constants = MatrixStats::of(&links, &part, rank.threads)?.constants;
             let share = size as f64 / length as f64;
             let (of_long, of_short) = match long {
                 Factor::U => self.terms,
                 Factor::V => (self.terms.1, self.terms.0),
             };
-            let of_short = Terms { l1: of_short.l1 * share, l2: of_short.l2 * share, ..of_short };
+            let of_short = Penalty { l1: of_short.l1 * share, l2: of_short.l2 * share, ..of_short };
             let mut auto = Auto::new(&part, k, (of_long, of_short), constants, self.seed);
             let rank = Rank { shard: &part, links, threads: rank.threads, k };
-            let mut sampled = State { u: start, v: short };
+            let mut sampled = FactorRows { u: start, v: short };
             let first = auto.step(&rank, (SETTLING, auto.plan.sweeps.1), false, &mut sampled, phases)?.error;
             let mut last = first;
             for _ in 1..ON_A_SAMPLE.min(COST_OF_A_SAMPLE * length / size) {
@@ -309,7 +315,7 @@ impl<T: Real> Method<T> for Auto<T> {
         &mut self,
         rank: &Rank<'_, T>,
         iteration: usize,
-        state: &mut State<T>,
+        state: &mut FactorRows<T>,
         phases: &mut Phases,
     ) -> Result<Option<Evaluation>> {
         let plain = iteration < self.plan.plain;
@@ -335,11 +341,11 @@ impl<T: Real> Method<T> for Auto<T> {
         MethodState::Auto(self.momentum)
     }
 
-    fn auxiliary_factors(&self) -> Option<&State<T>> {
+    fn auxiliary_factors(&self) -> Option<&FactorRows<T>> {
         self.auxiliary.as_ref()
     }
 
-    fn restore(&mut self, state: &MethodState, auxiliary: Option<State<T>>) -> bool {
+    fn restore(&mut self, state: &MethodState, auxiliary: Option<FactorRows<T>>) -> bool {
         let MethodState::Auto(momentum) = state else { return false };
         self.momentum = *momentum;
         self.auxiliary = auxiliary;

@@ -6,10 +6,10 @@ use super::evaluate::{Evaluation, evaluate};
 use super::links::{Groups, Meters, whole};
 use super::scale::{Balance, squared_norms};
 use super::settings::{Algorithm, Init, Settings};
-use super::start::{self, Knowledge, State};
+use super::start::{self, FactorRows, MatrixStats};
 use super::streamed::Streamed;
 use super::{
-    Factors, Method, MethodState, Outcome, Phases, Rank, RankReport, Redrawn, Report, Snapshot, Stop,
+    Factors, Method, MethodState, Phases, Rank, RankOutcome, RankReport, Redrawn, Report, Snapshot, Stop,
     TraceLine,
 };
 use super::{auto, dsanls, exact, svd};
@@ -18,7 +18,7 @@ use crate::comm::{Comm, Numbers, Reduction, sum_exactly};
 use crate::error::{Error, Result};
 use crate::grid::Factor;
 use crate::partition::Shard;
-use crate::solver::{Solver, Terms};
+use crate::solver::{Penalty, Solver};
 use crate::threads::Threads;
 
 /// A component that dies is redrawn this often; then it is left dead.
@@ -29,7 +29,7 @@ const WINDOW: usize = 10;
 
 /// An evaluation, as the stopping rule remembers it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-struct Seen {
+struct Evaluated {
     iteration: usize,
     error: f64,
     /// The error with the penalties counted in: what a regularized run lowers.
@@ -39,7 +39,7 @@ struct Seen {
 /// All of a run's state but the factors: with them, enough to go on to the same bits. The same on every rank but for
 /// the times.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Log {
+pub struct RunLog {
     seed: u64,
     iteration: usize,
     seconds: f64,
@@ -48,7 +48,7 @@ pub struct Log {
     elsewhere: Vec<f64>,
     trace: Vec<TraceLine>,
     /// The evaluations that the tolerance still needs.
-    history: Vec<Seen>,
+    history: Vec<Evaluated>,
     redrawn: Vec<Redrawn>,
     phases: Phases,
     bytes_sent: u64,
@@ -58,7 +58,7 @@ pub struct Log {
     method: MethodState,
 }
 
-impl Log {
+impl RunLog {
     /// Iterations done.
     pub fn iteration(&self) -> usize {
         self.iteration
@@ -94,7 +94,7 @@ impl Log {
         let iteration = self.iteration;
         let needed = self.history.iter().rposition(|past| past.iteration + WINDOW <= iteration).unwrap_or(0);
         self.history.drain(..needed);
-        self.history.push(Seen { iteration, error, objective });
+        self.history.push(Evaluated { iteration, error, objective });
     }
 
     /// Whether to stop here.
@@ -136,7 +136,7 @@ pub enum Begin<'a, T> {
 
 /// What whoever watches wants after an iteration.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Wish {
+pub struct Directive {
     /// To stop.
     pub stop: bool,
     /// To save now.
@@ -153,7 +153,7 @@ struct Decision {
 }
 
 /// Takes the factors, a method's auxiliary factors, and all else.
-type Save<'s, T> = dyn FnMut(Factors<T>, Option<Factors<T>>, Log) -> Result<()> + 's;
+type Save<'s, T> = dyn FnMut(Factors<T>, Option<Factors<T>>, RunLog) -> Result<()> + 's;
 
 /// One rank in the middle of a run.
 pub struct Run<'a, T> {
@@ -166,15 +166,15 @@ pub struct Run<'a, T> {
     /// The communication of the method itself.
     work: Meters<'a>,
     /// All other: evaluation, stopping, snapshots.
-    aside: Meters<'a>,
-    known: Knowledge,
-    terms: (Terms, Terms),
+    overhead: Meters<'a>,
+    known: MatrixStats,
+    terms: (Penalty, Penalty),
     every: usize,
-    state: State<T>,
+    state: FactorRows<T>,
     method: Box<dyn Method<T> + 'a>,
-    log: Log,
+    log: RunLog,
     /// What the meters had counted, and phases measured, before this process took over.
-    before: Log,
+    before: RunLog,
 }
 
 impl<'a, T: Real> Run<'a, T> {
@@ -188,11 +188,11 @@ impl<'a, T: Real> Run<'a, T> {
         begin: Begin<'_, T>,
     ) -> Result<Self> {
         let started = groups.all().clock()[0];
-        let (work, aside) = (groups.metered(shard.place), groups.metered(shard.place));
-        let links = aside.links();
+        let (work, overhead) = (groups.metered(shard.place), groups.metered(shard.place));
+        let links = overhead.links();
         let known = match streamed {
             Some(streamed) => streamed.known.clone(),
-            None => Knowledge::of(&links, shard, threads)?,
+            None => MatrixStats::of(&links, shard, threads)?,
         };
         let constants = known.constants;
         if constants.norm == 0.0 {
@@ -208,7 +208,7 @@ impl<'a, T: Real> Run<'a, T> {
             },
             Begin::Given(factors) => {
                 let mut state = start::given(shard, factors);
-                if settings.algorithm != Algorithm::Dsanls && Terms::leave_scale_free(terms) {
+                if settings.algorithm != Algorithm::Dsanls && Penalty::leave_scale_free(terms) {
                     balance(links.all, threads, &mut state, settings.rank)?;
                 }
                 state
@@ -230,7 +230,7 @@ impl<'a, T: Real> Run<'a, T> {
             (None, Algorithm::Mu) => exactly("mu", Solver::Multiplicative),
             (None, Algorithm::Bpp) => exactly("bpp", Solver::Pivoting),
         };
-        let empty = Log {
+        let empty = RunLog {
             seed,
             iteration: 0,
             seconds: 0.0,
@@ -264,7 +264,7 @@ impl<'a, T: Real> Run<'a, T> {
             threads,
             settings,
             work,
-            aside,
+            overhead,
             known,
             terms,
             every,
@@ -294,8 +294,8 @@ impl<'a, T: Real> Run<'a, T> {
     fn evaluate(&mut self) -> Result<Evaluation> {
         self.wait_for_all()?;
         let begin = self.groups.all().clock()[0];
-        let Run { shard, threads, ref aside, ref known, ref state, .. } = *self;
-        let rank = Rank { shard, links: aside.links(), threads, k: self.settings.rank };
+        let Run { shard, threads, ref overhead, ref known, ref state, .. } = *self;
+        let rank = Rank { shard, links: overhead.links(), threads, k: self.settings.rank };
         let evaluation = match self.streamed {
             Some(streamed) => streamed.evaluate(threads, known.constants, state, rank.k),
             None => evaluate(&rank, known.constants, state),
@@ -307,12 +307,12 @@ impl<'a, T: Real> Run<'a, T> {
     /// Ranks wait for each other in an evaluation, which does not count; so the iterations before it have taken what they
     /// took on the slowest one.
     fn wait_for_all(&mut self) -> Result<()> {
-        if self.aside.all.size() == 1 {
+        if self.overhead.all.size() == 1 {
             return Ok(());
         }
         let mut times = vec![self.log.seconds];
         times.extend(&self.log.elsewhere);
-        self.aside.all.all_reduce(Reduction::Max, Numbers::F64(&mut times))?;
+        self.overhead.all.all_reduce(Reduction::Max, Numbers::F64(&mut times))?;
         (self.log.seconds, self.log.elsewhere) = (times[0], times[1..].to_vec());
         Ok(())
     }
@@ -321,13 +321,13 @@ impl<'a, T: Real> Run<'a, T> {
         if !error.is_finite() {
             return Err(Error::Diverged { iteration: self.log.iteration });
         }
-        let penalty = penalty(&self.aside.all, &self.state, self.terms, self.k())?;
+        let penalty = penalty(&self.overhead.all, &self.state, self.terms, self.k())?;
         self.log.see(error, (error * error + 2.0 * penalty / self.known.constants.norm).sqrt());
         Ok(())
     }
 
     fn trace(&mut self, relative_error: f64) {
-        let Log { iteration, seconds, ref elsewhere, .. } = self.log;
+        let RunLog { iteration, seconds, ref elsewhere, .. } = self.log;
         let elsewhere = elsewhere.clone();
         let bytes_sent = self.before.bytes_sent + self.work.all.bytes();
         self.log.trace.push(TraceLine { iteration, seconds, relative_error, bytes_sent, elsewhere });
@@ -365,7 +365,7 @@ impl<'a, T: Real> Run<'a, T> {
     }
 
     fn redraw(&mut self, dead: &[usize]) {
-        let Log { iteration, seed, ref mut redrawn, .. } = self.log;
+        let RunLog { iteration, seed, ref mut redrawn, .. } = self.log;
         for &component in dead {
             if redrawn.iter().filter(|past| past.component == component).count() < REDRAWS {
                 let place = (iteration, component, self.settings.rank);
@@ -380,12 +380,12 @@ impl<'a, T: Real> Run<'a, T> {
     /// there.
     pub fn run_on(
         mut self,
-        watch: &mut dyn FnMut(&Log) -> Wish,
+        watch: &mut dyn FnMut(&RunLog) -> Directive,
         save: &mut Save<'_, T>,
-    ) -> Result<Outcome<T>> {
+    ) -> Result<RankOutcome<T>> {
         // A run taken up where it had ended, before its results were written, does not go further.
         let mut stop =
-            if self.log.iteration > 0 { self.decide(&mut |_| Wish::default())?.stop } else { None };
+            if self.log.iteration > 0 { self.decide(&mut |_| Directive::default())?.stop } else { None };
         while stop.is_none() {
             self.step()?;
             let decision = self.decide(watch)?;
@@ -398,43 +398,43 @@ impl<'a, T: Real> Run<'a, T> {
     }
 
     /// Rank 0 alone has the clock and the user.
-    fn decide(&self, watch: &mut dyn FnMut(&Log) -> Wish) -> Result<Decision> {
+    fn decide(&self, watch: &mut dyn FnMut(&RunLog) -> Directive) -> Result<Decision> {
         let mut decision = Decision::default();
-        if self.aside.all.rank() == 0 {
+        if self.overhead.all.rank() == 0 {
             let wish = watch(&self.log);
             let stop = self.log.decide(self.settings, wish.stop);
             let early = matches!(stop, Some(Stop::Interrupted | Stop::TimeLimit));
             decision = Decision { stop, snapshot: wish.save || early && wish.save_if_stopped };
         }
-        agree(&self.aside.all, decision)
+        agree(&self.overhead.all, decision)
     }
 
     fn snapshot(&self, save: &mut Save<'_, T>) -> Result<()> {
-        let whole = |state: &State<T>| -> Result<Factors<T>> {
-            let (comm, place, k) = (&self.aside.all, self.shard.place, self.k());
+        let whole = |state: &FactorRows<T>| -> Result<Factors<T>> {
+            let (comm, place, k) = (&self.overhead.all, self.shard.place, self.k());
             let u = whole(comm, place, Factor::U, &state.u, k)?;
             let v = whole(comm, place, Factor::V, &state.v, k)?;
             Ok(Factors { rows: self.shard.rows, cols: self.shard.cols, k, u, v })
         };
         let (factors, auxiliary) =
             (whole(&self.state)?, self.method.auxiliary_factors().map(whole).transpose()?);
-        if self.aside.all.rank() == 0 {
+        if self.overhead.all.rank() == 0 {
             save(factors, auxiliary, self.log_so_far())?;
         }
         Ok(())
     }
 
     /// The log with the meters and the method read.
-    fn log_so_far(&self) -> Log {
+    fn log_so_far(&self) -> RunLog {
         let mut log = self.log.clone();
         log.phases.reduce = self.before.phases.reduce + self.work.all.seconds();
         log.bytes_sent = self.before.bytes_sent + self.work.all.bytes();
-        log.bytes_evaluate = self.before.bytes_evaluate + self.aside.all.bytes();
+        log.bytes_evaluate = self.before.bytes_evaluate + self.overhead.all.bytes();
         log.method = self.method.save_state();
         log
     }
 
-    fn finish(mut self, stopped_by: Stop) -> Result<Outcome<T>> {
+    fn finish(mut self, stopped_by: Stop) -> Result<RankOutcome<T>> {
         if self.log.trace.last().is_none_or(|last| last.iteration != self.log.iteration) {
             let error = self.evaluate()?.error;
             self.trace(error);
@@ -444,7 +444,7 @@ impl<'a, T: Real> Run<'a, T> {
             seconds: log.seconds - self.before.seconds,
             phases: log.phases,
             method: self.work.meter(),
-            aside: self.aside.meter(),
+            overhead: self.overhead.meter(),
         };
         let ranks = reports(self.groups.all(), &own)?;
         let report = Report {
@@ -462,12 +462,12 @@ impl<'a, T: Real> Run<'a, T> {
             ranks,
             trace: log.trace,
         };
-        Ok(Outcome { u: self.state.u, v: self.state.v, report })
+        Ok(RankOutcome { u: self.state.u, v: self.state.v, report })
     }
 }
 
 /// Balances a given start, whose scale may be such that its products in `f32` would be infinite or zero.
-fn balance<T: Real>(comm: &dyn Comm, threads: &Threads, state: &mut State<T>, k: usize) -> Result<()> {
+fn balance<T: Real>(comm: &dyn Comm, threads: &Threads, state: &mut FactorRows<T>, k: usize) -> Result<()> {
     let (u, v) = (squared_norms(comm, threads, &state.u, k)?, squared_norms(comm, threads, &state.v, k)?);
     if let Some(balance) = Balance::needed(&u, &v) {
         balance.apply(state);
@@ -486,14 +486,14 @@ fn reports(comm: &dyn Comm, own: &RankReport) -> Result<Vec<RankReport>> {
 /// Both sides' penalties, over all ranks.
 pub fn penalty<T: Real>(
     comm: &dyn Comm,
-    state: &State<T>,
-    (of_u, of_v): (Terms, Terms),
+    state: &FactorRows<T>,
+    (of_u, of_v): (Penalty, Penalty),
     k: usize,
 ) -> Result<f64> {
     if [of_u.l1, of_u.l2, of_v.l1, of_v.l2] == [0.0; 4] {
         return Ok(0.0);
     }
-    let rows = |factor: &[T], terms: Terms| -> Vec<f64> {
+    let rows = |factor: &[T], terms: Penalty| -> Vec<f64> {
         let term = |value: f64| terms.l1 * value + 0.5 * terms.l2 * value * value;
         factor.chunks_exact(k).map(|row| row.iter().map(|value| term(value.to_f64())).sum()).collect()
     };

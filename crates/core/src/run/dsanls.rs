@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::evaluate::Evaluation;
 use super::links::numbers;
 use super::settings::{Settings, SketchedSolver, Step};
-use super::start::State;
+use super::start::FactorRows;
 use super::{Method, MethodState, Phases, Rank};
 use crate::Real;
 use crate::comm::{Comm, Reduction, sum_exactly};
@@ -17,7 +17,7 @@ use crate::kernels::{Columns, Product, gram};
 use crate::partition::{Block, Shard};
 use crate::random::Purpose;
 use crate::sketch::Distribution;
-use crate::solver::{Moving, Problem, Solver, Terms, update};
+use crate::solver::{Moving, Penalty, Problem, Solver, update};
 use crate::threads::Threads;
 
 /// The damping of one side's steps.
@@ -86,7 +86,7 @@ pub struct SketchedSide {
     /// The damping of its steps.
     pub damping: Damping,
     /// Penalty and bound.
-    pub terms: Terms,
+    pub terms: Penalty,
 }
 
 /// The state of a DSANLS run beside the factors.
@@ -101,8 +101,8 @@ impl Dsanls {
         comm: &dyn Comm,
         shard: &Shard<T>,
         settings: &Settings,
-        (seed, terms): (u64, (Terms, Terms)),
-        state: &State<T>,
+        (seed, terms): (u64, (Penalty, Penalty)),
+        state: &FactorRows<T>,
     ) -> Result<Self> {
         let k = settings.rank;
         let (cols, rows) = settings.sketch_sizes(shard.rows, shard.cols);
@@ -178,7 +178,7 @@ impl<T: Real> Method<T> for Dsanls {
         &mut self,
         rank: &Rank<'_, T>,
         iteration: usize,
-        state: &mut State<T>,
+        state: &mut FactorRows<T>,
         phases: &mut Phases,
     ) -> Result<Option<Evaluation>> {
         let shard = rank.shard;
@@ -201,7 +201,7 @@ impl<T: Real> Method<T> for Dsanls {
         MethodState::Dsanls { u: self.u.damping.clone(), v: self.v.damping.clone() }
     }
 
-    fn restore(&mut self, state: &MethodState, _: Option<State<T>>) -> bool {
+    fn restore(&mut self, state: &MethodState, _: Option<FactorRows<T>>) -> bool {
         let MethodState::Dsanls { u, v } = state else { return false };
         (self.u.damping, self.v.damping) = (u.clone(), v.clone());
         true

@@ -4,7 +4,7 @@ use faer::linalg::matmul::matmul;
 use faer::{Accum, MatMut, MatRef, Par};
 
 use super::Rank;
-use super::start::{Constants, State};
+use super::start::{Constants, FactorRows};
 use crate::Real;
 use crate::comm::{Numbers, Reduction, sum_exactly};
 use crate::error::Result;
@@ -34,7 +34,11 @@ pub fn relative_error(norm: f64, cross: f64, model: f64) -> f64 {
 
 /// Evaluates the factors. Every sum is either local to a row or independent of the order, so that all numbers of
 /// ranks and threads give the same bits.
-pub fn evaluate<T: Real>(rank: &Rank<'_, T>, constants: Constants, state: &State<T>) -> Result<Evaluation> {
+pub fn evaluate<T: Real>(
+    rank: &Rank<'_, T>,
+    constants: Constants,
+    state: &FactorRows<T>,
+) -> Result<Evaluation> {
     let &Rank { shard, links, threads, k } = rank;
     let v = links.gather(shard.place, Factor::U, &state.v, k)?;
     let u = links.rows_of_block(shard.place, Factor::U, &state.u, k)?;

@@ -3,20 +3,20 @@
 
 use super::evaluate::{CANCELS_BELOW, Evaluation, dead, relative_error};
 use super::scale::Balance;
-use super::start::{Constants, State};
+use super::start::{Constants, FactorRows};
 use super::{Method, Phases, Rank};
 use crate::Real;
 use crate::comm::{Numbers, Reduction};
 use crate::error::Result;
 use crate::grid::Factor;
 use crate::kernels::{Columns, Product, gram, multiply};
-use crate::solver::{Moving, Problem, Solver, Terms, Updated, update};
+use crate::solver::{Moving, Penalty, Problem, Solver, Updated, update};
 
 /// Alternating steps on the unsketched problem.
 pub struct Exact {
     name: &'static str,
     solver: Solver,
-    terms: (Terms, Terms),
+    terms: (Penalty, Penalty),
     constants: Constants,
     /// VᵀV, kept from the end of one iteration to the beginning of the next.
     gram_v: Option<Vec<f64>>,
@@ -24,7 +24,7 @@ pub struct Exact {
 
 impl Exact {
     /// A run about to begin of the method `name`.
-    pub fn new(name: &'static str, solver: Solver, terms: (Terms, Terms), constants: Constants) -> Self {
+    pub fn new(name: &'static str, solver: Solver, terms: (Penalty, Penalty), constants: Constants) -> Self {
         Exact { name, solver, terms, constants, gram_v: None }
     }
 }
@@ -78,7 +78,7 @@ impl<T: Real> Method<T> for Exact {
         &mut self,
         rank: &Rank<'_, T>,
         _iteration: usize,
-        state: &mut State<T>,
+        state: &mut FactorRows<T>,
         phases: &mut Phases,
     ) -> Result<Option<Evaluation>> {
         let gram_v = match self.gram_v.take() {
@@ -97,7 +97,7 @@ impl<T: Real> Method<T> for Exact {
         rank.links.all.all_reduce(Reduction::Sum, Numbers::F64(&mut cross))?;
         let seen = evaluation(self.constants, cross[0], (&gram_u, &gram_v), rank.k);
         let balance =
-            Balance::of_grams(&gram_u, &gram_v, rank.k).filter(|_| Terms::leave_scale_free(self.terms));
+            Balance::of_grams(&gram_u, &gram_v, rank.k).filter(|_| Penalty::leave_scale_free(self.terms));
         self.gram_v = match balance {
             Some(balance) => {
                 balance.apply(state);

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::kernels::{Columns, TILE, gram_in_f64, multiply};
 use crate::matrix::Matrix;
 use crate::partition::Block;
-use crate::solver::Terms;
+use crate::solver::Penalty;
 use crate::solver::pivoting::nnls;
 use crate::threads::Threads;
 
@@ -112,7 +112,7 @@ impl<T: Real> Factors<T> {
         &self,
         matrix: Matrix<T>,
         side: Side,
-        terms: Terms,
+        terms: Penalty,
         start: Option<&[T]>,
         threads: &Threads,
     ) -> Result<Vec<T>> {
@@ -185,7 +185,7 @@ fn row_losses<T: Real>(
     threads: &Threads,
     block: &Block<T>,
     (w, fixed): (&[T], &[T]),
-    terms: Terms,
+    terms: Penalty,
     k: usize,
 ) -> Vec<f64> {
     let mut losses = match block {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use crate::comm::{Alone, Comm, Meter, Metered, Numbers, gather_shares};
 use crate::error::Result;
-use crate::grid::{Factor, Place};
+use crate::grid::{Factor, Placement};
 use crate::kernels::{Columns, multiply};
 use crate::partition::{Access, Block, Shard};
 use crate::threads::Threads;
@@ -19,7 +19,7 @@ pub struct Groups<'a> {
 
 impl<'a> Groups<'a> {
     /// To be called by every rank at once.
-    pub fn new(all: &'a dyn Comm, place: Place) -> Result<Self> {
+    pub fn new(all: &'a dyn Comm, place: Placement) -> Result<Self> {
         let grid = place.grid;
         let (mut row, mut column) = (None, None);
         if grid.rows > 1 && grid.cols > 1 {
@@ -35,7 +35,7 @@ impl<'a> Groups<'a> {
     }
 
     /// The same ranks with a meter of its own.
-    pub fn metered(&self, place: Place) -> Meters<'_> {
+    pub fn metered(&self, place: Placement) -> Meters<'_> {
         let all = Metered::new(self.all);
         let row = all.sharing(self.group(&self.row, place.grid.cols));
         let column = all.sharing(self.group(&self.column, place.grid.rows));
@@ -88,7 +88,7 @@ impl<'a> Links<'a> {
     }
 
     /// The ranks that share the rows of a factor's block.
-    fn mates(&self, place: Place, factor: Factor) -> &'a dyn Comm {
+    fn mates(&self, place: Placement, factor: Factor) -> &'a dyn Comm {
         match (place.access, factor) {
             (Access::Sampled, _) => &Alone,
             (Access::Whole, Factor::U) => self.row,
@@ -99,7 +99,7 @@ impl<'a> Links<'a> {
     /// The rows of the other factor, of which this rank has `own`, that a factor's block is multiplied with.
     pub fn gather<'f, T: Real>(
         &self,
-        place: Place,
+        place: Placement,
         factor: Factor,
         own: &'f [T],
         k: usize,
@@ -114,7 +114,7 @@ impl<'a> Links<'a> {
     /// The rows of a factor that its block has, of which this rank owns some.
     pub fn rows_of_block<'f, T: Real>(
         &self,
-        place: Place,
+        place: Placement,
         factor: Factor,
         own: &'f [T],
         k: usize,
@@ -124,14 +124,14 @@ impl<'a> Links<'a> {
     }
 
     /// Whether a factor's block has whole rows of M (or columns, for V), so that its products need not be summed.
-    pub fn is_complete(&self, place: Place, factor: Factor) -> bool {
+    pub fn is_complete(&self, place: Placement, factor: Factor) -> bool {
         self.mates(place, factor).size() == 1
     }
 
     /// Sums `width` numbers for each row of a factor's block over the ranks that have those rows, and keeps the own.
     pub fn sum_rows<T: Real>(
         &self,
-        place: Place,
+        place: Placement,
         factor: Factor,
         mut rows: Vec<T>,
         width: usize,
@@ -187,7 +187,13 @@ pub fn numbers<T: Real>(values: &mut [T]) -> Numbers<'_> {
 }
 
 /// A whole factor from the rows of all ranks, in the order of its rows.
-pub fn whole<T: Real>(comm: &dyn Comm, place: Place, factor: Factor, own: &[T], k: usize) -> Result<Vec<T>> {
+pub fn whole<T: Real>(
+    comm: &dyn Comm,
+    place: Placement,
+    factor: Factor,
+    own: &[T],
+    k: usize,
+) -> Result<Vec<T>> {
     if comm.size() == 1 {
         return Ok(own.to_vec());
     }

@@ -34,19 +34,19 @@ pub use streamed::{Demand, Streamed, factorize_streamed};
 
 use crate::Real;
 use crate::cancel::Cancel;
-use crate::comm::{Baton, Clocked, Comm, Meter, Network, gather_all, run_ranks};
+use crate::comm::{Clocked, Comm, Meter, Network, TurnLock, gather_all, run_ranks};
 use crate::error::{Error, Result};
 use crate::grid::{Factor, Grid};
 use crate::matrix::Matrix;
 use crate::partition::{Access, Shard, shards};
 use crate::solver::Updated;
 use crate::threads::Threads;
-pub use driver::Wish;
-use driver::{Begin, Log, Run};
+pub use driver::Directive;
+use driver::{Begin, Run, RunLog};
 pub use dsanls::{Damping, SketchedSide};
 use evaluate::{Evaluation, evaluate};
 use links::{Groups, Links};
-use start::{Knowledge, State};
+use start::{FactorRows, MatrixStats};
 
 /// What a method sees of its rank.
 struct Rank<'a, T> {
@@ -63,7 +63,7 @@ trait Method<T> {
         &mut self,
         rank: &Rank<'_, T>,
         iteration: usize,
-        state: &mut State<T>,
+        state: &mut FactorRows<T>,
         phases: &mut Phases,
     ) -> Result<Option<Evaluation>>;
 
@@ -79,13 +79,13 @@ trait Method<T> {
     }
 
     /// Its own rows of two further factors, if it has them.
-    fn auxiliary_factors(&self) -> Option<&State<T>> {
+    fn auxiliary_factors(&self) -> Option<&FactorRows<T>> {
         None
     }
 
     /// Takes back what [`Method::save_state`] and [`Method::auxiliary_factors`] gave; false if that was another
     /// method's.
-    fn restore(&mut self, state: &MethodState, _auxiliary: Option<State<T>>) -> bool {
+    fn restore(&mut self, state: &MethodState, _auxiliary: Option<FactorRows<T>>) -> bool {
         *state == MethodState::Stateless
     }
 }
@@ -217,7 +217,7 @@ pub trait Monitor<T>: Send {
     fn started(&mut self, _plan: &str) {}
 
     /// After every iteration: what to do now.
-    fn progress(&mut self, progress: &Progress) -> Wish;
+    fn progress(&mut self, progress: &Progress) -> Directive;
 
     /// Saves.
     fn snapshot(&mut self, _snapshot: Snapshot<T>) -> Result<()> {
@@ -227,14 +227,14 @@ pub trait Monitor<T>: Send {
 
 /// A function that says whether to stop.
 impl<T, F: FnMut(&Progress) -> bool + Send> Monitor<T> for F {
-    fn progress(&mut self, progress: &Progress) -> Wish {
-        Wish { stop: self(progress), ..Wish::default() }
+    fn progress(&mut self, progress: &Progress) -> Directive {
+        Directive { stop: self(progress), ..Directive::default() }
     }
 }
 
 /// What one rank has at the end.
 #[derive(Clone, Debug)]
-pub struct Outcome<T> {
+pub struct RankOutcome<T> {
     /// U_{I_r:}, by row.
     pub u: Vec<T>,
     /// V_{J_r:}, by row.
@@ -286,7 +286,8 @@ pub struct RankReport {
     /// What the method handed to each collective.
     pub method: Meter,
     /// The same for error evaluation, stopping and the start.
-    pub aside: Meter,
+    #[serde(rename = "aside")]
+    pub overhead: Meter,
 }
 
 /// A component that was drawn anew.
@@ -334,7 +335,7 @@ impl Machine {
 
 /// Where to begin, other than as the settings say.
 #[derive(Clone, Copy, Debug)]
-pub enum From<'a, T> {
+pub enum StartFrom<'a, T> {
     /// At these factors.
     Factors(&'a Factors<T>),
     /// Where this snapshot was taken; goes on to the same bits.
@@ -346,7 +347,7 @@ pub fn factorize<T: Real>(
     matrix: Matrix<T>,
     machine: Machine,
     settings: &Settings,
-    from: Option<From<'_, T>>,
+    from: Option<StartFrom<'_, T>>,
     monitor: &mut dyn Monitor<T>,
 ) -> Result<Factorization<T>> {
     let (m, n, k) = (matrix.rows(), matrix.cols(), settings.rank);
@@ -358,7 +359,7 @@ pub fn factorize<T: Real>(
     let monitor = Mutex::new(monitor);
     let mut dealing = 0.0;
     let shards = timed(&mut dealing, || shards(matrix, grid, settings.algorithm.access()));
-    let baton = Arc::new(Baton::default());
+    let baton = Arc::new(TurnLock::default());
     let ranks = run_ranks(shards, |comm, shard| {
         let mut threads = Threads::new(machine.threads)?.with_cancel(&machine.cancel);
         let mut clocked = None;
@@ -391,7 +392,7 @@ pub fn factorize_on<T: Real>(
     shard: &Shard<T>,
     threads: usize,
     settings: &Settings,
-    from: Option<From<'_, T>>,
+    from: Option<StartFrom<'_, T>>,
     monitor: &mut dyn Monitor<T>,
 ) -> Result<Factorization<T>> {
     check(settings, from, shard.rows, shard.cols)?;
@@ -403,7 +404,7 @@ pub fn factorize_on<T: Real>(
 }
 
 /// Whether such a run can begin.
-fn check<T: Real>(settings: &Settings, from: Option<From<'_, T>>, m: usize, n: usize) -> Result<()> {
+fn check<T: Real>(settings: &Settings, from: Option<StartFrom<'_, T>>, m: usize, n: usize) -> Result<()> {
     settings.check(m, n)?;
     // Sketches differ from run to run whatever the start.
     let same = settings.restarts > 1 && settings.algorithm != Algorithm::Dsanls;
@@ -412,8 +413,8 @@ fn check<T: Real>(settings: &Settings, from: Option<From<'_, T>>, m: usize, n: u
             "runs from the same singular vectors are all the same; leave it out, or begin at random"
         }
         None => return Ok(()),
-        Some(From::Snapshot(snapshot)) => return snapshot.check(settings, m, n),
-        Some(From::Factors(factors)) => {
+        Some(StartFrom::Snapshot(snapshot)) => return snapshot.check(settings, m, n),
+        Some(StartFrom::Factors(factors)) => {
             factors.check(m, n, settings.rank)?;
             if !same {
                 return Ok(());
@@ -430,17 +431,17 @@ pub(crate) fn best_of_restarts_here<T: Real>(
     comm: &dyn Comm,
     threads: &Threads,
     settings: &Settings,
-    from: Option<From<'_, T>>,
+    from: Option<StartFrom<'_, T>>,
     monitor: &Mutex<&mut dyn Monitor<T>>,
-) -> Result<(Outcome<T>, Vec<f64>)> {
+) -> Result<(RankOutcome<T>, Vec<f64>)> {
     let groups = Groups::new(comm, shard.place)?;
     let (mut errors, mut best) = (Vec::new(), None);
     let mut middle = None;
-    if let Some(From::Snapshot(snapshot)) = from {
+    if let Some(StartFrom::Snapshot(snapshot)) = from {
         errors = snapshot.errors.clone();
         best = snapshot.best.as_ref().map(|(factors, report)| {
-            let State { u, v } = start::given(shard, factors);
-            Outcome { u, v, report: report.clone() }
+            let FactorRows { u, v } = start::given(shard, factors);
+            RankOutcome { u, v, report: report.clone() }
         });
         middle = Some(snapshot);
     }
@@ -450,14 +451,14 @@ pub(crate) fn best_of_restarts_here<T: Real>(
         let seed = settings.seed.wrapping_add(restart as u64);
         let begin = match (middle.take(), from) {
             (Some(snapshot), _) => Begin::Middle(snapshot),
-            (None, Some(From::Factors(factors))) => Begin::Given(factors),
+            (None, Some(StartFrom::Factors(factors))) => Begin::Given(factors),
             _ => Begin::Init,
         };
         let run = Run::new((shard, streamed), &groups, threads, &limited, seed, begin)?;
         if restart == first && comm.rank() == 0 {
             monitor.lock().map(|mut monitor| monitor.started(run.plan())).unwrap_or_default();
         }
-        let watch = &mut |log: &Log| {
+        let watch = &mut |log: &RunLog| {
             let progress = Progress {
                 restart,
                 iteration: log.iteration(),
@@ -465,7 +466,7 @@ pub(crate) fn best_of_restarts_here<T: Real>(
                 seconds: log.seconds(),
             };
             // A poisoned lock means that a monitor panicked: stop.
-            let stop = Wish { stop: true, ..Wish::default() };
+            let stop = Directive { stop: true, ..Directive::default() };
             monitor.lock().map_or(stop, |mut monitor| monitor.progress(&progress))
         };
         // The best so far is whole on rank 0 only if all ranks send it there.
@@ -473,7 +474,7 @@ pub(crate) fn best_of_restarts_here<T: Real>(
             (Some(best), 2..) => Some(whole(comm, shard, best, settings.rank)?),
             _ => None,
         };
-        let save = &mut |factors: Factors<T>, auxiliary: Option<Factors<T>>, log: Log| {
+        let save = &mut |factors: Factors<T>, auxiliary: Option<Factors<T>>, log: RunLog| {
             let snapshot = Snapshot {
                 settings: settings.clone(),
                 factors,
@@ -491,7 +492,10 @@ pub(crate) fn best_of_restarts_here<T: Real>(
         let used = gather_all(comm, &[report.seconds])?[0];
         limited.time_limit = limited.time_limit.map(|limit| (limit - used).max(0.0));
         let ended = matches!(report.stopped_by, Stop::Interrupted | Stop::TimeLimit);
-        if best.as_ref().is_none_or(|best: &Outcome<T>| report.relative_error < best.report.relative_error) {
+        if best
+            .as_ref()
+            .is_none_or(|best: &RankOutcome<T>| report.relative_error < best.report.relative_error)
+        {
             best = Some(outcome);
         }
         if ended {
@@ -508,7 +512,7 @@ pub(crate) fn best_of_restarts_here<T: Real>(
 fn whole<T: Real>(
     comm: &dyn Comm,
     shard: &Shard<T>,
-    outcome: &Outcome<T>,
+    outcome: &RankOutcome<T>,
     k: usize,
 ) -> Result<(Factors<T>, Report)> {
     let u = links::whole(comm, shard.place, Factor::U, &outcome.u, k)?;
@@ -548,7 +552,7 @@ pub(crate) fn residual_here<T: Real>(
     threads: &Threads,
 ) -> Result<Residual> {
     let rank = Rank { shard, links: Links::alone(), threads, k: factors.k };
-    let constants = Knowledge::of(&rank.links, shard, threads)?.constants;
+    let constants = MatrixStats::of(&rank.links, shard, threads)?.constants;
     let relative_error = evaluate(&rank, constants, &start::given(shard, factors))?.error;
     Ok(Residual { relative_error, norm: constants.norm.sqrt() })
 }

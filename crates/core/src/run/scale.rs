@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::start::State;
+use super::start::FactorRows;
 use crate::Real;
 use crate::comm::{Comm, ExactSum, Numbers, Reduction};
 use crate::error::Result;
@@ -57,7 +57,7 @@ impl Balance {
     }
 
     /// Scales a pair of factors.
-    pub fn apply<T: Real>(&self, state: &mut State<T>) {
+    pub fn apply<T: Real>(&self, state: &mut FactorRows<T>) {
         self.apply_to_u(&mut state.u);
         self.apply_to_v(&mut state.v);
     }
@@ -174,8 +174,8 @@ mod tests {
 
     #[test]
     fn balancing_changes_no_digit_of_the_product() {
-        let mut state = State { u: vec![3.5e-9f32, 1.0, 0.25e-9, 2.0], v: vec![7e9f32, 1.5, 1e9, 1.0] };
-        let product = |state: &State<f32>, i: usize, j: usize| state.u[i * 2] * state.v[j * 2];
+        let mut state = FactorRows { u: vec![3.5e-9f32, 1.0, 0.25e-9, 2.0], v: vec![7e9f32, 1.5, 1e9, 1.0] };
+        let product = |state: &FactorRows<f32>, i: usize, j: usize| state.u[i * 2] * state.v[j * 2];
         let before: Vec<f32> = (0..4).map(|place| product(&state, place / 2, place % 2)).collect();
         let squares = |factor: &[f32]| squared_norms(&Alone, &Threads::new(1).unwrap(), factor, 2).unwrap();
         Balance::needed(&squares(&state.u), &squares(&state.v)).unwrap().apply(&mut state);

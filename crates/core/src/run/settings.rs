@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::grid::Grid;
 use crate::partition::Access;
 use crate::sketch;
-use crate::solver::Terms;
+use crate::solver::Penalty;
 
 /// The methods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -139,7 +139,7 @@ pub struct Settings {
     /// k, the number of components.
     pub rank: usize,
     /// The kind of sketch.
-    pub sketch: sketch::Kind,
+    pub sketch: sketch::SketchKind,
     /// d: columns of M that the U-subproblem is sketched to; by size if absent.
     pub sketch_cols: Option<Amount>,
     /// d': rows of M that the V-subproblem is sketched to; by size if absent.
@@ -183,12 +183,12 @@ pub struct Settings {
     #[serde(default)]
     pub normalize: Option<Normalize>,
     /// Whether `auto` may begin on samples.
-    #[serde(default = "may")]
+    #[serde(default = "default_samples")]
     pub samples: bool,
 }
 
 /// As it was before there was a choice.
-fn may() -> bool {
+fn default_samples() -> bool {
     true
 }
 
@@ -203,7 +203,7 @@ impl Settings {
         Settings {
             algorithm: Algorithm::Auto,
             rank,
-            sketch: sketch::Kind::Subsample,
+            sketch: sketch::SketchKind::Subsample,
             sketch_cols: None,
             sketch_rows: None,
             solver: SketchedSolver::Pcd,
@@ -336,11 +336,14 @@ impl Settings {
     }
 
     /// Penalty and bound of (U, V), for an m x n matrix of norm ‖M‖_F² = `norm`.
-    pub fn terms(&self, m: usize, n: usize, norm: f64) -> (Terms, Terms) {
+    pub fn terms(&self, m: usize, n: usize, norm: f64) -> (Penalty, Penalty) {
         // 2‖M‖_F from the squared norm.
         let upper = if self.bound { (2.0 * norm.sqrt()).sqrt() } else { f64::INFINITY };
-        let terms =
-            |l1: f64, l2: f64, length: usize| Terms { l1: l1 * length as f64, l2: l2 * length as f64, upper };
+        let terms = |l1: f64, l2: f64, length: usize| Penalty {
+            l1: l1 * length as f64,
+            l2: l2 * length as f64,
+            upper,
+        };
         (terms(self.l1_u, self.l2_u, n), terms(self.l1_v, self.l2_v, m))
     }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::driver::Log;
+use super::driver::RunLog;
 use super::settings::Settings;
 use super::{Factors, Report};
 use crate::error::{Error, Result};
@@ -22,7 +22,7 @@ pub struct Snapshot<T> {
     pub factors: Factors<T>,
     /// The further factors of a method with momentum.
     pub(super) auxiliary: Option<Factors<T>>,
-    pub(super) log: Log,
+    pub(super) log: RunLog,
     /// Final errors of the restarts that are done.
     pub errors: Vec<f64>,
     /// The best of them.
@@ -36,7 +36,7 @@ struct Header {
     rows: usize,
     cols: usize,
     settings: Settings,
-    log: Log,
+    log: RunLog,
     errors: Vec<f64>,
     auxiliary: bool,
     best: Option<Report>,
@@ -162,14 +162,14 @@ impl<T: Real> Snapshot<T> {
 mod tests {
     use super::*;
     use crate::matrix::{Dense, Matrix, Order, Values};
-    use crate::run::{Algorithm, Machine, Monitor, Progress, Wish, factorize};
+    use crate::run::{Algorithm, Directive, Machine, Monitor, Progress, factorize};
 
     /// Keeps the last snapshot as a file's bytes.
     struct Keep(Vec<u8>);
 
     impl Monitor<f32> for Keep {
-        fn progress(&mut self, _progress: &Progress) -> Wish {
-            Wish { save: true, ..Wish::default() }
+        fn progress(&mut self, _progress: &Progress) -> Directive {
+            Directive { save: true, ..Directive::default() }
         }
 
         fn snapshot(&mut self, snapshot: Snapshot<f32>) -> Result<()> {

@@ -15,7 +15,7 @@ use crate::threads::Threads;
 
 /// What is known of M before the first iteration.
 #[derive(Clone, Debug)]
-pub struct Knowledge {
+pub struct MatrixStats {
     /// The same on every rank.
     pub constants: Constants,
     /// Which of the own rows of M have an entry; the others start as zero rows of U.
@@ -33,7 +33,7 @@ pub struct Constants {
     pub mean: f64,
 }
 
-impl Knowledge {
+impl MatrixStats {
     /// One pass over each side's part of M, summed independently of the partition.
     pub fn of<T: Real>(links: &Links<'_>, shard: &Shard<T>, threads: &Threads) -> Result<Self> {
         let rows = shard.by_rows.row_sums(threads);
@@ -46,7 +46,7 @@ impl Knowledge {
         let used_rows = used(Factor::U, rows.sums)?;
         let cols = shard.by_cols.used_rows().into_iter().map(|used| if used { 1.0 } else { 0.0 });
         let used_cols = used(Factor::V, cols.collect())?;
-        Ok(Knowledge { constants, used_rows, used_cols })
+        Ok(MatrixStats { constants, used_rows, used_cols })
     }
 }
 
@@ -82,7 +82,7 @@ impl Constants {
 
 /// A rank's rows of both factors.
 #[derive(Clone, Debug)]
-pub struct State<T> {
+pub struct FactorRows<T> {
     /// U_{I_r:}, by row.
     pub u: Vec<T>,
     /// V_{J_r:}, by row.
@@ -138,23 +138,23 @@ pub fn draw<T: Real>((seed, purpose): (u64, Purpose), rows: usize, k: usize, sca
 pub fn random<T: Real>(
     comm: &dyn Comm,
     shard: &Shard<T>,
-    known: &Knowledge,
+    known: &MatrixStats,
     (seed, k): (u64, usize),
     cancel: &Cancel,
-) -> Result<State<T>> {
+) -> Result<FactorRows<T>> {
     let draws = |purpose, rows, used| Draws { seed, purpose, rows, used, k, cancel };
     let u = draws(Purpose::StartU, &shard.own_rows, &known.used_rows);
     let v = draws(Purpose::StartV, &shard.own_cols, &known.used_cols);
     let sums = u.column_sums(comm)?.into_iter().zip(v.column_sums(comm)?);
     let total: f64 = sums.map(|(u, v)| u * v).sum();
     let scale = (known.constants.mean * shard.rows as f64 * shard.cols as f64 / total).sqrt();
-    Ok(State { u: u.scaled(scale), v: v.scaled(scale) })
+    Ok(FactorRows { u: u.scaled(scale), v: v.scaled(scale) })
 }
 
 /// The own rows of given factors, as they are.
-pub fn given<T: Real>(shard: &Shard<T>, factors: &Factors<T>) -> State<T> {
+pub fn given<T: Real>(shard: &Shard<T>, factors: &Factors<T>) -> FactorRows<T> {
     let k = factors.k;
-    State {
+    FactorRows {
         u: factors.u[shard.own_rows.start * k..shard.own_rows.end * k].to_vec(),
         v: factors.v[shard.own_cols.start * k..shard.own_cols.end * k].to_vec(),
     }
@@ -163,9 +163,9 @@ pub fn given<T: Real>(shard: &Shard<T>, factors: &Factors<T>) -> State<T> {
 /// Draws column `component` of V anew, at the scale of a random start, and empties that of U, so that the error
 /// does not rise; the next step fills it.
 pub fn redraw<T: Real>(
-    state: &mut State<T>,
+    state: &mut FactorRows<T>,
     shard: &Shard<T>,
-    known: &Knowledge,
+    known: &MatrixStats,
     seed: u64,
     (iteration, component, k): (usize, usize, usize),
 ) {

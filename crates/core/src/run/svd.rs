@@ -6,7 +6,7 @@ use faer::{Accum, Mat, MatMut, MatRef, Par};
 
 use super::links::Links;
 use super::settings::Init;
-use super::start::{Constants, State};
+use super::start::{Constants, FactorRows};
 use crate::Real;
 use crate::comm::{Numbers, Reduction};
 use crate::error::Result;
@@ -137,7 +137,7 @@ pub fn nndsvd<T: Real>(
     shard: &Shard<T>,
     constants: Constants,
     (init, seed, k): (Init, u64, usize),
-) -> Result<State<T>> {
+) -> Result<FactorRows<T>> {
     let Svd { values, left, right } = svd(links, threads, shard, k, seed)?;
     let count = values.len();
     // Squared norms of the positive and the negative parts of every vector: left ones, then right ones.
@@ -177,7 +177,7 @@ pub fn nndsvd<T: Real>(
     for (factor, own, side) in [(&mut u, &shard.own_rows, 0), (&mut v, &shard.own_cols, 1)] {
         fill(factor, own.start, init, constants.mean, (seed, side, k));
     }
-    Ok(State { u, v })
+    Ok(FactorRows { u, v })
 }
 
 /// Replaces zeros, which multiplicative updates could not leave, as the variant says.

@@ -20,7 +20,7 @@ use crate::threads::Threads;
 /// The kinds of sketch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub enum SketchKind {
     /// d columns of M, drawn without replacement.
     Subsample,
     /// Independent normal entries.
@@ -31,16 +31,17 @@ pub enum Kind {
     Srht,
 }
 
-impl Kind {
+impl SketchKind {
     /// All kinds.
-    pub const ALL: [Kind; 4] = [Kind::Subsample, Kind::Gaussian, Kind::Count, Kind::Srht];
+    pub const ALL: [SketchKind; 4] =
+        [SketchKind::Subsample, SketchKind::Gaussian, SketchKind::Count, SketchKind::Srht];
 }
 
 /// Where random matrices S of n x d are drawn from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Distribution {
     /// The kind.
-    pub kind: Kind,
+    pub kind: SketchKind,
     /// n, the length that is sketched.
     pub length: usize,
     /// d, the length that is left. Equal to n, there is no sketch: S = I.
@@ -65,10 +66,10 @@ impl Distribution {
 
 pub(crate) fn draw_here<T: Real>(distribution: &Distribution, iteration: usize) -> Box<dyn Operator<T>> {
     match distribution.kind {
-        Kind::Subsample => Box::new(subsample::Subsample::draw(distribution, iteration)),
-        Kind::Gaussian => Box::new(gaussian::Gaussian::draw(distribution, iteration)),
-        Kind::Count => Box::new(count::Count::draw(distribution, iteration)),
-        Kind::Srht => Box::new(srht::Srht::draw(distribution, iteration)),
+        SketchKind::Subsample => Box::new(subsample::Subsample::draw(distribution, iteration)),
+        SketchKind::Gaussian => Box::new(gaussian::Gaussian::draw(distribution, iteration)),
+        SketchKind::Count => Box::new(count::Count::draw(distribution, iteration)),
+        SketchKind::Srht => Box::new(srht::Srht::draw(distribution, iteration)),
     }
 }
 
@@ -121,7 +122,7 @@ mod tests {
     /// Assumption 1, over many seeds: the mean is I and the variance of every entry stays below n / d.
     #[test]
     fn the_mean_of_s_s_transposed_is_the_identity_and_its_variance_bounded() {
-        for kind in Kind::ALL {
+        for kind in SketchKind::ALL {
             for (n, d) in [(12, 3), (7, 1), (10, 9), (5, 5)] {
                 let draws = 20_000;
                 let (mut sum, mut squares) = (vec![0.0; n * n], vec![0.0; n * n]);
@@ -154,7 +155,7 @@ mod tests {
     fn a_rank_projects_its_own_rows_and_the_summands_add_up() {
         let (n, k) = (11, 3);
         let factor: Vec<f64> = (0..n * k).map(|i| i as f64 + 1.0).collect();
-        for kind in Kind::ALL {
+        for kind in SketchKind::ALL {
             let distribution = Distribution { kind, length: n, size: 4, seed: 1, purpose: Purpose::SketchU };
             let whole = distribution.draw::<f64>(2).project(&threads(), 0..n, &factor, k);
             let mut sum = vec![0.0; whole.len()];
@@ -176,7 +177,7 @@ mod tests {
     #[test]
     fn sides_iterations_and_seeds_draw_different_sketches() {
         let mut seen: Vec<Vec<f64>> = Vec::new();
-        for kind in Kind::ALL {
+        for kind in SketchKind::ALL {
             for seed in 0..3 {
                 for purpose in SIDES {
                     for iteration in 0..4 {

@@ -36,7 +36,7 @@ pub enum Solver {
 
 /// l1 ‖X‖₁ + ½ l2 ‖X‖², added to ½ ‖M − X Yᵀ‖²; and X ≤ upper.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Terms {
+pub struct Penalty {
     /// Weight of the sum of entries.
     pub l1: f64,
     /// Weight of the sum of squares.
@@ -45,13 +45,13 @@ pub struct Terms {
     pub upper: f64,
 }
 
-impl Terms {
+impl Penalty {
     /// No penalty, no bound.
-    pub const NONE: Terms = Terms { l1: 0.0, l2: 0.0, upper: f64::INFINITY };
+    pub const NONE: Penalty = Penalty { l1: 0.0, l2: 0.0, upper: f64::INFINITY };
 
     /// Whether U Vᵀ alone counts, so that the scale of components is free.
-    pub fn leave_scale_free(terms: (Terms, Terms)) -> bool {
-        terms == (Terms::NONE, Terms::NONE)
+    pub fn leave_scale_free(terms: (Penalty, Penalty)) -> bool {
+        terms == (Penalty::NONE, Penalty::NONE)
     }
 }
 
@@ -62,7 +62,7 @@ pub struct Problem<'a> {
     /// G, without penalty.
     pub gram: &'a [f64],
     /// Penalty and bound.
-    pub terms: Terms,
+    pub terms: Penalty,
 }
 
 /// The problem in the type that is computed in, the l2 penalty in G's diagonal.

@@ -3,7 +3,7 @@
 use crate::common::{matrices, run, settings};
 use partwise::Real;
 use partwise::grid::Grid;
-use partwise::run::{Algorithm, Factorization, From, Machine, Plan, Progress, Settings, factorize};
+use partwise::run::{Algorithm, Factorization, Machine, Plan, Progress, Settings, StartFrom, factorize};
 
 fn apart<T: Real>(one: &Factorization<T>, other: &Factorization<T>) -> f64 {
     let pairs = [(&one.factors.u, &other.factors.u), (&one.factors.v, &other.factors.v)];
@@ -61,7 +61,7 @@ fn a_start_that_is_good_stays() {
     let (name, matrix) = matrices::<f32>(401, 60).remove(0);
     let done = run(&matrix, 1, 1, &settings(Algorithm::Auto, 3, 300));
     let machine = Machine::new(1, 1);
-    let from = Some(From::Factors(&done.factors));
+    let from = Some(StartFrom::Factors(&done.factors));
     let once = settings(Algorithm::Auto, 3, 1);
     let more = factorize(matrix, machine, &once, from, &mut |_: &Progress| false).unwrap();
     let (before, after) = (done.report.relative_error, more.report.relative_error);

@@ -6,7 +6,7 @@ use partwise::random::{Purpose, stream, uniform};
 use partwise::run::{
     Algorithm, Amount, Factors, Machine, Progress, Settings, SketchedSolver, Step, factorize,
 };
-use partwise::sketch::Kind;
+use partwise::sketch::SketchKind;
 
 const M: usize = 40;
 const N: usize = 30;
@@ -63,7 +63,7 @@ fn run(matrix: &[f64], settings: &Settings) -> (f64, f64) {
 /// The projected gradient and the error after 100, 3,000 and 100,000 iterations.
 fn long_run(
     matrix: &[f64],
-    sketch: Kind,
+    sketch: SketchKind,
     solver: SketchedSolver,
     step: Step,
     bound: bool,
@@ -91,7 +91,7 @@ fn long_run(
     })
 }
 
-fn check(tail: bool, sketch: Kind, solver: SketchedSolver, step: Step, bound: bool) {
+fn check(tail: bool, sketch: SketchKind, solver: SketchedSolver, step: Step, bound: bool) {
     let matrix = entries(tail);
     let [early, late, end] = long_run(&matrix, sketch, solver, step, bound);
     let exact = run(&matrix, &settings(Algorithm::Hals, K, 5_000));
@@ -109,24 +109,24 @@ fn check(tail: bool, sketch: Kind, solver: SketchedSolver, step: Step, bound: bo
 fn coordinate_descent_with_subsampling_converges() {
     for tail in [false, true] {
         for step in [Step::UnitFree, Step::Absolute] {
-            check(tail, Kind::Subsample, SketchedSolver::Pcd, step, false);
+            check(tail, SketchKind::Subsample, SketchedSolver::Pcd, step, false);
         }
     }
 }
 
 #[test]
 fn coordinate_descent_with_the_other_sketches_converges() {
-    for sketch in [Kind::Gaussian, Kind::Count, Kind::Srht] {
+    for sketch in [SketchKind::Gaussian, SketchKind::Count, SketchKind::Srht] {
         check(false, sketch, SketchedSolver::Pcd, Step::UnitFree, true);
     }
 }
 
 #[test]
 fn gradient_descent_converges() {
-    for sketch in Kind::ALL {
+    for sketch in SketchKind::ALL {
         check(false, sketch, SketchedSolver::Pgd, Step::UnitFree, false);
     }
-    check(false, Kind::Subsample, SketchedSolver::Pgd, Step::Absolute, true);
+    check(false, SketchKind::Subsample, SketchedSolver::Pgd, Step::Absolute, true);
 }
 
 /// With S = I and no damping the proximal step is HALS.

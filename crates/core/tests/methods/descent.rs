@@ -1,8 +1,8 @@
 //! Exact methods go down, and all methods go where they should together.
 
 use crate::common::{matrices, run, settings};
-use partwise::run::{Algorithm, Amount, From, Machine, Progress, Settings, factorize};
-use partwise::sketch::Kind;
+use partwise::run::{Algorithm, Amount, Machine, Progress, Settings, StartFrom, factorize};
+use partwise::sketch::SketchKind;
 
 const EXACT: [Algorithm; 3] = [Algorithm::Hals, Algorithm::Mu, Algorithm::Bpp];
 
@@ -43,7 +43,7 @@ fn exact_methods_agree_on_any_number_of_ranks() {
 #[test]
 fn every_sketch_gives_the_same_error_on_any_number_of_ranks() {
     for (name, matrix) in matrices::<f64>(67, 41) {
-        for sketch in Kind::ALL {
+        for sketch in SketchKind::ALL {
             let settings = Settings {
                 sketch,
                 sketch_cols: Some(Amount::Share(0.5)),
@@ -91,7 +91,7 @@ fn the_bound_holds() {
                     matrix.clone(),
                     Machine::new(2, 1),
                     &settings,
-                    Some(From::Factors(&start)),
+                    Some(StartFrom::Factors(&start)),
                     &mut |_: &Progress| false,
                 )
                 .unwrap();

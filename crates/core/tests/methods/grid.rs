@@ -2,7 +2,7 @@
 
 use crate::common::{matrices, run, settings};
 use partwise::Real;
-use partwise::grid::{Factor, Grid, Place};
+use partwise::grid::{Factor, Grid, Placement};
 use partwise::matrix::{Dense, Matrix, Order, Values};
 use partwise::partition::Access;
 use partwise::run::{Algorithm, Factorization, Init, Machine, Progress, Settings, factorize};
@@ -81,7 +81,7 @@ fn what_each_rank_hands_to_each_collective_is_what_the_grid_says() {
                 assert_eq!(report.ranks.len(), rows * cols);
                 for (rank, report) in report.ranks.iter().enumerate() {
                     let grid = Grid { rows, cols };
-                    let place = Place { rows: m, cols: n, grid, rank, access: Access::Whole };
+                    let place = Placement { rows: m, cols: n, grid, rank, access: Access::Whole };
                     let (block_rows, block_cols) = place.block(Factor::U);
                     let own = |factor| place.own(factor).len();
                     let words = |count: usize| (ITERATIONS * count * k * size_of::<f32>()) as u64;

@@ -1,7 +1,7 @@
 //! Ranks on networks that are modelled.
 
 use crate::common::{matrices, settings};
-use partwise::comm::{Baton, Clocked, Comm, Network, Numbers, Reduction, Tag, conformance, run_ranks};
+use partwise::comm::{Clocked, Comm, Network, Numbers, Reduction, Tag, TurnLock, conformance, run_ranks};
 use partwise::matrix::Matrix;
 use partwise::run::{Algorithm, Factorization, Machine, Progress, Settings, factorize};
 use partwise::threads::{Threads, thread_time};
@@ -15,7 +15,7 @@ fn on_ranks<R: Send>(
     networks: &[Network],
     work: impl Fn(&dyn Comm) -> partwise::Result<R> + Sync,
 ) -> Vec<R> {
-    let baton = Arc::new(Baton::default());
+    let baton = Arc::new(TurnLock::default());
     run_ranks(vec![(); size], |comm, ()| {
         let (_, time) = Threads::new(1)?.timed();
         work(&Clocked::new(comm, networks, baton.clone(), time))
@@ -100,7 +100,7 @@ fn groups_keep_the_clocks_of_their_ranks() {
 
 #[test]
 fn a_rank_that_fails_leaves_nobody_waiting() {
-    let baton = Arc::new(Baton::default());
+    let baton = Arc::new(TurnLock::default());
     let result = run_ranks(vec![(); 3], |comm, ()| {
         let (_, time) = Threads::new(1)?.timed();
         let comm = Clocked::new(comm, &[SLOW], baton.clone(), time);

@@ -1,7 +1,7 @@
 //! The same seed gives the same answer, however many ranks and threads compute it.
 
 use crate::common::{matrices, run, settings};
-use partwise::run::{Algorithm, Amount, Factorization, From, Machine, Progress, Settings, factorize};
+use partwise::run::{Algorithm, Amount, Factorization, Machine, Progress, Settings, StartFrom, factorize};
 use partwise::{Precision, Real};
 
 const SHAPES: [(usize, usize); 4] = [(67, 41), (150, 9), (3, 40), (4, 4)];
@@ -147,7 +147,7 @@ fn a_component_of_v_that_is_dead_is_redrawn_alike_on_any_number_of_ranks() {
                     matrix.clone(),
                     Machine::new(nodes, 1),
                     &settings,
-                    Some(From::Factors(&start)),
+                    Some(StartFrom::Factors(&start)),
                     &mut |_: &Progress| false,
                 )
                 .unwrap()

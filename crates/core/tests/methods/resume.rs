@@ -2,10 +2,10 @@
 
 use crate::common::{matrices, run, settings};
 use partwise::run::{
-    Algorithm, Factorization, From, Machine, Monitor, Progress, Settings, SketchedSolver, Snapshot, Wish,
-    factorize,
+    Algorithm, Directive, Factorization, Machine, Monitor, Progress, Settings, SketchedSolver, Snapshot,
+    StartFrom, factorize,
 };
-use partwise::sketch::Kind;
+use partwise::sketch::SketchKind;
 use partwise::{Real, Result};
 
 /// Keeps the snapshot of one iteration, passed through its file format.
@@ -15,8 +15,8 @@ struct Keeper<T> {
 }
 
 impl<T: Real> Monitor<T> for Keeper<T> {
-    fn progress(&mut self, progress: &Progress) -> Wish {
-        Wish { save: (progress.restart, progress.iteration) == self.at, ..Wish::default() }
+    fn progress(&mut self, progress: &Progress) -> Directive {
+        Directive { save: (progress.restart, progress.iteration) == self.at, ..Directive::default() }
     }
 
     fn snapshot(&mut self, snapshot: Snapshot<T>) -> Result<()> {
@@ -51,7 +51,7 @@ fn a_resumed_run_ends_with_the_same_bits() {
         Settings { algorithm: Algorithm::Dsanls, restarts: 2, ..base.clone() },
         Settings {
             algorithm: Algorithm::Dsanls,
-            sketch: Kind::Gaussian,
+            sketch: SketchKind::Gaussian,
             solver: SketchedSolver::Pgd,
             ..base
         },
@@ -68,7 +68,7 @@ fn a_resumed_run_ends_with_the_same_bits() {
                         factorize(matrix.clone(), machine.clone(), settings, None, &mut keeper).unwrap();
                     assert!(same(&watched, &straight), "{name} {settings:?}: watching changes nothing");
                     let snapshot = keeper.kept.unwrap();
-                    let from = Some(From::Snapshot(&snapshot));
+                    let from = Some(StartFrom::Snapshot(&snapshot));
                     let resumed =
                         factorize(matrix.clone(), machine.clone(), settings, from, &mut |_: &Progress| false)
                             .unwrap();
@@ -88,7 +88,7 @@ fn another_number_of_ranks_may_resume() {
         factorize(matrix.clone(), Machine::new(3, 1), &settings, None, &mut keeper).unwrap();
         let snapshot = keeper.kept.unwrap();
         let machine = Machine::new(5, 1);
-        let from = Some(From::Snapshot(&snapshot));
+        let from = Some(StartFrom::Snapshot(&snapshot));
         let resumed = factorize(matrix.clone(), machine, &settings, from, &mut |_: &Progress| false).unwrap();
         assert!(resumed.factors == straight.factors, "{name}");
     }
@@ -115,8 +115,8 @@ fn a_damaged_checkpoint_is_an_error_and_never_a_panic() {
     let mut bytes = Vec::new();
     struct Writer<'a>(&'a mut Vec<u8>);
     impl Monitor<f32> for Writer<'_> {
-        fn progress(&mut self, progress: &Progress) -> Wish {
-            Wish { save: progress.iteration == 2, ..Wish::default() }
+        fn progress(&mut self, progress: &Progress) -> Directive {
+            Directive { save: progress.iteration == 2, ..Directive::default() }
         }
         fn snapshot(&mut self, snapshot: Snapshot<f32>) -> Result<()> {
             snapshot.write(&mut *self.0, "").unwrap();

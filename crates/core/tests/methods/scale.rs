@@ -6,9 +6,9 @@ use partwise::Real;
 use partwise::matrix::{Csr, Dense, Matrix, Order, Values};
 use partwise::random::{Purpose, stream, uniform};
 use partwise::run::{
-    Algorithm, Factors, From, Machine, Normalize, Progress, Settings, Side, error_of, factorize,
+    Algorithm, Factors, Machine, Normalize, Progress, Settings, Side, StartFrom, error_of, factorize,
 };
-use partwise::solver::Terms;
+use partwise::solver::Penalty;
 use partwise::threads::Threads;
 
 /// One of 200 random matrices: exact and noisy low rank, sparse, counts, one dominating column, duplicate columns, and
@@ -114,7 +114,7 @@ fn check_long_run<T: Real>(seed: u64, largest: (usize, usize), slack: f64) {
         // As Python returns it: U solved exactly for V.
         let mut solved = result.factors.clone();
         solved.u =
-            solved.transform(matrix.clone(), Side::Rows, Terms::NONE, Some(&solved.u), &one()).unwrap();
+            solved.transform(matrix.clone(), Side::Rows, Penalty::NONE, Some(&solved.u), &one()).unwrap();
         for (what, factors) in [("written", &result.factors), ("solved", &solved)] {
             let error = error_of(matrix.clone(), factors, &one()).unwrap();
             assert!(error <= 1.001 * last + slack, "{place}, {what}: {error}, the run's {last}");
@@ -173,7 +173,7 @@ fn penalties_and_bounds_keep_their_own_scale_and_refuse_another() {
 
 /// U Vᵀ of the fit to `factors`, with U solved for V.
 fn refit<T: Real>(matrix: &Matrix<T>, factors: &Factors<T>) -> Vec<f64> {
-    let u = factors.transform(matrix.clone(), Side::Rows, Terms::NONE, None, &one()).unwrap();
+    let u = factors.transform(matrix.clone(), Side::Rows, Penalty::NONE, None, &one()).unwrap();
     model(&Factors { u, ..factors.clone() })
 }
 
@@ -195,7 +195,7 @@ fn exact_solves_ignore_scale<T: Real>() {
         let bpp = settings(Algorithm::Bpp, 4, 1);
         let step = |start: &Factors<T>| {
             let quiet = &mut |_: &Progress| false;
-            let from = Some(From::Factors(start));
+            let from = Some(StartFrom::Factors(start));
             model(&factorize(matrix.clone(), Machine::new(1, 1), &bpp, from, quiet).unwrap().factors)
         };
         for (what, before, after) in [
@@ -210,7 +210,7 @@ fn exact_solves_ignore_scale<T: Real>() {
         // A component of zeros has weight 0 and harms nobody.
         let mut dead = scaled.clone();
         dead.v.iter_mut().skip(1).step_by(4).for_each(|value| *value = T::ZERO);
-        let u = dead.transform(matrix.clone(), Side::Rows, Terms::NONE, None, &one()).unwrap();
+        let u = dead.transform(matrix.clone(), Side::Rows, Penalty::NONE, None, &one()).unwrap();
         assert!(u.iter().skip(1).step_by(4).all(|&value| value == T::ZERO), "{name}");
         assert!(u.iter().all(|value| value.to_f64().is_finite()), "{name}");
     }
@@ -231,7 +231,7 @@ fn penalized_fits_are_optimal_at_any_scale() {
         row[0] *= 1e5;
         row[1] *= 1e-5;
     }
-    let terms = Terms { l1: 0.3, l2: 0.2, upper: f64::INFINITY };
+    let terms = Penalty { l1: 0.3, l2: 0.2, upper: f64::INFINITY };
     let u = factors.transform(matrix.clone(), Side::Rows, terms, None, &one()).unwrap();
     let Matrix::Dense(dense) = &matrix else { unreachable!() };
     for (row, x) in u.chunks(3).enumerate() {
@@ -284,7 +284,7 @@ fn entries_that_no_factorization_can_take_are_refused() {
             for (side, place) in [(Side::Rows, "row 4"), (Side::Columns, "column 2")] {
                 let factors = Factors { rows: 5, cols: 4, k: 1, u: vec![1.0; 5], v: vec![1.0; 4] };
                 let fitted =
-                    factors.transform(dense(Order::RowMajor), side, Terms::NONE, Option::None, &one());
+                    factors.transform(dense(Order::RowMajor), side, Penalty::NONE, Option::None, &one());
                 let message = fitted.unwrap_err().to_string();
                 assert!(message.contains(place), "{message}");
             }

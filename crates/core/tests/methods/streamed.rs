@@ -8,10 +8,10 @@ use partwise::io::stream::Stream;
 use partwise::io::{ImageSide, Input, Presence, ReadOptions, WriteOptions, read, write};
 use partwise::matrix::{Dense, Matrix, Order, Values};
 use partwise::run::{
-    Algorithm, Amount, Demand, Factorization, From, Init, Monitor, Progress, Settings, Snapshot, Streamed,
-    Wish, factorize_streamed,
+    Algorithm, Amount, Demand, Directive, Factorization, Init, Monitor, Progress, Settings, Snapshot,
+    StartFrom, Streamed, factorize_streamed,
 };
-use partwise::sketch::Kind;
+use partwise::sketch::SketchKind;
 
 const MEMORY: u64 = 1 << 30;
 
@@ -177,7 +177,7 @@ fn given_factors_and_dead_components_are_as_in_memory() {
             for factor in [&mut start.u, &mut start.v] {
                 factor.iter_mut().skip(2).step_by(5).for_each(|value| *value = 0.0);
             }
-            let from = Some(From::Factors(&start));
+            let from = Some(StartFrom::Factors(&start));
             let machine = partwise::run::Machine::new(1, 1);
             let quiet = &mut |_: &Progress| false;
             let whole = partwise::run::factorize(matrix, machine, &settings, from, quiet).unwrap();
@@ -236,7 +236,9 @@ fn what_cannot_be_streamed_is_said() {
         factorize_streamed::<f32>(&file, 1, &settings, None, quiet).unwrap_err().to_string()
     };
     let dsanls = settings(Algorithm::Dsanls, 4, 5);
-    assert!(refused(Settings { sketch: Kind::Gaussian, ..dsanls.clone() }).contains("--sketch subsample"));
+    assert!(
+        refused(Settings { sketch: SketchKind::Gaussian, ..dsanls.clone() }).contains("--sketch subsample")
+    );
     let few = Settings { sketch_cols: Some(Amount::Count(9)), ..dsanls };
     assert!(refused(few).starts_with("--sketch-cols: "));
     let vectors = Settings { init: Init::Nndsvd, ..settings(Algorithm::Hals, 4, 5) };
@@ -251,8 +253,8 @@ fn what_cannot_be_streamed_is_said() {
 fn a_checkpoint_of_a_run_in_memory_is_refused() {
     struct Keeper(Option<Snapshot<f32>>);
     impl Monitor<f32> for Keeper {
-        fn progress(&mut self, progress: &Progress) -> Wish {
-            Wish { save: progress.iteration == 2, ..Wish::default() }
+        fn progress(&mut self, progress: &Progress) -> Directive {
+            Directive { save: progress.iteration == 2, ..Directive::default() }
         }
         fn snapshot(&mut self, snapshot: Snapshot<f32>) -> partwise::Result<()> {
             self.0 = Some(snapshot);
@@ -271,7 +273,7 @@ fn a_checkpoint_of_a_run_in_memory_is_refused() {
         partwise::run::factorize(matrix.clone(), machine, &settings, None, &mut keeper).unwrap();
         let snapshot = keeper.0.unwrap();
         let quiet = &mut |_: &Progress| false;
-        let refused = factorize_streamed(&file, 1, &settings, Some(From::Snapshot(&snapshot)), quiet);
+        let refused = factorize_streamed(&file, 1, &settings, Some(StartFrom::Snapshot(&snapshot)), quiet);
         assert!(matches!(refused, Err(partwise::Error::Parameter { name, .. }) if name == "--resume"));
     }
 }
@@ -280,8 +282,8 @@ fn a_checkpoint_of_a_run_in_memory_is_refused() {
 fn a_resumed_run_ends_with_the_same_bits() {
     struct Keeper(usize, Option<Snapshot<f32>>);
     impl Monitor<f32> for Keeper {
-        fn progress(&mut self, progress: &Progress) -> Wish {
-            Wish { save: progress.iteration == self.0, ..Wish::default() }
+        fn progress(&mut self, progress: &Progress) -> Directive {
+            Directive { save: progress.iteration == self.0, ..Directive::default() }
         }
         fn snapshot(&mut self, snapshot: Snapshot<f32>) -> partwise::Result<()> {
             let file = tempfile::NamedTempFile::new().unwrap();
@@ -302,7 +304,7 @@ fn a_resumed_run_ends_with_the_same_bits() {
                 let mut keeper = Keeper(7, None);
                 factorize_streamed(&file, 1, &settings, None, &mut keeper).unwrap();
                 let snapshot = keeper.1.unwrap();
-                let from = Some(From::Snapshot(&snapshot));
+                let from = Some(StartFrom::Snapshot(&snapshot));
                 let resumed =
                     factorize_streamed(&file, 2, &settings, from, &mut |_: &Progress| false).unwrap();
                 assert!(resumed.factors == straight.factors, "{} {algorithm:?}", path.display());

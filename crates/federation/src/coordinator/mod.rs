@@ -101,10 +101,10 @@ pub(crate) struct Shared {
 const STAGED: usize = 4;
 
 /// Connections at once that have not said who they are, or are nobody's of this federation.
-const STRANGERS: usize = 64;
+const MAX_UNAUTHENTICATED: usize = 64;
 
 /// Connections of one party at once: the one that counts, one that is not yet known to be cut, checks.
-const ROOMS: usize = 4;
+const MAX_CONNECTIONS_PER_PARTY: usize = 4;
 
 impl Shared {
     fn take_place(&self, place: u16) -> bool {
@@ -196,7 +196,12 @@ pub fn run(federation: Federation, options: Options) -> Result<Outcome> {
         events,
         longest: AtomicUsize::new(0),
         staging: Arc::new(Semaphore::new(STAGED)),
-        rooms: federation.terms.roster.iter().map(|_| Arc::new(Semaphore::new(ROOMS))).collect(),
+        rooms: federation
+            .terms
+            .roster
+            .iter()
+            .map(|_| Arc::new(Semaphore::new(MAX_CONNECTIONS_PER_PARTY)))
+            .collect(),
         taken: Mutex::default(),
         counter: AtomicU64::new(0),
         run: Mutex::default(),
@@ -227,8 +232,8 @@ pub fn run(federation: Federation, options: Options) -> Result<Outcome> {
 
 async fn accept(shared: Arc<Shared>, listener: TcpListener, acceptor: Option<TlsAcceptor>) {
     // Without TLS nobody is known by a certificate.
-    let unknown = if acceptor.is_some() { 0 } else { ROOMS * shared.rooms.len() };
-    let strangers = Arc::new(Semaphore::new(STRANGERS + unknown));
+    let unknown = if acceptor.is_some() { 0 } else { MAX_CONNECTIONS_PER_PARTY * shared.rooms.len() };
+    let strangers = Arc::new(Semaphore::new(MAX_UNAUTHENTICATED + unknown));
     loop {
         let (stream, from) = match listener.accept().await {
             Ok(accepted) => accepted,

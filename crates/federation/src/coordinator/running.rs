@@ -148,11 +148,11 @@ impl Running {
                     }
                 }
                 Some(Noted::Answer { cohort, now, reply, sum }) => {
-                    self.answers.remember(cohort, place, reply.encode().len());
+                    self.answers.record_answer(cohort, place, reply.encode().len());
                     self.sums += 1;
                     seconds = now.max(seconds);
                     if let Some(hub) = self.hubs.get_mut(&cohort) {
-                        hub.remember(&reply);
+                        hub.record_answer(&reply);
                     }
                     if let (Some(server), Some(sum), Message::Reply { survivors, .. }) =
                         (&mut self.server, sum, &reply)
@@ -334,7 +334,7 @@ impl Running {
                 let length = message.encode().len();
                 let record = Noted::Answer { cohort, now, reply: message.clone(), sum }.encode();
                 let place = self.records.append(&record)?;
-                self.answers.remember(cohort, place, length);
+                self.answers.record_answer(cohort, place, length);
                 self.sums += 1;
                 self.shared.status.lock().sums = self.sums;
             }
@@ -429,7 +429,7 @@ impl Running {
             FromParty::Error { round, squared_error } if round <= self.head.terms.settings.all_rounds(1) => {
                 self.point(round, squared_error)?
             }
-            FromParty::Anew if self.may_leave() => {
+            FromParty::Retry if self.may_leave() => {
                 if !std::mem::replace(&mut self.anew, true) {
                     self.shared.log.warn(ANEW, json!({ "event": "anew" }));
                     self.shared.status.lock().warn(ANEW.into());

@@ -69,7 +69,7 @@ fn misbehave(connection: &Connection, bytes: &[u8]) {
     let cohort = bytes.len() - 1;
     let mut longer = bytes.to_vec();
     longer.splice(cohort..cohort, [1, 2, 3]);
-    let place = partwise_secure::aggregation::Place { epoch: 0, round: 0, attempt: 0 };
+    let place = partwise_secure::aggregation::SumId { epoch: 0, round: 0, attempt: 0 };
     let words = partwise_secure::aggregation::Words { narrow: vec![1; 3], wide: Vec::new() };
     let early = Message::Upload { place, words, shares: Vec::new() };
     let bad = [

@@ -502,9 +502,9 @@ fn take_part<T: Real>(
     let log = options.log.clone();
     session.watch = Some(Box::new(move |seen| {
         told.say(match seen {
-            Seen::Anew => {
+            Seen::Retry => {
                 log.warn(ANEW, json!({ "event": "anew" }));
-                FromParty::Anew
+                FromParty::Retry
             }
             Seen::Norm(norm) => FromParty::Norm { norm },
             Seen::Error { round, squared_error } => FromParty::Error { round, squared_error },

@@ -8,7 +8,7 @@ use super::plain::PlainSum;
 use super::sharing::recover;
 use super::transcript::Transcript;
 use super::wire::{Hello, roster_bytes, word_bytes};
-use super::{Action, Cohort, Event, Message, Place, Words};
+use super::{Action, Cohort, Event, Message, SumId, Words};
 use crate::error::{Error, Peer, Result};
 
 /// What a party reveals: shares of self-masks, and pairwise seeds.
@@ -27,7 +27,7 @@ enum Phase {
 pub struct Hub {
     cohort: Cohort,
     plain: bool,
-    place: Place,
+    place: SumId,
     transcript: Transcript,
     phase: Phase,
     absent: BTreeSet<u16>,
@@ -68,7 +68,7 @@ impl Hub {
         let roster = cohort.members.iter().map(|(party, _)| *party).collect();
         Hub {
             plain,
-            place: Place { epoch: 0, round: 0, attempt: 0 },
+            place: SumId { epoch: 0, round: 0, attempt: 0 },
             transcript,
             phase: if plain { Phase::Collecting } else { Phase::Joining(BTreeMap::new()) },
             absent: BTreeSet::new(),
@@ -108,7 +108,7 @@ impl Hub {
     }
 
     /// Takes note of an answer, which may be one from before a restart.
-    pub fn remember(&mut self, answer: &Message) {
+    pub fn record_answer(&mut self, answer: &Message) {
         if let Message::Reply { place, survivors, words } = answer {
             self.transcript = self.transcript.opened(*place, survivors, &word_bytes(words));
             self.place.round = place.round + 1;
@@ -441,7 +441,7 @@ impl Hub {
         let Phase::Answering = self.phase else { return Vec::new() };
         let reply = Message::Reply { place: self.place, survivors: self.survivors.clone(), words };
         let mut actions = self.to_all(&self.survivors, reply.clone());
-        self.remember(&reply);
+        self.record_answer(&reply);
         self.uploads = Uploads::default();
         self.place.attempt = 0;
         self.phase = Phase::Collecting;

@@ -12,7 +12,7 @@ use zeroize::{Zeroize, Zeroizing};
 use super::mask::Seed;
 use super::sharing::Share;
 use super::transcript::Transcript;
-use super::{Cohort, Place};
+use super::{Cohort, SumId};
 
 /// What a party signs with. Not printable, wiped when dropped.
 #[derive(Clone)]
@@ -79,7 +79,7 @@ pub fn hello_text(cohort: &Cohort, party: u16, epoch: u32, round: u64, key: &[u8
 }
 
 /// What a party signs when it is told who survived.
-pub fn echo_text(cohort: &Cohort, transcript: &Transcript, place: Place, survivors: &[u16]) -> Vec<u8> {
+pub fn echo_text(cohort: &Cohort, transcript: &Transcript, place: SumId, survivors: &[u16]) -> Vec<u8> {
     let mut text = b"partwise survivors 1".to_vec();
     text.extend_from_slice(&cohort.run);
     text.push(cohort.number);
@@ -118,7 +118,7 @@ impl EpochKey {
 pub struct Pair(Seed);
 
 impl Pair {
-    fn derive(&self, purpose: &[u8], cohort: &Cohort, place: Place, transcript: &Transcript) -> Seed {
+    fn derive(&self, purpose: &[u8], cohort: &Cohort, place: SumId, transcript: &Transcript) -> Seed {
         let info: [&[u8]; 5] = [purpose, &cohort.run, &[cohort.number], &place.bytes(), transcript.bytes()];
         Seed::filled(|seed| match Hkdf::<Sha256>::from_prk(self.0.bytes()) {
             Ok(key) if key.expand_multi_info(&info, seed).is_ok() => {}
@@ -127,7 +127,7 @@ impl Pair {
     }
 
     /// The seed of the mask between the two in one attempt.
-    pub fn mask_seed(&self, cohort: &Cohort, place: Place, transcript: &Transcript) -> Seed {
+    pub fn mask_seed(&self, cohort: &Cohort, place: SumId, transcript: &Transcript) -> Seed {
         self.derive(b"mask", cohort, place, transcript)
     }
 
@@ -136,7 +136,7 @@ impl Pair {
         &self,
         (from, to): (u16, u16),
         cohort: &Cohort,
-        place: Place,
+        place: SumId,
         transcript: &Transcript,
     ) -> ChaCha20Poly1305 {
         let purpose = [b"share", &from.to_le_bytes()[..], &to.to_le_bytes()].concat();
@@ -148,7 +148,7 @@ impl Pair {
         &self,
         ends: (u16, u16),
         cohort: &Cohort,
-        place: Place,
+        place: SumId,
         transcript: &Transcript,
         share: &Share,
     ) -> Vec<u8> {
@@ -162,7 +162,7 @@ impl Pair {
         &self,
         ends: (u16, u16),
         cohort: &Cohort,
-        place: Place,
+        place: SumId,
         transcript: &Transcript,
         sealed: &[u8],
     ) -> Option<Share> {

@@ -95,7 +95,7 @@ impl Cohort {
 
 /// Which attempt at which sum. Masks are derived from all of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct SumId {
     /// Counts key exchanges: a party that restarts makes a new epoch.
     pub epoch: u32,
     /// Counts sums.
@@ -104,7 +104,7 @@ pub struct Place {
     pub attempt: u32,
 }
 
-impl Place {
+impl SumId {
     fn bytes(self) -> [u8; 16] {
         let mut bytes = [0; 16];
         bytes[..4].copy_from_slice(&self.epoch.to_le_bytes());

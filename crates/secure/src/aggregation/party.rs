@@ -9,7 +9,7 @@ use super::mask::{Seed, Sign, apply};
 use super::sharing::{Share, deal};
 use super::transcript::Transcript;
 use super::wire::{Hello, roster_bytes, word_bytes};
-use super::{Action, Cohort, Event, Message, Place, Words};
+use super::{Action, Cohort, Event, Message, SumId, Words};
 use crate::entropy::entropy;
 use crate::error::{Error, Peer, Result};
 
@@ -36,7 +36,7 @@ pub struct Party {
     me: u16,
     identity: Identity,
     entropy: ChaCha20Rng,
-    place: Place,
+    place: SumId,
     transcript: Transcript,
     state: State,
     /// What it shares with each other party of the roster.
@@ -61,7 +61,7 @@ impl Party {
         }
         let mut entropy = entropy()?;
         let state = if plain { State::Ready } else { State::Joining(EpochKey::new(&mut entropy)) };
-        let place = Place { epoch: 0, round: 0, attempt: 0 };
+        let place = SumId { epoch: 0, round: 0, attempt: 0 };
         let (pairs, pending, revealed_for) = (BTreeMap::new(), None, None);
         Ok(Party {
             cohort,
@@ -84,7 +84,7 @@ impl Party {
     }
 
     /// Takes note of an answer from before a restart, after which the hash over all answers was this.
-    pub fn remember(&mut self, answers: [u8; 32]) {
+    pub fn restore_answers(&mut self, answers: [u8; 32]) {
         self.transcript = Transcript::recalled(answers);
         self.place.round += 1;
         self.revealed_for = None;
@@ -354,7 +354,7 @@ impl Party {
         Ok(Self::send(Message::Unmask { place: self.place, shares: revealed, seeds }))
     }
 
-    fn reply(&mut self, place: Place, survivors: Vec<u16>, words: Words) -> Result<Vec<Action>> {
+    fn reply(&mut self, place: SumId, survivors: Vec<u16>, words: Words) -> Result<Vec<Action>> {
         if self.pending.is_none() {
             return Err(self.broken("an answer that nobody asked for"));
         }

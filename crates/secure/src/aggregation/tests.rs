@@ -364,7 +364,7 @@ fn second_sum(room: &mut Room) -> Vec<Result<Vec<Action>>> {
             }
         }
     }
-    let place = Place { epoch: 1, round: 0, attempt: 1 };
+    let place = SumId { epoch: 1, round: 0, attempt: 1 };
     let mut sealed: BTreeMap<u16, Vec<(u16, Vec<u8>)>> = BTreeMap::new();
     for (&from, machine) in room.parties.iter_mut().filter(|(party, _)| **party != 3) {
         let message = Message::Roster { place, hellos: hellos.clone() };
@@ -454,7 +454,7 @@ fn a_coordinator_keeps_its_promise_through_a_restart() {
 fn words_of_a_wrong_size_change_nothing() {
     let mut room = Room::new(4, false);
     room.hub.expect(vec![(10, 3), (0, 7)]);
-    let place = Place { epoch: 0, round: 0, attempt: 0 };
+    let place = SumId { epoch: 0, round: 0, attempt: 0 };
     let upload = |narrow: usize, wide: usize| {
         let words = Words { narrow: vec![1; narrow], wide: vec![2; wide] };
         let message = Message::Upload { place, words, shares: Vec::new() };
@@ -466,7 +466,7 @@ fn words_of_a_wrong_size_change_nothing() {
     room.run(|_| Fate::Deliver).unwrap();
     assert!(room.answers.values().all(|answers| answers[0].0 == sum(&[1, 2, 3, 4])));
 
-    let place = Place { round: 1, ..place };
+    let place = SumId { round: 1, ..place };
     let words = Words { narrow: Vec::new(), wide: vec![2; 7] };
     let message = Message::Upload { place, words, shares: Vec::new() };
     room.tell_hub(Event::Message { from: 3, message });
@@ -545,7 +545,7 @@ fn masks_depend_on_the_cohort() {
 /// Nothing that a program might print shows words, seeds or shares.
 #[test]
 fn secrets_are_not_printed() {
-    let place = Place { epoch: 0, round: 0, attempt: 0 };
+    let place = SumId { epoch: 0, round: 0, attempt: 0 };
     let message = Message::Unmask { place, shares: vec![(1, vec![231; 33])], seeds: vec![(2, [231; 32])] };
     let words = Words { narrow: vec![231; 3], wide: vec![231; 2] };
     let printed =
@@ -596,7 +596,7 @@ fn the_coordinator_may_restart() {
         .unwrap();
         let epoch = room.hub.epoch();
         room.hub = Hub::new(cohort.clone(), false);
-        room.replies.iter().for_each(|reply| room.hub.remember(reply));
+        room.replies.iter().for_each(|reply| room.hub.record_answer(reply));
         room.hub.restart(epoch);
         for party in 1..=4 {
             let actions = room.hub.handle(Event::Joined(party)).unwrap();
@@ -867,7 +867,7 @@ fn keys_that_others_did_not_sign_are_refused() {
             parties.push(machine);
         }
         change(&mut hellos);
-        let message = Message::Roster { place: Place { epoch: 0, round: 0, attempt: 0 }, hellos };
+        let message = Message::Roster { place: SumId { epoch: 0, round: 0, attempt: 0 }, hellos };
         parties[0].handle(Event::Message { from: 0, message }).map(|_| ()).unwrap_err().to_string()
     };
     assert!(forged(|hellos| hellos[1].key[3] ^= 1).contains("party 2 has not signed"));

@@ -2,7 +2,7 @@
 
 use sha2::{Digest, Sha256};
 
-use super::{Cohort, Place};
+use super::{Cohort, SumId};
 
 /// The hash so far: the same at all parties as long as all were told the same. Of the lists of keys it has the last
 /// alone. Its keys are the only ones in use, and whoever was away knows the answers that it missed, but no list of an
@@ -34,7 +34,7 @@ impl Transcript {
     }
 
     /// After a sum over `cohort` that was answered with `answer`.
-    pub fn opened(self, place: Place, cohort: &[u16], answer: &[u8]) -> Self {
+    pub fn opened(self, place: SumId, cohort: &[u16], answer: &[u8]) -> Self {
         let cohort: Vec<u8> = cohort.iter().flat_map(|party| party.to_le_bytes()).collect();
         Self::of(hash(self.answers, &[b"opened", &place.bytes(), &cohort, answer]), self.keys)
     }

@@ -1,7 +1,7 @@
 //! Messages as bytes. Little endian; a list is its length, then its items.
 
 use super::keys::SIGNATURE_BYTES;
-use super::{Place, Words};
+use super::{SumId, Words};
 
 /// A party's part of a key exchange.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,14 +34,14 @@ pub enum Message {
     /// Hub to parties: all keys.
     Roster {
         /// The epoch, and the attempt that comes next.
-        place: Place,
+        place: SumId,
         /// By party.
         hellos: Vec<Hello>,
     },
     /// Party to hub: masked words, and shares of the self-mask's seed, sealed for each other party.
     Upload {
         /// Which attempt.
-        place: Place,
+        place: SumId,
         /// The words.
         words: Words,
         /// For whom, and the sealed share.
@@ -50,7 +50,7 @@ pub enum Message {
     /// Hub to a party: whose words arrived, and the shares from them.
     Survivors {
         /// Which attempt.
-        place: Place,
+        place: SumId,
         /// The parties, ascending.
         survivors: Vec<u16>,
         /// From whom, and the sealed share.
@@ -59,21 +59,21 @@ pub enum Message {
     /// Party to hub: its signature on the list of survivors.
     Echo {
         /// Which attempt.
-        place: Place,
+        place: SumId,
         /// The signature.
         signature: [u8; SIGNATURE_BYTES],
     },
     /// Hub to parties: everybody's signatures.
     Echoes {
         /// Which attempt.
-        place: Place,
+        place: SumId,
         /// By party.
         signatures: Vec<(u16, [u8; SIGNATURE_BYTES])>,
     },
     /// Party to hub: what takes off the masks.
     Unmask {
         /// Which attempt.
-        place: Place,
+        place: SumId,
         /// Its shares of the survivors' self-masks.
         shares: Vec<(u16, Vec<u8>)>,
         /// Its pairwise seeds of this attempt with those that did not survive.
@@ -82,7 +82,7 @@ pub enum Message {
     /// Hub to parties: the answer to a sum.
     Reply {
         /// Which attempt.
-        place: Place,
+        place: SumId,
         /// Whose words are in it.
         survivors: Vec<u16>,
         /// The sum, or what the server made of it.
@@ -117,7 +117,7 @@ impl Writer {
         self.raw(&(length as u32).to_le_bytes())
     }
 
-    fn place(&mut self, place: &Place) -> &mut Self {
+    fn place(&mut self, place: &SumId) -> &mut Self {
         self.raw(&place.bytes())
     }
 
@@ -175,10 +175,10 @@ impl<'a> Reader<'a> {
         self.array().map(u32::from_le_bytes)
     }
 
-    fn place(&mut self) -> Option<Place> {
+    fn place(&mut self) -> Option<SumId> {
         let epoch = self.epoch()?;
         let round = u64::from_le_bytes(self.array()?);
-        Some(Place { epoch, round, attempt: self.epoch()? })
+        Some(SumId { epoch, round, attempt: self.epoch()? })
     }
 
     /// A list whose items read themselves; each takes at least a byte, so that no length can ask for more than came.
@@ -345,7 +345,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn samples() -> Vec<Message> {
-        let place = Place { epoch: 1, round: 2, attempt: 3 };
+        let place = SumId { epoch: 1, round: 2, attempt: 3 };
         let hello = Hello { party: 4, round: 5, key: [6; 32], signature: [7; 64] };
         let shares = vec![(1, vec![1, 2, 3]), (2, Vec::new())];
         let words = Words { narrow: vec![1, u32::MAX], wide: vec![u64::MAX, 0, 5] };

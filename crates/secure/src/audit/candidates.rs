@@ -5,7 +5,7 @@ use partwise::kernels::{Columns, Product, gram, multiply};
 use partwise::matrix::{Csr, Dense, Matrix, Order, Values};
 use partwise::partition::Block;
 use partwise::sketch::Operator;
-use partwise::solver::{Moving, Problem, Solver, Terms, update};
+use partwise::solver::{Moving, Penalty, Problem, Solver, update};
 use partwise::threads::Threads;
 
 use super::span::Folding;
@@ -126,7 +126,7 @@ impl Candidates {
         let gram = gram(threads, u, k);
         let mut v = vec![0.0; self.len() * k];
         let solver = Solver::CoordinateDescent { mu: 0.0, sweeps: SWEEPS };
-        let problem = Problem { solver, gram: &gram, terms: Terms::NONE };
+        let problem = Problem { solver, gram: &gram, terms: Penalty::NONE };
         update(threads, &problem, &Product::ready(products.clone(), k), Moving::plain(&mut v), k);
         let error = |(record, norm): (usize, &f64)| {
             let (v, product) = (&v[record * k..][..k], &products[record * k..][..k]);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::seat::Seat;
+use super::adversary::Adversary;
 use super::statistics::{ChiSquare, Histogram};
 use super::transcript::Transcript;
 use crate::aggregation::Message;
@@ -34,12 +34,12 @@ pub struct Left {
     pub count: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// The seats from which it could be read.
-    pub readers: Vec<Seat>,
+    /// The adversaries from which it could be read.
+    pub readers: Vec<Adversary>,
 }
 
 /// Everything that a transcript has of messages from parties, by party and kind.
-pub fn of(transcript: &Transcript, seats: &[Seat]) -> Vec<Left> {
+pub fn of(transcript: &Transcript, adversaries: &[Adversary]) -> Vec<Left> {
     let mut counts: BTreeMap<(u16, Cover, String), (u64, u64)> = BTreeMap::new();
     for (said, bytes) in transcript.said().filter(|(said, _)| said.from != 0) {
         let kind = Message::kind_of(bytes);
@@ -57,19 +57,19 @@ pub fn of(transcript: &Transcript, seats: &[Seat]) -> Vec<Left> {
         *size += bytes.len() as u64;
     }
     let left = |((party, cover, kind), (count, bytes))| {
-        let readers = readers(cover, seats);
+        let readers = readers(cover, adversaries);
         Left { party, kind, cover, count, bytes, readers }
     };
     counts.into_iter().map(left).collect()
 }
 
 /// Who can read what travels so: masked words all others together, since they can subtract their own from the sum.
-pub fn readers(cover: Cover, seats: &[Seat]) -> Vec<Seat> {
-    let reads = |seat: &&Seat| match cover {
-        Cover::Masked => **seat == Seat::AllOthers,
-        Cover::Plain | Cover::Control => seat.has_coordinator(),
+pub fn readers(cover: Cover, adversaries: &[Adversary]) -> Vec<Adversary> {
+    let reads = |adversary: &&Adversary| match cover {
+        Cover::Masked => **adversary == Adversary::AllOthers,
+        Cover::Plain | Cover::Control => adversary.has_coordinator(),
     };
-    seats.iter().filter(reads).copied().collect()
+    adversaries.iter().filter(reads).copied().collect()
 }
 
 /// Whether the words that the coordinator receives before it sums look random.

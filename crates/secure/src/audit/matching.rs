@@ -5,8 +5,8 @@
 
 use partwise::Real;
 
+use super::adversary::{Adversary, SKETCHED, Seen};
 use super::candidates::norms_of_columns;
-use super::seat::{SKETCHED, Seat, Seen};
 use super::{Case, Finding, Found};
 use crate::error::Result;
 use crate::protocol::features_sketch;
@@ -14,11 +14,11 @@ use crate::protocol::features_sketch;
 /// Of what the columns are.
 const CHANNELS: [&str; 3] = ["messages", "sums", "differences"];
 
-/// The attack from one seat.
-pub fn run<T: Real>(case: &Case<'_, T>, seat: Seat) -> Result<Found> {
-    let mut findings = CHANNELS.map(|channel| Finding::new("matching", seat, channel));
+/// The attack by one adversary.
+pub fn run<T: Real>(case: &Case<'_, T>, adversary: Adversary) -> Result<Found> {
+    let mut findings = CHANNELS.map(|channel| Finding::new("matching", adversary, channel));
     for target in &case.targets {
-        let view = case.view(seat, target.party);
+        let view = case.view(adversary, target.party);
         let sketch = features_sketch(case.settings, case.features);
         let mut best = CHANNELS.map(|_| vec![f64::NEG_INFINITY; target.candidates.len()]);
         let mut compare = |channel: usize, seen: &Seen<'_>| {

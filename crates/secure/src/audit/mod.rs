@@ -1,15 +1,15 @@
 //! The audit of a run: what left each party, who could read it, and what an attacker makes of it.
 //!
-//! Attacks see the recorded messages ([`Transcript`]) from a [`Seat`]: what was received there, and what those who sit
+//! Attacks see the recorded messages ([`Transcript`]) from a [`Adversary`]: what was received there, and what those who sit
 //! there had themselves. To add an attack, write a file with a function `run` and a line in `attacks`.
 
+mod adversary;
 mod candidates;
 pub mod folder;
 mod left;
 mod matching;
 mod recovery;
 mod result;
-mod seat;
 mod span;
 mod statistics;
 #[cfg(test)]
@@ -17,9 +17,9 @@ mod tests;
 mod transcript;
 mod verdict;
 
+pub use adversary::Adversary;
 pub use left::{Cover, Left, readers};
 pub use recovery::{Equations, WITHIN};
-pub use seat::Seat;
 pub use statistics::{Auc, ChiSquare, Histogram, Scores, standard_error};
 pub use transcript::{Recording, Said, Shape, Sum, Transcript};
 
@@ -31,8 +31,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::protocol::{Aggregation, Protocol, Settings};
+use adversary::{SKETCHED, View};
 use candidates::Candidates;
-use seat::{SKETCHED, View};
 
 /// What an audit needs to know of a run.
 pub struct Evidence<'a, T> {
@@ -108,8 +108,9 @@ impl Limits {
 pub struct Finding {
     /// The attack.
     pub attack: String,
-    /// From which seat.
-    pub seat: Seat,
+    /// Who attacks.
+    #[serde(rename = "seat")]
+    pub adversary: Adversary,
     /// On what.
     pub on: String,
     /// Its AUC.
@@ -130,11 +131,21 @@ pub struct Finding {
 }
 
 impl Finding {
-    fn new(attack: &str, seat: Seat, on: &str) -> Self {
+    fn new(attack: &str, adversary: Adversary, on: &str) -> Self {
         let (attack, on, scores) = (attack.into(), on.into(), Scores::default());
         let auc = scores.auc();
         let (mean_of_members, mean_of_others, highest) = (0.0, 0.0, 0.0);
-        Finding { attack, seat, on, auc, mean_of_members, mean_of_others, highest, dimensions: None, scores }
+        Finding {
+            attack,
+            adversary,
+            on,
+            auc,
+            mean_of_members,
+            mean_of_others,
+            highest,
+            dimensions: None,
+            scores,
+        }
     }
 
     fn has_scores(&self) -> bool {
@@ -157,8 +168,9 @@ impl Finding {
 /// How much of M follows from (S, M S).
 #[derive(Clone, Debug, Serialize)]
 pub struct Recovery {
-    /// From which seat.
-    pub seat: Seat,
+    /// Who attacks.
+    #[serde(rename = "seat")]
+    pub adversary: Adversary,
     /// By which method.
     pub method: &'static str,
     /// After so many iterations.
@@ -184,7 +196,7 @@ pub struct Recovery {
 impl Default for Recovery {
     fn default() -> Self {
         Recovery {
-            seat: Seat::Everybody,
+            adversary: Adversary::Everybody,
             method: "",
             iterations: 0,
             equations: 0,
@@ -201,7 +213,7 @@ impl Default for Recovery {
 
 impl Recovery {
     fn same_case(&self, other: &Recovery) -> bool {
-        (self.seat, self.method, self.iterations) == (other.seat, other.method, other.iterations)
+        (self.adversary, self.method, self.iterations) == (other.adversary, other.method, other.iterations)
     }
 
     /// Adds that of another victim, or of another run.
@@ -220,7 +232,7 @@ impl Recovery {
     }
 }
 
-/// What one attack finds from one seat.
+/// What one attack finds by one adversary.
 #[derive(Default)]
 pub struct Found {
     findings: Vec<Finding>,
@@ -261,7 +273,7 @@ pub struct Audit {
     pub findings: Vec<Finding>,
     /// How much of M follows from opened sketches.
     pub recoveries: Vec<Recovery>,
-    /// The highest AUC from the seats that the run was to be safe from, and of the final U.
+    /// The highest AUC by the adversaries that the run was to be safe from, and of the final U.
     pub highest_auc: f64,
     /// What it comes to, a sentence each.
     pub verdict: Vec<String>,
@@ -332,8 +344,8 @@ impl<'a, T: Real> Case<'a, T> {
         })
     }
 
-    fn view(&self, seat: Seat, party: u16) -> View<'a> {
-        View::new(self.transcript, self.settings, seat, party)
+    fn view(&self, adversary: Adversary, party: u16) -> View<'a> {
+        View::new(self.transcript, self.settings, adversary, party)
     }
 
     /// Whether all sums are over all parties.
@@ -342,15 +354,15 @@ impl<'a, T: Real> Case<'a, T> {
     }
 }
 
-/// An attack from a seat.
-type Attack<T> = fn(&Case<'_, T>, Seat) -> Result<Found>;
+/// An attack by an adversary.
+type Attack<T> = fn(&Case<'_, T>, Adversary) -> Result<Found>;
 
 /// The attacks on what was said.
 fn attacks<T: Real>() -> [Attack<T>; 3] {
     [recovery::run, matching::run, span::run]
 }
 
-/// Runs all attacks from all seats, until `cancel` stops them.
+/// Runs all attacks from all adversaries, until `cancel` stops them.
 pub fn audit<T: Real>(evidence: &Evidence<'_, T>, limits: &Limits, cancel: &Cancel) -> Result<Audit> {
     if evidence.held_out.iter().all(Vec::is_empty) {
         let problem = "no records were held out, so that there is nothing to compare members with; give a number or a share";
@@ -358,11 +370,11 @@ pub fn audit<T: Real>(evidence: &Evidence<'_, T>, limits: &Limits, cancel: &Canc
     }
     let settings = evidence.settings;
     let case = Case::new(evidence, limits, cancel)?;
-    let seats = Seat::of(evidence.dealt.len(), settings.colluders);
-    let mut found = vec![result::run(&case, Seat::Everybody)?];
+    let adversaries = Adversary::of(evidence.dealt.len(), settings.colluders);
+    let mut found = vec![result::run(&case, Adversary::Everybody)?];
     for attack in attacks::<T>() {
-        for &seat in &seats {
-            found.push(attack(&case, seat)?);
+        for &adversary in &adversaries {
+            found.push(attack(&case, adversary)?);
         }
     }
     let mut audit = Audit {
@@ -376,7 +388,7 @@ pub fn audit<T: Real>(evidence: &Evidence<'_, T>, limits: &Limits, cancel: &Canc
             colluders: settings.colluders,
             seed: settings.seed,
         },
-        left: left::of(evidence.transcript, &seats),
+        left: left::of(evidence.transcript, &adversaries),
         words: left::words_test(evidence.transcript),
         findings: Vec::new(),
         recoveries: Vec::new(),
@@ -396,7 +408,7 @@ impl Audit {
     /// Takes figures and verdict from the scores.
     pub fn settle(&mut self) {
         self.findings.iter_mut().for_each(Finding::settle);
-        let assumed = self.findings.iter().filter(|finding| finding.seat.is_assumed());
+        let assumed = self.findings.iter().filter(|finding| finding.adversary.is_assumed());
         self.highest_auc = assumed.map(|finding| finding.auc.value).fold(0.0, f64::max);
         self.verdict = verdict::of(self);
     }
@@ -405,7 +417,7 @@ impl Audit {
     pub fn pool(&mut self, more: &Audit) {
         for theirs in &more.findings {
             let same = |own: &&mut Finding| {
-                (&own.attack, own.seat, &own.on) == (&theirs.attack, theirs.seat, &theirs.on)
+                (&own.attack, own.adversary, &own.on) == (&theirs.attack, theirs.adversary, &theirs.on)
             };
             match self.findings.iter_mut().find(same) {
                 Some(own) => own.scores.pool(&theirs.scores),
@@ -421,9 +433,10 @@ impl Audit {
         self.settle();
     }
 
-    /// The finding of an attack from a seat with the highest AUC.
-    pub fn worst(&self, attack: &str, seat: Seat) -> Option<&Finding> {
-        let of = self.findings.iter().filter(|finding| finding.attack == attack && finding.seat == seat);
+    /// The finding of an attack by an adversary with the highest AUC.
+    pub fn worst(&self, attack: &str, adversary: Adversary) -> Option<&Finding> {
+        let of =
+            self.findings.iter().filter(|finding| finding.attack == attack && finding.adversary == adversary);
         of.max_by(|a, b| a.auc.value.total_cmp(&b.auc.value))
     }
 }

@@ -6,10 +6,10 @@
 use faer::{MatMut, MatRef};
 use partwise::Real;
 use partwise::kernels::{Product, add_product, eigen};
-use partwise::solver::{Moving, Problem, Solver, Terms, update};
+use partwise::solver::{Moving, Penalty, Problem, Solver, update};
 use partwise::threads::Threads;
 
-use super::seat::Seat;
+use super::adversary::Adversary;
 use super::{Case, Found, Recovery};
 use crate::error::Result;
 use crate::protocol::{Protocol, dense_sketch, limited_sketch};
@@ -20,17 +20,17 @@ pub const WITHIN: f64 = 0.1;
 
 const SWEEPS: usize = 100;
 
-/// The attack from one seat, after 1, 2, 4, ... iterations.
-pub fn run<T: Real>(case: &Case<'_, T>, seat: Seat) -> Result<Found> {
+/// The attack by one adversary, after 1, 2, 4, ... iterations.
+pub fn run<T: Real>(case: &Case<'_, T>, adversary: Adversary) -> Result<Found> {
     if case.settings.protocol != Protocol::DsanlsLimited {
         return Ok(Found::default());
     }
-    // From the coordinator's seat all parties are one unknown matrix.
-    let targets = if seat == Seat::Coordinator { 1 } else { case.limits.recovered };
+    // For the coordinator all parties are one unknown matrix.
+    let targets = if adversary == Adversary::Coordinator { 1 } else { case.limits.recovered };
     let mut recoveries: Vec<Recovery> = Vec::new();
     for target in case.targets.iter().take(targets) {
-        let Some(equations) = equations(case, seat, target.party) else { continue };
-        for more in equations.solve(&case.threads, seat) {
+        let Some(equations) = equations(case, adversary, target.party) else { continue };
+        for more in equations.solve(&case.threads, adversary) {
             match recoveries.iter_mut().find(|known| known.same_case(&more)) {
                 Some(known) => known.pool(&more),
                 None => recoveries.push(more),
@@ -54,8 +54,8 @@ pub struct Equations {
     pub unknowns: usize,
 }
 
-fn equations<T: Real>(case: &Case<'_, T>, seat: Seat, victim: u16) -> Option<Equations> {
-    let view = case.view(seat, victim);
+fn equations<T: Real>(case: &Case<'_, T>, adversary: Adversary, victim: u16) -> Option<Equations> {
+    let view = case.view(adversary, victim);
     let known = view.attackers();
     let unknown: Vec<u16> = (1..=case.dealt.len() as u16).filter(|party| !known.contains(party)).collect();
     let of = |party: u16| &case.dealt[usize::from(party) - 1];
@@ -92,7 +92,7 @@ fn equations<T: Real>(case: &Case<'_, T>, seat: Seat, victim: u16) -> Option<Equ
 }
 
 impl Equations {
-    fn solve(&self, threads: &Threads, seat: Seat) -> Vec<Recovery> {
+    fn solve(&self, threads: &Threads, adversary: Adversary) -> Vec<Recovery> {
         let all = self.seen.len();
         let mut iterations: Vec<usize> =
             std::iter::successors(Some(1), |t| Some(t * 2)).take_while(|t| *t < all).collect();
@@ -105,7 +105,7 @@ impl Equations {
             ] {
                 let (equations, unknowns) = (iterations * self.size, self.unknowns);
                 let recovery =
-                    Recovery { seat, method, iterations, equations, unknowns, ..self.judge(&solution) };
+                    Recovery { adversary, method, iterations, equations, unknowns, ..self.judge(&solution) };
                 recoveries.push(recovery);
             }
         }
@@ -172,7 +172,7 @@ impl Equations {
         let (gram, product) = self.normal(iterations);
         let mut solution = vec![0.0; product.len()];
         let solver = Solver::CoordinateDescent { mu: 0.0, sweeps: SWEEPS };
-        let problem = Problem { solver, gram: &gram, terms: Terms::NONE };
+        let problem = Problem { solver, gram: &gram, terms: Penalty::NONE };
         update(threads, &problem, &Product::ready(product, n), Moving::plain(&mut solution), n);
         solution
     }

@@ -4,14 +4,14 @@
 
 use partwise::Real;
 
-use super::seat::Seat;
+use super::adversary::Adversary;
 use super::{Case, Finding, Found};
 use crate::error::Result;
 
-/// The attack, which is the same from every seat.
-pub fn run<T: Real>(case: &Case<'_, T>, seat: Seat) -> Result<Found> {
-    let mut matched = Finding::new("final U", seat, "cosine");
-    let mut fitted = Finding::new("final U", seat, "fit");
+/// The attack, which is the same by every adversary.
+pub fn run<T: Real>(case: &Case<'_, T>, adversary: Adversary) -> Result<Found> {
+    let mut matched = Finding::new("final U", adversary, "cosine");
+    let mut fitted = Finding::new("final U", adversary, "fit");
     let k = case.settings.rank;
     for target in &case.targets {
         let mut best = vec![f64::NEG_INFINITY; target.candidates.len()];

@@ -11,7 +11,7 @@ use partwise::Real;
 use partwise::random::{Purpose, stream};
 use rand::Rng;
 
-use super::seat::{Seat, View};
+use super::adversary::{Adversary, View};
 use super::{Case, Finding, Found};
 use crate::basis::Basis;
 use crate::error::Result;
@@ -20,20 +20,20 @@ use crate::protocol::Aggregation;
 /// What is left of a column within the span is rounding, of words and of f32.
 const TOLERANCE: f64 = 1e-5;
 
-/// The attack from one seat. Where the coordinator reads shares as they are, their span tells more than that of sums.
-pub fn run<T: Real>(case: &Case<'_, T>, seat: Seat) -> Result<Found> {
-    let shares = case.settings.aggregation == Aggregation::Plain && seat.has_coordinator();
+/// The attack by one adversary. Where the coordinator reads shares as they are, their span tells more than that of sums.
+pub fn run<T: Real>(case: &Case<'_, T>, adversary: Adversary) -> Result<Found> {
+    let shares = case.settings.aggregation == Aggregation::Plain && adversary.has_coordinator();
     let on = if shares { "messages" } else { "sums" };
     let mut findings =
-        [on.into(), format!("{on} beyond U")].map(|on: String| Finding::new("span", seat, &on));
+        [on.into(), format!("{on} beyond U")].map(|on: String| Finding::new("span", adversary, &on));
     let folding = Folding::new(case.features, 4 * case.limits.directions, case.settings.seed);
     let mut result = Basis::new(folding.size);
     widen(&mut result, &folding, &case.u, case.settings.rank);
     let mut basis = Basis::new(folding.size);
     for (place, target) in case.targets.iter().enumerate() {
         // The coordinator by itself sees the same sums, whomever it looks at.
-        if place == 0 || shares || seat != Seat::Coordinator || !case.one_cohort() {
-            basis = span(case, &case.view(seat, target.party), &folding, shares);
+        if place == 0 || shares || adversary != Adversary::Coordinator || !case.one_cohort() {
+            basis = span(case, &case.view(adversary, target.party), &folding, shares);
         }
         if basis.rank() > 0 {
             let folded = target.candidates.folded(&folding);

@@ -1,11 +1,11 @@
-//! What is seen from a seat, against what the parties really had.
+//! What an adversary sees, against what the parties really had.
 
 use partwise::cancel::Cancel;
 use partwise::matrix::{Dense, Matrix, Order, Values};
 use partwise::random::{Purpose, stream, uniform};
 
+use super::adversary::{Adversary, View};
 use super::matching::in_scale_of;
-use super::seat::{Seat, View};
 use super::verdict::membership;
 use super::{Auc, Evidence, Finding, Limits, Recording, Transcript, audit, standard_error};
 use crate::protocol::{Aggregation, Protocol, Settings};
@@ -57,8 +57,8 @@ fn all_others_have_the_share_and_the_coordinator_has_noise() {
         let masked = transcript(&secure, 5, None);
         let open = transcript(&plain, 5, None);
         for victim in [1, 4] {
-            let others = View::new(&masked, &secure, Seat::AllOthers, victim);
-            let coordinator = View::new(&open, &plain, Seat::Coordinator, victim);
+            let others = View::new(&masked, &secure, Adversary::AllOthers, victim);
+            let coordinator = View::new(&open, &plain, Adversary::Coordinator, victim);
             assert_eq!(others.len(), coordinator.len());
             assert_eq!(others.attackers().len(), 4);
             // Later the two runs differ by rounding, which grows.
@@ -66,10 +66,10 @@ fn all_others_have_the_share_and_the_coordinator_has_noise() {
             let seen = others.sum(0).unwrap();
             assert!((0..others.len()).any(|place| others.what(place) == what), "{protocol:?}");
             assert!(distance(&seen.values, &share.values) < 1e-4, "{protocol:?}");
-            let noise = View::new(&masked, &secure, Seat::Coordinator, victim).message(0).unwrap();
+            let noise = View::new(&masked, &secure, Adversary::Coordinator, victim).message(0).unwrap();
             assert!(distance(&noise.values, &share.values) > 0.5, "{protocol:?}");
             // By itself a party sees what is left of the sum without its own share, and no messages.
-            let party = View::new(&masked, &secure, Seat::Party, victim);
+            let party = View::new(&masked, &secure, Adversary::Party, victim);
             assert!(party.message(0).is_none() && party.attackers().len() == 1);
             assert!(distance(&party.sum(0).unwrap().values, &share.values) > 0.05, "{protocol:?}");
         }
@@ -81,8 +81,8 @@ fn all_others_have_the_share_and_the_coordinator_has_noise() {
 fn the_server_of_one_group_hides_no_sums() {
     let settings = settings(Protocol::AsynSd);
     let transcript = transcript(&settings, 5, None);
-    let party = View::new(&transcript, &settings, Seat::Party, 2);
-    let colluding = View::new(&transcript, &settings, Seat::Colluding(1), 2);
+    let party = View::new(&transcript, &settings, Adversary::Party, 2);
+    let colluding = View::new(&transcript, &settings, Adversary::Colluding(1), 2);
     assert_eq!(party.attackers(), colluding.attackers());
     for place in 0..party.len() {
         let (computed, opened) = (party.sum(place).unwrap().values, colluding.sum(place).unwrap().values);
@@ -94,13 +94,13 @@ fn the_server_of_one_group_hides_no_sums() {
 fn groups_and_single_clients_are_told_apart() {
     let secure = settings(Protocol::AsynSd);
     let grouped = transcript(&secure, 6, None);
-    let others = View::new(&grouped, &secure, Seat::AllOthers, 5);
+    let others = View::new(&grouped, &secure, Adversary::AllOthers, 5);
     assert_eq!(others.attackers().len(), 2, "the two of its group");
     let plain = Settings { aggregation: Aggregation::Plain, ..secure };
     let single = transcript(&plain, 4, None);
-    let coordinator = View::new(&single, &plain, Seat::Coordinator, 3);
+    let coordinator = View::new(&single, &plain, Adversary::Coordinator, 3);
     assert_eq!(coordinator.message(0).unwrap().values, coordinator.sum(0).unwrap().values);
-    let party = View::new(&single, &plain, Seat::Party, 3);
+    let party = View::new(&single, &plain, Adversary::Party, 3);
     assert_eq!(party.attackers().len(), 1);
     assert_ne!(party.sum(0).unwrap().values, coordinator.sum(0).unwrap().values);
 }
@@ -113,10 +113,11 @@ fn the_difference_shows_who_left() {
     settings.accepted.going_on_shows_the_leaver = true;
     for leaver in 1..=6 {
         let transcript = transcript(&settings, 6, Some((leaver, 200)));
-        let view = View::new(&transcript, &settings, Seat::Coordinator, leaver);
+        let view = View::new(&transcript, &settings, Adversary::Coordinator, leaver);
         let left = (1..view.len()).find(|&place| view.message(place).is_none()).expect("it left");
-        let share =
-            |party| View::new(&transcript, &settings, Seat::AllOthers, party).sum(left - 1).unwrap().values;
+        let share = |party| {
+            View::new(&transcript, &settings, Adversary::AllOthers, party).sum(left - 1).unwrap().values
+        };
         let (before, after) = (view.sum(left - 1).unwrap(), view.sum(left).unwrap().values);
         let after = in_scale_of(&before.values, &after, before.columns);
         let before = before.values;
@@ -140,14 +141,15 @@ fn beginning_anew_does_not_show_the_leaver() {
     settings.accepted.going_on_shows_the_leaver = true;
     for leaver in 1..=6 {
         let transcript = transcript(&settings, 6, Some((leaver, 200)));
-        let view = View::new(&transcript, &settings, Seat::Coordinator, leaver);
+        let view = View::new(&transcript, &settings, Adversary::Coordinator, leaver);
         let anew = (1..view.len()).find(|&place| view.sum(place).unwrap().iteration == 0).expect("once more");
         assert_eq!((anew, view.len()), (settings.rounds, 2 * settings.rounds));
         let left = (1..anew).find(|&place| view.message(place).is_none()).expect("it left");
         for round in 0..left {
             let (first, second) = (view.sum(round).unwrap(), view.sum(anew + round).unwrap());
             let second = in_scale_of(&first.values, &second.values, first.columns);
-            let share = View::new(&transcript, &settings, Seat::AllOthers, leaver).sum(round).unwrap().values;
+            let share =
+                View::new(&transcript, &settings, Adversary::AllOthers, leaver).sum(round).unwrap().values;
             let difference: Vec<f64> = first.values.iter().zip(&second).map(|(a, b)| a - b).collect();
             let average: Vec<f64> = first.values.iter().map(|sum| sum / 6.0).collect();
             let (far, guess) = (distance(&difference, &share), distance(&average, &share));
@@ -168,7 +170,7 @@ fn few_records_are_no_proof() {
         Evidence { transcript: &transcript, settings, matrix, dealt: &dealt, held_out: &held_out, u };
     let audit = audit(&evidence, &Limits::default(), &Cancel::default()).unwrap();
     let sentence = |value: f64, count: usize| {
-        let mut finding = Finding::new("span", Seat::Party, "sums");
+        let mut finding = Finding::new("span", Adversary::Party, "sums");
         let standard_error = standard_error(value, count, count);
         finding.auc = Auc { value, standard_error, members: count, others: count };
         membership(&audit, &finding, 0.5)

@@ -1,27 +1,28 @@
 //! What an audit comes to, in plain words.
 
-use super::{Audit, Cover, Finding, Seat};
+use super::{Adversary, Audit, Cover, Finding};
 use crate::protocol::{Aggregation, Protocol};
 
 /// An AUC below this is hardly better than guessing.
 const GUESSING: f64 = 0.55;
 
-/// A sentence for what was masked, for each seat, for recovery, and for the result itself.
+/// A sentence for what was masked, for each adversary, for recovery, and for the result itself.
 pub fn of(audit: &Audit) -> Vec<String> {
     let mut sentences = vec![words(audit)];
-    let floor = audit.findings.iter().filter(|finding| finding.seat == Seat::Everybody).max_by(by_auc);
+    let floor =
+        audit.findings.iter().filter(|finding| finding.adversary == Adversary::Everybody).max_by(by_auc);
     let floor = floor.map_or(0.5, |finding| finding.auc.value);
     let parties = audit.run.records.len();
-    for seat in Seat::of(parties, audit.run.colluders) {
-        let of_seat = audit.findings.iter().filter(|finding| finding.seat == seat);
-        sentences.extend(of_seat.max_by(by_auc).map(|finding| membership(audit, finding, floor)));
-        let recovered = audit.recoveries.iter().filter(|recovery| recovery.seat == seat);
+    for adversary in Adversary::of(parties, audit.run.colluders) {
+        let of_adversary = audit.findings.iter().filter(|finding| finding.adversary == adversary);
+        sentences.extend(of_adversary.max_by(by_auc).map(|finding| membership(audit, finding, floor)));
+        let recovered = audit.recoveries.iter().filter(|recovery| recovery.adversary == adversary);
         let recovered = recovered.max_by(|a, b| a.recovered.total_cmp(&b.recovered));
         sentences.extend(recovered.map(|best| {
             format!(
                 "{} can compute {:.0}% of the entries that are not 0 within a tenth of their value, by {} from {} opened \
                  sketches{}.",
-                sentence_of(seat),
+                sentence_of(adversary),
                 100.0 * best.recovered,
                 best.method,
                 best.iterations,
@@ -72,56 +73,57 @@ fn words(audit: &Audit) -> String {
     }
 }
 
-fn in_words(seat: Seat) -> String {
-    match seat {
-        Seat::AllOthers => "all other parties together".into(),
-        seat => seat.to_string(),
+fn in_words(adversary: Adversary) -> String {
+    match adversary {
+        Adversary::AllOthers => "all other parties together".into(),
+        adversary => adversary.to_string(),
     }
 }
 
-fn sentence_of(seat: Seat) -> String {
-    let seat = in_words(seat);
-    seat[..1].to_uppercase() + &seat[1..]
+fn sentence_of(adversary: Adversary) -> String {
+    let adversary = in_words(adversary);
+    adversary[..1].to_uppercase() + &adversary[1..]
 }
 
 /// What somebody can tell, and what would lower it.
 pub(super) fn membership(audit: &Audit, worst: &Finding, floor: f64) -> String {
-    let seat = sentence_of(worst.seat);
+    let adversary = sentence_of(worst.adversary);
     let (auc, error) = (worst.auc.value, worst.auc.standard_error);
     let (attack, on) = (&worst.attack, &worst.on);
     let beside =
         if floor > GUESSING { format!(", where the final U alone gives {floor:.2}") } else { String::new() };
-    let whose = if worst.seat == Seat::Coordinator { "a party's data" } else { "another party's data" };
+    let whose =
+        if worst.adversary == Adversary::Coordinator { "a party's data" } else { "another party's data" };
     let figures = format!("standard error {error:.2}, {attack} on {on}");
     match (auc < GUESSING, auc - 2.0 * error < 0.5) {
         (true, true) => format!(
-            "{seat} could not tell better than by guessing whether a given record was in {whose} (AUC at most {auc:.2}, \
+            "{adversary} could not tell better than by guessing whether a given record was in {whose} (AUC at most {auc:.2}, \
              {figures}){beside}."
         ),
         (true, false) => format!(
-            "{seat} can tell hardly better than by guessing whether a given record was in {whose} (AUC {auc:.2}, \
+            "{adversary} can tell hardly better than by guessing whether a given record was in {whose} (AUC {auc:.2}, \
              {figures}){beside}."
         ),
         (false, true) => format!(
             "Whether {} can tell if a given record was in {whose} is not certain: the AUC is {auc:.2} ({figures}), but {} \
              members and {} others are too few to say that this is not by chance{beside}; more data, or a larger --holdout, \
              would tell.",
-            in_words(worst.seat),
+            in_words(worst.adversary),
             worst.auc.members,
             worst.auc.others
         ),
         (false, false) => format!(
-            "{seat} can tell with AUC {auc:.2} ({figures}) whether a given record was in {whose}{beside}; {}.",
+            "{adversary} can tell with AUC {auc:.2} ({figures}) whether a given record was in {whose}{beside}; {}.",
             cure(audit, worst)
         ),
     }
 }
 
 fn cure(audit: &Audit, worst: &Finding) -> String {
-    if worst.seat == Seat::AllOthers {
+    if worst.adversary == Adversary::AllOthers {
         return "nothing hides a party from all others, only more parties that do not collude".into();
     }
-    if audit.run.aggregation == Aggregation::Plain && worst.seat.has_coordinator() {
+    if audit.run.aggregation == Aggregation::Plain && worst.adversary.has_coordinator() {
         return "--aggregation secure lowers this".into();
     }
     match (audit.run.protocol, &*worst.attack) {

@@ -332,7 +332,7 @@ mod tests {
     use super::*;
     use crate::aggregation::{Hub, Identity, Party};
     use crate::entropy::entropy;
-    use crate::net::{TOWNS, network};
+    use crate::net::{DEFAULT_WAN, network};
     use crate::server::serve;
 
     fn plain(rounds: usize) -> Settings {
@@ -418,7 +418,7 @@ mod tests {
         let identities: Vec<Identity> = (0..3).map(|_| Identity::new(&mut rng)).collect();
         let keys: Vec<_> = identities.iter().map(Identity::key).collect();
         let cohorts = &crate::cohorts(settings, ([1; 32], 0), &keys, &[vec![1, 2, 3]]).unwrap();
-        let mut links = network(3, TOWNS).into_iter();
+        let mut links = network(3, DEFAULT_WAN).into_iter();
         let mut hub_link = links.next().unwrap();
         std::thread::scope(|scope| {
             let hubs =

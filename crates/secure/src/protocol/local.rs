@@ -9,7 +9,7 @@ use partwise::partition::{Access, Block, Shard, shards};
 use partwise::random::Purpose;
 use partwise::run::{Damping, Factors, Phases, SketchedSide, draw, residual_on};
 use partwise::sketch::{Distribution, Operator};
-use partwise::solver::{Moving, Problem, Solver, Terms, update};
+use partwise::solver::{Moving, Penalty, Problem, Solver, update};
 use partwise::threads::Threads;
 
 use super::{Settings, party_seed};
@@ -149,7 +149,7 @@ impl<T: Real> Local<T> {
     /// One step on U, given P = M V and VᵀV of whomever they are.
     pub fn step_u(&mut self, solver: Solver, product: Vec<T>, gram: &[f64]) {
         self.work += (self.shard.rows * self.k * self.k) as f64;
-        let problem = Problem { solver, gram, terms: Terms::NONE };
+        let problem = Problem { solver, gram, terms: Penalty::NONE };
         update(&self.threads, &problem, &Product::ready(product, self.k), Moving::plain(&mut self.u), self.k);
     }
 
@@ -163,7 +163,7 @@ impl<T: Real> Local<T> {
     pub fn sweep_v(&mut self) -> f64 {
         self.count_product(self.shard.cols);
         let gram = self.gram_u();
-        let problem = Problem { solver: HALS, gram: &gram, terms: Terms::NONE };
+        let problem = Problem { solver: HALS, gram: &gram, terms: Penalty::NONE };
         let product = Product::new(&self.threads, &self.shard.by_cols, Columns::All, &self.u, self.k);
         update(&self.threads, &problem, &product, Moving::plain(&mut self.v), self.k).cross
     }
@@ -174,7 +174,7 @@ impl<T: Real> Local<T> {
         let product = multiply(&self.threads, &self.shard.by_cols, Columns::All, &self.u, self.k);
         let product = Product::ready(product, self.k);
         let solver = Solver::CoordinateDescent { mu: 0.0, sweeps: LAST_SWEEPS };
-        let problem = Problem { solver, gram: &gram, terms: Terms::NONE };
+        let problem = Problem { solver, gram: &gram, terms: Penalty::NONE };
         update(&self.threads, &problem, &product, Moving::plain(&mut self.v), self.k);
     }
 
@@ -199,7 +199,7 @@ impl<T: Real> Local<T> {
         let operator = distribution.draw::<T>(iteration);
         let b = operator.project(threads, 0..distribution.length, &self.v, k);
         let (columns, weights) = operator.lift(threads, &b, k);
-        let problem = Problem { solver, gram: &gram(threads, &b, k), terms: Terms::NONE };
+        let problem = Problem { solver, gram: &gram(threads, &b, k), terms: Penalty::NONE };
         let product = Product::new(threads, &self.shard.by_rows, columns, &weights, k);
         update(threads, &problem, &product, Moving::plain(&mut self.u), k);
     }
@@ -282,7 +282,7 @@ impl<T: Real> Local<T> {
         SketchedSide {
             distribution: Distribution { kind: settings.sketch, length, size, seed, purpose },
             damping: Damping::new(&settings.of_sketches(), diagonal),
-            terms: Terms::NONE,
+            terms: Penalty::NONE,
         }
     }
 }
@@ -344,8 +344,8 @@ pub(crate) fn features_sketch(settings: &Settings, features: usize) -> Distribut
 fn sketch_work(stored: usize, rows: usize, k: usize, distribution: &Distribution) -> f64 {
     let &Distribution { kind, length, size, .. } = distribution;
     let read = match kind {
-        partwise::sketch::Kind::Subsample => stored as f64 * size as f64 / length as f64,
-        partwise::sketch::Kind::Gaussian => stored as f64 + 2.0 * (length * size) as f64,
+        partwise::sketch::SketchKind::Subsample => stored as f64 * size as f64 / length as f64,
+        partwise::sketch::SketchKind::Gaussian => stored as f64 + 2.0 * (length * size) as f64,
         _ => stored as f64,
     };
     read * k as f64 + ((rows + size) * k * k) as f64

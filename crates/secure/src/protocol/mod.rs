@@ -127,7 +127,7 @@ pub struct Settings {
     /// ρ of the relaxation weight ω_t = ρ / (ρ + t).
     pub rho: f64,
     /// The kind of sketch.
-    pub sketch: sketch::Kind,
+    pub sketch: sketch::SketchKind,
     /// d: what a party's records are sketched to; a tenth, but at least 4 k, if absent.
     pub sketch_records: Option<Amount>,
     /// d': what the features are sketched to, likewise.
@@ -162,8 +162,8 @@ impl Settings {
     pub fn new(protocol: Protocol, rank: usize) -> Self {
         let sketch = match protocol {
             // Subsampling would open records.
-            Protocol::DsanlsLimited => sketch::Kind::Gaussian,
-            _ => sketch::Kind::Subsample,
+            Protocol::DsanlsLimited => sketch::SketchKind::Gaussian,
+            _ => sketch::SketchKind::Subsample,
         };
         let (alpha, beta) = SketchedSolver::Pcd.damping();
         Settings {
@@ -415,7 +415,7 @@ pub fn run<T: Real>(
     if settings.attempts() == 1 || !incomplete {
         return Ok(first);
     }
-    session.see(Seen::Anew);
+    session.see(Seen::Retry);
     session.begin_anew();
     let factors = (std::mem::take(&mut local.u), std::mem::take(&mut local.v));
     // With the V of before, the first sums of both would differ by exactly what whoever left had in them.
@@ -565,7 +565,7 @@ mod tests {
         let keys: Vec<_> = identities.iter().map(Identity::key).collect();
         let cohort = &cohorts(settings, ([1; 32], 0), &keys, &[]).unwrap()[0];
         let count = parts.len();
-        let mut links = crate::net::network(count, crate::net::TOWNS).into_iter();
+        let mut links = crate::net::network(count, crate::net::DEFAULT_WAN).into_iter();
         let mut hub_link = links.next().unwrap();
         std::thread::scope(|scope| {
             let hubs = vec![(ALL, Hub::new(cohort.clone(), plain))];

@@ -4,7 +4,9 @@ use partwise::cancel::Cancel;
 use partwise::comm::run_ranks;
 use partwise::matrix::{Csr, Dense, Matrix, Order, Values};
 use partwise::random::{Purpose, stream, uniform};
-use partwise_secure::audit::{Audit, Cover, Evidence, Finding, Limits, Recording, Seat, Transcript, audit};
+use partwise_secure::audit::{
+    Adversary, Audit, Cover, Evidence, Finding, Limits, Recording, Transcript, audit,
+};
 use partwise_secure::protocol::{Aggregation, Protocol, Settings};
 use partwise_secure::split::{Split, beside, hold_out, parts};
 use partwise_secure::{Plan, run_on_rank_recorded, simulate_recorded};
@@ -77,10 +79,11 @@ fn pooled(members: usize, mut run: impl FnMut(u64) -> Run) -> Audit {
     audit
 }
 
-fn of<'a>(audit: &'a Audit, attack: &str, seat: Seat, on: &str) -> &'a Finding {
+fn of<'a>(audit: &'a Audit, attack: &str, adversary: Adversary, on: &str) -> &'a Finding {
     let mut of = audit.findings.iter();
-    let same = |finding: &&Finding| (&*finding.attack, finding.seat, &*finding.on) == (attack, seat, on);
-    of.find(same).unwrap_or_else(|| panic!("no {attack} on {on} from {seat}"))
+    let same =
+        |finding: &&Finding| (&*finding.attack, finding.adversary, &*finding.on) == (attack, adversary, on);
+    of.find(same).unwrap_or_else(|| panic!("no {attack} on {on} from {adversary}"))
 }
 
 /// Five parties of ten records, k = 20, as in the figures of `docs/privacy.md`.
@@ -94,7 +97,7 @@ fn few_records(aggregation: Aggregation) -> Audit {
 #[test]
 fn plain_shares_of_few_records_are_the_records() {
     let audit = few_records(Aggregation::Plain);
-    let messages = of(&audit, "matching", Seat::Coordinator, "messages");
+    let messages = of(&audit, "matching", Adversary::Coordinator, "messages");
     assert!(messages.mean_of_members > 0.97, "{messages:?}");
     assert!(messages.mean_of_others < 0.7, "{messages:?}");
     assert!(messages.auc.value > 0.99 && messages.auc.standard_error < 0.01, "{messages:?}");
@@ -102,26 +105,29 @@ fn plain_shares_of_few_records_are_the_records() {
     assert!(audit.highest_auc > 0.99);
     assert!(audit.verdict[0].contains("nothing was masked"), "{:?}", audit.verdict);
     assert!(
-        audit.left.iter().any(|left| left.cover == Cover::Plain && left.readers.contains(&Seat::Coordinator))
+        audit
+            .left
+            .iter()
+            .any(|left| left.cover == Cover::Plain && left.readers.contains(&Adversary::Coordinator))
     );
 }
 
 #[test]
 fn masked_words_tell_nothing_and_sums_tell_less() {
     let audit = few_records(Aggregation::Secure);
-    let masked = of(&audit, "matching", Seat::Coordinator, "messages");
+    let masked = of(&audit, "matching", Adversary::Coordinator, "messages");
     assert!((0.45..=0.55).contains(&masked.auc.value), "{masked:?}");
     assert!(audit.words.p > 1e-5, "{:?}", audit.words);
-    let sums = of(&audit, "matching", Seat::Coordinator, "sums");
-    let all = of(&audit, "matching", Seat::AllOthers, "sums");
+    let sums = of(&audit, "matching", Adversary::Coordinator, "sums");
+    let all = of(&audit, "matching", Adversary::AllOthers, "sums");
     // Where nothing can hide, the same attack works.
     assert!(all.auc.value > 0.99 && all.mean_of_members > 0.97, "{all:?}");
     assert!(sums.mean_of_members < all.mean_of_members - 0.1, "{sums:?}");
-    let party = of(&audit, "matching", Seat::Party, "sums");
+    let party = of(&audit, "matching", Adversary::Party, "sums");
     assert!(sums.auc.value <= party.auc.value + 0.02 && party.auc.value <= all.auc.value + 0.02);
     // Nobody by itself can read what was masked.
     for left in audit.left.iter().filter(|left| left.cover == Cover::Masked) {
-        assert_eq!(left.readers, [Seat::AllOthers], "{left:?}");
+        assert_eq!(left.readers, [Adversary::AllOthers], "{left:?}");
     }
     assert!(audit.left.iter().all(|left| left.cover != Cover::Plain));
 }
@@ -133,15 +139,15 @@ fn the_span_of_pooled_sums_is_that_of_the_records() {
         let settings = Settings { seed, ..settings(Protocol::Pooled, Aggregation::Secure, 6, 25) };
         Run::new(codes(120, 200, seed), 4, settings)
     });
-    for seat in [Seat::Coordinator, Seat::Party, Seat::AllOthers] {
-        let span = of(&few, "span", seat, "sums");
+    for adversary in [Adversary::Coordinator, Adversary::Party, Adversary::AllOthers] {
+        let span = of(&few, "span", adversary, "sums");
         assert!(span.auc.value > 0.999, "{span:?}");
     }
     let many = pooled(1200, |seed| {
         let settings = Settings { seed, ..settings(Protocol::Pooled, Aggregation::Secure, 4, 25) };
         Run::new(codes(2400, 40, seed), 4, settings)
     });
-    let span = of(&many, "span", Seat::Coordinator, "sums");
+    let span = of(&many, "span", Adversary::Coordinator, "sums");
     assert!((0.45..0.58).contains(&span.auc.value), "{span:?}");
 }
 
@@ -152,7 +158,7 @@ fn attacks_fail_where_there_is_nothing_to_find() {
         let settings = Settings { seed, ..settings(Protocol::SynSd, Aggregation::Secure, 3, 8) };
         Run::new(codes(2200, 60, seed), 4, settings)
     });
-    for finding in audit.findings.iter().filter(|finding| finding.seat.is_assumed()) {
+    for finding in audit.findings.iter().filter(|finding| finding.adversary.is_assumed()) {
         assert!((0.45..0.56).contains(&finding.auc.value), "{finding:?}");
         assert!(finding.auc.standard_error < 0.02, "{finding:?}");
     }
@@ -184,7 +190,7 @@ fn parties_that_differ_are_not_taken_for_membership() {
     let mut run = Run::new(shifted(15), parties, settings);
     let matched = |run: &Run| {
         let audit = run.audit();
-        let found = of(&audit, "matching", Seat::AllOthers, "sums");
+        let found = of(&audit, "matching", Adversary::AllOthers, "sums");
         assert!(found.auc.members >= 1100 && found.auc.others >= 1095, "{found:?}");
         (audit.highest_auc, found.auc)
     };
@@ -222,14 +228,14 @@ fn what_sums_explain_beyond_the_result_tells_more() {
             Matrix::Dense(Dense::new(records, features, Order::RowMajor, Values::Real(values.into())));
         Run::new(matrix, 4, Settings { seed, ..settings(Protocol::SynSd, Aggregation::Secure, kinds, 30) })
     });
-    for seat in [Seat::Coordinator, Seat::Party, Seat::AllOthers] {
+    for adversary in [Adversary::Coordinator, Adversary::Party, Adversary::AllOthers] {
         let (near, beyond) =
-            (of(&audit, "span", seat, "sums").auc, of(&audit, "span", seat, "sums beyond U").auc);
-        assert!(beyond.value > near.value + 3.0 * near.standard_error, "{seat}: {near:?} {beyond:?}");
+            (of(&audit, "span", adversary, "sums").auc, of(&audit, "span", adversary, "sums beyond U").auc);
+        assert!(beyond.value > near.value + 3.0 * near.standard_error, "{adversary}: {near:?} {beyond:?}");
     }
 }
 
-fn limited(sketch: partwise::sketch::Kind, rounds: usize) -> Audit {
+fn limited(sketch: partwise::sketch::SketchKind, rounds: usize) -> Audit {
     let mut settings = settings(Protocol::DsanlsLimited, Aggregation::Secure, 3, rounds);
     settings.sketch = sketch;
     settings.accepted.subsampling_opens_records = true;
@@ -239,9 +245,9 @@ fn limited(sketch: partwise::sketch::Kind, rounds: usize) -> Audit {
 /// A subsampled M S is columns of M: all others together have them as they are.
 #[test]
 fn subsampled_sketches_are_records() {
-    let audit = limited(partwise::sketch::Kind::Subsample, 40);
+    let audit = limited(partwise::sketch::SketchKind::Subsample, 40);
     let all = |iterations: usize| {
-        let mut of = audit.recoveries.iter().filter(|recovery| recovery.seat == Seat::AllOthers);
+        let mut of = audit.recoveries.iter().filter(|recovery| recovery.adversary == Adversary::AllOthers);
         of.find(|recovery| recovery.iterations == iterations && recovery.method == "least squares").unwrap()
     };
     // 6 of 12 records in the first iteration.
@@ -252,19 +258,19 @@ fn subsampled_sketches_are_records() {
 /// Theorem `theorem:nosecure`, and that nonnegativity gives records away before it says so.
 #[test]
 fn gaussian_sketches_are_equations_for_the_records() {
-    let audit = limited(partwise::sketch::Kind::Gaussian, 4);
-    let of = |seat: Seat, method: &str, iterations: usize| {
-        let mut of = audit.recoveries.iter().filter(|recovery| recovery.seat == seat);
+    let audit = limited(partwise::sketch::SketchKind::Gaussian, 4);
+    let of = |adversary: Adversary, method: &str, iterations: usize| {
+        let mut of = audit.recoveries.iter().filter(|recovery| recovery.adversary == adversary);
         of.find(|recovery| recovery.iterations == iterations && recovery.method == method).unwrap()
     };
-    let least = |iterations| of(Seat::AllOthers, "least squares", iterations);
+    let least = |iterations| of(Adversary::AllOthers, "least squares", iterations);
     // 6, 12, 24 equations for 12 records.
     assert!(least(1).relative_error > 0.5 && least(1).recovered < 0.2, "{:?}", least(1));
     assert!(least(4).relative_error < 1e-3 && least(4).recovered > 0.999, "{:?}", least(4));
-    let nonnegative = of(Seat::AllOthers, "nonnegative least squares", 1);
+    let nonnegative = of(Adversary::AllOthers, "nonnegative least squares", 1);
     assert!(nonnegative.recovered > least(1).recovered + 0.2, "{nonnegative:?}");
     // 24 equations for 48 records.
-    assert!(of(Seat::Coordinator, "least squares", 4).relative_error > 0.5);
+    assert!(of(Adversary::Coordinator, "least squares", 4).relative_error > 0.5);
     assert!(audit.verdict.iter().any(|sentence| sentence.contains("entries that are not 0")));
     let other = Run::new(codes(60, 40, 1), 3, settings(Protocol::SynSd, Aggregation::Secure, 3, 3)).audit();
     assert!(other.recoveries.is_empty());
@@ -279,8 +285,10 @@ fn every_protocol_can_be_audited() {
     for protocol in Protocol::ALL {
         let [masked, plain] = [Aggregation::Secure, Aggregation::Plain].map(|aggregation| {
             let audit = Run::new(matrix.clone(), 6, settings(protocol, aggregation, 2, 3)).audit();
-            for seat in [Seat::Coordinator, Seat::Party, Seat::Colluding(1), Seat::AllOthers] {
-                let finding = of(&audit, "matching", seat, "sums");
+            for adversary in
+                [Adversary::Coordinator, Adversary::Party, Adversary::Colluding(1), Adversary::AllOthers]
+            {
+                let finding = of(&audit, "matching", adversary, "sums");
                 assert_eq!((finding.auc.members, finding.auc.others), (48, 48), "{protocol:?}");
             }
             assert_eq!(
@@ -290,7 +298,7 @@ fn every_protocol_can_be_audited() {
                 audit.words
             );
             assert!((1..=6).all(|party| audit.left.iter().any(|left| left.party == party)), "{protocol:?}");
-            of(&audit, "matching", Seat::Coordinator, "messages").mean_of_members
+            of(&audit, "matching", Adversary::Coordinator, "messages").mean_of_members
         });
         // In the few dimensions of a sketch noise is never far.
         assert!(masked < plain - 0.1, "{protocol:?} {masked} {plain}");
@@ -374,7 +382,7 @@ fn sketches_of_features_do_not_crowd_out_sums() {
         let Run { matrix, dealt, held, settings, transcript, u } = &run;
         let evidence = Evidence { transcript, settings, matrix, dealt, held_out: held, u };
         let audit = audit(&evidence, &Limits { sums, ..Limits::default() }, &Cancel::default()).unwrap();
-        let found = of(&audit, "span", Seat::AllOthers, "sums");
+        let found = of(&audit, "span", Adversary::AllOthers, "sums");
         (found.dimensions.unwrap(), found.auc.value)
     };
     // The start, and one a round.

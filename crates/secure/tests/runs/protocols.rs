@@ -5,7 +5,7 @@ use partwise::matrix::{Csr, Dense, Matrix, Order, Values};
 use partwise::random::{Purpose, stream, uniform};
 use partwise::run::{self, Amount, Factors, Machine, Normalize, factorize};
 use partwise::threads::Threads;
-use partwise_secure::net::TOWNS;
+use partwise_secure::net::DEFAULT_WAN;
 use partwise_secure::protocol::{Aggregation, Local, Protocol, Settings, Stop, party_seed};
 use partwise_secure::split::{Split, parts};
 use partwise_secure::{Error, OnRank, Outcome, Plan, groups, run_on_rank, simulate};
@@ -82,7 +82,7 @@ fn pooled_hals(matrix: &Matrix<f64>, dealt: &[Vec<usize>], settings: &Settings) 
         ..run::Settings::new(k)
     };
     let machine = Machine::new(1, 1);
-    let from = Some(run::From::Factors(&start));
+    let from = Some(run::StartFrom::Factors(&start));
     let result =
         factorize(matrix.clone().into_transpose(), machine, &of_hals, from, &mut |_: &run::Progress| false)
             .unwrap();
@@ -186,7 +186,7 @@ fn pooled_dsanls(matrix: &Matrix<f64>, size: usize, rounds: usize, seed: u64) ->
         iterations: rounds,
         tolerance: 0.0,
         algorithm: run::Algorithm::Dsanls,
-        sketch: partwise::sketch::Kind::Gaussian,
+        sketch: partwise::sketch::SketchKind::Gaussian,
         sketch_cols: Some(Amount::Count(size)),
         seed,
         ..run::Settings::new(3)
@@ -341,7 +341,7 @@ fn slow_parties_on_the_simulated_clock() {
     let run = |protocol, slowness: &[f64]| {
         let mut plan = Plan::new(settings(protocol, 3, 10));
         plan.slowness = slowness.to_vec();
-        plan.line = Network { latency: 1e-6, bandwidth: 1e9, ..TOWNS };
+        plan.line = Network { latency: 1e-6, bandwidth: 1e9, ..DEFAULT_WAN };
         run_split(&matrix, &Split::Uniform, 6, &plan).unwrap()
     };
     let slow = [1.0, 1.0, 1.0, 8.0, 8.0, 8.0];

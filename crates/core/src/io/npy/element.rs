@@ -4,7 +4,7 @@ use crate::real::{Precision, Real};
 
 /// A type of numbers in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum ElementKind {
     Bool,
     U8,
     I8,
@@ -21,7 +21,7 @@ pub(crate) enum Kind {
 /// How an element is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Element {
-    pub kind: Kind,
+    pub kind: ElementKind,
     big_endian: bool,
 }
 
@@ -40,44 +40,44 @@ macro_rules! with_decoder {
             };
         }
         match $element.kind {
-            Kind::Bool => {
+            ElementKind::Bool => {
                 let $decode = |[byte]: [u8; 1]| u8::from(byte != 0);
                 $body
             }
-            Kind::U8 => number!(u8),
-            Kind::I8 => number!(i8),
-            Kind::U16 => number!(u16),
-            Kind::I16 => number!(i16),
-            Kind::U32 => number!(u32),
-            Kind::I32 => number!(i32),
-            Kind::U64 => number!(u64),
-            Kind::I64 => number!(i64),
-            Kind::F32 => number!(f32),
-            Kind::F64 => number!(f64),
+            ElementKind::U8 => number!(u8),
+            ElementKind::I8 => number!(i8),
+            ElementKind::U16 => number!(u16),
+            ElementKind::I16 => number!(i16),
+            ElementKind::U32 => number!(u32),
+            ElementKind::I32 => number!(i32),
+            ElementKind::U64 => number!(u64),
+            ElementKind::I64 => number!(i64),
+            ElementKind::F32 => number!(f32),
+            ElementKind::F64 => number!(f64),
         }
     }};
 }
 
 impl Element {
     /// 32-bit integers, little endian.
-    pub const I32: Element = Element { kind: Kind::I32, big_endian: false };
+    pub const I32: Element = Element { kind: ElementKind::I32, big_endian: false };
 
     /// The type that a header's `descr` names; an error is a sentence on what to do instead.
     pub fn parse(descr: &str) -> Result<Element, String> {
         let order = descr.chars().next().filter(|order| "<>|=".contains(*order));
         let code = if order.is_some() { &descr[1..] } else { descr };
         let kind = match code {
-            "b1" | "?" => Kind::Bool,
-            "u1" => Kind::U8,
-            "i1" => Kind::I8,
-            "u2" => Kind::U16,
-            "i2" => Kind::I16,
-            "u4" => Kind::U32,
-            "i4" => Kind::I32,
-            "u8" => Kind::U64,
-            "i8" => Kind::I64,
-            "f4" => Kind::F32,
-            "f8" => Kind::F64,
+            "b1" | "?" => ElementKind::Bool,
+            "u1" => ElementKind::U8,
+            "i1" => ElementKind::I8,
+            "u2" => ElementKind::U16,
+            "i2" => ElementKind::I16,
+            "u4" => ElementKind::U32,
+            "i4" => ElementKind::I32,
+            "u8" => ElementKind::U64,
+            "i8" => ElementKind::I64,
+            "f4" => ElementKind::F32,
+            "f8" => ElementKind::F64,
             _ => return Err(refusal(descr, code)),
         };
         let big_endian = match order {
@@ -91,27 +91,27 @@ impl Element {
     /// Bytes of one element.
     pub fn width(self) -> u64 {
         match self.kind {
-            Kind::Bool | Kind::U8 | Kind::I8 => 1,
-            Kind::U16 | Kind::I16 => 2,
-            Kind::U32 | Kind::I32 | Kind::F32 => 4,
-            Kind::U64 | Kind::I64 | Kind::F64 => 8,
+            ElementKind::Bool | ElementKind::U8 | ElementKind::I8 => 1,
+            ElementKind::U16 | ElementKind::I16 => 2,
+            ElementKind::U32 | ElementKind::I32 | ElementKind::F32 => 4,
+            ElementKind::U64 | ElementKind::I64 | ElementKind::F64 => 8,
         }
     }
 
     /// NumPy's name of the type.
     pub fn name(self) -> &'static str {
         match self.kind {
-            Kind::Bool => "bool",
-            Kind::U8 => "uint8",
-            Kind::I8 => "int8",
-            Kind::U16 => "uint16",
-            Kind::I16 => "int16",
-            Kind::U32 => "uint32",
-            Kind::I32 => "int32",
-            Kind::U64 => "uint64",
-            Kind::I64 => "int64",
-            Kind::F32 => "float32",
-            Kind::F64 => "float64",
+            ElementKind::Bool => "bool",
+            ElementKind::U8 => "uint8",
+            ElementKind::I8 => "int8",
+            ElementKind::U16 => "uint16",
+            ElementKind::I16 => "int16",
+            ElementKind::U32 => "uint32",
+            ElementKind::I32 => "int32",
+            ElementKind::U64 => "uint64",
+            ElementKind::I64 => "int64",
+            ElementKind::F32 => "float32",
+            ElementKind::F64 => "float64",
         }
     }
 
@@ -119,39 +119,46 @@ impl Element {
     /// neither).
     pub fn precision(self) -> Precision {
         match self.kind {
-            Kind::Bool | Kind::U8 | Kind::I8 | Kind::U16 | Kind::I16 | Kind::F32 => Precision::F32,
-            Kind::U32 | Kind::I32 | Kind::U64 | Kind::I64 | Kind::F64 => Precision::F64,
+            ElementKind::Bool
+            | ElementKind::U8
+            | ElementKind::I8
+            | ElementKind::U16
+            | ElementKind::I16
+            | ElementKind::F32 => Precision::F32,
+            ElementKind::U32 | ElementKind::I32 | ElementKind::U64 | ElementKind::I64 | ElementKind::F64 => {
+                Precision::F64
+            }
         }
     }
 
     /// Whether the type can count.
     pub fn is_integer(self) -> bool {
-        !matches!(self.kind, Kind::Bool | Kind::F32 | Kind::F64)
+        !matches!(self.kind, ElementKind::Bool | ElementKind::F32 | ElementKind::F64)
     }
 
     /// Whether the file's bytes are those of a `T` in memory.
     pub fn is_native<T: Real>(self) -> bool {
         let kind = match T::PRECISION {
-            Precision::F32 => Kind::F32,
-            Precision::F64 => Kind::F64,
+            Precision::F32 => ElementKind::F32,
+            Precision::F64 => ElementKind::F64,
         };
         self.kind == kind && self.big_endian == cfg!(target_endian = "big")
     }
 
     /// Whether any byte but 0 means 1.
     pub fn is_bool(self) -> bool {
-        self.kind == Kind::Bool
+        self.kind == ElementKind::Bool
     }
 
     /// Whether numbers are kept as bytes.
     pub fn is_byte(self) -> bool {
-        matches!(self.kind, Kind::U8 | Kind::Bool)
+        matches!(self.kind, ElementKind::U8 | ElementKind::Bool)
     }
 
     /// Appends numbers that are bytes to `out`.
     pub fn bytes(self, bytes: &[u8], out: &mut Vec<u8>) {
         match self.kind {
-            Kind::Bool => out.extend(bytes.iter().map(|&byte| u8::from(byte != 0))),
+            ElementKind::Bool => out.extend(bytes.iter().map(|&byte| u8::from(byte != 0))),
             _ => out.extend_from_slice(bytes),
         }
     }

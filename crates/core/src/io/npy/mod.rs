@@ -11,9 +11,9 @@ use std::path::Path;
 use super::memory::Budget;
 use super::part::{self, Column, Parts, Wanted};
 use super::source::Source;
-use super::stream::{Body, Layout, Part};
+use super::stream::{ArrayAt, Body, Layout};
 use super::write::{each_line, each_row, put};
-use super::{Input, Kind, check, sniff};
+use super::{FileFormat, Input, check, sniff};
 use crate::error::{Error, Result};
 use crate::matrix::{Dense, Matrix, Order, Values};
 use crate::real::{Precision, Real};
@@ -211,12 +211,12 @@ impl<'a> Array<'a> {
     }
 
     /// Where the data are, in a file in which the array begins at `first`, and nothing follows them.
-    pub fn part(&self, first: u64) -> Result<Part> {
+    pub fn part(&self, first: u64) -> Result<ArrayAt> {
         let element = self.element()?;
         let bytes = self.count(element)? as u64 * element.width();
         match self.source.at_most.checked_sub(self.begin + bytes) {
             None => Err(self.truncated()),
-            Some(0) => Ok(Part { element, offset: first + self.begin }),
+            Some(0) => Ok(ArrayAt { element, offset: first + self.begin }),
             Some(_) => Err(self.surplus()),
         }
     }
@@ -339,7 +339,7 @@ pub fn read_array<T: Real>(path: &Path, memory: u64) -> Result<(usize, usize, Ve
 
 fn read_factor<T: Real>(budget: Budget) -> Result<Matrix<T>> {
     let mut source = Source::open(budget.path)?;
-    sniff::expect(Kind::Npy, &mut source)?;
+    sniff::expect(FileFormat::Npy, &mut source)?;
     Ok(read(source, budget)?.matrix)
 }
 

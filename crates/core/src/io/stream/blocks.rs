@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{channel, sync_channel};
 use std::time::{Duration, Instant};
 
-use super::{Body, Part, Stream};
+use super::{ArrayAt, Body, Stream};
 use crate::error::{Error, Result};
 use crate::io::memory::Budget;
 use crate::io::triplets::{canonical, index_below};
@@ -116,7 +116,7 @@ impl Stream {
     }
 
     /// Numbers of a part, in place of those in `reals`.
-    fn reals<T: Real>(&self, part: Part, entries: Range<usize>, reals: &mut Vec<T>) -> Result<()> {
+    fn reals<T: Real>(&self, part: ArrayAt, entries: Range<usize>, reals: &mut Vec<T>) -> Result<()> {
         if part.element.is_native::<T>() {
             resize(reals, entries.len(), T::ZERO);
             let first = part.offset + entries.start as u64 * part.element.width();
@@ -131,7 +131,7 @@ impl Stream {
     }
 
     /// Places within lines, in place of those in `places`; checked at every pass, since files may change.
-    fn indices(&self, part: Part, entries: Range<usize>, places: &mut Vec<u32>) -> Result<()> {
+    fn indices(&self, part: ArrayAt, entries: Range<usize>, places: &mut Vec<u32>) -> Result<()> {
         let (first, size) = (entries.start, self.line_length() as u64);
         places.clear();
         places.reserve_exact(entries.len());
@@ -149,7 +149,7 @@ impl Stream {
     /// Hands over the bytes of a part's entries piece by piece; `take` may refuse with a sentence.
     fn chunks(
         &self,
-        part: Part,
+        part: ArrayAt,
         entries: Range<usize>,
         mut take: impl FnMut(&[u8]) -> std::result::Result<(), String>,
     ) -> Result<()> {

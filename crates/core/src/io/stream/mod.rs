@@ -15,14 +15,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::memory::Budget;
 use super::npy::Element;
 use super::source::{Source, split_gz};
-use super::{Kind, binary, check, npy, npz, sniff};
+use super::{FileFormat, binary, check, npy, npz, sniff};
 use crate::error::{Error, Result};
 use crate::matrix::{Matrix, Order, Summary, Tally};
 use crate::real::{Precision, Real};
 
 /// An array of numbers within a file.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Part {
+pub(super) struct ArrayAt {
     pub element: Element,
     /// Where it begins.
     pub offset: u64,
@@ -32,9 +32,9 @@ pub(super) struct Part {
 #[derive(Debug)]
 pub(super) enum Body {
     /// All entries, line by line.
-    Dense(Part),
+    Dense(ArrayAt),
     /// For each line the place of its first entry, and the end; for each entry its place in the line, and its value.
-    Sparse { offsets: Vec<usize>, indices: Part, values: Part },
+    Sparse { offsets: Vec<usize>, indices: ArrayAt, values: ArrayAt },
 }
 
 /// A file's matrix, as a format describes it.
@@ -70,13 +70,17 @@ impl Stream {
         }
         let budget = Budget { path, available: memory };
         let mut source = Source::open(path)?;
-        let kind = Kind::of(path)?;
+        let kind = FileFormat::of(path)?;
         sniff::expect(kind, &mut source)?;
         let layout = match kind {
-            Kind::Npy => npy::layout(source, 0).map(Some),
-            Kind::Npz => npz::layout(path, budget),
-            Kind::Bin => binary::layout(source, budget).map(Some),
-            Kind::MatrixMarket | Kind::Csv | Kind::Tsv | Kind::H5ad | Kind::Images => Ok(None),
+            FileFormat::Npy => npy::layout(source, 0).map(Some),
+            FileFormat::Npz => npz::layout(path, budget),
+            FileFormat::Bin => binary::layout(source, budget).map(Some),
+            FileFormat::MatrixMarket
+            | FileFormat::Csv
+            | FileFormat::Tsv
+            | FileFormat::H5ad
+            | FileFormat::Images => Ok(None),
         };
         let layout = layout.map_err(|error| match error {
             Error::Memory { what, needed, available, .. } => {

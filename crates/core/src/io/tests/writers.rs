@@ -141,7 +141,7 @@ fn what_cannot_be_written() {
         "{error}"
     );
     for name in ["m.zip", "m", "m.txt"] {
-        let error = Kind::to_write(Path::new(name)).unwrap_err();
+        let error = FileFormat::to_write(Path::new(name)).unwrap_err();
         assert!(
             error.to_string().contains("Partwise writes .npy, .npz, .mtx, .csv, .tsv and .bin"),
             "{error}"

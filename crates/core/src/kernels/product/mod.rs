@@ -14,7 +14,7 @@ use crate::matrix::Csr;
 use crate::partition::{Block, DenseBlock};
 use crate::threads::Threads;
 pub use dense::DEPTH;
-use sparse::{GatherRows, Place, places, scatter};
+use sparse::{GatherRows, Slot, scatter, slots};
 
 /// Which columns of a block take part.
 #[derive(Clone, Copy, Debug)]
@@ -23,7 +23,7 @@ pub enum Columns<'a> {
     All,
     /// These, ascending.
     Some(&'a [usize]),
-    /// All, added up in groups: column j, with the sign of `places[j]`, in the group |`places[j]`| − 1.
+    /// All, added up in groups: column j, with the sign of `slots[j]`, in the group |`slots[j]`| − 1.
     Hashed(&'a [i32]),
 }
 
@@ -42,9 +42,9 @@ impl Columns<'_> {
         match self {
             Columns::All => rows == all,
             Columns::Some(columns) => rows == columns.len(),
-            Columns::Hashed(places) => {
-                places.len() == all
-                    && places.iter().all(|&place| place != 0 && place.unsigned_abs() as usize <= rows)
+            Columns::Hashed(slots) => {
+                slots.len() == all
+                    && slots.iter().all(|&place| place != 0 && place.unsigned_abs() as usize <= rows)
             }
         }
     }
@@ -59,8 +59,8 @@ pub struct Product<'a, T: Real> {
 
 enum Source<'a, T: Real> {
     Dense(&'a DenseBlock<T>, Columns<'a>),
-    /// Row by row; where only some columns take part, `places` says which row of the weights a column has.
-    ByRow(&'a Csr<T>, Option<Vec<Place>>),
+    /// Row by row; where only some columns take part, `slots` says which row of the weights a column has.
+    ByRow(&'a Csr<T>, Option<Vec<Slot>>),
     /// Computed already, stored by row.
     Ready(Cow<'a, [T]>),
 }
@@ -98,7 +98,7 @@ impl<'a, T: Real> Product<'a, T> {
         assert!(columns.fit(weights.len() / k, block.cols()), "a row of weights for each column");
         let source = match block {
             Block::Dense(dense) => Source::Dense(dense, columns),
-            Block::ByRow(csr) => Source::ByRow(csr, places(columns, csr.cols())),
+            Block::ByRow(csr) => Source::ByRow(csr, slots(columns, csr.cols())),
             Block::ByColumn(transpose) => {
                 let mut product = vec![T::ZERO; transpose.cols() * k];
                 scatter(threads, transpose, columns, (weights, k), &mut product);
@@ -119,11 +119,11 @@ impl<'a, T: Real> Product<'a, T> {
             Source::Dense(block, columns) => {
                 dense::tile(block, *columns, (self.weights, self.k), rows, scratch, tile)
             }
-            Source::ByRow(csr, places) => {
+            Source::ByRow(csr, slots) => {
                 scratch.rows.resize(rows.len() * self.k, T::ZERO);
-                let (places, weights, k) = (places.as_deref(), self.weights, self.k);
+                let (slots, weights, k) = (slots.as_deref(), self.weights, self.k);
                 let target = &mut scratch.rows[..];
-                pulp::Arch::new().dispatch(GatherRows { csr, rows, places, weights, k, target });
+                pulp::Arch::new().dispatch(GatherRows { csr, rows, slots, weights, k, target });
                 tile.load(&scratch.rows, self.k);
             }
             Source::Ready(product) => tile.load(&product[rows.start * self.k..rows.end * self.k], self.k),
@@ -190,7 +190,7 @@ pub fn multiply_add<T: Real>(
                 Block::ByRow(csr) => {
                     scratch.rows.resize(sums.len(), T::ZERO);
                     let target = &mut scratch.rows[..sums.len()];
-                    pulp::Arch::new().dispatch(GatherRows { csr, rows, places: None, weights, k, target });
+                    pulp::Arch::new().dispatch(GatherRows { csr, rows, slots: None, weights, k, target });
                     sums.iter_mut().zip(&scratch.rows).for_each(|(sum, &term)| *sum += term);
                 }
                 Block::ByColumn(_) => unreachable!("scattered above"),

@@ -12,24 +12,24 @@ use crate::matrix::Csr;
 use crate::threads::Threads;
 
 /// Where the weights of a column are: the row, and whether they count negative.
-pub type Place = (u32, bool);
+pub type Slot = (u32, bool);
 
 /// No row of weights belongs to this column.
 const ABSENT: u32 = u32::MAX;
 
 /// Where each column's weights are, if not in its own place.
-pub fn places(columns: Columns<'_>, all: usize) -> Option<Vec<Place>> {
+pub fn slots(columns: Columns<'_>, all: usize) -> Option<Vec<Slot>> {
     match columns {
         Columns::All => None,
         Columns::Some(columns) => {
-            let mut places = vec![(ABSENT, false); all];
+            let mut slots = vec![(ABSENT, false); all];
             for (place, &column) in columns.iter().enumerate() {
-                places[column] = (place as u32, false);
+                slots[column] = (place as u32, false);
             }
-            Some(places)
+            Some(slots)
         }
-        Columns::Hashed(places) => {
-            Some(places.iter().map(|&place| (place.unsigned_abs() - 1, place < 0)).collect())
+        Columns::Hashed(slots) => {
+            Some(slots.iter().map(|&place| (place.unsigned_abs() - 1, place < 0)).collect())
         }
     }
 }
@@ -40,8 +40,8 @@ pub struct GatherRows<'a, T> {
     pub csr: &'a Csr<T>,
     /// Which of its rows.
     pub rows: Range<usize>,
-    /// From [`places`].
-    pub places: Option<&'a [Place]>,
+    /// From [`slots`].
+    pub slots: Option<&'a [Slot]>,
     /// k numbers for each place.
     pub weights: &'a [T],
     /// k.
@@ -55,11 +55,11 @@ impl<T: Real> WithSimd for GatherRows<'_, T> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let GatherRows { csr, rows, places, weights, k, target } = self;
+        let GatherRows { csr, rows, slots, weights, k, target } = self;
         let lanes = size_of::<T::Vector<S>>() / size_of::<T>();
         for (row, target) in rows.zip(target.chunks_exact_mut(k)) {
             let (cols, values) = csr.row(row);
-            let terms = Terms { cols, values, places, weights, k };
+            let terms = RowTerms { cols, values, slots, weights, k };
             if k < lanes {
                 target.fill(T::ZERO);
                 terms.for_each(|value, weights| add_scaled(target, value, weights));
@@ -85,19 +85,19 @@ impl<T: Real> WithSimd for GatherRows<'_, T> {
 }
 
 /// One sparse row, and the weights of its columns.
-struct Terms<'a, T> {
+struct RowTerms<'a, T> {
     cols: &'a [u32],
     values: &'a [T],
-    places: Option<&'a [Place]>,
+    slots: Option<&'a [Slot]>,
     weights: &'a [T],
     k: usize,
 }
 
-impl<T: Real> Terms<'_, T> {
+impl<T: Real> RowTerms<'_, T> {
     #[inline(always)]
     fn for_each(&self, mut term: impl FnMut(T, &[T])) {
         for (&col, &value) in self.cols.iter().zip(self.values) {
-            let (place, negative) = self.places.map_or((col, false), |places| places[col as usize]);
+            let (place, negative) = self.slots.map_or((col, false), |slots| slots[col as usize]);
             if place != ABSENT {
                 let value = if negative { -value } else { value };
                 term(value, &self.weights[place as usize * self.k..][..self.k]);
@@ -111,8 +111,8 @@ impl<T: Real> Terms<'_, T> {
         let begin = |register: usize| (first + register * lanes).min(self.k - lanes);
         let mut sums = [T::splat(simd, T::ZERO); N];
         for (&col, &value) in self.cols.iter().zip(self.values) {
-            let (place, negative) = match self.places {
-                Some(places) => places[col as usize],
+            let (place, negative) = match self.slots {
+                Some(slots) => slots[col as usize],
                 None => (col, false),
             };
             if place == ABSENT {
@@ -193,9 +193,7 @@ impl<T: Real> WithSimd for Scatter<'_, T> {
             let (column, place, negative) = match self.columns {
                 Columns::All => (index, index, false),
                 Columns::Some(columns) => (columns[index], index, false),
-                Columns::Hashed(places) => {
-                    (index, places[index].unsigned_abs() as usize - 1, places[index] < 0)
-                }
+                Columns::Hashed(slots) => (index, slots[index].unsigned_abs() as usize - 1, slots[index] < 0),
             };
             let weights = &self.weights[place * k..][..k];
             let (members, values) = self.transpose.row(column);

@@ -7,9 +7,9 @@ use crate::kernels::{Product, gram};
 use crate::run::evaluate::Evaluation;
 use crate::run::exact::evaluation;
 use crate::run::scale::Balance;
-use crate::run::start::{Constants, State};
+use crate::run::start::{Constants, FactorRows};
 use crate::run::{Method, Phases, Rank};
-use crate::solver::{Moving, Problem, Solver, Terms, update};
+use crate::solver::{Moving, Penalty, Problem, Solver, update};
 
 /// Alternating steps on the unsketched problem.
 ///
@@ -21,7 +21,7 @@ pub struct Exact<'a, T> {
     streamed: &'a Streamed,
     /// For (U, V), as the terms are.
     solvers: (Solver, Solver),
-    terms: (Terms, Terms),
+    terms: (Penalty, Penalty),
     constants: Constants,
     /// VᵀV, kept from the end of one iteration to the beginning of the next.
     gram_v: Option<Vec<f64>>,
@@ -36,7 +36,7 @@ impl<'a, T: Real> Exact<'a, T> {
         plan: String,
         streamed: &'a Streamed,
         (solvers, k): ((Solver, Solver), usize),
-        terms: (Terms, Terms),
+        terms: (Penalty, Penalty),
     ) -> Self {
         let sums = vec![T::ZERO; streamed.stream.line_length() * k];
         let constants = streamed.known.constants;
@@ -49,12 +49,12 @@ impl<T: Real> Method<T> for Exact<'_, T> {
         &mut self,
         rank: &Rank<'_, T>,
         _iteration: usize,
-        state: &mut State<T>,
+        state: &mut FactorRows<T>,
         phases: &mut Phases,
     ) -> Result<Option<Evaluation>> {
         let Exact { streamed, solvers, terms, ref mut sums, .. } = *self;
         let (threads, k, blocks) = (rank.threads, rank.k, &streamed.blocks);
-        let State { u, v } = state;
+        let FactorRows { u, v } = state;
         let gram_v = match self.gram_v.take() {
             Some(gram) => gram,
             None => phases.product(|| gram(threads, v, k)),
@@ -80,7 +80,7 @@ impl<T: Real> Method<T> for Exact<'_, T> {
         }
         let gram_v = phases.product(|| gram(threads, v, k));
         let seen = evaluation(self.constants, cross, (&gram_u, &gram_v), k);
-        let balance = Balance::of_grams(&gram_u, &gram_v, k).filter(|_| Terms::leave_scale_free(terms));
+        let balance = Balance::of_grams(&gram_u, &gram_v, k).filter(|_| Penalty::leave_scale_free(terms));
         self.gram_v = match balance {
             Some(balance) => {
                 if self.current {

@@ -18,18 +18,18 @@ use std::time::Duration;
 pub use plan::Demand;
 
 use super::evaluate::{Evaluation, crosses, dead, quadratic_forms, relative_error, residuals};
-use super::start::{Constants, Knowledge, State};
-use super::{Factorization, Factors, From, Method, Monitor, Phases, Settings, auto, check};
+use super::start::{Constants, FactorRows, MatrixStats};
+use super::{Factorization, Factors, Method, Monitor, Phases, Settings, StartFrom, auto, check};
 use crate::Real;
 use crate::comm::run_ranks;
 use crate::error::{Error, Result};
-use crate::grid::{Grid, Place};
+use crate::grid::{Grid, Placement};
 use crate::io::stream::Stream;
 use crate::kernels::{Columns, Product, gram_in_f64, multiply_add};
 use crate::matrix::{Csr, Dominant};
 use crate::partition::{Access, Block, Shard};
 use crate::run::settings::{Algorithm, Init};
-use crate::solver::{Moving, Problem, Solver, Terms, update};
+use crate::solver::{Moving, Penalty, Problem, Solver, update};
 use crate::threads::Threads;
 
 /// A file, cut into blocks that fit the memory, and looked through once.
@@ -38,7 +38,7 @@ pub struct Streamed {
     stream: Stream,
     blocks: Vec<Range<usize>>,
     block_bytes: u64,
-    pub(super) known: Knowledge,
+    pub(super) known: MatrixStats,
     largest: f64,
     dominant: (Option<Dominant>, Option<Dominant>),
     passes: AtomicU64,
@@ -94,8 +94,8 @@ impl Streamed {
         &'a self,
         settings: &Settings,
         (seed, every): (u64, usize),
-        terms: (Terms, Terms),
-        state: &State<T>,
+        terms: (Penalty, Penalty),
+        state: &FactorRows<T>,
     ) -> Box<dyn Method<T> + 'a> {
         let k = settings.rank;
         let exactly = |plan: String, solvers| Box::new(exact::Exact::new(plan, self, (solvers, k), terms));
@@ -137,7 +137,7 @@ impl Streamed {
         let waited: Duration = self.stream.pass(blocks, |lines, matrix| {
             let (by_line, turned) = Block::both_ways(matrix);
             take(lines, &by_line, &turned, phases);
-            Ok(by_line.one_way(turned))
+            Ok(by_line.into_matrix(turned))
         })?;
         phases.read += waited.as_secs_f64();
         Ok(())
@@ -175,7 +175,7 @@ impl Streamed {
         &self,
         threads: &Threads,
         constants: Constants,
-        state: &State<T>,
+        state: &FactorRows<T>,
         k: usize,
     ) -> Result<Evaluation> {
         let (x, y) = self.sides(&state.u, &state.v);
@@ -208,7 +208,7 @@ impl Streamed {
             rows,
             cols,
             stored,
-            place: Place { rows, cols, grid: Grid::ONE, rank: 0, access: Access::Whole },
+            place: Placement { rows, cols, grid: Grid::ONE, rank: 0, access: Access::Whole },
             own_rows: 0..rows,
             own_cols: 0..cols,
             by_rows: nothing(),
@@ -222,7 +222,7 @@ pub fn factorize_streamed<T: Real>(
     streamed: &Streamed,
     threads: usize,
     settings: &Settings,
-    from: Option<From<'_, T>>,
+    from: Option<StartFrom<'_, T>>,
     monitor: &mut dyn Monitor<T>,
 ) -> Result<Factorization<T>> {
     let (rows, cols, k) = (streamed.stream.rows(), streamed.stream.cols(), settings.rank);

@@ -12,10 +12,10 @@ use crate::run::dsanls::Damping;
 use crate::run::evaluate::Evaluation;
 use crate::run::exact::evaluation;
 use crate::run::settings::{Amount, Settings};
-use crate::run::start::{Constants, State};
+use crate::run::start::{Constants, FactorRows};
 use crate::run::{Method, MethodState, Phases, Rank};
-use crate::sketch::Kind;
-use crate::solver::{Moving, Problem, Solver, Terms, update};
+use crate::sketch::SketchKind;
+use crate::solver::{Moving, Penalty, Problem, Solver, update};
 
 /// Stretches that a file is cut into at most.
 const STRETCHES: usize = 256;
@@ -29,7 +29,7 @@ const STRETCHES: usize = 256;
 pub struct Sampled<'a, T> {
     streamed: &'a Streamed,
     /// Of (X, Y).
-    terms: (Terms, Terms),
+    terms: (Penalty, Penalty),
     constants: Constants,
     damping: Damping,
     seed: u64,
@@ -53,7 +53,7 @@ pub(super) fn adjusted(streamed: &Streamed, mut settings: Settings) -> Settings 
 
 /// Refuses sketches that a pass over stretches is none of.
 pub(super) fn check(streamed: &Streamed, settings: &Settings) -> Result<()> {
-    if settings.sketch != Kind::Subsample {
+    if settings.sketch != SketchKind::Subsample {
         let problem = "a matrix that stays in its file can only be subsampled; use --sketch subsample, or raise --memory";
         return Err(Error::parameter("--sketch", problem));
     }
@@ -77,8 +77,8 @@ impl<'a, T: Real> Sampled<'a, T> {
         streamed: &'a Streamed,
         settings: &Settings,
         (seed, every): (u64, usize),
-        terms: (Terms, Terms),
-        state: &State<T>,
+        terms: (Penalty, Penalty),
+        state: &FactorRows<T>,
     ) -> Self {
         let (rows, cols) = (streamed.stream.rows(), streamed.stream.cols());
         let (of_cols, of_rows) = settings.sketch_sizes(rows, cols);
@@ -123,7 +123,7 @@ impl<T: Real> Method<T> for Sampled<'_, T> {
         &mut self,
         rank: &Rank<'_, T>,
         iteration: usize,
-        state: &mut State<T>,
+        state: &mut FactorRows<T>,
         phases: &mut Phases,
     ) -> Result<Option<Evaluation>> {
         let (threads, k) = (rank.threads, rank.k);
@@ -175,7 +175,7 @@ impl<T: Real> Method<T> for Sampled<'_, T> {
         MethodState::StreamedDsanls { damping: self.damping.clone() }
     }
 
-    fn restore(&mut self, state: &MethodState, _: Option<State<T>>) -> bool {
+    fn restore(&mut self, state: &MethodState, _: Option<FactorRows<T>>) -> bool {
         let MethodState::StreamedDsanls { damping } = state else { return false };
         self.damping = damping.clone();
         true

@@ -8,13 +8,13 @@ use crate::error::Result;
 use crate::io::stream::Stream;
 use crate::matrix::{Dominant, Matrix, Values};
 use crate::partition::{Block, RowSums};
-use crate::run::start::{Constants, Knowledge};
+use crate::run::start::{Constants, MatrixStats};
 use crate::threads::Threads;
 
 /// What a pass over M has found.
 pub struct Survey {
     /// What a start needs to know, with the bits that it has in memory.
-    pub known: Knowledge,
+    pub known: MatrixStats,
     /// The largest entry.
     pub largest: f64,
     /// The row and the column that dominate.
@@ -35,7 +35,7 @@ pub fn survey<T: Real>(stream: &Stream, blocks: &[Range<usize>], threads: &Threa
         threads.map(work, || (), |(), (block, sums)| block.add_row_sums(sums));
         by_line.sums[lines.clone()].copy_from_slice(&own.sums);
         by_line.squares[lines].copy_from_slice(&own.squares);
-        Ok(block.one_way(turned))
+        Ok(block.into_matrix(turned))
     })?;
     if largest == 0.0 {
         return Err(stream.nothing::<T>(blocks));
@@ -44,7 +44,7 @@ pub fn survey<T: Real>(stream: &Stream, blocks: &[Range<usize>], threads: &Threa
     let constants = Constants::of(&Alone, (stream.rows(), stream.cols()), &rows)?;
     let used = |sums: RowSums| sums.sums.into_iter().map(|sum| sum > 0.0).collect();
     let dominant = (Dominant::among(&rows.squares), Dominant::among(&cols.squares));
-    let known = Knowledge { constants, used_rows: used(rows), used_cols: used(cols) };
+    let known = MatrixStats { constants, used_rows: used(rows), used_cols: used(cols) };
     Ok(Survey { known, largest, dominant })
 }
 

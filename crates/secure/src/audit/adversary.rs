@@ -12,7 +12,7 @@ use crate::protocol::Settings;
 /// Who attacks a party.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Seat {
+pub enum Adversary {
     /// Whoever has the result, U.
     Everybody,
     /// The coordinator by itself.
@@ -25,48 +25,48 @@ pub enum Seat {
     AllOthers,
 }
 
-impl fmt::Display for Seat {
+impl fmt::Display for Adversary {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Seat::Everybody => out.write_str("everybody"),
-            Seat::Coordinator => out.write_str("the coordinator"),
-            Seat::Party => out.write_str("a curious party"),
-            Seat::Colluding(1) => out.write_str("a party and the coordinator"),
-            Seat::Colluding(parties) => write!(out, "{parties} parties and the coordinator"),
-            Seat::AllOthers => out.write_str("all others together"),
+            Adversary::Everybody => out.write_str("everybody"),
+            Adversary::Coordinator => out.write_str("the coordinator"),
+            Adversary::Party => out.write_str("a curious party"),
+            Adversary::Colluding(1) => out.write_str("a party and the coordinator"),
+            Adversary::Colluding(parties) => write!(out, "{parties} parties and the coordinator"),
+            Adversary::AllOthers => out.write_str("all others together"),
         }
     }
 }
 
-impl Seat {
-    /// The seats of a run, from the one that sees least to the one that sees most.
-    pub fn of(parties: usize, colluders: usize) -> Vec<Seat> {
-        let mut seats = vec![Seat::Coordinator, Seat::Party];
+impl Adversary {
+    /// The adversaries of a run, from the one that sees least to the one that sees most.
+    pub fn of(parties: usize, colluders: usize) -> Vec<Adversary> {
+        let mut adversaries = vec![Adversary::Coordinator, Adversary::Party];
         if (1..parties - 1).contains(&colluders) {
-            seats.push(Seat::Colluding(colluders));
+            adversaries.push(Adversary::Colluding(colluders));
         }
-        seats.push(Seat::AllOthers);
-        seats
+        adversaries.push(Adversary::AllOthers);
+        adversaries
     }
 
     /// Whether the coordinator sits there.
     pub fn has_coordinator(self) -> bool {
-        !matches!(self, Seat::Everybody | Seat::Party)
+        !matches!(self, Adversary::Everybody | Adversary::Party)
     }
 
     /// Whether the run was to be safe from it: all but more colluders than it was told of.
     pub fn is_assumed(self) -> bool {
-        self != Seat::AllOthers
+        self != Adversary::AllOthers
     }
 
     /// The parties of a cohort that attack one of it: those that follow it, around the table.
     fn attackers(self, victim: u16, members: &[u16]) -> Vec<u16> {
         let others = members.len() - 1;
         let count = match self {
-            Seat::Everybody | Seat::Coordinator => 0,
-            Seat::Party => 1,
-            Seat::Colluding(parties) => parties,
-            Seat::AllOthers => others,
+            Adversary::Everybody | Adversary::Coordinator => 0,
+            Adversary::Party => 1,
+            Adversary::Colluding(parties) => parties,
+            Adversary::AllOthers => others,
         };
         let place = members.iter().position(|&member| member == victim).unwrap_or(0);
         (1..=count.min(others)).map(|step| members[(place + step) % members.len()]).collect()
@@ -91,11 +91,11 @@ pub const TELLING: [&str; 4] = ["U", "M V", "M S", SKETCHED];
 /// The one in which features are sketched.
 pub const SKETCHED: &str = "S U";
 
-/// A seat, and the party that is looked at from there.
+/// An adversary, and the party that is looked at.
 pub struct View<'a> {
     transcript: &'a Transcript,
     settings: &'a Settings,
-    seat: Seat,
+    adversary: Adversary,
     victim: u16,
     attackers: Vec<u16>,
     /// The sums of the victim's cohort that tell something, with their numbers among those of their kind and attempt.
@@ -106,15 +106,20 @@ pub struct View<'a> {
 
 impl<'a> View<'a> {
     /// What is seen of `victim`.
-    pub fn new(transcript: &'a Transcript, settings: &'a Settings, seat: Seat, victim: u16) -> Self {
+    pub fn new(
+        transcript: &'a Transcript,
+        settings: &'a Settings,
+        adversary: Adversary,
+        victim: u16,
+    ) -> Self {
         let cohorts: Vec<(&'a Vec<Sum>, Vec<u16>)> =
             transcript.sums().values().filter_map(members_of).collect();
         let of = |party: u16| cohorts.iter().position(|(_, members)| members.contains(&party)).unwrap_or(0);
         let mut place = of(victim);
         let mut attackers =
-            cohorts.get(place).map_or_else(Vec::new, |(_, members)| seat.attackers(victim, members));
+            cohorts.get(place).map_or_else(Vec::new, |(_, members)| adversary.attackers(victim, members));
         // Without masks a client of the asynchronous methods has nobody beside it, and others see what they are told.
-        if seat == Seat::Party && attackers.is_empty() && cohorts.len() > 1 {
+        if adversary == Adversary::Party && attackers.is_empty() && cohorts.len() > 1 {
             place = (place + 1) % cohorts.len();
             attackers = cohorts[place].1[..1].to_vec();
         }
@@ -129,7 +134,7 @@ impl<'a> View<'a> {
             sums.push((*count, sum));
             *count += 1;
         }
-        View { transcript, settings, seat, victim, attackers, sums, one_group: cohorts.len() == 1 }
+        View { transcript, settings, adversary, victim, attackers, sums, one_group: cohorts.len() == 1 }
     }
 
     /// Who looks on, beside the coordinator.
@@ -155,7 +160,7 @@ impl<'a> View<'a> {
     /// What the victim sent for it, as it came, masked or not: for the coordinator to see.
     pub fn message(&self, place: usize) -> Option<Seen<'a>> {
         let (iteration, sum) = self.sums[place];
-        let words = self.seat.has_coordinator().then(|| self.transcript.upload(sum, self.victim))??;
+        let words = self.adversary.has_coordinator().then(|| self.transcript.upload(sum, self.victim))??;
         Some(self.seen(iteration, sum, numbers(sum, &words)))
     }
 
@@ -163,10 +168,10 @@ impl<'a> View<'a> {
     pub fn sum(&self, place: usize) -> Option<Seen<'a>> {
         let (iteration, sum) = self.sums[place];
         let values = match self.attackers.first() {
-            Some(&party) if !self.seat.has_coordinator() && self.settings.protocol.is_asynchronous() => {
+            Some(&party) if !self.adversary.has_coordinator() && self.settings.protocol.is_asynchronous() => {
                 self.told_by_server(place, party)?
             }
-            Some(&party) if !self.seat.has_coordinator() => {
+            Some(&party) if !self.adversary.has_coordinator() => {
                 self.less_own(sum, self.transcript.reply(sum, party)?)
             }
             _ => self.less_own(sum, self.transcript.opened(sum)?),
