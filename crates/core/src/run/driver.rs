@@ -4,14 +4,15 @@ use serde::{Deserialize, Serialize};
 
 use super::evaluate::{Evaluation, evaluate};
 use super::links::{Groups, Meters, whole};
+use super::method::{Method, MethodState, Rank};
+use super::monitor::Directive;
+use super::report::{Phases, RankReport, Redrawn, Report, Stop, TraceLine};
+use super::restarts::RankOutcome;
 use super::scale::{Balance, squared_norms};
 use super::settings::{Algorithm, Init, Settings};
 use super::start::{self, FactorRows, MatrixStats};
 use super::streamed::Streamed;
-use super::{
-    Factors, Method, MethodState, Phases, Rank, RankOutcome, RankReport, Redrawn, Report, Snapshot, Stop,
-    TraceLine,
-};
+use super::{Factors, Snapshot};
 use super::{auto, dsanls, exact, svd};
 use crate::Real;
 use crate::comm::{Comm, Numbers, Reduction, sum_exactly};
@@ -132,17 +133,6 @@ pub enum Begin<'a, T> {
     Given(&'a Factors<T>),
     /// In the middle of another run.
     Middle(&'a Snapshot<T>),
-}
-
-/// What whoever watches wants after an iteration.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Directive {
-    /// To stop.
-    pub stop: bool,
-    /// To save now.
-    pub save: bool,
-    /// To save if the run stops before its end.
-    pub save_if_stopped: bool,
 }
 
 /// What rank 0 decides between two iterations, and all follow.

@@ -6,9 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use super::evaluate::Evaluation;
 use super::links::numbers;
+use super::method::{Method, MethodState, Rank};
+use super::report::Phases;
 use super::settings::{Settings, SketchedSolver, Step};
 use super::start::FactorRows;
-use super::{Method, MethodState, Phases, Rank};
 use crate::Real;
 use crate::comm::{Comm, Reduction, sum_exactly};
 use crate::error::Result;

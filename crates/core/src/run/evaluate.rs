@@ -3,7 +3,7 @@
 use faer::linalg::matmul::matmul;
 use faer::{Accum, MatMut, MatRef, Par};
 
-use super::Rank;
+use super::method::Rank;
 use super::start::{Constants, FactorRows};
 use crate::Real;
 use crate::comm::{Numbers, Reduction, sum_exactly};

@@ -2,9 +2,10 @@
 //! row), reduce-scatter of the products within a row (or column), Gram matrices by one all-reduce.
 
 use super::evaluate::{CANCELS_BELOW, Evaluation, dead, relative_error};
+use super::method::{Method, Rank};
+use super::report::Phases;
 use super::scale::Balance;
 use super::start::{Constants, FactorRows};
-use super::{Method, Phases, Rank};
 use crate::Real;
 use crate::comm::{Numbers, Reduction};
 use crate::error::Result;

@@ -7,8 +7,8 @@ use crate::grid::Factor;
 use crate::matrix::{Csr, Dense, Matrix, Order, Values};
 use crate::partition::{Block, DenseBlock};
 
-use super::Rank;
 use super::links::numbers;
+use super::method::Rank;
 
 /// The given rows of M for U, columns for V, ascending, as the rows of a matrix of their own. Every rank must ask for
 /// the same.

@@ -6,9 +6,10 @@ use crate::error::Result;
 use crate::kernels::{Product, gram};
 use crate::run::evaluate::Evaluation;
 use crate::run::exact::evaluation;
+use crate::run::method::{Method, Rank};
+use crate::run::report::Phases;
 use crate::run::scale::Balance;
 use crate::run::start::{Constants, FactorRows};
-use crate::run::{Method, Phases, Rank};
 use crate::solver::{Moving, Penalty, Problem, Solver, update};
 
 /// Alternating steps on the unsketched problem.

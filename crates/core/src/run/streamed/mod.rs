@@ -18,8 +18,10 @@ use std::time::Duration;
 pub use plan::Demand;
 
 use super::evaluate::{Evaluation, crosses, dead, quadratic_forms, relative_error, residuals};
+use super::factorize::check;
+use super::method::Method;
 use super::start::{Constants, FactorRows, MatrixStats};
-use super::{Factorization, Factors, Method, Monitor, Phases, Settings, StartFrom, auto, check};
+use super::{Factorization, Factors, Monitor, Phases, Settings, StartFrom, auto};
 use crate::Real;
 use crate::comm::run_ranks;
 use crate::error::{Error, Result};

@@ -11,9 +11,10 @@ use crate::random::{Purpose, stream};
 use crate::run::dsanls::Damping;
 use crate::run::evaluate::Evaluation;
 use crate::run::exact::evaluation;
+use crate::run::method::{Method, MethodState, Rank};
+use crate::run::report::Phases;
 use crate::run::settings::{Amount, Settings};
 use crate::run::start::{Constants, FactorRows};
-use crate::run::{Method, MethodState, Phases, Rank};
 use crate::sketch::SketchKind;
 use crate::solver::{Moving, Penalty, Problem, Solver, update};
 

@@ -1,0 +1,145 @@
+//! How a run went: its phases, its error curve, what each rank did, and why it ended.
+
+use std::time::Instant;
+
+use serde::{Deserialize, Serialize};
+
+use crate::comm::Meter;
+use crate::solver::Updated;
+
+/// Seconds by phase. Gram matrices count as products.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Phases {
+    /// Before the first iteration: dealing M out, its sums, the start values.
+    #[serde(default)]
+    pub start: f64,
+    /// Drawing and applying sketches to factors.
+    pub sketch: f64,
+    /// Products with M, and Gram matrices.
+    pub product: f64,
+    /// Moving the factors.
+    pub solve: f64,
+    /// Collectives, waiting for slower ranks included.
+    pub reduce: f64,
+    /// Evaluating the error, its communication included.
+    pub evaluate: f64,
+    /// Waiting for a matrix that stays in its file.
+    #[serde(default)]
+    pub read: f64,
+}
+
+impl Phases {
+    pub(super) fn sketch<R>(&mut self, work: impl FnOnce() -> R) -> R {
+        timed(&mut self.sketch, work)
+    }
+
+    pub(super) fn product<R>(&mut self, work: impl FnOnce() -> R) -> R {
+        timed(&mut self.product, work)
+    }
+
+    pub(super) fn add(&mut self, updated: &Updated) {
+        self.product += updated.product.as_secs_f64();
+        self.solve += updated.solve.as_secs_f64();
+    }
+}
+
+pub(super) fn timed<R>(seconds: &mut f64, work: impl FnOnce() -> R) -> R {
+    let begin = Instant::now();
+    let result = work();
+    *seconds += begin.elapsed().as_secs_f64();
+    result
+}
+
+/// One line of the error-over-time curve.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TraceLine {
+    /// Iterations done.
+    pub iteration: usize,
+    /// Seconds of computing so far, without error evaluation.
+    pub seconds: f64,
+    /// The same on the second network that is modelled, the third, and so on.
+    #[serde(default)]
+    pub elsewhere: Vec<f64>,
+    /// ‖M − U Vᵀ‖_F / ‖M‖_F.
+    pub relative_error: f64,
+    /// Bytes that each rank has handed to collectives so far, without error evaluation.
+    pub bytes_sent: u64,
+}
+
+/// Why a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[repr(u8)]
+pub enum Stop {
+    /// All iterations done.
+    Iterations,
+    /// The error hardly fell any more.
+    Tolerance,
+    /// The wanted error was reached.
+    TargetError,
+    /// The time was up.
+    TimeLimit,
+    /// Somebody asked it to stop.
+    Interrupted,
+}
+
+impl Stop {
+    pub(super) const ALL: [Stop; 5] =
+        [Stop::Iterations, Stop::Tolerance, Stop::TargetError, Stop::TimeLimit, Stop::Interrupted];
+}
+
+/// How a run went.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// What the method did, in words.
+    #[serde(default)]
+    pub plan: String,
+    /// The seed of this run: with restarts, not always the first.
+    pub seed: u64,
+    /// Iterations done.
+    pub iterations: usize,
+    /// The final error.
+    pub relative_error: f64,
+    /// Seconds of computing, without error evaluation.
+    pub seconds: f64,
+    /// Why it ended.
+    pub stopped_by: Stop,
+    /// Iterations between two lines of the trace.
+    pub trace_every: usize,
+    /// Components of V that died and were redrawn, and when.
+    pub redrawn: Vec<Redrawn>,
+    /// Seconds by phase.
+    pub phases: Phases,
+    /// Bytes that each rank handed to collectives.
+    pub bytes_sent: u64,
+    /// The same for error evaluation, stopping and the start.
+    pub bytes_evaluate: u64,
+    /// What each rank did, by rank; of a run that was taken up again, since then.
+    #[serde(default)]
+    pub ranks: Vec<RankReport>,
+    /// The curve.
+    pub trace: Vec<TraceLine>,
+}
+
+/// One rank's work.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RankReport {
+    /// Seconds of computing, without error evaluation.
+    pub seconds: f64,
+    /// Seconds by phase.
+    pub phases: Phases,
+    /// What the method handed to each collective.
+    pub method: Meter,
+    /// The same for error evaluation, stopping and the start.
+    #[serde(rename = "aside")]
+    pub overhead: Meter,
+}
+
+/// A component that was drawn anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Redrawn {
+    /// After this iteration.
+    pub iteration: usize,
+    /// Which component, before the final ordering.
+    pub component: usize,
+}
