@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::convergence::Convergence;
 use super::evaluate::{Evaluation, evaluate};
 use super::links::{Groups, Meters, whole};
 use super::method::{Method, MethodState, Rank};
@@ -25,18 +26,6 @@ use crate::threads::Threads;
 /// A component that dies is redrawn this often; then it is left dead.
 const REDRAWS: usize = 3;
 
-/// Iterations over which the tolerance is judged.
-const WINDOW: usize = 10;
-
-/// An evaluation, as the stopping rule remembers it.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-struct Evaluated {
-    iteration: usize,
-    error: f64,
-    /// The error with the penalties counted in: what a regularized run lowers.
-    objective: f64,
-}
-
 /// All of a run's state but the factors: with them, enough to go on to the same bits. The same on every rank but for
 /// the times.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -49,7 +38,7 @@ pub struct RunLog {
     elsewhere: Vec<f64>,
     trace: Vec<TraceLine>,
     /// The evaluations that the tolerance still needs.
-    history: Vec<Evaluated>,
+    history: Convergence,
     redrawn: Vec<Redrawn>,
     phases: Phases,
     bytes_sent: u64,
@@ -69,7 +58,7 @@ impl RunLog {
     pub fn is_plausible(&self, settings: &Settings) -> bool {
         let counts = [self.iteration as u64, self.bytes_sent, self.bytes_evaluate];
         counts.iter().all(|&count| count < 1 << 60)
-            && self.history.iter().all(|seen| seen.iteration <= self.iteration)
+            && self.history.evaluations().iter().all(|seen| seen.iteration <= self.iteration)
             && self.method.is_plausible(settings.algorithm)
     }
 
@@ -91,13 +80,6 @@ impl RunLog {
         }
     }
 
-    fn see(&mut self, error: f64, objective: f64) {
-        let iteration = self.iteration;
-        let needed = self.history.iter().rposition(|past| past.iteration + WINDOW <= iteration).unwrap_or(0);
-        self.history.drain(..needed);
-        self.history.push(Evaluated { iteration, error, objective });
-    }
-
     /// Whether to stop here.
     fn decide(&self, settings: &Settings, asked: bool) -> Option<Stop> {
         let iteration = self.iteration;
@@ -106,12 +88,7 @@ impl RunLog {
             if settings.target_error.is_some_and(|target| last.error <= target) {
                 return Some(Stop::TargetError);
             }
-            let before = self.history.iter().rev().find(|past| past.iteration + WINDOW <= iteration);
-            if let (true, Some(past)) = (settings.tolerance > 0.0, before)
-                // A rise is no convergence either.
-                && (past.objective - last.objective).abs()
-                    <= settings.tolerance * (iteration - past.iteration) as f64 * last.objective
-            {
+            if self.history.is_converged(settings.tolerance) {
                 return Some(Stop::Tolerance);
             }
         }
@@ -226,7 +203,7 @@ impl<'a, T: Real> Run<'a, T> {
             seconds: 0.0,
             elsewhere: vec![0.0; groups.all().clock().len() - 1],
             trace: Vec::new(),
-            history: Vec::new(),
+            history: Convergence::default(),
             redrawn: Vec::new(),
             phases: Phases::default(),
             bytes_sent: 0,
@@ -312,7 +289,8 @@ impl<'a, T: Real> Run<'a, T> {
             return Err(Error::Diverged { iteration: self.log.iteration });
         }
         let penalty = penalty(&self.overhead.all, &self.state, self.terms, self.k())?;
-        self.log.see(error, (error * error + 2.0 * penalty / self.known.constants.norm).sqrt());
+        let objective = (error * error + 2.0 * penalty / self.known.constants.norm).sqrt();
+        self.log.history.note(self.log.iteration, error, objective);
         Ok(())
     }
 

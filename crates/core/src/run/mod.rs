@@ -3,6 +3,7 @@
 //! [`factorize`] runs in-process ranks, each of them a `driver::Run` on its communicator.
 
 mod auto;
+mod convergence;
 mod driver;
 mod dsanls;
 mod evaluate;
@@ -25,6 +26,7 @@ mod streamed;
 mod svd;
 
 pub use auto::Plan;
+pub use convergence::{Convergence, Evaluated};
 pub use dsanls::{Damping, SketchedSide};
 pub use factorize::{Factorization, Machine, StartFrom, factorize, factorize_on};
 pub use factors::{Factors, Side};
