@@ -82,7 +82,7 @@ impl Protocol {
     pub fn uses(self, parameter: &str) -> bool {
         match parameter {
             "inner" => !matches!(self, Protocol::Pooled | Protocol::DsanlsLimited),
-            "rho" => self.is_asynchronous(),
+            "rho" | "speed" => self.is_asynchronous(),
             "tolerance" => !self.is_asynchronous(),
             "sketch" => self.sketches_records() || self.sketches_features(),
             "sketch_records" => self.sketches_records(),
