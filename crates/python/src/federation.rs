@@ -68,7 +68,7 @@ fn join_in<T: Real + Element>(
     let lent = Lent::<T>::new(x)?;
     let joined = interruptible(py, None, |cancel, _| {
         let party = Party::read(Path::new(file))?;
-        let given = Given { matrix: lent.whole().into_transpose(), names, digest };
+        let given = Given { matrix: lent.turned(cancel), names, digest };
         let options = Options {
             insecure,
             threads: threads.unwrap_or_else(machine::cores),
@@ -134,7 +134,7 @@ fn simulate_in<T: Real + Element>(
     let dealt: Vec<Vec<usize>> = (0..count).map(records).collect();
     let outcome = interruptible(py, None, |cancel, _| {
         let plan = Plan { cancel: cancel.clone(), ..Plan::new(settings) };
-        let parts = split::parts(&lent.whole(), &dealt)?;
+        let parts = split::parts_until(&lent.whole(cancel), &dealt, cancel)?;
         partwise_secure::simulate(parts, &plan)
     })?;
     let outcome = outcome.map_err(of_secure)?;
