@@ -148,7 +148,8 @@ fn settings(table: &toml::Table, accept: &[String]) -> Result<Settings, String> 
             None => return Err(format!("accept: there is no risk {name:?}; remove it")),
         }
     }
-    let settings: Settings = serde_json::from_value(all).map_err(wrong)?;
+    let mut settings: Settings = serde_json::from_value(all).map_err(wrong)?;
+    settings.default_damping(|name| table.contains_key(name));
     settings.check_given(table.keys().map(String::as_str)).map_err(|error| wrong_setting(error.into()))?;
     Ok(settings)
 }
@@ -474,5 +475,17 @@ mod tests {
         assert_eq!(problem(asynchronous, "speed = 2.0\n"), "");
         let wrong = problem(asynchronous, "speed = 0.0\n");
         assert!(wrong.starts_with("speed: must be a number above 0"), "{wrong}");
+    }
+
+    #[test]
+    fn damping_that_is_not_given_is_that_of_the_solver() {
+        let damping = |lines: &str| {
+            let method = format!("protocol = \"syn-sd\"\nrank = 3\n{lines}");
+            let settings = federation(&method, "").unwrap().terms.settings;
+            (settings.alpha, settings.beta)
+        };
+        assert_eq!(damping(""), (0.1, 0.02));
+        assert_eq!(damping("solver = \"pgd\"\n"), (2.0, 0.002));
+        assert_eq!(damping("solver = \"pgd\"\nalpha = 3.0\n"), (3.0, 0.002));
     }
 }

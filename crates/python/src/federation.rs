@@ -186,6 +186,7 @@ fn settings_of(protocol: &str, rank: usize, given: &str) -> PyResult<Settings> {
         *place = value.clone();
         settings = serde_json::from_value(changed).map_err(|error| wrong(&name, &value, error))?;
     }
+    settings.default_damping(|name| names.iter().any(|given| given == name));
     settings.check_given(names.iter().map(String::as_str)).map_err(|error| of_secure(error.into()))?;
     Ok(settings)
 }

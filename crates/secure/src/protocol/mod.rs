@@ -224,6 +224,17 @@ impl Settings {
         Err(partwise::error::Error::unused(unused, method, &users))
     }
 
+    /// Takes from the solver what was not given of its damping.
+    pub fn default_damping(&mut self, given: impl Fn(&str) -> bool) {
+        let (alpha, beta) = self.solver.damping();
+        if !given("alpha") {
+            self.alpha = alpha;
+        }
+        if !given("beta") {
+            self.beta = beta;
+        }
+    }
+
     /// How often a run may be done: once more where somebody may leave.
     pub fn attempts(&self) -> usize {
         if self.accepted.going_on_shows_the_leaver { 2 } else { 1 }
