@@ -101,6 +101,30 @@ def test_other_shapes_than_fitted():
         NMF(init="custom").fit(X, W=np.ones((20, 3)), H=np.ones((2, 10)))
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("normalize", "u"), ("normalize", "balanced"), ("callback", print), ("progress", True), ("time_limit", 5.0),
+        ("target_error", 0.1), ("n_init", 3), ("sketch", "count"), ("sketch_cols", 4), ("sketch_rows", 0.5),
+        ("sketch_solver", "pgd"),
+    ],
+)  # fmt: skip
+def test_what_a_given_H_does_not_use_is_refused_by_name(name, value):
+    H = np.random.default_rng(1).random((3, 10))
+    with pytest.raises(ValueError, match=f"^{name}[ :].*update_H=False"):
+        non_negative_factorization(X, H=H, n_components=3, update_H=False, **{name: value})
+
+
+def test_what_scikit_learn_ignores_with_a_given_H_stays_ignored():
+    H = np.random.default_rng(1).random((3, 10))
+    plain = non_negative_factorization(X, H=H, n_components=3, update_H=False)
+    ignored = {"init": "random", "solver": "mu", "max_iter": 3, "tol": 1, "alpha_H": 2, "random_state": 1, "verbose": 1}
+    for parameters in (ignored, {"shuffle": True, "beta_loss": 2}, {"normalize": "none", "n_jobs": 1}):
+        other = non_negative_factorization(X, H=H, n_components=3, update_H=False, **parameters)
+        np.testing.assert_array_equal(other[0], plain[0])
+        np.testing.assert_array_equal(other[1], H)
+
+
 def test_more_than_the_memory_is_refused_before_it_is_taken():
     with pytest.raises(MemoryError, match="lower n_components"):
         NMF(10**6, init="random").fit(X)

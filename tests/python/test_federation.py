@@ -78,6 +78,14 @@ def test_simulate() -> None:
     assert np.array_equal(result.V, again.V)
 
 
+def test_damping_that_is_not_given_is_that_of_the_solver() -> None:
+    def shared(**settings: object) -> np.ndarray:
+        return partwise.simulate(records(1, 60), 3, parties=3, rounds=5, solver="pgd", **settings).V
+
+    assert np.array_equal(shared(), shared(alpha=2.0, beta=0.002))
+    assert not np.array_equal(shared(), shared(alpha=0.1, beta=0.02))
+
+
 @pytest.mark.skipif(not os.path.exists(PROGRAM), reason="the program is not built")
 def test_audit_of_a_recorded_simulation(tmp_path: Path) -> None:
     """The same as the program says of it; members of few records are told from others."""

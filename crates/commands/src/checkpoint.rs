@@ -18,6 +18,8 @@ pub struct Checkpoint {
     /// The hash of the input, and how it is read: another matrix of the same size is another run.
     input: String,
     reading: String,
+    /// The results that the run began from.
+    began_from: Option<PathBuf>,
     last: Instant,
 }
 
@@ -48,6 +50,7 @@ impl Checkpoint {
             every: args.checkpoint_every,
             input,
             reading: format!("{transpose:?} {header:?} {row_names:?} {images:?} {given:?}{clock}"),
+            began_from: args.init_from.clone(),
             last: Instant::now(),
         }
     }
@@ -96,7 +99,7 @@ impl Checkpoint {
             path: self.path.clone(),
             source: error.downcast().unwrap_or_else(std::io::Error::other),
         };
-        output::write_whole(&self.path, "--out", |file| {
+        output::write_from(self.began_from.as_deref(), &self.path, "--out", |file| {
             snapshot.write(file, &format!("{} {}", self.input, self.reading))
         })
         .map_err(failed)

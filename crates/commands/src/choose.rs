@@ -78,7 +78,11 @@ pub fn choose(
     let nonzeros = if let Entries::Sparse(count) = entries { Some(count) } else { None };
     let bytes = entries == Entries::Bytes;
     let job = Job { rows, cols, nonzeros, bytes, settings, nodes, grid: None, precision };
-    let algorithm = job.best(&network, &known.constants);
+    // What begins on samples is exact.
+    let algorithm = match args.samples {
+        Presence::Yes => Algorithm::Auto,
+        _ => job.best(&network, &known.constants),
+    };
     let samples = match args.samples {
         Presence::Auto => job.pays_samples(&network, &known.constants),
         Presence::Yes => true,

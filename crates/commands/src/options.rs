@@ -56,6 +56,7 @@ fn factorize(args: &FactorizeArgs, given: &[&str], launched: Option<Launched>) -
     let open = args.algorithm == Algorithm::Auto
         && !args.network.is_empty()
         && args.grid.is_none()
+        && args.samples != Presence::Yes
         && args.nodes.max(processes) > 1;
     let sizes = ["sketch_cols", "sketch_rows"];
     let given = || given.iter().copied();

@@ -200,6 +200,14 @@ impl Staging {
         Staging::make(target, private::make_new_folder)
     }
 
+    /// One for results that began from those in another folder, if there is one: as private as these.
+    pub fn from_results(results: Option<&Path>, target: &Path) -> Result<Self> {
+        match results.map_or(Access::Umask, Access::of) {
+            Access::Umask => Staging::new(target),
+            Access::Owner => Staging::private(target),
+        }
+    }
+
     fn make(target: &Path, make: impl FnOnce(&Path) -> io::Result<()>) -> Result<Self> {
         let path = staging_path(target)?;
         set_unfinished(Some(&path));
@@ -326,6 +334,16 @@ pub fn write_whole(
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> Result<()> {
     write_as(target, argument, Access::Umask, write)
+}
+
+/// Writes a single file that was made from the results in a folder, if there is one: as private as these.
+pub fn write_from(
+    results: Option<&Path>,
+    target: &Path,
+    argument: &str,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> Result<()> {
+    write_as(target, argument, results.map_or(Access::Umask, Access::of), write)
 }
 
 /// Adds a file to the results in a folder, whole or not at all.

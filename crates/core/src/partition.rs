@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::Real;
+use crate::cancel::Cancel;
 use crate::grid::{Factor, Grid, Placement};
 use crate::matrix::{Csr, Dense, Matrix, Order, Values};
 use crate::threads::Threads;
@@ -226,11 +227,21 @@ impl<T: Real> Shard<T> {
     /// From the rank's part of M: one block of the grid, or with sampled access whole rows, and whole columns beside
     /// them. (With one rank these are the same.)
     pub fn new(place: Placement, stored: usize, part: Matrix<T>, columns: Option<Matrix<T>>) -> Self {
+        Shard::new_until(place, stored, part, columns, &Cancel::default())
+    }
+
+    fn new_until(
+        place: Placement,
+        stored: usize,
+        part: Matrix<T>,
+        columns: Option<Matrix<T>>,
+        cancel: &Cancel,
+    ) -> Self {
         let (by_rows, by_cols) = match columns {
             // Compressed rows of the columns are the transposed block by column, already.
-            Some(Matrix::Sparse(columns)) => (by_column(part), Block::ByColumn(Arc::new(columns))),
-            Some(dense) => (by_column(part), by_column(dense.into_transpose())),
-            None => stored_both_ways(part, place.access),
+            Some(Matrix::Sparse(columns)) => (by_column(part, cancel), Block::ByColumn(Arc::new(columns))),
+            Some(dense) => (by_column(part, cancel), by_column(dense.into_transpose(), cancel)),
+            None => stored_both_ways(part, place.access, cancel),
         };
         Shard {
             rows: place.rows,
@@ -254,18 +265,18 @@ impl<T: Real> Shard<T> {
 }
 
 /// A block of which columns are sampled.
-fn by_column<T: Real>(part: Matrix<T>) -> Block<T> {
+fn by_column<T: Real>(part: Matrix<T>, cancel: &Cancel) -> Block<T> {
     match part {
         Matrix::Dense(dense) => {
             let block = DenseBlock::of(dense);
-            Block::Dense(block.by_column(0..block.rows))
+            Block::Dense(block.by_column(0..block.rows, cancel))
         }
-        Matrix::Sparse(csr) => Block::ByColumn(Arc::new(csr.transpose())),
+        Matrix::Sparse(csr) => Block::ByColumn(Arc::new(csr.transpose_until(cancel))),
     }
 }
 
 /// A block that both sides use: a dense one is stored once, unless columns must be contiguous for both.
-fn stored_both_ways<T: Real>(part: Matrix<T>, access: Access) -> (Block<T>, Block<T>) {
+fn stored_both_ways<T: Real>(part: Matrix<T>, access: Access, cancel: &Cancel) -> (Block<T>, Block<T>) {
     match (part, access) {
         (Matrix::Dense(dense), access) => {
             let by_rows = DenseBlock::of(dense);
@@ -273,13 +284,13 @@ fn stored_both_ways<T: Real>(part: Matrix<T>, access: Access) -> (Block<T>, Bloc
             match access {
                 Access::Whole => (Block::Dense(by_rows), Block::Dense(by_cols)),
                 Access::Sampled => {
-                    let whole = |block: DenseBlock<T>| Block::Dense(block.by_column(0..block.rows));
+                    let whole = |block: DenseBlock<T>| Block::Dense(block.by_column(0..block.rows, cancel));
                     (whole(by_rows), whole(by_cols))
                 }
             }
         }
         (Matrix::Sparse(csr), access) => {
-            let (csr, transpose) = csr.both_ways();
+            let (csr, transpose) = csr.both_ways(cancel);
             match access {
                 Access::Whole => (Block::ByRow(csr), Block::ByRow(transpose)),
                 Access::Sampled => (Block::ByColumn(transpose), Block::ByColumn(csr)),
@@ -290,19 +301,30 @@ fn stored_both_ways<T: Real>(part: Matrix<T>, access: Access) -> (Block<T>, Bloc
 
 /// Deals M out to the ranks of a grid. One rank gets M itself, without a copy for an exact method on a dense M.
 pub fn shards<T: Real>(matrix: Matrix<T>, grid: Grid, access: Access) -> Vec<Shard<T>> {
+    shards_until(matrix, grid, access, &Cancel::default())
+}
+
+/// What [`shards`] returns, unless it is cancelled ([`Cancel::scope`]): of a large matrix it takes a while.
+pub fn shards_until<T: Real>(
+    matrix: Matrix<T>,
+    grid: Grid,
+    access: Access,
+    cancel: &Cancel,
+) -> Vec<Shard<T>> {
     let (rows, cols, stored) = (matrix.rows(), matrix.cols(), matrix.stored());
     let place = |rank| Placement { rows, cols, grid, rank, access };
     if grid.size() == 1 {
-        return vec![Shard::new(place(0), stored, matrix, None)];
+        return vec![Shard::new_until(place(0), stored, matrix, None, cancel)];
     }
     let shard = |rank| {
+        cancel.check();
         let place = place(rank);
         let part = |factor| {
             let (rows, cols) = place.block(factor);
             matrix.part(rows, cols)
         };
         let columns = (access == Access::Sampled).then(|| part(Factor::V));
-        Shard::new(place, stored, part(Factor::U), columns)
+        Shard::new_until(place, stored, part(Factor::U), columns, cancel)
     };
     (0..grid.size()).map(shard).collect()
 }
@@ -328,13 +350,13 @@ impl<T: Real> DenseBlock<T> {
     }
 
     /// The given rows, with every column contiguous: shared if they are so already, copied otherwise.
-    fn by_column(&self, range: Range<usize>) -> Self {
+    fn by_column(&self, range: Range<usize>, cancel: &Cancel) -> Self {
         if self.row_stride == 1 && range == (0..self.rows) {
             return self.clone();
         }
         let values = match &*self.values {
-            Values::Bytes(bytes) => Values::Bytes(self.copy_by_column(bytes, range.clone()).into()),
-            Values::Real(reals) => Values::Real(self.copy_by_column(reals, range.clone()).into()),
+            Values::Bytes(bytes) => Values::Bytes(self.copy_by_column(bytes, range.clone(), cancel).into()),
+            Values::Real(reals) => Values::Real(self.copy_by_column(reals, range.clone(), cancel).into()),
         };
         let rows = range.len();
         DenseBlock { rows, cols: self.cols, row_stride: 1, col_stride: rows, values: Arc::new(values) }
@@ -411,12 +433,18 @@ impl<T: Real> DenseBlock<T> {
     }
 
     /// In square patches, so that both the lines read and the lines written stay in cache.
-    fn copy_by_column<E: Copy + Default>(&self, values: &[E], range: Range<usize>) -> Vec<E> {
+    fn copy_by_column<E: Copy + Default>(
+        &self,
+        values: &[E],
+        range: Range<usize>,
+        cancel: &Cancel,
+    ) -> Vec<E> {
         const PATCH: usize = 64;
         let rows = range.len();
         let mut copy = vec![E::default(); rows * self.cols];
         for first_row in (0..rows).step_by(PATCH) {
             for first_col in (0..self.cols).step_by(PATCH) {
+                cancel.check();
                 for col in first_col..self.cols.min(first_col + PATCH) {
                     for row in first_row..rows.min(first_row + PATCH) {
                         copy[col * rows + row] =
@@ -432,7 +460,27 @@ impl<T: Real> DenseBlock<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Error;
     use proptest::prelude::*;
+
+    /// Python deals a matrix out before the first iteration, and Ctrl-C takes effect there too.
+    #[test]
+    fn dealing_out_can_be_cancelled() {
+        let csr = Csr::new(2, 3, vec![0, 2, 3], vec![0, 2, 1], vec![1.0f64, 2.0, 3.0]);
+        let dense = Dense::new(2, 3, Order::RowMajor, Values::Real(vec![1.0; 6].into()));
+        let cancel = Cancel::default();
+        cancel.cancel();
+        for (matrix, access) in [
+            (Matrix::Sparse(csr.clone()), Access::Whole),
+            (Matrix::Sparse(csr.clone()), Access::Sampled),
+            (Matrix::Dense(dense), Access::Sampled),
+        ] {
+            let dealt = cancel.scope(|| Ok(shards_until(matrix, Grid::ONE, access, &cancel)));
+            assert!(matches!(dealt, Err(Error::Interrupted)), "{access:?}");
+        }
+        let turned = cancel.scope(|| Ok(Csr::from_transpose(csr, &cancel)));
+        assert!(matches!(turned, Err(Error::Interrupted)));
+    }
 
     fn entry(block: &Block<f64>, row: usize, col: usize) -> f64 {
         let find = |csr: &Csr<f64>, row: usize, col: usize| {
@@ -464,7 +512,7 @@ mod tests {
                 let indices: Vec<u32> = (0..rows * cols).map(|i| (i % cols) as u32).collect();
                 let entries: Vec<f64> = (0..rows * cols).map(|i| at(i / cols, i % cols) as f64).collect();
                 let csr = Csr::new(rows, cols, offsets, indices, entries);
-                Matrix::Sparse(if by_column { Csr::from_transpose(csr.transpose()) } else { csr })
+                Matrix::Sparse(if by_column { Csr::from_transpose(csr.transpose(), &Cancel::default()) } else { csr })
             } else if bytes {
                 Matrix::Dense(Dense::new(rows, cols, order, Values::Bytes(values.into())))
             } else {

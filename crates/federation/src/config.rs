@@ -148,7 +148,8 @@ fn settings(table: &toml::Table, accept: &[String]) -> Result<Settings, String> 
             None => return Err(format!("accept: there is no risk {name:?}; remove it")),
         }
     }
-    let settings: Settings = serde_json::from_value(all).map_err(wrong)?;
+    let mut settings: Settings = serde_json::from_value(all).map_err(wrong)?;
+    settings.default_damping(|name| table.contains_key(name));
     settings.check_given(table.keys().map(String::as_str)).map_err(|error| wrong_setting(error.into()))?;
     Ok(settings)
 }
@@ -191,6 +192,11 @@ impl Federation {
         let slowness: Vec<f64> = text.party.iter().map(|party| 1.0 / party.speed.unwrap_or(1.0)).collect();
         if slowness.iter().any(|slowness| !(*slowness > 0.0 && slowness.is_finite())) {
             return Err(wrong("speed: must be a number above 0".into()));
+        }
+        // Speeds form the groups of the asynchronous methods, and nothing else.
+        if let Some(party) = text.party.iter().find(|party| party.speed.is_some()) {
+            let unused = settings.check_given(["speed"]).map_err(|error| wrong_setting(error.into()));
+            unused.map_err(|problem| wrong(problem.replace("[method]", &format!("party {}", party.name))))?;
         }
         let folder = folder(path);
         let bound = text.party.iter().map(|party| Bound {
@@ -428,15 +434,20 @@ impl Terms {
 mod tests {
     use super::*;
 
-    fn problem(method: &str) -> String {
+    /// The federation of three parties with these lines under [method]; `more` belongs to the last party.
+    fn federation(method: &str, more: &str) -> Result<Federation> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("federation.toml");
         let party = |name: &str, digit: &str| {
             format!("[[party]]\nname = \"{name}\"\nidentity = \"sha256:{}\"\n", digit.repeat(64))
         };
         let parties = [("a", "1"), ("b", "2"), ("c", "3")].map(|(name, digit)| party(name, digit)).concat();
-        fs::write(&path, format!("federation = \"demo\"\n[method]\n{method}{parties}")).unwrap();
-        match Federation::read(&path, false) {
+        fs::write(&path, format!("federation = \"demo\"\n[method]\n{method}{parties}{more}")).unwrap();
+        Federation::read(&path, false)
+    }
+
+    fn problem(method: &str, more: &str) -> String {
+        match federation(method, more) {
             Ok(_) => String::new(),
             Err(Error::File { problem, .. }) => problem,
             Err(error) => panic!("{error}"),
@@ -446,12 +457,35 @@ mod tests {
     #[test]
     fn lines_of_the_method_that_it_ignores_are_refused_by_key() {
         let pooled = "protocol = \"pooled\"\nrank = 3\n";
-        assert_eq!(problem(pooled), "");
-        let ignored = problem(&format!("{pooled}inner = 3\n"));
+        assert_eq!(problem(pooled, ""), "");
+        let ignored = problem(&format!("{pooled}inner = 3\n"), "");
         assert!(ignored.starts_with("[method]: inner: pooled does not use it"), "{ignored}");
-        let ignored = problem("protocol = \"syn-sd\"\nrank = 3\nsketch_records = { Count = 5 }\n");
+        let ignored = problem("protocol = \"syn-sd\"\nrank = 3\nsketch_records = { Count = 5 }\n", "");
         assert!(ignored.starts_with("[method]: sketch_records: syn-sd does not use it"), "{ignored}");
-        let wrong = problem("protocol = \"asyn-sd\"\nrank = 3\nrho = 0.0\n");
+        let wrong = problem("protocol = \"asyn-sd\"\nrank = 3\nrho = 0.0\n", "");
         assert!(wrong.starts_with("[method]: rho: 0 is out of range"), "{wrong}");
+    }
+
+    #[test]
+    fn a_speed_is_refused_where_nobody_uses_it() {
+        let ignored = problem("protocol = \"syn-sd\"\nrank = 3\n", "speed = 2.0\n");
+        assert!(ignored.starts_with("party c: speed: syn-sd does not use it"), "{ignored}");
+        assert!(ignored.ends_with("choose asyn-sd or asyn-ssd-v"), "{ignored}");
+        let asynchronous = "protocol = \"asyn-sd\"\nrank = 3\n";
+        assert_eq!(problem(asynchronous, "speed = 2.0\n"), "");
+        let wrong = problem(asynchronous, "speed = 0.0\n");
+        assert!(wrong.starts_with("speed: must be a number above 0"), "{wrong}");
+    }
+
+    #[test]
+    fn damping_that_is_not_given_is_that_of_the_solver() {
+        let damping = |lines: &str| {
+            let method = format!("protocol = \"syn-sd\"\nrank = 3\n{lines}");
+            let settings = federation(&method, "").unwrap().terms.settings;
+            (settings.alpha, settings.beta)
+        };
+        assert_eq!(damping(""), (0.1, 0.02));
+        assert_eq!(damping("solver = \"pgd\"\n"), (2.0, 0.002));
+        assert_eq!(damping("solver = \"pgd\"\nalpha = 3.0\n"), (3.0, 0.002));
     }
 }

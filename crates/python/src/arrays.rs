@@ -4,6 +4,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use partwise::Real;
+use partwise::cancel::Cancel;
 use partwise::matrix::{Buffer, Csr, Dense, Matrix, Order, Values};
 use pyo3::buffer::{Element, PyBuffer};
 use pyo3::exceptions::PyValueError;
@@ -52,10 +53,19 @@ impl<T: Real + Element> Lent<T> {
     }
 
     /// M, for a method that reads it both ways.
-    pub fn whole(&self) -> Matrix<T> {
+    pub fn whole(&self, cancel: &Cancel) -> Matrix<T> {
         match (&self.matrix, self.transposed) {
-            (Matrix::Sparse(csr), true) => Matrix::Sparse(Csr::from_transpose(csr.clone())),
+            (Matrix::Sparse(csr), true) => Matrix::Sparse(Csr::from_transpose(csr.clone(), cancel)),
             (matrix, _) => matrix.clone(),
+        }
+    }
+
+    /// Mᵀ.
+    pub fn turned(&self, cancel: &Cancel) -> Matrix<T> {
+        match (&self.matrix, self.transposed) {
+            (Matrix::Sparse(csr), true) => Matrix::Sparse(csr.clone()),
+            (Matrix::Sparse(csr), false) => Matrix::Sparse(csr.transpose_until(cancel)),
+            (Matrix::Dense(dense), _) => Matrix::Dense(dense.clone().into_transpose()),
         }
     }
 

@@ -68,7 +68,7 @@ fn join_in<T: Real + Element>(
     let lent = Lent::<T>::new(x)?;
     let joined = interruptible(py, None, |cancel, _| {
         let party = Party::read(Path::new(file))?;
-        let given = Given { matrix: lent.whole().into_transpose(), names, digest };
+        let given = Given { matrix: lent.turned(cancel), names, digest };
         let options = Options {
             insecure,
             threads: threads.unwrap_or_else(machine::cores),
@@ -134,7 +134,7 @@ fn simulate_in<T: Real + Element>(
     let dealt: Vec<Vec<usize>> = (0..count).map(records).collect();
     let outcome = interruptible(py, None, |cancel, _| {
         let plan = Plan { cancel: cancel.clone(), ..Plan::new(settings) };
-        let parts = split::parts(&lent.whole(), &dealt)?;
+        let parts = split::parts_until(&lent.whole(cancel), &dealt, cancel)?;
         partwise_secure::simulate(parts, &plan)
     })?;
     let outcome = outcome.map_err(of_secure)?;
@@ -186,6 +186,7 @@ fn settings_of(protocol: &str, rank: usize, given: &str) -> PyResult<Settings> {
         *place = value.clone();
         settings = serde_json::from_value(changed).map_err(|error| wrong(&name, &value, error))?;
     }
+    settings.default_damping(|name| names.iter().any(|given| given == name));
     settings.check_given(names.iter().map(String::as_str)).map_err(|error| of_secure(error.into()))?;
     Ok(settings)
 }

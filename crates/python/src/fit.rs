@@ -84,7 +84,7 @@ fn fit_matrix<T: Real + Element>(
     check_memory(&stored, settings)?;
     let from = start.as_ref().map(StartFrom::Factors);
     let machine = Machine { cancel: cancel.clone(), ..Machine::new(1, threads) };
-    let result = factorize(lent.whole(), machine, settings, from, watch)?;
+    let result = factorize(lent.whole(cancel), machine, settings, from, watch)?;
     let threads = &Threads::new(threads)?.with_cancel(cancel);
     let (mut factors, mut report) = (result.factors, result.report);
     // Components of a given start keep their places.
@@ -97,7 +97,7 @@ fn fit_matrix<T: Real + Element>(
         drop_unused(&mut factors);
     }
     factors.normalize(settings.normalization(), threads)?;
-    let residual = residual_of(lent.whole(), &factors, threads)?;
+    let residual = residual_of(lent.whole(cancel), &factors, threads)?;
     report.relative_error = residual.relative_error;
     Ok(Fitted { factors, report, norm: residual.norm })
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use partwise::Real;
+use partwise::cancel::Cancel;
 use partwise::comm::owned;
 use partwise::matrix::{Csr, Dense, Matrix, Order, Values};
 
@@ -104,6 +105,15 @@ pub fn by_name(names: &[String]) -> (Vec<String>, Vec<Vec<usize>>) {
 
 /// Each party's part of a matrix with a row a record, turned so that it has a column a record.
 pub fn parts<T: Real>(matrix: &Matrix<T>, dealt: &[Vec<usize>]) -> Result<Vec<Matrix<T>>> {
+    parts_until(matrix, dealt, &Cancel::default())
+}
+
+/// What [`parts`] returns, unless it is cancelled ([`Cancel::scope`]).
+pub fn parts_until<T: Real>(
+    matrix: &Matrix<T>,
+    dealt: &[Vec<usize>],
+    cancel: &Cancel,
+) -> Result<Vec<Matrix<T>>> {
     if let Some(party) = dealt.iter().position(Vec::is_empty) {
         let problem = format!(
             "{} parties, but party {} would have no records; give fewer parties, or split otherwise",
@@ -112,7 +122,14 @@ pub fn parts<T: Real>(matrix: &Matrix<T>, dealt: &[Vec<usize>]) -> Result<Vec<Ma
         );
         return Err(Error::parameter("--parties", problem));
     }
-    Ok(dealt.iter().map(|records| rows(matrix, records).into_transpose()).collect())
+    let part = |records: &Vec<usize>| {
+        cancel.check();
+        match rows(matrix, records) {
+            Matrix::Sparse(csr) => Matrix::Sparse(csr.transpose_until(cancel)),
+            dense => dense.into_transpose(),
+        }
+    };
+    Ok(dealt.iter().map(part).collect())
 }
 
 /// The given rows.
@@ -181,6 +198,15 @@ mod tests {
         let dealt = [vec![1, 2, 4], vec![5, 7], vec![10]];
         assert_eq!(beside(&dealt, &[0, 3, 6, 8, 9, 11]), [vec![0, 3], vec![6, 8, 9], vec![11]]);
         assert_eq!(beside(&[], &[1]), Vec::<Vec<usize>>::new());
+    }
+
+    #[test]
+    fn dealing_out_can_be_cancelled() {
+        let csr = Csr::new(2, 2, vec![0, 1, 2], vec![0, 1], vec![1.0f64, 2.0]);
+        let cancel = Cancel::default();
+        cancel.cancel();
+        let dealt = cancel.scope(|| parts_until(&Matrix::Sparse(csr), &[vec![0], vec![1]], &cancel));
+        assert!(matches!(dealt, Err(Error::Core(partwise::Error::Interrupted))));
     }
 
     #[test]

@@ -4,6 +4,20 @@ use std::process::Command;
 
 use crate::common::*;
 
+/// A good start gains nothing from samples, which only the first iteration shows.
+#[test]
+fn the_printed_plan_is_that_of_the_record() {
+    let desk = Desk::with_digits();
+    desk.run("factorize digits.npy --rank 8 --iterations 300 --tolerance 0 --quiet --out good");
+    for (options, sampled) in [("--out random", true), ("--init-from good --out given", false)] {
+        let said = desk.run(&format!("factorize digits.npy --rank 8 --iterations 3 --tolerance 0 {options}"));
+        let folder = options.rsplit(' ').next().unwrap();
+        let plan = desk.json(&format!("{folder}/run.json"))["plan"].as_str().unwrap().to_string();
+        assert!(said.contains(&format!("{plan}, rank 8")), "{said}\n{plan}");
+        assert_eq!(said.contains("begun on"), sampled, "{said}");
+    }
+}
+
 #[test]
 fn the_command_of_the_readme() {
     let desk = Desk::with_digits();

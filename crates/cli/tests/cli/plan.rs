@@ -178,6 +178,25 @@ fn auto_chooses_by_the_network_and_says_so() {
     assert_ne!(desk.bytes("slow/U.npy"), desk.bytes("plain/U.npy"));
 }
 
+/// What begins on samples is exact, whatever the network, and has no use for sizes of sketches.
+#[test]
+fn auto_is_exact_where_it_is_told_to_begin_on_samples() {
+    const SIDE: usize = 1600;
+    let desk = Desk::new();
+    let values: Vec<u8> = (0..SIDE * SIDE).map(|i| 1 + (i * 7919 % 997 % 50) as u8).collect();
+    desk.write("m.npy", npy_bytes("|u1", "(1600, 1600)", &values));
+    let common =
+        "factorize m.npy --rank 2 --iterations 3 --tolerance 0 --nodes 16 --network 1bit/s,0s --no-report";
+    let sketched = answer(&desk, &format!("{common} --sketch-cols 2 --sketch-rows 2 --out sketched"));
+    assert_says(&sketched, &["auto: dsanls"]);
+    let said =
+        refused(&desk, &format!("{common} --samples yes --sketch-cols 2 --sketch-rows 2 --out refused"));
+    assert_says(&said, &["--sketch-cols", "auto does not use it"]);
+    let text = answer(&desk, &format!("{common} --samples yes --out exact"));
+    assert_says(&text, &["auto: hals", "begun on 2 samples"]);
+    assert!(desk.json("exact/run.json")["sketch"].is_null());
+}
+
 /// Where what is sent decides, `auto` is `dsanls`, to the bit.
 #[test]
 fn auto_is_sketched_on_a_slow_network() {

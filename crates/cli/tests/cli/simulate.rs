@@ -89,6 +89,38 @@ fn records_may_be_columns_and_parties_may_have_names() {
     );
 }
 
+/// The names of a party's records are in its own folder, and in no file that others would get.
+#[test]
+fn parties_keep_the_names_of_their_records_and_of_the_features() {
+    let desk = Desk::new();
+    let values: Vec<f64> = (0..60).map(|i| f64::from((i * 7) % 11 + 1)).collect();
+    desk.write("m.csv", table_bytes(6, &values, ","));
+    desk.write("turned.csv", table_bytes(10, &values, ","));
+    let records: Vec<String> = (1..=10).map(|number| format!("patient {number}")).collect();
+    desk.write("records.txt", records.join("\n") + "\n");
+    desk.write("features.txt", "a\nb\nc\nd\ne\nf\n");
+    desk.write("who.txt", "x\ny\nx\nz\ny\nz\nx\nz\ny\nx\n");
+    let common = "--split who.txt --protocol syn-sd --rank 2 --rounds 3 --quiet";
+    for (command, own, features) in [
+        ("m.csv --row-labels records.txt --col-labels features.txt --out r", "rows.txt", "columns.txt"),
+        (
+            "turned.csv --records columns --col-labels records.txt --row-labels features.txt --out r --force",
+            "columns.txt",
+            "rows.txt",
+        ),
+    ] {
+        desk.run(&format!("simulate {command} {common}"));
+        assert_eq!(desk.read(&format!("r/party-1/{own}")), "patient 1\npatient 3\npatient 7\npatient 10\n");
+        assert_eq!(desk.read(&format!("r/party-3/{own}")), "patient 4\npatient 6\npatient 8\n");
+        assert_eq!(desk.read(&format!("r/party-1/{features}")), desk.read("features.txt"));
+        assert_eq!(desk.read("r/features.txt"), desk.read("features.txt"));
+        for shared in ["r/run.json", "r/report.html"] {
+            assert!(!desk.read(shared).contains("patient"), "{shared}");
+        }
+        assert!(desk.run("top r/party-1").contains("patient "));
+    }
+}
+
 /// U belongs to the rows of the file and V to its columns, as `factorize` has them, whichever of them are the records.
 #[test]
 fn a_file_gives_u_the_same_meaning_in_simulate_and_factorize() {

@@ -107,6 +107,25 @@ fn what_a_simulation_writes_of_parties_is_its_owners_alone() {
     assert!(exists(&out.join("audit.json")));
     assert_private(&out);
 
+    // Weights of records in a file of their own, made from a result that nobody else can read, are as private.
+    for file in ["W.npy", "W.tsv"] {
+        let (weights, part) = (folder.path().join(file), folder.path().join("one.csv"));
+        fs::write(&part, records(0, 5, FEATURES)).unwrap();
+        let mut transform = program();
+        transform.arg("transform").arg(out.join("party-1")).arg(&part).arg("--out").arg(&weights);
+        good(transform);
+        assert_eq!(mode(&weights), 0o600);
+    }
+    let (start, more) = (out.join("party-1"), folder.path().join("more"));
+    let mut factorize = program();
+    factorize.arg("factorize").arg(folder.path().join("own.csv")).arg("--init-from").arg(start);
+    factorize.args(["--rank", "4", "--iterations", "3", "--quiet", "--out"]).arg(&more);
+    let run: serde_json::Value = serde_json::from_slice(&fs::read(out.join("run.json")).unwrap()).unwrap();
+    let count = run["parties"][0]["records"].as_u64().unwrap() as usize;
+    fs::write(folder.path().join("own.csv"), records(0, count, FEATURES)).unwrap();
+    good(factorize);
+    assert_private(&more);
+
     // What is nobody's but the user's follows the umask.
     let plain = folder.path().join("plain");
     let mut factorize = program();
@@ -117,4 +136,26 @@ fn what_a_simulation_writes_of_parties_is_its_owners_alone() {
         .arg(&plain);
     good(factorize);
     assert_eq!(mode(&plain.join("V.npy")), 0o666);
+    let mut transform = program();
+    transform.arg("transform").arg(&plain).arg(&data).arg("--out").arg(folder.path().join("plain.npy"));
+    good(transform);
+    assert_eq!(mode(&folder.path().join("plain.npy")), 0o666);
+}
+
+#[test]
+fn what_a_coordinator_issues_can_be_replaced_by_nobody_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let (coordinator, party) = (folder.path().join("coordinator"), folder.path().join("north"));
+    let of_party = ["party", "init", "north", "--federation", "demo", "--coordinator", "localhost:7400"];
+    for (words, out) in [(&["coordinator", "init", "demo"][..], &coordinator), (&of_party[..], &party)] {
+        let mut init = program();
+        init.args(words).arg("--out").arg(out);
+        good(init);
+    }
+    let mut sign = program();
+    sign.args(["coordinator", "sign"]).arg(&coordinator).arg(party.join("north.request"));
+    good(sign);
+    assert!(exists(&coordinator.join("issued/north.crt")));
+    assert_private(&coordinator);
+    assert_private(&party);
 }

@@ -12,6 +12,7 @@ use partwise_federation::certificates::{self, write_new};
 use partwise_federation::config::Federation;
 use partwise_federation::coordinator::{self, Outcome};
 use partwise_federation::log::Log;
+use partwise_federation::private;
 use partwise_federation::text::check_name;
 use partwise_secure::factors;
 use serde_json::json;
@@ -83,7 +84,7 @@ fn sign(args: &SignArgs) -> Result<()> {
         bail!("{}: has no line federation = \"...\"; add it at its beginning", file.display());
     };
     let issued = args.dir.join("issued");
-    fs::create_dir_all(&issued).map_err(partwise_federation::Error::io(&issued))?;
+    private::make_folder(&issued).map_err(partwise_federation::Error::io(&issued))?;
     for request in &args.requests {
         let signed = certificates::sign(&args.dir, &federation, request, args.days)?;
         let entry = member(&signed.name, &signed.identity.to_string());

@@ -451,7 +451,7 @@ fn write<T: Real>(
 ) -> Result<()> {
     let (row_labels, col_labels) = (row_labels.as_deref(), col_labels.as_deref());
     let Factors { rows, cols, k, u, v } = &result.factors;
-    let staging = output::Staging::new(&args.out)?;
+    let staging = output::Staging::from_results(args.init_from.as_deref(), &args.out)?;
     staging.write("U.npy", |file| io::npy::write(file, *rows, *k, u))?;
     staging.write("V.npy", |file| io::npy::write(file, *cols, *k, v))?;
     for (name, labels) in [("rows.txt", row_labels), ("columns.txt", col_labels)] {

@@ -49,6 +49,8 @@ struct Dealt<M> {
     source: Value,
     /// What features are called, and how a record is a picture.
     labels: Option<Vec<String>>,
+    /// What records are called, which each party keeps of its own.
+    record_labels: Option<Vec<String>>,
     image: Option<ImageShape>,
     warnings: Vec<String>,
 }
@@ -81,10 +83,32 @@ impl<M> Dealt<M> {
 
     /// The matrix, and the rest.
     fn apart(self) -> (M, Dealt<()>) {
-        let Dealt { matrix, features, names, records, held_out, plan, source, labels, image, warnings } =
-            self;
-        let rest =
-            Dealt { matrix: (), features, names, records, held_out, plan, source, labels, image, warnings };
+        let Dealt {
+            matrix,
+            features,
+            names,
+            records,
+            held_out,
+            plan,
+            source,
+            labels,
+            record_labels,
+            image,
+            warnings,
+        } = self;
+        let rest = Dealt {
+            matrix: (),
+            features,
+            names,
+            records,
+            held_out,
+            plan,
+            source,
+            labels,
+            record_labels,
+            image,
+            warnings,
+        };
         (matrix, rest)
     }
 }
@@ -111,7 +135,7 @@ fn alone<T: Real>(args: &SimulateArgs) -> Result<()> {
     let staging = output::Staging::private(&args.out)?;
     for (party, number) in outcome.parties.iter().zip(1..) {
         if let Some(party) = party {
-            write_party(&staging, args, number, party, dealt.features)?;
+            write_party(&staging, args, number, party, &dealt)?;
         }
     }
     write_run(&staging, &dealt, &outcome, &record)?;
@@ -164,9 +188,7 @@ fn on_ranks<T: Real>(args: &SimulateArgs, comm: &dyn Comm) -> Result<()> {
     let path = String::from_utf8_lossy(&comm.broadcast(path.into_bytes())?).into_owned();
     let staging = staging.unwrap_or_else(|| output::Staging::of_another(path.into(), &args.out));
     let written = match ran {
-        OnRank::Party(party) => {
-            write_party(&staging, args, comm.rank(), &party, dealt.features).map(|()| None)
-        }
+        OnRank::Party(party) => write_party(&staging, args, comm.rank(), &party, &dealt).map(|()| None),
         OnRank::Coordinator(outcome) => record(args, &dealt, &outcome).and_then(|mut record| {
             record["transport"] = json!("mpi");
             write_run(&staging, &dealt, &outcome, &record)?;
@@ -235,9 +257,10 @@ fn read<T: Real>(args: &SimulateArgs) -> Result<Dealt<Matrix<T>>> {
     let names = (row_labels, col_labels);
     warnings.dominant(warnings::dominant_of(&matrix), &names);
     let warnings = warnings.into_sentences();
-    let (labels, side) = match args.records {
-        Side::Rows => (names.1, ImageSide::Rows),
-        Side::Columns => (names.0, ImageSide::Columns),
+    let (record_labels, labels) = factors::by_side(args.records, names.0, names.1);
+    let side = match args.records {
+        Side::Rows => ImageSide::Rows,
+        Side::Columns => ImageSide::Columns,
     };
     let image = image.filter(|shape| shape.images == side);
     let source = json!({
@@ -254,7 +277,19 @@ fn read<T: Real>(args: &SimulateArgs) -> Result<Dealt<Matrix<T>>> {
     let line = args.network.unwrap_or(DEFAULT_WAN);
     let plan = Plan { slowness: args.speeds.clone(), line, loses: args.lose, ..Plan::new(settings) };
     let features = matrix.cols();
-    Ok(Dealt { features, matrix, names, records, held_out, plan, source, labels, image, warnings })
+    Ok(Dealt {
+        features,
+        matrix,
+        names,
+        records,
+        held_out,
+        plan,
+        source,
+        labels,
+        record_labels,
+        image,
+        warnings,
+    })
 }
 
 /// What users should know before it starts.
@@ -421,12 +456,22 @@ fn write_party<T: Real>(
     args: &SimulateArgs,
     number: usize,
     party: &PartyOutcome<T>,
-    features: usize,
+    dealt: &Dealt<()>,
 ) -> Result<()> {
     let folder = format!("{}{number}", output::PARTY);
-    let (u, v) = factors::by_side(args.records, (party.records, &party.v), (features, &party.u));
+    let (u, v) = factors::by_side(args.records, (party.records, &party.v), (dealt.features, &party.u));
     for (name, (rows, factor)) in [("U.npy", u), ("V.npy", v)] {
         staging.write(&format!("{folder}/{name}"), |file| io::npy::write(file, rows, args.rank, factor))?;
+    }
+    // The names of a party's records are nobody else's; they are in no file but its own.
+    let own = dealt.record_labels.as_ref().map(|labels| -> Vec<String> {
+        dealt.records[number - 1].iter().map(|&record| labels[record].clone()).collect()
+    });
+    let (rows, cols) = factors::by_side(args.records, own.as_deref(), dealt.labels.as_deref());
+    for (name, labels) in [("rows.txt", rows), ("columns.txt", cols)] {
+        if let Some(labels) = labels {
+            staging.write(&format!("{folder}/{name}"), |file| io::labels::write(file, labels))?;
+        }
     }
     Ok(())
 }

@@ -54,7 +54,7 @@ pub fn run(args: &TransformArgs) -> Result<()> {
     let threads = Threads::new(machine::cores())?;
     let fitted = folder.factors.transform(input.matrix, args.side, Penalty::NONE, None, &threads)?;
     let rows = fitted.len() / k;
-    output::write_whole(&args.out, "--out", |file| match (tsv, record.precision) {
+    output::write_from(Some(&args.dir), &args.out, "--out", |file| match (tsv, record.precision) {
         (true, _) => io::tsv::write_factor(file, labels.as_deref(), rows, k, &fitted),
         (false, Precision::F64) => io::npy::write(file, rows, k, &fitted),
         (false, Precision::F32) => {

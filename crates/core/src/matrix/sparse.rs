@@ -5,6 +5,10 @@ use std::sync::Arc;
 
 use super::Buffer;
 use crate::Real;
+use crate::cancel::Cancel;
+
+/// Entries that a transposition moves between two looks at whether it was cancelled.
+const PIECE: usize = 1 << 16;
 
 /// A sparse matrix by rows. Within a row the columns ascend and none comes twice.
 #[derive(Clone, Debug, PartialEq)]
@@ -48,15 +52,15 @@ impl<T: Real> Csr<T> {
     }
 
     /// The matrix whose transpose is at hand, which is kept for [`Csr::both_ways`].
-    pub fn from_transpose(transpose: Csr<T>) -> Self {
-        let mut matrix = transpose.transpose();
+    pub fn from_transpose(transpose: Csr<T>, cancel: &Cancel) -> Self {
+        let mut matrix = transpose.transpose_until(cancel);
         matrix.origin = Some(Arc::new(transpose));
         matrix
     }
 
     /// The matrix and its transpose, which methods need both.
-    pub fn both_ways(mut self) -> (Arc<Self>, Arc<Self>) {
-        let transpose = self.origin.take().unwrap_or_else(|| Arc::new(self.transpose()));
+    pub fn both_ways(mut self, cancel: &Cancel) -> (Arc<Self>, Arc<Self>) {
+        let transpose = self.origin.take().unwrap_or_else(|| Arc::new(self.transpose_until(cancel)));
         (Arc::new(self), transpose)
     }
 
@@ -112,11 +116,17 @@ impl<T: Real> Csr<T> {
         (rows as u64 + 1) * 8 + stored as u64 * (4 + T::PRECISION.bytes())
     }
 
-    /// The transpose, by one counting pass and one placing pass.
+    /// The transpose.
     pub fn transpose(&self) -> Self {
+        self.transpose_until(&Cancel::default())
+    }
+
+    /// The transpose, by one counting pass and one placing pass, unless it is cancelled ([`Cancel::scope`]).
+    pub fn transpose_until(&self, cancel: &Cancel) -> Self {
         let mut offsets = vec![0usize; self.cols + 1];
-        for &col in &*self.indices {
-            offsets[col as usize + 1] += 1;
+        for piece in self.indices.chunks(PIECE) {
+            cancel.check();
+            piece.iter().for_each(|&col| offsets[col as usize + 1] += 1);
         }
         for col in 0..self.cols {
             offsets[col + 1] += offsets[col];
@@ -126,11 +136,15 @@ impl<T: Real> Csr<T> {
         let mut values = vec![T::ZERO; self.stored()];
         for row in 0..self.rows {
             let (cols, entries) = self.row(row);
-            for (&col, &value) in cols.iter().zip(entries) {
-                let place = &mut next[col as usize];
-                indices[*place] = row as u32;
-                values[*place] = value;
-                *place += 1;
+            for (cols, entries) in cols.chunks(PIECE).zip(entries.chunks(PIECE)) {
+                // A look is nothing beside the writes of a row, which go everywhere.
+                cancel.check();
+                for (&col, &value) in cols.iter().zip(entries) {
+                    let place = &mut next[col as usize];
+                    indices[*place] = row as u32;
+                    values[*place] = value;
+                    *place += 1;
+                }
             }
         }
         Csr::new(self.cols, self.rows, offsets, indices, values)

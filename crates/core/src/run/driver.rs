@@ -54,6 +54,11 @@ impl RunLog {
         self.iteration
     }
 
+    /// What the method does, in words; before the first iteration, what it is about to try.
+    pub fn plan(&self) -> &str {
+        &self.plan
+    }
+
     /// Whether it can be a run's: its counts have room to grow, and it remembers only what was.
     pub fn is_plausible(&self, settings: &Settings) -> bool {
         let counts = [self.iteration as u64, self.bytes_sent, self.bytes_evaluate];
@@ -253,9 +258,9 @@ impl<'a, T: Real> Run<'a, T> {
         self.settings.rank
     }
 
-    /// What the method does, in words.
-    pub fn plan(&self) -> &str {
-        &self.log.plan
+    /// The state so far, but for the factors.
+    pub fn log(&self) -> &RunLog {
+        &self.log
     }
 
     fn evaluate(&mut self) -> Result<Evaluation> {

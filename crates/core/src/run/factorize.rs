@@ -13,7 +13,7 @@ use crate::comm::{Clocked, Comm, Network, TurnLock, run_ranks};
 use crate::error::{Error, Result};
 use crate::grid::Grid;
 use crate::matrix::Matrix;
-use crate::partition::{Shard, shards};
+use crate::partition::{Shard, shards_until};
 use crate::threads::Threads;
 
 /// The best of a run's restarts, whole.
@@ -75,7 +75,8 @@ pub fn factorize<T: Real>(
     let grid = settings.grid(machine.grid, (m, n), machine.nodes)?;
     let monitor = Mutex::new(monitor);
     let mut dealing = 0.0;
-    let shards = timed(&mut dealing, || shards(matrix, grid, settings.algorithm.access()));
+    let shards =
+        timed(&mut dealing, || shards_until(matrix, grid, settings.algorithm.access(), &machine.cancel));
     let baton = Arc::new(TurnLock::default());
     let ranks = run_ranks(shards, |comm, shard| {
         let mut threads = Threads::new(machine.threads)?.with_cancel(&machine.cancel);

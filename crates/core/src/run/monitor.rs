@@ -18,7 +18,8 @@ pub struct Progress {
 
 /// Watches a run on rank 0.
 pub trait Monitor<T>: Send {
-    /// Before the first iteration: what the method will do, in words.
+    /// After the first iteration, which settles it, or before the next one of a run that goes on: what the method does,
+    /// in words.
     fn started(&mut self, _plan: &str) {}
 
     /// After every iteration: what to do now.

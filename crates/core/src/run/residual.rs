@@ -9,7 +9,7 @@ use crate::Real;
 use crate::error::Result;
 use crate::grid::Grid;
 use crate::matrix::Matrix;
-use crate::partition::{Access, Shard, shards};
+use crate::partition::{Access, Shard, shards_until};
 use crate::threads::Threads;
 
 /// How far factors are from a matrix.
@@ -29,7 +29,7 @@ pub fn error_of<T: Real>(matrix: Matrix<T>, factors: &Factors<T>, threads: &Thre
 /// The error of given factors on a matrix, and what it is relative to.
 pub fn residual_of<T: Real>(matrix: Matrix<T>, factors: &Factors<T>, threads: &Threads) -> Result<Residual> {
     factors.check(matrix.rows(), matrix.cols(), factors.k)?;
-    let shard = shards(matrix, Grid::ONE, Access::Whole).remove(0);
+    let shard = shards_until(matrix, Grid::ONE, Access::Whole, threads.cancel()).remove(0);
     residual_on(&shard, factors, threads)
 }
 

@@ -57,10 +57,16 @@ pub(crate) fn best_of_restarts_here<T: Real>(
             _ => Begin::Init,
         };
         let run = Run::new((shard, streamed), &groups, threads, &limited, seed, begin)?;
-        if restart == first && comm.rank() == 0 {
-            monitor.lock().map(|mut monitor| monitor.started(run.plan())).unwrap_or_default();
+        // The first iteration settles the plan; a run that goes on has it already.
+        let mut settled = run.log().iteration() > 0;
+        if restart == first && comm.rank() == 0 && settled {
+            monitor.lock().map(|mut monitor| monitor.started(run.log().plan())).unwrap_or_default();
         }
         let watch = &mut |log: &RunLog| {
+            if restart == first && !settled {
+                settled = true;
+                monitor.lock().map(|mut monitor| monitor.started(log.plan())).unwrap_or_default();
+            }
             let progress = Progress {
                 restart,
                 iteration: log.iteration(),

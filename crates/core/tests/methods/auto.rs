@@ -3,7 +3,9 @@
 use crate::common::{matrices, run, settings};
 use partwise::Real;
 use partwise::grid::Grid;
-use partwise::run::{Algorithm, Factorization, Machine, Plan, Progress, Settings, StartFrom, factorize};
+use partwise::run::{
+    Algorithm, Directive, Factorization, Machine, Monitor, Plan, Progress, Settings, StartFrom, factorize,
+};
 
 fn apart<T: Real>(one: &Factorization<T>, other: &Factorization<T>) -> f64 {
     let pairs = [(&one.factors.u, &other.factors.u), (&one.factors.v, &other.factors.v)];
@@ -66,6 +68,39 @@ fn a_start_that_is_good_stays() {
     let more = factorize(matrix, machine, &once, from, &mut |_: &Progress| false).unwrap();
     let (before, after) = (done.report.relative_error, more.report.relative_error);
     assert!(after <= before * (1.0 + 1e-5), "{name}: {before} became {after}");
+}
+
+/// Notes what it is told.
+#[derive(Default)]
+struct Told {
+    plans: Vec<String>,
+    iterations: usize,
+}
+
+impl<T> Monitor<T> for Told {
+    fn started(&mut self, plan: &str) {
+        assert_eq!(self.iterations, 0, "a plan is told before any progress");
+        self.plans.push(plan.into());
+    }
+
+    fn progress(&mut self, _: &Progress) -> Directive {
+        self.iterations += 1;
+        Directive::default()
+    }
+}
+
+/// Only the first iteration shows whether a start on samples pays.
+#[test]
+fn the_plan_that_is_told_is_the_one_that_was_run() {
+    let (_, matrix) = matrices::<f32>(401, 60).remove(0);
+    let done = run(&matrix, 1, 1, &settings(Algorithm::Auto, 3, 300));
+    for (from, restarts, sampled) in [(None, 2, true), (Some(StartFrom::Factors(&done.factors)), 1, false)] {
+        let settings = Settings { restarts, ..settings(Algorithm::Auto, 3, 2) };
+        let mut told = Told::default();
+        let result = factorize(matrix.clone(), Machine::new(1, 1), &settings, from, &mut told).unwrap();
+        assert_eq!(told.plans, [result.report.plan.as_str()]);
+        assert_eq!(told.plans[0].contains("begun on"), sampled, "{:?}", told.plans);
+    }
 }
 
 #[test]

@@ -31,6 +31,13 @@ STARTS = ("random", "nndsvd", "nndsvda", "nndsvdar")
 SKETCHES = ("subsample", "gaussian", "count", "srht")
 SCALES = ("balanced", "none", "u", "v", "sum-u", "sum-v")
 
+#: Parameters of ours that the exact solution for a given H does not use. (Those of scikit-learn are ignored there, as by
+#: scikit-learn.)
+ITERATING = (
+    "sketch", "sketch_cols", "sketch_rows", "sketch_solver", "normalize", "n_init", "target_error", "time_limit",
+    "callback", "progress",
+)
+
 TRACE = np.dtype([("iteration", np.int64), ("seconds", np.float64), ("relative_error", np.float64)])
 
 
@@ -499,7 +506,9 @@ def non_negative_factorization(
     update_H : bool, default=True
         If False, H stays as it is given, and W is the exact solution for it.
     **parameters
-        All others of :class:`NMF`.
+        All others of :class:`NMF`. With ``update_H=False``, where nothing is
+        iterated and H keeps its scale, those of Partwise alone are refused
+        except ``n_jobs`` and ``normalize='none'``.
 
     Returns
     -------
@@ -523,6 +532,7 @@ def non_negative_factorization(
         W = model.fit_transform(X, W=W, H=H)
         return W, model.components_, model.n_iter_
     model._check_parameters()
+    refuse_unused(model)
     if W is not None:
         warnings.warn(
             "When update_H=False, the provided initial W is not used.", RuntimeWarning, stacklevel=2
@@ -534,3 +544,17 @@ def non_negative_factorization(
     if H.dtype != dtype_of(X):
         raise TypeError(f"H should have the same dtype as X. Got H.dtype = {H.dtype}.")
     return model._solve(X, H), H, 1
+
+
+def refuse_unused(model: NMF) -> None:
+    """Refuses what the exact solution for a given H would ignore."""
+    defaults = NMF().get_params()
+    for name in ITERATING:
+        value = getattr(model, name)
+        if value == defaults[name] or (name, value) == ("normalize", "none"):
+            continue
+        if name == "normalize":
+            raise ValueError(
+                f"normalize is {value!r}, but with update_H=False a given H keeps its scale; leave it out, or scale H"
+            )
+        raise ValueError(f"{name}: update_H=False does not use it, since W is solved exactly, once; leave it out")

@@ -5,7 +5,7 @@ use partwise::error::Result as CoreResult;
 use partwise::grid::Grid;
 use partwise::kernels::{Columns, Product, gram, multiply};
 use partwise::matrix::Matrix;
-use partwise::partition::{Access, Block, Shard, shards};
+use partwise::partition::{Access, Block, Shard, shards, shards_until};
 use partwise::random::Purpose;
 use partwise::run::{Damping, Factors, Phases, SketchedSide, draw, residual_on};
 use partwise::sketch::{Distribution, Operator};
@@ -42,7 +42,7 @@ impl<T: Real> Local<T> {
         let protocol = settings.protocol;
         let sampled = protocol.sketches_features() || protocol.sketches_records();
         let access = if sampled { Access::Sampled } else { Access::Whole };
-        let shard = shards(matrix, Grid::ONE, access).remove(0);
+        let shard = shards_until(matrix, Grid::ONE, access, threads.cancel()).remove(0);
         let rows = shard.by_cols.row_sums(&threads);
         Ok(Local {
             threads,

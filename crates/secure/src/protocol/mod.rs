@@ -82,7 +82,7 @@ impl Protocol {
     pub fn uses(self, parameter: &str) -> bool {
         match parameter {
             "inner" => !matches!(self, Protocol::Pooled | Protocol::DsanlsLimited),
-            "rho" => self.is_asynchronous(),
+            "rho" | "speed" => self.is_asynchronous(),
             "tolerance" => !self.is_asynchronous(),
             "sketch" => self.sketches_records() || self.sketches_features(),
             "sketch_records" => self.sketches_records(),
@@ -222,6 +222,17 @@ impl Settings {
         let Some(unused) = given.into_iter().find(ignored) else { return Ok(()) };
         let users: Vec<Protocol> = Protocol::ALL.into_iter().filter(|method| method.uses(unused)).collect();
         Err(partwise::error::Error::unused(unused, method, &users))
+    }
+
+    /// Takes from the solver what was not given of its damping.
+    pub fn default_damping(&mut self, given: impl Fn(&str) -> bool) {
+        let (alpha, beta) = self.solver.damping();
+        if !given("alpha") {
+            self.alpha = alpha;
+        }
+        if !given("beta") {
+            self.beta = beta;
+        }
     }
 
     /// How often a run may be done: once more where somebody may leave.
