@@ -1,14 +1,16 @@
-//! The few SIMD operations that the kernels need, for both element types.
+//! The few SIMD operations that kernels need, for both element types.
 
 use pulp::Simd;
 
+use super::sealed::Sealed;
+
 /// An element type's SIMD registers.
-pub trait Lanes: Sized {
+pub trait Lanes: Sealed + Sized {
     /// As many elements as a register of `S` holds.
     type Vector<S: Simd>: Copy;
     /// The numbers as registers; what is left over at the end is cut off.
     fn vectors<S: Simd>(numbers: &[Self]) -> &[Self::Vector<S>];
-    /// The same, to be written.
+    /// The numbers as registers that can be written; what is left over at the end is cut off.
     fn vectors_mut<S: Simd>(numbers: &mut [Self]) -> &mut [Self::Vector<S>];
     /// One number in every lane.
     fn splat<S: Simd>(simd: S, number: Self) -> Self::Vector<S>;

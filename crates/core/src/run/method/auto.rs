@@ -5,23 +5,44 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::driver::penalty;
-use super::evaluate::{CANCELS_BELOW, Evaluation, relative_error};
-use super::exact::{gram_of_all, half_step};
-use super::links::{Links, numbers, whole};
-use super::method::{Method, MethodState, Rank};
-use super::report::Phases;
-use super::sample::rows_of;
-use super::scale::Balance;
-use super::start::{Constants, FactorRows, MatrixStats};
+use super::exact::{half_step, summary_of_all};
+use super::{Beginning, Blocks, Method, MethodSpec, MethodState, Rank};
 use crate::Real;
 use crate::comm::{Numbers, Reduction};
+use crate::device::{Moving, MovingMomentum, Resident, Updated};
 use crate::error::Result;
 use crate::grid::{Factor, Grid};
+use crate::objective::{CANCELS_BELOW, Constants, HalfStep, relative_error};
 use crate::partition::{Access, Shard, shards};
 use crate::random::Purpose;
+use crate::run::driver::penalty;
+use crate::run::evaluate::Evaluation;
+use crate::run::links::{Links, numbers, whole};
+use crate::run::report::Phases;
+use crate::run::sample::rows_of;
+use crate::run::scale::Balance;
+use crate::run::start::{FactorRows, MatrixStats};
+use crate::run::streamed;
 use crate::sketch::{Distribution, SketchKind};
-use crate::solver::{Moving, Penalty, Problem, Solver, Updated};
+use crate::solver::{CoordinateDescent, Penalty, Solver};
+
+pub const SPEC: MethodSpec = MethodSpec { uses: &["grid", "bound", "samples"], ..MethodSpec::EXACT };
+
+/// A run about to begin; on a matrix that stays in its file, HALS with as many sweeps for each product as it has in memory,
+/// without momentum.
+pub fn start<'a, T: Real>(beginning: &Beginning<'a, '_, T>) -> Result<Box<dyn Method<T> + 'a>> {
+    let &Beginning { shard, streamed, settings, terms, constants, seed, .. } = beginning;
+    beginning.require(&CoordinateDescent::HALS)?;
+    let k = settings.rank;
+    if let Some(streamed) = streamed {
+        let plan = Plan::of(shard.rows, shard.cols, shard.stored, k).streamed();
+        let descent = |sweeps| -> Box<dyn Solver<T>> { Box::new(CoordinateDescent { mu: 0.0, sweeps }) };
+        let solvers = (descent(plan.sweeps.0), descent(plan.sweeps.1));
+        return Ok(Box::new(streamed::Exact::new(format!("auto: {plan}"), streamed, solvers, beginning)));
+    }
+    let auto = Auto::new(shard, k, terms, constants, seed);
+    Ok(Box::new(if settings.samples { auto } else { auto.without_samples() }))
+}
 
 /// How strong the momentum is and may become.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -196,13 +217,14 @@ impl<T: Real> Auto<T> {
         factor: Factor,
         sweeps: usize,
         own: Moving<'_, T>,
-        other: &[T],
+        other: &mut Resident<T>,
         phases: &mut Phases,
     ) -> Result<(Updated, Vec<f64>)> {
-        let gram = gram_of_all(rank, other, phases)?;
+        let gram = summary_of_all(rank, other, phases)?;
         let terms = if factor == Factor::U { self.terms.0 } else { self.terms.1 };
-        let problem = Problem { solver: Solver::CoordinateDescent { mu: 0.0, sweeps }, gram: &gram, terms };
-        Ok((half_step(rank, factor, &problem, own, other, phases)?, gram))
+        let solver = &CoordinateDescent { mu: 0.0, sweeps };
+        let step = HalfStep { solver, summary: &gram, terms, scales: None, k: rank.k };
+        Ok((half_step(rank, factor, &step, own, other, phases)?, gram))
     }
 
     /// One iteration with so many sweeps of U and V, and with momentum unless it shall keep still.
@@ -214,30 +236,35 @@ impl<T: Real> Auto<T> {
         state: &mut FactorRows<T>,
         phases: &mut Phases,
     ) -> Result<Evaluation> {
+        if self.auxiliary.is_none() {
+            state.pull(rank.device)?;
+        }
         let mut auxiliary = self.auxiliary.take().unwrap_or_else(|| state.clone());
         // The first iteration goes from an arbitrary start, or from what a sample said of the other factor: its way
         // tells nothing of the next one's.
         let still = still || !self.plan.momentum || self.momentum.last.is_none();
         let beta = if still { 0.0 } else { self.momentum.weight };
-        let u = Moving { factor: &mut state.u, momentum: Some((beta, &mut auxiliary.u)) };
-        self.half(rank, Factor::U, u_sweeps, u, &auxiliary.v, phases)?;
-        let v = Moving { factor: &mut auxiliary.v, momentum: Some((beta, &mut state.v)) };
-        let (updated, gram_u) = self.half(rank, Factor::V, v_sweeps, v, &state.u, phases)?;
+        let momentum = |last| Some(MovingMomentum { weight: beta, last });
+        let u = Moving { rows: &mut state.u, momentum: momentum(&mut auxiliary.u) };
+        self.half(rank, Factor::U, u_sweeps, u, &mut auxiliary.v, phases)?;
+        let v = Moving { rows: &mut auxiliary.v, momentum: momentum(&mut state.v) };
+        let (updated, gram_u) = self.half(rank, Factor::V, v_sweeps, v, &mut state.u, phases)?;
 
-        let gram_v = gram_of_all(rank, &state.v, phases)?;
+        let gram_v = summary_of_all(rank, &mut state.v, phases)?;
         let mut cross = [updated.cross];
         rank.links.all.all_reduce(Reduction::Sum, Numbers::F64(&mut cross))?;
         let model = gram_u.iter().zip(&gram_v).map(|(u, v)| u * v).sum();
         let error = relative_error(self.constants.norm, cross[0], model);
-        let penalty = penalty(rank.links.all, state, self.terms, rank.k)?;
+        let penalty = penalty(rank, state, self.terms)?;
         if self.momentum.judge(error * error + 2.0 * penalty / self.constants.norm, beta) {
-            auxiliary.v.copy_from_slice(&state.v);
+            rank.device.pull(&mut state.v)?;
+            auxiliary.v = state.v.clone();
         }
         if Penalty::leave_scale_free(self.terms)
             && let Some(balance) = Balance::of_grams(&gram_u, &gram_v, rank.k)
         {
-            balance.apply(state);
-            balance.apply(&mut auxiliary);
+            balance.apply(rank.device, state)?;
+            balance.apply(rank.device, &mut auxiliary)?;
         }
         self.auxiliary = Some(auxiliary);
         let dead = (0..rank.k).filter(|j| gram_v[j * (rank.k + 1)] == 0.0).collect();
@@ -251,9 +278,10 @@ impl<T: Real> Auto<T> {
         let long = if shard.rows >= shard.cols { Factor::U } else { Factor::V };
         let length = shard.rows.max(shard.cols);
         let place = shard.place;
+        state.pull(rank.device)?;
         let (own_long, own_short) = match long {
-            Factor::U => (&state.u, &state.v),
-            Factor::V => (&state.v, &state.u),
+            Factor::U => (state.u.host(), state.v.host()),
+            Factor::V => (state.v.host(), state.u.host()),
         };
         let mut short = whole(rank.links.all, place, long.other(), own_short, k)?;
         let own = place.own(long);
@@ -278,8 +306,9 @@ impl<T: Real> Auto<T> {
             };
             let of_short = Penalty { l1: of_short.l1 * share, l2: of_short.l2 * share, ..of_short };
             let mut auto = Auto::new(&part, k, (of_long, of_short), constants, self.seed);
-            let rank = Rank { shard: &part, links, threads: rank.threads, k };
-            let mut sampled = FactorRows { u: start, v: short };
+            let blocks = &Blocks::load(rank.device, &part)?;
+            let rank = Rank { shard: &part, blocks, links, ..*rank };
+            let mut sampled = FactorRows::new(start, short);
             let first = auto.step(&rank, (SETTLING, auto.plan.sweeps.1), false, &mut sampled, phases)?.error;
             let mut last = first;
             for _ in 1..ON_A_SAMPLE.min(COST_OF_A_SAMPLE * length / size) {
@@ -295,16 +324,17 @@ impl<T: Real> Auto<T> {
                 self.plan.samples.clear();
                 return Ok(());
             }
-            short = sampled.v;
+            rank.device.pull(&mut sampled.v)?;
+            short = sampled.v.into_host();
         }
         let own_short = place.own(long.other());
         let short = &short[own_short.start * k..own_short.end * k];
         match long {
-            Factor::U => state.v.copy_from_slice(short),
+            Factor::U => state.v.host_mut().copy_from_slice(short),
             Factor::V => {
-                state.u.copy_from_slice(short);
+                state.u.host_mut().copy_from_slice(short);
                 let v = Moving::plain(&mut state.v);
-                self.half(rank, Factor::V, SETTLING, v, &state.u, phases)?;
+                self.half(rank, Factor::V, SETTLING, v, &mut state.u, phases)?;
             }
         }
         Ok(())
@@ -342,8 +372,8 @@ impl<T: Real> Method<T> for Auto<T> {
         MethodState::Auto(self.momentum)
     }
 
-    fn auxiliary_factors(&self) -> Option<&FactorRows<T>> {
-        self.auxiliary.as_ref()
+    fn auxiliary_factors(&mut self) -> Option<&mut FactorRows<T>> {
+        self.auxiliary.as_mut()
     }
 
     fn restore(&mut self, state: &MethodState, auxiliary: Option<FactorRows<T>>) -> bool {
