@@ -4,68 +4,15 @@
 //! 63) bits less those of N, and x is the word round(x 2^(b − e)). Where no range is known yet, parties agree on one
 //! that holds everybody's column without telling whose it is ([`votes`]); later it follows the sums that were opened.
 
+mod part;
+
+pub use part::{Part, PartShape, Width, whole_gram};
+
 use rand::Rng;
 
 use crate::aggregation::Words;
 use crate::error::{Error, Result};
-
-/// How wide the words of a part are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Width {
-    /// 32 bits: matrices.
-    Narrow,
-    /// 64 bits: Gram matrices and scalars.
-    Wide,
-}
-
-/// A part of a sum, stored by row.
-#[derive(Clone, PartialEq)]
-pub struct Part {
-    /// The numbers.
-    pub values: Vec<f64>,
-    /// How many columns there are, each with a range of its own.
-    pub columns: usize,
-    /// How wide its words are.
-    pub width: Width,
-}
-
-impl Part {
-    /// A matrix with a range per column.
-    pub fn matrix(values: Vec<f64>, columns: usize) -> Part {
-        Part { values, columns, width: Width::Narrow }
-    }
-
-    /// A Gram matrix: the lower triangle of a symmetric one, with one range.
-    pub fn gram(gram: &[f64], k: usize) -> Part {
-        let values = (0..k).flat_map(|row| gram[row * k..][..=row].iter().copied()).collect();
-        Part { values, columns: 1, width: Width::Wide }
-    }
-
-    /// Scalars, each with a range of its own.
-    pub fn scalars(values: &[f64]) -> Part {
-        Part { values: values.to_vec(), columns: values.len(), width: Width::Wide }
-    }
-
-    /// The largest absolute value of each column.
-    fn largest(&self) -> Vec<f64> {
-        let mut largest = vec![0f64; self.columns];
-        for row in self.values.chunks_exact(self.columns.max(1)) {
-            // NaN must not be lost: it is refused later.
-            largest.iter_mut().zip(row).for_each(|(largest, value)| {
-                if value.abs() > *largest || value.is_nan() {
-                    *largest = value.abs();
-                }
-            });
-        }
-        largest
-    }
-}
-
-/// A whole symmetric matrix from its lower triangle.
-pub fn whole_gram(triangle: &[f64], k: usize) -> Vec<f64> {
-    let at = |row: usize, col: usize| triangle[row.max(col) * (row.max(col) + 1) / 2 + row.min(col)];
-    (0..k * k).map(|place| at(place / k, place % k)).collect()
-}
+use crate::sum::SumKind;
 
 /// Exponents stay within ±LIMIT: 2^250 is 1.8e75.
 const LIMIT: i16 = 250;
@@ -129,7 +76,7 @@ pub fn encode(parts: &[Part], exponents: &[i16], parties: usize) -> Option<Words
 }
 
 /// The parts' numbers, from the words of their sum.
-pub fn decode(words: &Words, shapes: &[Part], exponents: &[i16], parties: usize) -> Vec<Part> {
+pub fn decode(words: &Words, shapes: &[PartShape], exponents: &[i16], parties: usize) -> Vec<Part> {
     let (mut narrow, mut wide) = (words.narrow.iter(), words.wide.iter());
     let mut exponents = exponents;
     let mut decoded = Vec::new();
@@ -138,7 +85,7 @@ pub fn decode(words: &Words, shapes: &[Part], exponents: &[i16], parties: usize)
         exponents = rest;
         let bits = bits(shape.width, parties);
         let scales: Vec<f64> = own.iter().map(|&exponent| power(exponent as i32 - bits)).collect();
-        let count = shape.values.len();
+        let count = shape.count;
         let scales = scales.iter().cycle();
         let values = match shape.width {
             Width::Narrow => narrow
@@ -154,13 +101,13 @@ pub fn decode(words: &Words, shapes: &[Part], exponents: &[i16], parties: usize)
                 .map(|(word, scale)| *word as i64 as f64 * scale)
                 .collect(),
         };
-        decoded.push(Part { values, ..*shape });
+        decoded.push(Part { values, columns: shape.columns, width: shape.width });
     }
     decoded
 }
 
 /// Ranges for the next sum of this kind: what was opened, and room to grow by a factor of four. No summand of
-/// nonnegative numbers is above their sum; a summand that is outside all the same is noticed, and ranges are agreed anew.
+/// nonnegative numbers is above their sum; a summand that is outside all the same is noticed, and ranges are agreed on again.
 pub fn follow(opened: &[Part]) -> Vec<i16> {
     let largest = opened.iter().flat_map(Part::largest);
     largest.map(|largest| (exponent_above(largest) + 2).min(LIMIT)).collect()
@@ -177,14 +124,23 @@ pub fn raised(rng: &mut impl Rng) -> u64 {
     }
 }
 
+/// Whose numbers are summed in which sum.
+#[derive(Clone, Copy, Debug)]
+pub struct Contribution {
+    /// The party.
+    pub party: u16,
+    /// The sum.
+    pub kind: SumKind,
+}
+
 /// What a party says about the ranges that it needs: for each column and each step of the scale a word that is random
 /// where its values reach that far and 0 where they do not. Of the sum all learn which words are not 0, and so the
 /// largest exponent that anybody needs, but not who or how many.
-pub fn votes(parts: &[Part], (party, what): (u16, &'static str), rng: &mut impl Rng) -> Result<Words> {
+pub fn votes(parts: &[Part], from: Contribution, rng: &mut impl Rng) -> Result<Words> {
     let mut wide = Vec::new();
     for largest in parts.iter().flat_map(Part::largest) {
         if largest.is_nan() || largest >= power(LIMIT as i32) {
-            return Err(Error::Outside { party, what, value: largest });
+            return Err(Error::Outside { party: from.party, what: from.kind.label(), value: largest });
         }
         let exponent = exponent_above(largest);
         for vote in 0..VOTES as i16 {
@@ -216,6 +172,12 @@ mod tests {
     use proptest::prelude::*;
     use rand::SeedableRng;
 
+    const FIRST: Contribution = Contribution { party: 1, kind: SumKind::U };
+
+    fn shapes(parts: &[Part]) -> Vec<PartShape> {
+        parts.iter().map(Part::shape).collect()
+    }
+
     fn parts(values: &[f64], scalars: &[f64]) -> Vec<Part> {
         vec![Part::matrix(values.to_vec(), 2), Part::scalars(scalars)]
     }
@@ -233,16 +195,16 @@ mod tests {
             let shares: Vec<Vec<Part>> =
                 (0..parties).map(|party| parts(&scaled(&values, party), &scaled(&scalars, party))).collect();
             let mut rng = entropy().unwrap();
-            let mut ballot = votes(&shares[0], (1, "x"), &mut rng).unwrap();
+            let mut ballot = votes(&shares[0], FIRST, &mut rng).unwrap();
             for share in &shares[1..] {
-                ballot.add(&votes(share, (1, "x"), &mut rng).unwrap());
+                ballot.add(&votes(share, FIRST, &mut rng).unwrap());
             }
             let exponents = agreed(&ballot);
             let mut sum = encode(&shares[0], &exponents, parties).unwrap();
             for share in &shares[1..] {
                 sum.add(&encode(share, &exponents, parties).unwrap());
             }
-            let opened = decode(&sum, &shares[0], &exponents, parties);
+            let opened = decode(&sum, &shapes(&shares[0]), &exponents, parties);
             for (part, opened) in opened.iter().enumerate() {
                 for (place, value) in opened.values.iter().enumerate() {
                     let naive: f64 = shares.iter().map(|share| share[part].values[place]).sum();
@@ -270,7 +232,7 @@ mod tests {
                 let Some(words) = encode(&part, &[0, 0], parties) else { continue };
                 let mut sum = words.zeros_like();
                 (0..parties).for_each(|_| sum.add(&words));
-                for opened in decode(&sum, &part, &[0, 0], parties) {
+                for opened in decode(&sum, &shapes(&part), &[0, 0], parties) {
                     let opened = opened.values[0];
                     assert!((opened - sign * parties as f64).abs() < 1e-3, "{parties} {opened}");
                 }
@@ -286,7 +248,8 @@ mod tests {
         }
         let mut rng = entropy().unwrap();
         for value in [1e76, f64::NAN, f64::INFINITY] {
-            let error = votes(&[Part::scalars(&[0.0, value])], (4, "norms"), &mut rng).unwrap_err();
+            let from = Contribution { party: 4, kind: SumKind::Norms };
+            let error = votes(&[Part::scalars(&[0.0, value])], from, &mut rng).unwrap_err();
             assert!(
                 error.to_string().contains("party 4") && error.to_string().contains("rescale"),
                 "{error}"
@@ -303,7 +266,7 @@ mod tests {
     #[test]
     fn votes_tell_the_largest_exponent_alone() {
         let mut rng = entropy().unwrap();
-        let vote = |value: f64, rng: &mut _| votes(&[Part::scalars(&[value])], (1, "x"), rng).unwrap();
+        let vote = |value: f64, rng: &mut _| votes(&[Part::scalars(&[value])], FIRST, rng).unwrap();
         let (mut one, mut three) = (vote(1000.0, &mut rng), vote(0.001, &mut rng));
         three.add(&vote(1000.0, &mut rng));
         three.add(&vote(1000.0, &mut rng));
@@ -320,9 +283,9 @@ mod tests {
         let mut rng = ChaCha20Rng::seed_from_u64(1);
         for voters in 1..=6 {
             let ballots = (0..200).map(|_| {
-                let mut sum = votes(&[Part::scalars(&[1e70])], (1, "x"), &mut rng).unwrap();
+                let mut sum = votes(&[Part::scalars(&[1e70])], FIRST, &mut rng).unwrap();
                 for _ in 1..voters {
-                    sum.add(&votes(&[Part::scalars(&[1e70])], (1, "x"), &mut rng).unwrap());
+                    sum.add(&votes(&[Part::scalars(&[1e70])], FIRST, &mut rng).unwrap());
                 }
                 sum.wide.into_iter().filter(|&word| word != 0).collect::<Vec<u64>>()
             });

@@ -1,15 +1,18 @@
 //! The coordinator's side of secure aggregation.
 
+mod messages;
+mod uploads;
+
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::keys::{SIGNATURE_BYTES, echo_text, hello_text};
+use super::keys::SIGNATURE_BYTES;
 use super::mask::{Sign, apply};
-use super::plain::PlainSum;
 use super::sharing::recover;
-use super::transcript::Transcript;
+use super::transcript::TranscriptHash;
 use super::wire::{Hello, roster_bytes, word_bytes};
-use super::{Action, Cohort, Event, Message, SumId, Words};
-use crate::error::{Error, Peer, Result};
+use super::{Action, Cohort, Event, Message, SumId, WordCount, Words};
+use crate::error::Result;
+use uploads::Uploads;
 
 /// What a party reveals: shares of self-masks, and pairwise seeds.
 type Revealed = (Vec<(u16, Vec<u8>)>, Vec<(u16, [u8; 32])>);
@@ -28,7 +31,7 @@ pub struct Hub {
     cohort: Cohort,
     plain: bool,
     place: SumId,
-    transcript: Transcript,
+    transcript: TranscriptHash,
     phase: Phase,
     absent: BTreeSet<u16>,
     /// Who has a key in this epoch.
@@ -39,8 +42,8 @@ pub struct Hub {
     promised: Option<Vec<u16>>,
     /// Who has come back meanwhile, and joins with the next round.
     returning: BTreeSet<u16>,
-    /// Which sizes uploads may have, in words of 32 and of 64 bits; any, if nobody said.
-    sizes: Option<Vec<(usize, usize)>>,
+    /// Which sizes uploads may have; any, if nobody said.
+    sizes: Option<Vec<WordCount>>,
     /// What was ignored since somebody last looked, from whom and why.
     pub ignored: Vec<(u16, &'static str)>,
     /// Passes on signatures that it should reject, as a dishonest coordinator would.
@@ -48,23 +51,10 @@ pub struct Hub {
     pub careless: bool,
 }
 
-/// What has arrived in this attempt. Words are added up as they come, so that memory does not grow with the number of
-/// parties; those of different sizes apart, until it is clear which is wrong.
-#[derive(Default)]
-struct Uploads {
-    shares: BTreeMap<u16, BTreeMap<u16, Vec<u8>>>,
-    sums: BTreeMap<(usize, usize), (Vec<u16>, Sum)>,
-}
-
-enum Sum {
-    Masked(Words),
-    Plain(PlainSum),
-}
-
 impl Hub {
     /// A coordinator that waits for all to join.
     pub fn new(cohort: Cohort, plain: bool) -> Self {
-        let transcript = Transcript::new(&cohort);
+        let transcript = TranscriptHash::new(&cohort);
         let roster = cohort.members.iter().map(|(party, _)| *party).collect();
         Hub {
             plain,
@@ -86,7 +76,7 @@ impl Hub {
     }
 
     /// Uploads of other sizes than these will be rejected.
-    pub fn expect(&mut self, sizes: Vec<(usize, usize)>) {
+    pub fn expect(&mut self, sizes: Vec<WordCount>) {
         self.sizes = Some(sizes);
     }
 
@@ -185,122 +175,6 @@ impl Hub {
         }
     }
 
-    fn broken(from: u16, problem: impl Into<String>) -> Error {
-        Error::Dishonest { who: Peer(0), from: Peer(from), problem: problem.into() }
-    }
-
-    fn message(&mut self, from: u16, message: Message) -> Result<Vec<Action>> {
-        if self.cohort.place_of(from).is_none() {
-            return Err(Self::broken(from, "a message, though it is not of this cohort"));
-        }
-        let signed = |text: &[u8], signature: &[u8; SIGNATURE_BYTES]| {
-            let place = self.cohort.place_of(from);
-            place.is_some_and(|place| self.cohort.members[place].1.has_signed(text, signature))
-        };
-        let takes_off_masks = |shares: &[(u16, Vec<u8>)], seeds: &[(u16, [u8; 32])]| {
-            let gone = self.roster.iter().filter(|party| !self.survivors.contains(party));
-            shares.iter().map(|(of, _)| of).eq(&self.survivors) && seeds.iter().map(|(of, _)| of).eq(gone)
-        };
-        match (message, &mut self.phase) {
-            (Message::Hello { epoch, hello }, Phase::Joining(hellos)) if epoch == self.place.epoch => {
-                let text = hello_text(&self.cohort, from, epoch, hello.round, &hello.key);
-                if hello.party != from || !signed(&text, &hello.signature) {
-                    return Err(Self::broken(from, "a key that it has not signed"));
-                }
-                if hello.round > self.place.round {
-                    return Err(Self::broken(from, "a key for a sum that is not due yet"));
-                }
-                // Whoever was away when answers came needs those first.
-                let (to, round) = (from, hello.round);
-                let mut actions = match round < self.place.round {
-                    true => vec![Action::CatchUp { to, round }],
-                    false => Vec::new(),
-                };
-                hellos.insert(from, hello);
-                actions.extend(self.try_roster());
-                Ok(actions)
-            }
-            (Message::Upload { place, words, shares }, Phase::Collecting)
-                if place == self.place && self.roster.contains(&from) =>
-            {
-                self.upload(from, words, shares)?;
-                self.try_close()
-            }
-            (Message::Echo { place, signature }, Phase::Echoing(signatures))
-                if place == self.place && self.survivors.contains(&from) =>
-            {
-                let text = echo_text(&self.cohort, &self.transcript, place, &self.survivors);
-                let other = !signed(&text, &signature);
-                #[cfg(test)]
-                let other = other && !self.careless;
-                if other {
-                    return Err(Self::broken(from, "a signature on another list of survivors"));
-                }
-                signatures.insert(from, signature);
-                Ok(self.try_echoes())
-            }
-            (Message::Unmask { place, shares, seeds }, Phase::Unmasking(revealed))
-                if place == self.place && self.survivors.contains(&from) =>
-            {
-                if !takes_off_masks(&shares, &seeds) {
-                    return Err(Self::broken(from, "something else than what takes off the masks"));
-                }
-                revealed.insert(from, (shares, seeds));
-                Ok(self.try_open())
-            }
-            // From an attempt that was given up.
-            (Message::Hello { epoch, .. }, _) if epoch < self.place.epoch => Ok(self.too_late(from)),
-            (
-                Message::Upload { place, .. } | Message::Echo { place, .. } | Message::Unmask { place, .. },
-                _,
-            ) if place < self.place => Ok(self.too_late(from)),
-            _ => Err(Self::broken(from, "a message out of turn")),
-        }
-    }
-
-    fn too_late(&mut self, from: u16) -> Vec<Action> {
-        self.ignored.push((from, "a message of an attempt that is over"));
-        Vec::new()
-    }
-
-    fn upload(&mut self, from: u16, words: Words, shares: Vec<(u16, Vec<u8>)>) -> Result<()> {
-        let size = (words.narrow.len(), words.wide.len());
-        if self.sizes.as_ref().is_some_and(|sizes| !sizes.contains(&size)) {
-            return Err(Self::broken(from, "words of a size that no sum of this run has"));
-        }
-        if self.uploads.shares.contains_key(&from) {
-            return Err(Self::broken(from, "a second upload for one attempt"));
-        }
-        self.uploads.shares.insert(from, shares.into_iter().collect());
-        match self.uploads.sums.get_mut(&size) {
-            Some((parties, sum)) => {
-                parties.push(from);
-                match sum {
-                    Sum::Masked(sum) => sum.add(&words),
-                    Sum::Plain(sum) => sum.add(&words),
-                }
-            }
-            None => {
-                let sum = if self.plain { Sum::Plain(PlainSum::One(words)) } else { Sum::Masked(words) };
-                self.uploads.sums.insert(size, (vec![from], sum));
-            }
-        }
-        Ok(())
-    }
-
-    /// Where uploads have different sizes, those of the size that most have are right; the others are as if they had
-    /// not come.
-    fn settle_size(&mut self) {
-        let most = self.uploads.sums.iter().max_by_key(|(_, (parties, _))| parties.len());
-        let Some((&size, _)) = most else { return };
-        for (_, (parties, _)) in self.uploads.sums.extract_if(.., |other, _| *other != size) {
-            for party in parties {
-                self.uploads.shares.remove(&party);
-                self.ignored.push((party, "words of another size than most have"));
-            }
-        }
-    }
-
     fn to_all(&self, parties: &[u16], message: Message) -> Vec<Action> {
         let present = parties.iter().copied().filter(|party| !self.absent.contains(party));
         vec![Action::Tell { to: present.collect(), message }]
@@ -311,7 +185,7 @@ impl Hub {
         parties.iter().all(|party| self.absent.contains(party) || done(*party))
     }
 
-    /// All keys anew: somebody came back, or a round cannot be opened.
+    /// All keys are exchanged again: somebody came back, or a round cannot be opened.
     fn new_epoch(&mut self) -> Vec<Action> {
         self.place.epoch += 1;
         self.place.attempt += 1;
@@ -358,7 +232,8 @@ impl Hub {
         if !self.all_present(&self.roster, |party| self.uploads.shares.contains_key(&party)) {
             return Ok(Vec::new());
         }
-        self.settle_size();
+        let wrong = self.uploads.settle_size();
+        self.ignored.extend(wrong.into_iter().map(|party| (party, "words of another size than most have")));
         let arrived = &self.uploads.shares;
         let needed = match self.may_lack() {
             true => self.cohort.quorum(self.plain),
@@ -369,10 +244,10 @@ impl Hub {
         }
         self.survivors = arrived.keys().copied().collect();
         if self.plain
-            && let Some((_, (_, Sum::Plain(sum)))) = self.uploads.sums.pop_first()
+            && let Some(words) = self.uploads.take_plain_sum()
         {
             self.phase = Phase::Answering;
-            return Ok(vec![Action::Opened { words: sum.into_words(), cohort: self.survivors.clone() }]);
+            return Ok(vec![Action::Opened { words, cohort: self.survivors.clone() }]);
         }
         self.phase = Phase::Echoing(BTreeMap::new());
         let actions = self.survivors.iter().filter(|party| !self.absent.contains(party)).map(|&to| {
@@ -416,10 +291,7 @@ impl Hub {
     /// The sum without its masks; nothing if those who are gone would have to reveal more.
     fn unmasked(&self, revealed: &BTreeMap<u16, Revealed>) -> Option<Words> {
         // The survivors are those whose words arrived.
-        let mut sum = match self.uploads.sums.values().next() {
-            Some((_, Sum::Masked(sum))) => sum.clone(),
-            _ => Words::default(),
-        };
+        let mut sum = self.uploads.masked_sum();
         let threshold = self.cohort.threshold();
         for survivor in &self.survivors {
             let shares = revealed.values().filter_map(|(shares, _)| {
