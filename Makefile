@@ -30,7 +30,7 @@ SECONDS ?= 1800
 FUZZ_TARGETS := $(basename $(notdir $(wildcard fuzz/fuzz_targets/*.rs)))
 FUZZ_SHORT := 20
 
-# What `make bench` runs: CASES=mnist-20,rcv1-100 some of it, QUICK=1 little of it, FRESH=1 all of it anew.
+# What `make bench` runs: CASES=mnist-20,rcv1-100 some of it, QUICK=1 little of it, FRESH=1 all of it again.
 CASES ?=
 BENCH := $(if $(CASES),--cases $(CASES)) $(if $(QUICK),--quick) $(if $(FRESH),--fresh)
 
@@ -56,7 +56,7 @@ TESTS := --bins --tests
 # What tests of other languages call; by the choice of packages and targets it is built from what the tests were.
 PROGRAMS := --bins --example dump --example solve
 
-# $(call make-venv,folder,requirements): a Python environment with what is required, made anew if that changed; by uv, which
+# $(call make-venv,folder,requirements): a Python environment with what is required, rebuilt if that changed; by uv, which
 # takes a third of the time, or by pip where that finds its way to the packages and uv does not.
 define make-venv
 	@if ! $(PYTHON) -c 'import ensurepip, venv' >/dev/null 2>&1; then \
@@ -86,7 +86,7 @@ help:
 	@echo 'make bench-plan  what `partwise plan` predicts against what an iteration takes'
 	@echo 'make bench-network  which method reaches an error first on which network, half an hour'
 	@echo 'make bench     Partwise against other programs, hours; QUICK=1: 5 minutes; CASES=mnist-20,rcv1-100: these'
-	@echo 'make privacy   what attackers make of every protocol on four tables, hours; goes on where it was'
+	@echo 'make privacy   attack results of every protocol on four tables, hours; goes on where it was'
 	@echo 'make bench-python  the Python package against the program'
 	@echo 'make bench-claims  the claims of the paper on general NMF; make bench-seeds  auto against HALS over five seeds'
 	@echo 'make bench-limits  an iteration over its kernels, threads, memory, sparse products against SciPy'
@@ -112,7 +112,7 @@ test-all: test sdist long-runs federation stress mpich deny fuzz-short
 long-runs:
 	$(CARGO) test --release --locked -p partwise --test methods -- --ignored
 
-# Trials that take minutes, beside what `make unit` has of federations: docs/federation.md. Network namespaces need root.
+# Trials that take minutes, in addition to what `make unit` has of federations: docs/federation.md. Network namespaces need root.
 federation: chromium-installed
 	$(CARGO) test --release --locked -p partwise-cli --test federation -- --ignored --nocapture --test-threads 1
 
@@ -174,7 +174,8 @@ python: installed
 installed: wheel
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --force-reinstall '$(WHEELS)'/*.whl
 
-# Every command and snippet that pages show, by the program and the Python package as users have them: CONTRIBUTING.md.
+# Every command and snippet that pages show, by the program and the Python package as users have them, and what pages name, tables of
+# registries included: CONTRIBUTING.md.
 docs: installed
 	$(CARGO) build --release $(DOCUMENTED) $(PROGRAMS) --locked
 	PARTWISE_BIN='$(BUILT)/release/partwise' PARTWISE_MPI='$(MPI)' $(PYTEST) tests/docs
@@ -234,12 +235,12 @@ bench-python: installed
 bench-kernels:
 	$(CARGO) bench --locked -p partwise-kernels
 
-# What attackers make of every protocol on four tables, hours; goes on where it was. docs/privacy.md has the summary.
+# Attack results of every protocol on four tables, hours; goes on where it was. docs/privacy.md has the summary.
 privacy:
 	$(CARGO) build --release --locked -p partwise-secure --example privacy
 	'$(BUILT)/release/examples/privacy' '$(BUILT)/privacy.csv'
-	{ sed '/^## /,$$d' docs/privacy/table.md; '$(BUILT)/release/examples/privacy' --table '$(BUILT)/privacy.csv' | tail -n +2; } \
-		> '$(BUILT)/table.md' && mv '$(BUILT)/table.md' docs/privacy/table.md
+	'$(BUILT)/release/examples/privacy' --table '$(BUILT)/privacy.csv' > '$(BUILT)/table.csv'
+	mv '$(BUILT)/table.csv' docs/privacy/table.csv
 	'$(BUILT)/release/examples/privacy' --summary '$(BUILT)/privacy.csv'
 
 bench-report: $(BENCH_VENV)/ready

@@ -10,7 +10,7 @@ use partwise::io::{self, Input};
 use partwise::matrix::{Csr, Dense, Matrix, Order, Values};
 use partwise::run::{self, Algorithm, Directive, Machine, Monitor, Progress, Settings, Snapshot};
 use partwise::{Precision, Real};
-use partwise_federation::frame::{Frame, FromParty, Long, ToParty};
+use partwise_federation::frame::{Frame, FromParty, Payload, Piece, ToParty};
 use partwise_secure::aggregation::{Message, SumId, Words};
 use partwise_secure::session::addressed;
 
@@ -272,7 +272,11 @@ pub fn frame() -> Vec<Vec<u8>> {
             let bytes = addressed(0, message);
             let (first, second) = bytes.split_at(bytes.len() / 2);
             let piece = |bytes: &[u8], last| {
-                with_length(Frame::Piece { long: Long::Message, last, bytes: bytes.to_vec().into() })
+                with_length(Frame::Piece(Piece {
+                    payload: Payload::Message,
+                    last,
+                    bytes: bytes.to_vec().into(),
+                }))
             };
             [piece(first, false), piece(second, true)].concat()
         })

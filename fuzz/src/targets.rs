@@ -174,8 +174,8 @@ pub fn frame(bytes: &[u8]) {
                 let _ = read_control::<FromParty>(&words);
                 let _ = read_control::<ToParty>(&words);
             }
-            Frame::Piece { long, last, bytes } => {
-                if let Ok(Some(whole)) = assembly.take((long, last, bytes), 1 << 16)
+            Frame::Piece(piece) => {
+                if let Ok(Some(whole)) = assembly.take(piece, 1 << 16)
                     && let Ok((cohort, message)) = session::parse(0, 1, &whole)
                 {
                     assert_eq!(session::addressed(cohort, &message), whole, "and so are messages");

@@ -9,10 +9,11 @@ use partwise::error::Error;
 use partwise::run::{Progress, Snapshot};
 
 use crate::args::{FactorizeArgs, Interval, ReadArgs};
-use crate::output;
+use crate::output::Outputs;
 
 /// The file beside the output folder.
 pub struct Checkpoint {
+    outputs: Outputs,
     path: PathBuf,
     every: Option<Interval>,
     /// The hash of the input, and how it is read: another matrix of the same size is another run.
@@ -41,11 +42,12 @@ pub fn check(args: &FactorizeArgs) -> Result<()> {
 }
 
 impl Checkpoint {
-    pub fn new(args: &FactorizeArgs, input: String) -> Self {
+    pub fn new(outputs: &Outputs, args: &FactorizeArgs, input: String) -> Self {
         let ReadArgs { transpose, header, row_names, images } = args.read;
         let given = args.init_from.as_ref().map(|dir| dir.to_string_lossy());
         let clock: String = args.network.iter().map(|network| format!(" {network}")).collect();
         Checkpoint {
+            outputs: outputs.clone(),
             path: path_beside(&args.out),
             every: args.checkpoint_every,
             input,
@@ -99,10 +101,10 @@ impl Checkpoint {
             path: self.path.clone(),
             source: error.downcast().unwrap_or_else(std::io::Error::other),
         };
-        output::write_from(self.began_from.as_deref(), &self.path, "--out", |file| {
-            snapshot.write(file, &format!("{} {}", self.input, self.reading))
-        })
-        .map_err(failed)
+        let note = format!("{} {}", self.input, self.reading);
+        let from = self.began_from.as_deref();
+        let written = self.outputs.write_from(from, &self.path, "--out", |file| snapshot.write(file, &note));
+        written.map_err(failed)
     }
 
     /// The results are written: nothing to go on from.

@@ -6,10 +6,9 @@ use std::path::Path;
 use anyhow::{Result, anyhow, bail};
 use partwise::error::Error;
 use partwise::io::ImageSide;
+use partwise::run::record::{RunKind, RunRecord};
 use partwise::run::{Factors, Side};
 use partwise::{Precision, Real, io};
-use partwise_secure::factors;
-use serde_json::Value;
 
 use crate::machine::available_memory;
 use crate::output;
@@ -71,13 +70,12 @@ fn check_kind(dir: &Path) -> Result<()> {
         );
     }
     let factors = ["U.npy", "V.npy"].iter().filter(|name| dir.join(name).exists()).count();
-    if factors == 1 && dir.join("run.json").exists() {
-        let record: Value = serde_json::from_slice(&std::fs::read(dir.join("run.json"))?).unwrap_or_default();
-        if record["federation"].is_string() {
-            bail!(
-                "{here} is a coordinator's, which has only the shared factor; give the folder of a party's result"
-            );
-        }
+    // Where a record cannot be read, the missing factor is what is said.
+    let record = if factors == 1 { RunRecord::read(dir).ok() } else { None };
+    if record.is_some_and(|record| matches!(record.kind, RunKind::Federation(_))) {
+        bail!(
+            "{here} is a coordinator's, which has only the shared factor; give the folder of a party's result"
+        );
     }
     Ok(())
 }
@@ -169,36 +167,16 @@ pub struct Record {
     pub samples: Side,
 }
 
-/// The side of M that the samples are on, by `run.json`; where it does not say, that of images, or else rows.
-pub fn samples(record: &Value) -> Side {
-    if record["parties"].is_array() {
-        return factors::records_of(record);
-    }
-    match record["records"].as_str().or(record["image"]["images"].as_str()) {
-        Some("columns") => Side::Columns,
-        _ => Side::Rows,
-    }
-}
-
 /// Reads `run.json`; a folder with factors alone, made by hand, is taken as untransposed and f64.
 pub fn record(dir: &Path) -> Result<Record> {
-    let path = dir.join("run.json");
-    let mut record =
-        Record { transpose: false, images: None, precision: Precision::F64, samples: Side::Rows };
-    if path.exists() {
-        let text = std::fs::read(&path).map_err(Error::io(&path))?;
-        let value: Value = serde_json::from_slice(&text).map_err(|error| {
-            anyhow!("{}: not the JSON of a run ({error}); factorize again", path.display())
-        })?;
-        record.samples = samples(&value);
-        record.transpose = value["transpose"].as_bool().unwrap_or(false);
-        // Noted is the side after turning.
-        let columns = (value["image"]["images"] == "columns") != record.transpose;
-        let side = if columns { ImageSide::Columns } else { ImageSide::Rows };
-        record.images = value["image"].is_object().then_some(side);
-        if value["precision"] == "f32" {
-            record.precision = Precision::F32;
+    let record = RunRecord::read_if_there(dir).map_err(|error| match error {
+        Error::DamagedRecord { path, problem } => {
+            anyhow!("{}: not the JSON of a run ({problem}); factorize again", path.display())
         }
-    }
-    Ok(record)
+        error => error.into(),
+    })?;
+    let precision = record.as_ref().and_then(RunRecord::precision).unwrap_or(Precision::F64);
+    let images = record.as_ref().and_then(RunRecord::images_in_file);
+    let (transpose, samples) = record.map_or((false, Side::Rows), |of| (of.transpose(), of.samples()));
+    Ok(Record { transpose, images, precision, samples })
 }

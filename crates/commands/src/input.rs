@@ -1,6 +1,6 @@
 //! Reading a matrix as the arguments ask.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::bail;
 use partwise::Real;
@@ -11,7 +11,8 @@ use partwise::run::Side;
 pub use partwise_secure::digest::sha256;
 
 use crate::args::{LabelArgs, Picture, ReadArgs, ShapeArgs};
-use crate::{machine, say};
+use crate::console::Console;
+use crate::machine;
 
 /// Reads a matrix; `--transpose` and the label files are applied.
 pub fn read<T: Real>(path: &Path, args: &ReadArgs, labels: Option<&LabelArgs>) -> Result<Input<T>> {
@@ -25,18 +26,7 @@ pub fn read_turned<T: Real>(
     (transpose, recorded): (bool, Option<ImageSide>),
     labels: Option<&LabelArgs>,
 ) -> Result<Input<T>> {
-    read_within(path, args, (transpose, recorded), labels, machine::available_memory())
-}
-
-/// The same, within so much memory.
-pub fn read_within<T: Real>(
-    path: &Path,
-    args: &ReadArgs,
-    (transpose, recorded): (bool, Option<ImageSide>),
-    labels: Option<&LabelArgs>,
-    memory: u64,
-) -> Result<Input<T>> {
-    let mut input = io::read::<T>(path, &options(args, recorded, memory))?;
+    let mut input = io::read::<T>(path, &options(args, recorded, machine::available_memory()))?;
     if let Some(file) = labels.and_then(|labels| labels.row_labels.as_ref()) {
         input.row_labels = Some(io::labels::read(file, input.matrix.rows())?);
     }
@@ -56,8 +46,8 @@ pub fn options(args: &ReadArgs, recorded: Option<ImageSide>, memory: u64) -> Rea
 }
 
 /// Says what was assumed of a table that could mean something else, and how to tell.
-pub fn warn_assumptions(path: &Path, assumptions: &[Assumption]) {
-    assumed(path, assumptions).for_each(|sentence| say::warn(&format!("warning: {sentence}")));
+pub fn warn_assumptions(console: Console, path: &Path, assumptions: &[Assumption]) {
+    assumed(path, assumptions).for_each(|sentence| console.warn(&format!("warning: {sentence}")));
 }
 
 /// What was assumed, a sentence each.
@@ -82,12 +72,8 @@ pub fn assumed(path: &Path, assumptions: &[Assumption]) -> impl Iterator<Item = 
 
 /// Refuses a matrix whose products would leave the range of the arithmetic, which no error shows: they become 0.
 pub fn check_range<T: Real>(path: &Path, matrix: &Matrix<T>) -> Result<()> {
-    check_largest::<T>(path, matrix.largest())
-}
-
-/// The same, known by its largest entry.
-pub fn check_largest<T: Real>(path: &Path, largest: f64) -> Result<()> {
-    range_problem::<T>(largest).map_or(Ok(()), |problem| Err(Error::format(path, "entries", problem)))
+    range_problem::<T>(matrix.largest())
+        .map_or(Ok(()), |problem| Err(Error::format(path, "entries", problem)))
 }
 
 /// How to see the rows or columns of an m x n matrix as pictures: as `--image-shape` says, of the samples where their side was
@@ -114,28 +100,15 @@ pub fn picture(
     Ok(Some(ImageShape { width, height, channels, images }))
 }
 
-/// Labels of rows and of columns.
-pub type Labels = (Option<Vec<String>>, Option<Vec<String>>);
-
-/// Labels of the rows and columns of an m x n matrix, from the files that were given for it.
-pub fn labels(read: &ReadArgs, labels: &LabelArgs, (m, n): (usize, usize)) -> Result<Labels> {
-    let (rows, cols) = if read.transpose { (n, m) } else { (m, n) };
-    let of =
-        |file: &Option<PathBuf>, count| file.as_ref().map(|file| io::labels::read(file, count)).transpose();
-    let (rows, cols) = (of(&labels.row_labels, rows)?, of(&labels.col_labels, cols)?);
-    Ok(if read.transpose { (cols, rows) } else { (rows, cols) })
-}
+/// What can be done about work that is too large for this machine.
+pub const TOO_LARGE: &str =
+    "lower --rank, use --precision f32, give --memory, or take a machine with more memory";
 
 /// Refuses work that does not fit the memory that is left, before it starts.
 pub fn check_memory(what: &str, needed: u64) -> Result<()> {
     let available = machine::available_memory();
     if needed > available {
-        return Err(Error::Memory {
-            what: what.into(),
-            needed,
-            available,
-            cure: "lower --rank, use --precision f32, give --memory, or take a machine with more memory",
-        });
+        return Err(Error::Memory { what: what.into(), needed, available, cure: TOO_LARGE.into() });
     }
     Ok(())
 }

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use anyhow::{Result, anyhow};
 use partwise::run::Stop;
 
-use crate::{output, say};
+use crate::context::Context;
+use crate::output::Outputs;
 
 /// Exit code of an interrupted command, as shells have it.
 pub const INTERRUPTED: u8 = 130;
@@ -22,23 +23,24 @@ pub fn ended(by: Stop) -> Result<()> {
 }
 
 /// The first Ctrl-C ends the run after its iteration, and what there is is saved; the second ends the program.
-pub fn stop_after_iteration(quiet: bool) -> Result<Arc<AtomicUsize>> {
+pub fn stop_after_iteration(context: &Context, quiet: bool) -> Result<Arc<AtomicUsize>> {
     let asked = Arc::new(AtomicUsize::new(0));
-    let flag = asked.clone();
+    let (flag, Context { console, outputs }) = (asked.clone(), context.clone());
     listen(move || {
         if flag.fetch_add(1, Ordering::Relaxed) > 0 {
-            output::abandon(INTERRUPTED.into());
+            outputs.abandon(INTERRUPTED.into());
         }
         if !quiet {
-            say::warn("stopping after this iteration, then saving; once more ends without saving");
+            console.warn("stopping after this iteration, then saving; once more ends without saving");
         }
     })?;
     Ok(asked)
 }
 
 /// Ctrl-C ends the program at once and leaves nothing unfinished behind.
-pub fn end_at_once() -> Result<()> {
-    listen(|| output::abandon(INTERRUPTED.into()))
+pub fn end_at_once(outputs: &Outputs) -> Result<()> {
+    let outputs = outputs.clone();
+    listen(move || outputs.abandon(INTERRUPTED.into()))
 }
 
 fn listen(handler: impl FnMut() + Send + 'static) -> Result<()> {

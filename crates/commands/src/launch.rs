@@ -4,9 +4,24 @@ use std::env;
 
 use anyhow::{Result, bail};
 use partwise::comm::Comm;
+use serde::{Deserialize, Serialize};
 
 use crate::args::Command;
-pub use crate::args::Sums;
+
+/// Who adds up over MPI processes.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Sums {
+    /// MPI.
+    Native,
+    /// Partwise, in the order of the ranks.
+    Ordered,
+}
+
+impl Sums {
+    /// Both.
+    pub const ALL: [Sums; 2] = [Sums::Native, Sums::Ordered];
+}
 
 /// What `mpirun` or `srun` tells a process in its environment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

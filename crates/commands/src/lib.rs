@@ -3,11 +3,11 @@
 
 mod args;
 mod checkpoint;
-mod choose;
 mod commands;
+mod console;
 mod constants;
-mod data;
-mod federation_args;
+mod context;
+mod flags;
 mod folder;
 mod input;
 mod interrupt;
@@ -18,7 +18,8 @@ mod output;
 mod parts;
 mod progress;
 mod report;
-mod say;
+mod request;
+mod results;
 mod warnings;
 
 use std::ffi::OsString;
@@ -31,8 +32,11 @@ use clap::{CommandFactory, FromArgMatches};
 use args::{Cli, Command};
 use commands::audit::OverLimit;
 use commands::cluster::Agreed;
+use console::Console;
+use context::Context;
 use interrupt::{INTERRUPTED, Interrupted};
-use launch::{Join, Launched};
+use launch::{Job, Join, Launched};
+use partwise::comm::Comm;
 use partwise_federation::party::{Hooks, NoHooks};
 
 /// Exit code of everything that went wrong, bad arguments included.
@@ -49,8 +53,9 @@ pub fn run(join: Option<Join>) -> ExitCode {
 /// The program with these arguments, its own name first. `hooks` are those of a party, if it is to be one.
 pub fn run_with(args: Vec<OsString>, join: Option<Join>, hooks: &Arc<dyn Hooks>) -> ExitCode {
     let launched = launch::launched();
+    let mut context = Context::default();
     if launched.is_some_and(|launched| launched.rank > 0) {
-        say::silence();
+        context.console = Console::silent();
     }
     let parsed = Cli::command()
         .try_get_matches_from(&args)
@@ -60,7 +65,7 @@ pub fn run_with(args: Vec<OsString>, join: Option<Join>, hooks: &Arc<dyn Hooks>)
         Err(error)
             if error.use_stderr() && error.kind() != ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand =>
         {
-            return fail_before_mpi(&usage_error(&error, &args), launched);
+            return fail_before_mpi(context.console, &usage_error(&error, &args), launched);
         }
         // Help and version, asked for or needed.
         Err(error) => error.exit(),
@@ -68,69 +73,85 @@ pub fn run_with(args: Vec<OsString>, join: Option<Join>, hooks: &Arc<dyn Hooks>)
     // A factorization saves what there is; nothing else has anything to save yet.
     let listening = match cli.command {
         Command::Factorize(_) => Ok(()),
-        _ => interrupt::end_at_once(),
+        _ => interrupt::end_at_once(&context.outputs),
     };
     let checked = listening.and_then(|()| options::check(&cli, &matches, launched));
     let job = match checked.and_then(|()| launch::join(launched, &cli.command, join)) {
         Ok(job) => job,
-        Err(error) => return fail_before_mpi(&error.to_string(), launched),
+        Err(error) => return fail_before_mpi(context.console, &flags::words(&error), launched),
     };
-    let comm = job.as_ref().map(|job| job.comm());
-    let result = match cli.command {
-        Command::Factorize(args) => commands::factorize::run(&args, comm),
-        Command::Convert(args) => commands::convert::run(&args),
-        Command::Split(args) => commands::split::run(&args),
-        Command::Inspect(args) => commands::inspect::run(&args),
-        Command::Evaluate(args) => commands::evaluate::run(&args),
-        Command::Transform(args) => commands::transform::run(&args),
-        Command::Simulate(args) => commands::simulate::run(&args, comm),
-        Command::Audit(args) => commands::audit::run(&args),
-        Command::Report(args) => commands::report::run(&args),
-        Command::Experiment(args) => commands::experiment::run(&args),
-        Command::Coordinator(command) => commands::coordinator::run(&command),
-        Command::Party(command) => commands::party::run(&command, hooks),
-        Command::Provision(args) => commands::provision::run(&args),
-        Command::Top(args) => commands::top::run(&args),
-        Command::Plan(args) => commands::plan::run(&args),
-        Command::Calibrate(args) => commands::calibrate::run(&args, comm),
-    };
-    // The messages of both crates quote their causes themselves.
-    let code = match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) if error.is::<OverLimit>() => {
-            say::warn(&error.to_string());
-            ExitCode::from(OVER_LIMIT)
-        }
-        Err(error) if error.is::<Interrupted>() => ExitCode::from(INTERRUPTED),
-        Err(error) if error.is::<Agreed>() => fail(&error.to_string()),
-        Err(error) => {
-            // Others do not know, and may wait for this rank.
-            say::speak();
-            let code = fail(&error.to_string());
-            if let Some(job) = &job {
-                job.abort();
-            }
-            code
-        }
-    };
+    if cli.command.logs_json() {
+        context.console = context.console.in_json();
+    }
+    let result = perform(&cli.command, &context, job.as_ref().map(|job| job.comm()), hooks);
+    let code = conclude(result, context.console, job.as_deref());
     if let Some(job) = job {
         job.leave();
     }
     code
 }
 
-/// The same before the ranks know of each other: rank 0 speaks before mpirun sees another one end, and ends all.
-fn fail_before_mpi(message: &str, launched: Option<Launched>) -> ExitCode {
+/// Does what a command says.
+fn perform(
+    command: &Command,
+    context: &Context,
+    comm: Option<&dyn Comm>,
+    hooks: &Arc<dyn Hooks>,
+) -> anyhow::Result<()> {
+    match command {
+        Command::Factorize(args) => commands::factorize::run(args, context, comm),
+        Command::Convert(args) => commands::convert::run(args, context),
+        Command::Split(args) => commands::split::run(args, context),
+        Command::Inspect(args) => commands::inspect::run(args, context),
+        Command::Evaluate(args) => commands::evaluate::run(args, context),
+        Command::Transform(args) => commands::transform::run(args, context),
+        Command::Simulate(args) => commands::simulate::run(args, context, comm),
+        Command::Audit(args) => commands::audit::run(args, context),
+        Command::Report(args) => commands::report::run(args, context),
+        Command::Experiment(args) => commands::experiment::run(args, context),
+        Command::Coordinator(command) => commands::coordinator::run(command, context),
+        Command::Party(command) => commands::party::run(command, context, hooks),
+        Command::Provision(args) => commands::provision::run(args, context),
+        Command::Top(args) => commands::top::run(args, context),
+        Command::Plan(args) => commands::plan::run(args, context),
+        Command::Calibrate(args) => commands::calibrate::run(args, context, comm),
+    }
+}
+
+/// The exit code of a command that ended like this, after its last words.
+fn conclude(result: anyhow::Result<()>, console: Console, job: Option<&dyn Job>) -> ExitCode {
+    // The messages of both crates quote their causes themselves.
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) if error.is::<OverLimit>() => {
+            console.warn(&error.to_string());
+            ExitCode::from(OVER_LIMIT)
+        }
+        Err(error) if error.is::<Interrupted>() => ExitCode::from(INTERRUPTED),
+        Err(error) if error.is::<Agreed>() => fail(console, &error.to_string()),
+        Err(error) => {
+            // Others do not know, and may wait for this rank.
+            let code = fail(console.speaking(), &flags::words(&error));
+            if let Some(job) = job {
+                job.abort();
+            }
+            code
+        }
+    }
+}
+
+/// Says what is wrong before the ranks know of each other: rank 0 speaks before mpirun sees another one end, and ends all.
+fn fail_before_mpi(console: Console, message: &str, launched: Option<Launched>) -> ExitCode {
     if launched.is_some_and(|launched| launched.rank > 0) {
         std::thread::sleep(std::time::Duration::from_secs(1));
     }
-    fail(message)
+    fail(console, message)
 }
 
 /// One line on stderr, whatever the error.
-fn fail(message: &str) -> ExitCode {
+fn fail(console: Console, message: &str) -> ExitCode {
     let line: Vec<&str> = message.split(char::is_control).filter(|part| !part.is_empty()).collect();
-    say::warn(&format!("error: {}", line.join(" ").trim()));
+    console.warn(&format!("error: {}", line.join(" ").trim()));
     ExitCode::from(FAILURE)
 }
 

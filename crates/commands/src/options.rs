@@ -11,8 +11,7 @@ use clap::parser::ValueSource;
 use partwise::io::{FileFormat, Presence};
 use partwise::run::Algorithm;
 
-use crate::args::{Cli, Command, FactorizeArgs, ReadArgs};
-use crate::federation_args::PartyCommand;
+use crate::args::{Cli, Command, FactorizeArgs, PartyCommand, ReadArgs};
 use crate::launch::Launched;
 use crate::parts;
 

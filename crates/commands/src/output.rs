@@ -3,7 +3,7 @@
 use std::fs::{self, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use anyhow::{Result, anyhow, bail};
 use partwise::error::human_bytes;
@@ -30,23 +30,107 @@ const NAMES: [&str; 13] = [
 /// What an audit found.
 pub const AUDIT: &str = "audit.json";
 
-/// The staging folder or file that exists now: who ends the program early removes it under this lock, so that
+/// What a command is writing; clones know of the same.
+///
+/// It holds the staging folder or file that exists now: who ends the program early removes it under this lock, so that
 /// nobody is in the middle of giving it its name.
-static UNFINISHED: Mutex<Option<PathBuf>> = Mutex::new(None);
+#[derive(Clone, Default)]
+pub struct Outputs(Arc<Mutex<Option<PathBuf>>>);
 
-/// Ends the program at once and leaves nothing unfinished behind.
-pub fn abandon(code: i32) -> ! {
-    // Held until the end: a commit that has not begun will not begin, one that has is waited for.
-    let unfinished = UNFINISHED.lock();
-    if let Ok(Some(path)) = unfinished.as_deref() {
-        let _ = fs::remove_dir_all(path).or_else(|_| fs::remove_file(path));
+impl Outputs {
+    /// Ends the program at once and leaves nothing unfinished behind.
+    pub fn abandon(&self, code: i32) -> ! {
+        // Held until the end: a commit that has not begun will not begin, one that has is waited for.
+        let unfinished = self.0.lock();
+        if let Ok(Some(path)) = unfinished.as_deref() {
+            let _ = fs::remove_dir_all(path).or_else(|_| fs::remove_file(path));
+        }
+        std::process::exit(code)
     }
-    std::process::exit(code)
-}
 
-fn set_unfinished(path: Option<&Path>) {
-    if let Ok(mut unfinished) = UNFINISHED.lock() {
-        *unfinished = path.map(Path::to_path_buf);
+    /// Makes a folder of results that appears whole or not at all.
+    pub fn folder(&self, target: &Path) -> Result<Staging> {
+        self.stage(target, |path| fs::create_dir(path))
+    }
+
+    /// Makes one whose files only their owner can read.
+    pub fn private_folder(&self, target: &Path) -> Result<Staging> {
+        self.stage(target, private::make_new_folder)
+    }
+
+    /// Makes one for results that began from those in another folder, if there is one: as private as these.
+    pub fn folder_from(&self, results: Option<&Path>, target: &Path) -> Result<Staging> {
+        match results.map_or(Access::Umask, Access::of) {
+            Access::Umask => self.folder(target),
+            Access::Owner => self.private_folder(target),
+        }
+    }
+
+    /// One that another rank has made, to write a part of the results.
+    pub fn folder_of_another(&self, path: PathBuf, target: &Path) -> Staging {
+        Staging { outputs: self.clone(), path, target: target.to_path_buf(), shared: true }
+    }
+
+    /// Writes a single file whole or not at all.
+    pub fn write_whole(
+        &self,
+        target: &Path,
+        argument: &str,
+        write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> Result<()> {
+        self.write_as(target, argument, Access::Umask, write)
+    }
+
+    /// Writes a single file that was made from the results in a folder, if there is one: as private as these.
+    pub fn write_from(
+        &self,
+        results: Option<&Path>,
+        target: &Path,
+        argument: &str,
+        write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> Result<()> {
+        self.write_as(target, argument, results.map_or(Access::Umask, Access::of), write)
+    }
+
+    /// Adds a file to the results in a folder, whole or not at all.
+    pub fn write_into(
+        &self,
+        folder: &Path,
+        name: &str,
+        argument: &str,
+        write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> Result<()> {
+        self.write_as(&folder.join(name), argument, Access::of(folder), write)
+    }
+
+    fn stage(&self, target: &Path, make: impl FnOnce(&Path) -> io::Result<()>) -> Result<Staging> {
+        let path = staging_path(target)?;
+        self.set_unfinished(Some(&path));
+        make(&path).map_err(|error| no_place(target, "--out", error))?;
+        Ok(Staging { outputs: self.clone(), path, target: target.to_path_buf(), shared: false })
+    }
+
+    fn write_as(
+        &self,
+        target: &Path,
+        argument: &str,
+        access: Access,
+        write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> Result<()> {
+        let staging = staging_path(target)?;
+        self.set_unfinished(Some(&staging));
+        let written = write_file(&staging, access, write).and_then(|()| fs::rename(&staging, target));
+        if written.is_err() {
+            let _ = fs::remove_file(&staging);
+        }
+        self.set_unfinished(None);
+        written.map_err(|error| cannot_write(target, argument, error))
+    }
+
+    fn set_unfinished(&self, path: Option<&Path>) {
+        if let Ok(mut unfinished) = self.0.lock() {
+            *unfinished = path.map(Path::to_path_buf);
+        }
     }
 }
 
@@ -184,6 +268,7 @@ pub fn check_room(target: &Path, needed: u64) -> Result<()> {
 
 /// A folder under construction. Dropped before [`Staging::commit`], it leaves nothing behind.
 pub struct Staging {
+    outputs: Outputs,
     path: PathBuf,
     target: PathBuf,
     /// Another rank made it, which will give it its name or remove it.
@@ -191,35 +276,6 @@ pub struct Staging {
 }
 
 impl Staging {
-    pub fn new(target: &Path) -> Result<Self> {
-        Staging::make(target, |path| fs::create_dir(path))
-    }
-
-    /// One whose files only their owner can read.
-    pub fn private(target: &Path) -> Result<Self> {
-        Staging::make(target, private::make_new_folder)
-    }
-
-    /// One for results that began from those in another folder, if there is one: as private as these.
-    pub fn from_results(results: Option<&Path>, target: &Path) -> Result<Self> {
-        match results.map_or(Access::Umask, Access::of) {
-            Access::Umask => Staging::new(target),
-            Access::Owner => Staging::private(target),
-        }
-    }
-
-    fn make(target: &Path, make: impl FnOnce(&Path) -> io::Result<()>) -> Result<Self> {
-        let path = staging_path(target)?;
-        set_unfinished(Some(&path));
-        make(&path).map_err(|error| no_place(target, "--out", error))?;
-        Ok(Staging { path, target: target.to_path_buf(), shared: false })
-    }
-
-    /// One that another rank has made, to write a part of the results.
-    pub fn of_another(path: PathBuf, target: &Path) -> Self {
-        Staging { path, target: target.to_path_buf(), shared: true }
-    }
-
     /// Where files are before they have their names.
     pub fn path(&self) -> &Path {
         &self.path
@@ -241,7 +297,7 @@ impl Staging {
     /// Gives the folder its name. An existing one keeps whatever else is in it; its earlier results go, also
     /// those that this run does not have, so that what is there belongs together.
     pub fn commit(self) -> Result<()> {
-        let unfinished = UNFINISHED.lock();
+        let unfinished = self.outputs.0.lock();
         let renamed = if place(&self.target) == self.target {
             exchange(&self.path, &self.target)
         } else {
@@ -259,7 +315,7 @@ impl Drop for Staging {
         }
         // Nothing better can be done with an error here; after a rename there is nothing to remove.
         let _ = fs::remove_dir_all(&self.path);
-        set_unfinished(None);
+        self.outputs.set_unfinished(None);
     }
 }
 
@@ -325,51 +381,6 @@ impl Access {
     fn of(results: &Path) -> Self {
         if private::is_private(results) { Access::Owner } else { Access::Umask }
     }
-}
-
-/// Writes a single file whole or not at all.
-pub fn write_whole(
-    target: &Path,
-    argument: &str,
-    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
-) -> Result<()> {
-    write_as(target, argument, Access::Umask, write)
-}
-
-/// Writes a single file that was made from the results in a folder, if there is one: as private as these.
-pub fn write_from(
-    results: Option<&Path>,
-    target: &Path,
-    argument: &str,
-    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
-) -> Result<()> {
-    write_as(target, argument, results.map_or(Access::Umask, Access::of), write)
-}
-
-/// Adds a file to the results in a folder, whole or not at all.
-pub fn write_into(
-    folder: &Path,
-    name: &str,
-    argument: &str,
-    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
-) -> Result<()> {
-    write_as(&folder.join(name), argument, Access::of(folder), write)
-}
-
-fn write_as(
-    target: &Path,
-    argument: &str,
-    access: Access,
-    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
-) -> Result<()> {
-    let staging = staging_path(target)?;
-    set_unfinished(Some(&staging));
-    let written = write_file(&staging, access, write).and_then(|()| fs::rename(&staging, target));
-    if written.is_err() {
-        let _ = fs::remove_file(&staging);
-    }
-    set_unfinished(None);
-    written.map_err(|error| cannot_write(target, argument, error))
 }
 
 fn write_file(

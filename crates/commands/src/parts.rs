@@ -11,10 +11,11 @@ use partwise::grid::{Factor, Placement};
 use partwise::io::{self, Parts, ReadOptions, Region};
 use partwise::matrix::Matrix;
 use partwise::partition::Access;
+use partwise::pipeline::{PlaceOf, RankBlocks, RankReader};
+use partwise::wording::Wording;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::args::ReadArgs;
 use crate::{input, machine};
 
 /// The record of a folder of parts.
@@ -37,16 +38,16 @@ pub struct Split {
 }
 
 /// An input for ranks.
-pub enum Source {
+pub enum PartedInput {
     File(PathBuf),
     Folder(PathBuf, Box<Split>),
 }
 
 /// Looks at what the user gave, for a job of so many ranks.
-pub fn open(path: &Path, size: usize) -> Result<Source> {
+pub fn open(path: &Path, size: usize) -> Result<PartedInput> {
     let record = path.join(RECORD);
     if !record.exists() {
-        return Ok(Source::File(path.to_path_buf()));
+        return Ok(PartedInput::File(path.to_path_buf()));
     }
     let text = std::fs::read(&record).map_err(Error::io(&record))?;
     let split: Split = serde_json::from_slice(&text)
@@ -62,7 +63,7 @@ pub fn open(path: &Path, size: usize) -> Result<Source> {
     if split.row_parts.len() != size || split.col_parts.len() != size {
         bail!("{}: damaged; split the matrix again", record.display());
     }
-    Ok(Source::Folder(path.to_path_buf(), Box::new(split)))
+    Ok(PartedInput::Folder(path.to_path_buf(), Box::new(split)))
 }
 
 fn region((rows, cols): (std::ops::Range<usize>, std::ops::Range<usize>)) -> Region {
@@ -99,57 +100,63 @@ pub fn read_regions<T: Real>(
     })
 }
 
-impl Source {
+impl PartedInput {
     /// A few samples of the input, by which two ranks find out that they see different ones.
     pub fn fingerprint(&self) -> Result<Vec<u8>> {
         match self {
-            Source::File(path) => Ok(samples(path)?),
-            Source::Folder(path, _) => Ok(samples(&path.join(RECORD))?),
+            PartedInput::File(path) => Ok(samples(path)?),
+            PartedInput::Folder(path, _) => Ok(samples(&path.join(RECORD))?),
         }
     }
 
     /// The SHA-256 of the file, or of the file that was split.
     pub fn hash_in_background(&self) -> JoinHandle<Result<String>> {
         match self {
-            Source::File(path) => {
+            PartedInput::File(path) => {
                 let path = path.clone();
                 std::thread::spawn(move || Ok(input::sha256(&path)?))
             }
-            Source::Folder(_, split) => {
+            PartedInput::Folder(_, split) => {
                 let hash = split.sha256.clone();
                 std::thread::spawn(move || Ok(hash))
             }
         }
     }
+}
 
-    /// Reads the blocks of a rank, whose place `place` tells from the size of the matrix.
-    pub fn read<T: Real>(
-        &self,
-        args: &ReadArgs,
-        place: &dyn Fn(usize, usize) -> partwise::Result<Placement>,
-    ) -> Result<(Placement, Vec<Matrix<T>>, String)> {
-        match self {
-            Source::File(path) => {
+/// An input, and how its file is read.
+pub struct PartReader<'a> {
+    pub input: &'a PartedInput,
+    pub transpose: bool,
+}
+
+impl<T: Real> RankReader<T> for PartReader<'_> {
+    fn read(&self, place: PlaceOf<'_>) -> partwise::Result<RankBlocks<T>> {
+        match self.input {
+            PartedInput::File(path) => {
                 let choose = |m, n| Ok(wanted(place(m, n)?));
-                let parts = read_regions(path, args.transpose, &choose)?;
-                Ok((place(parts.rows, parts.cols)?, parts.parts, parts.format))
+                let parts = read_regions(path, self.transpose, &choose)?;
+                Ok(RankBlocks { blocks: parts.parts, format: parts.format })
             }
-            Source::Folder(dir, split) => {
-                if args.transpose {
-                    bail!(
-                        "--transpose: {} was split as it is; split the matrix with --transpose",
-                        dir.display()
-                    );
+            PartedInput::Folder(dir, split) => {
+                if self.transpose {
+                    let problem = format!("{} was split as it is; split the matrix with ", dir.display());
+                    return Err(Error::parameter("transpose", Wording::new(problem).field("transpose")));
                 }
                 let place = place(split.rows, split.cols)?;
-                Ok((place, split.blocks(dir, place)?, split.format.clone()))
+                Ok(RankBlocks { blocks: split.blocks(dir, place)?, format: split.format.clone() })
             }
         }
     }
 }
 
+/// The error for a part that cannot be used.
+fn bad_part(path: &Path, problem: impl Into<String>) -> Error {
+    Error::Part { path: path.into(), problem: problem.into() }
+}
+
 impl Split {
-    fn blocks<T: Real>(&self, dir: &Path, place: Placement) -> Result<Vec<Matrix<T>>> {
+    fn blocks<T: Real>(&self, dir: &Path, place: Placement) -> partwise::Result<Vec<Matrix<T>>> {
         let everything = |rows, cols| vec![Region { rows: 0..rows, cols: 0..cols }];
         if place.access == Access::Sampled {
             let rows = self.part(dir, &self.row_parts[place.rank], &everything)?;
@@ -165,11 +172,8 @@ impl Split {
             let cut = |rows, _| vec![Region { rows: 0..rows, cols: cols.clone() }];
             parts.push(self.part(dir, &self.row_parts[mate], &cut)?);
         }
-        let block = Matrix::stacked(parts);
-        let block = block.ok_or_else(|| {
-            anyhow!("{}: its parts do not fit each other; split the matrix again", dir.display())
-        })?;
-        Ok(vec![block])
+        let problem = "its parts do not fit each other; split the matrix again";
+        Matrix::stacked(parts).map(|block| vec![block]).ok_or_else(|| bad_part(dir, problem))
     }
 
     /// One part, or some of it, if it is the one that was written.
@@ -178,16 +182,16 @@ impl Split {
         dir: &Path,
         (name, hash): &(String, String),
         choose: &dyn Fn(usize, usize) -> Vec<Region>,
-    ) -> Result<Matrix<T>> {
+    ) -> partwise::Result<Matrix<T>> {
         let path = dir.join(name);
         if !path.is_file() {
-            bail!("{}: this part is missing; copy it here, or split the matrix again", path.display());
+            return Err(bad_part(&path, "this part is missing; copy it here, or split the matrix again"));
         }
         if input::sha256(&path)? != *hash {
-            bail!(
-                "{}: this part is not the one that {RECORD} tells of, but damaged or of another split; split the matrix again",
-                path.display()
+            let problem = format!(
+                "this part is not the one that {RECORD} tells of, but damaged or of another split; split the matrix again"
             );
+            return Err(bad_part(&path, problem));
         }
         let mut parts = read_regions(&path, false, &|rows, cols| Ok(choose(rows, cols)))?;
         Ok(parts.parts.remove(0))

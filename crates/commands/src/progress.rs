@@ -8,13 +8,19 @@ use indicatif::{ProgressBar, ProgressStyle};
 use partwise::run::{Progress, Settings};
 use serde_json::json;
 
-use crate::say;
+use crate::console::Console;
 
 /// Time between two lines where there is no terminal.
 const PAUSE: Duration = Duration::from_secs(3);
 
-/// One of the ways to show progress.
-pub enum Display {
+/// Shows how far a run is.
+pub struct Display {
+    console: Console,
+    style: Style,
+}
+
+/// The ways to show progress.
+enum Style {
     Bar(ProgressBar),
     Lines { last: Instant },
     Json { last: Instant },
@@ -22,22 +28,23 @@ pub enum Display {
 }
 
 impl Display {
-    pub fn new(settings: &Settings, quiet: bool, json: bool) -> Self {
+    pub fn new(console: Console, settings: &Settings, quiet: bool, json: bool) -> Self {
         let last = Instant::now();
-        if quiet {
-            Display::Quiet
+        let style = if quiet {
+            Style::Quiet
         } else if json {
-            Display::Json { last }
+            Style::Json { last }
         } else if stderr().is_terminal() {
             let bar = ProgressBar::new(settings.iterations as u64);
             if let Ok(style) = ProgressStyle::with_template("iteration {pos}/{len}  error {msg}  {wide_bar}")
             {
                 bar.set_style(style);
             }
-            Display::Bar(bar)
+            Style::Bar(bar)
         } else {
-            Display::Lines { last }
-        }
+            Style::Lines { last }
+        };
+        Display { console, style }
     }
 
     pub fn show(&mut self, progress: &Progress, settings: &Settings) {
@@ -48,32 +55,32 @@ impl Display {
         } else {
             String::new()
         };
-        match self {
-            Display::Bar(bar) => {
+        match &mut self.style {
+            Style::Bar(bar) => {
                 bar.set_position(iteration as u64);
                 bar.set_message(format!("{relative_error:.6}{run}  {left} left at most"));
             }
-            Display::Lines { last } if last.elapsed() >= PAUSE => {
+            Style::Lines { last } if last.elapsed() >= PAUSE => {
                 *last = Instant::now();
-                say::warn(&format!(
+                self.console.warn(&format!(
                     "iteration {iteration}/{}{run}, error {relative_error:.6}, {seconds:.1} s, {left} left at most",
                     settings.iterations
                 ));
             }
-            Display::Json { last } if last.elapsed() >= PAUSE => {
+            Style::Json { last } if last.elapsed() >= PAUSE => {
                 *last = Instant::now();
                 let line = json!({
                     "event": "progress", "restart": restart, "iteration": iteration,
                     "relative_error": relative_error, "seconds": seconds,
                 });
-                say::tell(&line.to_string());
+                self.console.tell(&line.to_string());
             }
             _ => {}
         }
     }
 
     pub fn finish(&self) {
-        if let Display::Bar(bar) = self {
+        if let Style::Bar(bar) = &self.style {
             bar.finish_and_clear();
         }
     }

@@ -4,18 +4,21 @@ use std::path::Path;
 
 use anyhow::{Result, anyhow, bail};
 use partwise::error::Error;
+use partwise::io::ImageShape;
 use partwise::matrix::Matrix;
+use partwise::run::record::{FactorizationRecord, FederationRecord, RunKind, RunRecord, SimulationRecord};
 use partwise::run::{Factors, Side};
 use partwise::{Real, io};
 use partwise_report::picture::Shape;
 use partwise_report::{Factor, Frames, GENERATOR, Point, Run, SampleFactor, Samples, page};
 use partwise_secure::factors;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::args::Picture;
+use crate::context::Context;
 use crate::folder::{self, Folder};
 use crate::machine::available_memory;
-use crate::{output, say};
+use crate::{flags, output};
 
 /// The page's name in the folder.
 pub const NAME: &str = "report.html";
@@ -28,12 +31,14 @@ pub struct View {
 }
 
 /// Ends a run, if a page is `wanted`: the results are written, and stay, whatever becomes of it.
-pub fn after_run(dir: &Path, wanted: bool) {
+pub fn after_run(context: &Context, dir: &Path, wanted: bool) {
     if !wanted {
         return;
     }
-    if let Err(error) = write(dir, &View::default()) {
-        say::warn(&format!("warning: the results are written, but not {NAME}: {error}"));
+    if let Err(error) = write(context, dir, &View::default()) {
+        context
+            .console
+            .warn(&format!("warning: the results are written, but not {NAME}: {}", flags::words(&error)));
     }
 }
 
@@ -45,9 +50,9 @@ pub fn where_it_is(dir: &Path) -> String {
 }
 
 /// Makes the page of the run in a folder.
-pub fn write(dir: &Path, view: &View) -> Result<()> {
+pub fn write(context: &Context, dir: &Path, view: &View) -> Result<()> {
     let html = page(&read(dir, view)?);
-    output::write_into(dir, NAME, output::DIR, |file| file.write_all(html.as_bytes()))
+    context.outputs.write_into(dir, NAME, output::DIR, |file| file.write_all(html.as_bytes()))
 }
 
 /// Whether a page was made here.
@@ -56,23 +61,23 @@ pub fn is_ours(page: &Path) -> bool {
 }
 
 fn read(dir: &Path, view: &View) -> Result<Run> {
-    let record = read_json(&dir.join("run.json"))?.unwrap_or(Value::Null);
-    let audit = read_json(&dir.join("audit.json"))?;
+    let record = RunRecord::read_if_there(dir)?;
+    let audit = read_json(&dir.join(output::AUDIT))?;
     let trace = trace(&dir.join("trace.csv"))?;
-    let secure = record["federation"].is_string() || record["parties"].is_array();
+    let secure = record.as_ref().is_some_and(|record| record.protocol().is_some());
     if secure && view.records.is_some() {
         bail!(
             "--records: {} is a result of several parties, whose records are known; leave it out",
             dir.display()
         );
     }
-    let mut run = if record["federation"].is_string() {
-        of_federation(dir, record)?
-    } else if record["parties"].is_array() {
-        of_parties(dir, record)?
-    } else {
-        of_one(dir, record, view.records)?
+    let mut run = match record.as_ref().map(|record| &record.kind) {
+        None => of_one(dir, None, view.records)?,
+        Some(RunKind::Factorization(of)) => of_one(dir, Some(of), view.records)?,
+        Some(RunKind::Simulation(of)) => of_parties(dir, of)?,
+        Some(RunKind::Federation(of)) => of_federation(dir, of)?,
     };
+    run.record = record;
     (run.audit, run.trace) = (audit, trace);
     if let Some(Picture { width, height, channels }) = view.shape {
         let shape = Shape { width: width as usize, height: height as usize, channels: channels.into() };
@@ -103,22 +108,22 @@ fn read_json(path: &Path) -> Result<Option<Value>> {
 }
 
 /// A result of `factorize`: one side of M is the samples, the other the features.
-fn of_one(dir: &Path, record: Value, records: Option<Side>) -> Result<Run> {
-    let side = records.unwrap_or_else(|| folder::samples(&record));
+fn of_one(dir: &Path, record: Option<&FactorizationRecord>, records: Option<Side>) -> Result<Run> {
+    let side = records.or(record.map(FactorizationRecord::samples)).unwrap_or(Side::Rows);
     let ((weights, labels), (features, feature_labels)) = sides(folder::read::<f32>(dir)?, side);
-    let as_images = record["image"]["images"] == json!(side);
-    let shape = shape(&record).filter(|shape| as_images && shape.size() == features.rows);
-    let frames = shape.map(|shape| frames(dir, &record, shape, weights.rows)).transpose()?.flatten();
+    let image = record.and_then(|record| record.image).filter(|image| Side::from(image.images) == side);
+    let shape = image.map(shape).filter(|shape| shape.size() == features.rows);
+    let numbers = record.map_or(&[][..], |record| &record.frames);
+    let frames = shape.map(|shape| frames(dir, numbers, shape, weights.rows)).transpose()?.flatten();
     let samples = vec![Samples { party: None, weights, labels }];
-    let run = Run { shape, frames, feature_labels, ..bare(record, features, samples) };
-    Ok(Run { sample_factor: sample_factor(side), ..run })
+    Ok(Run { shape, frames, feature_labels, ..bare(side, features, samples) })
 }
 
-/// A run without anything that its folder need not have; the samples are on the side that its record says.
-fn bare(record: Value, features: Factor, samples: Vec<Samples>) -> Run {
+/// A run without anything that its folder need not have.
+fn bare(side: Side, features: Factor, samples: Vec<Samples>) -> Run {
     Run {
-        sample_factor: sample_factor(folder::samples(&record)),
-        record,
+        sample_factor: sample_factor(side),
+        record: None,
         features,
         samples,
         audit: None,
@@ -153,53 +158,28 @@ fn read_factor(path: &Path) -> Result<Factor> {
 }
 
 /// A result of `party join`, with this party's records, or of `coordinator run`, which has nobody's.
-fn of_federation(dir: &Path, mut record: Value) -> Result<Run> {
-    for name in ["protocol", "aggregation", "colluders"] {
-        record[name] = record["settings"][name].take();
+fn of_federation(dir: &Path, record: &FederationRecord) -> Result<Run> {
+    let side = record.shared_factor.records();
+    if record.party().is_none() {
+        return Ok(bare(side, read_factor(&dir.join(record.shared_factor.file()))?, Vec::new()));
     }
-    let own = record["party"].as_str().map(String::from);
-    let (features, feature_labels, samples) = match &own {
-        Some(_) => {
-            let sides = sides(folder::read::<f32>(dir)?, folder::samples(&record));
-            let ((weights, labels), (features, feature_labels)) = sides;
-            (features, feature_labels, vec![Samples { party: None, weights, labels }])
-        }
-        None => (read_factor(&dir.join(factors::files(&record)[0]))?, None, Vec::new()),
-    };
-    let whose = own.as_deref().unwrap_or("the coordinator");
-    record["input"] =
-        json!({ "name": format!("{}, {whose}", record["federation"].as_str().unwrap_or_default()) });
-    let bytes = record["bytes"].take();
-    let party = |(place, name): (usize, &Value)| {
-        let mut party = json!({ "name": name });
-        if own.as_deref() == name.as_str() {
-            party["records"] = record["records"].clone();
-            party["relative_error"] = record["own_relative_error"].clone();
-        }
-        if let Some(sent) = bytes[place]["received"].as_u64() {
-            party["sent"] = json!([{ "kind": "all", "bytes": sent }]);
-        }
-        party["left"] = record["missing"].as_array().is_some_and(|missing| missing.contains(name)).into();
-        party
-    };
-    let parties = record["parties"].as_array().map_or(&[][..], Vec::as_slice).iter().enumerate().map(party);
-    record["parties"] = parties.collect::<Vec<_>>().into();
-    Ok(Run { feature_labels, ..bare(record, features, samples) })
+    let ((weights, labels), (features, feature_labels)) = sides(folder::read::<f32>(dir)?, side);
+    let samples = vec![Samples { party: None, weights, labels }];
+    Ok(Run { feature_labels, ..bare(side, features, samples) })
 }
 
 /// A result between parties: one factor is the same at all of them, and each has its own other one.
-fn of_parties(dir: &Path, record: Value) -> Result<Run> {
-    let parties = record["parties"].as_array().map_or(&[][..], Vec::as_slice);
+fn of_parties(dir: &Path, record: &SimulationRecord) -> Result<Run> {
     let mut features = None;
     let mut samples = Vec::new();
-    for (party, number) in parties.iter().zip(1..) {
+    for (party, number) in record.parties.iter().zip(1..) {
         let folder = dir.join(format!("{}{number}", output::PARTY));
         if !folder.is_dir() {
             continue;
         }
-        let name = party["name"].as_str().map_or_else(|| format!("party {number}"), String::from);
-        let [shared, own] = factors::files(&record);
-        let (shared, weights) = (read_factor(&folder.join(shared))?, read_factor(&folder.join(own))?);
+        let name = party.name.clone().unwrap_or_else(|| format!("party {number}"));
+        let shared = read_factor(&folder.join(record.shared_factor.file()))?;
+        let weights = read_factor(&folder.join(record.shared_factor.own_file()))?;
         // Other features than those of the first party, or components, are of another run.
         let differs = |first: &Factor| (first.rows, first.k) != (shared.rows, shared.k);
         if shared.k != weights.k || shared.k == 0 || features.as_ref().is_some_and(differs) {
@@ -217,25 +197,19 @@ fn of_parties(dir: &Path, record: Value) -> Result<Run> {
     };
     let labels = dir.join("features.txt");
     let feature_labels = if labels.exists() { Some(io::labels::read(&labels, features.rows)?) } else { None };
-    let shape = shape(&record).filter(|shape| shape.size() == features.rows);
-    Ok(Run { feature_labels, shape, ..bare(record, features, samples) })
+    let shape = record.image.map(shape).filter(|shape| shape.size() == features.rows);
+    Ok(Run { feature_labels, shape, ..bare(record.shared_factor.records(), features, samples) })
 }
 
-/// How `run.json` says that a sample is a picture.
-fn shape(record: &Value) -> Option<Shape> {
-    let size = |name: &str| record["image"][name].as_u64().map(|size| size as usize);
-    Some(Shape { width: size("width")?, height: size("height")?, channels: size("channels")? })
+/// How a sample is a picture, for the page.
+fn shape(image: ImageShape) -> Shape {
+    let ImageShape { width, height, channels, .. } = image;
+    Shape { width: width as usize, height: height as usize, channels: channels.into() }
 }
 
 /// Pictures that were kept as they were.
-fn frames(dir: &Path, record: &Value, shape: Shape, samples: usize) -> Result<Option<Frames>> {
+fn frames(dir: &Path, numbers: &[usize], shape: Shape, samples: usize) -> Result<Option<Frames>> {
     let path = dir.join("frames.npy");
-    let numbers: Vec<usize> = record["frames"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .filter_map(|n| Some(n.as_u64()? as usize))
-        .collect();
     if numbers.is_empty() || !path.exists() {
         return Ok(None);
     }
@@ -243,7 +217,7 @@ fn frames(dir: &Path, record: &Value, shape: Shape, samples: usize) -> Result<Op
     if (count, size) != (numbers.len(), shape.size()) || numbers.iter().any(|&number| number >= samples) {
         bail!("{}: these are not the pictures that run.json names; run it again", path.display());
     }
-    Ok(Some(Frames { numbers, values }))
+    Ok(Some(Frames { numbers: numbers.to_vec(), values }))
 }
 
 /// The error curve, if it is there: the first column counts, whatever its name.

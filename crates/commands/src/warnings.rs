@@ -7,22 +7,25 @@ use partwise::io::Assumption;
 use partwise::matrix::{Dominant, Matrix};
 use partwise::run::{Factors, Settings};
 
-use crate::{input, say};
+use crate::console::Console;
+use crate::folder::Names;
+use crate::input;
 
 /// The warnings of a run so far.
 pub struct Warnings {
+    console: Console,
     quiet: bool,
     all: Vec<String>,
 }
 
 impl Warnings {
-    pub fn new(quiet: bool) -> Self {
-        Warnings { quiet, all: Vec::new() }
+    pub fn new(console: Console, quiet: bool) -> Self {
+        Warnings { console, quiet, all: Vec::new() }
     }
 
     fn add(&mut self, sentence: String) {
         if !self.quiet {
-            say::warn(&format!("warning: {sentence}"));
+            self.console.warn(&format!("warning: {sentence}"));
         }
         self.all.push(sentence);
     }
@@ -52,11 +55,11 @@ impl Warnings {
     pub fn dominant(
         &mut self,
         (row, col): (Option<Dominant>, Option<Dominant>),
-        (row_labels, col_labels): &input::Labels,
+        (row_labels, col_labels): Names<'_>,
     ) {
         for (what, found, labels) in [("row", row, row_labels), ("column", col, col_labels)] {
             let Some(Dominant { index, share }) = found else { continue };
-            let name = labels.as_ref().map_or(String::new(), |labels| format!(" ({})", labels[index]));
+            let name = labels.map_or(String::new(), |labels| format!(" ({})", labels[index]));
             self.add(format!(
                 "{what} {}{name} holds {:.1}% of the squared norm of the matrix, so that the other {what}s hardly count; \
                  rescale the {what}s, or leave this one out",

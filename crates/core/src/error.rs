@@ -5,10 +5,13 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+use crate::wording::Wording;
+
 /// The library's result type.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Every error of the library; each message names the place and says what to do.
+/// Every error of the library; each message names the place and says what to do. Fields have the names that they have in
+/// the settings; [`Error::wording`] keeps these apart, for front ends that call them otherwise.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -21,17 +24,17 @@ pub enum Error {
         source: std::io::Error,
     },
     /// A file is not what its name says, or is damaged.
-    #[error("{}, {place}: {problem}", path.display())]
+    #[error("{}{problem}", begin_format(path, place))]
     Format {
         /// The file concerned.
         path: PathBuf,
         /// Where in the file (header, line 3, member data.npy, ...).
         place: String,
         /// What is wrong there, and what to do.
-        problem: String,
+        problem: Wording,
     },
     /// An entry that no nonnegative factorization can take.
-    #[error("{}: row {}, column {} (counted from 1) is {value}; {cure}", path.display(), row + 1, column + 1)]
+    #[error("{}{cure}", begin_entry(path, *row, *column, value))]
     Entry {
         /// The file concerned.
         path: PathBuf,
@@ -42,10 +45,10 @@ pub enum Error {
         /// The offending value, as text.
         value: String,
         /// What to do about it.
-        cure: &'static str,
+        cure: Wording,
     },
     /// Something does not fit the memory; found out before it is allocated.
-    #[error("{what} needs {} of memory, of which {} are available; {cure}", human_bytes(*needed), human_bytes(*available))]
+    #[error("{}{cure}", begin_memory(what, *needed, *available))]
     Memory {
         /// What was to be held.
         what: String,
@@ -54,15 +57,15 @@ pub enum Error {
         /// Bytes there are.
         available: u64,
         /// What to do about it.
-        cure: &'static str,
+        cure: Wording,
     },
     /// A parameter out of its range.
     #[error("{name}: {problem}")]
     Parameter {
-        /// The parameter, as the user wrote it (`--rank`).
+        /// The parameter, by its name in the settings (`rank`).
         name: String,
         /// What is wrong with it, and what to do.
-        problem: String,
+        problem: Wording,
     },
     /// Another rank ended before this one had its answer.
     #[error("rank {rank} lost its connection to rank {peer}; its own message says why")]
@@ -96,6 +99,40 @@ pub enum Error {
         /// What should have come.
         expected: String,
     },
+    /// A rank's part of a matrix cannot be used.
+    #[error("{}: {problem}", path.display())]
+    Part {
+        /// The file, or the folder of all parts.
+        path: PathBuf,
+        /// What is wrong with it, and what to do.
+        problem: String,
+    },
+    /// An error that all ranks of a job know of: that of the first rank that had one.
+    #[error("{problem}")]
+    Agreed {
+        /// What it said.
+        problem: Wording,
+    },
+    /// A `run.json` that is no record of a run.
+    #[error("{}: not the JSON of a run ({problem}); run it again", path.display())]
+    DamagedRecord {
+        /// The file concerned.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: serde_json::Error,
+    },
+    /// A `run.json` of a later program.
+    #[error(
+        "{}: Partwise {version} wrote it in format {format}, and this program reads formats up to {}; update Partwise", path.display(), crate::run::record::FORMAT_VERSION
+    )]
+    NewerRecord {
+        /// The file concerned.
+        path: PathBuf,
+        /// Its layout.
+        format: u32,
+        /// The version of the program that wrote it.
+        version: String,
+    },
     /// The computation was cancelled ([`crate::cancel::Cancel`]).
     #[error("interrupted")]
     Interrupted,
@@ -117,12 +154,12 @@ impl Error {
     }
 
     /// An [`Error::Format`].
-    pub fn format(path: impl AsRef<Path>, place: impl Into<String>, problem: impl Into<String>) -> Error {
+    pub fn format(path: impl AsRef<Path>, place: impl Into<String>, problem: impl Into<Wording>) -> Error {
         Error::Format { path: path.as_ref().to_path_buf(), place: place.into(), problem: problem.into() }
     }
 
     /// An [`Error::Parameter`].
-    pub fn parameter(name: impl Into<String>, problem: impl Into<String>) -> Error {
+    pub fn parameter(name: impl Into<String>, problem: impl Into<Wording>) -> Error {
         Error::Parameter { name: name.into(), problem: problem.into() }
     }
 
@@ -139,8 +176,44 @@ impl Error {
             [first @ .., last] => format!(", or choose {} or {last}", first.join(", ")),
         };
         let problem = format!("{} does not use it; leave it out{users}", name(&method));
-        Error::parameter(format!("--{}", parameter.replace('_', "-")), problem)
+        Error::parameter(parameter, problem)
     }
+
+    /// The error in words, with the fields that it names kept apart from them.
+    pub fn wording(&self) -> Wording {
+        match self {
+            Error::Format { path, place, problem } => {
+                Wording::new(begin_format(path, place)).then(problem.clone())
+            }
+            Error::Entry { path, row, column, value, cure } => {
+                Wording::new(begin_entry(path, *row, *column, value)).then(cure.clone())
+            }
+            Error::Memory { what, needed, available, cure } => {
+                Wording::new(begin_memory(what, *needed, *available)).then(cure.clone())
+            }
+            Error::Parameter { name, problem } => {
+                Wording::default().field(name.clone()).text(": ").then(problem.clone())
+            }
+            Error::Agreed { problem } => problem.clone(),
+            others => others.to_string().into(),
+        }
+    }
+}
+
+fn begin_format(path: &Path, place: &str) -> String {
+    format!("{}, {place}: ", path.display())
+}
+
+fn begin_entry(path: &Path, row: usize, column: usize, value: &str) -> String {
+    format!("{}: row {}, column {} (counted from 1) is {value}; ", path.display(), row + 1, column + 1)
+}
+
+fn begin_memory(what: &str, needed: u64, available: u64) -> String {
+    format!(
+        "{what} needs {} of memory, of which {} are available; ",
+        human_bytes(needed),
+        human_bytes(available)
+    )
 }
 
 /// What to do when the operating system refuses.

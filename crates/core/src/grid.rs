@@ -72,12 +72,12 @@ impl Grid {
     }
 
     /// The grid that was asked for, or else the best, for `size` ranks.
-    pub fn of(asked: Option<Grid>, (m, n): (usize, usize), size: usize) -> Result<Self> {
+    pub fn of(asked: Option<Grid>, m: usize, n: usize, size: usize) -> Result<Self> {
         match asked {
             None => Ok(Self::choose(m, n, size)),
             Some(grid) if grid.size() == size => Ok(grid),
             Some(grid) => Err(Error::parameter(
-                "--grid",
+                "grid",
                 format!(
                     "{grid} is {} ranks, but there are {size}; give two numbers whose product is {size}, or leave it out",
                     grid.size()
@@ -152,7 +152,7 @@ impl Placement {
     /// The ranks whose rows of a factor make up the rows of that factor's block.
     pub fn mates(self, factor: Factor) -> Vec<usize> {
         match (self.access, factor) {
-            (Access::Sampled, _) => vec![self.rank],
+            (Access::Sampled | Access::Lines, _) => vec![self.rank],
             (Access::Whole, Factor::U) => (0..self.grid.cols).map(|col| self.at(self.row(), col)).collect(),
             (Access::Whole, Factor::V) => (0..self.grid.rows).map(|row| self.at(row, self.col())).collect(),
         }
@@ -161,7 +161,7 @@ impl Placement {
     /// The ranks whose rows of the other factor a factor's block is multiplied with.
     pub fn sources(self, factor: Factor) -> Vec<usize> {
         match self.access {
-            Access::Sampled => (0..self.grid.size()).collect(),
+            Access::Sampled | Access::Lines => (0..self.grid.size()).collect(),
             Access::Whole => self.mates(factor.other()),
         }
     }
@@ -213,8 +213,8 @@ mod tests {
         for bad in ["", "2", "x", "0x3", "2x-1", "2x3x1", "ax2"] {
             assert!(bad.parse::<Grid>().is_err(), "{bad}");
         }
-        assert!(Grid::of(Some(Grid { rows: 2, cols: 2 }), (9, 9), 4).is_ok());
-        let message = Grid::of(Some(Grid { rows: 2, cols: 3 }), (9, 9), 4).unwrap_err().to_string();
+        assert!(Grid::of(Some(Grid { rows: 2, cols: 2 }), 9, 9, 4).is_ok());
+        let message = Grid::of(Some(Grid { rows: 2, cols: 3 }), 9, 9, 4).unwrap_err().to_string();
         assert!(message.contains("2x3 is 6 ranks, but there are 4"), "{message}");
     }
 

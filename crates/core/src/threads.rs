@@ -41,9 +41,8 @@ pub fn thread_time() -> f64 {
     }
     #[cfg(not(unix))]
     {
-        static BEGIN: std::sync::LazyLock<std::time::Instant> =
-            std::sync::LazyLock::new(std::time::Instant::now);
-        BEGIN.elapsed().as_secs_f64()
+        let epoch = std::time::SystemTime::UNIX_EPOCH;
+        epoch.elapsed().map_or(0.0, |passed| passed.as_secs_f64())
     }
 }
 
@@ -54,7 +53,7 @@ impl Threads {
             return Ok(Threads { pool: None, timed: None, cancel: Cancel::default() });
         }
         let pool = rayon::ThreadPoolBuilder::new().num_threads(count).build().map_err(|error| {
-            Error::parameter("--threads", format!("cannot start {count} threads ({error}); ask for fewer"))
+            Error::parameter("threads", format!("cannot start {count} threads ({error}); ask for fewer"))
         })?;
         Ok(Threads { pool: Some(pool), timed: None, cancel: Cancel::default() })
     }

@@ -53,6 +53,9 @@ pub enum Error {
         /// What is wrong.
         problem: String,
     },
+    /// A run that a later version of the program left.
+    #[error(transparent)]
+    Record(partwise::Error),
     /// None of the panels has its data.
     #[error("none of the matrices is in {}: {names}; give their folder as --data", folder.display())]
     NoData {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use serde_json::Value;
+use partwise::run::record::{RUN_FILE, RunKind, RunRecord};
 
 use crate::{Error, Planned, Result, file_error};
 
@@ -29,8 +29,12 @@ impl Done {
         let wrong = |problem: &str| Error::Results { folder: folder.into(), problem: problem.into() };
         let text =
             |name: &str| std::fs::read_to_string(folder.join(name)).map_err(file_error(folder.join(name)));
-        let record: Value =
-            serde_json::from_str(&text("run.json")?).map_err(|_| wrong("run.json is damaged"))?;
+        let file = folder.join(RUN_FILE);
+        let record = RunRecord::parse(&file, text(RUN_FILE)?.as_bytes()).map_err(|error| match error {
+            partwise::Error::DamagedRecord { .. } => wrong("run.json is damaged"),
+            // A later program's is fine, but not for this one.
+            error => Error::Record(error),
+        })?;
         let mut curve = Vec::new();
         for line in text("trace.csv")?.lines().skip(1) {
             let numbers: Vec<f64> = line.split(',').filter_map(|cell| cell.parse().ok()).collect();
@@ -39,16 +43,13 @@ impl Done {
                 _ => return Err(wrong("trace.csv is damaged")),
             }
         }
-        let number = |name: &str| record[name].as_f64();
-        let steps =
-            number("iterations").or(number("rounds")).ok_or_else(|| wrong("run.json has no iterations"))?;
-        let seconds = number("seconds").ok_or_else(|| wrong("run.json has no seconds"))?;
-        let error = number("relative_error").unwrap_or(f64::NAN);
-        let clock = match () {
-            () if record["protocol"].is_string() => "simulated",
-            () if record["clock"] == "virtual" => "virtual",
-            () => "real",
+        let (clock, seconds) = match &record.kind {
+            RunKind::Factorization(_) if record.has_virtual_clock() => ("virtual", record.seconds()),
+            RunKind::Factorization(_) => ("real", record.seconds()),
+            RunKind::Simulation(_) | RunKind::Federation(_) => ("simulated", record.seconds()),
         };
+        let seconds = seconds.ok_or_else(|| wrong("run.json has no seconds"))?;
+        let (steps, error) = (record.steps() as f64, record.relative_error);
         Ok(Done { run: run.clone(), curve, steps, seconds, error, clock })
     }
 

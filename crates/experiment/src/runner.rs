@@ -7,6 +7,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
+use partwise::run::record::RUN_FILE;
+
 use crate::describe::Command as What;
 use crate::{Done, Error, Experiment, Planned, Result, Scope, file_error};
 
@@ -186,7 +188,7 @@ fn attempt(
     words.extend(["--out".to_string(), folder.to_string_lossy().into_owned()]);
     start(stage.program, &words, name)?;
     for entry in fs::read_dir(folder).map_err(file_error(folder))?.flatten() {
-        let kept = entry.file_name() == "run.json" || entry.file_name() == "trace.csv";
+        let kept = entry.file_name() == RUN_FILE || entry.file_name() == "trace.csv";
         if !kept {
             let path = entry.path();
             let removed = if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };

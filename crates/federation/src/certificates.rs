@@ -23,7 +23,7 @@ pub const DAYS: u32 = 365;
 const AUTHORITY_DAYS: i64 = 3650;
 
 fn wrong(path: &Path) -> impl FnOnce(rcgen::Error) -> Error {
-    move |error| Error::file(path, format!("{error}; make it anew"))
+    move |error| Error::file(path, format!("{error}; make it again"))
 }
 
 /// Writes a file that did not exist; a secret one can be read by its owner only.

@@ -1,11 +1,14 @@
 //! What can go wrong between organisations, with the data that a person needs to put it right.
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+
+use partwise::wording::Wording;
 
 /// The crate's result type.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Every error of the crate.
+/// Every error of the crate. Fields have the names that they have in the settings; [`Error::wording`] keeps these apart.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -57,6 +60,32 @@ pub enum Error {
         /// What is wrong, and what to do.
         problem: String,
     },
+    /// An address beyond this machine, without certificates.
+    #[error("{}", exposed(peer, address))]
+    Exposed {
+        /// Whose address.
+        peer: &'static str,
+        /// The address.
+        address: String,
+    },
+    /// The status page cannot be had.
+    #[error("{}", status(address, problem))]
+    Status {
+        /// Where.
+        address: SocketAddr,
+        /// What is wrong.
+        problem: String,
+    },
+    /// A risk that nobody has accepted.
+    #[error("{}", risk(problem, cure, accept))]
+    Risk {
+        /// What others would see.
+        problem: String,
+        /// How to avoid it.
+        cure: Wording,
+        /// Its name, as the files accept it.
+        accept: String,
+    },
     /// The coordinator does something that it must not.
     #[error("the coordinator sent {problem}; this party stops here, find out why before it runs again")]
     Dishonest {
@@ -77,10 +106,37 @@ impl Error {
         Error::File { path: path.as_ref().into(), problem: problem.into() }
     }
 
+    /// The error in words, with the fields that it names kept apart from them.
+    pub fn wording(&self) -> Wording {
+        match self {
+            Error::Secure(error) => error.wording(),
+            Error::Core(error) => error.wording(),
+            Error::Exposed { peer, address } => exposed(peer, address),
+            Error::Status { address, problem } => status(address, problem),
+            Error::Risk { problem, cure, accept } => risk(problem, cure, accept),
+            others => others.to_string().into(),
+        }
+    }
+
     /// An operating system's error about a file.
     pub fn io(path: impl AsRef<Path>) -> impl FnOnce(std::io::Error) -> Error {
         move |error| Error::file(path, format!("{error}; {}", cure(&error)))
     }
+}
+
+fn exposed(peer: &str, address: &str) -> Wording {
+    Wording::default().field("insecure").text(format!(
+        " with the {peer} {address}: is refused, since others could read along; use a loopback address or certificates"
+    ))
+}
+
+fn status(address: &SocketAddr, problem: &str) -> Wording {
+    Wording::default().field("status_address").text(format!(" {address}: {problem}; choose another"))
+}
+
+fn risk(problem: &str, cure: &Wording, accept: &str) -> Wording {
+    let accepting = format!(", or accept it with accept = [\"{accept}\"] in every file");
+    Wording::new(format!("{problem}; ")).then(cure.clone()).text(accepting)
 }
 
 fn cure(error: &std::io::Error) -> &'static str {

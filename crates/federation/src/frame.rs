@@ -12,21 +12,32 @@ use crate::agreement::{Accord, Agree, Offer, Terms};
 use crate::text::Hex;
 
 /// The longest piece.
-pub const PIECE: usize = 64 << 10;
+pub const MAX_PIECE: usize = 64 << 10;
 
 /// The longest control text: the offers of 255 parties.
-pub const CONTROL: usize = 256 << 10;
+pub const MAX_CONTROL: usize = 256 << 10;
 
 /// The longest gRPC message.
-pub const LONGEST: usize = CONTROL + 1;
+pub const MAX_FRAME: usize = MAX_CONTROL + 1;
 
-/// What long things there are.
+/// What travels in pieces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Long {
+pub enum Payload {
     /// A message of the secure methods.
     Message,
     /// U, as the bytes of an .npy file.
     Factor,
+}
+
+/// A piece of something long.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// Of what.
+    pub payload: Payload,
+    /// Whether it is the last one.
+    pub last: bool,
+    /// The bytes.
+    pub bytes: Bytes,
 }
 
 /// A gRPC message, taken apart.
@@ -35,14 +46,7 @@ pub enum Frame {
     /// JSON.
     Control(Bytes),
     /// A piece.
-    Piece {
-        /// Of what.
-        long: Long,
-        /// Whether it is the last one.
-        last: bool,
-        /// The bytes.
-        bytes: Bytes,
-    },
+    Piece(Piece),
 }
 
 impl Frame {
@@ -50,8 +54,8 @@ impl Frame {
     pub fn encode(&self) -> Bytes {
         let (kind, bytes) = match self {
             Frame::Control(bytes) => (0, bytes),
-            Frame::Piece { long: Long::Message, last, bytes } => (1 + u8::from(*last), bytes),
-            Frame::Piece { long: Long::Factor, last, bytes } => (3 + u8::from(*last), bytes),
+            Frame::Piece(Piece { payload: Payload::Message, last, bytes }) => (1 + u8::from(*last), bytes),
+            Frame::Piece(Piece { payload: Payload::Factor, last, bytes }) => (3 + u8::from(*last), bytes),
         };
         let mut frame = Vec::with_capacity(bytes.len() + 1);
         frame.push(kind);
@@ -63,17 +67,17 @@ impl Frame {
     pub fn decode(mut bytes: Bytes) -> Result<Frame, &'static str> {
         let kind = *bytes.first().ok_or("an empty frame")?;
         let bytes = bytes.split_off(1);
-        let long = match kind {
-            0 if bytes.len() > CONTROL => return Err("an oversized control frame"),
+        let payload = match kind {
+            0 if bytes.len() > MAX_CONTROL => return Err("an oversized control frame"),
             0 => return Ok(Frame::Control(bytes)),
-            1 | 2 => Long::Message,
-            3 | 4 => Long::Factor,
+            1 | 2 => Payload::Message,
+            3 | 4 => Payload::Factor,
             _ => return Err("a frame of an unknown kind"),
         };
-        if bytes.len() > PIECE {
+        if bytes.len() > MAX_PIECE {
             return Err("an oversized piece");
         }
-        Ok(Frame::Piece { long, last: kind % 2 == 0, bytes })
+        Ok(Frame::Piece(Piece { payload, last: kind % 2 == 0, bytes }))
     }
 
     /// A control frame.
@@ -88,11 +92,11 @@ impl Frame {
     }
 
     /// Something long, in pieces.
-    pub fn pieces(long: Long, bytes: Bytes) -> impl Iterator<Item = Frame> {
-        let count = bytes.len().div_ceil(PIECE).max(1);
+    pub fn pieces(payload: Payload, bytes: Bytes) -> impl Iterator<Item = Frame> {
+        let count = bytes.len().div_ceil(MAX_PIECE).max(1);
         (0..count).map(move |piece| {
-            let range = piece * PIECE..bytes.len().min((piece + 1) * PIECE);
-            Frame::Piece { long, last: piece + 1 == count, bytes: bytes.slice(range) }
+            let range = piece * MAX_PIECE..bytes.len().min((piece + 1) * MAX_PIECE);
+            Frame::Piece(Piece { payload, last: piece + 1 == count, bytes: bytes.slice(range) })
         })
     }
 }
@@ -106,29 +110,25 @@ pub fn read_control<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, &'static str
 #[derive(Default)]
 pub struct Assembly {
     bytes: Vec<u8>,
-    long: Option<Long>,
+    begun: Option<Payload>,
 }
 
 impl Assembly {
     /// Whether something is begun.
     pub fn is_begun(&self) -> bool {
-        self.long.is_some()
+        self.begun.is_some()
     }
 
     /// Takes a piece; returns the whole when it was the last. After an error it is empty.
-    pub fn take(
-        &mut self,
-        (long, last, piece): (Long, bool, Bytes),
-        limit: usize,
-    ) -> Result<Option<Vec<u8>>, &'static str> {
-        let mixed = self.long.is_some_and(|begun| begun != long);
-        if mixed || self.bytes.len() + piece.len() > limit {
+    pub fn take(&mut self, piece: Piece, limit: usize) -> Result<Option<Vec<u8>>, &'static str> {
+        let mixed = self.begun.is_some_and(|begun| begun != piece.payload);
+        if mixed || self.bytes.len() + piece.bytes.len() > limit {
             *self = Assembly::default();
             return Err(if mixed { "pieces of two things at once" } else { "something oversized" });
         }
-        self.long = Some(long);
-        self.bytes.extend_from_slice(&piece);
-        Ok(last.then(|| std::mem::take(self).bytes))
+        self.begun = Some(piece.payload);
+        self.bytes.extend_from_slice(&piece.bytes);
+        Ok(piece.last.then(|| std::mem::take(self).bytes))
     }
 }
 
@@ -272,14 +272,14 @@ mod tests {
 
     #[test]
     fn long_things_come_back_from_their_pieces() {
-        for length in [0, 1, PIECE - 1, PIECE, PIECE + 1, 3 * PIECE, 3 * PIECE + 7] {
+        for length in [0, 1, MAX_PIECE - 1, MAX_PIECE, MAX_PIECE + 1, 3 * MAX_PIECE, 3 * MAX_PIECE + 7] {
             let whole: Bytes = (0..length).map(|place| place as u8).collect::<Vec<u8>>().into();
             let mut assembly = Assembly::default();
             let mut back = None;
-            for frame in Frame::pieces(Long::Message, whole.clone()) {
+            for frame in Frame::pieces(Payload::Message, whole.clone()) {
                 assert!(back.is_none());
-                let Ok(Frame::Piece { long, last, bytes }) = Frame::decode(frame.encode()) else { panic!() };
-                back = assembly.take((long, last, bytes), length).unwrap();
+                let Ok(Frame::Piece(piece)) = Frame::decode(frame.encode()) else { panic!() };
+                back = assembly.take(piece, length).unwrap();
             }
             assert_eq!(back.unwrap(), whole);
             assert!(!assembly.is_begun());
@@ -289,13 +289,13 @@ mod tests {
     #[test]
     fn too_much_and_mixed_pieces_are_refused() {
         let mut assembly = Assembly::default();
-        let piece = |length| Bytes::from(vec![0; length]);
-        assert_eq!(assembly.take((Long::Message, false, piece(10)), 15), Ok(None));
-        assert!(assembly.take((Long::Message, false, piece(10)), 15).is_err());
+        let piece = |payload, last, length| Piece { payload, last, bytes: Bytes::from(vec![0; length]) };
+        assert_eq!(assembly.take(piece(Payload::Message, false, 10), 15), Ok(None));
+        assert!(assembly.take(piece(Payload::Message, false, 10), 15).is_err());
         assert!(!assembly.is_begun());
-        assert_eq!(assembly.take((Long::Message, false, piece(10)), 15), Ok(None));
-        assert!(assembly.take((Long::Factor, true, piece(1)), 15).is_err());
-        assert!(Frame::decode(Bytes::from(vec![1; PIECE + 2])).is_err());
+        assert_eq!(assembly.take(piece(Payload::Message, false, 10), 15), Ok(None));
+        assert!(assembly.take(piece(Payload::Factor, true, 1), 15).is_err());
+        assert!(Frame::decode(Bytes::from(vec![1; MAX_PIECE + 2])).is_err());
         assert!(Frame::decode(Bytes::new()).is_err());
     }
 

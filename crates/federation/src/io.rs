@@ -19,19 +19,19 @@ pub struct Counts {
     pub sent: AtomicU64,
 }
 
-/// The stream.
-pub struct Counted<S> {
+/// A stream that counts its bytes.
+pub struct CountedStream<S> {
     stream: S,
     counts: Arc<Counts>,
 }
 
-impl<S> Counted<S> {
+impl<S> CountedStream<S> {
     pub fn new(stream: S, counts: Arc<Counts>) -> Self {
-        Counted { stream, counts }
+        CountedStream { stream, counts }
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Counted<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for CountedStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -44,7 +44,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Counted<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Counted<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for CountedStream<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

@@ -21,6 +21,8 @@ pub mod status;
 mod tests;
 pub mod text;
 mod tls;
+#[cfg(test)]
+mod vectors;
 
 pub use error::{Error, Result};
 

@@ -1,4 +1,4 @@
-//! What a coordinator or a party says while it works: lines for people, or JSON (`--log json`). Never a secret, a number
+//! What a coordinator or a party says while it works: lines for people, or JSON. Never a secret, a number
 //! of the data, or a factor.
 
 use std::collections::BTreeMap;
@@ -6,6 +6,7 @@ use std::io::Write;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use partwise::wording::{Naming, Wording};
 use serde_json::{Map, Value, json};
 
 use crate::text::timestamp;
@@ -41,15 +42,21 @@ struct Rejected {
 
 /// Where lines go: stderr.
 #[derive(Default)]
-pub struct Log {
+pub struct EventLog {
     format: Format,
+    naming: Option<Naming>,
     rejected: Mutex<BTreeMap<&'static str, Rejected>>,
 }
 
-impl Log {
+impl EventLog {
     /// Lines of this look.
     pub fn new(format: Format) -> Self {
-        Log { format, ..Log::default() }
+        EventLog { format, ..EventLog::default() }
+    }
+
+    /// The same with these names of fields.
+    pub fn naming(self, naming: Naming) -> Self {
+        EventLog { naming: Some(naming), ..self }
     }
 
     /// Says something; `facts` are for programs.
@@ -84,6 +91,12 @@ impl Log {
     /// Somebody may want to look.
     pub fn warn(&self, text: &str, facts: Value) {
         self.say(Level::Warn, text, facts);
+    }
+
+    /// Somebody may want to look; with the names that whoever reads it has for fields.
+    pub fn warn_of(&self, wording: &Wording, facts: Value) {
+        let text = self.naming.map_or_else(|| wording.to_string(), |naming| wording.named(naming));
+        self.warn(&text, facts);
     }
 
     /// Something was rejected, for one of a fixed set of reasons; says so, but not more often than every few seconds.

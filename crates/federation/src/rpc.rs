@@ -20,7 +20,7 @@ use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 use tonic::{Request, Response, Status, Streaming};
 
 use crate::deadline::{self, LAST_WORDS, Late, OPEN, PARTY_HEARTBEAT};
-use crate::frame::LONGEST;
+use crate::frame::MAX_FRAME;
 use crate::io::{Alive, Closed};
 
 const PATH: &str = "/partwise.Federation/Join";
@@ -29,24 +29,24 @@ const PATH: &str = "/partwise.Federation/Join";
 const WINDOW: u32 = 256 << 10;
 
 #[derive(Clone, Copy, Default)]
-struct AsTheyAre;
+struct RawBytes;
 
-impl Codec for AsTheyAre {
+impl Codec for RawBytes {
     type Encode = Bytes;
     type Decode = Bytes;
     type Encoder = Self;
     type Decoder = Self;
 
     fn encoder(&mut self) -> Self {
-        AsTheyAre
+        RawBytes
     }
 
     fn decoder(&mut self) -> Self {
-        AsTheyAre
+        RawBytes
     }
 }
 
-impl Encoder for AsTheyAre {
+impl Encoder for RawBytes {
     type Item = Bytes;
     type Error = Status;
 
@@ -56,7 +56,7 @@ impl Encoder for AsTheyAre {
     }
 }
 
-impl Decoder for AsTheyAre {
+impl Decoder for RawBytes {
     type Item = Bytes;
     type Error = Status;
 
@@ -89,8 +89,8 @@ where
             if request.uri().path() != PATH {
                 return Ok::<_, Infallible>(Status::unimplemented("there is one method, Join").into_http());
             }
-            let mut grpc = tonic::server::Grpc::new(AsTheyAre).max_decoding_message_size(LONGEST);
-            Ok(grpc.streaming(Join(join), request).await)
+            let mut grpc = tonic::server::Grpc::new(RawBytes).max_decoding_message_size(MAX_FRAME);
+            Ok(grpc.streaming(JoinService(join), request).await)
         }
     });
     let (io, _) = Alive::new(io, deadline::silence(heartbeat));
@@ -119,9 +119,9 @@ where
     }
 }
 
-struct Join<F>(F);
+struct JoinService<F>(F);
 
-impl<F: Fn(Ingoing, Outgoing)> tonic::server::StreamingService<Bytes> for Join<F> {
+impl<F: Fn(Ingoing, Outgoing)> tonic::server::StreamingService<Bytes> for JoinService<F> {
     type Response = Bytes;
     type ResponseStream = ReceiverStream<Result<Bytes, Status>>;
     type Future = std::future::Ready<Result<Response<Self::ResponseStream>, Status>>;
@@ -134,9 +134,9 @@ impl<F: Fn(Ingoing, Outgoing)> tonic::server::StreamingService<Bytes> for Join<F
 }
 
 /// A connection that requests can be sent over.
-struct Connection(SendRequest<tonic::body::Body>);
+struct HttpConnection(SendRequest<tonic::body::Body>);
 
-impl tonic::client::GrpcService<tonic::body::Body> for Connection {
+impl tonic::client::GrpcService<tonic::body::Body> for HttpConnection {
     type ResponseBody = Incoming;
     type Error = hyper::Error;
     type Future = Pin<Box<dyn Future<Output = Result<http::Response<Incoming>, hyper::Error>> + Send>>;
@@ -151,7 +151,7 @@ impl tonic::client::GrpcService<tonic::body::Body> for Connection {
 }
 
 /// A stream that a party has opened.
-pub struct Opened {
+pub struct OpenedStream {
     pub ingoing: Ingoing,
     pub outgoing: mpsc::Sender<Bytes>,
     pub closed: Closed,
@@ -161,7 +161,7 @@ pub struct Opened {
 pub async fn open(
     io: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
     host: &str,
-) -> Result<Opened, Status> {
+) -> Result<OpenedStream, Status> {
     let (io, mut closed) = Alive::new(io, deadline::silence(PARTY_HEARTBEAT));
     let stream = stream(io, host);
     tokio::pin!(stream);
@@ -177,7 +177,7 @@ pub async fn open(
     };
     let opened = OPEN.limit(opening).await;
     let (ingoing, outgoing) = opened.map_err(|late| Status::deadline_exceeded(late.to_string()))??;
-    Ok(Opened { ingoing, outgoing, closed })
+    Ok(OpenedStream { ingoing, outgoing, closed })
 }
 
 async fn stream(
@@ -199,11 +199,11 @@ async fn stream(
     tokio::spawn(connection);
     let origin = http::Uri::builder().scheme("https").authority(host).path_and_query("/").build();
     let origin = origin.map_err(|error| Status::invalid_argument(error.to_string()))?;
-    let mut grpc =
-        tonic::client::Grpc::with_origin(Connection(requests), origin).max_decoding_message_size(LONGEST);
+    let mut grpc = tonic::client::Grpc::with_origin(HttpConnection(requests), origin)
+        .max_decoding_message_size(MAX_FRAME);
     grpc.ready().await.map_err(failed)?;
     let (outgoing, frames) = mpsc::channel(2);
     let path = http::uri::PathAndQuery::from_static(PATH);
-    let response = grpc.streaming(Request::new(ReceiverStream::new(frames)), path, AsTheyAre).await?;
+    let response = grpc.streaming(Request::new(ReceiverStream::new(frames)), path, RawBytes).await?;
     Ok((response.into_inner(), outgoing))
 }

@@ -15,10 +15,10 @@ use tokio::task::JoinHandle;
 
 use crate::agreement::{Member, Terms};
 use crate::certificates::{make_authority, make_request, read_identity, sign};
-use crate::config::{Bound, Federation, Party, Policy, TlsFiles};
+use crate::config::{CertificateBinding, FederationConfig, PartyConfig, Policy, TlsFiles};
 use crate::deadline::{CONNECT, ENTER, HANDSHAKE, OPEN, PARTY_HEARTBEAT, SEND, WELCOME};
-use crate::frame::{CONTROL, Frame, FromParty, Long, PIECE, ToParty};
-use crate::log::Log;
+use crate::frame::{Frame, FromParty, MAX_CONTROL, MAX_PIECE, Payload, Piece, ToParty};
+use crate::log::EventLog;
 use crate::text::Fingerprint;
 use crate::{coordinator, party, rpc};
 
@@ -52,9 +52,13 @@ fn in_time<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
 }
 
 /// A coordinator that listens.
-fn start(federation: Federation, insecure: bool, log: &Arc<Log>) -> std::thread::JoinHandle<Outcome> {
+fn start(
+    federation: FederationConfig,
+    insecure: bool,
+    log: &Arc<EventLog>,
+) -> std::thread::JoinHandle<CoordinatorEnd> {
     let address = federation.address.clone();
-    let options = coordinator::Options { insecure, status_address: None, log: log.clone() };
+    let options = coordinator::CoordinatorOptions { insecure, status_address: None, log: log.clone() };
     let thread = std::thread::spawn(move || coordinator::run(federation, options));
     while std::net::TcpStream::connect(&address).is_err() {
         assert!(!thread.is_finished(), "{}", thread.join().unwrap().err().unwrap());
@@ -63,13 +67,13 @@ fn start(federation: Federation, insecure: bool, log: &Arc<Log>) -> std::thread:
     thread
 }
 
-type Outcome = crate::Result<coordinator::Outcome>;
+type CoordinatorEnd = crate::Result<coordinator::FederationOutcome>;
 
 async fn connect(address: &str) -> TcpStream {
     CONNECT.limit(TcpStream::connect(address)).await.unwrap().unwrap()
 }
 
-fn setting(folder: &Path) -> (Federation, Vec<Party>) {
+fn setting(folder: &Path) -> (FederationConfig, Vec<PartyConfig>) {
     let port = free_port();
     let files = || TlsFiles { certificate: "".into(), key: "".into(), authority: "".into() };
     let roster: Vec<Member> = NAMES
@@ -91,7 +95,7 @@ fn setting(folder: &Path) -> (Federation, Vec<Party>) {
         heartbeat: 5.0,
     };
     let address = format!("127.0.0.1:{port}");
-    let parties = NAMES.iter().map(|name| Party {
+    let parties = NAMES.iter().map(|name| PartyConfig {
         path: "party.toml".into(),
         name: name.to_string(),
         federation: "demo".into(),
@@ -103,26 +107,26 @@ fn setting(folder: &Path) -> (Federation, Vec<Party>) {
         policy: Policy::default(),
         peers: roster.iter().map(|member| (member.name.clone(), member.identity)).collect(),
     });
-    let federation = Federation {
+    let federation = FederationConfig {
         path: "federation.toml".into(),
         terms,
         address: address.clone(),
         state: folder.join("state"),
         tls: files(),
-        bound: NAMES.map(|name| Bound { dns: name.into(), certificate: None }).into(),
+        bindings: NAMES.map(|name| CertificateBinding { dns: name.into(), certificate: None }).into(),
         revoked: Default::default(),
     };
     (federation, parties.collect())
 }
 
-fn given(place: usize) -> party::Given<f32> {
+fn given(place: usize) -> party::PartyData<f32> {
     given_of(place, (10, 12))
 }
 
-fn given_of(place: usize, (features, records): (usize, usize)) -> party::Given<f32> {
+fn given_of(place: usize, (features, records): (usize, usize)) -> party::PartyData<f32> {
     let values = (0..features * records).map(|entry| ((entry * 37 + place * 11) % 17) as f32).collect();
     let matrix = Dense::new(features, records, Order::RowMajor, Values::Real(values));
-    party::Given { matrix: Matrix::Dense(matrix), names: None, digest: place.to_string() }
+    party::PartyData { matrix: Matrix::Dense(matrix), names: None, digest: place.to_string() }
 }
 
 /// What somebody sends who is let in as party b, before b itself comes.
@@ -138,8 +142,9 @@ fn hostile_streams() -> Vec<Vec<Bytes>> {
         .encode()
     };
     let frame = |kind: u8, length: usize| Bytes::from([vec![kind], vec![7; length]].concat());
-    let part =
-        |last, length| Frame::Piece { long: Long::Message, last, bytes: vec![3; length].into() }.encode();
+    let part = |last, length| {
+        Frame::Piece(Piece { payload: Payload::Message, last, bytes: vec![3; length].into() }).encode()
+    };
     vec![
         vec![],
         vec![Bytes::new()],
@@ -148,7 +153,7 @@ fn hostile_streams() -> Vec<Vec<Bytes>> {
         vec![Frame::Control(Bytes::from_static(b"{\"say\":\"enter\"")).encode()],
         vec![Frame::control(&FromParty::Ready { attempt: 1 }).encode()],
         // In, and then what is none.
-        vec![enter("b"), Bytes::new(), frame(9, 5), frame(0, 40), frame(1, PIECE + 9), enter("b")],
+        vec![enter("b"), Bytes::new(), frame(9, 5), frame(0, 40), frame(1, MAX_PIECE + 9), enter("b")],
         // More bad frames than are borne.
         std::iter::once(enter("b")).chain((0..20).map(|_| frame(77, 3))).collect(),
         // Messages before there is a run, and longer than any.
@@ -166,12 +171,13 @@ fn hostile_streams() -> Vec<Vec<Bytes>> {
             .encode(),
         ],
         // A gRPC message beyond what any frame may be.
-        vec![enter("b"), frame(0, CONTROL + 100)],
+        vec![enter("b"), frame(0, MAX_CONTROL + 100)],
     ]
 }
 
 async fn send_all(address: &str, frames: Vec<Bytes>) {
-    let Ok(rpc::Opened { mut ingoing, outgoing, .. }) = rpc::open(connect(address).await, "localhost").await
+    let Ok(rpc::OpenedStream { mut ingoing, outgoing, .. }) =
+        rpc::open(connect(address).await, "localhost").await
     else {
         return;
     };
@@ -195,7 +201,7 @@ fn send_hostile_frames() {
     let folder = tempfile::tempdir().unwrap();
     let (federation, parties) = setting(folder.path());
     let address = federation.address.clone();
-    let log = Arc::new(Log::default());
+    let log = Arc::new(EventLog::default());
     let centre = start(federation, true, &log);
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
@@ -208,9 +214,9 @@ fn send_hostile_frames() {
         .enumerate()
         .map(|(place, party)| {
             std::thread::spawn(move || {
-                let log = Arc::new(Log::default());
+                let log = Arc::new(EventLog::default());
                 // Party b replays, reorders and damages all that it sends, beside what it should.
-                let options = party::Options { log, mischief: place == 1, ..polite() };
+                let options = party::PartyOptions { log, mischief: place == 1, ..polite() };
                 let joined = party::join(&party, given(place), &options)?;
                 let factor: Vec<u8> = joined.u.iter().flat_map(|value| value.to_le_bytes()).collect();
                 let (error, parties) = (joined.relative_error, joined.terms.roster.len());
@@ -255,7 +261,7 @@ fn refused(records: [usize; 3], features: usize) -> Vec<u64> {
     let journal = federation.state.join("coordinator.journal");
     let centre = start(federation, true, &Arc::default());
     let states: Vec<_> = parties.iter().map(|party| party.state.clone()).collect();
-    let join = |(place, party): (usize, Party)| {
+    let join = |(place, party): (usize, PartyConfig)| {
         let given = given_of(place, (features, records[place]));
         std::thread::spawn(move || party::join(&party, given, &polite()).err())
     };
@@ -298,7 +304,8 @@ fn a_refusal_before_the_counts_changes_nothing() {
         let folder = tempfile::tempdir().unwrap();
         let (federation, parties) = setting(folder.path());
         let journal = federation.state.join("coordinator.journal");
-        let key = |party: &Party| crate::text::Hex(*read_identity(&party.identity).unwrap().key().bytes());
+        let key =
+            |party: &PartyConfig| crate::text::Hex(*read_identity(&party.identity).unwrap().key().bytes());
         let head = crate::journal::CoordinatorHead {
             run: crate::text::Hex([7; 32]),
             terms: federation.terms.clone(),
@@ -306,7 +313,7 @@ fn a_refusal_before_the_counts_changes_nothing() {
             features: 10,
         };
         std::fs::create_dir(&federation.state).unwrap();
-        crate::journal::Records::create(&journal, &head).unwrap();
+        crate::journal::JournalFile::create(&journal, &head).unwrap();
         let address = federation.address.clone();
         let centre = start(federation, true, &Arc::default());
         let enter = Frame::control(&FromParty::Enter {
@@ -321,7 +328,9 @@ fn a_refusal_before_the_counts_changes_nothing() {
             send_all(&address, vec![enter.encode(), stopping.encode()]).await;
             // It is let in again, which a coordinator that has ended the run would not do.
             let opened = rpc::open(connect(&address).await, "localhost").await;
-            let Ok(rpc::Opened { mut ingoing, outgoing, .. }) = opened else { panic!("no coordinator") };
+            let Ok(rpc::OpenedStream { mut ingoing, outgoing, .. }) = opened else {
+                panic!("no coordinator")
+            };
             outgoing.send(enter.encode()).await.unwrap();
             let begin = Frame::control(&ToParty::Begin).encode();
             while ingoing.message().await.unwrap().expect("the run goes on") != begin {}
@@ -400,7 +409,11 @@ fn impostor(runtime: &tokio::runtime::Runtime, address: &str, terms: Terms, behi
             let (terms, time) = (Box::new(terms.clone()), crate::text::unix_seconds() - behind);
             tokio::spawn(async move {
                 let welcome = ToParty::Welcome { terms, time, run: None };
-                let piece = Frame::Piece { long: Long::Message, last: false, bytes: vec![0; PIECE].into() };
+                let piece = Frame::Piece(Piece {
+                    payload: Payload::Message,
+                    last: false,
+                    bytes: vec![0; MAX_PIECE].into(),
+                });
                 let mut frame = Frame::control(&welcome).encode();
                 while SEND.limit(outgoing.send(Ok(frame))).await.is_ok_and(|sent| sent.is_ok()) {
                     frame = piece.encode();
@@ -412,13 +425,13 @@ fn impostor(runtime: &tokio::runtime::Runtime, address: &str, terms: Terms, behi
     })
 }
 
-fn polite() -> party::Options {
-    party::Options {
+fn polite() -> party::PartyOptions {
+    party::PartyOptions {
         insecure: true,
         threads: 1,
         hooks: Arc::new(party::NoHooks),
         cancel: Cancel::default(),
-        log: Arc::new(Log::default()),
+        log: Arc::new(EventLog::default()),
         mischief: false,
     }
 }
@@ -454,7 +467,7 @@ fn a_check_compares_clocks() {
 }
 
 /// Makes an authority, and gives the coordinator and all parties its certificates.
-fn certify(folder: &Path, federation: &mut Federation, parties: &mut [Party]) {
+fn certify(folder: &Path, federation: &mut FederationConfig, parties: &mut [PartyConfig]) {
     make_authority(folder, "demo", &[], 9).unwrap();
     let files = |own: &Path, name: &str| TlsFiles {
         certificate: own.join(format!("{name}.crt")),
@@ -462,17 +475,17 @@ fn certify(folder: &Path, federation: &mut Federation, parties: &mut [Party]) {
         authority: folder.join("ca.crt"),
     };
     federation.tls = files(folder, "coordinator");
-    for (party, bound) in parties.iter_mut().zip(&mut federation.bound) {
+    for (party, binding) in parties.iter_mut().zip(&mut federation.bindings) {
         let own = folder.join(&party.name);
         let signed = sign(folder, "demo", &own.join(format!("{}.request", party.name)), 9).unwrap();
         std::fs::write(own.join(format!("{}.crt", party.name)), signed.certificate).unwrap();
         party.tls = files(&own, &party.name);
-        bound.dns = crate::config::party_dns("demo", &party.name);
+        binding.dns = crate::config::party_dns("demo", &party.name);
     }
 }
 
 /// A stream of this party, unless it is refused.
-async fn opened(party: &Party) -> Option<rpc::Opened> {
+async fn opened(party: &PartyConfig) -> Option<rpc::OpenedStream> {
     let connector = tokio_rustls::TlsConnector::from(crate::tls::client(&party.tls).unwrap());
     let name = crate::tls::server_name("demo.partwise").unwrap();
     let stream = connector.connect(name, connect(&party.coordinator).await);
@@ -491,10 +504,10 @@ fn connect_often() {
     let (mut federation, mut parties) = setting(folder.path());
     certify(folder.path(), &mut federation, &mut parties);
     // Party c's certificate is revoked; b's is good, and b greedy.
-    federation.bound.pop();
+    federation.bindings.pop();
     federation.terms.roster.pop();
     federation.terms.cohort = 2;
-    let log = Arc::new(Log::default());
+    let log = Arc::new(EventLog::default());
     start(federation, false, &log);
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
@@ -572,7 +585,7 @@ fn check_silent(silent: Silent, insecure: bool, deadline: crate::deadline::Deadl
             drop(stream);
         }
     });
-    let options = party::Options { insecure, ..polite() };
+    let options = party::PartyOptions { insecure, ..polite() };
     let begin = std::time::Instant::now();
     let error = party::check(&parties[0], &given(0), &options).err().unwrap();
     let said = matches!(&error, crate::Error::Network { problem, .. } if problem.contains(&deadline.late().to_string()));
@@ -587,7 +600,7 @@ fn a_coordinator_hangs_up_on_the_silent() {
         let folder = tempfile::tempdir().unwrap();
         let (federation, _) = setting(folder.path());
         let address = federation.address.clone();
-        let log = Arc::new(Log::default());
+        let log = Arc::new(EventLog::default());
         start(federation, true, &log);
         let runtime = tokio::runtime::Runtime::new().unwrap();
         runtime.block_on(async {

@@ -11,7 +11,7 @@ use rustls::server::WebPkiClientVerifier;
 use rustls::version::TLS13;
 use rustls::{CertificateError, ClientConfig, RootCertStore, ServerConfig};
 
-use crate::config::{Federation, Party, TlsFiles};
+use crate::config::{FederationConfig, PartyConfig, TlsFiles};
 use crate::error::{Error, Result};
 use crate::text::Fingerprint;
 
@@ -71,7 +71,7 @@ pub fn server(files: &TlsFiles) -> Result<Arc<ServerConfig>> {
     let builder = builder.map_err(unusable(files))?.with_client_cert_verifier(verifier);
     let mut config = builder.with_single_cert(chain, key).map_err(unusable(files))?;
     config.alpn_protocols = vec![PROTOCOL.into()];
-    // Every connection shows its certificate anew.
+    // Every connection shows its certificate.
     config.send_tls13_tickets = 0;
     Ok(Arc::new(config))
 }
@@ -88,7 +88,7 @@ pub fn client(files: &TlsFiles) -> Result<Arc<ClientConfig>> {
 }
 
 /// Whether the other side will accept the coordinator's certificate.
-pub fn check_server(federation: &Federation) -> Result<()> {
+pub fn check_server(federation: &FederationConfig) -> Result<()> {
     let files = &federation.tls;
     let Loaded { provider, roots, chain, .. } = load(files)?;
     let verifier = WebPkiServerVerifier::builder_with_provider(roots, provider).build();
@@ -103,7 +103,7 @@ pub fn check_server(federation: &Federation) -> Result<()> {
 }
 
 /// Whether the coordinator will accept a party's certificate, as far as the party can tell.
-pub fn check_client(party: &Party) -> Result<()> {
+pub fn check_client(party: &PartyConfig) -> Result<()> {
     let files = &party.tls;
     let Loaded { provider, roots, chain, .. } = load(files)?;
     let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider).build();
@@ -121,7 +121,7 @@ pub fn server_name(name: &str) -> Result<ServerName<'static>> {
 }
 
 /// Whose place a certificate is for. It was signed by the authority and is of this time: that is checked before.
-pub fn place(federation: &Federation, certificate: &CertificateDer<'_>) -> Result<u16, &'static str> {
+pub fn place(federation: &FederationConfig, certificate: &CertificateDer<'_>) -> Result<u16, &'static str> {
     let fingerprint = Fingerprint::of(certificate);
     if federation.revoked.contains(&fingerprint) {
         return Err("a revoked certificate");
@@ -132,9 +132,9 @@ pub fn place(federation: &Federation, certificate: &CertificateDer<'_>) -> Resul
     let is_for = |dns: &str| {
         ServerName::try_from(dns).is_ok_and(|name| parsed.verify_is_valid_for_subject_name(&name).is_ok())
     };
-    let found = (1..).zip(&federation.bound).find(|(_, bound)| match bound.certificate {
+    let found = (1..).zip(&federation.bindings).find(|(_, binding)| match binding.certificate {
         Some(pinned) => pinned == fingerprint,
-        None => is_for(&bound.dns),
+        None => is_for(&binding.dns),
     });
     found.map(|(place, _)| place).ok_or("a certificate that is for no party of this federation")
 }
@@ -164,7 +164,7 @@ pub fn words(error: &rustls::Error) -> &'static str {
     }
 }
 
-/// The same of an error that came through a stream.
+/// What went wrong in a handshake, from an error that came through a stream.
 pub fn words_of(error: &std::io::Error) -> &'static str {
     match error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
         Some(error) => words(error),

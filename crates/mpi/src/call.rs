@@ -1,17 +1,39 @@
 //! What every call of the library needs: one at a time, its result checked, and sends that finish by themselves.
 
 use std::ffi::c_int;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 
+use mpi::environment::Universe;
 use mpi::ffi;
 use partwise::error::{Error, Result};
 
-/// The library, for one thread at a time, as was agreed with it.
-static LIBRARY: Mutex<Library> = Mutex::new(Library { unfinished: Vec::new() });
+/// The library between its initialization and its end, for one thread at a time, as was agreed with it.
+///
+/// There is one in a process, since MPI can be initialized once. Clones are of the same one, and MPI ends with the last of
+/// them, so that no communicator outlives it.
+#[derive(Clone)]
+pub struct Shared(Arc<Mutex<Library>>);
 
 /// What is under the lock.
 pub struct Library {
     unfinished: Vec<Send>,
+    // Its end is MPI's.
+    _universe: Universe,
+}
+
+/// Where a message comes from and goes to, and in what pieces.
+#[derive(Clone, Copy)]
+pub struct Envelope {
+    /// The communicator.
+    pub raw: ffi::MPI_Comm,
+    /// The rank that sends.
+    pub from: usize,
+    /// The rank that receives.
+    pub to: c_int,
+    /// What the message belongs to.
+    pub tag: c_int,
+    /// Bytes of each piece but the last.
+    pub piece: usize,
 }
 
 /// A message on its way. MPI reads its bytes until the requests are done.
@@ -24,9 +46,16 @@ struct Send {
 // `Library` sees to that.
 unsafe impl std::marker::Send for Send {}
 
-/// Waits for the library.
-pub fn library() -> MutexGuard<'static, Library> {
-    LIBRARY.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+impl Shared {
+    /// The library after its initialization.
+    pub fn new(universe: Universe) -> Self {
+        Shared(Arc::new(Mutex::new(Library { unfinished: Vec::new(), _universe: universe })))
+    }
+
+    /// Waits for the library.
+    pub fn lock(&self) -> MutexGuard<'_, Library> {
+        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
 }
 
 /// Turns a return code into an error with MPI's own words.
@@ -49,15 +78,11 @@ pub fn count(length: usize) -> c_int {
 }
 
 impl Library {
-    /// Begins to send `message` in pieces of `piece` bytes, of which the last is shorter, if only by its being empty: so
+    /// Begins to send a message in pieces, of which the last is shorter, if only by its being empty: so
     /// the receiver knows the end.
-    pub fn send(
-        &mut self,
-        (raw, rank): (ffi::MPI_Comm, usize),
-        (to, tag, piece): (c_int, c_int, usize),
-        message: Vec<u8>,
-    ) -> Result<()> {
-        self.let_go(rank)?;
+    pub fn send(&mut self, envelope: Envelope, message: Vec<u8>) -> Result<()> {
+        let Envelope { raw, from, to, tag, piece } = envelope;
+        self.let_go(from)?;
         let mut requests = Vec::new();
         for begin in (0..=message.len()).step_by(piece) {
             let part = &message[begin..message.len().min(begin + piece)];
@@ -70,7 +95,7 @@ impl Library {
                 requests.push(request);
                 code
             };
-            checked(rank, "MPI_Isend", code)?;
+            checked(from, "MPI_Isend", code)?;
         }
         self.unfinished.push(Send { requests, _message: message });
         Ok(())

@@ -1,12 +1,13 @@
 //! [`Comm`] by MPI's own collectives.
 
 use std::ffi::{c_int, c_void};
+use std::time::Instant;
 
 use mpi::ffi;
 use partwise::comm::{Comm, Numbers, Reduction, Tag, shares};
 use partwise::error::{Error, Result};
 
-use crate::call::{checked, count, library};
+use crate::call::{Envelope, Shared, checked, count};
 
 /// Who adds up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,11 +23,13 @@ const MOST: usize = c_int::MAX as usize;
 
 /// The ranks of an MPI communicator.
 pub struct MpiComm {
+    library: Shared,
     raw: ffi::MPI_Comm,
     rank: usize,
     size: usize,
     sums: Sums,
     most: usize,
+    began: Instant,
 }
 
 // SAFETY: the handle is used only while the lock of the library is held, and the library was initialized for that
@@ -48,25 +51,28 @@ fn word(tag: Tag) -> c_int {
 
 impl MpiComm {
     /// A communicator of its own with the same ranks, so that no other message comes between.
-    pub(crate) fn duplicate(of: ffi::MPI_Comm, sums: Sums) -> Result<Self> {
-        let _library = library();
+    pub(crate) fn duplicate(library: &Shared, of: ffi::MPI_Comm, sums: Sums) -> Result<Self> {
+        let _locked = library.lock();
         // SAFETY: `of` is a communicator, and the result is used only if the call went well.
         let raw = unsafe {
             let mut raw = ffi::RSMPI_COMM_NULL;
             checked(0, "MPI_Comm_dup", ffi::MPI_Comm_dup(of, &mut raw))?;
             raw
         };
-        Self::of_raw(raw, sums, MOST)
+        let (rank, size) = Self::rank_and_size(raw)?;
+        let (library, began) = (library.clone(), Instant::now());
+        Ok(MpiComm { library, raw, rank, size, sums, most: MOST, began })
     }
 
-    fn of_raw(raw: ffi::MPI_Comm, sums: Sums, most: usize) -> Result<Self> {
+    /// This rank's number and how many there are; to be called under the lock of the library.
+    fn rank_and_size(raw: ffi::MPI_Comm) -> Result<(usize, usize)> {
         let (mut rank, mut size) = (0, 0);
         // SAFETY: `raw` is a communicator.
         unsafe {
             checked(0, "MPI_Comm_rank", ffi::MPI_Comm_rank(raw, &mut rank))?;
             checked(0, "MPI_Comm_size", ffi::MPI_Comm_size(raw, &mut size))?;
         }
-        Ok(MpiComm { raw, rank: rank as usize, size: size as usize, sums, most })
+        Ok((rank as usize, size as usize))
     }
 
     /// The same with no more than so many bytes or numbers a call, for tests of what is cut to pieces.
@@ -89,7 +95,7 @@ impl MpiComm {
         element: ffi::MPI_Datatype,
         operation: ffi::MPI_Op,
     ) -> Result<()> {
-        let _library = library();
+        let _locked = self.library.lock();
         for part in data.chunks_mut(self.most) {
             let given = part.to_vec();
             // SAFETY: both buffers hold as many elements of that type as the count says, and do not overlap.
@@ -115,7 +121,7 @@ impl MpiComm {
         let given = data.to_vec();
         let own = &mut data[shares(counts)[self.rank].clone()];
         let counts: Vec<c_int> = counts.iter().map(|&length| count(length)).collect();
-        let _library = library();
+        let _locked = self.library.lock();
         // SAFETY: the given buffer holds the sum of the counts, the taken one this rank's count, of elements of that
         // type; they do not overlap.
         let code = unsafe {
@@ -127,7 +133,7 @@ impl MpiComm {
 
     /// Rank 0's bytes into everybody's.
     fn spread(&self, bytes: &mut [u8]) -> Result<()> {
-        let _library = library();
+        let _locked = self.library.lock();
         for part in bytes.chunks_mut(self.most) {
             // SAFETY: the buffer has as many bytes as the count says.
             let code = unsafe {
@@ -143,7 +149,7 @@ impl MpiComm {
     fn lengths(&self, own: usize) -> Result<Vec<usize>> {
         let own = own as u64;
         let mut all = vec![0u64; self.size];
-        let _library = library();
+        let _locked = self.library.lock();
         // SAFETY: one number is given, and there is room for one of every rank.
         let code = unsafe {
             let (given, taken) = ((&raw const own).cast(), all.as_mut_ptr().cast());
@@ -165,11 +171,13 @@ impl Comm for MpiComm {
     }
 
     fn send(&self, to: usize, tag: Tag, message: Vec<u8>) -> Result<()> {
-        library().send((self.raw, self.rank), (Self::place(to), word(tag), self.most), message)
+        let (to, tag) = (Self::place(to), word(tag));
+        let envelope = Envelope { raw: self.raw, from: self.rank, to, tag, piece: self.most };
+        self.library.lock().send(envelope, message)
     }
 
     fn receive(&self, from: usize, tag: Tag) -> Result<Vec<u8>> {
-        let _library = library();
+        let _locked = self.library.lock();
         let mut message = Vec::new();
         loop {
             let mut length = 0;
@@ -205,7 +213,7 @@ impl Comm for MpiComm {
     fn try_receive(&self, from: usize, tag: Tag) -> Result<Option<Vec<u8>>> {
         let mut there = 0;
         {
-            let _library = library();
+            let _locked = self.library.lock();
             // SAFETY: a status may be ignored; `there` is written to.
             let code = unsafe {
                 let (any, status) = (ffi::RSMPI_ANY_TAG, ffi::RSMPI_STATUS_IGNORE);
@@ -214,6 +222,10 @@ impl Comm for MpiComm {
             self.checked("MPI_Iprobe", code)?;
         }
         if there == 0 { Ok(None) } else { self.receive(from, tag).map(Some) }
+    }
+
+    fn clock(&self) -> Vec<f64> {
+        vec![self.began.elapsed().as_secs_f64()]
     }
 
     fn all_reduce(&self, reduction: Reduction, numbers: Numbers<'_>) -> Result<()> {
@@ -257,7 +269,7 @@ impl Comm for MpiComm {
         own.extend_from_slice(&data[places[self.rank].clone()]);
         let begins: Vec<c_int> = places.iter().map(|place| count(place.start)).collect();
         let counts: Vec<c_int> = counts.iter().map(|&length| count(length)).collect();
-        let _library = library();
+        let _locked = self.library.lock();
         // SAFETY: the given buffer is a copy of this rank's share; `data` has room for all of them at their places.
         let code = unsafe {
             let byte = ffi::RSMPI_UINT8_T;
@@ -288,7 +300,7 @@ impl Comm for MpiComm {
     // The communicator is not freed before MPI ends: freeing is for all its ranks together, and one that fails must not
     // wait for the others.
     fn split(&self, color: usize) -> Result<Box<dyn Comm + '_>> {
-        let _library = library();
+        let _locked = self.library.lock();
         // SAFETY: the result is used only if the call went well.
         let raw = unsafe {
             let mut raw = ffi::RSMPI_COMM_NULL;
@@ -296,7 +308,9 @@ impl Comm for MpiComm {
             self.checked("MPI_Comm_split", code)?;
             raw
         };
-        Ok(Box::new(Self::of_raw(raw, self.sums, self.most)?))
+        let (rank, size) = Self::rank_and_size(raw)?;
+        let library = self.library.clone();
+        Ok(Box::new(MpiComm { library, raw, rank, size, ..*self }))
     }
 }
 
@@ -319,5 +333,9 @@ impl Comm for Plain<'_> {
 
     fn try_receive(&self, from: usize, tag: Tag) -> Result<Option<Vec<u8>>> {
         self.0.try_receive(from, tag)
+    }
+
+    fn clock(&self) -> Vec<f64> {
+        self.0.clock()
     }
 }

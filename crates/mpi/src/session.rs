@@ -1,20 +1,18 @@
 //! The beginning and the end of a program's part in an MPI job.
 
 use mpi::Threading;
-use mpi::environment::Universe;
 use mpi::ffi;
 use mpi::traits::AsRaw;
 use partwise::comm::Comm;
 use partwise::error::{Error, Result};
 
-use crate::call::{checked, library};
+use crate::call::{Shared, checked};
 use crate::comm::{MpiComm, Sums};
 
 /// MPI between its initialization and its end.
 pub struct Session {
     world: ffi::MPI_Comm,
-    // Dropped last, which ends MPI.
-    _universe: Universe,
+    library: Shared,
 }
 
 impl Session {
@@ -35,17 +33,17 @@ impl Session {
         // SAFETY: MPI is initialized. Communicators made from this one inherit the handler.
         let code = unsafe { ffi::MPI_Comm_set_errhandler(world, ffi::RSMPI_ERRORS_RETURN) };
         checked(0, "MPI_Comm_set_errhandler", code)?;
-        Ok(Session { world, _universe: universe })
+        Ok(Session { world, library: Shared::new(universe) })
     }
 
     /// A communicator of all ranks.
     pub fn comm(&self, sums: Sums) -> Result<MpiComm> {
-        MpiComm::duplicate(self.world, sums)
+        MpiComm::duplicate(&self.library, self.world, sums)
     }
 
     /// Leaves the job once all that was sent has arrived.
     pub fn end(self, comm: &MpiComm) -> Result<()> {
-        library().finish(comm.rank())
+        self.library.lock().finish(comm.rank())
     }
 }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use partwise::Real;
 use partwise::cancel::Cancel;
 use partwise::matrix::{Buffer, Csr, Dense, Matrix, Order, Values};
+use partwise::pipeline::SharedMatrix;
 use pyo3::buffer::{Element, PyBuffer};
 use pyo3::exceptions::PyValueError;
 use pyo3::intern;
@@ -52,14 +53,6 @@ impl<T: Real + Element> Lent<T> {
         Ok(Lent { matrix: Matrix::Sparse(sparse(x, majors, minors)?), transposed: by_column })
     }
 
-    /// M, for a method that reads it both ways.
-    pub fn whole(&self, cancel: &Cancel) -> Matrix<T> {
-        match (&self.matrix, self.transposed) {
-            (Matrix::Sparse(csr), true) => Matrix::Sparse(Csr::from_transpose(csr.clone(), cancel)),
-            (matrix, _) => matrix.clone(),
-        }
-    }
-
     /// Mᵀ.
     pub fn turned(&self, cancel: &Cancel) -> Matrix<T> {
         match (&self.matrix, self.transposed) {
@@ -68,9 +61,17 @@ impl<T: Real + Element> Lent<T> {
             (Matrix::Dense(dense), _) => Matrix::Dense(dense.clone().into_transpose()),
         }
     }
+}
 
-    /// M as it is stored, and whether that is Mᵀ.
-    pub fn stored(&self) -> (Matrix<T>, bool) {
+impl<T: Real> SharedMatrix<T> for Lent<T> {
+    fn matrix(&self, cancel: &Cancel) -> Matrix<T> {
+        match (&self.matrix, self.transposed) {
+            (Matrix::Sparse(csr), true) => Matrix::Sparse(Csr::from_transpose(csr.clone(), cancel)),
+            (matrix, _) => matrix.clone(),
+        }
+    }
+
+    fn stored(&self) -> (Matrix<T>, bool) {
         (self.matrix.clone(), self.transposed)
     }
 }

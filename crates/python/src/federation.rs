@@ -3,11 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use partwise::pipeline::SharedMatrix;
 use partwise::run::Side;
 use partwise::{Real, io, machine};
-use partwise_federation::config::Party;
-use partwise_federation::log::Log;
-use partwise_federation::party::{self, Given, Joined, NoHooks, Options};
+use partwise_federation::config::PartyConfig;
+use partwise_federation::log::EventLog;
+use partwise_federation::party::{self, Joined, NoHooks, PartyData, PartyOptions};
 use partwise_federation::{Error, ledger};
 use partwise_secure::audit::Limits;
 use partwise_secure::audit::folder::{Request, audit_folder};
@@ -20,7 +21,7 @@ use pyo3::types::PyBytes;
 use serde_json::{Map, Value, json};
 
 use crate::arrays::Lent;
-use crate::errors::{of_federation, of_secure};
+use crate::errors::{of_federation, of_secure, setting};
 use crate::watch::interruptible;
 
 /// U, of the records, and V, of the features, as bytes, and a report as JSON.
@@ -67,13 +68,13 @@ fn join_in<T: Real + Element>(
     let py = x.py();
     let lent = Lent::<T>::new(x)?;
     let joined = interruptible(py, None, |cancel, _| {
-        let party = Party::read(Path::new(file))?;
-        let given = Given { matrix: lent.turned(cancel), names, digest };
-        let options = Options {
+        let party = PartyConfig::read(Path::new(file))?;
+        let given = PartyData { matrix: lent.turned(cancel), names, digest };
+        let options = PartyOptions {
             insecure,
             threads: threads.unwrap_or_else(machine::cores),
             hooks: Arc::new(NoHooks),
-            log: Arc::new(Log::default()),
+            log: Arc::new(EventLog::default()),
             cancel: cancel.clone(),
         };
         finish(party::join(&party, given, &options)?)
@@ -134,7 +135,7 @@ fn simulate_in<T: Real + Element>(
     let dealt: Vec<Vec<usize>> = (0..count).map(records).collect();
     let outcome = interruptible(py, None, |cancel, _| {
         let plan = Plan { cancel: cancel.clone(), ..Plan::new(settings) };
-        let parts = split::parts_until(&lent.whole(cancel), &dealt, cancel)?;
+        let parts = split::parts_until(&lent.matrix(cancel), &dealt, cancel)?;
         partwise_secure::simulate(parts, &plan)
     })?;
     let outcome = outcome.map_err(of_secure)?;
@@ -208,7 +209,7 @@ pub fn audit(
         let audit = interruptible(py, None, |cancel, _| {
             audit_folder(&Request { dir, data: data.as_deref(), colluders, limits, cancel })
         })?;
-        let audit = audit.map_err(of_secure)?;
+        let audit = audit.map_err(of_secure)?.named(setting);
         return serde_json::to_string(&audit).map_err(|error| PyRuntimeError::new_err(error.to_string()));
     }
     let read = py.detach(|| ledger::read(&path)).map_err(of_federation)?;

@@ -1,6 +1,7 @@
 //! The compiled part of the Python package `partwise`: arrays in, factors out. What users see is in `python/partwise`.
 
 mod arrays;
+mod choices;
 mod errors;
 mod federation;
 mod fit;
@@ -11,6 +12,9 @@ use pyo3::prelude::*;
 /// The compiled part of the package: use `partwise.NMF`.
 #[pymodule]
 mod _partwise {
+    #[pymodule_export]
+    use super::choices::choices;
+
     #[pymodule_export]
     use super::federation::{audit, join, simulate};
 

@@ -18,7 +18,7 @@ pub fn section(run: &Run) -> String {
     let pixels = PIXELS / (3 * frames.numbers.len().max(1));
     let white = frames.values.iter().copied().fold(0.0, f32::max);
     // Images may be frames of a film; a table of pictures is none.
-    let film = run.record["input"]["format"].as_str().is_some_and(|format| format.contains("images"));
+    let film = run.factorization().is_some_and(|record| record.input.format.contains("images"));
     let names = if film {
         ["original", "background", "foreground"]
     } else {

@@ -7,11 +7,13 @@ pub mod text;
 mod components;
 mod frames;
 mod page;
+mod parties;
 mod progress;
 mod samples;
 mod secure;
 mod settings;
 
+use partwise::run::record::{FactorizationRecord, ProtocolSettings, RunKind, RunRecord, SimulationRecord};
 use serde_json::Value;
 
 pub use page::{GENERATOR, page};
@@ -101,8 +103,8 @@ pub struct Frames {
 
 /// Everything that a page shows.
 pub struct Run {
-    /// `run.json`.
-    pub record: Value,
+    /// `run.json`, if there is one.
+    pub record: Option<RunRecord>,
     /// `audit.json`, where there is one.
     pub audit: Option<Value>,
     /// The error curve.
@@ -124,7 +126,28 @@ pub struct Run {
 impl Run {
     /// Whether it ran between parties.
     fn is_secure(&self) -> bool {
-        self.record["protocol"].is_string()
+        self.protocol().is_some()
+    }
+
+    /// What the parties agreed on, if there were any.
+    fn protocol(&self) -> Option<&ProtocolSettings> {
+        self.record.as_ref()?.protocol()
+    }
+
+    /// The record of a factorization.
+    fn factorization(&self) -> Option<&FactorizationRecord> {
+        match &self.record.as_ref()?.kind {
+            RunKind::Factorization(run) => Some(run),
+            RunKind::Simulation(_) | RunKind::Federation(_) => None,
+        }
+    }
+
+    /// The record of a simulation.
+    fn simulation(&self) -> Option<&SimulationRecord> {
+        match &self.record.as_ref()?.kind {
+            RunKind::Simulation(run) => Some(run),
+            RunKind::Factorization(_) | RunKind::Federation(_) => None,
+        }
     }
 
     /// What an iteration is called.

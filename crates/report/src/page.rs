@@ -2,7 +2,8 @@
 
 use std::fmt::Write;
 
-use serde_json::Value;
+use partwise::run::Side;
+use partwise::run::record::{RunKind, RunRecord, name_of};
 use sha2::{Digest, Sha256};
 
 use crate::text::{base64, bytes, count, escape, number, seconds};
@@ -17,7 +18,7 @@ const SCRIPT: &str = include_str!("page.js");
 /// The page of a run.
 pub fn page(run: &Run) -> String {
     let components = Components::of(run);
-    let name = run.record["input"]["name"].as_str().unwrap_or("a matrix");
+    let name = name(run);
     // Nothing may be fetched, and no script runs but the page's own.
     let policy = format!(
         "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'sha256-{}'; base-uri 'none'; \
@@ -31,7 +32,7 @@ pub fn page(run: &Run) -> String {
          <meta name=\"color-scheme\" content=\"light dark\">{GENERATOR}<title>{0}, {1} – Partwise</title>\
          <link rel=\"icon\" href=\"data:,\"><style>{STYLE}</style></head><body><header><p class=\"brand\">Partwise</p>\
          <h1>{0}</h1><p class=\"lead\">{2}</p></header><main>",
-        escape(name),
+        escape(&name),
         many(run.features.k as u64, "component"),
         escape(&lead(run))
     );
@@ -48,7 +49,7 @@ pub fn page(run: &Run) -> String {
     for (title, content) in sections.iter().filter(|(_, content)| !content.is_empty()) {
         let _ = write!(html, "<section><h2>{title}</h2>{content}</section>");
     }
-    let version = run.record["version"].as_str().unwrap_or_default();
+    let version = run.record.as_ref().map_or("", |record| &record.version);
     let _ = writeln!(
         html,
         "</main><footer>Made by Partwise {} from the files in this folder; <code>partwise report</code> regenerates it. \
@@ -58,24 +59,38 @@ pub fn page(run: &Run) -> String {
     html
 }
 
+/// What was factorized: a file, or whose records of a federation.
+fn name(run: &Run) -> String {
+    let Some(record) = &run.record else { return "a matrix".into() };
+    if let RunKind::Federation(record) = &record.kind {
+        let whose = record.party().map_or("the coordinator", |party| &party.party);
+        return format!("{}, {whose}", record.federation);
+    }
+    record.input().and_then(|input| input.name.clone()).unwrap_or_else(|| "a matrix".into())
+}
+
+/// The method in words.
+fn method(run: &Run) -> String {
+    let Some(record) = &run.record else { return "unknown".into() };
+    let (protocol, parties) = match &record.kind {
+        RunKind::Factorization(record) if record.summary.plan.is_empty() => {
+            return name_of(&record.method.algorithm);
+        }
+        RunKind::Factorization(record) => return record.summary.plan.clone(),
+        RunKind::Simulation(record) => (&record.settings.protocol, record.parties.len()),
+        RunKind::Federation(record) => (&record.settings.protocol, record.parties.len()),
+    };
+    format!("{protocol} between {parties} parties")
+}
+
 /// The run in a few sentences.
 fn lead(run: &Run) -> String {
-    let record = &run.record;
-    let (rows, cols) = (&record["input"]["rows"], &record["input"]["cols"]);
-    let method = match (&record["plan"], &record["protocol"], &record["algorithm"]) {
-        (Value::String(plan), _, _) => plan.clone(),
-        (_, Value::String(protocol), _) => {
-            let parties = record["parties"].as_array().map_or(run.samples.len(), Vec::len);
-            format!("{protocol} between {parties} parties")
-        }
-        (_, _, Value::String(algorithm)) => algorithm.clone(),
-        _ => "unknown".into(),
-    };
+    let input = run.record.as_ref().and_then(|record| record.input());
     let features = run.features.rows as u64;
-    let size = match (rows.as_u64(), cols.as_u64()) {
+    let size = match input {
         _ if run.samples.is_empty() => many(features, "feature"),
-        (Some(rows), Some(cols)) => format!("{} × {}", count(rows), count(cols)),
-        _ => {
+        Some(input) => format!("{} × {}", count(input.rows as u64), count(input.cols as u64)),
+        None => {
             let (samples, features) = (count(run.sample_count() as u64), count(features));
             match run.sample_factor {
                 SampleFactor::U => format!("{samples} × {features}"),
@@ -83,25 +98,25 @@ fn lead(run: &Run) -> String {
             }
         }
     };
-    let side = match (run.sample_factor, run.is_secure().then(|| record["records"].as_str()).flatten()) {
+    let side = match (run.sample_factor, run.simulation().map(|record| record.records)) {
         _ if run.samples.is_empty() => "",
         // Simulations of earlier versions have the samples in V whatever the data were.
-        (_, Some("rows")) | (SampleFactor::U, _) => " (rows are samples)",
+        (_, Some(Side::Rows)) | (SampleFactor::U, _) => " (rows are samples)",
         (SampleFactor::V, _) => " (columns are samples)",
     };
-    let stored = match (record["input"]["stored"].as_u64(), rows.as_u64(), cols.as_u64()) {
-        (Some(stored), Some(rows), Some(cols)) if stored < rows.saturating_mul(cols) => {
-            format!(", {} stored entries", count(stored))
+    let stored = match input {
+        Some(input) if input.stored < input.rows.saturating_mul(input.cols) => {
+            format!(", {} stored entries", count(input.stored as u64))
         }
         _ => String::new(),
     };
+    let method = method(run);
     format!("{size}{side}{stored}. {}. Method: {method}.", many(run.features.k as u64, "component"))
 }
 
 /// What the run warned about.
 fn warnings(html: &mut String, run: &Run) {
-    let all: Vec<&str> =
-        run.record["warnings"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let all = run.record.as_ref().map_or(&[][..], |record| record.warnings());
     if all.is_empty() {
         return;
     }
@@ -119,26 +134,24 @@ fn many(number: u64, thing: &str) -> String {
 
 /// The figures that a reader looks for first.
 fn tiles(html: &mut String, run: &Run) {
-    let record = &run.record;
     let mut tiles: Vec<(&str, String, String)> = Vec::new();
-    if let Some(error) = record["relative_error"].as_f64() {
-        tiles.push(("relative error", number(error), "‖M − U Vᵀ‖ / ‖M‖".into()));
-    }
-    let steps = record["iterations"].as_u64().or(record["rounds"].as_u64());
-    if let Some(steps) = steps {
-        let name = if run.is_secure() { "rounds" } else { "iterations" };
-        tiles.push((name, count(steps), reason(run)));
-    }
-    if let Some(time) = record["seconds"].as_f64() {
-        tiles.push(("time", seconds(time), progress::clock(run).into()));
-    }
-    let sent = if run.is_secure() { &record["cost"]["bytes_per_party"] } else { &record["bytes_sent"] };
-    match sent.as_u64() {
-        Some(sent) if sent > 0 => {
-            let whose = if run.is_secure() { "sent and received per party" } else { "sent per process" };
-            tiles.push(("traffic", bytes(sent), whose.into()));
+    if let Some(record) = &run.record {
+        if !record.relative_error.is_nan() {
+            tiles.push(("relative error", number(record.relative_error), "‖M − U Vᵀ‖ / ‖M‖".into()));
         }
-        _ => {}
+        let name = if run.is_secure() { "rounds" } else { "iterations" };
+        tiles.push((name, count(record.steps() as u64), reason(record)));
+        if let Some(time) = record.seconds() {
+            tiles.push(("time", seconds(time), progress::clock(run).into()));
+        }
+    }
+    let (sent, whose) = match (run.factorization(), run.simulation()) {
+        (Some(record), _) => (record.summary.bytes_sent, "sent per process"),
+        (_, Some(record)) => (record.cost.bytes_per_party, "sent and received per party"),
+        (None, None) => (0, ""),
+    };
+    if sent > 0 {
+        tiles.push(("traffic", bytes(sent), whose.into()));
     }
     let features = run.features.rows as u64;
     tiles.push(match run.samples.is_empty() {
@@ -159,9 +172,8 @@ fn tiles(html: &mut String, run: &Run) {
 }
 
 /// Why the run ended.
-fn reason(run: &Run) -> String {
-    let stopped_by = run.record["stopped_by"].as_str().unwrap_or_default();
-    match (stopped_by, run.record["tolerance"].as_f64()) {
+fn reason(record: &RunRecord) -> String {
+    match (&*record.stopped_by(), record.tolerance()) {
         ("iterations", _) => "iteration limit".into(),
         ("rounds", _) => "round limit".into(),
         ("tolerance", Some(tolerance)) => format!("converged (relative change below {tolerance:e})"),
@@ -178,9 +190,10 @@ mod tests {
     use super::*;
     use crate::{Factor, Samples};
     use serde_json::json;
+    use std::path::Path;
 
     /// Samples in U, components in an order of their own, as after `--init-from` or a simulation.
-    fn run(record: Value) -> Run {
+    fn run(record: Option<RunRecord>) -> Run {
         let factor = |rows, values: &[f32]| Factor { rows, k: 2, values: values.to_vec() };
         let weights = factor(3, &[1.0, 4.0, 2.0, 1.0, 0.0, 0.0]);
         Run {
@@ -196,24 +209,65 @@ mod tests {
         }
     }
 
+    fn parse(record: &str) -> RunRecord {
+        RunRecord::parse(Path::new("run.json"), record.as_bytes()).unwrap()
+    }
+
+    /// A record that version 0.1 wrote, but with these warnings.
+    fn with_warnings(warnings: &[&str]) -> RunRecord {
+        let text = include_str!("../../core/src/run/record/data/factorize-0.1.json");
+        let mut record: serde_json::Value = serde_json::from_str(text).unwrap();
+        record["warnings"] = json!(warnings);
+        parse(&record.to_string())
+    }
+
+    #[test]
+    fn each_kind_of_record_has_its_name_method_and_clock() {
+        for (record, expected) in [
+            (
+                include_str!("../../core/src/run/record/data/factorize-dsanls-0.1.json"),
+                ["<h1>digits.npy</h1>", "Method: dsanls, sketched", "virtual clock"],
+            ),
+            (
+                include_str!("../../core/src/run/record/data/simulate-0.1.json"),
+                ["<h1>records.csv</h1>", "Method: asyn-ssd-v between 5 parties", "simulated clock"],
+            ),
+            (
+                include_str!("../../core/src/run/record/data/coordinator-0.1.json"),
+                ["<h1>demo, the coordinator</h1>", "Method: syn-sd between 3 parties", "party-2"],
+            ),
+            (
+                include_str!("../../core/src/run/record/data/party-0.1.json"),
+                ["<h1>demo, party-1</h1>", "Method: syn-sd between 3 parties", "round limit"],
+            ),
+        ] {
+            let html = page(&run(Some(parse(record))));
+            for words in expected {
+                assert!(html.contains(words), "{words}: {html}");
+            }
+        }
+        assert!(page(&run(None)).contains("Method: unknown"));
+    }
+
     #[test]
     fn components_stand_in_the_order_of_their_numbers() {
-        let html = page(&run(Value::Null));
+        let html = page(&run(None));
         let places = ["<h3>1 <small", "<h3>2 <small"].map(|heading| html.find(heading));
         assert!(places[0].is_some() && places[0] < places[1], "{html}");
     }
 
     #[test]
     fn written_weights_decide_which_component_leads() {
-        let components = Components::of(&run(Value::Null));
+        let components = Components::of(&run(None));
         assert_eq!((components.leads, components.feature_leads), (vec![1, 1], vec![0, 2]));
     }
 
     #[test]
     fn warnings_are_shown_and_energy_is_defined() {
-        let html = page(&run(json!({ "warnings": ["column 3 <dominates>", 4] })));
+        let html = page(&run(Some(with_warnings(&["column 3 <dominates>"]))));
         assert!(html.contains("<li>column 3 &lt;dominates&gt;</li>"), "{html}");
         assert!(html.contains("‖U<sub>j</sub>‖ ‖V<sub>j</sub>‖ divided by its sum"), "{html}");
-        assert!(!page(&run(Value::Null)).contains("<aside"));
+        assert!(!page(&run(None)).contains("<aside"));
+        assert!(!page(&run(Some(with_warnings(&[])))).contains("<aside"));
     }
 }

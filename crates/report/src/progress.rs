@@ -1,10 +1,12 @@
 //! Error curve, time by phase and bytes.
 
-use serde_json::Value;
+use partwise::comm::Meter;
+use partwise::run::Phases;
+use partwise::run::record::{RankRecord, Transport};
 
 use crate::chart::{Axis, Lines, Series, Stack};
 use crate::text::{bytes, count, details, escape, number, seconds, table};
-use crate::{Point, Run};
+use crate::{Point, Run, parties};
 
 /// Processes that have a bar of their own, at most.
 const MOST_PROCESSES: usize = 32;
@@ -21,12 +23,12 @@ pub fn section(run: &Run) -> String {
 
 /// Which clock a run's seconds are of.
 pub fn clock(run: &Run) -> &'static str {
-    let record = &run.record;
-    match () {
-        () if record["transport"] == "grpc" => "wall clock",
-        () if run.is_secure() && record["transport"].is_null() => "simulated clock",
-        () if record["clock"] == "virtual" => "virtual clock",
-        () => "computing time",
+    let Some(record) = &run.record else { return "computing time" };
+    match record.transport() {
+        Some(Transport::Grpc) => "wall clock",
+        None if run.is_secure() => "simulated clock",
+        _ if record.has_virtual_clock() => "virtual clock",
+        _ => "computing time",
     }
 }
 
@@ -73,7 +75,7 @@ fn phases(run: &Run) -> String {
     if run.is_secure() {
         return cost(run);
     }
-    let names = ["product", "solve", "sketch", "reduce", "evaluate", "read", "start"];
+    let Some(record) = run.factorization() else { return String::new() };
     let words = [
         "products with M",
         "updates of the factors",
@@ -83,15 +85,16 @@ fn phases(run: &Run) -> String {
         "reading blocks",
         "start",
     ];
-    let sizes = |phases: &Value| names.map(|name| phases[name].as_f64().unwrap_or(0.0)).to_vec();
-    let ranks = run.record["ranks"].as_array().map_or(&[][..], Vec::as_slice);
+    let sizes = |phases: &Phases| {
+        let Phases { start, sketch, product, solve, reduce, evaluate, read } = *phases;
+        vec![product, solve, sketch, reduce, evaluate, read, start]
+    };
+    let ranks = &record.summary.ranks[..];
     let wholes: Vec<(String, Vec<f64>)> = match ranks {
-        [] if run.record["phases"].is_object() => vec![("all".into(), sizes(&run.record["phases"]))],
-        [] => return String::new(),
-        [_] => vec![("all".into(), sizes(&run.record["phases"]))],
+        [] | [_] => vec![("all".into(), sizes(&record.summary.phases))],
         ranks => {
             let numbered = ranks.iter().enumerate().take(MOST_PROCESSES);
-            numbered.map(|(rank, report)| (process_name(run, rank), sizes(&report["phases"]))).collect()
+            numbered.map(|(rank, of)| (process_name(run, rank), sizes(&of.report.phases))).collect()
         }
     };
     let title = "Seconds by phase";
@@ -109,46 +112,32 @@ fn phases(run: &Run) -> String {
 
 /// What one of several processes is called.
 fn process_name(run: &Run, rank: usize) -> String {
-    let kind = if run.record["transport"] == "mpi" { "process" } else { "worker" };
+    let mpi = run.factorization().is_some_and(|record| record.machine.transport == Some(Transport::Mpi));
+    let kind = if mpi { "process" } else { "worker" };
     format!("{kind} {rank}")
 }
 
 /// What a run between parties costs.
 fn cost(run: &Run) -> String {
-    let cost = &run.record["cost"];
-    let (Some(wall), Some(masking)) = (cost["wall_seconds"].as_f64(), cost["masking_seconds"].as_f64())
-    else {
-        return String::new();
-    };
+    let Some(cost) = run.simulation().map(|record| record.cost) else { return String::new() };
+    let (wall, masking) = (cost.wall_seconds, cost.masking_seconds);
     let wholes = [("all".to_string(), vec![(wall - masking).max(0.0), masking])];
     let title = "Seconds on this machine";
     let chart =
         Stack { title, parts: &["computing and messages", "masking"], wholes: &wholes, words: seconds }
             .html();
-    let sums = match (cost["sums"].as_f64(), cost["round_trips_per_sum"].as_f64()) {
-        (Some(sums), Some(trips)) => {
-            format!(
-                "<p class=\"note\">{} sums with {trips:.1} round trips each.</p>",
-                number_of(sums.round())
-            )
-        }
-        _ => String::new(),
+    let sums = if cost.sums.is_nan() || cost.round_trips_per_sum.is_nan() {
+        String::new()
+    } else {
+        let (sums, trips) = (number_of(cost.sums.round()), cost.round_trips_per_sum);
+        format!("<p class=\"note\">{sums} sums with {trips:.1} round trips each.</p>")
     };
     format!("<h3>{title}</h3>{chart}{sums}")
 }
 
 fn sent(run: &Run) -> String {
-    let (parts, wholes): (Vec<String>, Vec<(String, Vec<f64>)>) = if run.is_secure() {
-        by_message(run)
-    } else {
-        let kinds = ["all_reduce", "all_gather", "reduce_scatter", "broadcast", "message"];
-        let ranks = run.record["ranks"].as_array().map_or(&[][..], Vec::as_slice);
-        let wholes = ranks.iter().enumerate().take(MOST_PROCESSES).map(|(rank, report)| {
-            let sizes = kinds.iter().map(|kind| report["method"][kind]["bytes"].as_f64().unwrap_or(0.0));
-            (process_name(run, rank), sizes.collect())
-        });
-        (kinds.map(|kind| kind.replace('_', "-")).to_vec(), wholes.collect())
-    };
+    let (parts, wholes): (Vec<String>, Vec<(String, Vec<f64>)>) =
+        if run.is_secure() { by_message(run) } else { by_collective(run) };
     if wholes.iter().all(|(_, sizes)| sizes.iter().sum::<f64>() == 0.0) {
         return String::new();
     }
@@ -163,29 +152,36 @@ fn sent(run: &Run) -> String {
     format!("<h3>{title}</h3>{chart}{}", details("Bytes as a table", &table(&header, rows)))
 }
 
+/// Bytes that each process handed to collectives.
+fn by_collective(run: &Run) -> (Vec<String>, Vec<(String, Vec<f64>)>) {
+    let kinds = ["all-reduce", "all-gather", "reduce-scatter", "broadcast", "message"];
+    let sizes = |rank: &RankRecord| {
+        let Meter { all_reduce, all_gather, reduce_scatter, broadcast, message } = rank.report.method;
+        let all = [all_reduce, all_gather, reduce_scatter, broadcast, message];
+        all.map(|traffic| traffic.bytes as f64).to_vec()
+    };
+    let ranks = run.factorization().map_or(&[][..], |record| &record.summary.ranks);
+    let numbered = ranks.iter().enumerate().take(MOST_PROCESSES);
+    let wholes = numbered.map(|(rank, report)| (process_name(run, rank), sizes(report))).collect();
+    (kinds.map(String::from).to_vec(), wholes)
+}
+
 /// Bytes that each party sent, by kind of message.
 fn by_message(run: &Run) -> (Vec<String>, Vec<(String, Vec<f64>)>) {
-    let parties = run.record["parties"].as_array().map_or(&[][..], Vec::as_slice);
-    let messages = |party: &Value| party["sent"].as_array().cloned().unwrap_or_default();
+    let parties = parties::of(run);
     let mut kinds: Vec<String> = Vec::new();
-    for message in parties.iter().flat_map(messages) {
-        let kind = message["kind"].as_str().unwrap_or_default().to_string();
-        if message["bytes"].as_u64().unwrap_or(0) > 0 && !kinds.contains(&kind) {
-            kinds.push(kind);
+    for message in parties.iter().flat_map(|party| party.sent.iter().flatten()) {
+        if message.bytes > 0 && !kinds.contains(&message.kind) {
+            kinds.push(message.kind.clone());
         }
     }
-    let wholes = parties.iter().take(MOST_PROCESSES).enumerate().map(|(index, party)| {
+    let wholes = parties.iter().take(MOST_PROCESSES).map(|party| {
         let size = |kind: &String| {
-            let of_kind = messages(party).into_iter().find(|message| message["kind"] == *kind);
-            of_kind.and_then(|message| message["bytes"].as_f64()).unwrap_or(0.0)
+            let mut sent = party.sent.iter().flatten();
+            sent.find(|message| message.kind == *kind).map_or(0.0, |message| message.bytes as f64)
         };
-        (party_name(party, index), kinds.iter().map(size).collect())
+        (party.name.clone(), kinds.iter().map(size).collect())
     });
     let wholes = wholes.collect();
     (kinds, wholes)
-}
-
-/// A party's name, or its number.
-pub fn party_name(party: &Value, index: usize) -> String {
-    party["name"].as_str().map_or_else(|| format!("party {}", index + 1), String::from)
 }

@@ -4,17 +4,13 @@ use std::fmt::Write;
 
 use serde_json::Value;
 
-use crate::Run;
-use crate::progress::party_name;
 use crate::text::{bytes, count, details, escape, number, shortened, table};
+use crate::{Run, parties};
 
 pub fn section(run: &Run) -> String {
-    if !run.is_secure() {
-        return String::new();
-    }
-    let record = &run.record;
-    let masked = record["aggregation"] != "plain";
-    let shared = match record["protocol"].as_str().unwrap_or_default() {
+    let Some(settings) = run.protocol() else { return String::new() };
+    let masked = settings.aggregation != "plain";
+    let shared = match &*settings.protocol {
         "pooled" => "M_r V_r and V_rᵀV_r, in every round",
         "syn-sd" | "syn-ssd-v" => "its own U, in every round",
         "syn-ssd-u" | "syn-ssd-uv" => "its own U in every round, Sᵀ U in every iteration",
@@ -44,52 +40,44 @@ pub fn section(run: &Run) -> String {
         } else {
             "<strong>Nothing was masked: the coordinator saw every party's share.</strong>"
         },
-        record["colluders"].as_u64().unwrap_or(1)
+        settings.colluders
     );
     html.push_str(&transcripts(run));
-    html.push_str(&parties(run));
+    html.push_str(&party_table(run));
     html.push_str(&run.audit.as_ref().map_or_else(no_audit, audit));
     html
 }
 
 /// What was opened, and whether all saw the same.
 fn transcripts(run: &Run) -> String {
-    let all = run.record["transcripts"].as_array().map_or(&[][..], Vec::as_slice);
+    let all = run.simulation().map_or(&[][..], |record| &record.transcripts);
     if all.is_empty() {
         return String::new();
     }
     let rows = all.iter().map(|transcript| {
-        let parties = transcript["parties"].as_array().map_or(0, Vec::len);
-        let agreed = match transcript["agreed"].as_bool() {
-            Some(true) => "yes",
-            Some(false) => "no: parties were told different things",
-            None => "unknown",
-        };
+        let agreed = if transcript.agreed { "yes" } else { "no: parties were told different things" };
         vec![
-            format!("{parties} parties"),
-            count(transcript["sums"].as_u64().unwrap_or(0)),
+            format!("{} parties", transcript.parties.len()),
+            count(transcript.sums),
             agreed.into(),
-            shortened(transcript["hash"].as_str().unwrap_or_default(), 17),
+            shortened(&transcript.hash, 17),
         ]
     });
     let header = ["cohort", "sums opened", "same transcript at all parties", "its hash"];
     format!("<h3>What was opened</h3>{}", table(&header, rows))
 }
 
-fn parties(run: &Run) -> String {
-    let all = run.record["parties"].as_array().map_or(&[][..], Vec::as_slice);
-    let rows = all.iter().enumerate().map(|(index, party)| {
-        let sent: u64 =
-            party["sent"].as_array().into_iter().flatten().filter_map(|kind| kind["bytes"].as_u64()).sum();
-        let left = party["left"].as_bool().unwrap_or(false);
+fn party_table(run: &Run) -> String {
+    let all = parties::of(run);
+    let rows = all.iter().map(|party| {
         vec![
-            party_name(party, index),
-            party["records"].as_u64().map_or("–".into(), count),
-            party["relative_error"].as_f64().map_or("–".into(), number),
-            match &party["sent"] {
-                _ if left => "left".into(),
-                Value::Null => "–".into(),
-                _ => bytes(sent),
+            party.name.clone(),
+            party.records.map_or("–".into(), |records| count(records as u64)),
+            party.relative_error.filter(|error| !error.is_nan()).map_or("–".into(), number),
+            match &party.sent {
+                _ if party.left => "left".into(),
+                None => "–".into(),
+                Some(sent) => bytes(sent.iter().map(|message| message.bytes).sum()),
             },
         ]
     });

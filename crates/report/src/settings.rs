@@ -6,7 +6,7 @@ use crate::Run;
 use crate::text::{details, table};
 
 /// What other sections show.
-const ELSEWHERE: [&str; 9] = [
+const ELSEWHERE: [&str; 10] = [
     "ranks",
     "phases",
     "parties",
@@ -16,21 +16,23 @@ const ELSEWHERE: [&str; 9] = [
     "redrawn",
     "plan",
     "warnings",
+    "bytes",
 ];
 
 pub fn section(run: &Run) -> String {
-    let Some(record) = run.record.as_object() else { return String::new() };
+    let Some(record) = run.record.as_ref().map(|record| record.to_map()) else { return String::new() };
     let mut rows = Vec::new();
     for (name, value) in record.iter().filter(|(name, _)| !ELSEWHERE.contains(&name.as_str())) {
         flatten(name, value, &mut rows);
     }
     let asked = details("All parameters and the input", &table(&["name", "value"], rows));
     let mut html = asked;
-    if let Some(errors) =
-        record.get("errors_of_restarts").and_then(Value::as_array).filter(|errors| errors.len() > 1)
-    {
-        let rows =
-            errors.iter().enumerate().map(|(index, error)| vec![(index + 1).to_string(), error.to_string()]);
+    let errors = run.factorization().map_or(&[][..], |record| &record.summary.errors_of_restarts);
+    if errors.len() > 1 {
+        let rows = errors
+            .iter()
+            .enumerate()
+            .map(|(index, error)| vec![(index + 1).to_string(), Value::from(*error).to_string()]);
         html.push_str(&details("Errors of the restarts", &table(&["run", "relative error"], rows)));
     }
     html

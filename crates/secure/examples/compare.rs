@@ -11,7 +11,7 @@ use partwise::threads::Threads;
 use partwise_secure::protocol::{Local, Protocol, Settings, party_seed};
 use partwise_secure::risk::Accepted;
 use partwise_secure::split::{Split, parts};
-use partwise_secure::{Outcome, Plan, simulate};
+use partwise_secure::{Plan, SimulationOutcome, simulate};
 
 type Failure = Box<dyn std::error::Error>;
 
@@ -77,7 +77,7 @@ fn together(parties: &[(f64, f64)]) -> f64 {
     (squares / parties.iter().map(|(_, norm)| norm).sum::<f64>()).sqrt()
 }
 
-fn row(protocol: Protocol, outcome: &Outcome<f32>, pooled: f64, alone: &[(f64, f64)]) {
+fn row(protocol: Protocol, outcome: &SimulationOutcome<f32>, pooled: f64, alone: &[(f64, f64)]) {
     // The error at parts of the simulated time shows the way.
     let at = |share: f64| {
         let mut lines = outcome.trace.iter().rev().filter(|line| line.seconds <= share * outcome.seconds);

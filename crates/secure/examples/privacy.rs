@@ -2,7 +2,7 @@
 //!
 //! `privacy FIGURES.csv [PREFIX]` measures, case by case, and appends what it finds; cases that are in the file already
 //! are left out, so that it can be stopped and called again. With a prefix (`mimic,pooled`) only cases that begin so.
-//! `privacy --table FIGURES.csv` prints a line a case, `--summary` what they come to. `PARTWISE_DATA` is the folder with the matrices.
+//! `privacy --table FIGURES.csv` prints `docs/privacy/table.csv`, a line per case, `--summary` what they come to. `PARTWISE_DATA` is the folder with the matrices.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
@@ -161,13 +161,18 @@ fn lines(case: &Case, matrix: &Matrix<f32>) -> String {
         }
     }
     let Some(audit) = pooled else { return String::new() };
+    written(&key, &audit, &format!("{rounds},{seeds}"))
+}
+
+/// A line for the words, and one for each finding and recovery, each with `effort`: rounds and seeds.
+fn written(key: &str, audit: &Audit, effort: &str) -> String {
     let mut lines = String::new();
     let chi = audit.words;
-    lines.push_str(&format!("{key},,words,chi-square,{:.4},,{},,,,,,{rounds},{seeds}\n", chi.p, chi.words));
+    lines.push_str(&format!("{key},,words,chi-square,{:.4},,{},,,,,,{effort}\n", chi.p, chi.words));
     for finding in &audit.findings {
         let auc = finding.auc;
         lines.push_str(&format!(
-            "{key},{},{},{},{:.4},{:.4},{},{},{:.4},{:.4},{:.4},{},{rounds},{seeds}\n",
+            "{key},{},{},{},{:.4},{:.4},{},{},{:.4},{:.4},{:.4},{},{effort}\n",
             adversary(finding.adversary),
             finding.attack,
             finding.on,
@@ -183,7 +188,7 @@ fn lines(case: &Case, matrix: &Matrix<f32>) -> String {
     }
     for recovery in &audit.recoveries {
         lines.push_str(&format!(
-            "{key},{},recovery,{},{:.4},,{},{},{:.4},,,{},{rounds},{seeds}\n",
+            "{key},{},recovery,{},{:.4},,{},{},{:.4},,,{},{effort}\n",
             adversary(recovery.adversary),
             recovery.method,
             recovery.recovered,
@@ -312,8 +317,14 @@ impl Figures {
         self.highest.get(&(adversary.into(), kind)).copied()
     }
 
-    fn cell(&self, adversary: &str, kind: &'static str) -> String {
-        self.of(adversary, kind).map_or("-".into(), |(auc, error)| format!("{auc:.2} ± {error:.2}"))
+    /// An AUC and its standard error, as two fields of the table; empty where nothing of the kind was measured.
+    fn fields(&self, adversary: &str, kind: &'static str) -> String {
+        self.of(adversary, kind).map_or(",".into(), |(auc, error)| format!("{auc:.2},{error:.2}"))
+    }
+
+    /// The share of the entries that an adversary recovered, in percent.
+    fn recovered_by(&self, adversary: &str) -> String {
+        self.recovered.get(adversary).map_or(String::new(), |share| format!("{:.0}", 100.0 * share))
     }
 
     /// The highest of all attacks by an adversary.
@@ -325,42 +336,43 @@ impl Figures {
 
 const ADVERSARIES: [&str; 4] = ["coordinator", "party", "colluding", "all others"];
 
-/// A line a case, a table a matrix.
+/// The columns of the table, without the line's end. `se` is the standard error of the AUC before it.
+fn columns() -> String {
+    let names = ADVERSARIES.map(|adversary| adversary.replace(' ', "_"));
+    let attacks =
+        names.clone().map(|name| format!("{name}_matching,{name}_matching_se,{name}_span,{name}_span_se"));
+    let recovered = names.map(|name| format!("{name}_recovered"));
+    format!(
+        "data,protocol,aggregation,parties,records,k,{},final_u,final_u_se,masked_words,masked_words_se,{},note",
+        attacks.join(","),
+        recovered.join(",")
+    )
+}
+
+/// A line per case.
 fn table(text: &str) -> Result<(), Failure> {
     let cases = figures(text);
-    for (data, ..) in DATA {
-        println!("\n## `{data}`\n");
-        println!(
-            "| protocol | shares | parties | records | k | coordinator | a party | c colluding | all others | final U | masked words | recovered |"
-        );
-        println!("|---|---|---|---|---|---|---|---|---|---|---|---|");
-        for case in cases_in_order(data) {
-            let key: Vec<String> = case.key().split(',').map(String::from).collect();
-            let Some(figures) = cases.get(&key) else { continue };
-            let head = key[1..].join(" | ");
-            if !figures.problem.is_empty() {
-                println!("| {head} | {} |||||||", short(&figures.problem));
-                continue;
-            }
-            let adversaries: Vec<String> = ADVERSARIES
-                .iter()
-                .map(|adversary| {
-                    format!("{}, {}", figures.cell(adversary, "matching"), figures.cell(adversary, "span"))
-                })
-                .collect();
-            let recovered: Vec<String> = figures
-                .recovered
-                .iter()
-                .map(|(adversary, share)| format!("{adversary} {:.0}%", 100.0 * share))
-                .collect();
-            println!(
-                "| {head} | {} | {} | {} | {} |",
-                adversaries.join(" | "),
-                figures.cell("everybody", "matching"),
-                figures.cell("coordinator", "words"),
-                recovered.join(", ")
-            );
+    let columns = columns();
+    println!("{columns}");
+    for case in DATA.iter().flat_map(|(data, ..)| cases_in_order(data)) {
+        let key: Vec<String> = case.key().split(',').map(String::from).collect();
+        let Some(figures) = cases.get(&key) else { continue };
+        let head = key.join(",");
+        if !figures.problem.is_empty() {
+            let empty = ",".repeat(columns.matches(',').count() - key.len());
+            println!("{head},{empty}{}", short(&figures.problem));
+            continue;
         }
+        let attacks = ADVERSARIES.map(|adversary| {
+            format!("{},{}", figures.fields(adversary, "matching"), figures.fields(adversary, "span"))
+        });
+        println!(
+            "{head},{},{},{},{},",
+            attacks.join(","),
+            figures.fields("everybody", "matching"),
+            figures.fields("coordinator", "words"),
+            ADVERSARIES.map(|adversary| figures.recovered_by(adversary)).join(",")
+        );
     }
     Ok(())
 }

@@ -1,9 +1,11 @@
 //! What can go wrong between parties, with the data that a person needs to put it right.
 
+use partwise::wording::Wording;
+
 /// The crate's result type.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Every error of the crate.
+/// Every error of the crate. Fields have the names that they have in the settings; [`Error::wording`] keeps these apart.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -11,14 +13,14 @@ pub enum Error {
     #[error(transparent)]
     Core(#[from] partwise::Error),
     /// Something that others could learn from, and that nobody has accepted.
-    #[error("{problem}; {cure}, or accept it with {flag}")]
+    #[error("{}", risk(problem, cure, accept))]
     Risk {
         /// What others would see.
         problem: String,
         /// How to avoid it.
-        cure: String,
-        /// The flag that accepts it.
-        flag: &'static str,
+        cure: Wording,
+        /// The field of [`Accepted`](crate::risk::Accepted) that accepts it.
+        accept: &'static str,
     },
     /// The parties have too few records together, by what their first sums say, and nobody has accepted that.
     #[error("{risk}")]
@@ -39,14 +41,14 @@ pub enum Error {
         problem: String,
     },
     /// A party is gone, and the others wait for it.
-    #[error("party {party} left in round {round}; {cure}")]
+    #[error("{}{cure}", begin_left(*party, *round))]
     Left {
         /// The party.
         party: u16,
         /// The round that lacks it.
         round: u64,
         /// What to do about it.
-        cure: String,
+        cure: Wording,
     },
     /// A party of a simulation vanished, as it was told to.
     #[error("party {party} vanished, as it was told to")]
@@ -78,19 +80,19 @@ pub enum Error {
     #[error("{problem}")]
     Stopped {
         /// What is wrong, and what to do.
-        problem: String,
+        problem: Wording,
     },
     /// The folder of a simulation that cannot be audited.
     #[error("{problem}")]
     Folder {
         /// What is wrong with it, and what to do.
-        problem: String,
+        problem: Wording,
     },
     /// Another rank could not go on; the words are its own.
     #[error("{problem}")]
     Elsewhere {
         /// What it said.
-        problem: String,
+        problem: Wording,
     },
     /// The operating system has no randomness to give.
     #[error("the operating system gave no randomness for keys ({problem}); nothing is secret without it")]
@@ -102,9 +104,32 @@ pub enum Error {
 
 impl Error {
     /// An [`enum@Error`] about a parameter, as the library has it.
-    pub fn parameter(name: impl Into<String>, problem: impl Into<String>) -> Error {
+    pub fn parameter(name: impl Into<String>, problem: impl Into<Wording>) -> Error {
         Error::Core(partwise::Error::parameter(name, problem))
     }
+
+    /// The error in words, with the fields that it names kept apart from them.
+    pub fn wording(&self) -> Wording {
+        match self {
+            Error::Core(error) => error.wording(),
+            Error::Risk { problem, cure, accept } => risk(problem, cure, accept),
+            Error::FewRecords { risk } => risk.wording(),
+            Error::Left { party, round, cure } => Wording::new(begin_left(*party, *round)).then(cure.clone()),
+            Error::Stopped { problem } | Error::Folder { problem } | Error::Elsewhere { problem } => {
+                problem.clone()
+            }
+            others => others.to_string().into(),
+        }
+    }
+}
+
+fn begin_left(party: u16, round: u64) -> String {
+    format!("party {party} left in round {round}; ")
+}
+
+fn risk(problem: &str, cure: &Wording, accept: &str) -> Wording {
+    let accept = format!("accepted.{accept}");
+    Wording::new(format!("{problem}; ")).then(cure.clone()).text(", or accept it with ").field(accept)
 }
 
 /// One end of a link: 0 is the coordinator, parties count from 1.

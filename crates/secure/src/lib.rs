@@ -7,7 +7,9 @@
 pub mod aggregation;
 pub mod audit;
 mod basis;
+pub mod coordinator;
 pub mod digest;
+pub mod encoding;
 mod entropy;
 mod error;
 pub mod factors;
@@ -21,10 +23,12 @@ pub mod server;
 pub mod session;
 mod simulate;
 pub mod split;
+pub mod sum;
 
 pub use entropy::entropy;
 pub use error::{Error, Peer, Result};
-pub use ranks::{OnRank, run_on_rank, run_on_rank_recorded};
+pub use ranks::{DataSizes, OnRank, run_on_rank, run_on_rank_recorded};
 pub use simulate::{
-    Cost, Outcome, PartyOutcome, Plan, Traced, Transcript, cohorts, groups, simulate, simulate_recorded,
+    CohortSummary, Cost, PartyOutcome, Plan, RunParties, SimulationOutcome, Traced, Vanishing, cohorts,
+    groups, simulate, simulate_recorded,
 };

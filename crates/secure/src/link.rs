@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::aggregation::{Message, Words};
 use crate::error::Result;
 use crate::fixed::Part;
+use crate::sum::SumKind;
 
 /// What a link receives.
 #[derive(Clone, PartialEq)]
@@ -90,8 +91,8 @@ pub struct Asked<'a> {
     /// How many are in the cohort.
     pub size: usize,
     /// What is summed.
-    pub what: &'static str,
-    /// How often the run was begun anew before.
+    pub kind: SumKind,
+    /// How often the run was begun again before.
     pub attempt: u8,
     /// Whether this sum only agrees on ranges.
     pub voting: bool,

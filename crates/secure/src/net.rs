@@ -21,7 +21,7 @@ pub const DEFAULT_WAN: Network = Network { latency: 5e-3, bandwidth: 125e6, comb
 type Arrival = (u64, u16, u64);
 
 #[derive(Clone, Copy, PartialEq)]
-enum Status {
+enum EndpointStatus {
     Running,
     /// Waits, for good or until a time.
     Waiting(Option<f64>),
@@ -32,7 +32,7 @@ struct Endpoint {
     clock: f64,
     /// When its line is free to send again.
     line_free: f64,
-    status: Status,
+    status: EndpointStatus,
     inbox: BTreeMap<Arrival, Incoming>,
 }
 
@@ -66,7 +66,8 @@ pub struct NetLink {
 
 /// The ends of a network of a coordinator (the first) and so many parties.
 pub fn network(parties: usize, line: Network) -> Vec<NetLink> {
-    let place = || Endpoint { clock: 0.0, line_free: 0.0, status: Status::Running, inbox: BTreeMap::new() };
+    let place =
+        || Endpoint { clock: 0.0, line_free: 0.0, status: EndpointStatus::Running, inbox: BTreeMap::new() };
     let endpoints = Mutex::new((0..=parties).map(|_| place()).collect());
     let net = Arc::new(Net { line, endpoints, changed: Condvar::new() });
     (0..=parties as u16).map(|me| NetLink { net: net.clone(), me, sequence: 0 }).collect()
@@ -79,7 +80,8 @@ impl Link for NetLink {
         me.line_free = me.clock.max(me.line_free) + bytes.len() as f64 / self.net.line.bandwidth;
         let arrival = (me.line_free + self.net.line.latency).to_bits();
         self.sequence += 1;
-        let Some(receiver) = endpoints.get_mut(usize::from(to)).filter(|place| place.status != Status::Gone)
+        let Some(receiver) =
+            endpoints.get_mut(usize::from(to)).filter(|place| place.status != EndpointStatus::Gone)
         else {
             // Whoever is gone is noticed when it is next heard of, as on a real network.
             return Ok(());
@@ -92,16 +94,16 @@ impl Link for NetLink {
     fn receive(&mut self, deadline: Option<f64>) -> Result<Incoming> {
         let index = usize::from(self.me);
         let mut endpoints = self.net.lock();
-        endpoints[index].status = Status::Waiting(deadline);
+        endpoints[index].status = EndpointStatus::Waiting(deadline);
         self.net.changed.notify_all();
         loop {
             let next = endpoints[index].next(deadline);
             // The earliest that anything new could arrive here from another end.
             let earliest = endpoints.iter().enumerate().filter(|(other, _)| *other != index).map(
                 |(_, place)| match place.status {
-                    Status::Running => place.clock + self.net.line.latency,
-                    Status::Waiting(deadline) => place.next(deadline) + self.net.line.latency,
-                    Status::Gone => f64::INFINITY,
+                    EndpointStatus::Running => place.clock + self.net.line.latency,
+                    EndpointStatus::Waiting(deadline) => place.next(deadline) + self.net.line.latency,
+                    EndpointStatus::Gone => f64::INFINITY,
                 },
             );
             if next <= earliest.fold(f64::INFINITY, f64::min) {
@@ -110,7 +112,7 @@ impl Link for NetLink {
                     // Nothing will ever come.
                     return Err(Error::LinkLost { who: Peer(self.me), peer: Peer(0) });
                 }
-                me.status = Status::Running;
+                me.status = EndpointStatus::Running;
                 me.clock = next;
                 let due =
                     me.inbox.first_key_value().is_some_and(|((bits, ..), _)| f64::from_bits(*bits) <= next);
@@ -137,7 +139,7 @@ impl Drop for NetLink {
     fn drop(&mut self) {
         let mut endpoints = self.net.lock();
         let me = &mut endpoints[usize::from(self.me)];
-        me.status = Status::Gone;
+        me.status = EndpointStatus::Gone;
         let arrival = (me.clock.max(me.line_free) + self.net.line.latency).to_bits();
         let told = if self.me == 0 { 1..endpoints.len() } else { 0..1 };
         for place in &mut endpoints[told] {

@@ -12,14 +12,23 @@ use crate::aggregation::{Identity, IdentityKey};
 use crate::entropy::entropy;
 use crate::error::{Error, Peer, Result};
 use crate::link::{Incoming, Link, Recorded, Recorder};
-use crate::simulate::{self, Outcome, PartyOutcome, PartyReport, Plan};
+use crate::simulate::{self, PartyEnd, PartyOutcome, PartyReport, Plan, SimulationOutcome};
 
 /// What a rank has at the end.
 pub enum OnRank<T> {
     /// Rank 0: how it went. The parties' factors are not in it.
-    Coordinator(Outcome<T>),
+    Coordinator(SimulationOutcome<T>),
     /// The others: a party's own factors and error.
     Party(PartyOutcome<T>),
+}
+
+/// What all ranks know of the data.
+#[derive(Clone, Copy, Debug)]
+pub struct DataSizes<'a> {
+    /// Records of each party.
+    pub records: &'a [usize],
+    /// Features.
+    pub features: usize,
 }
 
 /// What a message between two ranks is; its first byte.
@@ -53,9 +62,10 @@ impl<'a> CommLink<'a> {
 
     /// Tells the others why this rank cannot go on: the coordinator tells all, a party the coordinator.
     fn fail(&self, error: &Error) {
+        let words = serde_json::to_vec(&error.wording()).unwrap_or_default();
         for &peer in &self.peers {
             // Whoever cannot be told is gone already.
-            let _ = self.send_as(FAILURE, peer, error.to_string().into_bytes());
+            let _ = self.send_as(FAILURE, peer, words.clone());
         }
     }
 
@@ -94,7 +104,11 @@ impl<'a> CommLink<'a> {
                 self.reports.insert(from, bytes);
                 Ok(None)
             }
-            Some(FAILURE) => Err(Error::Elsewhere { problem: String::from_utf8_lossy(&bytes).into_owned() }),
+            Some(FAILURE) => {
+                let problem = serde_json::from_slice(&bytes)
+                    .unwrap_or_else(|_| "another rank failed, and could not say why".into());
+                Err(Error::Elsewhere { problem })
+            }
             _ => {
                 let problem = "bytes that are no message".into();
                 Err(Error::Dishonest { who: Peer(self.comm.rank() as u16), from: Peer(from as u16), problem })
@@ -145,20 +159,21 @@ impl Link for CommLink<'_> {
 pub fn run_on_rank<T: Real>(
     comm: &dyn Comm,
     part: Option<Matrix<T>>,
-    (records, features): (&[usize], usize),
+    sizes: &DataSizes<'_>,
     plan: &Plan,
 ) -> Result<OnRank<T>> {
-    run_on_rank_recorded(comm, part, (records, features), plan, &())
+    run_on_rank_recorded(comm, part, sizes, plan, &())
 }
 
 /// The same, where `recorder` sees what passes at this rank's end: a party's messages and sums, or what the coordinator opens.
 pub fn run_on_rank_recorded<T: Real>(
     comm: &dyn Comm,
     part: Option<Matrix<T>>,
-    (records, features): (&[usize], usize),
+    sizes: &DataSizes<'_>,
     plan: &Plan,
     recorder: &dyn Recorder,
 ) -> Result<OnRank<T>> {
+    let &DataSizes { records, features } = sizes;
     plan.check(records, features)?;
     if comm.size() != records.len() + 1 {
         let (parties, ranks) = (records.len(), comm.size());
@@ -166,10 +181,10 @@ pub fn run_on_rank_recorded<T: Real>(
             "{parties} parties and the coordinator are {} ranks, but there are {ranks}; start as many",
             parties + 1
         );
-        return Err(Error::parameter("--parties", problem));
+        return Err(Error::parameter("parties", problem));
     }
     if !plan.slowness.is_empty() || plan.loses.is_some() {
-        let name = if plan.slowness.is_empty() { "--lose" } else { "--speeds" };
+        let name = if plan.slowness.is_empty() { "lose" } else { "speeds" };
         return Err(Error::parameter(name, "between ranks clocks are real and nobody leaves; leave it out"));
     }
     let identity = Identity::new(&mut entropy()?);
@@ -177,10 +192,11 @@ pub fn run_on_rank_recorded<T: Real>(
     let keys: Option<Vec<IdentityKey>> = keys[1..].iter().map(|key| IdentityKey::from_bytes(key)).collect();
     let Some(keys) = keys else { return Err(Error::parameter("ranks", "a rank has sent no key; run again")) };
     let mut link = CommLink::new(comm);
-    let result = match part {
-        None => coordinate(&mut link, (records, &keys), plan, recorder),
-        Some(part) => take_part(&mut link, (part, identity), (records, &keys), plan, recorder),
-    };
+    let room = simulate::Room::new(plan, records, &keys);
+    let result = room.and_then(|room| match part {
+        None => coordinate(&mut link, &room, recorder),
+        Some(part) => take_part(&mut link, &room, OwnPart { part, identity }, recorder),
+    });
     if let Err(error) = &result
         && (comm.rank() == 0 || !matches!(error, Error::Elsewhere { .. }))
     {
@@ -191,41 +207,44 @@ pub fn run_on_rank_recorded<T: Real>(
 
 fn coordinate<T: Real>(
     link: &mut CommLink<'_>,
-    (records, keys): (&[usize], &[IdentityKey]),
-    plan: &Plan,
+    room: &simulate::Room<'_>,
     recorder: &dyn Recorder,
 ) -> Result<OnRank<T>> {
     let begin = Instant::now();
-    let room = simulate::Room::new(plan, records, keys)?;
     let hub = room.coordinate(link, recorder)?;
     let mut ends = Vec::new();
-    for party in 1..=records.len() {
+    let parties = link.comm.size() - 1;
+    for party in 1..=parties {
         let report: PartyReport =
             serde_json::from_slice(&link.report_of(party)?).map_err(|error| Error::Dishonest {
                 who: Peer(0),
                 from: Peer(party as u16),
                 problem: format!("a report that cannot be read ({error})"),
             })?;
-        ends.push(Some((report, Vec::new(), Vec::new())));
+        ends.push(Some(PartyEnd { report, u: Vec::new(), v: Vec::new() }));
     }
     // Until then a party may still have to hear of a failure.
-    for party in 1..=records.len() {
+    for party in 1..=parties {
         link.send_as(REPORT, party, Vec::new())?;
     }
     Ok(OnRank::Coordinator(room.collect(hub, ends, begin.elapsed().as_secs_f64())))
 }
 
+/// What a party's rank has of its own.
+struct OwnPart<T> {
+    part: Matrix<T>,
+    identity: Identity,
+}
+
 fn take_part<T: Real>(
     link: &mut CommLink<'_>,
-    (part, identity): (Matrix<T>, Identity),
-    (records, keys): (&[usize], &[IdentityKey]),
-    plan: &Plan,
+    room: &simulate::Room<'_>,
+    own: OwnPart<T>,
     recorder: &dyn Recorder,
 ) -> Result<OnRank<T>> {
-    let room = simulate::Room::new(plan, records, keys)?;
     let me = link.comm.rank() as u16;
-    let end = room.take_part(part, me, identity, Recorded::new(&mut *link, me, recorder))?;
-    let bytes = serde_json::to_vec(&end.0).unwrap_or_default();
+    let end = room.take_part(own.part, me, own.identity, Recorded::new(&mut *link, me, recorder))?;
+    let bytes = serde_json::to_vec(&end.report).unwrap_or_default();
     link.send_as(REPORT, 0, bytes)?;
     link.report_of(0)?;
     Ok(OnRank::Party(simulate::outcome_of(end)))

@@ -1,9 +1,10 @@
 //! What is refused unless somebody accepts it in as many words. The bounds follow the measurements in `docs/privacy.md`.
 
+use partwise::wording::Wording;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
-use crate::protocol::{Aggregation, Protocol, Settings};
+use crate::protocol::{Aggregation, Settings};
 use crate::simulate::group_count;
 
 /// Risks that were accepted.
@@ -45,7 +46,7 @@ fn counted(settings: &Settings, parties: usize) -> usize {
 /// Whether few records are refused: without masks, and by `pooled`, it is each party's own count that matters.
 fn guards_few(settings: &Settings) -> bool {
     settings.aggregation != Aggregation::Plain
-        && settings.protocol != Protocol::Pooled
+        && settings.protocol.definition().hides_in_the_crowd()
         && !settings.accepted.few_records_show_in_sums
 }
 
@@ -62,9 +63,21 @@ pub(crate) struct FewRecords {
     colluders: usize,
 }
 
+/// What was opened about records.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OpenedCounts {
+    /// Parties in the sum.
+    pub parties: usize,
+    /// Their records together.
+    pub records: usize,
+    /// Features.
+    pub features: usize,
+}
+
 impl FewRecords {
     /// The refusal after the sum of so many parties' counts was opened, where there is one.
-    pub fn new(settings: &Settings, (parties, total): (usize, usize), features: usize) -> Option<Self> {
+    pub fn new(settings: &Settings, opened: OpenedCounts) -> Option<Self> {
+        let OpenedCounts { parties, records: total, features } = opened;
         let (needed, rest, colluders) = (few(features), counted(settings, parties), settings.colluders);
         guards_few(settings).then_some(FewRecords { needed, rest, parties, total, features, colluders })
     }
@@ -87,14 +100,12 @@ impl FewRecords {
 
     /// The refusal.
     pub fn refused(&self) -> Error {
-        few_records(
-            format!("{} parties have {} records together", self.parties, self.total),
-            (self.colluders, self.features),
-        )
+        let who = format!("{} parties have {} records together", self.parties, self.total);
+        few_records(&who, self.colluders, self.features)
     }
 }
 
-fn few_records(who: String, (colluders, features): (usize, usize)) -> Error {
+fn few_records(who: &str, colluders: usize, features: usize) -> Error {
     Error::Risk {
         problem: format!(
             "{who}, and there are {features} features: where a sum is over fewer records than half the features, without \
@@ -102,7 +113,7 @@ fn few_records(who: String, (colluders, features): (usize, usize)) -> Error {
              of any protocol"
         ),
         cure: "find more records, or merge or leave out rare features".into(),
-        flag: "--accept-that-few-records-show-in-sums",
+        accept: "few_records_show_in_sums",
     }
 }
 
@@ -113,81 +124,125 @@ pub fn few(features: usize) -> usize {
 
 /// Refuses what has not been accepted, given how many records each party has.
 pub fn check(settings: &Settings, records: &[usize], features: usize) -> Result<()> {
-    let accepted = settings.accepted;
-    let refuse = |problem: String, cure: &str, flag| Err(Error::Risk { problem, cure: cure.into(), flag });
-    let (fewest, party) = records.iter().copied().zip(1..).min().unwrap_or((0, 0));
-    if records.len() == 2 && !accepted.two_parties_see_each_other {
-        return refuse(
-            "with two parties each sees the other's share, since it is the sum less its own".into(),
-            "find a third",
-            "--accept-that-two-parties-see-each-other",
-        );
+    let exposure = Exposure { settings, records, features };
+    let of_protocol = settings.protocol.definition().risks(&exposure);
+    let mut risks = std::iter::once(exposure.two_parties()).chain(of_protocol).flatten();
+    risks.next().map_or(Ok(()), Err)
+}
+
+/// What a run shows, and of how many records. Each risk is an [`Error::Risk`], unless it was accepted or is none.
+pub(crate) struct Exposure<'a> {
+    pub settings: &'a Settings,
+    /// Of each party.
+    pub records: &'a [usize],
+    pub features: usize,
+}
+
+/// The party with the fewest records.
+struct Smallest {
+    party: usize,
+    records: usize,
+}
+
+impl Exposure<'_> {
+    fn accepted(&self) -> &Accepted {
+        &self.settings.accepted
     }
-    let plain = settings.aggregation == Aggregation::Plain;
-    let enough = match settings.protocol {
-        // M_r S_r and M_r V_r, as they are, are of the records' span.
-        Protocol::DsanlsLimited | Protocol::Pooled => features.max(settings.rank).saturating_mul(2),
-        _ => settings.rank.saturating_mul(2).max(features),
-    };
-    // Done once more without it, the sums of the same sketches differ by exactly what a leaver had in them.
-    let leavers = settings.protocol == Protocol::DsanlsLimited && accepted.going_on_shows_the_leaver;
-    if leavers && !plain && fewest < enough && !accepted.plain_shares_show_records {
-        return refuse(
-            format!(
-                "whoever leaves is shown as without masks, and party {party} has {fewest} records, fewer than {enough}, of \
+
+    fn is_plain(&self) -> bool {
+        self.settings.aggregation == Aggregation::Plain
+    }
+
+    fn smallest(&self) -> Smallest {
+        let fewest = self.records.iter().copied().zip(1..).min();
+        fewest.map_or(Smallest { party: 0, records: 0 }, |(records, party)| Smallest { party, records })
+    }
+
+    /// From how many records on a share shows none of them.
+    fn enough(&self) -> usize {
+        self.settings.protocol.definition().enough_records(self.settings, self.features)
+    }
+
+    /// With two parties, the sum less the own share is the other's share.
+    fn two_parties(&self) -> Option<Error> {
+        (self.records.len() == 2 && !self.accepted().two_parties_see_each_other).then(|| Error::Risk {
+            problem: "with two parties each sees the other's share, since it is the sum less its own".into(),
+            cure: "find a third".into(),
+            accept: "two_parties_see_each_other",
+        })
+    }
+
+    /// Done once more without a leaver, the sums of the same sketches differ by exactly what it had in them.
+    pub fn leaver(&self) -> Option<Error> {
+        let (Smallest { party, records }, enough) = (self.smallest(), self.enough());
+        let shown = self.accepted().going_on_shows_the_leaver && !self.is_plain() && records < enough;
+        (shown && !self.accepted().plain_shares_show_records).then(|| Error::Risk {
+            problem: format!(
+                "whoever leaves is shown as without masks, and party {party} has {records} records, fewer than {enough}, of \
                  which that shows some nearly as they are or who is among them"
             ),
-            "let the others wait",
-            "--accept-that-plain-shares-show-records",
-        );
+            cure: "let the others wait".into(),
+            accept: "plain_shares_show_records",
+        })
     }
-    if plain && fewest < enough && !accepted.plain_shares_show_records {
-        return refuse(
-            format!(
-                "without masks the coordinator sees every share, and party {party} has {fewest} records, fewer than \
+
+    /// Without masks the coordinator sees every party's share, and with few records a share is records.
+    pub fn plain_shares(&self) -> Option<Error> {
+        let (Smallest { party, records }, enough) = (self.smallest(), self.enough());
+        let shown = self.is_plain() && records < enough;
+        (shown && !self.accepted().plain_shares_show_records).then(|| Error::Risk {
+            problem: format!(
+                "without masks the coordinator sees every share, and party {party} has {records} records, fewer than \
                  {enough}, of which a share shows some nearly as they are or who is among them"
             ),
-            "use --aggregation secure",
-            "--accept-that-plain-shares-show-records",
-        );
+            cure: Wording::new("use ").choice("aggregation", "secure"),
+            accept: "plain_shares_show_records",
+        })
     }
-    if settings.protocol == Protocol::Pooled && fewest <= features && !accepted.pooled_sums_show_records {
-        return refuse(
-            format!(
-                "party {party} has {fewest} records and there are {features} features: the sums that pooled opens span its \
+
+    /// Sums of M_r V_r over many rounds span the records of a party that has fewer of them than there are features.
+    pub fn pooled_span(&self) -> Option<Error> {
+        let (Smallest { party, records }, features) = (self.smallest(), self.features);
+        (records <= features && !self.accepted().pooled_sums_show_records).then(|| Error::Risk {
+            problem: format!(
+                "party {party} has {records} records and there are {features} features: the sums that pooled opens span its \
                  records, so that whether somebody is among them can be told"
             ),
-            "choose another protocol",
-            "--accept-that-pooled-sums-show-records",
-        );
+            cure: "choose another protocol".into(),
+            accept: "pooled_sums_show_records",
+        })
     }
-    let hidden = hidden(settings, records);
-    if guards_few(settings) && hidden < few(features) {
-        let who = format!("sums are over {hidden} records that colluding parties cannot subtract");
-        return Err(few_records(who, (settings.colluders, features)));
+
+    /// Sums over few records show who is among them, whatever the protocol.
+    pub fn few_records(&self) -> Option<Error> {
+        let hidden = hidden(self.settings, self.records);
+        (guards_few(self.settings) && hidden < few(self.features)).then(|| {
+            let who = format!("sums are over {hidden} records that colluding parties cannot subtract");
+            few_records(&who, self.settings.colluders, self.features)
+        })
     }
-    if settings.protocol == Protocol::DsanlsLimited
-        && settings.sketch == partwise::sketch::SketchKind::Subsample
-        && !accepted.subsampling_opens_records
-    {
-        return refuse(
-            "a subsampled sketch of M is columns of M, and opens records at once".into(),
-            "choose another --sketch",
-            "--accept-that-subsampling-opens-records",
-        );
+
+    /// A subsampled sketch of M is columns of M.
+    pub fn subsampled_records(&self) -> Option<Error> {
+        let subsampled = self.settings.sketch.picks_columns();
+        (subsampled && !self.accepted().subsampling_opens_records).then(|| Error::Risk {
+            problem: "a subsampled sketch of M is columns of M, and opens records at once".into(),
+            cure: Wording::new("choose another ").field("sketch"),
+            accept: "subsampling_opens_records",
+        })
     }
-    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::Protocol;
     use partwise::random::{Purpose, stream, uniform};
 
-    fn flag(settings: &Settings, records: &[usize]) -> Option<&'static str> {
+    fn accepted_by(settings: &Settings, records: &[usize]) -> Option<&'static str> {
         match check(settings, records, 100) {
             Ok(()) => None,
-            Err(Error::Risk { flag, .. }) => Some(flag),
+            Err(Error::Risk { accept, .. }) => Some(accept),
             Err(error) => panic!("{error}"),
         }
     }
@@ -207,10 +262,11 @@ mod tests {
             let count = |_| (60.0 * uniform(&mut rng).powf(spread)) as usize + 1;
             let records: Vec<usize> = (0..parties).map(count).collect();
             let total: usize = records.iter().sum();
-            let few = FewRecords::new(&settings, (parties, total), 100).unwrap();
+            let few =
+                FewRecords::new(&settings, OpenedCounts { parties, records: total, features: 100 }).unwrap();
             let any = |is: fn(&FewRecords, usize) -> bool| records.iter().any(|&own| is(&few, own));
             let refused = few.is_certain() || any(FewRecords::is_small) && any(FewRecords::is_large);
-            let expected = flag(&settings, &records).is_some();
+            let expected = accepted_by(&settings, &records).is_some();
             assert!(refused || !expected, "{settings:?} {records:?}");
             if colluders == 1 && protocol == Protocol::SynSd {
                 assert_eq!(refused, expected, "{records:?}");
@@ -221,60 +277,59 @@ mod tests {
         assert!(seen[0][0] > 500 && seen[1][1] > 500 && seen[1][0] < 1000, "{seen:?}");
         let mut accepted = Settings::new(Protocol::SynSd, 10);
         accepted.accepted.few_records_show_in_sums = true;
-        assert!(FewRecords::new(&accepted, (3, 15), 100).is_none());
+        assert!(
+            FewRecords::new(&accepted, OpenedCounts { parties: 3, records: 15, features: 100 }).is_none()
+        );
     }
 
     #[test]
     fn risks_are_refused_until_they_are_accepted() {
         let mut settings = Settings::new(Protocol::SynSd, 10);
         // 100 features; one of the three may collude.
-        assert_eq!(flag(&settings, &[24, 26, 25]), Some("--accept-that-few-records-show-in-sums"));
-        assert_eq!(flag(&settings, &[24, 500, 25]), Some("--accept-that-few-records-show-in-sums"));
-        assert_eq!(flag(&settings, &[25, 26, 25]), None);
-        assert_eq!(flag(&settings, &[usize::MAX, 5, usize::MAX]), None);
+        assert_eq!(accepted_by(&settings, &[24, 26, 25]), Some("few_records_show_in_sums"));
+        assert_eq!(accepted_by(&settings, &[24, 500, 25]), Some("few_records_show_in_sums"));
+        assert_eq!(accepted_by(&settings, &[25, 26, 25]), None);
+        assert_eq!(accepted_by(&settings, &[usize::MAX, 5, usize::MAX]), None);
         // Six parties are two groups of three, of which one may collude; five are one group.
         let groups = Settings::new(Protocol::AsynSd, 10);
-        assert_eq!(flag(&groups, &[24; 6]), Some("--accept-that-few-records-show-in-sums"));
-        assert_eq!(flag(&settings, &[24; 6]), None);
-        assert_eq!(flag(&groups, &[24; 5]), None);
-        assert_eq!(flag(&groups, &[25; 6]), None);
-        assert_eq!(
-            flag(&groups, &[500, 24, 500, 24, 500, 500]),
-            Some("--accept-that-few-records-show-in-sums")
-        );
+        assert_eq!(accepted_by(&groups, &[24; 6]), Some("few_records_show_in_sums"));
+        assert_eq!(accepted_by(&settings, &[24; 6]), None);
+        assert_eq!(accepted_by(&groups, &[24; 5]), None);
+        assert_eq!(accepted_by(&groups, &[25; 6]), None);
+        assert_eq!(accepted_by(&groups, &[500, 24, 500, 24, 500, 500]), Some("few_records_show_in_sums"));
         settings.accepted.few_records_show_in_sums = true;
-        assert_eq!(flag(&settings, &[5, 5, 5]), None);
-        assert_eq!(flag(&settings, &[500, 500]), Some("--accept-that-two-parties-see-each-other"));
+        assert_eq!(accepted_by(&settings, &[5, 5, 5]), None);
+        assert_eq!(accepted_by(&settings, &[500, 500]), Some("two_parties_see_each_other"));
         settings.accepted.two_parties_see_each_other = true;
-        assert_eq!(flag(&settings, &[500, 500]), None);
+        assert_eq!(accepted_by(&settings, &[500, 500]), None);
         settings.aggregation = Aggregation::Plain;
-        assert_eq!(flag(&settings, &[100, 100, 100]), None);
-        assert_eq!(flag(&settings, &[100, 99, 100]), Some("--accept-that-plain-shares-show-records"));
+        assert_eq!(accepted_by(&settings, &[100, 100, 100]), None);
+        assert_eq!(accepted_by(&settings, &[100, 99, 100]), Some("plain_shares_show_records"));
         settings.rank = 60;
-        assert_eq!(flag(&settings, &[119, 120, 120]), Some("--accept-that-plain-shares-show-records"));
-        assert_eq!(flag(&settings, &[120, 120, 120]), None);
+        assert_eq!(accepted_by(&settings, &[119, 120, 120]), Some("plain_shares_show_records"));
+        assert_eq!(accepted_by(&settings, &[120, 120, 120]), None);
         for protocol in [Protocol::DsanlsLimited, Protocol::Pooled] {
             let opens = Settings { aggregation: Aggregation::Plain, ..Settings::new(protocol, 10) };
-            assert_eq!(flag(&opens, &[200, 199, 200]), Some("--accept-that-plain-shares-show-records"));
-            assert_eq!(flag(&opens, &[200, 200, 200]), None);
+            assert_eq!(accepted_by(&opens, &[200, 199, 200]), Some("plain_shares_show_records"));
+            assert_eq!(accepted_by(&opens, &[200, 200, 200]), None);
         }
         settings.rank = 10;
         settings.accepted.plain_shares_show_records = true;
-        assert_eq!(flag(&settings, &[20, 19, 20]), None);
+        assert_eq!(accepted_by(&settings, &[20, 19, 20]), None);
         settings.protocol = Protocol::Pooled;
-        assert_eq!(flag(&settings, &[101, 100, 101]), Some("--accept-that-pooled-sums-show-records"));
-        assert_eq!(flag(&settings, &[101, 101, 101]), None);
+        assert_eq!(accepted_by(&settings, &[101, 100, 101]), Some("pooled_sums_show_records"));
+        assert_eq!(accepted_by(&settings, &[101, 101, 101]), None);
         settings.accepted.pooled_sums_show_records = true;
-        assert_eq!(flag(&settings, &[101, 100, 101]), None);
+        assert_eq!(accepted_by(&settings, &[101, 100, 101]), None);
         settings.protocol = Protocol::DsanlsLimited;
         settings.sketch = partwise::sketch::SketchKind::Subsample;
-        assert_eq!(flag(&settings, &[101, 101, 101]), Some("--accept-that-subsampling-opens-records"));
+        assert_eq!(accepted_by(&settings, &[101, 101, 101]), Some("subsampling_opens_records"));
         settings.sketch = partwise::sketch::SketchKind::Gaussian;
-        assert_eq!(flag(&settings, &[101, 101, 101]), None);
+        assert_eq!(accepted_by(&settings, &[101, 101, 101]), None);
         let mut leaving = Settings::new(Protocol::DsanlsLimited, 10);
-        assert_eq!(flag(&leaving, &[199; 5]), None);
+        assert_eq!(accepted_by(&leaving, &[199; 5]), None);
         leaving.accepted.going_on_shows_the_leaver = true;
-        assert_eq!(flag(&leaving, &[199; 5]), Some("--accept-that-plain-shares-show-records"));
-        assert_eq!(flag(&leaving, &[200; 5]), None);
+        assert_eq!(accepted_by(&leaving, &[199; 5]), Some("plain_shares_show_records"));
+        assert_eq!(accepted_by(&leaving, &[200; 5]), None);
     }
 }

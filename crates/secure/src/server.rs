@@ -1,26 +1,14 @@
-//! The coordinator at work: the hubs of all cohorts on one link.
+//! The coordinator over links between threads or ranks: whoever breaks the protocol or leaves ends the run.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::aggregation::{Action, Cohort, Event, Hub, Words};
+use partwise::wording::Wording;
+
+use crate::aggregation::{Cohort, Hub, Words};
+pub use crate::coordinator::{Answer, Echo};
+use crate::coordinator::{Coordinator, CoordinatorAction};
 use crate::error::{Error, Peer, Result};
 use crate::link::{Incoming, Link, Recorder};
-use crate::session::{addressed, parse};
-
-/// What the coordinator makes of opened sums.
-pub trait Answer: Send {
-    /// The answer to a sum over so many parties, at this time.
-    fn answer(&mut self, cohort: u8, sum: Words, parties: usize, now: f64) -> Words;
-}
-
-/// Tells all parties the sums, and does nothing else: enough for the synchronous methods.
-pub struct Echo;
-
-impl Answer for Echo {
-    fn answer(&mut self, _: u8, sum: Words, _: usize, _: f64) -> Words {
-        sum
-    }
-}
 
 /// Answers as another does, and lets a recorder see what was opened.
 pub struct Noted<'a> {
@@ -52,90 +40,66 @@ pub fn serve(
     parties: usize,
     answer: &mut dyn Answer,
 ) -> Result<Served> {
+    let mut coordinator = Coordinator::new(hubs, answer);
     let mut bytes_sent = 0;
-    let mut hubs: BTreeMap<u8, Hub> = hubs.into_iter().collect();
     let mut done: BTreeSet<u16> = BTreeSet::new();
     while done.len() < parties {
-        match link.receive(None)? {
+        let incoming = link.receive(None)?;
+        match &incoming {
             Incoming::Message { from, bytes } if bytes.is_empty() => {
-                done.insert(from);
+                done.insert(*from);
+                continue;
             }
-            Incoming::Message { from, bytes } => {
-                let (number, message) = parse(0, from, &bytes)?;
-                let Some(hub) = hubs.get_mut(&number) else {
-                    let problem = format!("a message for cohort {number}, which does not exist");
-                    return Err(Error::Dishonest { who: Peer(0), from: Peer(from), problem });
-                };
-                let actions = hub.handle(Event::Message { from, message })?;
-                bytes_sent += act(link, number, hub, actions, answer)?;
-            }
-            Incoming::Lost(party) if done.contains(&party) => {}
-            Incoming::Lost(party) => {
-                done.insert(party);
-                for (number, hub) in &mut hubs {
-                    let actions = hub.handle(Event::Lost(party))?;
-                    bytes_sent += act(link, *number, hub, actions, answer)?;
-                }
-            }
+            Incoming::Lost(party) if !done.insert(*party) => continue,
             Incoming::Joined(party) => {
-                done.remove(&party);
-                for (number, hub) in &mut hubs {
-                    let actions = hub.handle(Event::Joined(party))?;
-                    bytes_sent += act(link, *number, hub, actions, answer)?;
-                }
+                done.remove(party);
             }
-            Incoming::Deadline => {}
+            _ => {}
+        }
+        for action in coordinator.handle(incoming, link.now())? {
+            bytes_sent += act(link, &coordinator, action)?;
         }
     }
-    Ok(Served { hubs, bytes: bytes_sent })
+    Ok(Served { hubs: coordinator.into_hubs(), bytes: bytes_sent })
 }
 
-/// Does what a hub wants done; returns how many bytes that sent.
-fn act(
-    link: &mut dyn Link,
-    number: u8,
-    hub: &mut Hub,
-    actions: Vec<Action>,
-    answer: &mut dyn Answer,
-) -> Result<u64> {
-    let mut sent = 0;
-    for action in actions {
-        match action {
-            Action::Send { to, message } => {
-                let bytes = addressed(number, &message);
-                sent += bytes.len() as u64;
-                link.send(to, bytes)?;
-            }
-            Action::Tell { to, message } => {
-                let bytes = addressed(number, &message);
-                sent += (bytes.len() * to.len()) as u64;
-                to.into_iter().try_for_each(|party| link.send(party, bytes.clone()))?;
-            }
-            // Needs a journal of all answers, as a federation's coordinator has.
-            Action::CatchUp { to, .. } => return Err(Error::LinkLost { who: Peer(0), peer: Peer(to) }),
-            Action::Opened { words, cohort } => {
-                let words = answer.answer(number, words, cohort.len(), link.now());
-                let actions = hub.handle(Event::Answer(words))?;
-                sent += act(link, number, hub, actions, answer)?;
-            }
-            Action::Waiting { party, round } => {
-                return Err(Error::Left { party, round, cure: cure(hub.cohort()) });
-            }
+/// Does what the coordinator wants done; returns how many bytes that sent.
+fn act(link: &mut dyn Link, coordinator: &Coordinator<'_>, action: CoordinatorAction) -> Result<u64> {
+    match action {
+        CoordinatorAction::Send { mut to, bytes } => {
+            let sent = (bytes.len() * to.len()) as u64;
+            let last = to.pop();
+            to.into_iter().try_for_each(|party| link.send(party, bytes.clone()))?;
+            last.map_or(Ok(()), |party| link.send(party, bytes))?;
+            Ok(sent)
         }
+        // Needs a journal of all answers, as a federation's coordinator has.
+        CoordinatorAction::CatchUp { to, .. } => Err(Error::LinkLost { who: Peer(0), peer: Peer(to) }),
+        CoordinatorAction::Wait { cohort, party, round } => {
+            let cure = coordinator.cohort(cohort).map(cure).unwrap_or_default();
+            Err(Error::Left { party, round, cure })
+        }
+        CoordinatorAction::Rejected { from, violation } => {
+            Err(Error::Dishonest { who: Peer(0), from: Peer(from), problem: violation.problem() })
+        }
+        CoordinatorAction::Record(_)
+        | CoordinatorAction::Evaluated(_)
+        | CoordinatorAction::Ignored { .. } => Ok(0),
     }
-    Ok(sent)
 }
 
 /// What to do about a party that left.
-fn cure(cohort: &Cohort) -> String {
+fn cure(cohort: &Cohort) -> Wording {
     match cohort.leavers() {
         0 => "so few parties tolerate no dropout; run again when it is back".into(),
         leavers if cohort.may_leave => format!(
             "a sum tolerates the loss of {leavers}, before anybody has taken masks off; run again when it is back"
-        ),
-        leavers => format!(
+        )
+        .into(),
+        leavers => Wording::new(format!(
             "the others wait for it, since a sum without it would show nearly what it had; run again when it is back, \
-             or go on without up to {leavers} with --accept-that-going-on-shows-the-leaver"
-        ),
+             or go on without up to {leavers} with "
+        ))
+        .field("accepted.going_on_shows_the_leaver"),
     }
 }

@@ -74,18 +74,18 @@ pub fn hold_out(records: usize, count: usize, seed: u64) -> (Vec<usize>, Vec<usi
 ///
 /// Parties differ. A party's records are told from those of another without having been in its data, which would be
 /// taken for membership.
-pub fn beside(dealt: &[Vec<usize>], held_out: &[usize]) -> Vec<Vec<usize>> {
+pub fn by_nearest_party(dealt: &[Vec<usize>], held_out: &[usize]) -> Vec<Vec<usize>> {
     let own = |(party, records): (usize, &'_ Vec<usize>)| -> Vec<(usize, usize)> {
         records.iter().map(|&record| (record, party)).collect()
     };
     let owners: BTreeMap<usize, usize> = dealt.iter().enumerate().flat_map(own).collect();
-    let mut beside = vec![Vec::new(); dealt.len()];
+    let mut assigned = vec![Vec::new(); dealt.len()];
     for &record in held_out {
         if let Some((_, &party)) = owners.range(..record).next_back().or(owners.first_key_value()) {
-            beside[party].push(record);
+            assigned[party].push(record);
         }
     }
-    beside
+    assigned
 }
 
 /// The records of each party, given a name for each record; parties in the order in which they first occur.
@@ -120,7 +120,7 @@ pub fn parts_until<T: Real>(
             dealt.len(),
             party + 1
         );
-        return Err(Error::parameter("--parties", problem));
+        return Err(Error::parameter("parties", problem));
     }
     let part = |records: &Vec<usize>| {
         cancel.check();
@@ -196,8 +196,8 @@ mod tests {
     #[test]
     fn held_out_records_are_of_the_kind_of_their_neighbours() {
         let dealt = [vec![1, 2, 4], vec![5, 7], vec![10]];
-        assert_eq!(beside(&dealt, &[0, 3, 6, 8, 9, 11]), [vec![0, 3], vec![6, 8, 9], vec![11]]);
-        assert_eq!(beside(&[], &[1]), Vec::<Vec<usize>>::new());
+        assert_eq!(by_nearest_party(&dealt, &[0, 3, 6, 8, 9, 11]), [vec![0, 3], vec![6, 8, 9], vec![11]]);
+        assert_eq!(by_nearest_party(&[], &[1]), Vec::<Vec<usize>>::new());
     }
 
     #[test]
@@ -230,6 +230,6 @@ mod tests {
         let matrix: Matrix<f64> =
             Matrix::Dense(Dense::new(2, 1, Order::RowMajor, Values::Bytes(vec![1, 2].into())));
         let error = super::parts(&matrix, &Split::Uniform.deal(2, 3)).unwrap_err().to_string();
-        assert!(error.contains("--parties") && error.contains("would have no records"), "{error}");
+        assert!(error.contains("parties") && error.contains("would have no records"), "{error}");
     }
 }

@@ -9,14 +9,15 @@ use partwise::Real;
 use partwise::cancel::Cancel;
 use partwise::error::human_bytes;
 use partwise::run::Amount;
-use partwise_secure::audit::folder::{self, Recorded, Request, audit_folder};
+use partwise::run::record::RecordedData;
+use partwise_secure::audit::folder::{self, Request, audit_folder};
 use partwise_secure::audit::{Adversary, Audit, Cover, Evidence, Left, Limits, audit};
 use partwise_secure::protocol::Settings;
-use serde_json::Value;
 
 use super::ledger;
 use crate::args::{AuditArgs, ReadArgs, SimulateArgs};
-use crate::{machine, output, report, say};
+use crate::context::Context;
+use crate::{flags, machine, output, report};
 
 /// What is held out unless asked otherwise.
 pub const HOLDOUT: Amount = Amount::Share(0.2);
@@ -29,11 +30,13 @@ pub struct OverLimit {
     limit: f64,
 }
 
-pub fn recorded(args: &SimulateArgs, dealt: &[Vec<usize>], held_out: &[Vec<usize>]) -> Value {
+/// Where an audit finds the data again; nothing if the path is not UTF-8, which JSON cannot hold.
+pub fn recorded(args: &SimulateArgs, dealt: &[Vec<usize>], held_out: &[Vec<usize>]) -> Option<RecordedData> {
     let path = std::fs::canonicalize(&args.file).unwrap_or_else(|_| args.file.clone());
+    path.to_str()?;
     let &ReadArgs { header, row_names, images, .. } = &args.read;
     let (dealt, held_out) = (dealt.to_vec(), held_out.to_vec());
-    serde_json::to_value(Recorded { path, header, row_names, images, dealt, held_out }).unwrap_or_default()
+    Some(RecordedData { path, header, row_names, images, dealt, held_out })
 }
 
 /// Refuses a transcript that does not fit the memory: of each sum the words of every party, masked and not, and the sum.
@@ -58,7 +61,7 @@ fn limits() -> Limits {
 }
 
 pub fn of<T: Real>(evidence: &Evidence<'_, T>) -> Result<Audit> {
-    Ok(audit(evidence, &limits(), &Cancel::default())?)
+    Ok(audit(evidence, &limits(), &Cancel::default())?.named(flags::name))
 }
 
 pub fn write(file: &mut dyn Write, audit: &Audit) -> stdio::Result<()> {
@@ -67,9 +70,9 @@ pub fn write(file: &mut dyn Write, audit: &Audit) -> stdio::Result<()> {
 }
 
 /// Prints what was found, and fails if that is more than is allowed.
-pub fn conclude(audit: &Audit, limit: Option<f64>, quiet: bool) -> Result<()> {
+pub fn conclude(context: &Context, audit: &Audit, limit: Option<f64>, quiet: bool) -> Result<()> {
     if !quiet {
-        say::tell(&text(audit));
+        context.console.tell(&text(audit));
     }
     match limit {
         Some(limit) if audit.highest_auc > limit => Err(OverLimit { found: audit.highest_auc, limit }.into()),
@@ -77,23 +80,24 @@ pub fn conclude(audit: &Audit, limit: Option<f64>, quiet: bool) -> Result<()> {
     }
 }
 
-pub fn run(args: &AuditArgs) -> Result<()> {
+pub fn run(args: &AuditArgs, context: &Context) -> Result<()> {
     if let Some(path) = ledger::found(&args.dir) {
-        return ledger::run(&path, args);
+        return ledger::run(&path, context, args);
     }
     folder::check(&args.dir)?;
     let target = args.dir.join(output::AUDIT);
     output::check_file(&target, output::DIR, args.force)?;
     let (dir, data, colluders) = (&args.dir, args.data.as_deref(), args.colluders);
     let audit =
-        audit_folder(&Request { dir, data, colluders, limits: limits(), cancel: &Cancel::default() })?;
-    output::write_into(dir, output::AUDIT, output::DIR, |file| write(file, &audit))?;
+        audit_folder(&Request { dir, data, colluders, limits: limits(), cancel: &Cancel::default() })?
+            .named(flags::name);
+    context.outputs.write_into(dir, output::AUDIT, output::DIR, |file| write(file, &audit))?;
     // A page that is there shows it.
-    report::after_run(dir, dir.join(report::NAME).exists());
+    report::after_run(context, dir, dir.join(report::NAME).exists());
     if args.json {
-        say::answer(&serde_json::to_string(&audit)?)?;
+        context.console.answer(&serde_json::to_string(&audit)?)?;
     }
-    conclude(&audit, args.max_auc, args.quiet || args.json)
+    conclude(context, &audit, args.max_auc, args.quiet || args.json)
 }
 
 /// Tables and verdict.

@@ -8,16 +8,17 @@ use partwise::plan::{Constants, Effort, calibrate};
 
 use super::cluster::agree;
 use crate::args::CalibrateArgs;
-use crate::{constants, launch, machine, output, say};
+use crate::context::Context;
+use crate::{constants, launch, machine};
 
-pub fn run(args: &CalibrateArgs, comm: Option<&dyn Comm>) -> Result<()> {
+pub fn run(args: &CalibrateArgs, context: &Context, comm: Option<&dyn Comm>) -> Result<()> {
     match comm {
-        Some(comm) => run_on(args, comm),
-        None => LocalComm::group(1).iter().try_for_each(|comm| run_on(args, comm)),
+        Some(comm) => run_on(args, context, comm),
+        None => LocalComm::group(1).iter().try_for_each(|comm| run_on(args, context, comm)),
     }
 }
 
-fn run_on(args: &CalibrateArgs, comm: &dyn Comm) -> Result<()> {
+fn run_on(args: &CalibrateArgs, context: &Context, comm: &dyn Comm) -> Result<()> {
     let out = agree(comm, place(args, comm.rank() == 0))?;
     let local = launch::launched().map_or(1, |launched| launched.local);
     let threads = args.threads.unwrap_or((machine::cores() / local).max(1));
@@ -31,7 +32,7 @@ fn run_on(args: &CalibrateArgs, comm: &dyn Comm) -> Result<()> {
     )?;
     let effort = if args.quick { Effort { repeats: 1, divisor: 16 } } else { Effort::FULL };
     let measured = calibrate(comm, threads, effort)?;
-    let written = if comm.rank() == 0 { write(args, &out, &measured) } else { Ok(()) };
+    let written = if comm.rank() == 0 { write(args, context, &out, &measured) } else { Ok(()) };
     agree(comm, written)
 }
 
@@ -45,7 +46,7 @@ fn place(args: &CalibrateArgs, chief: bool) -> Result<std::path::PathBuf> {
     Ok(out)
 }
 
-fn write(args: &CalibrateArgs, out: &std::path::Path, measured: &Constants) -> Result<()> {
+fn write(args: &CalibrateArgs, context: &Context, out: &std::path::Path, measured: &Constants) -> Result<()> {
     if !measured.is_plausible() {
         bail!("times came out that cannot be; try again when the machine does nothing else");
     }
@@ -54,11 +55,11 @@ fn write(args: &CalibrateArgs, out: &std::path::Path, measured: &Constants) -> R
             .map_err(|error| anyhow!("{}: {error}; write elsewhere with --out", folder.display()))?;
     }
     let text = serde_json::to_string_pretty(measured)?;
-    output::write_whole(out, "--out", |file| writeln!(file, "{text}"))?;
+    context.outputs.write_whole(out, "--out", |file| writeln!(file, "{text}"))?;
     if args.json {
-        return say::answer(&text);
+        return context.console.answer(&text);
     }
-    say::answer(&summary(measured, &format!("written to {}", out.display()))?)
+    context.console.answer(&summary(measured, &format!("written to {}", out.display()))?)
 }
 
 /// The constants as rates.

@@ -5,26 +5,27 @@ use partwise::io::{self, WriteOptions};
 use partwise::{Precision, Real};
 
 use crate::args::ConvertArgs;
-use crate::{input, machine, output, say};
+use crate::context::Context;
+use crate::{flags, input, machine, output};
 
-pub fn run(args: &ConvertArgs) -> Result<()> {
+pub fn run(args: &ConvertArgs, context: &Context) -> Result<()> {
     io::FileFormat::to_write(&args.out)?;
     output::check_file(&args.out, "OUT", args.force)?;
     match args.precision {
-        Some(Precision::F32) => convert::<f32>(args, Some(Precision::F32)),
+        Some(Precision::F32) => convert::<f32>(args, context, Some(Precision::F32)),
         // f64 holds every entry of every format, but for integers beyond 2^53.
-        precision => convert::<f64>(args, precision),
+        precision => convert::<f64>(args, context, precision),
     }
 }
 
-fn convert<T: Real>(args: &ConvertArgs, precision: Option<Precision>) -> Result<()> {
+fn convert<T: Real>(args: &ConvertArgs, context: &Context, precision: Option<Precision>) -> Result<()> {
     let input = input::read::<T>(&args.file, &args.read, Some(&args.labels))?;
-    input::warn_assumptions(&args.file, &input.assumptions);
+    input::warn_assumptions(context.console, &args.file, &input.assumptions);
     for note in io::check_write(&args.out, &input, machine::available_memory())? {
-        say::warn(&format!("note: {}: {note}", args.out.display()));
+        context.console.warn(&format!("note: {}: {}", args.out.display(), note.named(flags::name)));
     }
     let options = WriteOptions { precision, uncompressed: args.uncompressed };
-    output::write_whole(&args.out, "OUT", |file| io::write(file, &args.out, &input, options))?;
+    context.outputs.write_whole(&args.out, "OUT", |file| io::write(file, &args.out, &input, options))?;
     let (rows, cols) = (input.matrix.rows(), input.matrix.cols());
-    say::answer(&format!("{rows} x {cols}, {}, written to {}", input.format, args.out.display()))
+    context.console.answer(&format!("{rows} x {cols}, {}, written to {}", input.format, args.out.display()))
 }

@@ -7,34 +7,38 @@ use std::sync::Arc;
 
 use anyhow::{Result, anyhow, bail};
 use partwise::run::Side;
+use partwise::run::record::{
+    CoordinatorRecord, FederationEnd, FederationRecord, LinkBytes, ProtocolSettings, RUN_FILE, RunKind,
+    RunRecord, SharedFactor, Transport, name_of,
+};
 use partwise_federation::agreement::Terms;
 use partwise_federation::certificates::{self, write_new};
-use partwise_federation::config::Federation;
-use partwise_federation::coordinator::{self, Outcome};
-use partwise_federation::log::Log;
+use partwise_federation::config::FederationConfig;
+use partwise_federation::coordinator::{self, CoordinatorOptions, FederationOutcome};
+use partwise_federation::log::EventLog;
 use partwise_federation::private;
 use partwise_federation::text::check_name;
-use partwise_secure::factors;
 use serde_json::json;
 
-use crate::federation_args::{CoordinatorCommand, CoordinatorInitArgs, CoordinatorRunArgs, SignArgs};
-use crate::{output, report, say};
+use crate::args::{CoordinatorCommand, CoordinatorInitArgs, CoordinatorRunArgs, SignArgs};
+use crate::context::Context;
+use crate::{flags, output, report};
 
 /// The name of the configuration in the folder that `init` makes.
 pub const FILE: &str = "federation.toml";
 
-pub fn run(command: &CoordinatorCommand) -> Result<()> {
+pub fn run(command: &CoordinatorCommand, context: &Context) -> Result<()> {
     match command {
-        CoordinatorCommand::Init(args) => init(args),
-        CoordinatorCommand::Sign(args) => sign(args),
-        CoordinatorCommand::Run(args) => serve(args),
+        CoordinatorCommand::Init(args) => init(args, context),
+        CoordinatorCommand::Sign(args) => sign(args, context),
+        CoordinatorCommand::Run(args) => serve(args, context),
     }
 }
 
-fn init(args: &CoordinatorInitArgs) -> Result<()> {
+fn init(args: &CoordinatorInitArgs, context: &Context) -> Result<()> {
     make(&args.out, &args.federation, &args.host, args.days)?;
     write_new(&args.out.join(FILE), &skeleton(&args.federation), false)?;
-    say::tell(&format!(
+    context.console.tell(&format!(
         "made {0}: complete {0}/{FILE}, give every party {0}/ca.crt, and sign their requests with `partwise coordinator sign \
          {0} REQUEST`; keep ca.key and coordinator.key to yourself",
         args.out.display()
@@ -76,7 +80,7 @@ colluders = 1
     )
 }
 
-fn sign(args: &SignArgs) -> Result<()> {
+fn sign(args: &SignArgs, context: &Context) -> Result<()> {
     let file = args.dir.join(FILE);
     let mut text = fs::read_to_string(&file).map_err(partwise_federation::Error::io(&file))?;
     let name = text.lines().find_map(|line| line.strip_prefix("federation = \"")?.split('"').next());
@@ -109,7 +113,7 @@ fn sign(args: &SignArgs) -> Result<()> {
                 .map_err(partwise_federation::Error::io(&file))?;
             text.push_str(&entry);
         }
-        say::tell(&format!(
+        context.console.tell(&format!(
             "{}: give {} to {}, and make sure by another way, a telephone for instance, that its identity is {}",
             if renewed { "renewed" } else { "signed" },
             path.display(),
@@ -125,18 +129,17 @@ pub fn member(name: &str, identity: &str) -> String {
     format!("\n[[party]]\nname = \"{name}\"\nidentity = \"{identity}\"\n")
 }
 
-fn serve(args: &CoordinatorRunArgs) -> Result<()> {
-    args.line.begin();
-    let federation = Federation::read(&args.file, args.continue_without)?;
+fn serve(args: &CoordinatorRunArgs, context: &Context) -> Result<()> {
+    let federation = FederationConfig::read(&args.file, args.continue_without)?;
     if args.line.check {
         for line in coordinator::check(&federation, args.line.insecure)? {
-            say::tell(&line);
+            context.console.tell(&line.named(flags::name));
         }
         return Ok(());
     }
     let Some(out) = &args.out else { bail!("--out is missing; give a folder for the result") };
     output::check_private_folder(out, args.force)?;
-    let log = Arc::new(Log::new(args.line.log));
+    let log = Arc::new(EventLog::new(args.line.log).naming(flags::name));
     if args.line.insecure {
         log.warn(
             "without certificates and encryption; for trials on one machine",
@@ -145,11 +148,11 @@ fn serve(args: &CoordinatorRunArgs) -> Result<()> {
     }
     let terms = federation.terms.clone();
     let options =
-        coordinator::Options { insecure: args.line.insecure, status_address: args.status_address.0, log };
+        CoordinatorOptions { insecure: args.line.insecure, status_address: args.status_address.0, log };
     let outcome = coordinator::run(federation, options)?;
-    write(out, &outcome, &terms)?;
+    write(context, out, &outcome, &terms)?;
     outcome.forget()?;
-    report::after_run(out, !args.no_report);
+    report::after_run(context, out, !args.no_report);
     let mut how = String::new();
     if !outcome.missing.is_empty() {
         how = format!("; without {}", outcome.missing.join(", "));
@@ -157,7 +160,7 @@ fn serve(args: &CoordinatorRunArgs) -> Result<()> {
     if !outcome.attempts.is_empty() {
         how += "; done twice, since somebody was missing in some sums, and the better result kept";
     }
-    say::tell(&format!(
+    context.console.tell(&format!(
         "relative error {:.6} after {} rounds and {} sums{how}; {}",
         outcome.relative_error,
         outcome.rounds,
@@ -172,34 +175,35 @@ fn serve(args: &CoordinatorRunArgs) -> Result<()> {
     Ok(())
 }
 
-fn write(out: &Path, outcome: &Outcome, terms: &Terms) -> Result<()> {
+fn write(context: &Context, out: &Path, outcome: &FederationOutcome, terms: &Terms) -> Result<()> {
     let settings = &terms.settings;
-    let roster: Vec<&str> = terms.roster.iter().map(|member| &member.name[..]).collect();
-    let bytes = outcome.bytes.iter().map(|[received, sent]| json!({ "received": received, "sent": sent }));
-    let mut record = json!({
-        "version": env!("CARGO_PKG_VERSION"),
-        "federation": terms.federation,
-        "transport": "grpc",
-        "run": outcome.run,
-        "parties": roster,
-        "relative_error": outcome.relative_error,
-        "rounds": outcome.rounds,
-        "attempts": outcome.attempts,
-        "stopped_by": outcome.stopped_by,
-        "finished": outcome.finished,
-        "missing": outcome.missing,
-        "agreed": outcome.agreed,
-        "sums": outcome.sums,
-        "epochs": outcome.epochs,
-        "bytes": bytes.collect::<Vec<_>>(),
-        "features": outcome.features,
-        "peak_memory": crate::machine::peak_memory(),
-    });
     // Each party's file has its records in rows or in columns; here they are taken to be rows, as is usual.
-    record[factors::SHARED] = factors::shared(Side::Rows).into();
-    let [shared, _] = factors::files(&record);
-    record["settings"] = serde_json::to_value(settings)?;
-    let staging = output::Staging::private(out)?;
+    let shared_factor = SharedFactor::of(Side::Rows);
+    let shared = shared_factor.file();
+    let end = CoordinatorRecord {
+        finished: outcome.finished.clone(),
+        missing: outcome.missing.clone(),
+        agreed: outcome.agreed,
+        sums: outcome.sums,
+        epochs: outcome.epochs,
+        bytes: outcome.bytes.iter().map(|&[received, sent]| LinkBytes { received, sent }).collect(),
+        peak_memory: crate::machine::peak_memory(),
+    };
+    let record = FederationRecord {
+        federation: terms.federation.clone(),
+        transport: Transport::Grpc,
+        run: outcome.run.clone(),
+        parties: terms.roster.iter().map(|member| member.name.clone()).collect(),
+        rounds: outcome.rounds,
+        attempts: outcome.attempts.clone(),
+        stopped_by: name_of(&outcome.stopped_by),
+        features: outcome.features,
+        shared_factor,
+        settings: ProtocolSettings::new(settings)?,
+        end: FederationEnd::Coordinator(end),
+    };
+    let record = RunRecord::new(outcome.relative_error, RunKind::Federation(Box::new(record)));
+    let staging = context.outputs.private_folder(out)?;
     staging.write(shared, |file| file.write_all(&outcome.factor))?;
     // It came from a party.
     let read = partwise::io::npy::read_array::<f32>(
@@ -221,6 +225,6 @@ fn write(out: &Path, outcome: &Outcome, terms: &Terms) -> Result<()> {
         }
         Ok(())
     })?;
-    staging.write("run.json", |file| writeln!(file, "{record:#}"))?;
+    staging.write(RUN_FILE, |file| record.write(file))?;
     staging.commit()
 }

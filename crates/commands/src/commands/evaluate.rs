@@ -7,22 +7,23 @@ use partwise::{Precision, Real};
 use serde_json::json;
 
 use crate::args::EvaluateArgs;
-use crate::{folder, input, machine, say};
+use crate::context::Context;
+use crate::{folder, input, machine};
 
-pub fn run(args: &EvaluateArgs) -> Result<()> {
+pub fn run(args: &EvaluateArgs, context: &Context) -> Result<()> {
     let record = folder::record(&args.dir)?;
     let error = match record.precision {
-        Precision::F32 => error::<f32>(args, &record)?,
-        Precision::F64 => error::<f64>(args, &record)?,
+        Precision::F32 => error::<f32>(args, context, &record)?,
+        Precision::F64 => error::<f64>(args, context, &record)?,
     };
-    say::answer(&if args.json {
+    context.console.answer(&if args.json {
         json!({ "relative_error": error }).to_string()
     } else {
         format!("relative error {error:.9}")
     })
 }
 
-fn error<T: Real>(args: &EvaluateArgs, record: &folder::Record) -> Result<f64> {
+fn error<T: Real>(args: &EvaluateArgs, context: &Context, record: &folder::Record) -> Result<f64> {
     let mut folder = folder::read::<T>(&args.dir)?;
     let input = input::read_turned::<T>(
         &args.file,
@@ -30,7 +31,7 @@ fn error<T: Real>(args: &EvaluateArgs, record: &folder::Record) -> Result<f64> {
         (record.transpose != args.read.transpose, record.images),
         None,
     )?;
-    input::warn_assumptions(&args.file, &input.assumptions);
+    input::warn_assumptions(context.console, &args.file, &input.assumptions);
     let names = (input.row_labels.as_deref(), input.col_labels.as_deref());
     folder.match_names(&args.dir, &args.file, names)?;
     folder.check(&args.dir, &args.file, (input.matrix.rows(), input.matrix.cols()), None)?;

@@ -4,10 +4,11 @@ use anyhow::{Result, bail};
 use partwise_experiment::{Error, Experiment, Scope, Stage, perform, search, write};
 
 use crate::args::ExperimentArgs;
+use crate::context::Context;
 use crate::interrupt::Interrupted;
-use crate::{machine, output, say};
+use crate::{machine, output};
 
-pub fn run(args: &ExperimentArgs) -> Result<()> {
+pub fn run(args: &ExperimentArgs, context: &Context) -> Result<()> {
     let experiment = Experiment::read(&args.file)?;
     if let Some(name) = args.only.iter().find(|name| !is_panel(&experiment, name)) {
         let names: Vec<&str> = experiment.panels.iter().map(|panel| panel.name.as_str()).collect();
@@ -35,15 +36,15 @@ pub fn run(args: &ExperimentArgs) -> Result<()> {
     std::fs::create_dir_all(&runs)?;
     let tell = |line: &str| {
         if !args.quiet {
-            say::tell(line);
+            context.console.tell(line);
         }
     };
     if args.search {
         let lines = search(&experiment, &stage, &tell).map_err(interrupted)?;
         let target = args.out.join("search.csv");
-        return output::write_whole(&target, "--out", |file| {
-            file.write_all((lines.join("\n") + "\n").as_bytes())
-        });
+        return context
+            .outputs
+            .write_whole(&target, "--out", |file| file.write_all((lines.join("\n") + "\n").as_bytes()));
     }
     let done = perform(&experiment, &stage, &tell).map_err(interrupted)?;
     write(&experiment, &done, &args.out)?;

@@ -7,12 +7,13 @@ use partwise::Precision;
 use partwise::io::stream::Stream;
 use partwise::io::{self, Assumption, ImageShape, Unchecked};
 use partwise::matrix::{Dominant, Matrix, Summary};
-use partwise::run::{Algorithm, memory_needed, memory_needed_whole};
+use partwise::run::{Algorithm, Layout, MatrixSize, Workload};
 use serde_json::{Value, json};
 
 use crate::args::InspectArgs;
+use crate::context::Context;
 use crate::input::{self, size, warn_assumptions};
-use crate::{machine, say};
+use crate::machine;
 
 /// What was found.
 struct Findings {
@@ -28,13 +29,13 @@ struct Findings {
     bytes_dsanls: u64,
 }
 
-pub fn run(args: &InspectArgs) -> Result<()> {
+pub fn run(args: &InspectArgs, context: &Context) -> Result<()> {
     if args.rank == 0 {
         anyhow::bail!("--rank: 0 is too few; give 1 or more");
     }
     let findings = look(args, machine::available_memory())?;
-    warn_assumptions(&args.file, &findings.assumptions);
-    say::answer(&if args.json {
+    warn_assumptions(context.console, &args.file, &findings.assumptions);
+    context.console.answer(&if args.json {
         format!("{:#}", in_json(args, &findings)?)
     } else {
         in_words(args, &findings)?
@@ -49,12 +50,12 @@ fn look(args: &InspectArgs, memory: u64) -> Result<Findings> {
         Unchecked::Whole(input) => input,
         Unchecked::Streamed(stream) => return look_through(args, &stream, memory),
     };
-    let needs = |algorithm| memory_needed(&input.matrix, algorithm, args.rank, 1, Precision::F32);
+    let size = MatrixSize::of(&input.matrix);
     Ok(Findings {
         summary: Summary::of(&input.matrix),
         storage: storage(matches!(input.matrix, Matrix::Sparse(_))),
-        bytes_hals: needs(Algorithm::Hals),
-        bytes_dsanls: needs(Algorithm::Dsanls),
+        bytes_hals: needed(args, size, Algorithm::Hals),
+        bytes_dsanls: needed(args, size, Algorithm::Dsanls),
         format: input.format,
         image: input.image,
         row_labels: input.row_labels,
@@ -64,18 +65,24 @@ fn look(args: &InspectArgs, memory: u64) -> Result<Findings> {
 }
 
 fn look_through(args: &InspectArgs, stream: &Stream, memory: u64) -> Result<Findings> {
-    let needs = |algorithm| memory_needed_whole(stream, algorithm, args.rank, 1, Precision::F32);
+    let size = MatrixSize::of_stream(stream);
     Ok(Findings {
         summary: stream.summary(memory.saturating_sub(stream.bytes_kept()))?,
         storage: storage(stream.is_sparse()),
-        bytes_hals: needs(Algorithm::Hals),
-        bytes_dsanls: needs(Algorithm::Dsanls),
+        bytes_hals: needed(args, size, Algorithm::Hals),
+        bytes_dsanls: needed(args, size, Algorithm::Dsanls),
         format: stream.format().to_string(),
         image: None,
         row_labels: None,
         col_labels: None,
         assumptions: Vec::new(),
     })
+}
+
+/// Bytes that a factorization takes in one process, in f32.
+fn needed(args: &InspectArgs, size: MatrixSize, algorithm: Algorithm) -> u64 {
+    let workload = Workload { size, algorithm, rank: args.rank, precision: Precision::F32 };
+    workload.footprint(&Layout::Workers(1)).most()
 }
 
 fn storage(sparse: bool) -> &'static str {

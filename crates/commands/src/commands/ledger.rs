@@ -7,7 +7,8 @@ use partwise_federation::ledger::{self, Cover};
 use serde_json::json;
 
 use crate::args::AuditArgs;
-use crate::{input, say};
+use crate::context::Context;
+use crate::input;
 
 /// The ledger, if this is one or a folder with one.
 pub fn found(path: &Path) -> Option<PathBuf> {
@@ -15,7 +16,7 @@ pub fn found(path: &Path) -> Option<PathBuf> {
     path.is_file().then_some(path)
 }
 
-pub fn run(path: &Path, args: &AuditArgs) -> Result<()> {
+pub fn run(path: &Path, context: &Context, args: &AuditArgs) -> Result<()> {
     let ignored = [
         ("--data", args.data.is_some()),
         ("--colluders", args.colluders.is_some()),
@@ -33,7 +34,7 @@ pub fn run(path: &Path, args: &AuditArgs) -> Result<()> {
         });
         let report =
             json!({ "lines": read.entries.len(), "last": read.last, "sent": kinds.collect::<Vec<_>>() });
-        return say::answer(&report.to_string());
+        return context.console.answer(&report.to_string());
     }
     let mut text =
         format!("{}: {} lines, chain unbroken up to {}\n", path.display(), read.entries.len(), read.last);
@@ -49,5 +50,5 @@ pub fn run(path: &Path, args: &AuditArgs) -> Result<()> {
         };
         text.push_str(&format!("{kind:18} {count:>8} {:>12}  {readers}\n", input::size(*bytes)));
     }
-    say::answer(&text)
+    context.console.answer(&text)
 }

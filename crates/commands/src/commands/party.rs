@@ -7,43 +7,48 @@ use anyhow::{Result, anyhow, bail};
 use partwise::cancel::Cancel;
 use partwise::io::{self, Input};
 use partwise::run::Side;
+use partwise::run::record::{
+    FederationEnd, FederationRecord, PartyRecord, ProtocolSettings, RUN_FILE, RunKind, RunRecord,
+    SharedFactor, Transport, name_of,
+};
 use partwise::{Precision, Real};
 use partwise_federation::certificates::{self, write_new};
-use partwise_federation::config::Party;
-use partwise_federation::log::{Format, Log};
-use partwise_federation::party::{self, Given, Hooks, Joined, Options};
+use partwise_federation::config::PartyConfig;
+use partwise_federation::log::{EventLog, Format};
+use partwise_federation::party::{self, Hooks, Joined, PartyData, PartyOptions};
 use partwise_federation::text::{Fingerprint, check_name};
 use partwise_secure::factors;
 use partwise_secure::protocol::Stop;
 use serde_json::json;
 
-use crate::federation_args::{JoinArgs, PartyCommand, PartyInitArgs};
-use crate::{input, machine, output, report, say};
+use crate::args::{JoinArgs, PartyCommand, PartyInitArgs};
+use crate::context::Context;
+use crate::{flags, input, machine, output, report};
 
 /// The name of the configuration in the folder that `init` makes.
 pub const FILE: &str = "party.toml";
 
-pub fn run(command: &PartyCommand, hooks: &Arc<dyn Hooks>) -> Result<()> {
+pub fn run(command: &PartyCommand, context: &Context, hooks: &Arc<dyn Hooks>) -> Result<()> {
     match command {
-        PartyCommand::Init(args) => init(args),
+        PartyCommand::Init(args) => init(args, context),
         PartyCommand::Join(args) => match args.precision {
-            Precision::F32 => join::<f32>(args, hooks),
-            Precision::F64 => join::<f64>(args, hooks),
+            Precision::F32 => join::<f32>(args, context, hooks),
+            Precision::F64 => join::<f64>(args, context, hooks),
         },
     }
 }
 
-fn init(args: &PartyInitArgs) -> Result<()> {
+fn init(args: &PartyInitArgs, context: &Context) -> Result<()> {
     let identity = make(&args.out, &args.federation, &args.name)?;
     let text = skeleton(&args.name, &args.federation, &args.coordinator, "");
     write_new(&args.out.join(FILE), &text, false)?;
-    say::tell(&format!(
+    context.console.tell(&format!(
         "made {0}: send {0}/{1}.request to the coordinator, put its answer {1}.crt and its ca.crt into {0}, and complete \
          {0}/{FILE}; keep {1}.key and identity.key to yourself",
         args.out.display(),
         args.name
     ));
-    say::tell(&format!("this party's identity, for the others to pin: {identity}"));
+    context.console.tell(&format!("this party's identity, for the others to pin: {identity}"));
     Ok(())
 }
 
@@ -84,9 +89,8 @@ maximum_rounds = 500
     )
 }
 
-fn join<T: Real>(args: &JoinArgs, hooks: &Arc<dyn Hooks>) -> Result<()> {
-    args.line.begin();
-    let party = Party::read(&args.file)?;
+fn join<T: Real>(args: &JoinArgs, context: &Context, hooks: &Arc<dyn Hooks>) -> Result<()> {
+    let party = PartyConfig::read(&args.file)?;
     if !args.line.check {
         let Some(out) = &args.out else { bail!("--out is missing; give a folder for the result") };
         output::check_private_folder(out, args.force)?;
@@ -104,7 +108,7 @@ fn join<T: Real>(args: &JoinArgs, hooks: &Arc<dyn Hooks>) -> Result<()> {
         })?;
     // A log may be collected elsewhere, and this shows entries.
     if args.line.log == Format::Text {
-        input::warn_assumptions(&args.data, &assumptions);
+        input::warn_assumptions(context.console, &args.data, &assumptions);
     }
     // Features by records, whatever the file has.
     let (matrix, names) = match args.records {
@@ -114,10 +118,10 @@ fn join<T: Real>(args: &JoinArgs, hooks: &Arc<dyn Hooks>) -> Result<()> {
     input::check_memory("the run", matrix.bytes().saturating_mul(3))?;
     let reading = format!("{:?} {:?} {:?}", args.read, args.records, T::PRECISION);
     let digest = format!("{} {reading}", input::sha256(&args.data)?);
-    let given = Given { matrix, names: names.clone(), digest };
-    let log = Arc::new(Log::new(args.line.log));
+    let given = PartyData { matrix, names: names.clone(), digest };
+    let log = Arc::new(EventLog::new(args.line.log).naming(flags::name));
     let threads = args.threads.unwrap_or_else(machine::cores);
-    let options = Options {
+    let options = PartyOptions {
         insecure: args.line.insecure,
         threads,
         hooks: hooks.clone(),
@@ -126,7 +130,7 @@ fn join<T: Real>(args: &JoinArgs, hooks: &Arc<dyn Hooks>) -> Result<()> {
     };
     if args.line.check {
         for line in party::check(&party, &given, &options)? {
-            say::tell(&line);
+            context.console.tell(&line.named(flags::name));
         }
         return Ok(());
     }
@@ -137,8 +141,8 @@ fn join<T: Real>(args: &JoinArgs, hooks: &Arc<dyn Hooks>) -> Result<()> {
         );
     }
     let joined = party::join(&party, given, &options)?;
-    write(args, &party.name, &joined, [row_labels, col_labels])?;
-    conclude(args, &joined);
+    write(args, context, &party.name, &joined, [row_labels, col_labels])?;
+    conclude(args, context, &joined);
     let mut factor = Vec::new();
     io::npy::write(&mut factor, joined.features, joined.terms.settings.rank, &joined.u)?;
     let parties = joined.terms.roster.len();
@@ -147,34 +151,37 @@ fn join<T: Real>(args: &JoinArgs, hooks: &Arc<dyn Hooks>) -> Result<()> {
 
 fn write<T: Real>(
     args: &JoinArgs,
+    context: &Context,
     party: &str,
     joined: &Joined<T>,
     [row_labels, col_labels]: [Option<Vec<String>>; 2],
 ) -> Result<()> {
     let Some(out) = &args.out else { return Ok(()) };
     let rank = joined.terms.settings.rank;
-    let roster: Vec<&str> = joined.terms.roster.iter().map(|member| &member.name[..]).collect();
-    let mut record = json!({
-        "version": env!("CARGO_PKG_VERSION"),
-        "federation": joined.terms.federation,
-        "party": party,
-        "transport": "grpc",
-        "run": joined.run,
-        "parties": roster,
-        "relative_error": joined.relative_error,
-        "own_relative_error": joined.own_relative_error,
-        "rounds": joined.ended.rounds,
-        "attempts": joined.attempts,
-        "stopped_by": joined.ended.stopped_by,
-        "features": joined.features,
-        "records": joined.records,
-        factors::SHARED: factors::shared(args.records),
+    let terms = &joined.terms;
+    let end = PartyRecord {
+        party: party.to_string(),
+        own_relative_error: joined.own_relative_error,
+        records: joined.records,
         // As `evaluate` and `transform` read the file again.
-        "transpose": args.read.transpose,
-        "precision": T::PRECISION,
-    });
-    record["settings"] = serde_json::to_value(&joined.terms.settings)?;
-    let staging = output::Staging::private(out)?;
+        transpose: args.read.transpose,
+        precision: T::PRECISION,
+    };
+    let record = FederationRecord {
+        federation: terms.federation.clone(),
+        transport: Transport::Grpc,
+        run: joined.run.clone(),
+        parties: terms.roster.iter().map(|member| member.name.clone()).collect(),
+        rounds: joined.ended.rounds,
+        attempts: joined.attempts.clone(),
+        stopped_by: name_of(&joined.ended.stopped_by),
+        features: joined.features,
+        shared_factor: SharedFactor::of(args.records),
+        settings: ProtocolSettings::new(&terms.settings)?,
+        end: FederationEnd::Party(end),
+    };
+    let record = RunRecord::new(joined.relative_error, RunKind::Federation(Box::new(record)));
+    let staging = context.outputs.private_folder(out)?;
     let (u, v) = factors::by_side(args.records, (joined.records, &joined.v), (joined.features, &joined.u));
     for (name, (rows, factor)) in [("U.npy", u), ("V.npy", v)] {
         staging.write(name, |file| io::npy::write(file, rows, rank, factor))?;
@@ -193,20 +200,20 @@ fn write<T: Real>(
         }
         Ok(())
     })?;
-    staging.write("run.json", |file| writeln!(file, "{record:#}"))?;
+    staging.write(RUN_FILE, |file| record.write(file))?;
     staging.commit()?;
-    report::after_run(out, !args.no_report);
+    report::after_run(context, out, !args.no_report);
     Ok(())
 }
 
-fn conclude<T>(args: &JoinArgs, joined: &Joined<T>) {
+fn conclude<T>(args: &JoinArgs, context: &Context, joined: &Joined<T>) {
     let why = match joined.ended.stopped_by {
         Stop::Rounds => "all rounds done",
         Stop::Tolerance => "the error hardly fell any more",
         Stop::LeakBudget => "one round more would show a record",
     };
     let out = args.out.as_ref().map_or(String::new(), |out| format!("; {}", report::where_it_is(out)));
-    say::tell(&format!(
+    context.console.tell(&format!(
         "relative error {:.6} over all parties, {:.6} here, after {} rounds ({why}){out}",
         joined.relative_error, joined.own_relative_error, joined.ended.rounds
     ));

@@ -10,15 +10,15 @@ use serde_json::{Value, json};
 
 use crate::args::PlanArgs;
 use crate::constants::{self, Known};
+use crate::context::Context;
 use crate::input::size;
-use crate::say;
 
 /// Where nobody says what the network is.
 const USUAL: &str = "10Gbit/s,20us";
 
 const METHODS: [Algorithm; 3] = [Algorithm::Auto, Algorithm::Hals, Algorithm::Dsanls];
 
-pub fn run(args: &PlanArgs) -> Result<()> {
+pub fn run(args: &PlanArgs, context: &Context) -> Result<()> {
     let settings =
         Settings { sketch_cols: args.sketch_cols, sketch_rows: args.sketch_rows, ..Settings::new(args.rank) };
     let (rows, cols, nonzeros, nodes) = (args.rows, args.cols, args.nonzeros, args.nodes);
@@ -28,7 +28,11 @@ pub fn run(args: &PlanArgs) -> Result<()> {
     let known = constants::known(args.constants.as_deref())?;
     let (network, assumed) = network(args, &known);
     let view = View { args, job, known: &known, network, assumed };
-    if args.json { say::answer(&format!("{:#}", view.json())) } else { say::answer(&view.text()?) }
+    if args.json {
+        context.console.answer(&format!("{:#}", view.json()))
+    } else {
+        context.console.answer(&view.text()?)
+    }
 }
 
 /// The network that was given, or measured, or else a usual one; and in the latter cases a word on that.

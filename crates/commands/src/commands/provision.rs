@@ -7,14 +7,15 @@ use std::path::Path;
 use anyhow::Result;
 use partwise_federation::agreement::Terms;
 use partwise_federation::certificates::{DAYS, sign, write_new};
-use partwise_federation::config::{Federation, check_method};
+use partwise_federation::config::{FederationConfig, check_method};
 use partwise_federation::text::Fingerprint;
 
 use super::{coordinator, party};
-use crate::federation_args::ProvisionArgs;
-use crate::{output, say};
+use crate::args::ProvisionArgs;
+use crate::context::Context;
+use crate::output;
 
-pub fn run(args: &ProvisionArgs) -> Result<()> {
+pub fn run(args: &ProvisionArgs, context: &Context) -> Result<()> {
     check_method(&method(args), &args.accept)?;
     output::make_private_folder(&args.out)?;
     let made = make(args);
@@ -23,7 +24,7 @@ pub fn run(args: &ProvisionArgs) -> Result<()> {
         let _ = fs::remove_dir_all(&args.out);
     }
     made?;
-    say::tell(&format!(
+    context.console.tell(&format!(
         "made {} for trials only: whoever made all keys can read everything; in earnest every party runs `partwise party init` \
          by itself",
         args.out.display()
@@ -69,7 +70,7 @@ fn make(args: &ProvisionArgs) -> Result<()> {
     let path = centre.join(coordinator::FILE);
     write_new(&path, &federation, false)?;
     // What was asked for must be a federation.
-    let Terms { settings, groups, .. } = Federation::read(&path, args.continue_without)?.terms;
+    let Terms { settings, groups, .. } = FederationConfig::read(&path, args.continue_without)?.terms;
     let policy = format!(
         "protocols = [\"{}\"]\naccept = [{}]\ncontinue_without = {}\n",
         args.protocol,

@@ -5,15 +5,20 @@ use std::process::{Command, Stdio};
 use anyhow::{Result, anyhow, bail};
 
 use crate::args::ReportArgs;
-use crate::{report, say};
+use crate::context::Context;
+use crate::report;
 
-pub fn run(args: &ReportArgs) -> Result<()> {
+pub fn run(args: &ReportArgs, context: &Context) -> Result<()> {
     let page = args.dir.join(report::NAME);
     if page.exists() && !args.force && !report::is_ours(&page) {
         bail!("{} was not made by Partwise; move it away, or replace it with --force", page.display());
     }
-    report::write(&args.dir, &report::View { shape: args.shape.image_shape, records: args.records })?;
-    say::tell(&format!("written to {}", page.display()));
+    report::write(
+        context,
+        &args.dir,
+        &report::View { shape: args.shape.image_shape, records: args.records },
+    )?;
+    context.console.tell(&format!("written to {}", page.display()));
     if args.open { open(&page) } else { Ok(()) }
 }
 

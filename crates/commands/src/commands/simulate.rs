@@ -7,6 +7,10 @@ use partwise::comm::{Comm, Tag};
 use partwise::error::Error as CoreError;
 use partwise::io::{self, ImageShape, ImageSide, Input};
 use partwise::matrix::Matrix;
+use partwise::run::record::{
+    CostRecord, InputRecord, PartyResult, ProtocolSettings, RUN_FILE, RunKind, RunRecord, SentRecord,
+    SharedFactor, SimulatedEnd, SimulatedParty, SimulationRecord, TranscriptRecord, Transport, name_of,
+};
 use partwise::run::{Amount, Side};
 use partwise::{Precision, Real};
 use partwise_secure::audit::{Audit, Evidence, Recording, Transcript};
@@ -15,23 +19,25 @@ use partwise_secure::net::DEFAULT_WAN;
 use partwise_secure::protocol::{Aggregation, Stop};
 use partwise_secure::split::{self, Split};
 use partwise_secure::{
-    Error, OnRank, Outcome, PartyOutcome, Plan, run_on_rank_recorded, simulate, simulate_recorded,
+    DataSizes, Error, OnRank, PartyOutcome, Plan, SimulationOutcome, Vanishing, run_on_rank_recorded,
+    simulate, simulate_recorded,
 };
 use partwise_secure::{factors, risk};
-use serde_json::{Value, json};
 
 use super::audit;
 use super::cluster::{Agreed, agree, local, same_file};
 use crate::args::SimulateArgs;
+use crate::console::Console;
+use crate::context::Context;
 use crate::warnings::{self, Warnings};
-use crate::{input, output, report, say};
+use crate::{flags, input, output, report};
 
-pub fn run(args: &SimulateArgs, comm: Option<&dyn Comm>) -> Result<()> {
+pub fn run(args: &SimulateArgs, context: &Context, comm: Option<&dyn Comm>) -> Result<()> {
     match (args.precision, comm) {
-        (Precision::F32, None) => alone::<f32>(args),
-        (Precision::F64, None) => alone::<f64>(args),
-        (Precision::F32, Some(comm)) => on_ranks::<f32>(args, comm),
-        (Precision::F64, Some(comm)) => on_ranks::<f64>(args, comm),
+        (Precision::F32, None) => alone::<f32>(args, context),
+        (Precision::F64, None) => alone::<f64>(args, context),
+        (Precision::F32, Some(comm)) => on_ranks::<f32>(args, context, comm),
+        (Precision::F64, Some(comm)) => on_ranks::<f64>(args, context, comm),
     }
 }
 
@@ -46,7 +52,7 @@ struct Dealt<M> {
     held_out: Vec<Vec<usize>>,
     plan: Plan,
     /// What the record says of the file.
-    source: Value,
+    source: InputRecord,
     /// What features are called, and how a record is a picture.
     labels: Option<Vec<String>>,
     /// What records are called, which each party keeps of its own.
@@ -114,25 +120,25 @@ impl<M> Dealt<M> {
 }
 
 /// All parties in this process.
-fn alone<T: Real>(args: &SimulateArgs) -> Result<()> {
+fn alone<T: Real>(args: &SimulateArgs, context: &Context) -> Result<()> {
     output::check_private_folder(&args.out, args.force)?;
-    let (matrix, dealt) = read::<T>(args)?.apart();
+    let (matrix, dealt) = read::<T>(args, context)?.apart();
     // The parts, each by row and by column.
     input::check_memory("the simulation", matrix.bytes().saturating_mul(4))?;
     let parts = split::parts(&matrix, &dealt.records)?;
     let recording = dealt.recording(args)?;
     // An audit asks about records.
     let matrix = args.audit.then_some(matrix);
-    introduce(args, &dealt);
+    introduce(args, context.console, &dealt);
     let outcome = match &recording {
         Some(recording) => simulate_recorded(parts, &dealt.plan, recording)?,
         None => simulate(parts, &dealt.plan)?,
     };
-    let record = record(args, &dealt, &outcome)?;
+    let record = record(args, &dealt, &outcome, None)?;
     let transcript = recording.map(Recording::finish);
     let u = outcome.parties.iter().flatten().next().map(|party| &party.u[..]).unwrap_or_default();
     let audit = dealt.audit(matrix.as_ref(), transcript.as_ref(), u)?;
-    let staging = output::Staging::private(&args.out)?;
+    let staging = context.outputs.private_folder(&args.out)?;
     for (party, number) in outcome.parties.iter().zip(1..) {
         if let Some(party) = party {
             write_party(&staging, args, number, party, &dealt)?;
@@ -141,21 +147,21 @@ fn alone<T: Real>(args: &SimulateArgs) -> Result<()> {
     write_run(&staging, &dealt, &outcome, &record)?;
     write_audit(&staging, transcript.filter(|_| args.record).as_ref(), audit.as_ref())?;
     staging.commit()?;
-    report::after_run(&args.out, !args.no_report);
-    conclude(args, &outcome, &record)?;
-    audit.map_or(Ok(()), |audit| audit::conclude(&audit, args.max_auc, args.quiet || args.json))
+    report::after_run(context, &args.out, !args.no_report);
+    conclude(args, context.console, &outcome, &record)?;
+    audit.map_or(Ok(()), |audit| audit::conclude(context, &audit, args.max_auc, args.quiet || args.json))
 }
 
 /// The coordinator, or one party, as a rank of a job: each reads the file and keeps its own records, each party writes its
 /// own factors, and rank 0 the rest.
-fn on_ranks<T: Real>(args: &SimulateArgs, comm: &dyn Comm) -> Result<()> {
+fn on_ranks<T: Real>(args: &SimulateArgs, context: &Context, comm: &dyn Comm) -> Result<()> {
     let chief = comm.rank() == 0;
     if args.network.is_some() {
         return Err(Agreed("--network: between ranks clocks are real; leave it out".into()).into());
     }
     agree(comm, if chief { output::check_private_folder(&args.out, args.force) } else { Ok(()) })?;
-    let (matrix, dealt) = agree(comm, read::<T>(args))?.apart();
-    agree(comm, same_file(comm, dealt.source.to_string().as_bytes(), &args.file))?;
+    let (matrix, dealt) = agree(comm, read::<T>(args, context))?.apart();
+    agree(comm, same_file(comm, &serde_json::to_vec(&dealt.source)?, &args.file))?;
     let counts = dealt.counts();
     agree(comm, dealt.plan.check(&counts, dealt.features).map_err(Into::into))?;
     let own = comm.rank().checked_sub(1).and_then(|party| dealt.records.get(party..=party));
@@ -163,16 +169,17 @@ fn on_ranks<T: Real>(args: &SimulateArgs, comm: &dyn Comm) -> Result<()> {
     let part = agree(comm, part.map_err(Into::into))?.and_then(|mut parts| parts.pop());
     let recording = agree(comm, dealt.recording(args))?;
     let matrix = (chief && args.audit).then_some(matrix);
-    introduce(args, &dealt);
+    introduce(args, context.console, &dealt);
     let recorder: &dyn Recorder = match &recording {
         Some(recording) => recording,
         None => &(),
     };
-    let ran = run_on_rank_recorded(comm, part, (&counts, dealt.features), &dealt.plan, recorder);
+    let sizes = DataSizes { records: &counts, features: dealt.features };
+    let ran = run_on_rank_recorded(comm, part, &sizes, &dealt.plan, recorder);
     let ran = ran.map_err(|error| match error {
         Error::Core(error @ (CoreError::Transport { .. } | CoreError::RankLost { .. })) => local(comm, error),
         // Every rank has it.
-        error => Agreed(error.to_string()).into(),
+        error => Agreed(error.wording().named(flags::name)).into(),
     })?;
 
     let recorded = recording.map(Recording::finish);
@@ -182,27 +189,29 @@ fn on_ranks<T: Real>(args: &SimulateArgs, comm: &dyn Comm) -> Result<()> {
     let audit = dealt.audit(matrix.as_ref(), transcript.as_ref(), &u.unwrap_or_default());
     let audit = agree(comm, audit)?;
 
-    let staging = agree(comm, if chief { output::Staging::private(&args.out).map(Some) } else { Ok(None) })?;
+    let staging =
+        agree(comm, if chief { context.outputs.private_folder(&args.out).map(Some) } else { Ok(None) })?;
     let path =
         staging.as_ref().map(|staging| staging.path().to_string_lossy().into_owned()).unwrap_or_default();
     let path = String::from_utf8_lossy(&comm.broadcast(path.into_bytes())?).into_owned();
-    let staging = staging.unwrap_or_else(|| output::Staging::of_another(path.into(), &args.out));
+    let staging = staging.unwrap_or_else(|| context.outputs.folder_of_another(path.into(), &args.out));
     let written = match ran {
         OnRank::Party(party) => write_party(&staging, args, comm.rank(), &party, &dealt).map(|()| None),
-        OnRank::Coordinator(outcome) => record(args, &dealt, &outcome).and_then(|mut record| {
-            record["transport"] = json!("mpi");
-            write_run(&staging, &dealt, &outcome, &record)?;
-            write_audit(&staging, transcript.as_ref().filter(|_| args.record), audit.as_ref())?;
-            Ok(Some((outcome, record)))
-        }),
+        OnRank::Coordinator(outcome) => {
+            record(args, &dealt, &outcome, Some(Transport::Mpi)).and_then(|record| {
+                write_run(&staging, &dealt, &outcome, &record)?;
+                write_audit(&staging, transcript.as_ref().filter(|_| args.record), audit.as_ref())?;
+                Ok(Some((outcome, record)))
+            })
+        }
     };
     let written = agree(comm, written)?;
     agree(comm, if chief { staging.commit() } else { Ok(()) })?;
     written.map_or(Ok(()), |(outcome, record)| {
-        report::after_run(&args.out, !args.no_report);
-        conclude(args, &outcome, &record)
+        report::after_run(context, &args.out, !args.no_report);
+        conclude(args, context.console, &outcome, &record)
     })?;
-    audit.map_or(Ok(()), |audit| audit::conclude(&audit, args.max_auc, args.quiet || args.json))
+    audit.map_or(Ok(()), |audit| audit::conclude(context, &audit, args.max_auc, args.quiet || args.json))
 }
 
 /// What all ranks have recorded, and the final U, on rank 0; on the others their own.
@@ -237,7 +246,7 @@ fn gather<T: Real>(
     Ok((own, u))
 }
 
-fn read<T: Real>(args: &SimulateArgs) -> Result<Dealt<Matrix<T>>> {
+fn read<T: Real>(args: &SimulateArgs, context: &Context) -> Result<Dealt<Matrix<T>>> {
     let settings = args.settings();
     // What is wrong whatever the matrix is said before it is read.
     settings.check()?;
@@ -252,10 +261,10 @@ fn read<T: Real>(args: &SimulateArgs) -> Result<Dealt<Matrix<T>>> {
         Some(args.records),
     )?;
     // Said only once nothing is refused any more.
-    let mut warnings = Warnings::new(true);
+    let mut warnings = Warnings::new(context.console, true);
     warnings.assumptions(&args.file, &assumptions);
     let names = (row_labels, col_labels);
-    warnings.dominant(warnings::dominant_of(&matrix), &names);
+    warnings.dominant(warnings::dominant_of(&matrix), (names.0.as_deref(), names.1.as_deref()));
     let warnings = warnings.into_sentences();
     let (record_labels, labels) = factors::by_side(args.records, names.0, names.1);
     let side = match args.records {
@@ -263,11 +272,15 @@ fn read<T: Real>(args: &SimulateArgs) -> Result<Dealt<Matrix<T>>> {
         Side::Columns => ImageSide::Columns,
     };
     let image = image.filter(|shape| shape.images == side);
-    let source = json!({
-        "name": args.file.file_name().map(|name| name.to_string_lossy().into_owned()),
-        "bytes": input::bytes(&args.file), "sha256": input::sha256(&args.file)?, "format": format,
-        "rows": matrix.rows(), "cols": matrix.cols(), "stored": matrix.stored(),
-    });
+    let source = InputRecord {
+        name: args.file.file_name().map(|name| name.to_string_lossy().into_owned()),
+        bytes: input::bytes(&args.file),
+        sha256: input::sha256(&args.file)?,
+        format,
+        rows: matrix.rows(),
+        cols: matrix.cols(),
+        stored: matrix.stored(),
+    };
     let matrix = match args.records {
         Side::Rows => matrix,
         Side::Columns => matrix.into_transpose(),
@@ -275,7 +288,8 @@ fn read<T: Real>(args: &SimulateArgs) -> Result<Dealt<Matrix<T>>> {
     let (kept, held_out) = hold_out(args, matrix.rows())?;
     let (names, records, held_out) = deal(args, matrix.rows(), &kept, &held_out)?;
     let line = args.network.unwrap_or(DEFAULT_WAN);
-    let plan = Plan { slowness: args.speeds.clone(), line, loses: args.lose, ..Plan::new(settings) };
+    let loses = args.lose.map(|(party, sums)| Vanishing { party, sums });
+    let plan = Plan { slowness: args.speeds.clone(), line, loses, ..Plan::new(settings) };
     let features = matrix.cols();
     Ok(Dealt {
         features,
@@ -293,20 +307,16 @@ fn read<T: Real>(args: &SimulateArgs) -> Result<Dealt<Matrix<T>>> {
 }
 
 /// What users should know before it starts.
-fn introduce<M>(args: &SimulateArgs, dealt: &Dealt<M>) {
+fn introduce<M>(args: &SimulateArgs, console: Console, dealt: &Dealt<M>) {
     if !args.quiet {
-        dealt.warnings.iter().for_each(|sentence| say::warn(&format!("warning: {sentence}")));
-        warn(&dealt.plan, &dealt.counts(), dealt.features);
+        dealt.warnings.iter().for_each(|sentence| console.warn(&format!("warning: {sentence}")));
+        warn(console, &dealt.plan, &dealt.counts(), dealt.features);
     }
     if !args.quiet && !args.json {
         let counts = dealt.counts();
-        let (rows, cols, format) = (&dealt.source["rows"], &dealt.source["cols"], &dealt.source["format"]);
-        say::tell(&format!(
-            "{}: {rows} x {cols}, {}",
-            args.file.display(),
-            format.as_str().unwrap_or_default()
-        ));
-        say::tell(&format!(
+        let InputRecord { rows, cols, format, .. } = &dealt.source;
+        console.tell(&format!("{}: {rows} x {cols}, {format}", args.file.display()));
+        console.tell(&format!(
             "{} parties with {} to {} records of {} features",
             counts.len(),
             counts.iter().min().unwrap_or(&0),
@@ -368,86 +378,105 @@ fn deal(args: &SimulateArgs, records: usize, kept: &[usize], held_out: &[usize])
             dealt.len()
         );
     }
-    let held_out = by_name.unwrap_or_else(|| split::beside(&dealt, held_out));
+    let held_out = by_name.unwrap_or_else(|| split::by_nearest_party(&dealt, held_out));
     Ok((names, dealt, held_out))
 }
 
 /// What users should know before it starts.
-fn warn(plan: &Plan, records: &[usize], features: usize) {
+fn warn(console: Console, plan: &Plan, records: &[usize], features: usize) {
     let (settings, parties) = (&plan.settings, records.len());
     let hidden = risk::hidden(settings, records);
     // Below half of the features it is refused, or was accepted.
     if settings.aggregation == Aggregation::Secure && (risk::few(features)..2 * features).contains(&hidden) {
-        say::warn(&format!(
+        console.warn(&format!(
             "note: sums are over {hidden} records, less those of {} colluding, of {features} features; below twice as \
              many sums can show who is among them: --audit tells how well",
             settings.colluders
         ));
     }
     if settings.aggregation == Aggregation::Plain {
-        say::warn(
+        console.warn(
             "warning: without masks the coordinator sees every party's share, and with it much of what the records have \
              in common; leave out --aggregation plain to let it see sums alone",
         );
     } else if parties == 3 {
-        say::warn(
+        console.warn(
             "note: three parties tolerate no dropout: a sum without one of them would be opened for nobody",
         );
     }
     let one_group = parties < 2 * (settings.colluders + 2).max(3);
     if settings.protocol.is_asynchronous() && settings.aggregation == Aggregation::Secure && one_group {
-        say::warn(
+        console.warn(
             "note: so few parties form one group, whose members wait for the slowest before its sum is opened, though \
              they compute on meanwhile",
         );
     }
 }
 
-fn record<T: Real>(args: &SimulateArgs, dealt: &Dealt<()>, outcome: &Outcome<T>) -> Result<Value> {
+fn record<T: Real>(
+    args: &SimulateArgs,
+    dealt: &Dealt<()>,
+    outcome: &SimulationOutcome<T>,
+    transport: Option<Transport>,
+) -> Result<RunRecord> {
     let Dealt { plan, names, source, image, warnings, .. } = dealt;
-    let parties = outcome.parties.iter().zip(1..).map(|(party, number): (_, usize)| match party {
-        Some(party) => json!({
-            "party": number, "name": names.get(number - 1), "records": party.records,
-            "relative_error": party.relative_error, "sent": party.sent,
-        }),
-        None => json!({ "party": number, "name": names.get(number - 1), "left": true }),
+    let parties = outcome.parties.iter().zip(1..).map(|(outcome, party)| {
+        let end = outcome.as_ref().map_or(SimulatedEnd::Left { left: true }, stayed);
+        SimulatedParty { party, name: names.get(party - 1).cloned(), end }
     });
-    let mut record = json!({
-        "version": env!("CARGO_PKG_VERSION"),
-        "relative_error": outcome.relative_error,
-        "rounds": outcome.rounds,
-        "attempts": outcome.attempts,
-        "stopped_by": outcome.stopped_by,
-        "seconds": outcome.seconds,
-        "parties": parties.collect::<Vec<_>>(),
-        "groups": outcome.groups,
-        "cost": outcome.cost,
-        "transcripts": outcome.transcripts,
-        "max_rounds": plan.settings.rounds,
-        "records": args.records,
-        factors::SHARED: factors::shared(args.records),
-        "split": args.split,
-        "speeds": args.speeds,
-        "lose": args.lose,
-        "holdout": dealt.held_out.iter().map(Vec::len).sum::<usize>(),
-        "network": plan.line.to_string(),
-        "transpose": args.read.transpose,
-        "precision": T::PRECISION,
-        "input": source,
-        "image": image,
-        "warnings": warnings,
+    let transcripts = outcome.transcripts.iter().map(|transcript| TranscriptRecord {
+        parties: transcript.parties.clone(),
+        sums: transcript.sums,
+        hash: transcript.hash.clone(),
+        agreed: transcript.agreed,
     });
-    if args.record {
-        record["recorded"] = audit::recorded(args, &dealt.records, &dealt.held_out);
-    }
-    if let (Some(record), Value::Object(rest)) =
-        (record.as_object_mut(), serde_json::to_value(&plan.settings)?)
-    {
-        for (name, value) in rest {
-            record.entry(name).or_insert(value);
-        }
-    }
-    Ok(record)
+    let cost = outcome.cost;
+    let record = SimulationRecord {
+        rounds: outcome.rounds,
+        max_rounds: plan.settings.rounds,
+        attempts: outcome.attempts.clone(),
+        stopped_by: name_of(&outcome.stopped_by),
+        seconds: outcome.seconds,
+        parties: parties.collect(),
+        groups: outcome.groups.clone(),
+        cost: CostRecord {
+            wall_seconds: cost.wall_seconds,
+            wall_seconds_per_round: cost.wall_seconds_per_round,
+            masking_seconds: cost.masking_seconds,
+            bytes_per_party: cost.bytes_per_party,
+            bytes_of_coordinator: cost.bytes_of_coordinator,
+            sums: cost.sums,
+            round_trips_per_sum: cost.round_trips_per_sum,
+        },
+        transcripts: transcripts.collect(),
+        records: args.records,
+        shared_factor: SharedFactor::of(args.records),
+        split: args.split.clone(),
+        speeds: args.speeds.clone(),
+        lose: args.lose,
+        holdout: dealt.held_out.iter().map(Vec::len).sum(),
+        network: plan.line.to_string(),
+        transpose: args.read.transpose,
+        precision: T::PRECISION,
+        transport,
+        input: source.clone(),
+        image: *image,
+        warnings: warnings.clone(),
+        recorded: args.record.then(|| audit::recorded(args, &dealt.records, &dealt.held_out)).flatten(),
+        settings: ProtocolSettings::new(&plan.settings)?.without_rounds(),
+    };
+    Ok(RunRecord::new(outcome.relative_error, RunKind::Simulation(Box::new(record))))
+}
+
+/// What the record says of a party that stayed to the end.
+fn stayed<T>(party: &PartyOutcome<T>) -> SimulatedEnd {
+    let sent = party.sent.iter().map(|sent| SentRecord {
+        kind: sent.kind.clone(),
+        count: sent.count,
+        bytes: sent.bytes,
+    });
+    let (records, relative_error) = (party.records, party.relative_error);
+    SimulatedEnd::Stayed(PartyResult { records, relative_error, sent: sent.collect() })
 }
 
 /// What a party would have.
@@ -479,8 +508,8 @@ fn write_party<T: Real>(
 fn write_run<T>(
     staging: &output::Staging,
     dealt: &Dealt<()>,
-    outcome: &Outcome<T>,
-    record: &Value,
+    outcome: &SimulationOutcome<T>,
+    record: &RunRecord,
 ) -> Result<()> {
     if let Some(labels) = &dealt.labels {
         staging.write("features.txt", |file| io::labels::write(file, labels))?;
@@ -492,7 +521,7 @@ fn write_run<T>(
         }
         Ok(())
     })?;
-    staging.write("run.json", |file| writeln!(file, "{record:#}"))
+    staging.write(RUN_FILE, |file| record.write(file))
 }
 
 fn write_audit(
@@ -506,9 +535,14 @@ fn write_audit(
     audit.map_or(Ok(()), |audit| staging.write(output::AUDIT, |file| audit::write(file, audit)))
 }
 
-fn conclude<T>(args: &SimulateArgs, outcome: &Outcome<T>, record: &Value) -> Result<()> {
+fn conclude<T>(
+    args: &SimulateArgs,
+    console: Console,
+    outcome: &SimulationOutcome<T>,
+    record: &RunRecord,
+) -> Result<()> {
     if args.json {
-        return say::answer(&record.to_string());
+        return console.answer(&serde_json::to_string(record)?);
     }
     if args.quiet {
         return Ok(());
@@ -518,24 +552,24 @@ fn conclude<T>(args: &SimulateArgs, outcome: &Outcome<T>, record: &Value) -> Res
         Stop::Tolerance => "the error hardly fell any more",
         Stop::LeakBudget => "one round more would show a record",
     };
-    let clock = if record["transport"].is_null() { " on the simulated clock" } else { "" };
+    let clock = if record.transport().is_none() { " on the simulated clock" } else { "" };
     for (party, number) in outcome.parties.iter().zip(1..) {
         if party.is_none() {
-            say::tell(&format!("party {number} left; the others went on"));
+            console.tell(&format!("party {number} left; the others went on"));
         }
     }
     if let &[first, second] = &outcome.attempts[..] {
-        say::tell(&format!(
+        console.tell(&format!(
             "then they did it once more: relative error {first:.6} the first time, {second:.6} the second, of \
              which the better is kept"
         ));
     }
-    say::tell(&format!(
+    console.tell(&format!(
         "relative error {:.6} after {} rounds and {:.2} s{clock} ({why})",
         outcome.relative_error, outcome.rounds, outcome.seconds
     ));
     let cost = outcome.cost;
-    say::tell(&format!(
+    console.tell(&format!(
         "a party sent and received {}, in {:.0} sums of {:.1} round trips; all took {:.2} s here, {:.2} s of it masking",
         input::size(cost.bytes_per_party),
         cost.sums,
@@ -543,6 +577,6 @@ fn conclude<T>(args: &SimulateArgs, outcome: &Outcome<T>, record: &Value) -> Res
         cost.wall_seconds,
         cost.masking_seconds
     ));
-    say::tell(&report::where_it_is(&args.out));
+    console.tell(&report::where_it_is(&args.out));
     Ok(())
 }

@@ -7,9 +7,10 @@ use partwise::run::Side;
 use serde_json::{Value, json};
 
 use crate::args::TopArgs;
-use crate::{folder, say};
+use crate::context::Context;
+use crate::folder;
 
-pub fn run(args: &TopArgs) -> Result<()> {
+pub fn run(args: &TopArgs, context: &Context) -> Result<()> {
     if args.count == 0 {
         bail!("--count: 0 would list nothing; give 1 or more");
     }
@@ -56,7 +57,7 @@ pub fn run(args: &TopArgs) -> Result<()> {
             writeln!(text, "  {}  {}", names[1], list(&cols, &folder.col_labels, "column"))?;
         }
     }
-    say::answer(&if args.json { format!("{:#}", Value::from(listing)) } else { text })
+    context.console.answer(&if args.json { format!("{:#}", Value::from(listing)) } else { text })
 }
 
 /// Names count from 1, as in error messages.

@@ -7,9 +7,10 @@ use partwise::threads::Threads;
 use partwise::{Precision, io};
 
 use crate::args::TransformArgs;
-use crate::{folder, input, machine, output, say};
+use crate::context::Context;
+use crate::{folder, input, machine, output};
 
-pub fn run(args: &TransformArgs) -> Result<()> {
+pub fn run(args: &TransformArgs, context: &Context) -> Result<()> {
     let tsv = match args.out.extension().and_then(|extension| extension.to_str()) {
         Some("npy") => false,
         Some("tsv") => true,
@@ -25,7 +26,7 @@ pub fn run(args: &TransformArgs) -> Result<()> {
         (record.transpose != args.read.transpose, record.images),
         None,
     )?;
-    input::warn_assumptions(&args.file, &input.assumptions);
+    input::warn_assumptions(context.console, &args.file, &input.assumptions);
     let (labels, names) = match args.side {
         Side::Rows => (input.row_labels, (None, input.col_labels.as_deref())),
         Side::Columns => (input.col_labels, (input.row_labels.as_deref(), None)),
@@ -54,17 +55,21 @@ pub fn run(args: &TransformArgs) -> Result<()> {
     let threads = Threads::new(machine::cores())?;
     let fitted = folder.factors.transform(input.matrix, args.side, Penalty::NONE, None, &threads)?;
     let rows = fitted.len() / k;
-    output::write_from(Some(&args.dir), &args.out, "--out", |file| match (tsv, record.precision) {
-        (true, _) => io::tsv::write_factor(file, labels.as_deref(), rows, k, &fitted),
-        (false, Precision::F64) => io::npy::write(file, rows, k, &fitted),
-        (false, Precision::F32) => {
-            let narrow: Vec<f32> = fitted.iter().map(|&value| value as f32).collect();
-            io::npy::write(file, rows, k, &narrow)
+    context.outputs.write_from(Some(&args.dir), &args.out, "--out", |file| {
+        match (tsv, record.precision) {
+            (true, _) => io::tsv::write_factor(file, labels.as_deref(), rows, k, &fitted),
+            (false, Precision::F64) => io::npy::write(file, rows, k, &fitted),
+            (false, Precision::F32) => {
+                let narrow: Vec<f32> = fitted.iter().map(|&value| value as f32).collect();
+                io::npy::write(file, rows, k, &narrow)
+            }
         }
     })?;
     let what = match args.side {
         Side::Rows => "rows",
         Side::Columns => "columns",
     };
-    say::answer(&format!("{rows} {what} fitted to {k} components, written to {}", args.out.display()))
+    context
+        .console
+        .answer(&format!("{rows} {what} fitted to {k} components, written to {}", args.out.display()))
 }

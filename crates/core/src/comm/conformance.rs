@@ -240,6 +240,10 @@ mod tests {
         fn try_receive(&self, from: usize, tag: Tag) -> Result<Option<Vec<u8>>> {
             self.0.try_receive(from, tag)
         }
+
+        fn clock(&self) -> Vec<f64> {
+            self.0.clock()
+        }
     }
 
     #[test]

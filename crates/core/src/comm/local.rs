@@ -2,6 +2,7 @@
 
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
+use std::time::Instant;
 
 use super::{Comm, Tag};
 use crate::error::{Error, Result};
@@ -14,13 +15,15 @@ pub struct LocalComm {
     senders: Vec<Sender<Message>>,
     // A receiver serves one thread at a time; the lock is never contended.
     receivers: Vec<Mutex<Receiver<Message>>>,
+    began: Instant,
 }
 
 impl LocalComm {
     /// The communicators of a group.
     pub fn group(size: usize) -> Vec<LocalComm> {
-        let mut ends: Vec<LocalComm> =
-            (0..size).map(|rank| LocalComm { rank, senders: Vec::new(), receivers: Vec::new() }).collect();
+        let began = Instant::now();
+        let end = |rank| LocalComm { rank, senders: Vec::new(), receivers: Vec::new(), began };
+        let mut ends: Vec<LocalComm> = (0..size).map(end).collect();
         for to in 0..size {
             for from in 0..size {
                 let (sender, receiver) = channel();
@@ -70,6 +73,10 @@ impl Comm for LocalComm {
             Err(TryRecvError::Disconnected) => Err(self.lost(from)),
         }
     }
+
+    fn clock(&self) -> Vec<f64> {
+        vec![self.began.elapsed().as_secs_f64()]
+    }
 }
 
 /// Runs `work` once for each input, a thread and a rank each, and returns what they return, by rank. A single rank
@@ -96,9 +103,8 @@ pub fn run_ranks<I: Send, R: Send>(
             })
             .collect();
         let count = threads.len();
-        let failed = |error| {
-            Error::parameter("--nodes", format!("cannot start {count} ranks ({error}); ask for fewer"))
-        };
+        let failed =
+            |error| Error::parameter("nodes", format!("cannot start {count} ranks ({error}); ask for fewer"));
         threads
             .into_iter()
             .map(|thread| match thread {

@@ -1,8 +1,9 @@
 //! How ranks talk: tagged messages, and collectives built on them that sum in rank order.
 //!
-//! A transport implements [`Comm`]'s five required methods; it may override the collectives where it has
+//! A transport implements [`Comm`]'s six required methods; it may override the collectives where it has
 //! faster ones (MPI). It knows numbers and bytes, never matrices. [`conformance`] is what every transport must do.
 
+mod agree;
 mod clocked;
 pub mod conformance;
 mod exact_sum;
@@ -11,6 +12,7 @@ mod local;
 mod metered;
 mod network;
 
+pub use agree::agree;
 pub use clocked::{Clocked, TurnLock};
 pub use exact_sum::{ExactSum, sum_exactly};
 pub use group::{Alone, Group};
@@ -19,8 +21,6 @@ pub use metered::{Meter, Metered, Traffic};
 pub use network::Network;
 
 use std::ops::Range;
-use std::sync::LazyLock;
-use std::time::Instant;
 
 use bytemuck::Pod;
 
@@ -80,6 +80,9 @@ pub trait Comm: Send + Sync {
     fn receive(&self, from: usize, tag: Tag) -> Result<Vec<u8>>;
     /// The next message of a rank, if it is there by now.
     fn try_receive(&self, from: usize, tag: Tag) -> Result<Option<Vec<u8>>>;
+    /// Seconds on this rank's clock, for differences between two of its times: the real one, or, on networks that are
+    /// modelled, one on each of them.
+    fn clock(&self) -> Vec<f64>;
 
     /// Combines the numbers of all ranks; every rank gets the same bits.
     fn all_reduce(&self, reduction: Reduction, numbers: Numbers<'_>) -> Result<()> {
@@ -134,13 +137,6 @@ pub trait Comm: Send + Sync {
                 |peer| if peer == self.rank() { Ok(local.to_vec()) } else { self.receive(peer, Tag::Gather) },
             )
             .collect()
-    }
-
-    /// Seconds on this rank's clock, for differences between two of its times: the real one, or, on networks that are
-    /// modelled, one on each of them.
-    fn clock(&self) -> Vec<f64> {
-        static BEGIN: LazyLock<Instant> = LazyLock::new(Instant::now);
-        vec![BEGIN.elapsed().as_secs_f64()]
     }
 
     /// Rank 0's bytes, on every rank.

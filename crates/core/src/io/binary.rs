@@ -4,24 +4,68 @@
 //! f32 or f64 follows from the length alone.
 
 use std::io::{self, Write};
+use std::path::Path;
 
-use super::Input;
+use super::format::{Format, FormatInfo, Opened, Writes};
 use super::memory::Budget;
 use super::npy::Element;
-use super::part::{self, Column, Keep, Parts, Wanted};
+use super::part::{self, Column, CompressedVectors, DenseArray, Keep, Parts, Wanted};
 use super::source::{Source, split_gz};
 use super::stream::{ArrayAt, Body, Layout};
 use super::triplets::{Offsets, canonical, index_below};
 use super::write::{each_row, put};
+use super::{Input, ReadOptions, WriteOptions};
 use crate::error::{Error, Result};
 use crate::matrix::{Csr, Dense, Matrix, Order, Values};
 use crate::real::{Precision, Real};
 
+/// The format of the paper's program.
+pub(super) struct Bin;
+
+impl Format for Bin {
+    const INFO: FormatInfo = FormatInfo {
+        name: "a DSANLS binary",
+        endings: &["bin"],
+        signature: None,
+        in_parts: true,
+        writes: Writes::Sparse,
+    };
+
+    fn read<T: Real>(file: Opened<'_>, _options: &ReadOptions) -> Result<Input<T>> {
+        read(file.source, file.budget)
+    }
+
+    fn read_parts<T: Real>(file: Opened<'_>, wanted: Wanted<'_>) -> Result<Parts<T>> {
+        read_parts(file.source, file.budget, wanted)
+    }
+
+    fn layout(file: Opened<'_>) -> Result<Option<Layout>> {
+        layout(file.source, file.budget).map(Some)
+    }
+
+    fn check_write<T: Real>(path: &Path, matrix: &Matrix<T>) -> Result<()> {
+        let (rows, cols, stored) = (matrix.rows(), matrix.cols(), matrix.stored());
+        let entries = if matches!(matrix, Matrix::Sparse(_)) { stored } else { 0 };
+        if rows.max(cols).max(entries) as u64 <= LARGEST {
+            return Ok(());
+        }
+        let problem = format!(
+            "{rows} x {cols} with {stored} entries is more than this format's 32-bit sizes can say; \
+             choose .npz or .mtx"
+        );
+        Err(Error::format(path, "name", problem))
+    }
+
+    fn write<T: Real>(writer: &mut dyn Write, input: &Input<T>, options: WriteOptions) -> io::Result<()> {
+        write(writer, &input.matrix, options.precision_of(input))
+    }
+}
+
 /// The largest size or number of entries that the format can say.
-pub(super) const LARGEST: u64 = i32::MAX as u64;
+const LARGEST: u64 = i32::MAX as u64;
 
 /// What stands before the numbers.
-struct Header {
+struct BinHeader {
     sparse: bool,
     rows: u64,
     cols: u64,
@@ -30,7 +74,7 @@ struct Header {
     precision: Precision,
 }
 
-impl Header {
+impl BinHeader {
     fn read(source: &mut Source, budget: Budget) -> Result<Self> {
         let mut first = [0u8];
         source.fill(&mut first)?;
@@ -53,7 +97,7 @@ impl Header {
             Precision::F64 => "<f8",
         };
         let element = Element::parse(descr).map_err(|problem| source.error("header", problem))?;
-        Ok(Header { sparse, rows, cols, stored, element, precision })
+        Ok(BinHeader { sparse, rows, cols, stored, element, precision })
     }
 
     /// The format in words.
@@ -64,9 +108,9 @@ impl Header {
 }
 
 /// Reads a matrix.
-pub(super) fn read<T: Real>(mut source: Source, budget: Budget) -> Result<Input<T>> {
-    let header = Header::read(&mut source, budget)?;
-    let Header { sparse, rows, cols, stored, element, precision } = header;
+fn read<T: Real>(mut source: Source, budget: Budget) -> Result<Input<T>> {
+    let header = BinHeader::read(&mut source, budget)?;
+    let BinHeader { sparse, rows, cols, stored, element, precision } = header;
     let matrix = if sparse {
         budget.check_sparse::<T>(rows, cols, stored, 0)?;
         Matrix::Sparse(compressed(
@@ -86,8 +130,8 @@ pub(super) fn read<T: Real>(mut source: Source, budget: Budget) -> Result<Input<
 }
 
 /// How a matrix is laid out in a file that is not compressed.
-pub(super) fn layout(mut source: Source, budget: Budget) -> Result<Layout> {
-    let header = Header::read(&mut source, budget)?;
+fn layout(mut source: Source, budget: Budget) -> Result<Layout> {
+    let header = BinHeader::read(&mut source, budget)?;
     let (rows, cols, stored) = (header.rows as usize, header.cols as usize, header.stored as usize);
     let body = if header.sparse {
         let indices = 13 + 4 * (header.rows + 1);
@@ -103,12 +147,8 @@ pub(super) fn layout(mut source: Source, budget: Budget) -> Result<Layout> {
 }
 
 /// Reads the wanted parts of a matrix; column numbers and values side by side, through a file opened for each.
-pub(super) fn read_parts<T: Real>(
-    mut source: Source,
-    budget: Budget,
-    wanted: Wanted<'_>,
-) -> Result<Parts<T>> {
-    let header = Header::read(&mut source, budget)?;
+fn read_parts<T: Real>(mut source: Source, budget: Budget, wanted: Wanted<'_>) -> Result<Parts<T>> {
+    let header = BinHeader::read(&mut source, budget)?;
     let (rows, cols, stored) = (header.rows as usize, header.cols as usize, header.stored as usize);
     let regions = wanted(rows, cols)?;
     let parts = if header.sparse {
@@ -120,11 +160,12 @@ pub(super) fn read_parts<T: Real>(
         let integer = Element::parse("<i4").map_err(|problem| source.error("header", problem))?;
         let indices = Column { source, element: integer };
         let mut keep = Keep::new(budget, regions);
-        part::compressed(&mut keep, (&offsets, header.cols, Order::RowMajor), [indices, values])?;
+        let vectors = CompressedVectors { order: Order::RowMajor, offsets: &offsets, minors: header.cols };
+        part::compressed(&mut keep, vectors, [indices, values])?;
         keep.finish()?
     } else {
-        let layout = (header.element, Order::RowMajor);
-        let parts = part::dense(&mut source, budget, layout, (rows, cols), &regions)?;
+        let array = DenseArray { rows, cols, order: Order::RowMajor, element: header.element };
+        let parts = part::dense(&mut source, budget, array, &regions)?;
         source.peek()?;
         parts.ok_or_else(|| cut_off(&source))?
     };
@@ -237,11 +278,7 @@ fn compressed<T: Real>(
 }
 
 /// Writes a matrix, whose sizes and entries are at most [`LARGEST`].
-pub(super) fn write<T: Real>(
-    writer: &mut dyn Write,
-    matrix: &Matrix<T>,
-    precision: Precision,
-) -> io::Result<()> {
+fn write<T: Real>(writer: &mut dyn Write, matrix: &Matrix<T>, precision: Precision) -> io::Result<()> {
     let sizes = [matrix.rows(), matrix.cols()];
     match matrix {
         Matrix::Dense(_) => {

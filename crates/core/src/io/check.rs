@@ -2,9 +2,11 @@
 
 use std::path::Path;
 
+use super::Region;
 use crate::error::{Error, Result};
 use crate::matrix::{Dense, Matrix, Order, Values};
 use crate::real::{Precision, Real};
+use crate::wording::Wording;
 
 /// An entry that no factorization can take.
 pub(super) struct BadEntry {
@@ -54,19 +56,24 @@ pub(super) fn entry<T: Real>(matrix: &Matrix<T>, row: usize, column: usize) -> f
 /// The error for an entry that was read as `bad` and is `exact`, if known, in the file.
 pub(super) fn entry_error(path: &Path, bad: &BadEntry, exact: Option<f64>) -> Error {
     let value = exact.unwrap_or(bad.value);
-    let cure = if value.is_nan() {
-        "replace or remove missing values"
+    let cure: Wording = if value.is_nan() {
+        "replace or remove missing values".into()
     } else if value < 0.0 {
-        "a nonnegative factorization needs entries of at least 0: shift, clip or drop it"
+        "a nonnegative factorization needs entries of at least 0: shift, clip or drop it".into()
     } else if value.is_finite() || exact.is_none() {
-        "this is beyond the range of f32: use --precision f64, or rescale the matrix"
+        beyond("this is beyond the range of f32: use ")
     } else {
-        "replace or remove infinite values"
+        "replace or remove infinite values".into()
     };
     // Scientific notation beyond the digits that anyone counts.
     let value =
         if value.is_finite() && value.abs() >= 1e16 { format!("{value:e}") } else { value.to_string() };
     Error::Entry { path: path.to_path_buf(), row: bad.row, column: bad.column, value, cure }
+}
+
+/// What to do about numbers that f32 cannot hold.
+fn beyond(what: &'static str) -> Wording {
+    Wording::new(what).choice("precision", "f64").text(", or rescale the matrix")
 }
 
 /// Refuses entries that are not finite and nonnegative. A value infinite in f32 may be finite in the file, which
@@ -87,11 +94,15 @@ pub(super) fn entries<T: Real>(
     Err(entry_error(path, &bad, exact))
 }
 
-/// The same for a part of a matrix that begins at the given row and column.
-pub(super) fn part<T: Real>(path: &Path, part: &Matrix<T>, (row, column): (usize, usize)) -> Result<()> {
+/// Refuses entries of a part of a matrix that are not finite and nonnegative; places are those in the whole.
+pub(super) fn part<T: Real>(path: &Path, part: &Matrix<T>, region: &Region) -> Result<()> {
     let Some(bad) = bad_entry(part) else { return Ok(()) };
     let exact = (T::PRECISION == Precision::F64 || !bad.value.is_infinite()).then_some(bad.value);
-    let bad = BadEntry { row: row + bad.row, column: column + bad.column, value: bad.value };
+    let bad = BadEntry {
+        row: region.rows.start + bad.row,
+        column: region.cols.start + bad.column,
+        value: bad.value,
+    };
     Err(entry_error(path, &bad, exact))
 }
 
@@ -100,7 +111,7 @@ pub(super) fn size<T: Real>(path: &Path, matrix: &Matrix<T>) -> Result<()> {
     shape(path, matrix.rows(), matrix.cols())
 }
 
-/// The same, known by its sizes.
+/// Refuses a matrix without rows or without columns, known by its sizes.
 pub(super) fn shape(path: &Path, rows: usize, cols: usize) -> Result<()> {
     if rows > 0 && cols > 0 {
         return Ok(());
@@ -125,9 +136,9 @@ pub(super) fn substance<T: Real>(
 /// The error for a matrix without a nonzero, at least none within the range of f32.
 pub(super) fn nothing(path: &Path, beyond_range: bool) -> Error {
     let problem = if beyond_range {
-        "every entry is below the range of f32: use --precision f64, or rescale the matrix"
+        beyond("every entry is below the range of f32: use ")
     } else {
-        "every entry is 0, so there is nothing to factorize; check that this is the right file"
+        "every entry is 0, so there is nothing to factorize; check that this is the right file".into()
     };
     Error::format(path, "entries", problem)
 }

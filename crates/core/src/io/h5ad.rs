@@ -10,18 +10,40 @@ use hdf5_reader::messages::datatype::{StringSize, VarLenKind};
 use hdf5_reader::storage::{BytesStorage, DynStorage, FileStorage};
 use hdf5_reader::{Attribute, ByteOrder, Dataset, Datatype, FilterRegistry, Hdf5File, OpenOptions};
 
+use super::format::{Format, FormatInfo, Opened, Signature, Writes};
 use super::memory::Budget;
 use super::npy::Element;
 use super::source::{expand, split_gz};
 use super::triplets::{Offsets, canonical, index_below};
-use super::{Input, lzf};
+use super::{Input, ReadOptions, lzf};
 use crate::error::{Error, Result};
 use crate::matrix::{Csr, Dense, Matrix, Order, Values};
 use crate::real::Real;
+use crate::wording::Wording;
 
-/// Reads a matrix.
-pub(super) fn read<T: Real>(budget: Budget) -> Result<Input<T>> {
-    let file = H5ad { budget, root: open(budget)? };
+/// AnnData's format.
+pub(super) struct H5ad;
+
+impl Format for H5ad {
+    const INFO: FormatInfo = FormatInfo {
+        name: "an HDF5 file",
+        endings: &["h5ad"],
+        signature: Some(Signature {
+            bytes: b"\x89HDF\r\n",
+            what: "an HDF5 file",
+            cure: "rename it to end in .h5ad if AnnData made it",
+        }),
+        in_parts: false,
+        writes: Writes::Nothing,
+    };
+
+    fn read<T: Real>(file: Opened<'_>, _options: &ReadOptions) -> Result<Input<T>> {
+        read(file.budget)
+    }
+}
+
+fn read<T: Real>(budget: Budget) -> Result<Input<T>> {
+    let file = AnnData { budget, root: open(budget)? };
     let (matrix, element, layout) = match file.root.dataset("X") {
         Ok(dataset) => {
             let (matrix, element) = file.dense(&dataset)?;
@@ -59,13 +81,13 @@ fn open(budget: Budget) -> Result<Group> {
     Hdf5File::from_storage_with_options(storage, options).and_then(|file| file.root_group()).map_err(wrong)
 }
 
-struct H5ad<'a> {
+struct AnnData<'a> {
     budget: Budget<'a>,
     root: Group,
 }
 
-impl H5ad<'_> {
-    fn error(&self, place: &str, problem: impl Into<String>) -> Error {
+impl AnnData<'_> {
+    fn error(&self, place: &str, problem: impl Into<Wording>) -> Error {
         Error::format(self.budget.path, place, problem)
     }
 

@@ -5,6 +5,7 @@ use std::path::Path;
 use crate::error::{Error, Result};
 use crate::matrix::Csr;
 use crate::real::Real;
+use crate::wording::Wording;
 
 /// The memory that reading a file may take.
 #[derive(Clone, Copy)]
@@ -78,8 +79,9 @@ impl Budget<'_> {
             what: format!("{}: {what}", self.path.display()),
             needed,
             available: self.available,
-            cure: "check that the file's sizes are right, then factorize it with --memory, or use a machine with more \
-                   memory",
+            cure: Wording::new("check that the file's sizes are right, then factorize it with ")
+                .field("memory")
+                .text(", or use a machine with more memory"),
         }
     }
 }

@@ -1,28 +1,30 @@
-//! Reading and writing matrices. One file a format; [`FileFormat`] and [`read`] are the registry.
+//! Reading and writing matrices. A format is one file and one line in [`FileFormat`]'s list.
 //!
 //! A file is untrusted: whatever its bytes, a reader returns a matrix or an error, never panics, and allocates
 //! nothing large before the sizes that the file claims are held against its length and the memory.
 
-use std::io::BufRead;
+use std::io::{self, BufRead};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::matrix::Matrix;
-use crate::real::{Precision, Real};
+use crate::real::{Precision, Real, precompiled};
+use format::{Format, FormatInfo, Opened, formats};
 use memory::Budget;
+use part::Wanted;
 use source::Source;
 
 pub use assumption::Assumption;
 pub use images::{ImageShape, ImageSide};
-pub(crate) use part::read_parts_here;
 pub use part::{Choose, Parts, Region, read_parts};
 pub use write::{WriteOptions, check_write, write};
 
 mod assumption;
 mod binary;
 mod check;
+mod format;
 mod h5ad;
 pub mod images;
 pub mod labels;
@@ -101,6 +103,11 @@ pub enum Presence {
     No,
 }
 
+impl Presence {
+    /// All three.
+    pub const ALL: [Presence; 3] = [Presence::Auto, Presence::Yes, Presence::No];
+}
+
 /// How to read.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ReadOptions {
@@ -115,25 +122,24 @@ pub struct ReadOptions {
     pub images: ImageSide,
 }
 
-/// The formats that [`read`] knows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FileFormat {
+// The registry: one line a format.
+formats! {
     /// NumPy array, `.npy`.
-    Npy,
+    Npy in npy;
     /// SciPy sparse matrix, or a single NumPy array, `.npz`.
-    Npz,
+    Npz in npz;
     /// Matrix Market, `.mtx`.
-    MatrixMarket,
+    MatrixMarket in mtx;
     /// Comma-separated table, `.csv`.
-    Csv,
+    Csv in table;
     /// Tab-separated table, `.tsv`.
-    Tsv,
+    Tsv in table;
     /// The binary format of the paper's own program, `.bin`.
-    Bin,
+    Bin in binary;
     /// AnnData in HDF5, `.h5ad`.
-    H5ad,
+    H5ad in h5ad;
     /// JPEG and PNG images, a folder or `.zip`.
-    Images,
+    Images in images;
 }
 
 impl FileFormat {
@@ -143,45 +149,36 @@ impl FileFormat {
             return Ok(FileFormat::Images);
         }
         let (stem, _) = source::split_gz(path);
-        match stem.rsplit_once('.').map(|(_, extension)| extension) {
-            Some("npy") => Ok(FileFormat::Npy),
-            Some("npz") => Ok(FileFormat::Npz),
-            Some("mtx") => Ok(FileFormat::MatrixMarket),
-            Some("csv") => Ok(FileFormat::Csv),
-            Some("tsv") => Ok(FileFormat::Tsv),
-            Some("bin") => Ok(FileFormat::Bin),
-            Some("h5ad") => Ok(FileFormat::H5ad),
-            Some("zip") => Ok(FileFormat::Images),
-            _ => Err(Error::format(
-                path,
-                "name",
-                "unknown ending; Partwise reads .npy, .npz, .mtx, .csv, .tsv, .bin and .h5ad, each also with .gz, and images in \
-                 a folder or a .zip",
-            )),
-        }
-    }
-
-    /// The format's name, with its article.
-    fn words(self) -> &'static str {
-        match self {
-            FileFormat::Npy => "a NumPy array",
-            FileFormat::Npz => "an .npz archive",
-            FileFormat::MatrixMarket => "a Matrix Market file",
-            FileFormat::Csv => "a comma-separated table",
-            FileFormat::Tsv => "a tab-separated table",
-            FileFormat::Bin => "a DSANLS binary",
-            FileFormat::H5ad => "an HDF5 file",
-            FileFormat::Images => "a zip archive of images",
-        }
+        let ending = stem.rsplit_once('.').map_or("", |(_, ending)| ending);
+        let format = FileFormat::ALL.into_iter().find(|format| format.info().endings.contains(&ending));
+        format.ok_or_else(|| {
+            let files = endings(|format| format != FileFormat::Images);
+            let problem = format!(
+                "unknown ending; Partwise reads {files}, each also with .gz, and images in a folder or a .zip"
+            );
+            Error::format(path, "name", problem)
+        })
     }
 }
 
-/// Reads a matrix; format and compression follow from the file's name.
-pub fn read<T: Real>(path: &Path, options: &ReadOptions) -> Result<Input<T>> {
-    T::read(path, options)
+/// The endings of some formats, as a list in words.
+fn endings(chosen: impl Fn(FileFormat) -> bool) -> String {
+    let formats = FileFormat::ALL.into_iter().filter(|&format| chosen(format));
+    let endings: Vec<String> =
+        formats.flat_map(|format| format.info().endings).map(|ending| format!(".{ending}")).collect();
+    match endings.split_last() {
+        Some((last, [])) => last.clone(),
+        Some((last, others)) => format!("{} and {last}", others.join(", ")),
+        None => String::new(),
+    }
 }
 
-pub(crate) fn read_here<T: Real>(path: &Path, options: &ReadOptions) -> Result<Input<T>> {
+precompiled! {
+    /// Reads a matrix; format and compression follow from the file's name.
+    pub fn read<T>(path: &Path, options: &ReadOptions) -> Result<Input<T>> = read_checked;
+}
+
+fn read_checked<T: Real>(path: &Path, options: &ReadOptions) -> Result<Input<T>> {
     let mut input = read_unchecked::<T>(path, options)?;
     let reread = || Ok(read_unchecked::<f64>(path, options)?.matrix);
     input.matrix = check::entries(path, input.matrix, reread)?;
@@ -219,18 +216,9 @@ fn read_unchecked<T: Real>(path: &Path, options: &ReadOptions) -> Result<Input<T
         return images::read_folder(budget, options.images);
     }
     let mut source = Source::open(path)?;
-    let kind = FileFormat::of(path)?;
-    sniff::expect(kind, &mut source)?;
-    let mut input = match kind {
-        FileFormat::Npy => npy::read(source, budget),
-        FileFormat::Npz => npz::read(path, budget),
-        FileFormat::MatrixMarket => mtx::read(source, budget),
-        FileFormat::Csv => table::read(source, budget, b',', options),
-        FileFormat::Tsv => table::read(source, budget, b'\t', options),
-        FileFormat::Bin => binary::read(source, budget),
-        FileFormat::H5ad => h5ad::read(budget),
-        FileFormat::Images => images::read_zip(budget, options.images),
-    }?;
+    let format = FileFormat::of(path)?;
+    sniff::expect(format, &mut source)?;
+    let mut input = format.read(Opened { source, budget }, options)?;
     if source::split_gz(path).1 {
         input.format.push_str(", gzip");
     }

@@ -4,16 +4,46 @@
 
 use std::io::{self, Write};
 
+use super::format::{Format, FormatInfo, Opened, Signature, Writes};
 use super::memory::Budget;
 use super::part::{Keep, Parts, Wanted};
 use super::source::Source;
 use super::triplets::Triplets;
 use super::tsv::write_shortest;
 use super::write::each_line;
-use super::{Input, sniff};
+use super::{Input, ReadOptions, WriteOptions, sniff};
 use crate::error::{Error, Result};
 use crate::matrix::{Dense, Matrix, Order, Values};
 use crate::real::{Precision, Real};
+
+/// Matrix Market.
+pub(super) struct MatrixMarket;
+
+impl Format for MatrixMarket {
+    const INFO: FormatInfo = FormatInfo {
+        name: "a Matrix Market file",
+        endings: &["mtx"],
+        signature: Some(Signature {
+            bytes: b"%%MatrixMarket",
+            what: "a Matrix Market file",
+            cure: "rename it to end in .mtx",
+        }),
+        in_parts: true,
+        writes: Writes::Sparse,
+    };
+
+    fn read<T: Real>(file: Opened<'_>, _options: &ReadOptions) -> Result<Input<T>> {
+        read(file.source, file.budget)
+    }
+
+    fn read_parts<T: Real>(file: Opened<'_>, wanted: Wanted<'_>) -> Result<Parts<T>> {
+        read_parts(file.source, file.budget, wanted)
+    }
+
+    fn write<T: Real>(writer: &mut dyn Write, input: &Input<T>, _options: WriteOptions) -> io::Result<()> {
+        write(writer, &input.matrix)
+    }
+}
 
 /// What the first line says.
 struct Banner {
@@ -50,7 +80,7 @@ fn header(source: &mut Source) -> Result<(Banner, Vec<u64>)> {
 }
 
 /// Reads a matrix.
-pub(super) fn read<T: Real>(mut source: Source, budget: Budget) -> Result<Input<T>> {
+fn read<T: Real>(mut source: Source, budget: Budget) -> Result<Input<T>> {
     let (banner, sizes) = header(&mut source)?;
     let [rows, cols] = [sizes[0], sizes[1]];
     let matrix = if banner.coordinate {
@@ -58,7 +88,7 @@ pub(super) fn read<T: Real>(mut source: Source, budget: Budget) -> Result<Input<
         let room = if banner.symmetric { promised.saturating_mul(2) } else { promised };
         budget.check_sparse::<T>(rows, cols, room as u64, 1)?;
         let mut triplets = Triplets::with_room(budget, room)?;
-        coordinate(&mut source, &banner, ([rows, cols], promised), |row, col, value| {
+        coordinate(&mut source, &banner, Promised { rows, cols, entries: promised }, |row, col, value| {
             triplets.push(row, col, value);
             Ok(())
         })?;
@@ -70,11 +100,7 @@ pub(super) fn read<T: Real>(mut source: Source, budget: Budget) -> Result<Input<
 }
 
 /// Reads the wanted parts of a matrix.
-pub(super) fn read_parts<T: Real>(
-    mut source: Source,
-    budget: Budget,
-    wanted: Wanted<'_>,
-) -> Result<Parts<T>> {
+fn read_parts<T: Real>(mut source: Source, budget: Budget, wanted: Wanted<'_>) -> Result<Parts<T>> {
     let (banner, sizes) = header(&mut source)?;
     if !banner.coordinate {
         let problem =
@@ -85,8 +111,8 @@ pub(super) fn read_parts<T: Real>(
     budget.check_sparse::<T>(sizes[0], sizes[1], 0, 0)?;
     let (rows, cols) = (sizes[0] as usize, sizes[1] as usize);
     let mut keep = Keep::new(budget, wanted(rows, cols)?);
-    let sizes = ([sizes[0], sizes[1]], promised);
-    coordinate(&mut source, &banner, sizes, |row, col, value| keep.push(row, col, value))?;
+    let promised = Promised { rows: sizes[0], cols: sizes[1], entries: promised };
+    coordinate(&mut source, &banner, promised, |row, col, value| keep.push(row, col, value))?;
     Ok(Parts { rows, cols, parts: keep.finish()?, format: banner.format(), precision: Precision::F64 })
 }
 
@@ -198,13 +224,21 @@ fn entries_promised(source: &Source, banner: &Banner, sizes: &[u64]) -> Result<u
     check_count(source, Some(sizes[2]), if banner.pattern { 4 } else { 6 }, "entries")
 }
 
+/// The sizes of a coordinate file.
+struct Promised {
+    rows: u64,
+    cols: u64,
+    entries: usize,
+}
+
 /// Hands over the entries of a coordinate file, of a symmetric one both halves.
 fn coordinate<T: Real>(
     source: &mut Source,
     banner: &Banner,
-    ([rows, cols], promised): ([u64; 2], usize),
+    promised: Promised,
     mut take: impl FnMut(u32, u32, T) -> Result<()>,
 ) -> Result<()> {
+    let Promised { rows, cols, entries: promised } = promised;
     let mut found = 0;
     let mut line = Vec::new();
     while source.line(&mut line)? {
@@ -287,7 +321,7 @@ fn mirrored<T: Real>(budget: Budget, size: usize, lower: &[T]) -> Result<Vec<T>>
 }
 
 /// Writes a matrix: a dense one as an array, a sparse one by coordinates.
-pub(super) fn write<T: Real>(writer: &mut dyn Write, matrix: &Matrix<T>) -> io::Result<()> {
+fn write<T: Real>(writer: &mut dyn Write, matrix: &Matrix<T>) -> io::Result<()> {
     // Whole numbers up to here are exact and written without an exponent.
     const LARGEST: f64 = 9007199254740992.0;
     let mut whole = true;

@@ -8,17 +8,54 @@ use zip::result::ZipError;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipArchive, ZipWriter};
 
-use super::Input;
+use super::format::{Format, FormatInfo, Opened, Signature, Writes};
 use super::memory::Budget;
 use super::npy::{self, Array, Element};
-use super::part::{self, Column, Keep, Parts, Wanted};
+use super::part::{self, Column, CompressedVectors, Keep, Parts, Wanted};
 use super::source::{DEFLATE_RATIO, ReadSeek, Source, open_seekable, read_error};
 use super::stream::{ArrayAt, Body, Layout};
 use super::triplets::{Offsets, Triplets, canonical, index_below};
 use super::write::{each_line, put};
+use super::{Input, ReadOptions, WriteOptions};
 use crate::error::{Error, Result};
 use crate::matrix::{Csr, Matrix, Order};
 use crate::real::{Precision, Real};
+
+/// How zip archives begin.
+pub(super) const ZIP: Signature = Signature {
+    bytes: b"PK\x03\x04",
+    what: "a zip archive",
+    cure: "rename it to end in .npz if NumPy or SciPy made it, in .zip if it holds images",
+};
+
+/// SciPy's format.
+pub(super) struct Npz;
+
+impl Format for Npz {
+    const INFO: FormatInfo = FormatInfo {
+        name: "an .npz archive",
+        endings: &["npz"],
+        signature: Some(ZIP),
+        in_parts: true,
+        writes: Writes::Sparse,
+    };
+
+    fn read<T: Real>(file: Opened<'_>, _options: &ReadOptions) -> Result<Input<T>> {
+        read(file.budget.path, file.budget)
+    }
+
+    fn read_parts<T: Real>(file: Opened<'_>, wanted: Wanted<'_>) -> Result<Parts<T>> {
+        read_parts(file.budget.path, file.budget, wanted)
+    }
+
+    fn layout(file: Opened<'_>) -> Result<Option<Layout>> {
+        layout(file.budget.path, file.budget)
+    }
+
+    fn write<T: Real>(writer: &mut dyn Write, input: &Input<T>, options: WriteOptions) -> io::Result<()> {
+        write(writer, &input.matrix, options.precision_of(input), options.uncompressed)
+    }
+}
 
 struct Archive<'a> {
     path: &'a Path,
@@ -27,7 +64,7 @@ struct Archive<'a> {
 }
 
 /// Reads a matrix.
-pub(super) fn read<T: Real>(path: &Path, budget: Budget) -> Result<Input<T>> {
+fn read<T: Real>(path: &Path, budget: Budget) -> Result<Input<T>> {
     let mut archive = Archive::open(path, budget)?;
     if archive.zip.index_for_name("format.npy").is_none() {
         return archive.single_array(budget);
@@ -45,7 +82,7 @@ pub(super) fn read<T: Real>(path: &Path, budget: Budget) -> Result<Input<T>> {
 
 /// Reads the wanted parts of a matrix. Indices and values are members that are read side by side, through an archive
 /// opened for each.
-pub(super) fn read_parts<T: Real>(path: &Path, budget: Budget, wanted: Wanted<'_>) -> Result<Parts<T>> {
+fn read_parts<T: Real>(path: &Path, budget: Budget, wanted: Wanted<'_>) -> Result<Parts<T>> {
     let mut archive = Archive::open(path, budget)?;
     if archive.zip.index_for_name("format.npy").is_none() {
         let name = archive.single_name()?;
@@ -75,7 +112,8 @@ pub(super) fn read_parts<T: Real>(path: &Path, budget: Budget, wanted: Wanted<'_
             if order == Order::RowMajor { (shape[0], shape[1]) } else { (shape[1], shape[0]) };
         let offsets = of_first.offsets(budget, majors, stored)?;
         let indices = of_second.entries("indices.npy", stored)?;
-        part::compressed(&mut keep, (&offsets, minors, order), [indices, values])?;
+        let vectors = CompressedVectors { order, offsets: &offsets, minors };
+        part::compressed(&mut keep, vectors, [indices, values])?;
     } else {
         let columns = [of_first.entries("row.npy", stored)?, of_second.entries("col.npy", stored)?, values];
         part::coordinates(&mut keep, columns, stored, shape)?;
@@ -85,7 +123,7 @@ pub(super) fn read_parts<T: Real>(path: &Path, budget: Budget, wanted: Wanted<'_
 }
 
 /// How a matrix is laid out in the archive; nothing if it is compressed, or coo, which has no order.
-pub(super) fn layout(path: &Path, budget: Budget) -> Result<Option<Layout>> {
+fn layout(path: &Path, budget: Budget) -> Result<Option<Layout>> {
     let mut archive = Archive::open(path, budget)?;
     if archive.zip.index_for_name("format.npy").is_none() {
         let name = archive.single_name()?;
@@ -292,7 +330,7 @@ pub(super) fn zip_error(path: &Path, member: Option<&str>, error: ZipError) -> E
 }
 
 /// Writes a csr matrix as `scipy.sparse.save_npz` does; of a dense one only what is not 0.
-pub(super) fn write<T: Real>(
+fn write<T: Real>(
     writer: &mut dyn Write,
     matrix: &Matrix<T>,
     precision: Precision,

@@ -4,14 +4,15 @@
 use std::ops::Range;
 use std::path::Path;
 
+use super::format::Opened;
 use super::memory::Budget;
 use super::npy::Element;
 use super::source::{Source, split_gz};
 use super::triplets::{Triplets, index_below};
-use super::{FileFormat, ReadOptions, binary, check, mtx, npy, npz, sniff};
+use super::{FileFormat, ReadOptions, check, sniff};
 use crate::error::{Error, Result};
 use crate::matrix::{Dense, Matrix, Order, Values};
-use crate::real::{Precision, Real};
+use crate::real::{Precision, Real, precompiled};
 
 /// Rows and columns of the matrix.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,42 +41,29 @@ pub struct Parts<T> {
 /// Which regions to keep of a matrix of so many rows and columns.
 pub type Choose<'a> = &'a dyn Fn(usize, usize) -> Result<Vec<Region>>;
 
-/// Reads the regions of a matrix that `choose` wants. Each entry kept is checked as [`super::read`] does; that there is
-/// an entry above 0 anywhere is for whoever knows all parts.
-pub fn read_parts<T: Real>(path: &Path, options: &ReadOptions, choose: Choose<'_>) -> Result<Parts<T>> {
-    T::read_parts(path, options, choose)
+precompiled! {
+    /// Reads the regions of a matrix that `choose` wants. Each entry kept is checked as [`super::read`] does; that there
+    /// is an entry above 0 anywhere is for whoever knows all parts.
+    pub fn read_parts<T>(path: &Path, options: &ReadOptions, choose: Choose<'_>) -> Result<Parts<T>> = read_regions;
 }
 
-pub(crate) fn read_parts_here<T: Real>(
-    path: &Path,
-    options: &ReadOptions,
-    choose: Choose<'_>,
-) -> Result<Parts<T>> {
+fn read_regions<T: Real>(path: &Path, options: &ReadOptions, choose: Choose<'_>) -> Result<Parts<T>> {
     let budget = Budget { path, available: options.memory };
-    let kind = FileFormat::of(path)?;
+    let format = FileFormat::of(path)?;
+    if !format.info().in_parts {
+        return Err(not_in_parts(path));
+    }
     let mut regions = Vec::new();
     let mut checked = |rows: usize, cols: usize| {
         check::shape(path, rows, cols)?;
         regions = choose(rows, cols)?;
         Ok(regions.clone())
     };
-    let readable =
-        matches!(kind, FileFormat::Npy | FileFormat::Npz | FileFormat::MatrixMarket | FileFormat::Bin);
-    if !readable {
-        let problem = "this format cannot be read in parts; convert it to .npy (dense) or .npz (sparse) with `partwise convert` \
-                       first";
-        return Err(Error::format(path, "format", problem));
-    }
     let mut source = Source::open(path)?;
-    sniff::expect(kind, &mut source)?;
-    let mut parts = match kind {
-        FileFormat::Npy => npy::read_parts(source, budget, &mut checked),
-        FileFormat::Npz => npz::read_parts(path, budget, &mut checked),
-        FileFormat::Bin => binary::read_parts(source, budget, &mut checked),
-        _ => mtx::read_parts(source, budget, &mut checked),
-    }?;
+    sniff::expect(format, &mut source)?;
+    let mut parts = format.read_parts(Opened { source, budget }, &mut checked)?;
     for (part, region) in parts.parts.iter().zip(&regions) {
-        check::part(path, part, (region.rows.start, region.cols.start))?;
+        check::part(path, part, region)?;
     }
     if split_gz(path).1 {
         parts.format.push_str(", gzip");
@@ -83,17 +71,32 @@ pub(crate) fn read_parts_here<T: Real>(
     Ok(parts)
 }
 
+/// The error for a format that is read as a whole or not at all.
+pub(super) fn not_in_parts(path: &Path) -> Error {
+    let problem = "this format cannot be read in parts; convert it to .npy (dense) or .npz (sparse) with `partwise convert` first";
+    Error::format(path, "format", problem)
+}
+
 /// Checks the shape, and says what to keep.
 pub(super) type Wanted<'a> = &'a mut dyn FnMut(usize, usize) -> Result<Vec<Region>>;
 
-/// The regions of a dense matrix whose lines, each `minors` long, come next.
+/// A dense matrix in a file.
+#[derive(Clone, Copy)]
+pub(super) struct DenseArray {
+    pub rows: usize,
+    pub cols: usize,
+    pub order: Order,
+    pub element: Element,
+}
+
+/// The regions of a dense matrix whose numbers come next.
 pub(super) fn dense<T: Real>(
     source: &mut Source,
     budget: Budget,
-    (element, order): (Element, Order),
-    (rows, cols): (usize, usize),
+    array: DenseArray,
     regions: &[Region],
 ) -> Result<Option<Vec<Matrix<T>>>> {
+    let DenseArray { rows, cols, order, element } = array;
     let (majors, minors) = if order == Order::RowMajor { (rows, cols) } else { (cols, rows) };
     let width = element.width() as usize;
     let lines = |region: &Region| match order {
@@ -243,13 +246,23 @@ pub(super) fn coordinates<T: Real>(
     [&mut rows, &mut cols, &mut values].into_iter().try_for_each(Column::end)
 }
 
-/// Compressed vectors: entries with a number below `minors` each, `offsets` telling whose they are. Vectors that no
-/// region has are left out.
+/// Compressed rows or columns in a file.
+pub(super) struct CompressedVectors<'a> {
+    /// Rows if by row, else columns.
+    pub order: Order,
+    /// Where each vector begins, and the end.
+    pub offsets: &'a [usize],
+    /// Entries have numbers below this.
+    pub minors: u64,
+}
+
+/// Entries of compressed vectors. Vectors that no region has are left out.
 pub(super) fn compressed<T: Real>(
     keep: &mut Keep<'_, T>,
-    (offsets, minors, order): (&[usize], u64, Order),
+    vectors: CompressedVectors<'_>,
     [mut indices, mut values]: [Column<'_>; 2],
 ) -> Result<()> {
+    let CompressedVectors { order, offsets, minors } = vectors;
     let (mut buffer, mut of_indices, mut of_values) = (vec![], vec![], vec![]);
     let lines: Vec<Range<usize>> = keep
         .regions

@@ -1,36 +1,29 @@
 //! What a file's first bytes say it is, to tell a wrong name from a damaged file.
 
 use super::FileFormat;
+use super::format::Signature;
 use super::source::Source;
 use crate::error::Result;
 
-/// Formats that begin with a signature, what they are called, and the ending that their names should have.
-const SIGNATURES: [(&[u8], Option<FileFormat>, &str, &str); 7] = [
-    (b"\x93NUMPY", Some(FileFormat::Npy), "a NumPy array", "rename it to end in .npy"),
-    (
-        b"PK\x03\x04",
-        Some(FileFormat::Npz),
-        "a zip archive",
-        "rename it to end in .npz if NumPy or SciPy made it, in .zip if it holds images",
-    ),
-    (b"%%MatrixMarket", Some(FileFormat::MatrixMarket), "a Matrix Market file", "rename it to end in .mtx"),
-    (b"\x1f\x8b", None, "gzip data", "add .gz to its name"),
-    (b"\x89HDF\r\n", Some(FileFormat::H5ad), "an HDF5 file", "rename it to end in .h5ad if AnnData made it"),
-    (b"\xfd7zXZ", None, "xz data", "decompress it, or use gzip"),
-    (b"\x28\xb5\x2f\xfd", None, "Zstandard data", "decompress it, or use gzip"),
+/// What is not a matrix but often taken for one.
+const COMPRESSED: [Signature; 3] = [
+    Signature { bytes: b"\x1f\x8b", what: "gzip data", cure: "add .gz to its name" },
+    Signature { bytes: b"\xfd7zXZ", what: "xz data", cure: "decompress it, or use gzip" },
+    Signature { bytes: b"\x28\xb5\x2f\xfd", what: "Zstandard data", cure: "decompress it, or use gzip" },
 ];
 
-/// What is wrong if a file that begins with `start` calls itself a `kind`; nothing if there is no telling.
-fn mislabelled(kind: FileFormat, start: &[u8]) -> Option<String> {
-    let begins = |signature: &[u8]| {
-        start.get(..signature.len()).is_some_and(|bytes| bytes.eq_ignore_ascii_case(signature))
+/// What is wrong if a file that begins with `start` calls itself a `format`; nothing if there is no telling.
+fn mislabelled(format: FileFormat, start: &[u8]) -> Option<String> {
+    let begins = |signature: &&Signature| {
+        start.get(..signature.bytes.len()).is_some_and(|bytes| bytes.eq_ignore_ascii_case(signature.bytes))
     };
-    let (_, found, what, cure) = SIGNATURES.iter().find(|(signature, ..)| begins(signature))?;
-    let zip_of_images = kind == FileFormat::Images && *found == Some(FileFormat::Npz);
-    if *found == Some(kind) || zip_of_images {
+    let own = format.info().signature.as_ref();
+    if own.is_some_and(|signature| begins(&signature)) {
         return None;
     }
-    Some(format!("this is {what}, not {}; {cure}", kind.words()))
+    let signatures = FileFormat::ALL.iter().filter_map(|format| format.info().signature.as_ref());
+    let Signature { what, cure, .. } = signatures.chain(&COMPRESSED).find(begins)?;
+    Some(format!("this is {what}, not {}; {cure}", format.info().name))
 }
 
 /// What bytes without the expected signature look like.
@@ -44,8 +37,8 @@ pub(super) fn looks_like(start: &[u8]) -> &'static str {
 }
 
 /// Refuses a source whose first bytes belong to another format.
-pub(super) fn expect(kind: FileFormat, source: &mut Source) -> Result<()> {
-    match mislabelled(kind, source.peek()?) {
+pub(super) fn expect(format: FileFormat, source: &mut Source) -> Result<()> {
+    match mislabelled(format, source.peek()?) {
         Some(problem) => Err(source.error("content", problem)),
         None => Ok(()),
     }

@@ -8,6 +8,7 @@ use flate2::bufread::MultiGzDecoder;
 
 use super::memory::Budget;
 use crate::error::{Error, Result};
+use crate::wording::Wording;
 
 /// DEFLATE spends at least two bits on at most 258 bytes, so that no stream grows more than 1032-fold.
 pub(super) const DEFLATE_RATIO: u64 = 1032;
@@ -149,7 +150,7 @@ impl<'a> Source<'a> {
     }
 
     /// An [`Error::Format`] at `place`.
-    pub fn error(&self, place: &str, problem: impl Into<String>) -> Error {
+    pub fn error(&self, place: &str, problem: impl Into<Wording>) -> Error {
         match &self.member {
             Some(member) => Error::format(self.path, format!("member {member}, {place}"), problem),
             None => Error::format(self.path, place, problem),
@@ -157,7 +158,7 @@ impl<'a> Source<'a> {
     }
 
     /// An [`Error::Format`] at the line last read.
-    pub fn line_error(&self, problem: impl Into<String>) -> Error {
+    pub fn line_error(&self, problem: impl Into<Wording>) -> Error {
         self.error(&format!("line {}", self.line), problem)
     }
 

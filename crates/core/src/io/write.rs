@@ -7,56 +7,42 @@ use std::path::Path;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
+use super::format::Writes;
 use super::memory::Budget;
 use super::source::split_gz;
-use super::{FileFormat, Input, binary, mtx, npy, npz, table};
+use super::{FileFormat, Input, endings};
 use crate::error::{Error, Result};
 use crate::matrix::{Dense, Matrix, Order, Values};
 use crate::real::{Precision, Real};
+use crate::wording::Wording;
 
 impl FileFormat {
     /// The format in which a file of this name is written.
     pub fn to_write(path: &Path) -> Result<FileFormat> {
+        let writes = |format: FileFormat| format.info().writes != Writes::Nothing;
         match FileFormat::of(path) {
-            Ok(kind) if !matches!(kind, FileFormat::Images | FileFormat::H5ad) => Ok(kind),
-            _ => Err(Error::format(
-                path,
-                "name",
-                "Partwise writes .npy, .npz, .mtx, .csv, .tsv and .bin, each also with .gz; choose one of them",
-            )),
+            Ok(format) if writes(format) => Ok(format),
+            _ => {
+                let problem =
+                    format!("Partwise writes {}, each also with .gz; choose one of them", endings(writes));
+                Err(Error::format(path, "name", problem))
+            }
         }
     }
 }
 
 /// Checks that a matrix can be written under this name, and tells in sentences what will not be there as one
 /// might expect.
-pub fn check_write<T: Real>(path: &Path, input: &Input<T>, memory: u64) -> Result<Vec<String>> {
-    let kind = FileFormat::to_write(path)?;
-    let (rows, cols, stored) = (input.matrix.rows(), input.matrix.cols(), input.matrix.stored());
+pub fn check_write<T: Real>(path: &Path, input: &Input<T>, memory: u64) -> Result<Vec<Wording>> {
+    let format = FileFormat::to_write(path)?;
+    let (rows, cols) = (input.matrix.rows(), input.matrix.cols());
     let budget = Budget { path, available: memory };
-    let dense_format = matches!(kind, FileFormat::Npy | FileFormat::Csv | FileFormat::Tsv);
-    if dense_format && matches!(input.matrix, Matrix::Sparse(_)) {
+    if format.info().writes == Writes::Dense && matches!(input.matrix, Matrix::Sparse(_)) {
         // Row by row it could be written, but no longer be read here.
         budget.check_dense(rows as u64, cols as u64, input.precision.bytes())?;
     }
-    let entries = if matches!(input.matrix, Matrix::Sparse(_)) { stored as u64 } else { 0 };
-    if kind == FileFormat::Bin && (rows as u64).max(cols as u64).max(entries) > binary::LARGEST {
-        let problem = format!(
-            "{rows} x {cols} with {stored} entries is more than this format's 32-bit sizes can say; \
-             choose .npz or .mtx"
-        );
-        return Err(Error::format(path, "name", problem));
-    }
-    let labelled = input.row_labels.is_some() || input.col_labels.is_some();
-    let note = match kind {
-        FileFormat::Csv => table::unclear(input, b','),
-        FileFormat::Tsv => table::unclear(input, b'\t'),
-        _ if labelled => {
-            Some("the format has no place for row and column names, so they are dropped".to_string())
-        }
-        _ => None,
-    };
-    Ok(note.into_iter().collect())
+    format.check_write(path, &input.matrix)?;
+    Ok(format.write_note(input).into_iter().collect())
 }
 
 /// How to write.
@@ -69,6 +55,13 @@ pub struct WriteOptions {
     pub uncompressed: bool,
 }
 
+impl WriteOptions {
+    /// The type of the numbers of a matrix in a binary format.
+    pub(super) fn precision_of<T>(&self, input: &Input<T>) -> Precision {
+        self.precision.unwrap_or(input.precision)
+    }
+}
+
 /// Writes a matrix in the format and compression that the name of `path` asks for. Text has as many digits as it takes
 /// to read the same `T` back.
 pub fn write<T: Real>(
@@ -77,35 +70,14 @@ pub fn write<T: Real>(
     input: &Input<T>,
     options: WriteOptions,
 ) -> io::Result<()> {
-    let kind = FileFormat::to_write(path).map_err(io::Error::other)?;
+    let format = FileFormat::to_write(path).map_err(io::Error::other)?;
     if split_gz(path).1 {
         let mut encoder = GzEncoder::new(writer, Compression::default());
-        write_plain(&mut encoder, kind, input, options)?;
+        format.write(&mut encoder, input, options)?;
         return encoder.finish()?.flush();
     }
     let mut writer = writer;
-    write_plain(&mut writer, kind, input, options)
-}
-
-fn write_plain<T: Real>(
-    writer: &mut dyn Write,
-    kind: FileFormat,
-    input: &Input<T>,
-    options: WriteOptions,
-) -> io::Result<()> {
-    let matrix = &input.matrix;
-    let precision = options.precision.unwrap_or(input.precision);
-    match kind {
-        FileFormat::Npy => npy::write_matrix(writer, matrix, precision, options.precision.is_none()),
-        FileFormat::Npz => npz::write(writer, matrix, precision, options.uncompressed),
-        FileFormat::MatrixMarket => mtx::write(writer, matrix),
-        FileFormat::Csv => table::write(writer, input, b',', 0..matrix.rows()),
-        FileFormat::Tsv => table::write(writer, input, b'\t', 0..matrix.rows()),
-        FileFormat::Bin => binary::write(writer, matrix, precision),
-        FileFormat::H5ad | FileFormat::Images => {
-            Err(io::Error::new(io::ErrorKind::Unsupported, "not a format to write"))
-        }
-    }
+    format.write(&mut writer, input, options)
 }
 
 /// Hands over the given rows, with their zeros, one by one.

@@ -6,6 +6,7 @@ use faer::linalg::matmul::matmul;
 use faer::{Accum, MatMut, MatRef, Par};
 
 use crate::Real;
+use crate::real::precompiled;
 use crate::threads::Threads;
 
 /// Rows of one product, within which sums are of the factor's own type; beyond, they are `f64`.
@@ -14,22 +15,20 @@ const STRIP: usize = 256;
 /// Columns of the Gram matrix that one product gives, from its diagonal down.
 const WIDTH: usize = 32;
 
-/// XᵀX (k x k) of a factor stored by row. The sum is cut by the number of rows alone, so that it does not depend
-/// on the number of threads; at most 32 partial sums are held.
-pub fn gram<T: Real>(threads: &Threads, factor: &[T], k: usize) -> Vec<f64> {
-    T::gram(threads, factor, k)
+precompiled! {
+    /// XᵀX (k x k) of a factor stored by row. The sum is cut by the number of rows alone, so that it does not depend
+    /// on the number of threads; at most 32 partial sums are held.
+    pub fn gram<T>(threads: &Threads, factor: &[T], k: usize) -> Vec<f64> = products_in_own_type;
+
+    /// XᵀX (k x k) of a factor stored by row, with products in `f64`, whatever the factor's type.
+    pub fn gram_in_f64<T>(threads: &Threads, factor: &[T], k: usize) -> Vec<f64> = products_in_f64;
 }
 
-pub(crate) fn gram_here<T: Real>(threads: &Threads, factor: &[T], k: usize) -> Vec<f64> {
+fn products_in_own_type<T: Real>(threads: &Threads, factor: &[T], k: usize) -> Vec<f64> {
     sum_of_strips(threads, factor, k, |strip| Cow::Borrowed(strip))
 }
 
-/// The same with products in `f64`, whatever the factor's type.
-pub fn gram_in_f64<T: Real>(threads: &Threads, factor: &[T], k: usize) -> Vec<f64> {
-    T::gram_in_f64(threads, factor, k)
-}
-
-pub(crate) fn gram_in_f64_here<T: Real>(threads: &Threads, factor: &[T], k: usize) -> Vec<f64> {
+fn products_in_f64<T: Real>(threads: &Threads, factor: &[T], k: usize) -> Vec<f64> {
     sum_of_strips(threads, factor, k, |strip| strip.iter().map(|value| value.to_f64()).collect())
 }
 

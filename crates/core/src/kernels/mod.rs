@@ -5,7 +5,6 @@
 
 mod dense;
 mod gram;
-mod lanes;
 mod normals;
 mod panel;
 mod product;
@@ -14,11 +13,8 @@ mod transpose;
 
 pub use dense::{add_product, eigen};
 pub use gram::{gram, gram_in_f64};
-pub(crate) use gram::{gram_here, gram_in_f64_here};
-pub use lanes::Lanes;
 pub use normals::normals;
-pub(crate) use product::multiply_here;
-pub use product::{Columns, DEPTH, Product, Scratch, multiply, multiply_add};
+pub use product::{Columns, DEPTH, Product, RowEntries, Scratch, multiply, multiply_add};
 pub use sweep::{clamp, sweep};
 use transpose::{Lines, transpose};
 

@@ -27,7 +27,7 @@ const WIDTH: usize = 32;
 
 /// Where a thread's stack happens to lie must not make vectors cross cache lines, which takes half as long again.
 #[repr(align(64))]
-struct Lanes<T>([T; WIDTH]);
+struct Aligned<T>([T; WIDTH]);
 
 impl<T: Real> WithSimd for BoxMuller<'_, T> {
     type Output = ();
@@ -38,8 +38,8 @@ impl<T: Real> WithSimd for BoxMuller<'_, T> {
         let (radii, angles) = (first.as_chunks::<4>().0, second.as_chunks::<4>().0);
         let (cosines, sines) = self.target.split_at_mut(radii.len());
         for (part, (radii, angles)) in radii.chunks(WIDTH).zip(angles.chunks(WIDTH)).enumerate() {
-            let (mut x, mut y) = (Lanes([0f32; WIDTH]), Lanes([0f32; WIDTH]));
-            let mut words = [const { Lanes([0u32; WIDTH]) }; 2];
+            let (mut x, mut y) = (Aligned([0f32; WIDTH]), Aligned([0f32; WIDTH]));
+            let mut words = [const { Aligned([0u32; WIDTH]) }; 2];
             for (words, bytes) in words.iter_mut().zip([radii, angles]) {
                 words
                     .0

@@ -14,6 +14,7 @@ pub use summary::{Dominant, Summary};
 
 use std::ops::Range;
 
+use crate::wording::Wording;
 use crate::{Precision, Real};
 
 /// An input matrix M; dense or sparse is decided at run time from the file.
@@ -124,7 +125,7 @@ impl<T: Real> Matrix<T> {
 
 /// Why products with a matrix whose largest entry is this would leave the range of the arithmetic, which no error shows:
 /// they become 0.
-pub fn range_problem<T: Real>(largest: f64) -> Option<String> {
+pub fn range_problem<T: Real>(largest: f64) -> Option<Wording> {
     if largest == 0.0 {
         return Some(
             "every entry is 0, so there is nothing to factorize; check that this is the right file".into(),
@@ -132,14 +133,17 @@ pub fn range_problem<T: Real>(largest: f64) -> Option<String> {
     }
     // Products have up to twice the exponents of entries, times the number of terms.
     let (range, cure) = match T::PRECISION {
-        Precision::F32 => (1e-15..=1e15, "use --precision f64, or rescale the matrix"),
-        Precision::F64 => (1e-100..=1e100, "rescale the matrix"),
+        Precision::F32 => {
+            (1e-15..=1e15, Wording::new("use ").choice("precision", "f64").text(", or rescale the matrix"))
+        }
+        Precision::F64 => (1e-100..=1e100, "rescale the matrix".into()),
     };
     (!range.contains(&largest)).then(|| {
-        format!(
-            "the largest is {largest:.2e}, where the arithmetic needs one from {:e} to {:e}; {cure}",
+        let problem = format!(
+            "the largest is {largest:.2e}, where the arithmetic needs one from {:e} to {:e}; ",
             range.start(),
             range.end()
-        )
+        );
+        Wording::new(problem).then(cure)
     })
 }

@@ -12,7 +12,7 @@ use crate::matrix::{Csr, Values};
 use crate::partition::{Block, DenseBlock};
 use crate::random::{Purpose, stream, uniform};
 use crate::sketch::{Distribution, SketchKind};
-use crate::solver::{Moving, Penalty, Problem, Solver, update};
+use crate::solver::{CoordinateDescent, MovingRows, Penalty, Problem, update};
 use crate::threads::{PoolTime, Threads, thread_time};
 
 const KS: [usize; 5] = [8, 20, 50, 100, 200];
@@ -179,11 +179,11 @@ impl Bench {
     fn half(&self, block: &Block<f32>, columns: Columns<'_>, width: usize, k: usize, sweeps: usize) -> f64 {
         let (mut factor, weights) = (numbers(block.rows() * k), numbers(width * k));
         let gram = gram(&self.threads, &factor[..64.min(block.rows()) * k], k);
-        let solver = Solver::CoordinateDescent { mu: 0.0, sweeps };
-        let problem = Problem { solver, gram: &gram, terms: Penalty::NONE };
+        let solver = CoordinateDescent { mu: 0.0, sweeps };
+        let problem = Problem { solver: &solver, gram: &gram, terms: Penalty::NONE };
         self.best(|| {
             let product = Product::new(&self.threads, block, columns, &weights, k);
-            black_box(update(&self.threads, &problem, &product, Moving::plain(&mut factor), k));
+            black_box(update(&self.threads, &problem, &product, MovingRows::plain(&mut factor), k));
         })
     }
 
@@ -201,12 +201,12 @@ impl Bench {
     fn momentum(&self, k: usize) -> f64 {
         let (mut factor, mut last, weights) =
             (numbers(self.rows() * k), numbers(self.rows() * k), numbers(k));
-        let solver = Solver::CoordinateDescent { mu: 0.0, sweeps: 0 };
-        let problem = Problem { solver, gram: &vec![1.0; k * k], terms: Penalty::NONE };
+        let solver = CoordinateDescent { mu: 0.0, sweeps: 0 };
+        let problem = Problem { solver: &solver, gram: &vec![1.0; k * k], terms: Penalty::NONE };
         let block = Block::ByRow(empty(self.rows(), 1));
         let seconds = self.best(|| {
             let product = Product::new(&self.threads, &block, Columns::All, &weights, k);
-            let moving = Moving { factor: &mut factor, momentum: Some((0.0, &mut last)) };
+            let moving = MovingRows { factor: &mut factor, momentum: Some((0.0, &mut last)) };
             black_box(update(&self.threads, &problem, &product, moving, k));
         });
         seconds / self.rows() as f64

@@ -1,10 +1,10 @@
 //! Plans that cannot be, and what would do.
 
-use super::{Job, Memory};
+use super::Job;
 use crate::error::{Error, Result, human_bytes as size};
 use crate::grid::Grid;
 use crate::partition::Access;
-use crate::run::Algorithm;
+use crate::run::{Algorithm, Footprint};
 
 /// The methods of which one must fit.
 const METHODS: [Algorithm; 3] = [Algorithm::Hals, Algorithm::Auto, Algorithm::Dsanls];
@@ -13,7 +13,7 @@ const METHODS: [Algorithm; 3] = [Algorithm::Hals, Algorithm::Auto, Algorithm::Ds
 pub fn check(job: &Job, memory: Option<u64>) -> Result<()> {
     let too_few = |name: &str| Err(Error::parameter(name, "0 is too few; give 1 or more"));
     for (name, count) in
-        [("--rows", job.rows), ("--cols", job.cols), ("--nodes", job.nodes), ("--rank", job.settings.rank)]
+        [("rows", job.rows), ("cols", job.cols), ("nodes", job.nodes), ("rank", job.settings.rank)]
     {
         if count == 0 {
             return too_few(name);
@@ -22,11 +22,11 @@ pub fn check(job: &Job, memory: Option<u64>) -> Result<()> {
     job.settings.check(job.rows, job.cols)?;
     let entries = job.rows as u128 * job.cols as u128;
     let stored = match job.nonzeros {
-        Some(0) => return too_few("--nonzeros"),
+        Some(0) => return too_few("nonzeros"),
         Some(stored) if stored as u128 > entries => {
             let problem =
                 format!("{stored} is more than the {entries} entries of the matrix; give at most that");
-            return Err(Error::parameter("--nonzeros", problem));
+            return Err(Error::parameter("nonzeros", problem));
         }
         Some(stored) => stored as u128,
         None => entries,
@@ -36,28 +36,28 @@ pub fn check(job: &Job, memory: Option<u64>) -> Result<()> {
             "{} nodes are more than the matrix has entries, {stored}, so that some would have nothing; give at most {stored}",
             job.nodes
         );
-        return Err(Error::parameter("--nodes", problem));
+        return Err(Error::parameter("nodes", problem));
     }
-    Grid::of(job.grid, (job.rows, job.cols), job.nodes)?;
+    Grid::of(job.grid, job.rows, job.cols, job.nodes)?;
     match memory {
         Some(memory) if needed(job).most() > memory => {
-            Err(Error::parameter("--memory", advice(job, memory, stored)))
+            Err(Error::parameter("memory", advice(job, memory, stored)))
         }
         _ => Ok(()),
     }
 }
 
 /// Bytes of the method that needs the least.
-fn needed(job: &Job) -> Memory {
+fn needed(job: &Job) -> Footprint {
     let of = |algorithm: Algorithm| {
         let grid = match algorithm.access() {
-            Access::Sampled => Grid::tall(job.nodes),
+            Access::Sampled | Access::Lines => Grid::tall(job.nodes),
             Access::Whole => job.grid.unwrap_or_else(|| Grid::choose(job.rows, job.cols, job.nodes)),
         };
         job.memory(algorithm, grid)
     };
     let all = METHODS.map(of);
-    all.into_iter().min_by_key(Memory::most).unwrap_or(all[0])
+    all.into_iter().min_by_key(Footprint::most).unwrap_or(all[0])
 }
 
 /// What would fit: more nodes, or if none are enough, larger ones, or a lower rank.

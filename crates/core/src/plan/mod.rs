@@ -1,6 +1,6 @@
 //! What a factorization will take on some nodes: memory, bytes and seconds, by counts and by constants of the machine.
 //!
-//! The model follows the drivers step by step (`run::exact`, `run::dsanls`): each piece of work has a number of rows or
+//! The model follows the drivers step by step (`run::method::exact`, `run::method::dsanls`): each piece of work has a number of rows or
 //! entries and a time for one of them, each collective what [`Network`] says. Nonzeros are taken to be spread evenly.
 
 mod calibrate;
@@ -14,9 +14,8 @@ pub use fit::check;
 use crate::Precision;
 use crate::comm::Network;
 use crate::grid::Grid;
-use crate::matrix::Csr;
 use crate::partition::Access;
-use crate::run::{Algorithm, Plan, Settings};
+use crate::run::{Algorithm, Footprint, Layout, MatrixSize, Plan, Settings, Storage, Workload};
 
 /// An m x n matrix, and how it is to be factorized.
 #[derive(Clone, Debug)]
@@ -80,24 +79,6 @@ impl Parts {
     }
 }
 
-/// Bytes on a node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Memory {
-    /// The parts of M.
-    pub matrix: u64,
-    /// Rows of factors, products, sketches, while it iterates.
-    pub iterating: u64,
-    /// Both factors, gathered whole, when they are saved.
-    pub saving: u64,
-}
-
-impl Memory {
-    /// The most at once.
-    pub fn most(&self) -> u64 {
-        self.matrix.saturating_add(self.iterating.max(self.saving))
-    }
-}
-
 /// What a method takes.
 #[derive(Clone, Debug)]
 pub struct Estimate {
@@ -110,7 +91,7 @@ pub struct Estimate {
     /// Bytes that a rank hands to collectives in an iteration.
     pub bytes: u64,
     /// Bytes in memory.
-    pub memory: Memory,
+    pub memory: Footprint,
 }
 
 /// Iterations of DSANLS with subsampling for one of `auto`'s exact ones, to the error that HALS has after 20 iterations
@@ -145,12 +126,12 @@ impl Job {
     pub fn estimate(&self, algorithm: Algorithm, network: &Network, constants: &Constants) -> Estimate {
         let mut tally = Tally { job: self, network, constants, parts: Parts::default(), bytes: 0.0 };
         let grid = match algorithm.access() {
-            Access::Sampled => Grid::tall(self.nodes),
+            Access::Sampled | Access::Lines => Grid::tall(self.nodes),
             Access::Whole => self.grid.unwrap_or_else(|| Grid::choose(self.rows, self.cols, self.nodes)),
         };
         match algorithm.access() {
             Access::Sampled => tally.sketched(),
-            Access::Whole => tally.exact(algorithm, grid),
+            Access::Whole | Access::Lines => tally.exact(algorithm, grid),
         }
         // A core computes half as fast in f64, and memory holds half as much.
         let slower = self.width() / 4.0;
@@ -193,44 +174,19 @@ impl Job {
         if cols == self.cols || rows == self.rows { one_side } else { both }
     }
 
-    fn memory(&self, algorithm: Algorithm, grid: Grid) -> Memory {
-        let Job { rows: m, cols: n, nodes, .. } = *self;
-        let (block_rows, block_cols) = (m.div_ceil(grid.rows), n.div_ceil(grid.cols));
-        let (own_rows, own_cols) = (m.div_ceil(nodes), n.div_ceil(nodes));
-        let stored = (self.stored() / nodes as f64).ceil();
-        let csr = |rows: usize| match self.precision {
-            Precision::F32 => Csr::<f32>::bytes_for(rows, stored as usize),
-            Precision::F64 => Csr::<f64>::bytes_for(rows, stored as usize),
-        };
-        let k = self.settings.rank as u64;
-        let entry = if self.bytes { 1.0 } else { self.width() };
-        let (matrix, rows) = match (algorithm.access(), self.nonzeros) {
-            (Access::Whole, None) => (stored * entry, None),
-            (Access::Sampled, None) => (2.0 * stored * entry, None),
-            (Access::Whole, Some(_)) => ((csr(block_rows) + csr(block_cols)) as f64, None),
-            (Access::Sampled, Some(_)) => ((csr(n) + csr(m)) as f64, Some(own_rows.max(own_cols))),
-        };
-        // Own rows, with momentum twice; what is gathered, products that are summed; B, S B and what is drawn.
-        let own = (own_rows + own_cols) * if algorithm == Algorithm::Auto { 2 } else { 1 };
-        let beside = match algorithm.access() {
-            Access::Whole => {
-                let summed = |count: usize, rows: usize| if count > 1 { 2 * rows } else { 0 };
-                let u = block_cols * usize::from(grid.rows > 1) + summed(grid.cols, block_rows);
-                let v = block_rows * usize::from(grid.cols > 1) + summed(grid.rows, block_cols);
-                u.max(v)
-            }
-            Access::Sampled => {
-                let (cols, rows) = self.settings.sketch_sizes(m, n);
-                4 * cols.max(rows)
-            }
-        };
-        let grams = k.saturating_mul(k).saturating_mul(8 * 38);
-        let iterating = self.bytes_of(own + beside + rows.unwrap_or(0)) as u64;
-        Memory {
-            matrix: matrix as u64,
-            iterating: iterating.saturating_add(grams),
-            saving: self.bytes_of(m.saturating_add(n)).saturating_mul(3) as u64,
+    fn storage(&self) -> Storage {
+        match self.nonzeros {
+            Some(count) => Storage::Sparse(count),
+            None if self.bytes => Storage::Bytes,
+            None => Storage::Reals,
         }
+    }
+
+    fn memory(&self, algorithm: Algorithm, grid: Grid) -> Footprint {
+        let Job { rows, cols, precision, .. } = *self;
+        let size = MatrixSize { rows, cols, storage: self.storage() };
+        let workload = Workload { size, algorithm, rank: self.settings.rank, precision };
+        workload.footprint(&Layout::Node { grid, sketch: self.settings.sketch_sizes(rows, cols) })
     }
 }
 

@@ -1,111 +1,31 @@
 //! One rank's run, iteration by iteration: what is done, noted, evaluated and agreed on between two steps.
 
-use serde::{Deserialize, Serialize};
-
-use super::convergence::Convergence;
 use super::evaluate::{Evaluation, evaluate};
-use super::links::{Groups, Meters, whole};
-use super::method::{Method, MethodState, Rank};
+use super::links::{Groups, Links, Meters, whole};
+use super::log::RunLog;
+use super::method::{Beginning, Blocks, Method, Rank, Sizes};
 use super::monitor::Directive;
-use super::report::{Phases, RankReport, Redrawn, Report, Stop, TraceLine};
+use super::report::{RankReport, Redrawn, Report, Stop, TraceLine};
 use super::restarts::RankOutcome;
 use super::scale::{Balance, squared_norms};
-use super::settings::{Algorithm, Init, Settings};
-use super::start::{self, FactorRows, MatrixStats};
+use super::settings::{Init, Settings};
+use super::start::{self, Death, FactorRows, MatrixStats};
 use super::streamed::Streamed;
+use super::svd;
 use super::{Factors, Snapshot};
-use super::{auto, dsanls, exact, svd};
 use crate::Real;
 use crate::comm::{Comm, Numbers, Reduction, sum_exactly};
+use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::grid::Factor;
+use crate::objective::{Baseline, Constants, Objective};
 use crate::partition::Shard;
-use crate::solver::{Penalty, Solver};
+use crate::solver::Penalty;
 use crate::threads::Threads;
+use crate::wording::Wording;
 
 /// A component that dies is redrawn this often; then it is left dead.
 const REDRAWS: usize = 3;
-
-/// All of a run's state but the factors: with them, enough to go on to the same bits. The same on every rank but for
-/// the times.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct RunLog {
-    seed: u64,
-    iteration: usize,
-    seconds: f64,
-    /// The same on further networks that are modelled.
-    #[serde(default)]
-    elsewhere: Vec<f64>,
-    trace: Vec<TraceLine>,
-    /// The evaluations that the tolerance still needs.
-    history: Convergence,
-    redrawn: Vec<Redrawn>,
-    phases: Phases,
-    bytes_sent: u64,
-    bytes_evaluate: u64,
-    /// What the method does, in words.
-    plan: String,
-    method: MethodState,
-}
-
-impl RunLog {
-    /// Iterations done.
-    pub fn iteration(&self) -> usize {
-        self.iteration
-    }
-
-    /// What the method does, in words; before the first iteration, what it is about to try.
-    pub fn plan(&self) -> &str {
-        &self.plan
-    }
-
-    /// Whether it can be a run's: its counts have room to grow, and it remembers only what was.
-    pub fn is_plausible(&self, settings: &Settings) -> bool {
-        let counts = [self.iteration as u64, self.bytes_sent, self.bytes_evaluate];
-        counts.iter().all(|&count| count < 1 << 60)
-            && self.history.evaluations().iter().all(|seen| seen.iteration <= self.iteration)
-            && self.method.is_plausible(settings.algorithm)
-    }
-
-    /// The last error evaluated.
-    pub fn error(&self) -> f64 {
-        self.history.last().map_or(f64::NAN, |seen| seen.error)
-    }
-
-    /// Seconds of computing so far.
-    pub fn seconds(&self) -> f64 {
-        self.seconds
-    }
-
-    /// The time between two readings of the clock.
-    fn spend(&mut self, begin: &[f64], end: &[f64]) {
-        let all = std::iter::once(&mut self.seconds).chain(&mut self.elsewhere);
-        for ((seconds, begin), end) in all.zip(begin).zip(end) {
-            *seconds += end - begin;
-        }
-    }
-
-    /// Whether to stop here.
-    fn decide(&self, settings: &Settings, asked: bool) -> Option<Stop> {
-        let iteration = self.iteration;
-        let last = self.history.last().filter(|last| last.iteration == iteration);
-        if let Some(last) = last {
-            if settings.target_error.is_some_and(|target| last.error <= target) {
-                return Some(Stop::TargetError);
-            }
-            if self.history.is_converged(settings.tolerance) {
-                return Some(Stop::Tolerance);
-            }
-        }
-        if iteration >= settings.iterations {
-            return Some(Stop::Iterations);
-        }
-        if asked {
-            return Some(Stop::Interrupted);
-        }
-        settings.time_limit.filter(|&limit| self.seconds >= limit).map(|_| Stop::TimeLimit)
-    }
-}
 
 /// Where a run begins.
 pub enum Begin<'a, T> {
@@ -127,14 +47,39 @@ struct Decision {
 /// Takes the factors, a method's auxiliary factors, and all else.
 type Save<'s, T> = dyn FnMut(Factors<T>, Option<Factors<T>>, RunLog) -> Result<()> + 's;
 
-/// One rank in the middle of a run.
-pub struct Run<'a, T> {
-    shard: &'a Shard<T>,
+/// What all runs of a factorization have in common.
+#[derive(Clone, Copy)]
+pub struct Job<'a, T> {
+    /// The process's part of M.
+    pub shard: &'a Shard<T>,
+    /// The same, where the device can work on it.
+    pub blocks: &'a Blocks<'a, T>,
     /// Where M is, if not in the shard.
-    streamed: Option<&'a Streamed>,
-    groups: &'a Groups<'a>,
-    threads: &'a Threads,
+    pub streamed: Option<&'a Streamed>,
+    /// Whom the process talks to.
+    pub groups: &'a Groups<'a>,
+    /// The host's threads.
+    pub threads: &'a Threads,
+    /// Where half steps run.
+    pub device: &'a dyn Device<T>,
+}
+
+impl<'a, T> Job<'a, T> {
+    /// What a method or an evaluation sees of this process, by the given communication.
+    fn rank<'r>(&self, links: Links<'r>, objective: &'r dyn Objective<T>, k: usize) -> Rank<'r, T>
+    where
+        'a: 'r,
+    {
+        let &Job { shard, blocks, threads, device, .. } = self;
+        Rank { shard, blocks, links, threads, device, objective, k }
+    }
+}
+
+/// One process in the middle of a run.
+pub struct Run<'a, T> {
+    job: Job<'a, T>,
     settings: &'a Settings,
+    objective: &'a dyn Objective<T>,
     /// The communication of the method itself.
     work: Meters<'a>,
     /// All other: evaluation, stopping, snapshots.
@@ -151,100 +96,37 @@ pub struct Run<'a, T> {
 
 impl<'a, T: Real> Run<'a, T> {
     /// A run about to take its next step.
-    pub fn new(
-        (shard, streamed): (&'a Shard<T>, Option<&'a Streamed>),
-        groups: &'a Groups<'a>,
-        threads: &'a Threads,
-        settings: &'a Settings,
-        seed: u64,
-        begin: Begin<'_, T>,
-    ) -> Result<Self> {
+    pub fn new(job: Job<'a, T>, settings: &'a Settings, seed: u64, begin: Begin<'_, T>) -> Result<Self> {
+        let Job { shard, streamed, groups, .. } = job;
         let started = groups.all().clock()[0];
         let (work, overhead) = (groups.metered(shard.place), groups.metered(shard.place));
-        let links = overhead.links();
-        let known = match streamed {
+        let objective = settings.loss.objective::<T>();
+        let mut known = match streamed {
             Some(streamed) => streamed.known.clone(),
-            None => MatrixStats::of(&links, shard, threads)?,
+            None => MatrixStats::of(&overhead.links(), shard, job.threads)?,
         };
-        let constants = known.constants;
-        if constants.norm == 0.0 {
+        if known.constants.norm == 0.0 {
             return Err(Error::parameter("matrix", "every entry is 0, so there is nothing to factorize"));
         }
-        let terms = settings.terms(shard.rows, shard.cols, constants.norm);
-        let state = match begin {
-            Begin::Init => match settings.init {
-                Init::Random => {
-                    start::random(links.all, shard, &known, (seed, settings.rank), threads.cancel())?
-                }
-                init => svd::nndsvd(links, threads, shard, constants, (init, seed, settings.rank))?,
-            },
-            Begin::Given(factors) => {
-                let mut state = start::given(shard, factors);
-                if settings.algorithm != Algorithm::Dsanls && Penalty::leave_scale_free(terms) {
-                    balance(links.all, threads, &mut state, settings.rank)?;
-                }
-                state
-            }
-            Begin::Middle(snapshot) => start::given(shard, &snapshot.factors),
-        };
-        let every = settings.trace_every.unwrap_or_else(|| evaluation_interval(settings, shard));
-        let exactly = |name, solver| Box::new(exact::Exact::new(name, solver, terms, constants));
-        let mut method: Box<dyn Method<T> + 'a> = match (streamed, settings.algorithm) {
-            (Some(streamed), _) => streamed.method(settings, (seed, every), terms, &state),
-            (None, Algorithm::Dsanls) => {
-                Box::new(dsanls::Dsanls::new(links.all, shard, settings, (seed, terms), &state)?)
-            }
-            (None, Algorithm::Auto) => {
-                let auto = auto::Auto::new(shard, settings.rank, terms, constants, seed);
-                Box::new(if settings.samples { auto } else { auto.without_samples() })
-            }
-            (None, Algorithm::Hals) => exactly("hals", Solver::CoordinateDescent { mu: 0.0, sweeps: 1 }),
-            (None, Algorithm::Mu) => exactly("mu", Solver::Multiplicative),
-            (None, Algorithm::Bpp) => exactly("bpp", Solver::Pivoting),
-        };
-        let empty = RunLog {
-            seed,
-            iteration: 0,
-            seconds: 0.0,
-            elsewhere: vec![0.0; groups.all().clock().len() - 1],
-            trace: Vec::new(),
-            history: Convergence::default(),
-            redrawn: Vec::new(),
-            phases: Phases::default(),
-            bytes_sent: 0,
-            bytes_evaluate: 0,
-            plan: method.plan(),
-            method: MethodState::Stateless,
-        };
-        let log = match begin {
-            Begin::Middle(snapshot) => snapshot.log.clone(),
-            _ => empty,
-        };
-        if let Begin::Middle(Snapshot { auxiliary, .. }) = begin {
-            let auxiliary = auxiliary.as_ref().map(|factors| start::given(shard, factors));
-            if !method.restore(&log.method, auxiliary) {
-                let problem = "the checkpoint is of a run that held the matrix in another way; use --memory as that run \
-                               did, or start again without --resume";
-                return Err(Error::parameter("--resume", problem));
-            }
+        if objective.baseline() == Baseline::BestConstant {
+            known.constants.baseline = best_constant(job, &overhead, objective, known.constants)?;
         }
-        let before = log.clone();
-        let mut run = Run {
-            shard,
-            streamed,
-            groups,
-            threads,
-            settings,
-            work,
-            overhead,
-            known,
-            terms,
-            every,
-            state,
-            method,
-            log,
-            before,
+        let terms = settings.terms(shard.rows, shard.cols, known.constants.norm);
+        let state = first_state(job, &overhead.links(), settings, seed, &known, terms, &begin)?;
+        let sizes = Sizes { rows: shard.rows, cols: shard.cols, stored: shard.stored };
+        let by_cost = || (settings.algorithm.spec().evaluate_every)(settings, &sizes);
+        let every = settings.trace_every.unwrap_or_else(by_cost);
+        let (links, constants) = (overhead.links(), known.constants);
+        let beginning =
+            Beginning { shard, streamed, links, settings, seed, every, terms, constants, state: &state };
+        let mut method = settings.algorithm.start(&beginning)?;
+        let log = match begin {
+            Begin::Middle(snapshot) => restored(method.as_mut(), shard, snapshot)?,
+            _ => RunLog::new(seed, groups.all().clock().len(), method.plan()),
         };
+        let before = log.clone();
+        let mut run =
+            Run { job, settings, objective, work, overhead, known, terms, every, state, method, log, before };
         run.log.phases.start += groups.all().clock()[0] - started;
         if let Begin::Init | Begin::Given(_) = begin {
             let error = run.evaluate()?.error;
@@ -265,14 +147,19 @@ impl<'a, T: Real> Run<'a, T> {
 
     fn evaluate(&mut self) -> Result<Evaluation> {
         self.wait_for_all()?;
-        let begin = self.groups.all().clock()[0];
-        let Run { shard, threads, ref overhead, ref known, ref state, .. } = *self;
-        let rank = Rank { shard, links: overhead.links(), threads, k: self.settings.rank };
-        let evaluation = match self.streamed {
-            Some(streamed) => streamed.evaluate(threads, known.constants, state, rank.k),
-            None => evaluate(&rank, known.constants, state),
+        let begin = self.job.groups.all().clock()[0];
+        let (constants, k) = (self.known.constants, self.k());
+        let evaluation = match self.job.streamed {
+            Some(streamed) => {
+                self.state.pull(self.job.device)?;
+                streamed.evaluate(self.job.threads, constants, &self.state, k)
+            }
+            None => {
+                let rank = self.job.rank(self.overhead.links(), self.objective, k);
+                evaluate(&rank, constants, &mut self.state)
+            }
         };
-        self.log.phases.evaluate += self.groups.all().clock()[0] - begin;
+        self.log.phases.evaluate += self.job.groups.all().clock()[0] - begin;
         evaluation
     }
 
@@ -293,8 +180,9 @@ impl<'a, T: Real> Run<'a, T> {
         if !error.is_finite() {
             return Err(Error::Diverged { iteration: self.log.iteration });
         }
-        let penalty = penalty(&self.overhead.all, &self.state, self.terms, self.k())?;
-        let objective = (error * error + 2.0 * penalty / self.known.constants.norm).sqrt();
+        let rank = self.job.rank(self.overhead.links(), self.objective, self.settings.rank);
+        let penalty = penalty(&rank, &mut self.state, self.terms)?;
+        let objective = (error * error + 2.0 * penalty / self.known.constants.baseline).sqrt();
         self.log.history.note(self.log.iteration, error, objective);
         Ok(())
     }
@@ -308,12 +196,11 @@ impl<'a, T: Real> Run<'a, T> {
 
     /// One iteration, with what belongs to it.
     fn step(&mut self) -> Result<()> {
-        let begin = self.groups.all().clock();
-        let links = self.work.links();
-        let rank = Rank { shard: self.shard, links, threads: self.threads, k: self.k() };
+        let begin = self.job.groups.all().clock();
+        let rank = self.job.rank(self.work.links(), self.objective, self.settings.rank);
         let mut seen =
             self.method.iterate(&rank, self.log.iteration, &mut self.state, &mut self.log.phases)?;
-        self.log.spend(&begin, &self.groups.all().clock());
+        self.log.spend(&begin, &self.job.groups.all().clock());
         if self.log.iteration == 0 {
             // The first iteration shows whether samples were worth it.
             self.log.plan = self.method.plan();
@@ -330,23 +217,27 @@ impl<'a, T: Real> Run<'a, T> {
                 self.trace(error);
             }
             // Multiplicative updates could not fill the column of U that a redraw empties.
-            if iteration < self.settings.iterations && self.settings.algorithm != Algorithm::Mu {
-                self.redraw(&dead);
+            if iteration < self.settings.iterations && self.settings.algorithm.spec().fills_zeros {
+                self.redraw(&dead)?;
             }
         }
         Ok(())
     }
 
-    fn redraw(&mut self, dead: &[usize]) {
+    fn redraw(&mut self, dead: &[usize]) -> Result<()> {
+        if !dead.is_empty() {
+            self.state.pull(self.job.device)?;
+        }
         let RunLog { iteration, seed, ref mut redrawn, .. } = self.log;
         for &component in dead {
             if redrawn.iter().filter(|past| past.component == component).count() < REDRAWS {
-                let place = (iteration, component, self.settings.rank);
-                start::redraw(&mut self.state, self.shard, &self.known, seed, place);
+                let death = Death { iteration, component, k: self.settings.rank };
+                start::redraw(&mut self.state, self.job.shard, &self.known, seed, death);
                 redrawn.push(Redrawn { iteration, component });
                 self.method.factors_changed();
             }
         }
+        Ok(())
     }
 
     /// Steps until it is time to stop. `watch` is asked on rank 0 after every iteration; `save` then gets all of it
@@ -382,16 +273,18 @@ impl<'a, T: Real> Run<'a, T> {
         agree(&self.overhead.all, decision)
     }
 
-    fn snapshot(&self, save: &mut Save<'_, T>) -> Result<()> {
-        let whole = |state: &FactorRows<T>| -> Result<Factors<T>> {
-            let (comm, place, k) = (&self.overhead.all, self.shard.place, self.k());
-            let u = whole(comm, place, Factor::U, &state.u, k)?;
-            let v = whole(comm, place, Factor::V, &state.v, k)?;
-            Ok(Factors { rows: self.shard.rows, cols: self.shard.cols, k, u, v })
+    fn snapshot(&mut self, save: &mut Save<'_, T>) -> Result<()> {
+        let (comm, shard, device, k) =
+            (&self.overhead.all, self.job.shard, self.job.device, self.settings.rank);
+        let whole = |state: &mut FactorRows<T>| -> Result<Factors<T>> {
+            state.pull(device)?;
+            let u = whole(comm, shard.place, Factor::U, state.u.host(), k)?;
+            let v = whole(comm, shard.place, Factor::V, state.v.host(), k)?;
+            Ok(Factors { rows: shard.rows, cols: shard.cols, k, u, v })
         };
-        let (factors, auxiliary) =
-            (whole(&self.state)?, self.method.auxiliary_factors().map(whole).transpose()?);
-        if self.overhead.all.rank() == 0 {
+        let factors = whole(&mut self.state)?;
+        let auxiliary = self.method.auxiliary_factors().map(whole).transpose()?;
+        if comm.rank() == 0 {
             save(factors, auxiliary, self.log_so_far())?;
         }
         Ok(())
@@ -419,7 +312,7 @@ impl<'a, T: Real> Run<'a, T> {
             method: self.work.meter(),
             overhead: self.overhead.meter(),
         };
-        let ranks = reports(self.groups.all(), &own)?;
+        let ranks = reports(self.job.groups.all(), &own)?;
         let report = Report {
             plan: log.plan,
             seed: log.seed,
@@ -435,15 +328,71 @@ impl<'a, T: Real> Run<'a, T> {
             ranks,
             trace: log.trace,
         };
-        Ok(RankOutcome { u: self.state.u, v: self.state.v, report })
+        self.state.pull(self.job.device)?;
+        Ok(RankOutcome { u: self.state.u.into_host(), v: self.state.v.into_host(), report })
     }
 }
 
+/// The factors that a run begins with.
+fn first_state<T: Real>(
+    job: Job<'_, T>,
+    links: &Links<'_>,
+    settings: &Settings,
+    seed: u64,
+    known: &MatrixStats,
+    terms: (Penalty, Penalty),
+    begin: &Begin<'_, T>,
+) -> Result<FactorRows<T>> {
+    let (shard, threads, k) = (job.shard, job.threads, settings.rank);
+    match begin {
+        Begin::Init => match settings.init {
+            Init::Random => start::random(links.all, shard, known, (seed, k), threads.cancel()),
+            init => svd::nndsvd(*links, threads, shard, known.constants, (init, seed, k)),
+        },
+        Begin::Given(factors) => {
+            let mut state = start::given(shard, factors);
+            if settings.algorithm.spec().balances && Penalty::leave_scale_free(terms) {
+                balance(links.all, job, &mut state, k)?;
+            }
+            Ok(state)
+        }
+        Begin::Middle(snapshot) => Ok(start::given(shard, &snapshot.factors)),
+    }
+}
+
+/// The log of a checkpoint, whose other state the method takes back.
+fn restored<T: Real>(method: &mut dyn Method<T>, shard: &Shard<T>, snapshot: &Snapshot<T>) -> Result<RunLog> {
+    let auxiliary = snapshot.auxiliary.as_ref().map(|factors| start::given(shard, factors));
+    if !method.restore(&snapshot.log.method, auxiliary) {
+        let problem = Wording::new("the checkpoint is of a run that held the matrix in another way; use ")
+            .field("memory")
+            .text(" as that run did, or start again without ")
+            .field("resume");
+        return Err(Error::parameter("resume", problem));
+    }
+    Ok(snapshot.log.clone())
+}
+
+/// The loss of the model that is the mean of M everywhere.
+fn best_constant<T: Real>(
+    job: Job<'_, T>,
+    meters: &Meters<'_>,
+    objective: &dyn Objective<T>,
+    constants: Constants,
+) -> Result<f64> {
+    let ones = vec![T::ONE; job.shard.own_rows.len()];
+    let means = vec![T::from_f64(constants.mean); job.shard.own_cols.len()];
+    let rank = job.rank(meters.links(), objective, 1);
+    let relative_to_one = Constants { baseline: 1.0, ..constants };
+    Ok(evaluate(&rank, relative_to_one, &mut FactorRows::new(ones, means))?.error)
+}
+
 /// Balances a given start, whose scale may be such that its products in `f32` would be infinite or zero.
-fn balance<T: Real>(comm: &dyn Comm, threads: &Threads, state: &mut FactorRows<T>, k: usize) -> Result<()> {
-    let (u, v) = (squared_norms(comm, threads, &state.u, k)?, squared_norms(comm, threads, &state.v, k)?);
-    if let Some(balance) = Balance::needed(&u, &v) {
-        balance.apply(state);
+fn balance<T: Real>(comm: &dyn Comm, job: Job<'_, T>, state: &mut FactorRows<T>, k: usize) -> Result<()> {
+    let squares = |rows: &[T]| squared_norms(comm, job.threads, rows, k);
+    let (u, v) = (squares(state.u.host())?, squares(state.v.host())?);
+    if let Some(balance) = Balance::of_start(&u, &v) {
+        balance.apply(job.device, state)?;
     }
     Ok(())
 }
@@ -456,21 +405,21 @@ fn reports(comm: &dyn Comm, own: &RankReport) -> Result<Vec<RankReport>> {
     Ok(all.iter().filter_map(|text| serde_json::from_slice(text).ok()).collect())
 }
 
-/// Both sides' penalties, over all ranks.
+/// Both sides' penalties, over all processes.
 pub fn penalty<T: Real>(
-    comm: &dyn Comm,
-    state: &FactorRows<T>,
+    rank: &Rank<'_, T>,
+    state: &mut FactorRows<T>,
     (of_u, of_v): (Penalty, Penalty),
-    k: usize,
 ) -> Result<f64> {
     if [of_u.l1, of_u.l2, of_v.l1, of_v.l2] == [0.0; 4] {
         return Ok(0.0);
     }
+    state.pull(rank.device)?;
     let rows = |factor: &[T], terms: Penalty| -> Vec<f64> {
         let term = |value: f64| terms.l1 * value + 0.5 * terms.l2 * value * value;
-        factor.chunks_exact(k).map(|row| row.iter().map(|value| term(value.to_f64())).sum()).collect()
+        factor.chunks_exact(rank.k).map(|row| row.iter().map(|value| term(value.to_f64())).sum()).collect()
     };
-    let [u, v] = sum_exactly(comm, [&rows(&state.u, of_u), &rows(&state.v, of_v)])?;
+    let [u, v] = sum_exactly(rank.links.all, [&rows(state.u.host(), of_u), &rows(state.v.host(), of_v)])?;
     Ok(u + v)
 }
 
@@ -483,23 +432,4 @@ fn agree(comm: &dyn Comm, decision: Decision) -> Result<Decision> {
     let message = comm.broadcast(vec![stop, decision.snapshot.into()])?;
     let stop = message.first().and_then(|&byte| Stop::ALL.get(byte as usize).copied());
     Ok(Decision { stop, snapshot: message.get(1) == Some(&1) })
-}
-
-/// Iterations between two evaluations, such that evaluating costs about a tenth of iterating. By counts, not by
-/// clocks: the same seed must stop at the same iteration everywhere.
-fn evaluation_interval<T>(settings: &Settings, shard: &Shard<T>) -> usize {
-    let (m, n, k) = (shard.rows as f64, shard.cols as f64, settings.rank as f64);
-    let stored = shard.stored as f64;
-    let sweeps = (m + n) * k * k;
-    let evaluation = stored * k + 2.0 * sweeps;
-    let iteration = match settings.algorithm {
-        // These have their error for nothing.
-        Algorithm::Auto | Algorithm::Hals | Algorithm::Mu | Algorithm::Bpp => return 1,
-        Algorithm::Dsanls => {
-            let (cols, rows) = settings.sketch_sizes(shard.rows, shard.cols);
-            let (cols, rows) = (cols as f64, rows as f64);
-            stored * k * (cols / n + rows / m) + sweeps + (cols + rows) * k * k
-        }
-    };
-    (10.0 * evaluation / iteration).ceil().clamp(1.0, 1000.0) as usize
 }

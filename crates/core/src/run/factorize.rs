@@ -1,11 +1,13 @@
-//! Whole factorizations: on in-process ranks, or one rank's part over any communicator.
+//! Whole factorizations: on in-process workers, of a matrix that stays in its file, or as one rank of any communicator.
 
 use std::sync::{Arc, Mutex};
 
+use super::checked::RunSettings;
 use super::monitor::Monitor;
 use super::report::{Report, timed};
 use super::restarts;
-use super::settings::{Algorithm, Init, Settings};
+use super::settings::Settings;
+use super::streamed::Streamed;
 use super::{Factors, Snapshot};
 use crate::Real;
 use crate::cancel::Cancel;
@@ -59,7 +61,7 @@ pub enum StartFrom<'a, T> {
     Snapshot(&'a Snapshot<T>),
 }
 
-/// Factorizes on in-process ranks.
+/// Factorizes a matrix in memory on in-process ranks.
 pub fn factorize<T: Real>(
     matrix: Matrix<T>,
     machine: Machine,
@@ -67,83 +69,104 @@ pub fn factorize<T: Real>(
     from: Option<StartFrom<'_, T>>,
     monitor: &mut dyn Monitor<T>,
 ) -> Result<Factorization<T>> {
-    let (m, n, k) = (matrix.rows(), matrix.cols(), settings.rank);
     if machine.nodes == 0 {
-        return Err(Error::parameter("--nodes", "0 nodes can compute nothing; give 1 or more"));
+        return Err(Error::parameter("nodes", "0 nodes can compute nothing; give 1 or more"));
     }
-    check(settings, from, m, n)?;
+    let (m, n) = (matrix.rows(), matrix.cols());
+    let settings = settings.clone().checked()?.for_matrix(m, n)?;
+    settings.check_start(from)?;
     let grid = settings.grid(machine.grid, (m, n), machine.nodes)?;
-    let monitor = Mutex::new(monitor);
+    on_workers(matrix, grid, &machine, Task { settings: &settings, from, monitor })
+}
+
+/// Factorizes a matrix that stays in its file.
+pub fn factorize_streamed<T: Real>(
+    streamed: &Streamed,
+    threads: usize,
+    settings: &Settings,
+    from: Option<StartFrom<'_, T>>,
+    monitor: &mut dyn Monitor<T>,
+) -> Result<Factorization<T>> {
+    let (m, n) = (streamed.stream().rows(), streamed.stream().cols());
+    let settings = settings.clone().checked()?.for_matrix(m, n)?;
+    settings.check_start(from)?;
+    settings.check_streamed(streamed, from.is_some())?;
+    on_stream(streamed, &Machine::new(1, threads), Task { settings: &settings, from, monitor })
+}
+
+/// How to run, whatever the matrix: settings that fit it, a start that was checked against them, and who watches.
+pub(crate) struct Task<'a, T> {
+    pub settings: &'a RunSettings,
+    pub from: Option<StartFrom<'a, T>>,
+    pub monitor: &'a mut dyn Monitor<T>,
+}
+
+/// On in-process workers, arranged as `grid`.
+pub(crate) fn on_workers<T: Real>(
+    matrix: Matrix<T>,
+    grid: Grid,
+    machine: &Machine,
+    task: Task<'_, T>,
+) -> Result<Factorization<T>> {
     let mut dealing = 0.0;
-    let shards =
-        timed(&mut dealing, || shards_until(matrix, grid, settings.algorithm.access(), &machine.cancel));
-    let baton = Arc::new(TurnLock::default());
+    let access = task.settings.access();
+    let shards = timed(&mut dealing, || shards_until(matrix, grid, access, &machine.cancel));
+    let mut result = in_process((shards, None), machine, task)?;
+    result.report.phases.start += dealing;
+    Ok(result)
+}
+
+/// On one worker, which reads the file block by block.
+pub(crate) fn on_stream<T: Real>(
+    streamed: &Streamed,
+    machine: &Machine,
+    task: Task<'_, T>,
+) -> Result<Factorization<T>> {
+    in_process((vec![streamed.shard()], Some(streamed)), machine, task)
+}
+
+fn in_process<T: Real>(
+    (shards, streamed): (Vec<Shard<T>>, Option<&Streamed>),
+    machine: &Machine,
+    task: Task<'_, T>,
+) -> Result<Factorization<T>> {
+    let Task { settings, from, monitor } = task;
+    let monitor = Mutex::new(monitor);
+    let turns = Arc::new(TurnLock::default());
     let ranks = run_ranks(shards, |comm, shard| {
         let mut threads = Threads::new(machine.threads)?.with_cancel(&machine.cancel);
         let mut clocked = None;
         if !machine.networks.is_empty() {
             let time;
             (threads, time) = threads.timed();
-            clocked = Some(Clocked::new(comm, &machine.networks, baton.clone(), time));
+            clocked = Some(Clocked::new(comm, &machine.networks, turns.clone(), time));
         }
         let comm = clocked.as_ref().map_or(comm as &dyn Comm, |clocked| clocked);
         let (outcome, errors) =
-            T::best_of_restarts((&shard, None), comm, &threads, settings, from, &monitor)?;
+            restarts::best_of_restarts((&shard, streamed), comm, &threads, settings, from, &monitor)?;
         Ok((shard.own_rows, shard.own_cols, outcome, errors))
     })?;
-    let mut factors = Factors { rows: m, cols: n, k, u: vec![T::ZERO; m * k], v: vec![T::ZERO; n * k] };
+    let ((rows, cols), k) = (settings.size(), settings.rank);
+    let mut factors = Factors { rows, cols, k, u: vec![T::ZERO; rows * k], v: vec![T::ZERO; cols * k] };
     for (own_rows, own_cols, outcome, _) in &ranks {
         factors.u[own_rows.start * k..own_rows.end * k].copy_from_slice(&outcome.u);
         factors.v[own_cols.start * k..own_cols.end * k].copy_from_slice(&outcome.v);
     }
-    let Some((_, _, mut outcome, errors)) = ranks.into_iter().next() else {
-        unreachable!("at least one rank")
-    };
-    outcome.report.phases.start += dealing;
+    let Some((_, _, outcome, errors)) = ranks.into_iter().next() else { unreachable!("at least one rank") };
     Ok(Factorization { factors, report: outcome.report, errors })
 }
 
-/// One rank's part in a factorization over any communicator; every rank gets the whole result. The monitor of rank 0
-/// alone is asked.
-pub fn factorize_on<T: Real>(
+/// As one rank of any communicator; every rank gets the whole result. The monitor of rank 0 alone is asked.
+pub(crate) fn on_comm<T: Real>(
     comm: &dyn Comm,
     shard: &Shard<T>,
-    threads: usize,
-    settings: &Settings,
-    from: Option<StartFrom<'_, T>>,
-    monitor: &mut dyn Monitor<T>,
+    machine: &Machine,
+    task: Task<'_, T>,
 ) -> Result<Factorization<T>> {
-    check(settings, from, shard.rows, shard.cols)?;
-    let threads = Threads::new(threads)?;
+    let Task { settings, from, monitor } = task;
+    let threads = Threads::new(machine.threads)?.with_cancel(&machine.cancel);
     let (outcome, errors) =
-        T::best_of_restarts((shard, None), comm, &threads, settings, from, &Mutex::new(monitor))?;
+        restarts::best_of_restarts((shard, None), comm, &threads, settings, from, &Mutex::new(monitor))?;
     let (factors, report) = restarts::whole(comm, shard, &outcome, settings.rank)?;
     Ok(Factorization { factors, report, errors })
-}
-
-/// Whether such a run can begin.
-pub(super) fn check<T: Real>(
-    settings: &Settings,
-    from: Option<StartFrom<'_, T>>,
-    m: usize,
-    n: usize,
-) -> Result<()> {
-    settings.check(m, n)?;
-    // Sketches differ from run to run whatever the start.
-    let same = settings.restarts > 1 && settings.algorithm != Algorithm::Dsanls;
-    let problem = match from {
-        None if same && matches!(settings.init, Init::Nndsvd | Init::Nndsvda) => {
-            "runs from the same singular vectors are all the same; leave it out, or begin at random"
-        }
-        None => return Ok(()),
-        Some(StartFrom::Snapshot(snapshot)) => return snapshot.check(settings, m, n),
-        Some(StartFrom::Factors(factors)) => {
-            factors.check(m, n, settings.rank)?;
-            if !same {
-                return Ok(());
-            }
-            "runs from one given start are all the same; leave it out, or the given start"
-        }
-    };
-    Err(Error::parameter("--restarts", problem))
 }

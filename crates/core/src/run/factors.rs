@@ -2,14 +2,15 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::evaluate::{crosses, quadratic_forms, residuals};
 use super::scale::{self, Normalize};
 use super::start::bad_entry;
 use crate::Real;
 use crate::comm::Alone;
 use crate::error::{Error, Result};
+use crate::io::ImageSide;
 use crate::kernels::{Columns, TILE, gram_in_f64, multiply};
 use crate::matrix::Matrix;
+use crate::objective::losses::{crosses, quadratic_forms, residuals};
 use crate::partition::Block;
 use crate::solver::Penalty;
 use crate::solver::pivoting::nnls;
@@ -31,13 +32,28 @@ pub struct Factors<T> {
 }
 
 /// Which factor's rows are meant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Side {
     /// Rows of M and U.
+    #[default]
     Rows,
     /// Columns of M, rows of V.
     Columns,
+}
+
+impl Side {
+    /// Both.
+    pub const ALL: [Side; 2] = [Side::Rows, Side::Columns];
+}
+
+impl From<ImageSide> for Side {
+    fn from(images: ImageSide) -> Self {
+        match images {
+            ImageSide::Rows => Side::Rows,
+            ImageSide::Columns => Side::Columns,
+        }
+    }
 }
 
 impl<T: Real> Factors<T> {
@@ -123,7 +139,7 @@ impl<T: Real> Factors<T> {
         let block = Block::of(matrix, side == Side::Columns);
         if block.cols() != expected {
             return Err(Error::parameter(
-                "FILE",
+                "file",
                 format!(
                     "it has {} {what} but the factors were made from {expected}; give data with the same {what}",
                     block.cols()
@@ -140,7 +156,7 @@ impl<T: Real> Factors<T> {
             return Err(bad_entry(what, row));
         }
         // Before products are formed, which in f32 could be infinite or zero.
-        let scales = column_scales(fixed, self.k);
+        let scales = scale::column_scales(&Alone, fixed, self.k)?;
         let even: Vec<T> = scaled(fixed, &scales).map(T::from_f64).collect();
         let mut gram = gram_in_f64(threads, &even, self.k);
         let diagonal = gram.iter_mut().step_by(self.k + 1);
@@ -201,18 +217,6 @@ fn row_losses<T: Real>(
         *loss = 0.5 * *loss + row.iter().map(|value| penalty(value.to_f64())).sum::<f64>();
     }
     losses
-}
-
-/// The power of two that brings the largest entry of each column into [1, 2); 1 for a column of zeros.
-fn column_scales<T: Real>(factor: &[T], k: usize) -> Vec<f64> {
-    let mut largest = vec![0f64; k];
-    for row in factor.chunks_exact(k) {
-        largest.iter_mut().zip(row).for_each(|(most, value)| *most = most.max(value.to_f64()));
-    }
-    // Within a range whose squares are finite.
-    let of_column =
-        |most: f64| if most > 0.0 { (-most.log2().floor()).clamp(-500.0, 500.0).exp2() } else { 1.0 };
-    largest.into_iter().map(of_column).collect()
 }
 
 /// A factor, stored by row, with each column multiplied by its scale.

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use crate::comm::{Alone, Comm, Meter, Metered, Numbers, gather_shares};
+use crate::device::{Device, Resident};
 use crate::error::Result;
 use crate::grid::{Factor, Placement};
 use crate::kernels::{Columns, multiply};
@@ -90,37 +91,49 @@ impl<'a> Links<'a> {
     /// The ranks that share the rows of a factor's block.
     fn mates(&self, place: Placement, factor: Factor) -> &'a dyn Comm {
         match (place.access, factor) {
-            (Access::Sampled, _) => &Alone,
+            (Access::Sampled | Access::Lines, _) => &Alone,
             (Access::Whole, Factor::U) => self.row,
             (Access::Whole, Factor::V) => self.column,
         }
     }
 
-    /// The rows of the other factor, of which this rank has `own`, that a factor's block is multiplied with.
+    /// The processes that have the rows of the other factor that a factor's block is multiplied with.
+    fn sources(&self, place: Placement, factor: Factor) -> &'a dyn Comm {
+        match place.access {
+            Access::Sampled | Access::Lines => self.all,
+            Access::Whole => self.mates(place, factor.other()),
+        }
+    }
+
+    /// The rows of the other factor, of which this process has `own`, that a factor's block is multiplied with.
     pub fn gather<'f, T: Real>(
         &self,
         place: Placement,
         factor: Factor,
-        own: &'f [T],
+        device: &dyn Device<T>,
+        own: &'f mut Resident<T>,
         k: usize,
-    ) -> Result<Cow<'f, [T]>> {
-        let comm = match place.access {
-            Access::Sampled => self.all,
-            Access::Whole => self.mates(place, factor.other()),
-        };
-        gather_rows(comm, own, &place.counts(&place.sources(factor), factor.other()), k)
+    ) -> Result<Gathered<'f, T>> {
+        gather_resident(
+            self.sources(place, factor),
+            device,
+            own,
+            &place.counts(&place.sources(factor), factor.other()),
+            k,
+        )
     }
 
-    /// The rows of a factor that its block has, of which this rank owns some.
+    /// The rows of a factor that its block has, of which this process owns some.
     pub fn rows_of_block<'f, T: Real>(
         &self,
         place: Placement,
         factor: Factor,
-        own: &'f [T],
+        device: &dyn Device<T>,
+        own: &'f mut Resident<T>,
         k: usize,
-    ) -> Result<Cow<'f, [T]>> {
+    ) -> Result<Gathered<'f, T>> {
         let mates = place.mates(factor);
-        gather_rows(self.mates(place, factor), own, &place.counts(&mates, factor), k)
+        gather_resident(self.mates(place, factor), device, own, &place.counts(&mates, factor), k)
     }
 
     /// Whether a factor's block has whole rows of M (or columns, for V), so that its products need not be summed.
@@ -158,11 +171,49 @@ impl<'a> Links<'a> {
         own: &[T],
         width: usize,
     ) -> Result<Vec<T>> {
-        let other = self.gather(shard.place, factor, own, width)?;
+        let place = shard.place;
+        let other = gather_rows(
+            self.sources(place, factor),
+            own,
+            &place.counts(&place.sources(factor), factor.other()),
+            width,
+        )?;
         let block: &Block<T> = shard.block(factor);
         let products = multiply(threads, block, Columns::All, &other, width);
         self.sum_rows(shard.place, factor, products, width)
     }
+}
+
+/// Rows that a process has itself, or has gathered.
+pub enum Gathered<'a, T> {
+    /// Its own, which are all.
+    Own(&'a mut Resident<T>),
+    /// Those of several processes.
+    All(Resident<T>),
+}
+
+impl<T> Gathered<'_, T> {
+    /// The rows.
+    pub fn rows(&mut self) -> &mut Resident<T> {
+        match self {
+            Gathered::Own(rows) => rows,
+            Gathered::All(rows) => rows,
+        }
+    }
+}
+
+fn gather_resident<'f, T: Real>(
+    comm: &dyn Comm,
+    device: &dyn Device<T>,
+    own: &'f mut Resident<T>,
+    counts: &[usize],
+    k: usize,
+) -> Result<Gathered<'f, T>> {
+    if comm.size() == 1 {
+        return Ok(Gathered::Own(own));
+    }
+    device.pull(own)?;
+    Ok(Gathered::All(Resident::new(gather_rows(comm, own.host(), counts, k)?.into_owned())))
 }
 
 fn gather_rows<'f, T: Real>(

@@ -1,84 +1,310 @@
-//! How much memory a factorization takes, said before it starts.
+//! How much memory a factorization takes, by sizes alone: one model for in-process workers, for one node of a cluster
+//! (which `plan` estimates and an MPI process is held to) and for a matrix that stays in its file.
 
-use super::settings::Algorithm;
+use super::method::Algorithm;
+use crate::grid::Grid;
 use crate::io::stream::Stream;
+use crate::kernels::TILE;
 use crate::matrix::{Csr, Matrix, Values};
-use crate::partition::Access;
+use crate::partition::{Access, Block, Shard};
 use crate::{Precision, Real};
 
-/// Bytes for factorizing `matrix` in the given precision: the stored parts of M, those of the hand-out to several
-/// ranks included, the factors, and what is computed beside them.
-pub fn memory_needed<T: Real>(
-    matrix: &Matrix<T>,
-    algorithm: Algorithm,
-    rank: usize,
-    nodes: usize,
-    precision: Precision,
-) -> u64 {
-    let storage = match matrix {
-        Matrix::Dense(dense) if matches!(dense.values(), Values::Bytes(_)) => Storage::Bytes,
-        Matrix::Dense(_) => Storage::Reals,
-        Matrix::Sparse(csr) => Storage::Sparse(csr.stored()),
-    };
-    needed((matrix.rows(), matrix.cols()), storage, algorithm, (rank, nodes), precision)
-}
-
-/// The same for a matrix that is still in its file, if it were read whole.
-pub fn memory_needed_whole(
-    stream: &Stream,
-    algorithm: Algorithm,
-    rank: usize,
-    nodes: usize,
-    precision: Precision,
-) -> u64 {
-    let storage = match (stream.is_sparse(), stream.is_bytes()) {
-        (true, _) => Storage::Sparse(stream.stored()),
-        (false, true) => Storage::Bytes,
-        (false, false) => Storage::Reals,
-    };
-    needed((stream.rows(), stream.cols()), storage, algorithm, (rank, nodes), precision)
-}
-
 /// How the entries of a matrix are held.
-enum Storage {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Storage {
+    /// All of them, one byte each.
     Bytes,
+    /// All of them, in the precision of the arithmetic.
     Reals,
+    /// So many that are stored with their places.
     Sparse(usize),
 }
 
-fn needed(
-    (m, n): (usize, usize),
-    storage: Storage,
-    algorithm: Algorithm,
-    (rank, nodes): (usize, usize),
-    precision: Precision,
-) -> u64 {
-    let of_sparse = |rows, stored| match precision {
-        Precision::F32 => Csr::<f32>::bytes_for(rows, stored),
-        Precision::F64 => Csr::<f64>::bytes_for(rows, stored),
-    };
-    let stored = match storage {
-        Storage::Bytes | Storage::Reals => {
-            let width = if let Storage::Bytes = storage { 1 } else { precision.bytes() };
-            let copies = match (nodes, algorithm.access()) {
-                (1, Access::Whole) => 1,
-                (1, Access::Sampled) => 2,
-                _ => 3,
-            };
-            (m as u64).saturating_mul(n as u64).saturating_mul(copies * width)
+impl Storage {
+    fn of<T>(values: &Values<T>) -> Self {
+        if matches!(values, Values::Bytes(_)) { Storage::Bytes } else { Storage::Reals }
+    }
+}
+
+/// The size of a matrix, and how it is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MatrixSize {
+    /// m.
+    pub rows: usize,
+    /// n.
+    pub cols: usize,
+    /// How its entries are held.
+    pub storage: Storage,
+}
+
+impl MatrixSize {
+    /// Of a matrix in memory.
+    pub fn of<T: Real>(matrix: &Matrix<T>) -> Self {
+        let storage = match matrix {
+            Matrix::Dense(dense) => Storage::of(dense.values()),
+            Matrix::Sparse(csr) => Storage::Sparse(csr.stored()),
+        };
+        MatrixSize { rows: matrix.rows(), cols: matrix.cols(), storage }
+    }
+
+    /// Of a matrix in its file, as it would be if it were read whole.
+    pub fn of_stream(stream: &Stream) -> Self {
+        let storage = match (stream.is_sparse(), stream.is_bytes()) {
+            (true, _) => Storage::Sparse(stream.stored()),
+            (false, true) => Storage::Bytes,
+            (false, false) => Storage::Reals,
+        };
+        MatrixSize { rows: stream.rows(), cols: stream.cols(), storage }
+    }
+
+    /// Of the whole matrix that a rank holds a part of.
+    pub fn of_shard<T: Real>(shard: &Shard<T>) -> Self {
+        let storage = match &shard.by_rows {
+            Block::Dense(block) => Storage::of(&block.values),
+            Block::ByRow(_) | Block::ByColumn(_) => Storage::Sparse(shard.stored),
+        };
+        MatrixSize { rows: shard.rows, cols: shard.cols, storage }
+    }
+
+    /// m + n, the rows of both factors.
+    fn sides(&self) -> u64 {
+        (self.rows as u64).saturating_add(self.cols as u64)
+    }
+
+    fn longer(&self) -> u64 {
+        self.rows.max(self.cols) as u64
+    }
+}
+
+/// What is factorized, and how.
+#[derive(Clone, Copy, Debug)]
+pub struct Workload {
+    /// The matrix.
+    pub size: MatrixSize,
+    /// The method.
+    pub algorithm: Algorithm,
+    /// k.
+    pub rank: usize,
+    /// The type of the arithmetic.
+    pub precision: Precision,
+}
+
+/// Who holds what of a factorization.
+#[derive(Clone, Copy, Debug)]
+pub enum Layout {
+    /// So many workers of one process, which deals the matrix out to them.
+    Workers(usize),
+    /// One node of a cluster, which reads its part alone.
+    Node {
+        /// How the nodes are arranged.
+        grid: Grid,
+        /// Columns and rows of M that sketches keep.
+        sketch: (usize, usize),
+    },
+    /// One process that reads the matrix block by block.
+    Streamed {
+        /// Threads that compute.
+        threads: usize,
+        /// How often U and V are held at once.
+        copies: u64,
+        /// Length of a line of the file.
+        line_length: usize,
+        /// Bytes that are kept of the file, and by the caller.
+        kept: u64,
+    },
+}
+
+/// Bytes in one process, or on one node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Footprint {
+    /// The parts of M; of a matrix that stays in its file, two of its blocks.
+    pub matrix: u64,
+    /// Rows of factors, products, sketches, while it iterates.
+    pub iterating: u64,
+    /// Both factors, gathered whole on a node, when they are saved.
+    pub saving: u64,
+}
+
+impl Footprint {
+    /// The most at once.
+    pub fn most(&self) -> u64 {
+        self.matrix.saturating_add(self.working())
+    }
+
+    /// Bytes of all but M, at most.
+    pub fn working(&self) -> u64 {
+        self.iterating.max(self.saving)
+    }
+}
+
+/// Partial sums of a Gram matrix at most, and the Gram matrices that a rank keeps.
+const PARTIAL_GRAMS: u64 = 32;
+const KEPT_GRAMS: u64 = 6;
+
+/// What the program itself takes, and what every thread of it takes in addition, where a limit is to hold for all of it.
+const OWN: u64 = 8 << 20;
+const OWN_THREAD: u64 = 1 << 20;
+
+impl Workload {
+    /// Bytes that this takes on one process or node.
+    pub fn footprint(&self, layout: &Layout) -> Footprint {
+        match *layout {
+            Layout::Workers(workers) => self.on_workers(workers),
+            Layout::Node { grid, sketch } => self.on_node(grid, sketch),
+            Layout::Streamed { threads, copies, line_length, kept } => {
+                let iterating = self.streamed(threads as u64, copies, line_length as u64);
+                Footprint { matrix: 0, iterating: iterating.saturating_add(kept), saving: 0 }
+            }
         }
-        // M and its transpose, twice while they are dealt out.
-        Storage::Sparse(stored) => {
-            (of_sparse(m, stored) + of_sparse(n, stored)) * if nodes == 1 { 1 } else { 2 }
+    }
+
+    fn width(&self) -> u64 {
+        self.precision.bytes()
+    }
+
+    /// Bytes of so many rows of a factor.
+    fn factor(&self, rows: u64) -> u64 {
+        rows.saturating_mul(self.rank as u64).saturating_mul(self.width())
+    }
+
+    /// Bytes of so many k x k matrices in f64.
+    fn grams(&self, count: u64) -> u64 {
+        (self.rank as u64).saturating_mul(self.rank as u64).saturating_mul(8 * count)
+    }
+
+    /// Bytes of a dense entry.
+    fn entry(&self) -> u64 {
+        if self.size.storage == Storage::Bytes { 1 } else { self.width() }
+    }
+
+    /// Bytes of compressed rows.
+    fn csr(&self, rows: usize, stored: usize) -> u64 {
+        match self.precision {
+            Precision::F32 => Csr::<f32>::bytes_for(rows, stored),
+            Precision::F64 => Csr::<f64>::bytes_for(rows, stored),
         }
-    };
-    let (rank, nodes) = (rank as u64, nodes as u64);
-    // The factors and their products; each rank's gathered copy of one of them, in f64 too while the error is
-    // evaluated.
-    let factors = (m as u64 + n as u64).saturating_mul(rank).saturating_mul(2 * precision.bytes());
-    let gathered = (m.max(n) as u64).saturating_mul(rank).saturating_mul(nodes * (precision.bytes() + 8));
-    // Gram matrices, which matter for a rank far above the sides of M: up to 32 partial sums, and what a rank keeps.
-    let partial = (m.max(n) as u64 / nodes).div_ceil(64).min(32);
-    let grams = rank.saturating_mul(rank).saturating_mul(8 * (partial + 6) * nodes);
-    [factors, gathered, grams].into_iter().fold(stored, u64::saturating_add)
+    }
+
+    /// The stored parts of M, those of the hand-out to several workers included, the factors, and what is computed.
+    fn on_workers(&self, workers: usize) -> Footprint {
+        let MatrixSize { rows, cols, storage } = self.size;
+        let matrix = match storage {
+            Storage::Bytes | Storage::Reals => {
+                let copies = match (workers, self.algorithm.access()) {
+                    (1, Access::Whole) => 1,
+                    (1, Access::Sampled) => 2,
+                    _ => 3,
+                };
+                (rows as u64).saturating_mul(cols as u64).saturating_mul(copies * self.entry())
+            }
+            // M and its transpose, twice while they are dealt out.
+            Storage::Sparse(stored) => {
+                (self.csr(rows, stored) + self.csr(cols, stored)) * if workers == 1 { 1 } else { 2 }
+            }
+        };
+        let (workers, rank) = (workers as u64, self.rank as u64);
+        let factors = self.factor(self.size.sides()).saturating_mul(2);
+        // Each worker's gathered copy of one factor, in f64 too while the error is evaluated.
+        let gathered = self.size.longer().saturating_mul(rank).saturating_mul(workers * (self.width() + 8));
+        // These matter for a rank far above the sides of M.
+        let partial = (self.size.longer() / workers.max(1)).div_ceil(64).min(PARTIAL_GRAMS);
+        let grams = self.grams((partial + KEPT_GRAMS) * workers);
+        let iterating = factors.saturating_add(gathered).saturating_add(grams);
+        Footprint { matrix, iterating, saving: 0 }
+    }
+
+    fn on_node(&self, grid: Grid, (sketch_cols, sketch_rows): (usize, usize)) -> Footprint {
+        let MatrixSize { rows: m, cols: n, storage } = self.size;
+        let nodes = grid.size();
+        let (block_rows, block_cols) = (m.div_ceil(grid.rows), n.div_ceil(grid.cols));
+        let (own_rows, own_cols) = (m.div_ceil(nodes), n.div_ceil(nodes));
+        let share = |stored: f64| (stored / nodes as f64).ceil();
+        let dense = |copies: f64| (copies * share(m as f64 * n as f64) * self.entry() as f64) as u64;
+        let (matrix, gathered) = match (self.algorithm.access(), storage) {
+            (Access::Whole | Access::Lines, Storage::Sparse(stored)) => {
+                let stored = share(stored as f64) as usize;
+                (self.csr(block_rows, stored) + self.csr(block_cols, stored), 0)
+            }
+            (Access::Sampled, Storage::Sparse(stored)) => {
+                let stored = share(stored as f64) as usize;
+                (self.csr(n, stored) + self.csr(m, stored), own_rows.max(own_cols))
+            }
+            (Access::Whole | Access::Lines, _) => (dense(1.0), 0),
+            (Access::Sampled, _) => (dense(2.0), 0),
+        };
+        // Own rows, with momentum twice; what is gathered, products that are summed; B, S B and what is drawn.
+        let own = (own_rows + own_cols) * if self.algorithm == Algorithm::Auto { 2 } else { 1 };
+        let scratch = match self.algorithm.access() {
+            Access::Whole | Access::Lines => {
+                let summed = |count: usize, rows: usize| if count > 1 { 2 * rows } else { 0 };
+                let u = block_cols * usize::from(grid.rows > 1) + summed(grid.cols, block_rows);
+                let v = block_rows * usize::from(grid.cols > 1) + summed(grid.rows, block_cols);
+                u.max(v)
+            }
+            Access::Sampled => 4 * sketch_cols.max(sketch_rows),
+        };
+        let iterating = self.factor((own + scratch + gathered) as u64);
+        Footprint {
+            matrix,
+            iterating: iterating.saturating_add(self.grams(PARTIAL_GRAMS + KEPT_GRAMS)),
+            saving: self.factor(self.size.sides()).saturating_mul(3),
+        }
+    }
+
+    /// All that a run takes beside the blocks of its file, the program itself included: a limit holds for all of it.
+    fn streamed(&self, threads: u64, copies: u64, line_length: u64) -> u64 {
+        let sides = self.size.sides();
+        let factors = self.factor(sides).saturating_mul(copies);
+        let sums = self.factor(line_length);
+        // Sums of rows and columns are there before factors are; which of them are empty stays.
+        let survey = sides.saturating_mul(16);
+        let flags = sides.saturating_mul(2);
+        // Partial sums of a Gram matrix, a thread's own, and what a method keeps.
+        let grams = self.grams(PARTIAL_GRAMS + KEPT_GRAMS + 2 * threads);
+        let tiles = threads.saturating_mul(OWN_THREAD + 4 * TILE as u64 * self.rank as u64 * 8);
+        [survey.max(factors.saturating_add(sums)), grams, tiles, flags]
+            .into_iter()
+            .fold(OWN, u64::saturating_add)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn workload(algorithm: Algorithm, storage: Storage) -> Workload {
+        let size = MatrixSize { rows: 70_000, cols: 784, storage };
+        Workload { size, algorithm, rank: 20, precision: Precision::F32 }
+    }
+
+    #[test]
+    fn bytes_take_a_quarter_of_reals_wherever_they_are() {
+        let node = Layout::Node { grid: Grid::tall(4), sketch: (78, 7000) };
+        for algorithm in Algorithm::ALL {
+            for layout in [Layout::Workers(1), Layout::Workers(4), node] {
+                let of = |storage| workload(*algorithm, storage).footprint(&layout);
+                let (bytes, reals) = (of(Storage::Bytes), of(Storage::Reals));
+                assert_eq!(4 * bytes.matrix, reals.matrix, "{algorithm:?} {layout:?}");
+                assert_eq!(bytes.working(), reals.working(), "{algorithm:?} {layout:?}");
+            }
+        }
+    }
+
+    /// A limit that is enough for the whole matrix in memory is not asked of one that stays in its file.
+    #[test]
+    fn a_stream_takes_no_more_than_the_matrix_in_memory() {
+        for algorithm in [Algorithm::Hals, Algorithm::Dsanls] {
+            let workload = workload(algorithm, Storage::Reals);
+            let streamed = Layout::Streamed { threads: 2, copies: 1, line_length: 784, kept: 0 };
+            assert!(workload.footprint(&streamed).most() < workload.footprint(&Layout::Workers(1)).most());
+        }
+    }
+
+    #[test]
+    fn absurd_sizes_saturate() {
+        let size = MatrixSize { rows: usize::MAX / 4, cols: usize::MAX / 4, storage: Storage::Reals };
+        let workload =
+            Workload { size, algorithm: Algorithm::Auto, rank: 1 << 40, precision: Precision::F64 };
+        assert_eq!(workload.footprint(&Layout::Workers(3)).most(), u64::MAX);
+    }
 }

@@ -2,18 +2,20 @@
 //!
 //! [`factorize`] runs in-process ranks, each of them a `driver::Run` on its communicator.
 
-mod auto;
+mod checked;
 mod convergence;
 mod driver;
-mod dsanls;
 mod evaluate;
-mod exact;
 mod factorize;
 mod factors;
 mod links;
+mod log;
 mod memory;
 mod method;
 mod monitor;
+pub mod record;
+#[cfg(test)]
+mod remote_device;
 mod report;
 mod residual;
 mod restarts;
@@ -25,20 +27,22 @@ mod start;
 mod streamed;
 mod svd;
 
-pub use auto::Plan;
+pub use crate::solver::SketchedSolver;
+pub use checked::{CheckedSettings, RunSettings};
 pub use convergence::{Convergence, Evaluated};
-pub use dsanls::{Damping, SketchedSide};
-pub use factorize::{Factorization, Machine, StartFrom, factorize, factorize_on};
+pub use factorize::{Factorization, Machine, StartFrom, factorize, factorize_streamed};
+pub(crate) use factorize::{Task, on_comm, on_stream, on_workers};
 pub use factors::{Factors, Side};
-pub use memory::{memory_needed, memory_needed_whole};
+pub use memory::{Footprint, Layout, MatrixSize, Storage, Workload};
+pub use method::Algorithm;
+pub use method::auto::Plan;
+pub use method::dsanls::{Damping, SketchedSide};
 pub use monitor::{Directive, Monitor, Progress};
 pub use report::{Phases, RankReport, Redrawn, Report, Stop, TraceLine};
-pub(crate) use residual::residual_here;
 pub use residual::{Residual, error_of, residual_of, residual_on};
 pub use restarts::RankOutcome;
-pub(crate) use restarts::best_of_restarts_here;
 pub use scale::Normalize;
-pub use settings::{Algorithm, Amount, Init, Settings, SketchedSolver, Step};
+pub use settings::{Amount, Init, Settings, Step};
 pub use snapshot::Snapshot;
 pub use start::draw;
-pub use streamed::{Demand, Streamed, factorize_streamed};
+pub use streamed::{Demand, Streamed};

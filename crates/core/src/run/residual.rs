@@ -3,13 +3,16 @@
 use super::Factors;
 use super::evaluate::evaluate;
 use super::links::Links;
-use super::method::Rank;
+use super::method::{Blocks, Rank};
 use super::start::{self, MatrixStats};
 use crate::Real;
+use crate::device::{Cpu, Device};
 use crate::error::Result;
 use crate::grid::Grid;
 use crate::matrix::Matrix;
+use crate::objective::LeastSquares;
 use crate::partition::{Access, Shard, shards_until};
+use crate::real::precompiled;
 use crate::threads::Threads;
 
 /// How far factors are from a matrix.
@@ -33,18 +36,18 @@ pub fn residual_of<T: Real>(matrix: Matrix<T>, factors: &Factors<T>, threads: &T
     residual_on(&shard, factors, threads)
 }
 
-/// The same of a matrix that one rank holds whole.
-pub fn residual_on<T: Real>(shard: &Shard<T>, factors: &Factors<T>, threads: &Threads) -> Result<Residual> {
-    T::residual(shard, factors, threads)
+precompiled! {
+    /// The error of given factors on a matrix that one rank holds whole, and what it is relative to.
+    pub fn residual_on<T>(shard: &Shard<T>, factors: &Factors<T>, threads: &Threads) -> Result<Residual> =
+        residual;
 }
 
-pub(crate) fn residual_here<T: Real>(
-    shard: &Shard<T>,
-    factors: &Factors<T>,
-    threads: &Threads,
-) -> Result<Residual> {
-    let rank = Rank { shard, links: Links::alone(), threads, k: factors.k };
+fn residual<T: Real>(shard: &Shard<T>, factors: &Factors<T>, threads: &Threads) -> Result<Residual> {
+    let device: &dyn Device<T> = &Cpu { threads };
+    let blocks = &Blocks::load(device, shard)?;
+    let links = Links::alone();
+    let rank = Rank { shard, blocks, links, threads, device, objective: &LeastSquares, k: factors.k };
     let constants = MatrixStats::of(&rank.links, shard, threads)?.constants;
-    let relative_error = evaluate(&rank, constants, &start::given(shard, factors))?.error;
+    let relative_error = evaluate(&rank, constants, &mut start::given(shard, factors))?.error;
     Ok(Residual { relative_error, norm: constants.norm.sqrt() })
 }

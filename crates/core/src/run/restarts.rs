@@ -2,18 +2,23 @@
 
 use std::sync::Mutex;
 
-use super::driver::{Begin, Run, RunLog};
+use super::checked::RunSettings;
+use super::driver::{Begin, Job, Run};
 use super::links::{self, Groups};
+use super::log::RunLog;
+use super::method::Blocks;
 use super::monitor::{Directive, Monitor, Progress};
 use super::report::{Report, Stop};
 use super::settings::Settings;
-use super::start::{self, FactorRows};
+use super::start;
 use super::{Factors, Snapshot, StartFrom, Streamed, scale};
 use crate::Real;
 use crate::comm::{Comm, gather_all};
+use crate::device::{Cpu, Device};
 use crate::error::{Error, Result};
 use crate::grid::Factor;
 use crate::partition::Shard;
+use crate::real::precompiled;
 use crate::threads::Threads;
 
 /// What one rank has at the end.
@@ -27,27 +32,41 @@ pub struct RankOutcome<T> {
     pub report: Report,
 }
 
-/// One rank's part in all runs; the same rank has the best on every rank.
-pub(crate) fn best_of_restarts_here<T: Real>(
+precompiled! {
+    /// One rank's part in all runs; the same rank has the best on every rank.
+    pub(super) fn best_of_restarts<T>(
+        input: (&Shard<T>, Option<&Streamed>),
+        comm: &dyn Comm,
+        threads: &Threads,
+        settings: &RunSettings,
+        from: Option<StartFrom<'_, T>>,
+        monitor: &Mutex<&mut dyn Monitor<T>>,
+    ) -> Result<(RankOutcome<T>, Vec<f64>)> = run_restarts;
+}
+
+fn run_restarts<T: Real>(
     (shard, streamed): (&Shard<T>, Option<&Streamed>),
     comm: &dyn Comm,
     threads: &Threads,
-    settings: &Settings,
+    settings: &RunSettings,
     from: Option<StartFrom<'_, T>>,
     monitor: &Mutex<&mut dyn Monitor<T>>,
 ) -> Result<(RankOutcome<T>, Vec<f64>)> {
     let groups = Groups::new(comm, shard.place)?;
+    let device: &dyn Device<T> = &Cpu { threads };
+    let blocks = &Blocks::load(device, shard)?;
+    let job = Job { shard, blocks, streamed, groups: &groups, threads, device };
     let (mut errors, mut best) = (Vec::new(), None);
     let mut middle = None;
     if let Some(StartFrom::Snapshot(snapshot)) = from {
         errors = snapshot.errors.clone();
         best = snapshot.best.as_ref().map(|(factors, report)| {
-            let FactorRows { u, v } = start::given(shard, factors);
-            RankOutcome { u, v, report: report.clone() }
+            let rows = start::given(shard, factors);
+            RankOutcome { u: rows.u.into_host(), v: rows.v.into_host(), report: report.clone() }
         });
         middle = Some(snapshot);
     }
-    let mut limited = settings.clone();
+    let mut limited: Settings = (**settings).clone();
     let first = errors.len();
     for restart in first..settings.restarts {
         let seed = settings.seed.wrapping_add(restart as u64);
@@ -56,7 +75,7 @@ pub(crate) fn best_of_restarts_here<T: Real>(
             (None, Some(StartFrom::Factors(factors))) => Begin::Given(factors),
             _ => Begin::Init,
         };
-        let run = Run::new((shard, streamed), &groups, threads, &limited, seed, begin)?;
+        let run = Run::new(job, &limited, seed, begin)?;
         // The first iteration settles the plan; a run that goes on has it already.
         let mut settled = run.log().iteration() > 0;
         if restart == first && comm.rank() == 0 && settled {
@@ -84,7 +103,7 @@ pub(crate) fn best_of_restarts_here<T: Real>(
         };
         let save = &mut |factors: Factors<T>, auxiliary: Option<Factors<T>>, log: RunLog| {
             let snapshot = Snapshot {
-                settings: settings.clone(),
+                settings: (**settings).clone(),
                 factors,
                 auxiliary,
                 log,
@@ -110,7 +129,7 @@ pub(crate) fn best_of_restarts_here<T: Real>(
             break;
         }
     }
-    let mut best = best.ok_or_else(|| Error::parameter("--restarts", "0 is too few; give 1 or more"))?;
+    let mut best = best.ok_or_else(|| Error::parameter("restarts", "0 is too few; give 1 or more"))?;
     let factors = (&mut best.u[..], &mut best.v[..]);
     scale::normalize(comm, threads, settings.normalization(), factors, settings.rank)?;
     Ok((best, errors))

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::start::FactorRows;
 use crate::Real;
 use crate::comm::{Comm, ExactSum, Numbers, Reduction};
+use crate::device::Device;
 use crate::error::Result;
 use crate::kernels::TILE;
 use crate::threads::Threads;
@@ -31,8 +32,17 @@ pub enum Normalize {
     SumV,
 }
 
+impl Normalize {
+    /// All of them.
+    pub const ALL: [Normalize; 6] =
+        [Normalize::Balanced, Normalize::None, Normalize::U, Normalize::V, Normalize::SumU, Normalize::SumV];
+}
+
 /// Octaves by which ‖U_j‖ and ‖V_j‖ may differ: a ratio of 1/4 to 4.
 const OCTAVES: f64 = 2.0;
+
+/// Squared norms beyond which a component that is zero in the other factor is scaled.
+const EXTREME: f64 = (1u64 << 40) as f64;
 
 /// Powers of two, one per component, by which U's columns are multiplied and V's divided.
 pub struct Balance(Vec<f64>);
@@ -56,10 +66,27 @@ impl Balance {
         Balance::needed(&diagonal(gram_u), &diagonal(gram_v))
     }
 
+    /// For a given start: a component that is zero in one factor can have any scale in the other, and may have one at
+    /// which products are infinite or zero; it is brought to a norm near 1 there.
+    pub fn of_start(squares_u: &[f64], squares_v: &[f64]) -> Option<Self> {
+        let extreme = |square: f64| square > 0.0 && !(EXTREME.recip()..=EXTREME).contains(&square);
+        let mate = |own: f64, other: f64| match own == 0.0 && extreme(other) {
+            // As if the product of both norms were 1.
+            true => other.recip(),
+            false => own,
+        };
+        let pairs = || squares_u.iter().copied().zip(squares_v.iter().copied());
+        let (u, v): (Vec<f64>, Vec<f64>) = pairs().map(|(u, v)| (mate(u, v), mate(v, u))).unzip();
+        Balance::needed(&u, &v)
+    }
+
     /// Scales a pair of factors.
-    pub fn apply<T: Real>(&self, state: &mut FactorRows<T>) {
-        self.apply_to_u(&mut state.u);
-        self.apply_to_v(&mut state.v);
+    pub fn apply<T: Real>(&self, device: &dyn Device<T>, state: &mut FactorRows<T>) -> Result<()> {
+        device.pull(&mut state.u)?;
+        device.pull(&mut state.v)?;
+        self.apply_to_u(state.u.host_mut());
+        self.apply_to_v(state.v.host_mut());
+        Ok(())
     }
 
     /// Scales U, or a product that is linear in it, stored by row.
@@ -75,10 +102,30 @@ impl Balance {
 }
 
 /// Multiplies each column by its factor. In `f64`: a factor may be beyond the range of `f32` where its result is not.
-fn scale_columns<T: Real>(values: &mut [T], factors: &[f64]) {
+pub fn scale_columns<T: Real>(values: &mut [T], factors: &[f64]) {
     for row in values.chunks_exact_mut(factors.len()) {
         row.iter_mut().zip(factors).for_each(|(value, factor)| *value = T::from_f64(value.to_f64() * factor));
     }
+}
+
+/// The power of two that brings the largest entry of each column into [1, 2), over the rows of all processes; 1 for a column
+/// of zeros.
+pub fn column_scales<T: Real>(comm: &dyn Comm, factor: &[T], k: usize) -> Result<Vec<f64>> {
+    let mut largest = largest_entries(factor, k);
+    comm.all_reduce(Reduction::Max, Numbers::F64(&mut largest))?;
+    // Within a range whose squares are finite.
+    let of_column =
+        |most: f64| if most > 0.0 { (-most.log2().floor()).clamp(-500.0, 500.0).exp2() } else { 1.0 };
+    Ok(largest.into_iter().map(of_column).collect())
+}
+
+/// The largest entry of each column.
+fn largest_entries<T: Real>(factor: &[T], k: usize) -> Vec<f64> {
+    let mut largest = vec![0f64; k];
+    for row in factor.chunks_exact(k) {
+        largest.iter_mut().zip(row).for_each(|(most, value)| *most = most.max(value.to_f64()));
+    }
+    largest
 }
 
 /// Gives the components of a result, of which this rank has some rows, their scale. Sums do not depend on how rows
@@ -134,10 +181,7 @@ fn column_sums<T: Real>(
     k: usize,
     term: impl Fn(f64) -> f64 + Sync + Send,
 ) -> Result<Vec<f64>> {
-    let mut largest = vec![0f64; k];
-    for row in factor.chunks_exact(k) {
-        largest.iter_mut().zip(row).for_each(|(most, value)| *most = most.max(value.to_f64()));
-    }
+    let mut largest = largest_entries(factor, k);
     comm.all_reduce(Reduction::Max, Numbers::F64(&mut largest))?;
     let bounds: Vec<f64> = largest.into_iter().map(&term).collect();
     let pieces = factor.chunks(factor.len().div_ceil(k * 64).max(1) * k).collect();
@@ -159,6 +203,7 @@ fn column_sums<T: Real>(
 mod tests {
     use super::*;
     use crate::comm::Alone;
+    use crate::device::{Cpu, Resident};
 
     fn norms(factor: &[f64], k: usize) -> Vec<f64> {
         (0..k).map(|j| factor.iter().skip(j).step_by(k).map(|x| x * x).sum::<f64>().sqrt()).collect()
@@ -173,12 +218,24 @@ mod tests {
     }
 
     #[test]
+    fn a_start_that_is_zero_in_one_factor_has_no_extreme_scale_in_the_other() {
+        let balance = Balance::of_start(&[0.0, 0.0, 1.0, 0.0], &[1e40, 4.0, 1e-40, 0.0]).unwrap();
+        // V's column of norm 1e20 comes near 1; one of norm 2, and one that is zero on both sides, stay.
+        assert!((0.5..=2.0).contains(&(1e20 / balance.0[0])));
+        assert_eq!([balance.0[1], balance.0[3]], [1.0, 1.0]);
+        assert!((0.25..=4.0).contains(&(balance.0[2].powi(2) / 1e-20)));
+    }
+
+    #[test]
     fn balancing_changes_no_digit_of_the_product() {
-        let mut state = FactorRows { u: vec![3.5e-9f32, 1.0, 0.25e-9, 2.0], v: vec![7e9f32, 1.5, 1e9, 1.0] };
-        let product = |state: &FactorRows<f32>, i: usize, j: usize| state.u[i * 2] * state.v[j * 2];
+        let mut state = FactorRows::new(vec![3.5e-9f32, 1.0, 0.25e-9, 2.0], vec![7e9f32, 1.5, 1e9, 1.0]);
+        let product =
+            |state: &FactorRows<f32>, i: usize, j: usize| state.u.host()[i * 2] * state.v.host()[j * 2];
         let before: Vec<f32> = (0..4).map(|place| product(&state, place / 2, place % 2)).collect();
-        let squares = |factor: &[f32]| squared_norms(&Alone, &Threads::new(1).unwrap(), factor, 2).unwrap();
-        Balance::needed(&squares(&state.u), &squares(&state.v)).unwrap().apply(&mut state);
+        let threads = &Threads::new(1).unwrap();
+        let squares = |factor: &Resident<f32>| squared_norms(&Alone, threads, factor.host(), 2).unwrap();
+        let balance = Balance::needed(&squares(&state.u), &squares(&state.v)).unwrap();
+        balance.apply(&Cpu { threads }, &mut state).unwrap();
         let after: Vec<f32> = (0..4).map(|place| product(&state, place / 2, place % 2)).collect();
         assert_eq!(before, after);
         assert!(Balance::needed(&squares(&state.u), &squares(&state.v)).is_none());

@@ -2,56 +2,15 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::method::Algorithm;
 use super::scale::Normalize;
 use crate::error::{Error, Result};
 use crate::grid::Grid;
+use crate::objective::{Loss, Needs};
 use crate::partition::Access;
 use crate::sketch;
-use crate::solver::Penalty;
-
-/// The methods.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Algorithm {
-    /// The fastest way to a given error that we know, chosen by counts.
-    Auto,
-    /// Distributed sketched ANLS (Alg. `alg:disSANLS`); with one rank, SANLS.
-    Dsanls,
-    /// Exact coordinate descent, column by column.
-    Hals,
-    /// Multiplicative updates.
-    Mu,
-    /// Alternating nonnegative least squares, each solved exactly by block principal pivoting.
-    Bpp,
-}
-
-impl Algorithm {
-    /// All of them.
-    pub const ALL: [Algorithm; 5] =
-        [Algorithm::Auto, Algorithm::Hals, Algorithm::Mu, Algorithm::Bpp, Algorithm::Dsanls];
-
-    /// Whether the method uses a parameter of [`Settings`], or of the machine. Every parameter that some method ignores is
-    /// listed here.
-    pub fn uses(self, parameter: &str) -> bool {
-        match parameter {
-            "samples" => self == Algorithm::Auto,
-            "sketch" | "sketch_cols" | "sketch_rows" | "solver" | "alpha" | "beta" | "step" => {
-                self == Algorithm::Dsanls
-            }
-            "bound" => !matches!(self, Algorithm::Mu | Algorithm::Bpp),
-            "grid" => self.access() == Access::Whole,
-            _ => true,
-        }
-    }
-
-    /// How the method reads M.
-    pub fn access(self) -> Access {
-        match self {
-            Algorithm::Dsanls => Access::Sampled,
-            Algorithm::Auto | Algorithm::Hals | Algorithm::Mu | Algorithm::Bpp => Access::Whole,
-        }
-    }
-}
+use crate::solver::{Penalty, SketchedSolver};
+use crate::wording::Wording;
 
 /// A number of rows or columns, or a share of them.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -85,27 +44,6 @@ impl std::str::FromStr for Amount {
     }
 }
 
-/// What DSANLS does with a sketched subproblem.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum SketchedSolver {
-    /// Proximal coordinate descent (Alg. `alg:cd`).
-    Pcd,
-    /// Projected gradient descent (Eq. `eq:gradient_descent`).
-    Pgd,
-}
-
-impl SketchedSolver {
-    /// Default damping: the beginning and its growth. A gradient step longer than α = 1 overshoots on the
-    /// mean problem, and at 1 still on some sketches.
-    pub fn damping(self) -> (f64, f64) {
-        match self {
-            SketchedSolver::Pcd => (0.1, 0.02),
-            SketchedSolver::Pgd => (2.0, 0.002),
-        }
-    }
-}
-
 /// Where a run begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -120,6 +58,11 @@ pub enum Init {
     Nndsvdar,
 }
 
+impl Init {
+    /// All of them.
+    pub const ALL: [Init; 4] = [Init::Random, Init::Nndsvd, Init::Nndsvda, Init::Nndsvdar];
+}
+
 /// The damping of the sketched step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -131,11 +74,19 @@ pub enum Step {
     Absolute,
 }
 
+impl Step {
+    /// Both.
+    pub const ALL: [Step; 2] = [Step::UnitFree, Step::Absolute];
+}
+
 /// All parameters of a run but the data and the machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
     /// The method.
     pub algorithm: Algorithm,
+    /// What is minimised.
+    #[serde(default = "default_loss", skip_serializing_if = "is_default_loss")]
+    pub loss: Loss,
     /// k, the number of components.
     pub rank: usize,
     /// The kind of sketch.
@@ -188,6 +139,15 @@ pub struct Settings {
 }
 
 /// As it was before there was a choice.
+fn default_loss() -> Loss {
+    Loss::Frobenius
+}
+
+fn is_default_loss(loss: &Loss) -> bool {
+    *loss == Loss::Frobenius
+}
+
+/// As it was before there was a choice.
 fn default_samples() -> bool {
     true
 }
@@ -202,6 +162,7 @@ impl Settings {
     pub fn new(rank: usize) -> Self {
         Settings {
             algorithm: Algorithm::Auto,
+            loss: Loss::Frobenius,
             rank,
             sketch: sketch::SketchKind::Subsample,
             sketch_cols: None,
@@ -228,61 +189,77 @@ impl Settings {
         }
     }
 
-    /// Checks the parameters against each other and against an m x n matrix.
+    /// Whether these are right for an m x n matrix, for those who do not run them; a run takes
+    /// [`CheckedSettings`](super::CheckedSettings).
     pub fn check(&self, m: usize, n: usize) -> Result<()> {
+        self.check_values()?;
+        self.check_sizes(m, n)
+    }
+
+    /// Checks the parameters by themselves and against each other.
+    pub(super) fn check_values(&self) -> Result<()> {
         let positive = |name: &str, value: usize| match value {
             0 => Err(Error::parameter(name, "0 is too few; give 1 or more")),
             _ => Ok(()),
         };
-        positive("--rank", self.rank)?;
-        positive("--iterations", self.iterations)?;
-        positive("--restarts", self.restarts)?;
-        positive("--trace-every", self.trace_every.unwrap_or(1))?;
+        positive("rank", self.rank)?;
+        positive("iterations", self.iterations)?;
+        positive("restarts", self.restarts)?;
+        positive("trace_every", self.trace_every.unwrap_or(1))?;
         let not_negative = |name: &str, value: f64| match value {
             value if value >= 0.0 && value.is_finite() => Ok(()),
             value => {
                 Err(Error::parameter(name, format!("{value} is out of range; give a number of 0 or more")))
             }
         };
-        not_negative("--alpha", self.alpha)?;
-        not_negative("--beta", self.beta)?;
-        not_negative("--l1-u", self.l1_u)?;
-        not_negative("--l1-v", self.l1_v)?;
-        not_negative("--l2-u", self.l2_u)?;
-        not_negative("--l2-v", self.l2_v)?;
-        not_negative("--tolerance", self.tolerance)?;
+        not_negative("alpha", self.alpha)?;
+        not_negative("beta", self.beta)?;
+        not_negative("l1_u", self.l1_u)?;
+        not_negative("l1_v", self.l1_v)?;
+        not_negative("l2_u", self.l2_u)?;
+        not_negative("l2_v", self.l2_v)?;
+        not_negative("tolerance", self.tolerance)?;
         if self.bound {
             self.check_given(["bound"])?;
         }
         if !self.scale_is_free() && self.normalize.is_some_and(|how| how != Normalize::None) {
             let problem = "penalties and bounds decide the scale of components; leave it out, or use none";
-            return Err(Error::parameter("--normalize", problem));
+            return Err(Error::parameter("normalize", problem));
         }
-        not_negative("--target-error", self.target_error.unwrap_or(0.0))?;
-        not_negative("--time-limit", self.time_limit.unwrap_or(0.0))?;
+        not_negative("target_error", self.target_error.unwrap_or(0.0))?;
+        not_negative("time_limit", self.time_limit.unwrap_or(0.0))?;
         if self.algorithm == Algorithm::Dsanls && self.alpha + self.beta == 0.0 {
             return Err(Error::parameter(
-                "--alpha",
-                "--alpha and --beta cannot both be 0, the step would not be damped at all; give one of them",
+                "alpha",
+                Wording::default()
+                    .field("alpha")
+                    .text(" and ")
+                    .field("beta")
+                    .text(" cannot both be 0, the step would not be damped at all; give one of them"),
             ));
-        }
-        if self.init != Init::Random && self.rank > m.min(n) {
-            let problem = format!(
-                "a start from singular vectors has at most {} of them; lower --rank, or begin at random",
-                m.min(n)
-            );
-            return Err(Error::parameter("--init", problem));
         }
         if self.algorithm == Algorithm::Dsanls && self.solver == SketchedSolver::Pgd && self.alpha == 0.0 {
             return Err(Error::parameter(
-                "--alpha",
+                "alpha",
                 "0 makes the first gradient step infinite; give a number above 0",
             ));
         }
-        for (name, amount, length, of) in [
-            ("--sketch-cols", self.sketch_cols, n, "columns"),
-            ("--sketch-rows", self.sketch_rows, m, "rows"),
-        ] {
+        Ok(())
+    }
+
+    /// Checks the parameters against an m x n matrix.
+    pub(super) fn check_sizes(&self, m: usize, n: usize) -> Result<()> {
+        if self.init != Init::Random && self.rank > m.min(n) {
+            let most = m.min(n);
+            let problem =
+                Wording::new(format!("a start from singular vectors has at most {most} of them; lower "))
+                    .field("rank")
+                    .text(", or begin at random");
+            return Err(Error::parameter("init", problem));
+        }
+        for (name, amount, length, of) in
+            [("sketch_cols", self.sketch_cols, n, "columns"), ("sketch_rows", self.sketch_rows, m, "rows")]
+        {
             match amount {
                 Some(Amount::Count(count)) if count == 0 || count > length => {
                     return Err(Error::parameter(
@@ -308,7 +285,8 @@ impl Settings {
     pub fn check_given<'a>(&self, given: impl IntoIterator<Item = &'a str>) -> Result<()> {
         let method = self.algorithm;
         let Some(unused) = given.into_iter().find(|parameter| !method.uses(parameter)) else { return Ok(()) };
-        let users: Vec<Algorithm> = Algorithm::ALL.into_iter().filter(|method| method.uses(unused)).collect();
+        let users: Vec<Algorithm> =
+            Algorithm::ALL.iter().copied().filter(|method| method.uses(unused)).collect();
         Err(Error::unused(unused, method, &users))
     }
 
@@ -323,15 +301,23 @@ impl Settings {
         self.normalize.unwrap_or(default)
     }
 
+    /// How the run reads M: a loss that needs complete rows has no use for a grid's blocks.
+    pub fn access(&self) -> Access {
+        match (self.algorithm.access(), self.loss.objective::<f64>().needs()) {
+            (Access::Whole, Needs::CompleteRows) => Access::Lines,
+            (access, _) => access,
+        }
+    }
+
     /// How `size` ranks are arranged on an m x n matrix: in a single column for sketched methods, which do not communicate
     /// by blocks of M.
     pub fn grid(&self, asked: Option<Grid>, (m, n): (usize, usize), size: usize) -> Result<Grid> {
         if asked.is_some() {
             self.check_given(["grid"])?;
         }
-        match self.algorithm.access() {
-            Access::Whole => Grid::of(asked, (m, n), size),
-            Access::Sampled => Ok(Grid::tall(size)),
+        match self.access() {
+            Access::Whole => Grid::of(asked, m, n, size),
+            Access::Sampled | Access::Lines => Ok(Grid::tall(size)),
         }
     }
 

@@ -5,10 +5,11 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::driver::RunLog;
+use super::log::RunLog;
 use super::settings::Settings;
 use super::{Factors, Report};
 use crate::error::{Error, Result};
+use crate::wording::Wording;
 use crate::{Precision, Real};
 
 const MAGIC: &str = "partwise checkpoint 3";
@@ -55,7 +56,7 @@ impl<T: Real> Snapshot<T> {
     pub fn check(&self, settings: &Settings, m: usize, n: usize) -> Result<()> {
         let refuse = |what: String| {
             Err(Error::parameter(
-                "--resume",
+                "resume",
                 format!("the checkpoint is of a run with {what}; use the same, or begin anew"),
             ))
         };
@@ -112,7 +113,8 @@ impl<T: Real> Snapshot<T> {
     /// Reads what [`Snapshot::write`] wrote, on a machine of the same byte order, and the note.
     pub fn read(path: &Path) -> Result<(Self, String)> {
         let bad = |problem: &str| {
-            Error::format(path, "checkpoint", format!("{problem}; begin anew without --resume"))
+            let problem = Wording::new(format!("{problem}; begin anew without ")).field("resume");
+            Error::format(path, "checkpoint", problem)
         };
         let mut bytes = Vec::new();
         std::fs::File::open(path)
@@ -126,7 +128,12 @@ impl<T: Real> Snapshot<T> {
         let (Some(header), Some(numbers)) = (header, numbers) else { return Err(bad("it is cut off")) };
         let header: Header = serde_json::from_slice(header).map_err(|_| bad("its header is damaged"))?;
         if header.precision != T::PRECISION {
-            return Err(bad("it is of a run with another --precision"));
+            let problem = Wording::new("it is of a run with another ").field("precision");
+            return Err(Error::format(
+                path,
+                "checkpoint",
+                problem.text("; begin anew without ").field("resume"),
+            ));
         }
         let Header { rows, cols, settings, log, errors, auxiliary, best, note, .. } = header;
         let k = settings.rank;
@@ -207,10 +214,7 @@ mod tests {
                 let mut damaged = bytes.clone();
                 damaged[place..place + 4].copy_from_slice(&wrong.to_ne_bytes());
                 let message = read(&damaged).unwrap_err().to_string();
-                assert!(
-                    message.contains("its factors are damaged; begin anew without --resume"),
-                    "{message}"
-                );
+                assert!(message.contains("its factors are damaged; begin anew without resume"), "{message}");
             }
         }
     }
@@ -274,7 +278,7 @@ mod tests {
             assert!(read(&replaced(&bytes, place, end, wrong)).is_err(), "{field}{wrong}");
         }
         for start in [f64::NAN, f64::INFINITY, 0.0] {
-            crate::run::Damping::new(&Settings::new(2), start).next(0, 1.0, 0.0);
+            crate::run::Damping::new(&Settings::new(2), start).next::<f64>(0, 1.0, 0.0);
         }
     }
 }

@@ -7,8 +7,10 @@ use super::links::Links;
 use crate::Real;
 use crate::cancel::Cancel;
 use crate::comm::{Comm, ExactSum, Numbers, Reduction, sum_exactly};
+use crate::device::{Device, Resident};
 use crate::error::{Error, Result};
 use crate::grid::Factor;
+use crate::objective::Constants;
 use crate::partition::{RowSums, Shard};
 use crate::random::{Purpose, stream, uniform};
 use crate::threads::Threads;
@@ -24,21 +26,12 @@ pub struct MatrixStats {
     pub used_cols: Vec<bool>,
 }
 
-/// Numbers of the whole of M.
-#[derive(Clone, Copy, Debug)]
-pub struct Constants {
-    /// ‖M‖_F².
-    pub norm: f64,
-    /// Mean entry.
-    pub mean: f64,
-}
-
 impl MatrixStats {
     /// One pass over each side's part of M, summed independently of the partition.
     pub fn of<T: Real>(links: &Links<'_>, shard: &Shard<T>, threads: &Threads) -> Result<Self> {
         let rows = shard.by_rows.row_sums(threads);
         refuse_bad_rows(links.all, shard, &rows)?;
-        let constants = Constants::of(links.all, (shard.rows, shard.cols), &rows)?;
+        let constants = constants_of(links.all, (shard.rows, shard.cols), &rows)?;
         let used = |factor, sums: Vec<f64>| -> Result<Vec<bool>> {
             let sums = links.sum_rows(shard.place, factor, sums, 1)?;
             Ok(sums.into_iter().map(|sum| sum > 0.0).collect())
@@ -72,21 +65,32 @@ pub fn bad_entry(what: &str, place: usize) -> Error {
     Error::parameter("matrix", problem)
 }
 
-impl Constants {
-    /// From the sums of the own rows of an m x n matrix.
-    pub fn of(comm: &dyn Comm, (m, n): (usize, usize), rows: &RowSums) -> Result<Self> {
-        let [sum, norm] = sum_exactly(comm, [&rows.sums, &rows.squares])?;
-        Ok(Constants { norm, mean: sum / (m as f64 * n as f64) })
-    }
+/// The numbers of an m x n matrix from the sums of the own rows, for errors relative to its norm.
+pub fn constants_of(comm: &dyn Comm, (m, n): (usize, usize), rows: &RowSums) -> Result<Constants> {
+    let [sum, norm] = sum_exactly(comm, [&rows.sums, &rows.squares])?;
+    Ok(Constants { norm, mean: sum / (m as f64 * n as f64), baseline: norm })
 }
 
 /// A rank's rows of both factors.
 #[derive(Clone, Debug)]
 pub struct FactorRows<T> {
     /// U_{I_r:}, by row.
-    pub u: Vec<T>,
+    pub u: Resident<T>,
     /// V_{J_r:}, by row.
-    pub v: Vec<T>,
+    pub v: Resident<T>,
+}
+
+impl<T: Real> FactorRows<T> {
+    /// Rows that are on the host.
+    pub fn new(u: Vec<T>, v: Vec<T>) -> Self {
+        FactorRows { u: Resident::new(u), v: Resident::new(v) }
+    }
+
+    /// Brings both factors to the host, if only the device has them.
+    pub fn pull(&mut self, device: &dyn Device<T>) -> Result<()> {
+        device.pull(&mut self.u)?;
+        device.pull(&mut self.v)
+    }
 }
 
 /// A factor's uniform draws, which can be had again instead of kept.
@@ -148,32 +152,44 @@ pub fn random<T: Real>(
     let sums = u.column_sums(comm)?.into_iter().zip(v.column_sums(comm)?);
     let total: f64 = sums.map(|(u, v)| u * v).sum();
     let scale = (known.constants.mean * shard.rows as f64 * shard.cols as f64 / total).sqrt();
-    Ok(FactorRows { u: u.scaled(scale), v: v.scaled(scale) })
+    Ok(FactorRows::new(u.scaled(scale), v.scaled(scale)))
 }
 
 /// The own rows of given factors, as they are.
 pub fn given<T: Real>(shard: &Shard<T>, factors: &Factors<T>) -> FactorRows<T> {
     let k = factors.k;
-    FactorRows {
-        u: factors.u[shard.own_rows.start * k..shard.own_rows.end * k].to_vec(),
-        v: factors.v[shard.own_cols.start * k..shard.own_cols.end * k].to_vec(),
-    }
+    FactorRows::new(
+        factors.u[shard.own_rows.start * k..shard.own_rows.end * k].to_vec(),
+        factors.v[shard.own_cols.start * k..shard.own_cols.end * k].to_vec(),
+    )
 }
 
-/// Draws column `component` of V anew, at the scale of a random start, and empties that of U, so that the error
-/// does not rise; the next step fills it.
+/// A component that died, to be drawn again.
+#[derive(Clone, Copy)]
+pub struct Death {
+    /// After this iteration.
+    pub iteration: usize,
+    /// Which component, of how many.
+    pub component: usize,
+    /// Number of components.
+    pub k: usize,
+}
+
+/// Draws the column of V again, at the scale of a random start, and empties that of U, so that the error does not rise; the
+/// next step fills it. The rows are on the host.
 pub fn redraw<T: Real>(
     state: &mut FactorRows<T>,
     shard: &Shard<T>,
     known: &MatrixStats,
     seed: u64,
-    (iteration, component, k): (usize, usize, usize),
+    death: Death,
 ) {
+    let Death { iteration, component, k } = death;
     // E[u v] = scale² / 4 for uniform draws, k of them to make up the mean.
     let scale = 2.0 * (known.constants.mean / k as f64).sqrt();
-    state.u.iter_mut().skip(component).step_by(k).for_each(|value| *value = T::ZERO);
+    state.u.host_mut().iter_mut().skip(component).step_by(k).for_each(|value| *value = T::ZERO);
     let rows = shard.own_cols.clone().zip(&known.used_cols);
-    for ((row, &used), value) in rows.zip(state.v.iter_mut().skip(component).step_by(k)) {
+    for ((row, &used), value) in rows.zip(state.v.host_mut().iter_mut().skip(component).step_by(k)) {
         let mut rng = stream(seed, Purpose::Redraw, iteration * k + component, row);
         *value = if used { T::from_f64(scale * uniform(&mut rng)) } else { T::ZERO };
     }

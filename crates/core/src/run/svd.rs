@@ -6,12 +6,13 @@ use faer::{Accum, Mat, MatMut, MatRef, Par};
 
 use super::links::Links;
 use super::settings::Init;
-use super::start::{Constants, FactorRows};
+use super::start::FactorRows;
 use crate::Real;
 use crate::comm::{Numbers, Reduction};
 use crate::error::Result;
 use crate::grid::Factor;
 use crate::kernels::{eigen, gram, normals};
+use crate::objective::Constants;
 use crate::partition::Shard;
 use crate::random::{Purpose, stream};
 use crate::threads::Threads;
@@ -177,7 +178,7 @@ pub fn nndsvd<T: Real>(
     for (factor, own, side) in [(&mut u, &shard.own_rows, 0), (&mut v, &shard.own_cols, 1)] {
         fill(factor, own.start, init, constants.mean, (seed, side, k));
     }
-    Ok(FactorRows { u, v })
+    Ok(FactorRows::new(u, v))
 }
 
 /// Replaces zeros, which multiplicative updates could not leave, as the variant says.

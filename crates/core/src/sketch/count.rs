@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use rand::Rng;
 
-use super::{Distribution, Operator};
+use super::{Distribution, Operator, Sketch};
 use crate::Real;
 use crate::kernels::Columns;
 use crate::random::stream;
@@ -16,9 +16,9 @@ pub struct Count {
     size: usize,
 }
 
-impl Count {
+impl Sketch for Count {
     /// One number a row; E[S Sᵀ] = I without a scale.
-    pub fn draw(distribution: &Distribution, iteration: usize) -> Self {
+    fn draw(distribution: &Distribution, iteration: usize) -> Self {
         let &Distribution { length, size, seed, purpose, .. } = distribution;
         let mut rng = stream(seed, purpose, iteration, 0);
         let places = (0..length)

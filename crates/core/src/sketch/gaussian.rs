@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{Distribution, Operator};
+use super::{Distribution, Operator, Sketch};
 use crate::Real;
 use crate::kernels::{Columns, normals};
 use crate::random::stream;
@@ -19,12 +19,19 @@ pub struct Gaussian {
     iteration: usize,
 }
 
-impl Gaussian {
+impl Sketch for Gaussian {
     /// Nothing is drawn yet.
-    pub fn draw(distribution: &Distribution, iteration: usize) -> Self {
+    fn draw(distribution: &Distribution, iteration: usize) -> Self {
         Gaussian { distribution: *distribution, iteration }
     }
 
+    /// S is made twice.
+    fn work(distribution: &Distribution, stored: usize) -> f64 {
+        stored as f64 + 2.0 * (distribution.length * distribution.size) as f64
+    }
+}
+
+impl Gaussian {
     /// Rows of S, each of d entries, by row.
     fn rows<T: Real>(&self, rows: Range<usize>, words: &mut Vec<u8>, block: &mut Vec<T>) {
         let Distribution { size, seed, purpose, .. } = self.distribution;

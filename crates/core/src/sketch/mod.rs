@@ -1,40 +1,117 @@
 //! Random matrices S with E[S Sᵀ] = I (Sec. 3.4), drawn from the seed and never sent.
 //!
-//! A [`Distribution`] says what is drawn; an [`Operator`] is one drawn S. One file a kind, and one line in
-//! [`Distribution::draw`].
+//! A [`Distribution`] says what is drawn; an [`Operator`] is one drawn S. A kind is one file, which implements `Sketch` and
+//! [`Operator`], and one line in `sketches!`, from which all lists of kinds come.
 
 mod count;
 mod gaussian;
 mod srht;
 mod subsample;
 
+use std::fmt;
 use std::ops::Range;
+use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
 use crate::Real;
 use crate::kernels::Columns;
 use crate::random::Purpose;
+use crate::real::precompiled;
 use crate::threads::Threads;
 
-/// The kinds of sketch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum SketchKind {
-    /// d columns of M, drawn without replacement.
-    Subsample,
-    /// Independent normal entries.
-    Gaussian,
-    /// Columns of M added up with random signs in d groups.
-    Count,
-    /// The subsampled randomized Hadamard transform.
-    Srht,
+/// Declares the kinds of sketch. A line has what `--help` says of the kind, the variant, which is also the name of the type
+/// that implements [`Sketch`], and the file with that type. The file's name is what people choose the kind by.
+macro_rules! sketches {
+    ($(#[doc = $help:literal] $kind:ident in $file:ident;)*) => {
+        /// The kinds of sketch.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+        #[serde(rename_all = "lowercase")]
+        pub enum SketchKind {
+            $(#[doc = $help] $kind,)*
+        }
+
+        impl SketchKind {
+            /// All kinds.
+            pub const ALL: [SketchKind; [$(stringify!($kind)),*].len()] = [$(SketchKind::$kind),*];
+
+            /// The name by which people choose it.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(SketchKind::$kind => stringify!($file),)*
+                }
+            }
+
+            /// What it is, in one line.
+            pub fn help(self) -> &'static str {
+                match self {
+                    $(SketchKind::$kind => $help.trim_ascii(),)*
+                }
+            }
+
+            /// Whether M S consists of columns of M, up to a factor.
+            pub fn picks_columns(self) -> bool {
+                match self {
+                    $(SketchKind::$kind => <$file::$kind as Sketch>::PICKS_COLUMNS,)*
+                }
+            }
+        }
+
+        fn draw<T: Real>(distribution: &Distribution, iteration: usize) -> Box<dyn Operator<T>> {
+            match distribution.kind {
+                $(SketchKind::$kind => Box::new(<$file::$kind as Sketch>::draw(distribution, iteration)),)*
+            }
+        }
+
+        fn work(distribution: &Distribution, stored: usize) -> f64 {
+            match distribution.kind {
+                $(SketchKind::$kind => <$file::$kind as Sketch>::work(distribution, stored),)*
+            }
+        }
+    };
 }
 
-impl SketchKind {
-    /// All kinds.
-    pub const ALL: [SketchKind; 4] =
-        [SketchKind::Subsample, SketchKind::Gaussian, SketchKind::Count, SketchKind::Srht];
+// The registry: one line a kind.
+sketches! {
+    /// d columns of M, drawn without replacement.
+    Subsample in subsample;
+    /// Independent normal entries.
+    Gaussian in gaussian;
+    /// Columns of M added up with random signs in d groups.
+    Count in count;
+    /// The subsampled randomized Hadamard transform.
+    Srht in srht;
+}
+
+impl fmt::Display for SketchKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for SketchKind {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        SketchKind::ALL.into_iter().find(|kind| kind.name() == text).ok_or_else(|| {
+            let names = SketchKind::ALL.map(SketchKind::name).join(", ");
+            format!("{text:?} is not a kind of sketch; choose one of {names}")
+        })
+    }
+}
+
+/// What the registry needs of a kind.
+trait Sketch: Sized {
+    /// See [`SketchKind::picks_columns`].
+    const PICKS_COLUMNS: bool = false;
+
+    /// The S of an iteration: the same on every rank.
+    fn draw(distribution: &Distribution, iteration: usize) -> Self;
+
+    /// Multiplications of M S Sᵀ V for each column of V, with so many stored entries of M: all of M is read, once.
+    fn work(_distribution: &Distribution, stored: usize) -> f64 {
+        stored as f64
+    }
 }
 
 /// Where random matrices S of n x d are drawn from.
@@ -60,17 +137,17 @@ impl Distribution {
 
     /// The S of an iteration: the same on every rank.
     pub fn draw<T: Real>(&self, iteration: usize) -> Box<dyn Operator<T>> {
-        T::draw(self, iteration)
+        draw_operator(self, iteration)
+    }
+
+    /// Multiplications of M S Sᵀ V for each column of V, with so many stored entries of M.
+    pub fn work(&self, stored: usize) -> f64 {
+        work(self, stored)
     }
 }
 
-pub(crate) fn draw_here<T: Real>(distribution: &Distribution, iteration: usize) -> Box<dyn Operator<T>> {
-    match distribution.kind {
-        SketchKind::Subsample => Box::new(subsample::Subsample::draw(distribution, iteration)),
-        SketchKind::Gaussian => Box::new(gaussian::Gaussian::draw(distribution, iteration)),
-        SketchKind::Count => Box::new(count::Count::draw(distribution, iteration)),
-        SketchKind::Srht => Box::new(srht::Srht::draw(distribution, iteration)),
-    }
+precompiled! {
+    fn draw_operator<T>(distribution: &Distribution, iteration: usize) -> Box<dyn Operator<T>> = draw;
 }
 
 /// One S. The sketched step needs B = Vᵀ S and A Bᵀ = M (S Bᵀ) of it; A = M S itself is not formed, which costs
@@ -80,7 +157,7 @@ pub trait Operator<T: Real> {
     fn project(&self, threads: &Threads, rows: Range<usize>, factor: &[T], k: usize) -> Vec<T>;
 
     /// S Bᵀ where it is not zero: the columns of M that it meets and, for each of them or of the groups that they
-    /// are added up in, a row of k weights.
+    /// are added up in, a row of k weights. Any S can give [`Columns::All`] with a row for each column of M.
     fn lift(&self, threads: &Threads, b: &[T], k: usize) -> (Columns<'_>, Vec<T>);
 }
 
@@ -101,22 +178,17 @@ mod tests {
         let identity: Vec<f64> = (0..n * n).map(|i| if i % n == i / n { 1.0 } else { 0.0 }).collect();
         let b = operator.project(&threads(), 0..n, &identity, n);
         let (columns, weights) = operator.lift(&threads(), &b, n);
-        let row = |place: usize| weights[place * n..][..n].iter().copied();
-        match columns {
-            Columns::All => weights,
-            Columns::Some(columns) => {
-                let place = |column| columns.iter().position(|&picked| picked == column);
-                (0..n)
-                    .flat_map(|column| place(column).map_or(vec![0.0; n], |place| row(place).collect()))
-                    .collect()
-            }
-            Columns::Hashed(places) => places
-                .iter()
-                .flat_map(|&place| {
-                    row(place.unsigned_abs() as usize - 1).map(move |x| x * place.signum() as f64)
-                })
-                .collect(),
+        columns.spread(&weights, n, n)
+    }
+
+    #[test]
+    fn names_are_those_in_files_and_are_parsed() {
+        for kind in SketchKind::ALL {
+            assert_eq!(serde_json::to_value(kind).unwrap(), kind.name());
+            assert_eq!(kind.name().parse(), Ok(kind));
+            assert!(!kind.help().is_empty());
         }
+        assert!("hadamard".parse::<SketchKind>().unwrap_err().contains("subsample"));
     }
 
     /// Assumption 1, over many seeds: the mean is I and the variance of every entry stays below n / d.

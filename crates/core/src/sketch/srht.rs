@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use rand::Rng;
 
-use super::{Distribution, Operator};
+use super::{Distribution, Operator, Sketch};
 use crate::Real;
 use crate::kernels::Columns;
 use crate::random::stream;
@@ -18,9 +18,9 @@ pub struct Srht {
     padded: usize,
 }
 
-impl Srht {
+impl Sketch for Srht {
     /// Draws the signs, then the columns.
-    pub fn draw(distribution: &Distribution, iteration: usize) -> Self {
+    fn draw(distribution: &Distribution, iteration: usize) -> Self {
         let &Distribution { length, size, seed, purpose, .. } = distribution;
         let mut signs = stream(seed, purpose, iteration, 0);
         let mut columns = stream(seed, purpose, iteration, 1);
@@ -31,7 +31,9 @@ impl Srht {
             padded,
         }
     }
+}
 
+impl Srht {
     fn scale(&self) -> f64 {
         1.0 / (self.columns.len() as f64).sqrt()
     }

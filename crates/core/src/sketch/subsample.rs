@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{Distribution, Operator};
+use super::{Distribution, Operator, Sketch};
 use crate::Real;
 use crate::kernels::Columns;
 use crate::random::stream;
@@ -14,11 +14,17 @@ pub struct Subsample {
     scale: f64,
 }
 
-impl Subsample {
-    /// The sketch of an iteration.
-    pub fn draw(distribution: &Distribution, iteration: usize) -> Self {
+impl Sketch for Subsample {
+    const PICKS_COLUMNS: bool = true;
+
+    fn draw(distribution: &Distribution, iteration: usize) -> Self {
         let &Distribution { length, size, .. } = distribution;
         Subsample { columns: choose(distribution, iteration), scale: (length as f64 / size as f64).sqrt() }
+    }
+
+    /// A part of M is read.
+    fn work(distribution: &Distribution, stored: usize) -> f64 {
+        stored as f64 * distribution.size as f64 / distribution.length as f64
     }
 }
 

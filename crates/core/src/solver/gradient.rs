@@ -2,12 +2,45 @@
 
 use pulp::{Simd, WithSimd};
 
+use super::{Damped, Quadratic, Solver};
 use crate::Real;
+use crate::cancel::Cancel;
 use crate::kernels::{TILE, Tile, clamp};
 
 /// U ← min{max{U − 2η (U G − P), 0}, upper}, all columns from the same U.
-pub fn step<T: Real>(k: usize, gram: &[T], eta: T, upper: T, product: &Tile<T>, factor: &mut Tile<T>) {
-    pulp::Arch::new().dispatch(Step { k, gram, eta, upper, product, factor });
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct GradientDescent {
+    /// η_t.
+    pub eta: f64,
+}
+
+impl<T: Real> Solver<T> for GradientDescent {
+    fn name(&self) -> &'static str {
+        "projected gradient descent"
+    }
+
+    fn move_tile(
+        &self,
+        problem: &Quadratic<T>,
+        product: &mut Tile<T>,
+        factor: &mut Tile<T>,
+        _rows: usize,
+        _cancel: &Cancel,
+    ) {
+        let &Quadratic { k, ref gram, upper, .. } = problem;
+        pulp::Arch::new().dispatch(Step { k, gram, eta: T::from_f64(self.eta), upper, product, factor });
+    }
+}
+
+/// Default damping of sketched steps: α and β of η_t = 1 / (α + β t). A step longer than α = 1 allows overshoots on the
+/// mean problem, and at 1 still on some sketches.
+pub const DAMPING: (f64, f64) = (2.0, 0.002);
+
+/// The damped step of a sketched subproblem.
+pub fn damped<T: Real>(damped: Damped) -> Box<dyn Solver<T>> {
+    let Damped { weight, mean, k, l2 } = damped;
+    let eta = mean.map_or(1.0 / weight, |mean| 1.0 / (weight * (k as f64 * mean + l2)));
+    Box::new(GradientDescent { eta })
 }
 
 struct Step<'a, T> {

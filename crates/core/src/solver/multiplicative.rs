@@ -2,13 +2,36 @@
 
 use pulp::{Simd, WithSimd};
 
+use super::{Quadratic, Solver};
 use crate::Real;
+use crate::cancel::Cancel;
 use crate::kernels::{TILE, Tile};
 
 /// U ← U ∘ P / (U G + l1), entry by entry; an l2 penalty is in G's diagonal. Where the denominator is 0 the entry
 /// cannot change the error and stays.
-pub fn update<T: Real>(k: usize, gram: &[T], l1: T, product: &Tile<T>, factor: &mut Tile<T>) {
-    pulp::Arch::new().dispatch(Update { k, gram, l1, product, factor });
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Multiplicative;
+
+impl<T: Real> Solver<T> for Multiplicative {
+    fn name(&self) -> &'static str {
+        "multiplicative updates"
+    }
+
+    fn adds_l1(&self) -> bool {
+        true
+    }
+
+    fn move_tile(
+        &self,
+        problem: &Quadratic<T>,
+        product: &mut Tile<T>,
+        factor: &mut Tile<T>,
+        _rows: usize,
+        _cancel: &Cancel,
+    ) {
+        let &Quadratic { k, ref gram, l1, .. } = problem;
+        pulp::Arch::new().dispatch(Update { k, gram, l1, product, factor });
+    }
 }
 
 struct Update<'a, T> {

@@ -6,7 +6,39 @@ use std::collections::BTreeMap;
 use faer::linalg::solvers::{Llt, Solve};
 use faer::{Mat, MatRef};
 
+use super::{Quadratic, Solver};
+use crate::Real;
 use crate::cancel::Cancel;
+use crate::kernels::Tile;
+
+/// The exact solution of every row.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Pivoting;
+
+impl<T: Real> Solver<T> for Pivoting {
+    fn name(&self) -> &'static str {
+        "block principal pivoting"
+    }
+
+    fn move_tile(
+        &self,
+        problem: &Quadratic<T>,
+        product: &mut Tile<T>,
+        factor: &mut Tile<T>,
+        rows: usize,
+        cancel: &Cancel,
+    ) {
+        let k = problem.k;
+        let exact = |tile: &Tile<T>| {
+            let mut used = vec![T::ZERO; rows * k];
+            tile.store(&mut used, k);
+            used.iter().map(|value| value.to_f64()).collect::<Vec<f64>>()
+        };
+        let solution = nnls(&problem.exact_gram, &exact(product), Some(&exact(factor)), k, cancel);
+        let rows: Vec<T> = solution.into_iter().map(T::from_f64).collect();
+        factor.load(&rows, k);
+    }
+}
 
 /// Exchanges of all infeasible variables that may fail to lower their number before the backup rule, which
 /// exchanges one variable at a time and is sure to end, takes over.

@@ -105,11 +105,11 @@ fn a_rank_that_fails_leaves_nobody_waiting() {
         let (_, time) = Threads::new(1)?.timed();
         let comm = Clocked::new(comm, &[SLOW], baton.clone(), time);
         if comm.rank() == 1 {
-            return Err(partwise::Error::parameter("--rank", "no"));
+            return Err(partwise::Error::parameter("rank", "no"));
         }
         comm.all_gather(&[1])
     });
-    assert!(result.unwrap_err().to_string().contains("--rank"));
+    assert!(result.unwrap_err().to_string().contains("rank"));
 }
 
 /// An iteration's virtual time is that of its collectives, by the sizes that the meter counts, and some computing.

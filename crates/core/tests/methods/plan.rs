@@ -100,7 +100,7 @@ fn memory_shrinks_with_nodes_and_impossible_plans_say_what_would_do() {
     let large = job(1_000_000, 1_000_000, Some(10_000_000_000), 10, 4);
     let gib = 1u64 << 30;
     let said = refused(&large, Some(8 * gib));
-    assert!(said.starts_with("--memory: a node needs") && said.contains("nodes would do"), "{said}");
+    assert!(said.starts_with("memory: a node needs") && said.contains("nodes would do"), "{said}");
     let nodes: usize = said.split("; ").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap();
     assert!(check(&Job { nodes, ..large.clone() }, Some(8 * gib)).is_ok(), "{said}");
     assert!(check(&Job { nodes: nodes / 2, ..large.clone() }, Some(8 * gib)).is_err(), "{said}");
@@ -121,11 +121,11 @@ fn memory_shrinks_with_nodes_and_impossible_plans_say_what_would_do() {
         ),
         (job(3, 4, Some(7), 2, 8), "give at most 7"),
         (job(3, 4, Some(13), 2, 1), "13 is more than the 12 entries"),
-        (job(3, 4, Some(0), 2, 1), "--nonzeros: 0 is too few"),
-        (job(0, 4, None, 2, 1), "--rows: 0 is too few"),
-        (job(3, 0, None, 2, 1), "--cols: 0 is too few"),
-        (job(3, 4, None, 0, 1), "--rank: 0 is too few"),
-        (job(3, 4, None, 2, 0), "--nodes: 0 is too few"),
+        (job(3, 4, Some(0), 2, 1), "nonzeros: 0 is too few"),
+        (job(0, 4, None, 2, 1), "rows: 0 is too few"),
+        (job(3, 0, None, 2, 1), "cols: 0 is too few"),
+        (job(3, 4, None, 0, 1), "rank: 0 is too few"),
+        (job(3, 4, None, 2, 0), "nodes: 0 is too few"),
     ] {
         let said = refused(&job, None);
         assert!(said.contains(words), "{said}");

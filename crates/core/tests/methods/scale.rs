@@ -166,7 +166,7 @@ fn penalties_and_bounds_keep_their_own_scale_and_refuse_another() {
         assert_eq!(kept.factors, explicit.factors);
         for how in [Normalize::Balanced, Normalize::U, Normalize::V, Normalize::SumU, Normalize::SumV] {
             let refused = Settings { normalize: Some(how), ..own.clone() }.check(60, 40);
-            assert!(matches!(refused, Err(partwise::Error::Parameter { name, .. }) if name == "--normalize"));
+            assert!(matches!(refused, Err(partwise::Error::Parameter { name, .. }) if name == "normalize"));
         }
     }
 }
@@ -220,6 +220,53 @@ fn exact_solves_ignore_scale<T: Real>() {
 fn exact_solves_do_not_depend_on_the_scale_of_components() {
     exact_solves_ignore_scale::<f32>();
     exact_solves_ignore_scale::<f64>();
+}
+
+/// The model after two iterations of a method from a start whose components of V are multiplied by `scale`.
+fn from_scaled<T: Real>(
+    settings: &Settings,
+    start: &Factors<f64>,
+    matrix: &Matrix<T>,
+    scale: f64,
+) -> Vec<f64> {
+    let of = |values: &[f64], scale: f64| values.iter().map(|value| T::from_f64(value * scale)).collect();
+    let &Factors { rows, cols, k, ref u, ref v } = start;
+    let start = Factors { rows, cols, k, u: of(u, 1.0), v: of(v, scale) };
+    let (from, quiet) = (Some(StartFrom::Factors(&start)), &mut |_: &Progress| false);
+    model(&factorize(matrix.clone(), Machine::new(2, 1), settings, from, quiet).unwrap().factors)
+}
+
+/// Where penalties forbid to balance components, their Gram matrix would be zero or infinite in `f32`.
+#[test]
+fn penalized_exact_steps_in_f32_are_those_in_f64_at_extreme_scales() {
+    for ((_, narrow), (name, wide)) in matrices::<f32>(67, 41).into_iter().zip(matrices::<f64>(67, 41)) {
+        let start = run(&wide, 1, 1, &settings(Algorithm::Hals, 4, 40)).factors;
+        let bpp = settings(Algorithm::Bpp, 4, 2);
+        let small = Settings { l1_v: 0.01, l2_v: 0.01, ..bpp.clone() };
+        let large = Settings { l1_u: 0.01, l2_u: 0.01, ..bpp };
+        for (settings, scale) in [(small, 1e-25), (large, 1e20)] {
+            let expected = from_scaled(&settings, &start, &wide, scale);
+            let size = expected.iter().fold(0f64, |most, value| most.max(*value));
+            assert!(size > 0.0, "{name} {scale}");
+            for (a, b) in expected.iter().zip(from_scaled(&settings, &start, &narrow, scale)) {
+                assert!((a - b).abs() <= 1e-3 * size, "{name} {scale}: {a} {b}");
+            }
+        }
+    }
+}
+
+/// A component that is zero in U has any scale in V, also one whose square is beyond `f32`.
+#[test]
+fn a_given_component_that_is_zero_in_one_factor_may_have_any_scale_in_the_other() {
+    let (_, matrix) = matrices::<f32>(30, 20).remove(1);
+    let mut start = run(&matrix, 1, 1, &settings(Algorithm::Hals, 3, 30)).factors;
+    start.u.iter_mut().skip(1).step_by(3).for_each(|value| *value = 0.0);
+    start.v.iter_mut().skip(1).step_by(3).for_each(|value| *value = 1e20);
+    for algorithm in [Algorithm::Auto, Algorithm::Hals, Algorithm::Bpp] {
+        let (from, quiet) = (Some(StartFrom::Factors(&start)), &mut |_: &Progress| false);
+        let done = factorize(matrix.clone(), Machine::new(1, 1), &settings(algorithm, 3, 10), from, quiet);
+        assert!(done.unwrap().report.relative_error < 1.0, "{algorithm:?}");
+    }
 }
 
 /// The penalty of a component is that of its own scale: the objective of the solution is no larger than that of others.
@@ -279,7 +326,7 @@ fn entries_that_no_factorization_can_take_are_refused() {
                 let Err(partwise::Error::Parameter { name, problem }) = refused else {
                     panic!("{bad} was accepted");
                 };
-                assert!(name == "matrix" && problem.contains("row 4"), "{problem}");
+                assert!(name == "matrix" && problem.to_string().contains("row 4"), "{problem}");
             }
             for (side, place) in [(Side::Rows, "row 4"), (Side::Columns, "column 2")] {
                 let factors = Factors { rows: 5, cols: 4, k: 1, u: vec![1.0; 5], v: vec![1.0; 4] };

@@ -237,15 +237,15 @@ fn what_cannot_be_streamed_is_said() {
     };
     let dsanls = settings(Algorithm::Dsanls, 4, 5);
     assert!(
-        refused(Settings { sketch: SketchKind::Gaussian, ..dsanls.clone() }).contains("--sketch subsample")
+        refused(Settings { sketch: SketchKind::Gaussian, ..dsanls.clone() }).contains("sketch subsample")
     );
     let few = Settings { sketch_cols: Some(Amount::Count(9)), ..dsanls };
-    assert!(refused(few).starts_with("--sketch-cols: "));
+    assert!(refused(few).starts_with("sketch_cols: "));
     let vectors = Settings { init: Init::Nndsvd, ..settings(Algorithm::Hals, 4, 5) };
-    assert!(refused(vectors).starts_with("--init: "));
+    assert!(refused(vectors).starts_with("init: "));
     let stream = Stream::open(&path, false, MEMORY).unwrap().unwrap();
     let error = Streamed::new::<f32>(stream, &Demand::new(1 << 20, 4, 1)).unwrap_err().to_string();
-    assert!(error.contains("the factors and two lines") && error.contains("raise --memory"), "{error}");
+    assert!(error.contains("the factors and two lines") && error.contains("raise memory"), "{error}");
 }
 
 /// `auto` has momentum in memory and none on a file: neither can continue the other.
@@ -274,7 +274,7 @@ fn a_checkpoint_of_a_run_in_memory_is_refused() {
         let snapshot = keeper.0.unwrap();
         let quiet = &mut |_: &Progress| false;
         let refused = factorize_streamed(&file, 1, &settings, Some(StartFrom::Snapshot(&snapshot)), quiet);
-        assert!(matches!(refused, Err(partwise::Error::Parameter { name, .. }) if name == "--resume"));
+        assert!(matches!(refused, Err(partwise::Error::Parameter { name, .. }) if name == "resume"));
     }
 }
 

@@ -1,65 +1,54 @@
-//! One party's connection: who it is, what it sends piece by piece, and what is sent to it.
+//! One party's connection: who it is, and from when to when it is there.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use bytes::Bytes;
 use tokio::sync::{mpsc, watch};
-use tokio::time::{Instant, timeout_at};
 use tonic::Status;
 
-use super::Shared;
-use super::driver::Event;
+use super::driver::{Entrance, PartyEvent};
+use super::outbox::{OutboxItem, write};
+use super::reader::{FrameReader, Staged};
+use super::shared::Shared;
 use crate::deadline::{ENTER, LAST_WORDS, Late, SEND};
-use crate::frame::{Assembly, Frame, FromParty, Long, ToParty, read_control};
+use crate::frame::{Frame, FromParty, ToParty, read_control};
 use crate::io::Counts;
-use crate::journal::read_answer;
 use crate::rpc::{Ingoing, Outgoing};
 use crate::text::{Hex, unix_seconds};
 
-/// Bad frames after which a connection is closed.
-const BAD_FRAMES: usize = 8;
-
-/// What is to be sent to a party.
-pub enum Item {
-    /// Words of control.
-    Say(ToParty),
-    /// A message of the methods.
-    Message(Bytes),
-    /// Answers from the coordinator's journal.
-    Answers { path: PathBuf, cohort: u8, places: Vec<(u64, usize)> },
-    /// Nothing more.
-    Close,
+/// What the streams of a connection need to join.
+#[derive(Clone)]
+pub struct Joiner {
+    pub shared: Arc<Shared>,
+    /// The address of the other end.
+    pub from: String,
+    pub counts: Arc<Counts>,
+    /// Changes when the connection is gone.
+    pub gone: watch::Receiver<()>,
 }
 
-/// What a party's outgoing items go into.
-pub type Outbox = mpsc::UnboundedSender<Item>;
+/// What a certificate says about its party's place, or what is wrong with it; nothing without TLS.
+type CertifiedPlace = Option<Result<u16, &'static str>>;
 
-/// What is called for each stream of a connection, which is there until `gone` changes. `place` is what the certificate
-/// says; without TLS there is none.
-pub fn joiner(
-    shared: Arc<Shared>,
-    place: Option<Result<u16, &'static str>>,
-    from: String,
-    counts: Arc<Counts>,
-    gone: watch::Receiver<()>,
-) -> impl Fn(Ingoing, Outgoing) + Clone + Send + Sync + 'static {
-    move |ingoing, outgoing| {
-        let (shared, from, counts, gone) = (shared.clone(), from.clone(), counts.clone(), gone.clone());
-        tokio::spawn(async move {
-            let entered = enter(&shared, place, &from, ingoing, &outgoing).await;
-            let attended = match entered {
-                Ok(None) => Ok(()),
-                Ok(Some(entered)) => attend(&shared, entered, counts, gone, &outgoing).await,
-                Err(status) => Err(status),
-            };
-            if let Err(status) = attended {
-                // Whoever is not there any more need not know.
-                let _ = SEND.limit(outgoing.send(Err(status))).await;
-            }
-        });
+impl Joiner {
+    /// What is called for each stream of the connection.
+    pub fn join(self, place: CertifiedPlace) -> impl Fn(Ingoing, Outgoing) + Clone + Send + Sync + 'static {
+        move |ingoing, outgoing| {
+            let joiner = self.clone();
+            tokio::spawn(async move {
+                let entered = enter(&joiner, place, ingoing, &outgoing).await;
+                let attended = match entered {
+                    Ok(None) => Ok(()),
+                    Ok(Some(entered)) => attend(joiner, entered, &outgoing).await,
+                    Err(status) => Err(status),
+                };
+                if let Err(status) = attended {
+                    // Whoever is not there any more need not know.
+                    let _ = SEND.limit(outgoing.send(Err(status))).await;
+                }
+            });
+        }
     }
 }
 
@@ -74,12 +63,12 @@ struct Entered {
 
 /// Reads who it is; nothing if that was all it wanted.
 async fn enter(
-    shared: &Arc<Shared>,
-    place: Option<Result<u16, &'static str>>,
-    from: &str,
+    joiner: &Joiner,
+    place: CertifiedPlace,
     mut ingoing: Ingoing,
     outgoing: &Outgoing,
 ) -> Result<Option<Entered>, Status> {
+    let Joiner { shared, from, .. } = joiner;
     if let Some(Err(reason)) = place {
         return Err(Status::permission_denied(format!("this is {reason}")));
     }
@@ -110,9 +99,8 @@ async fn enter(
         None => named.ok_or_else(|| refuse("a party that is not of the roster"))?,
         Some(_) => return Err(refuse("a certificate of one party and the name of another")),
     };
-    let current = *shared.run.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let welcome =
-        ToParty::Welcome { terms: Box::new(terms.clone()), time: unix_seconds(), run: current.map(Hex) };
+        ToParty::Welcome { terms: Box::new(terms.clone()), time: unix_seconds(), run: shared.run().map(Hex) };
     if check {
         let _ = SEND.limit(outgoing.send(Ok(Frame::control(&welcome).encode()))).await;
         return Ok(None);
@@ -121,13 +109,8 @@ async fn enter(
 }
 
 /// Passes on what the party says and what it is told, until it leaves.
-async fn attend(
-    shared: &Arc<Shared>,
-    entered: Entered,
-    counts: Arc<Counts>,
-    mut gone: watch::Receiver<()>,
-    outgoing: &Outgoing,
-) -> Result<(), Status> {
+async fn attend(joiner: Joiner, entered: Entered, outgoing: &Outgoing) -> Result<(), Status> {
+    let Joiner { shared, counts, mut gone, .. } = joiner;
     let Entered { place, name, run, welcome, ingoing } = entered;
     if !shared.take_place(place) {
         shared.log.reject("a second connection of one party", &name);
@@ -135,12 +118,13 @@ async fn attend(
     }
     let connection = shared.counter.fetch_add(1, Ordering::Relaxed);
     let (outbox, items) = mpsc::unbounded_channel();
-    let _ = outbox.send(Item::Say(welcome));
-    let entered = Event::Entered { place, connection, outbox, run, counts };
-    let ended = match shared.events.send(entered).await {
+    let _ = outbox.send(OutboxItem::Say(welcome));
+    let entrance = PartyEvent::Entered(Entrance { place, connection, outbox, run, counts });
+    let ended = match shared.events.send(entrance).await {
         Ok(()) => {
             let writer = tokio::spawn(write(items, outgoing.clone()));
-            let reader = Reader { shared, place, connection, name: &name, bad: 0 };
+            let staged = Staged::default();
+            let reader = FrameReader { shared: &shared, place, connection, name: &name, staged, bad: 0 };
             let ended = tokio::select! {
                 ended = reader.run(ingoing) => ended,
                 _ = outgoing.closed() => Ok(()),
@@ -153,7 +137,7 @@ async fn attend(
         Err(_) => Ok(()),
     };
     shared.free_place(place);
-    let _ = shared.events.send(Event::Gone { place, connection }).await;
+    let _ = shared.events.send(PartyEvent::Gone { place, connection }).await;
     ended
 }
 
@@ -168,122 +152,4 @@ async fn last_words(gone: &mut watch::Receiver<()>) {
     // Nothing is ever sent.
     let _ = gone.changed().await;
     tokio::time::sleep(LAST_WORDS.limit).await;
-}
-
-/// Sends items one after another, in pieces. A party that computes reads nothing meanwhile, for as long as its heartbeats
-/// go on.
-async fn write(mut items: mpsc::UnboundedReceiver<Item>, outgoing: Outgoing) {
-    while let Some(item) = items.recv().await {
-        let sent = match item {
-            Item::Say(words) => outgoing.send(Ok(Frame::control(&words).encode())).await.is_ok(),
-            Item::Message(bytes) => send(&outgoing, bytes).await,
-            Item::Answers { path, cohort, places } => {
-                let mut sent = true;
-                for place in places {
-                    let (path, read) = (path.clone(), move |path: PathBuf| read_answer(&path, cohort, place));
-                    let answer = tokio::task::spawn_blocking(move || read(path)).await;
-                    let Ok(Ok(answer)) = answer else { return };
-                    sent = sent && send(&outgoing, answer).await;
-                }
-                sent
-            }
-            Item::Close => return,
-        };
-        if !sent {
-            return;
-        }
-    }
-}
-
-async fn send(outgoing: &Outgoing, bytes: Bytes) -> bool {
-    for frame in Frame::pieces(Long::Message, bytes) {
-        if outgoing.send(Ok(frame.encode())).await.is_err() {
-            return false;
-        }
-    }
-    true
-}
-
-struct Reader<'a> {
-    shared: &'a Arc<Shared>,
-    place: u16,
-    connection: u64,
-    name: &'a str,
-    bad: usize,
-}
-
-impl Reader<'_> {
-    /// Reads until the party leaves, or has sent too much that is none.
-    async fn run(mut self, mut ingoing: Ingoing) -> Result<(), Status> {
-        let mut assembly = Assembly::default();
-        let mut permit = None;
-        let mut due = None;
-        let deadline = Duration::from_secs_f64(self.shared.federation.terms.deadline);
-        loop {
-            let next = match due {
-                Some(due) => timeout_at(due, ingoing.message()).await,
-                None => Ok(ingoing.message().await),
-            };
-            let bytes = match next {
-                Ok(Ok(Some(bytes))) => bytes,
-                Ok(Ok(None)) => return Ok(()),
-                Ok(Err(status)) if status.code() == tonic::Code::OutOfRange => {
-                    self.shared.log.reject("an oversized frame", self.name);
-                    return Err(Status::invalid_argument("this is an oversized frame"));
-                }
-                Ok(Err(_)) => return Ok(()),
-                Err(_) => {
-                    self.shared.log.reject("a message that takes too long", self.name);
-                    return Err(Status::deadline_exceeded("the message took too long"));
-                }
-            };
-            match Frame::decode(bytes) {
-                Err(reason) => self.bad(reason)?,
-                Ok(Frame::Control(words)) => match read_control(&words) {
-                    Err(reason) => self.bad(reason)?,
-                    Ok(FromParty::Enter { .. }) => self.bad("a second beginning")?,
-                    Ok(words) => {
-                        self.tell(|place, connection| Event::Said { place, connection, words }).await
-                    }
-                },
-                Ok(Frame::Piece { long, last, bytes }) => {
-                    if !assembly.is_begun() && !last {
-                        // Until there is room the party's line waits, and what it sends stays with it.
-                        permit = self.shared.staging.clone().acquire_owned().await.ok();
-                        due = Some(Instant::now() + deadline);
-                    }
-                    let limit = self.shared.longest.load(Ordering::Relaxed);
-                    match assembly.take((long, last, bytes), limit) {
-                        Ok(None) => {}
-                        Ok(Some(whole)) => {
-                            let permit = permit.take();
-                            due = None;
-                            let event = |place, connection| match long {
-                                Long::Message => Event::Message { place, connection, bytes: whole, permit },
-                                Long::Factor => Event::Factor { place, connection, bytes: whole, permit },
-                            };
-                            self.tell(event).await;
-                        }
-                        Err(reason) => {
-                            (permit, due) = (None, None);
-                            self.bad(reason)?;
-                        }
-                    }
-                }
-            }
-        }
-    }
-
-    async fn tell(&self, event: impl FnOnce(u16, u64) -> Event) {
-        let _ = self.shared.events.send(event(self.place, self.connection)).await;
-    }
-
-    fn bad(&mut self, reason: &'static str) -> Result<(), Status> {
-        self.shared.log.reject(reason, self.name);
-        self.bad += 1;
-        match self.bad > BAD_FRAMES {
-            true => Err(Status::invalid_argument(format!("too much like {reason}"))),
-            false => Ok(()),
-        }
-    }
 }

@@ -1,30 +1,31 @@
 //! What the coordinator makes of what the parties say: first an agreement, then the run.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
-use super::connection::{Item, Outbox};
-use super::gathering::{Agreed, Gathering};
+use super::gathering::{GatheredRun, Gathering};
+use super::outbox::{Outbox, OutboxItem};
 use super::running::Running;
-use super::{Outcome, Shared, journal_path};
+use super::shared::Shared;
+use super::{FederationOutcome, journal_path};
 use crate::deadline::LEAVE;
 use crate::error::{Error, Result};
 use crate::frame::{FromParty, Reason, ToParty};
 use crate::io::Counts;
-use crate::status::Doing;
+use crate::status::Presence;
 
 /// How often deadlines are looked at.
 const TICK: Duration = Duration::from_millis(200);
 
 /// What happens on a connection.
-pub enum Event {
-    /// A party is there, with the run that it has begun before.
-    Entered { place: u16, connection: u64, outbox: Outbox, run: Option<[u8; 32]>, counts: Arc<Counts> },
+pub enum PartyEvent {
+    /// A party is there.
+    Entered(Entrance),
     /// It says something.
     Said { place: u16, connection: u64, words: FromParty },
     /// It sends a message of the methods. Staging has room for another when this is dealt with.
@@ -35,24 +36,44 @@ pub enum Event {
     Gone { place: u16, connection: u64 },
 }
 
+/// A party that has come.
+pub struct Entrance {
+    /// Its place.
+    pub place: u16,
+    /// The number of its connection.
+    pub connection: u64,
+    /// What is to be sent to it goes here.
+    pub outbox: Outbox,
+    /// The run that it has begun before.
+    pub run: Option<[u8; 32]>,
+    /// The bytes of its connection.
+    pub counts: Arc<Counts>,
+}
+
+/// A connection that a party is at the other end of.
+struct PresentParty {
+    connection: u64,
+    outbox: Outbox,
+}
+
 /// The parties that are there.
 pub struct Present {
     shared: Arc<Shared>,
-    parties: BTreeMap<u16, (u64, Outbox)>,
+    parties: BTreeMap<u16, PresentParty>,
 }
 
 impl Present {
     /// Sends, if the party is there.
-    pub fn send(&self, place: u16, item: Item) {
-        if let Some((_, outbox)) = self.parties.get(&place) {
+    pub fn send(&self, place: u16, item: OutboxItem) {
+        if let Some(party) = self.parties.get(&place) {
             // Whoever has just left is noticed as such.
-            let _ = outbox.send(item);
+            let _ = party.outbox.send(item);
         }
     }
 
     /// Says something to all.
     pub fn say(&self, words: &ToParty) {
-        self.parties.keys().for_each(|&place| self.send(place, Item::Say(words.clone())));
+        self.parties.keys().for_each(|&place| self.send(place, OutboxItem::Say(words.clone())));
     }
 
     /// Whether a party is there.
@@ -65,13 +86,19 @@ impl Present {
         self.parties.keys().copied().collect()
     }
 
+    /// Notes that a party has its result.
+    pub fn finished(&self, place: u16) {
+        self.shared.status.lock().parties[usize::from(place) - 1].presence = Presence::Finished;
+    }
+
     /// The name of a place.
     pub fn name(&self, place: u16) -> &str {
         self.shared.federation.terms.name(place)
     }
 }
 
-enum Stage {
+/// What the coordinator is at.
+enum Undertaking {
     Gathering(Gathering),
     Running(Box<Running>),
 }
@@ -80,30 +107,30 @@ enum Stage {
 pub struct Driver {
     shared: Arc<Shared>,
     runtime: Handle,
-    inbox: mpsc::Receiver<Event>,
+    inbox: mpsc::Receiver<PartyEvent>,
     present: Present,
-    stage: Stage,
+    undertaking: Undertaking,
 }
 
 impl Driver {
     /// Takes up a run that was under way, or waits for the parties.
-    pub fn new(shared: Arc<Shared>, runtime: Handle, inbox: mpsc::Receiver<Event>) -> Result<Self> {
-        let stage = match Running::resume(&shared)? {
+    pub fn new(shared: Arc<Shared>, runtime: Handle, inbox: mpsc::Receiver<PartyEvent>) -> Result<Self> {
+        let undertaking = match Running::resume(&shared)? {
             Some(running) => {
                 let facts = json!({ "event": "resumed", "sums": running.sums() });
                 shared.log.info(&format!("goes on with a run, after {} sums", running.sums()), facts);
-                Stage::Running(Box::new(running))
+                Undertaking::Running(Box::new(running))
             }
-            None => Stage::Gathering(Gathering::default()),
+            None => Undertaking::Gathering(Gathering::default()),
         };
         let present = Present { shared: shared.clone(), parties: BTreeMap::new() };
-        let mut driver = Driver { shared, runtime, inbox, present, stage };
+        let mut driver = Driver { shared, runtime, inbox, present, undertaking };
         driver.note_run();
         Ok(driver)
     }
 
     /// Runs to the end.
-    pub fn run(mut self) -> Result<Outcome> {
+    pub fn run(mut self) -> Result<FederationOutcome> {
         let mut ticked = Instant::now();
         loop {
             let next = self.runtime.block_on(async { tokio::time::timeout(TICK, self.inbox.recv()).await });
@@ -112,11 +139,11 @@ impl Driver {
             }
             if ticked.elapsed() >= TICK {
                 ticked = Instant::now();
-                if let Stage::Running(running) = &mut self.stage {
-                    running.tick(&self.present)?;
+                if let Undertaking::Running(running) = &mut self.undertaking {
+                    running.tick(&self.present);
                 }
             }
-            if let Stage::Running(running) = &mut self.stage
+            if let Undertaking::Running(running) = &mut self.undertaking
                 && let Some(outcome) = running.outcome(&self.present)
             {
                 self.present.say(&ToParty::End);
@@ -131,14 +158,14 @@ impl Driver {
         let until = Instant::now() + LEAVE.limit;
         while !self.present.parties.is_empty() && Instant::now() < until {
             let next = self.runtime.block_on(async { tokio::time::timeout(TICK, self.inbox.recv()).await });
-            if let Ok(Some(Event::Gone { place, connection })) = next {
+            if let Ok(Some(PartyEvent::Gone { place, connection })) = next {
                 self.leave(place, connection);
             }
         }
     }
 
     fn is_current(&self, place: u16, connection: u64) -> bool {
-        self.present.parties.get(&place).is_some_and(|(current, _)| *current == connection)
+        self.present.parties.get(&place).is_some_and(|party| party.connection == connection)
     }
 
     fn leave(&mut self, place: u16, connection: u64) -> bool {
@@ -151,48 +178,46 @@ impl Driver {
     }
 
     fn note_run(&mut self) {
-        if let Stage::Running(running) = &self.stage {
-            *self.shared.run.lock().unwrap_or_else(PoisonError::into_inner) = Some(running.digest());
+        if let Undertaking::Running(running) = &self.undertaking {
+            self.shared.set_run(running.digest());
         }
     }
 
-    fn handle(&mut self, event: Event) -> Result<()> {
+    fn handle(&mut self, event: PartyEvent) -> Result<()> {
         match event {
-            Event::Entered { place, connection, outbox, run, counts } => {
-                self.enter(place, (connection, outbox), run, counts)
-            }
-            Event::Gone { place, connection } => {
+            PartyEvent::Entered(entrance) => self.enter(entrance),
+            PartyEvent::Gone { place, connection } => {
                 if !self.leave(place, connection) {
                     return Ok(());
                 }
                 let name = self.present.name(place).to_string();
                 let text = format!("{name} is gone");
-                match &mut self.stage {
-                    Stage::Running(running) if running.is_finished(place) => Ok(()),
-                    Stage::Running(running) => {
+                match &mut self.undertaking {
+                    Undertaking::Running(running) if running.is_finished(place) => Ok(()),
+                    Undertaking::Running(running) => {
                         self.shared.log.warn(&text, json!({ "event": "lost", "party": name }));
                         self.shared.status.lock().warn(text);
                         running.lost(&self.present, place)
                     }
-                    Stage::Gathering(gathering) => {
+                    Undertaking::Gathering(gathering) => {
                         self.shared.log.warn(&text, json!({ "event": "lost", "party": name }));
                         gathering.interrupt();
                         Ok(())
                     }
                 }
             }
-            Event::Said { place, connection, .. }
-            | Event::Message { place, connection, .. }
-            | Event::Factor { place, connection, .. }
+            PartyEvent::Said { place, connection, .. }
+            | PartyEvent::Message { place, connection, .. }
+            | PartyEvent::Factor { place, connection, .. }
                 if !self.is_current(place, connection) =>
             {
                 Ok(())
             }
-            Event::Said { place, words, .. } => self.said(place, words),
-            Event::Message { place, bytes, permit, .. } => {
-                let handled = match &mut self.stage {
-                    Stage::Running(running) => running.message(&self.present, place, bytes),
-                    Stage::Gathering(_) => {
+            PartyEvent::Said { place, words, .. } => self.said(place, words),
+            PartyEvent::Message { place, bytes, permit, .. } => {
+                let handled = match &mut self.undertaking {
+                    Undertaking::Running(running) => running.message(&self.present, place, bytes),
+                    Undertaking::Gathering(_) => {
                         self.shared.log.reject("a message before the run", self.present.name(place));
                         Ok(())
                     }
@@ -200,8 +225,8 @@ impl Driver {
                 drop(permit);
                 handled
             }
-            Event::Factor { place, bytes, permit, .. } => {
-                if let Stage::Running(running) = &mut self.stage {
+            PartyEvent::Factor { place, bytes, permit, .. } => {
+                if let Undertaking::Running(running) = &mut self.undertaking {
                     running.factor(&self.present, place, bytes);
                 }
                 drop(permit);
@@ -210,28 +235,23 @@ impl Driver {
         }
     }
 
-    fn enter(
-        &mut self,
-        place: u16,
-        connection: (u64, Outbox),
-        run: Option<[u8; 32]>,
-        counts: Arc<Counts>,
-    ) -> Result<()> {
-        self.present.parties.insert(place, connection);
+    fn enter(&mut self, entrance: Entrance) -> Result<()> {
+        let Entrance { place, connection, outbox, run, counts } = entrance;
+        self.present.parties.insert(place, PresentParty { connection, outbox });
         self.shared.status.lock().parties[usize::from(place) - 1].connect(counts);
         let name = self.present.name(place).to_string();
-        match &mut self.stage {
-            Stage::Running(running) if run == Some(running.digest()) => {
+        match &mut self.undertaking {
+            Undertaking::Running(running) if run == Some(running.digest()) => {
                 self.shared.log.info(&format!("{name} is back"), json!({ "event": "joined", "party": name }));
-                self.present.send(place, Item::Say(ToParty::Begin));
+                self.present.send(place, OutboxItem::Say(ToParty::Begin));
                 running.joined(&self.present, place)
             }
-            Stage::Running(_) => {
+            Undertaking::Running(_) => {
                 // It was told which run this is, and says why it leaves.
                 self.shared.log.reject("a party without the state of this run", &name);
                 Ok(())
             }
-            Stage::Gathering(gathering) => {
+            Undertaking::Gathering(gathering) => {
                 let there = self.present.parties.len();
                 let all = self.shared.federation.terms.roster.len();
                 let text = format!("{name} is there, {there} of {all}");
@@ -250,21 +270,23 @@ impl Driver {
             let text = format!("{name} stops: {}", serde_json::to_string(&reason).unwrap_or_default());
             self.shared.log.warn(&text, json!({ "event": "stopping", "party": name, "reason": reason }));
             self.shared.status.lock().warn(text);
-            return match &self.stage {
-                Stage::Running(running) if reason == Reason::FewRecords && running.has_only_counts() => {
+            return match &self.undertaking {
+                Undertaking::Running(running)
+                    if reason == Reason::FewRecords && running.has_only_counts() =>
+                {
                     self.end_refused()
                 }
                 _ => {
-                    self.present.send(place, Item::Close);
+                    self.present.send(place, OutboxItem::Close);
                     Ok(())
                 }
             };
         }
-        match &mut self.stage {
-            Stage::Running(running) => running.said(&self.present, place, words),
-            Stage::Gathering(gathering) => {
-                let agreed = gathering.said(&self.shared, &self.present, place, words);
-                agreed.map_or(Ok(()), |agreed| self.begin(agreed))
+        match &mut self.undertaking {
+            Undertaking::Running(running) => running.said(&self.present, place, words),
+            Undertaking::Gathering(gathering) => {
+                let gathered = gathering.said(&self.shared, &self.present, place, words);
+                gathered.map_or(Ok(()), |gathered| self.begin(gathered))
             }
         }
     }
@@ -280,20 +302,13 @@ impl Driver {
         Err(Error::State { problem: problem.into() })
     }
 
-    fn begin(&mut self, agreed: Agreed) -> Result<()> {
-        let running = Running::begin(&self.shared, agreed)?;
-        self.stage = Stage::Running(Box::new(running));
+    fn begin(&mut self, gathered: GatheredRun) -> Result<()> {
+        let running = Running::begin(&self.shared, gathered)?;
+        self.undertaking = Undertaking::Running(Box::new(running));
         self.note_run();
         self.shared.log.info("all parties agree; the run begins", json!({ "event": "begin" }));
         self.shared.status.lock().phase = "running";
         self.present.say(&ToParty::Begin);
         Ok(())
-    }
-}
-
-impl Present {
-    /// Notes that a party has its result.
-    pub fn finished(&self, place: u16) {
-        self.shared.status.lock().parties[usize::from(place) - 1].doing = Doing::Finished;
     }
 }

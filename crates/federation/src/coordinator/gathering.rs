@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Shared;
-use super::connection::Item;
 use super::driver::Present;
+use super::outbox::OutboxItem;
+use super::shared::Shared;
 use crate::agreement::{Accord, Agree, Offer, Tags};
 use crate::frame::{FromParty, ToParty};
 use crate::text::Hex;
 
-/// An agreement that is not there yet. Whenever somebody leaves it begins anew.
+/// An agreement that is not there yet. Whenever somebody leaves it starts from the beginning.
 #[derive(Default)]
 pub struct Gathering {
     attempt: u32,
@@ -19,7 +19,7 @@ pub struct Gathering {
 }
 
 /// What the parties agreed on.
-pub struct Agreed {
+pub struct GatheredRun {
     pub run: [u8; 32],
     pub keys: Vec<Hex<32>>,
     pub features: usize,
@@ -44,7 +44,7 @@ impl Gathering {
         present: &Present,
         place: u16,
         words: FromParty,
-    ) -> Option<Agreed> {
+    ) -> Option<GatheredRun> {
         let all = shared.federation.terms.roster.len();
         let name = present.name(place);
         match words {
@@ -93,10 +93,10 @@ impl Gathering {
             let Some(own) = self.agrees.get(&place) else { continue };
             let mut told = false;
             let accord = |agree: &Agree| {
-                let differs = !told && agree.items != own.items;
+                let differs = !told && agree.agreement != own.agreement;
                 told |= differs;
                 Accord {
-                    items: differs.then(|| agree.items.clone()),
+                    agreement: differs.then(|| agree.agreement.clone()),
                     signature: agree.signature,
                     tags: agree
                         .tags
@@ -106,13 +106,13 @@ impl Gathering {
                 }
             };
             let accords = self.agrees.values().map(accord).collect();
-            present.send(place, Item::Say(ToParty::Accords { attempt: self.attempt, accords }));
+            present.send(place, OutboxItem::Say(ToParty::Accords { attempt: self.attempt, accords }));
         }
     }
 
-    fn agreed(&self) -> Agreed {
-        Agreed {
-            run: self.agrees.values().next().map_or([0; 32], Agree::digest),
+    fn agreed(&self) -> GatheredRun {
+        GatheredRun {
+            run: self.agrees.values().next().map_or([0; 32], |agree| agree.agreement.digest()),
             keys: self.offers.values().map(|offer| offer.identity).collect(),
             features: self.offers.values().next().map_or(0, |offer| offer.features),
         }

@@ -8,13 +8,13 @@ use partwise_secure::link::{Incoming, Link};
 use partwise_secure::{Error as SecureError, Result as SecureResult};
 use serde_json::json;
 
-use super::connection::{Connection, Event};
+use super::connection::{Connection, ConnectionEvent};
 use super::hooks::Hooks;
 use crate::agreement::Terms;
 use crate::error::Error;
 use crate::frame::ToParty;
 use crate::ledger::Cover;
-use crate::log::Log;
+use crate::log::EventLog;
 
 /// A party's end.
 pub struct PartyLink {
@@ -23,7 +23,7 @@ pub struct PartyLink {
     pub plain: bool,
     pub terms: Terms,
     pub run: [u8; 32],
-    pub log: Arc<Log>,
+    pub log: Arc<EventLog>,
     pub hooks: Arc<dyn Hooks>,
     #[cfg(test)]
     pub mischief: bool,
@@ -31,27 +31,27 @@ pub struct PartyLink {
 
 impl PartyLink {
     /// What an event means for a run that is under way; nothing if the methods need not know.
-    pub fn understand(&self, event: Event) -> Result<Option<Vec<u8>>, Error> {
+    pub fn understand(&self, event: ConnectionEvent) -> Result<Option<Vec<u8>>, Error> {
         match event {
-            Event::Message(bytes) => Ok(Some(bytes)),
-            Event::Welcome { terms, run, .. } => {
+            ConnectionEvent::Message(bytes) => Ok(Some(bytes)),
+            ConnectionEvent::Welcome { terms, run, .. } => {
                 if run != Some(self.run) || *terms != self.terms {
                     let problem = "the coordinator is not at the run that this party has begun; restore its state, or remove \
-                                   this party's to begin anew";
+                                   this party's to start a new run";
                     return Err(Error::State { problem: problem.into() });
                 }
                 self.log.info("connected, the run goes on", json!({ "event": "connected" }));
                 Ok(None)
             }
-            Event::Said(ToParty::Waiting { mut parties }) => {
+            ConnectionEvent::Said(ToParty::Waiting { mut parties }) => {
                 parties.retain(|name| self.terms.roster.iter().any(|member| member.name == *name));
                 parties.truncate(self.terms.roster.len());
                 let text = format!("all wait for {}", parties.join(", "));
                 self.log.warn(&text, json!({ "event": "waiting", "parties": parties }));
                 Ok(None)
             }
-            Event::Said(_) | Event::Lost => Ok(None),
-            Event::Failed(error) => Err(error),
+            ConnectionEvent::Said(_) | ConnectionEvent::Lost => Ok(None),
+            ConnectionEvent::Failed(error) => Err(error),
         }
     }
 }
@@ -115,7 +115,7 @@ impl Link for PartyLink {
             let patience = deadline.map(|deadline| Duration::from_secs_f64((deadline - self.now()).max(0.0)));
             let Some(event) = self.connection.next(patience) else { return Ok(Incoming::Deadline) };
             let understood = self.understand(event);
-            let stopped = |error: Error| SecureError::Stopped { problem: error.to_string() };
+            let stopped = |error: Error| SecureError::Stopped { problem: error.wording() };
             if let Some(bytes) = understood.map_err(stopped)? {
                 self.hooks.received(Message::kind_of(&bytes));
                 return Ok(Incoming::Message { from: 0, bytes });

@@ -23,13 +23,15 @@ from partwise._progress import Callback, Line, Lines, joined
 #: The solver unless one is chosen.
 DEFAULT_SOLVER = "auto"
 
-#: Solvers by scikit-learn's names, and by ours where these differ.
-ALGORITHMS = {
-    "cd": "hals", "mu": "mu", "hals": "hals", "bpp": "bpp", "dsanls": "dsanls", "auto": "auto",
-}
-STARTS = ("random", "nndsvd", "nndsvda", "nndsvdar")
-SKETCHES = ("subsample", "gaussian", "count", "srht")
-SCALES = ("balanced", "none", "u", "v", "sum-u", "sum-v")
+#: All choices that there are, by the names of Partwise's settings.
+CHOICES = _partwise.choices()
+
+#: Solvers by our names, which are scikit-learn's where both have one, but for its name of coordinate descent.
+ALGORITHMS = {"cd": "hals"} | {name: name for name in CHOICES["algorithm"]}
+STARTS = tuple(CHOICES["init"])
+SKETCHES = tuple(CHOICES["sketch"])
+SKETCH_SOLVERS = tuple(CHOICES["solver"])
+SCALES = tuple(CHOICES["normalize"])
 
 #: Parameters of ours that the exact solution for a given H does not use. (Those of scikit-learn are ignored there, as by
 #: scikit-learn.)
@@ -380,7 +382,7 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         one_of("init", self.init, (*STARTS, "custom", None))
         one_of("solver", self.solver, ALGORITHMS)
         one_of("sketch", self.sketch, SKETCHES)
-        one_of("sketch_solver", self.sketch_solver, ("pcd", "pgd"))
+        one_of("sketch_solver", self.sketch_solver, SKETCH_SOLVERS)
         one_of("normalize", self.normalize, (*SCALES, None))
         if self.beta_loss not in ("frobenius", 2):
             raise ValueError(

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 __version__: str
 
+def choices() -> dict[str, list[str]]: ...
 def fit(
     x: Any,
     w: NDArray[Any],

@@ -11,7 +11,7 @@ use zeroize::{Zeroize, Zeroizing};
 
 use super::mask::Seed;
 use super::sharing::Share;
-use super::transcript::Transcript;
+use super::transcript::TranscriptHash;
 use super::{Cohort, SumId};
 
 /// What a party signs with. Not printable, wiped when dropped.
@@ -79,7 +79,7 @@ pub fn hello_text(cohort: &Cohort, party: u16, epoch: u32, round: u64, key: &[u8
 }
 
 /// What a party signs when it is told who survived.
-pub fn echo_text(cohort: &Cohort, transcript: &Transcript, place: SumId, survivors: &[u16]) -> Vec<u8> {
+pub fn echo_text(cohort: &Cohort, transcript: &TranscriptHash, place: SumId, survivors: &[u16]) -> Vec<u8> {
     let mut text = b"partwise survivors 1".to_vec();
     text.extend_from_slice(&cohort.run);
     text.push(cohort.number);
@@ -117,8 +117,24 @@ impl EpochKey {
 /// The secret that two parties share in an epoch: a key to derive from.
 pub struct Pair(Seed);
 
+/// Which way a share travels between the two parties of a pair.
+#[derive(Clone, Copy)]
+pub struct Direction {
+    pub from: u16,
+    pub to: u16,
+}
+
+/// The attempt that something is derived for.
+#[derive(Clone, Copy)]
+pub struct Context<'a> {
+    pub cohort: &'a Cohort,
+    pub place: SumId,
+    pub transcript: &'a TranscriptHash,
+}
+
 impl Pair {
-    fn derive(&self, purpose: &[u8], cohort: &Cohort, place: SumId, transcript: &Transcript) -> Seed {
+    fn derive(&self, purpose: &[u8], context: Context<'_>) -> Seed {
+        let Context { cohort, place, transcript } = context;
         let info: [&[u8]; 5] = [purpose, &cohort.run, &[cohort.number], &place.bytes(), transcript.bytes()];
         Seed::filled(|seed| match Hkdf::<Sha256>::from_prk(self.0.bytes()) {
             Ok(key) if key.expand_multi_info(&info, seed).is_ok() => {}
@@ -127,46 +143,26 @@ impl Pair {
     }
 
     /// The seed of the mask between the two in one attempt.
-    pub fn mask_seed(&self, cohort: &Cohort, place: SumId, transcript: &Transcript) -> Seed {
-        self.derive(b"mask", cohort, place, transcript)
+    pub fn mask_seed(&self, context: Context<'_>) -> Seed {
+        self.derive(b"mask", context)
     }
 
     /// A share on its way from one of the two to the other: the key is used once, so that the nonce may be 0.
-    fn share_cipher(
-        &self,
-        (from, to): (u16, u16),
-        cohort: &Cohort,
-        place: SumId,
-        transcript: &Transcript,
-    ) -> ChaCha20Poly1305 {
+    fn share_cipher(&self, direction: Direction, context: Context<'_>) -> ChaCha20Poly1305 {
+        let Direction { from, to } = direction;
         let purpose = [b"share", &from.to_le_bytes()[..], &to.to_le_bytes()].concat();
-        ChaCha20Poly1305::new(self.derive(&purpose, cohort, place, transcript).bytes().into())
+        ChaCha20Poly1305::new(self.derive(&purpose, context).bytes().into())
     }
 
     /// Seals a share.
-    pub fn seal(
-        &self,
-        ends: (u16, u16),
-        cohort: &Cohort,
-        place: SumId,
-        transcript: &Transcript,
-        share: &Share,
-    ) -> Vec<u8> {
-        let sealed =
-            self.share_cipher(ends, cohort, place, transcript).encrypt(&Nonce::default(), share.bytes());
+    pub fn seal(&self, direction: Direction, context: Context<'_>, share: &Share) -> Vec<u8> {
+        let sealed = self.share_cipher(direction, context).encrypt(&Nonce::default(), share.bytes());
         sealed.unwrap_or_else(|_| unreachable!("a share is far below the cipher's limit"))
     }
 
     /// Opens a share, if it is what the other end sealed.
-    pub fn open(
-        &self,
-        ends: (u16, u16),
-        cohort: &Cohort,
-        place: SumId,
-        transcript: &Transcript,
-        sealed: &[u8],
-    ) -> Option<Share> {
-        let cipher = self.share_cipher(ends, cohort, place, transcript);
+    pub fn open(&self, direction: Direction, context: Context<'_>, sealed: &[u8]) -> Option<Share> {
+        let cipher = self.share_cipher(direction, context);
         let share = Zeroizing::new(cipher.decrypt(&Nonce::default(), sealed).ok()?);
         Share::new(&share)
     }

@@ -27,7 +27,7 @@ pub use hub::Hub;
 pub use keys::{Identity, IdentityKey};
 pub use party::Party;
 pub use wire::Message;
-pub use words::Words;
+pub use words::{WordCount, Words};
 
 use crate::error::{Error, Result};
 
@@ -83,7 +83,7 @@ impl Cohort {
                 self.colluders,
                 self.smallest()
             );
-            return Err(Error::parameter("--colluders", problem));
+            return Err(Error::parameter("colluders", problem));
         }
         Ok(())
     }

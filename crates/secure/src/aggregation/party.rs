@@ -4,17 +4,17 @@ use std::collections::BTreeMap;
 
 use chacha20::ChaCha20Rng;
 
-use super::keys::{EpochKey, Identity, Pair, SIGNATURE_BYTES, echo_text, hello_text};
+use super::keys::{Context, Direction, EpochKey, Identity, Pair, SIGNATURE_BYTES, echo_text, hello_text};
 use super::mask::{Seed, Sign, apply};
 use super::sharing::{Share, deal};
-use super::transcript::Transcript;
+use super::transcript::TranscriptHash;
 use super::wire::{Hello, roster_bytes, word_bytes};
 use super::{Action, Cohort, Event, Message, SumId, Words};
 use crate::entropy::entropy;
 use crate::error::{Error, Peer, Result};
 
 /// How far a party is in an attempt. Each step is taken once: there is no way back but a new epoch, with new keys.
-enum State {
+enum PartyState {
     /// Its key is sent, the others' are not here yet.
     Joining(EpochKey),
     /// Nothing is under way.
@@ -37,8 +37,8 @@ pub struct Party {
     identity: Identity,
     entropy: ChaCha20Rng,
     place: SumId,
-    transcript: Transcript,
-    state: State,
+    transcript: TranscriptHash,
+    state: PartyState,
     /// What it shares with each other party of the roster.
     pairs: BTreeMap<u16, Pair>,
     /// What is to be summed in this round.
@@ -53,14 +53,24 @@ pub struct Party {
 impl Party {
     /// A party that has not joined yet; keys and masks come from the operating system.
     pub fn new(cohort: Cohort, me: u16, identity: Identity, plain: bool) -> Result<Self> {
-        let transcript = Transcript::new(&cohort);
+        Self::with_entropy(cohort, me, identity, plain, entropy()?)
+    }
+
+    /// A party whose keys and masks come from this generator, which nobody else may know.
+    pub fn with_entropy(
+        cohort: Cohort,
+        me: u16,
+        identity: Identity,
+        plain: bool,
+        mut entropy: ChaCha20Rng,
+    ) -> Result<Self> {
+        let transcript = TranscriptHash::new(&cohort);
         if cohort.place_of(me).is_none() {
             let problem =
                 format!("party {me} is not of cohort {}; give it the cohorts that it is in", cohort.number);
             return Err(Error::parameter("party", problem));
         }
-        let mut entropy = entropy()?;
-        let state = if plain { State::Ready } else { State::Joining(EpochKey::new(&mut entropy)) };
+        let state = if plain { PartyState::Ready } else { PartyState::Joining(EpochKey::new(&mut entropy)) };
         let place = SumId { epoch: 0, round: 0, attempt: 0 };
         let (pairs, pending, revealed_for) = (BTreeMap::new(), None, None);
         Ok(Party {
@@ -78,6 +88,21 @@ impl Party {
         })
     }
 
+    /// Its number.
+    pub fn me(&self) -> u16 {
+        self.me
+    }
+
+    /// Its cohort.
+    pub fn cohort(&self) -> &Cohort {
+        &self.cohort
+    }
+
+    /// Whether words go out as they are.
+    pub fn is_plain(&self) -> bool {
+        self.plain
+    }
+
     /// Whether a sum is opened though somebody is missing.
     pub fn may_miss(&self) -> bool {
         self.cohort.may_leave && self.cohort.members.len() > self.cohort.quorum(self.plain)
@@ -85,7 +110,7 @@ impl Party {
 
     /// Takes note of an answer from before a restart, after which the hash over all answers was this.
     pub fn restore_answers(&mut self, answers: [u8; 32]) {
-        self.transcript = Transcript::recalled(answers);
+        self.transcript = TranscriptHash::recalled(answers);
         self.place.round += 1;
         self.revealed_for = None;
     }
@@ -131,7 +156,7 @@ impl Party {
                     return Err(self.broken("a second sum before the first was answered"));
                 }
                 self.pending = Some(words);
-                Ok(if let State::Ready = self.state { self.upload() } else { Vec::new() })
+                Ok(if let PartyState::Ready = self.state { self.upload() } else { Vec::new() })
             }
             Event::Message { from: 0, message } => self.message(message),
             Event::Message { from, .. } => {
@@ -176,10 +201,10 @@ impl Party {
         }
     }
 
-    /// A new key; an attempt under way is given up, and its words are masked anew.
+    /// A new key; an attempt under way is given up, and its words are masked again.
     fn join(&mut self, epoch: u32) -> Vec<Action> {
-        let key = match std::mem::replace(&mut self.state, State::Ready) {
-            State::Joining(key) if epoch == self.place.epoch => key,
+        let key = match std::mem::replace(&mut self.state, PartyState::Ready) {
+            PartyState::Joining(key) if epoch == self.place.epoch => key,
             _ => EpochKey::new(&mut self.entropy),
         };
         if epoch > self.place.epoch {
@@ -189,12 +214,12 @@ impl Party {
         self.pairs.clear();
         let (party, round, public) = (self.me, self.place.round, key.public());
         let signature = self.identity.sign(&hello_text(&self.cohort, party, epoch, round, &public));
-        self.state = State::Joining(key);
+        self.state = PartyState::Joining(key);
         Self::send(Message::Hello { epoch, hello: Hello { party, round, key: public, signature } })
     }
 
     fn roster(&mut self, hellos: &[Hello]) -> Result<Vec<Action>> {
-        let State::Joining(key) = &self.state else {
+        let PartyState::Joining(key) = &self.state else {
             return Err(self.broken("a second list of keys in one epoch"));
         };
         if !hellos.windows(2).all(|pair| pair[0].party < pair[1].party) {
@@ -225,7 +250,7 @@ impl Party {
         }
         self.pairs = pairs;
         self.transcript = self.transcript.joined(self.place.epoch, &roster_bytes(hellos));
-        self.state = State::Ready;
+        self.state = PartyState::Ready;
         Ok(if self.pending.is_some() { self.upload() } else { Vec::new() })
     }
 
@@ -241,14 +266,20 @@ impl Party {
         Ok(())
     }
 
+    /// What masks and keys of this attempt are derived from.
+    fn context(&self) -> Context<'_> {
+        Context { cohort: &self.cohort, place: self.place, transcript: &self.transcript }
+    }
+
     fn upload(&mut self) -> Vec<Action> {
         let Some(mut words) = self.pending.clone() else { return Vec::new() };
         let place = self.place;
         if self.plain {
             return Self::send(Message::Upload { place, words, shares: Vec::new() });
         }
+        let context = self.context();
         for (&other, pair) in &self.pairs {
-            let seed = pair.mask_seed(&self.cohort, place, &self.transcript);
+            let seed = pair.mask_seed(context);
             #[cfg(test)]
             super::tests::note_mask(self.me, seed.bytes());
             apply(seed.bytes(), Sign::between(self.me, other), &mut words);
@@ -260,23 +291,24 @@ impl Party {
 
         let (threshold, count) = (self.cohort.threshold(), self.cohort.members.len());
         let dealt = deal(&seed, threshold, count, &mut self.entropy);
+        let context = self.context();
         let (mut shares, mut own_share) = (Vec::new(), None);
         for ((other, _), share) in self.cohort.members.iter().zip(dealt) {
             if *other == self.me {
                 own_share = Some(share);
             } else if let Some(pair) = self.pairs.get(other) {
-                let sealed = pair.seal((self.me, *other), &self.cohort, place, &self.transcript, &share);
-                shares.push((*other, sealed));
+                let direction = Direction { from: self.me, to: *other };
+                shares.push((*other, pair.seal(direction, context, &share)));
             }
         }
         let Some(own_share) = own_share else { unreachable!("a party is a member of its cohort") };
-        self.state = State::Uploaded { own_share };
+        self.state = PartyState::Uploaded { own_share };
         Self::send(Message::Upload { place, words, shares })
     }
 
-    /// Signs the list. The state has moved on then: a second list finds no [`State::Uploaded`].
+    /// Signs the list. The state has moved on then: a second list finds no [`PartyState::Uploaded`].
     fn survivors(&mut self, survivors: Vec<u16>, sealed: &[(u16, Vec<u8>)]) -> Result<Vec<Action>> {
-        let State::Uploaded { own_share } = &self.state else {
+        let PartyState::Uploaded { own_share } = &self.state else {
             return Err(self.broken("a second list of survivors for one attempt"));
         };
         let known = |party: &u16| *party == self.me || self.pairs.contains_key(party);
@@ -292,9 +324,8 @@ impl Party {
         }
         let mut shares = BTreeMap::from([(self.me, own_share.clone())]);
         for (from, sealed) in sealed {
-            let opened = self.pairs.get(from).and_then(|pair| {
-                pair.open((*from, self.me), &self.cohort, self.place, &self.transcript, sealed)
-            });
+            let direction = Direction { from: *from, to: self.me };
+            let opened = self.pairs.get(from).and_then(|pair| pair.open(direction, self.context(), sealed));
             match opened {
                 Some(share) => shares.insert(*from, share),
                 None => return Err(self.broken(format!("a share of party {from} that it did not seal"))),
@@ -305,15 +336,15 @@ impl Party {
         }
         let text = echo_text(&self.cohort, &self.transcript, self.place, &survivors);
         let signature = self.identity.sign(&text);
-        self.state = State::Echoed { survivors, shares };
+        self.state = PartyState::Echoed { survivors, shares };
         Ok(Self::send(Message::Echo { place: self.place, signature }))
     }
 
     /// Reveals, once enough others have signed the same list: for each party either its share of the self-mask or the
     /// pairwise seed, never both.
     fn echoes(&mut self, signatures: &[(u16, [u8; SIGNATURE_BYTES])]) -> Result<Vec<Action>> {
-        let (survivors, shares) = match std::mem::replace(&mut self.state, State::Ready) {
-            State::Echoed { survivors, shares } => (survivors, shares),
+        let (survivors, shares) = match std::mem::replace(&mut self.state, PartyState::Ready) {
+            PartyState::Echoed { survivors, shares } => (survivors, shares),
             state => {
                 self.state = state;
                 return Err(self.broken("signatures out of turn"));
@@ -347,10 +378,10 @@ impl Party {
             }
         }
         for (party, pair) in self.pairs.iter().filter(|(party, _)| !survivors.contains(party)) {
-            seeds.push((*party, *pair.mask_seed(&self.cohort, self.place, &self.transcript).bytes()));
+            seeds.push((*party, *pair.mask_seed(self.context()).bytes()));
         }
         self.revealed_for = Some(survivors.clone());
-        self.state = State::Unmasked { survivors };
+        self.state = PartyState::Unmasked { survivors };
         Ok(Self::send(Message::Unmask { place: self.place, shares: revealed, seeds }))
     }
 
@@ -364,7 +395,7 @@ impl Party {
         }
         self.enough(survivors.len(), "an answer about")?;
         match &self.state {
-            State::Unmasked { survivors: signed } | State::Echoed { survivors: signed, .. }
+            PartyState::Unmasked { survivors: signed } | PartyState::Echoed { survivors: signed, .. }
                 if *signed != survivors =>
             {
                 return Err(self.broken("an answer about other parties than it signed for"));
@@ -376,8 +407,8 @@ impl Party {
         self.transcript = self.transcript.opened(place, &survivors, &word_bytes(&words));
         self.place.round += 1;
         self.place.attempt = 0;
-        if !matches!(self.state, State::Joining(_)) {
-            self.state = State::Ready;
+        if !matches!(self.state, PartyState::Joining(_)) {
+            self.state = PartyState::Ready;
         }
         Ok(vec![Action::Opened { words, cohort: survivors }])
     }

@@ -453,7 +453,8 @@ fn a_coordinator_keeps_its_promise_through_a_restart() {
 #[test]
 fn words_of_a_wrong_size_change_nothing() {
     let mut room = Room::new(4, false);
-    room.hub.expect(vec![(10, 3), (0, 7)]);
+    let sizes = [(10, 3), (0, 7)].map(|(narrow, wide)| WordCount { narrow, wide });
+    room.hub.expect(sizes.to_vec());
     let place = SumId { epoch: 0, round: 0, attempt: 0 };
     let upload = |narrow: usize, wide: usize| {
         let words = Words { narrow: vec![1; narrow], wide: vec![2; wide] };

@@ -8,13 +8,13 @@ use super::{Cohort, SumId};
 /// alone. Its keys are the only ones in use, and whoever was away knows the answers that it missed, but no list of an
 /// epoch that it was not in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Transcript {
+pub struct TranscriptHash {
     answers: [u8; 32],
     keys: [u8; 32],
     both: [u8; 32],
 }
 
-impl Transcript {
+impl TranscriptHash {
     /// Of a cohort that has heard nothing.
     pub fn new(cohort: &Cohort) -> Self {
         let members: Vec<u8> = cohort
@@ -55,7 +55,7 @@ impl Transcript {
     }
 
     fn of(answers: [u8; 32], keys: [u8; 32]) -> Self {
-        Transcript { answers, keys, both: hash(answers, &[b"keys", &keys]) }
+        TranscriptHash { answers, keys, both: hash(answers, &[b"keys", &keys]) }
     }
 }
 

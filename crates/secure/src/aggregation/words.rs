@@ -16,15 +16,36 @@ impl std::fmt::Debug for Words {
     }
 }
 
+/// How many words there are: all that whoever cannot read them can tell of an upload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct WordCount {
+    /// Of 32 bits.
+    pub narrow: usize,
+    /// Of 64 bits.
+    pub wide: usize,
+}
+
+impl WordCount {
+    /// Bytes if every word had 64 bits.
+    pub fn most_bytes(self) -> usize {
+        self.narrow.saturating_add(self.wide).saturating_mul(8)
+    }
+}
+
 impl Words {
     /// Zeros, as many as `self` has.
     pub fn zeros_like(&self) -> Words {
         Words { narrow: vec![0; self.narrow.len()], wide: vec![0; self.wide.len()] }
     }
 
+    /// How many words there are.
+    pub fn count(&self) -> WordCount {
+        WordCount { narrow: self.narrow.len(), wide: self.wide.len() }
+    }
+
     /// Whether both have the same sizes.
     pub fn fits(&self, other: &Words) -> bool {
-        (self.narrow.len(), self.wide.len()) == (other.narrow.len(), other.wide.len())
+        self.count() == other.count()
     }
 
     /// Adds.

@@ -1,13 +1,15 @@
 //! From where somebody looks on, and what can be seen from there: what it received, and what it had itself.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::transcript::{Sum, Transcript};
+use super::transcript::{RecordedSum, Transcript};
 use crate::aggregation::Words;
 use crate::fixed;
 use crate::protocol::Settings;
+use crate::sum::SumKind;
 
 /// Who attacks a party.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -74,9 +76,9 @@ impl Adversary {
 }
 
 /// A matrix that was seen, by row.
-pub struct Seen<'a> {
+pub struct SeenMatrix {
     /// What it is of: U, M V, M S, S U.
-    pub what: &'a str,
+    pub kind: SumKind,
     /// Which of these, from 0.
     pub iteration: usize,
     /// How many columns it has.
@@ -85,11 +87,19 @@ pub struct Seen<'a> {
     pub values: Vec<f64>,
 }
 
-/// The sums in which features or sketches of them are visible.
-pub const TELLING: [&str; 4] = ["U", "M V", "M S", SKETCHED];
+/// A sum in which features or sketches of them can be seen.
+struct TellingSum<'a> {
+    kind: SumKind,
+    /// Its number among those of its kind and attempt.
+    iteration: usize,
+    sum: &'a RecordedSum,
+}
 
-/// The one in which features are sketched.
-pub const SKETCHED: &str = "S U";
+/// A cohort whose sums tell something, and who is in it.
+struct TellingCohort<'a> {
+    sums: &'a [RecordedSum],
+    members: Vec<u16>,
+}
 
 /// An adversary, and the party that is looked at.
 pub struct View<'a> {
@@ -98,8 +108,8 @@ pub struct View<'a> {
     adversary: Adversary,
     victim: u16,
     attackers: Vec<u16>,
-    /// The sums of the victim's cohort that tell something, with their numbers among those of their kind and attempt.
-    sums: Vec<(usize, &'a Sum)>,
+    /// The sums of the victim's cohort that tell something.
+    sums: Vec<TellingSum<'a>>,
     /// Whether there is one group only, whose sums follow from the server's answers.
     one_group: bool,
 }
@@ -112,28 +122,18 @@ impl<'a> View<'a> {
         adversary: Adversary,
         victim: u16,
     ) -> Self {
-        let cohorts: Vec<(&'a Vec<Sum>, Vec<u16>)> =
-            transcript.sums().values().filter_map(members_of).collect();
-        let of = |party: u16| cohorts.iter().position(|(_, members)| members.contains(&party)).unwrap_or(0);
+        let cohorts: Vec<TellingCohort<'a>> =
+            transcript.sums().values().filter_map(|sums| TellingCohort::of(sums)).collect();
+        let of = |party: u16| cohorts.iter().position(|cohort| cohort.members.contains(&party)).unwrap_or(0);
         let mut place = of(victim);
         let mut attackers =
-            cohorts.get(place).map_or_else(Vec::new, |(_, members)| adversary.attackers(victim, members));
-        // Without masks a client of the asynchronous methods has nobody beside it, and others see what they are told.
+            cohorts.get(place).map_or_else(Vec::new, |cohort| adversary.attackers(victim, &cohort.members));
+        // Without masks a client of the asynchronous methods is alone in its cohort, and others see what they are told.
         if adversary == Adversary::Party && attackers.is_empty() && cohorts.len() > 1 {
             place = (place + 1) % cohorts.len();
-            attackers = cohorts[place].1[..1].to_vec();
+            attackers = cohorts[place].members[..1].to_vec();
         }
-        let mut counts = [TELLING.map(|_| 0); 2];
-        let mut sums = Vec::new();
-        for sum in cohorts.get(place).into_iter().flat_map(|(sums, _)| *sums) {
-            let Some(kind) = TELLING.iter().position(|what| *what == sum.what) else { continue };
-            if sum.voting || !opened_numbers(transcript, sum) {
-                continue;
-            }
-            let count = &mut counts[usize::from(sum.attempt.min(1))][kind];
-            sums.push((*count, sum));
-            *count += 1;
-        }
+        let sums = cohorts.get(place).map_or_else(Vec::new, |cohort| cohort.telling_sums(transcript));
         View { transcript, settings, adversary, victim, attackers, sums, one_group: cohorts.len() == 1 }
     }
 
@@ -149,24 +149,26 @@ impl<'a> View<'a> {
 
     /// Whether a party has sent something for the sum in this place.
     pub fn has(&self, place: usize, party: u16) -> bool {
-        self.sums[place].1.parties().any(|present| present == party)
+        self.sums[place].sum.parties().any(|present| present == party)
     }
 
     /// What the sum in this place is of.
-    pub fn what(&self, place: usize) -> &'a str {
-        &self.sums[place].1.what
+    pub fn kind(&self, place: usize) -> SumKind {
+        self.sums[place].kind
     }
 
     /// What the victim sent for it, as it came, masked or not: for the coordinator to see.
-    pub fn message(&self, place: usize) -> Option<Seen<'a>> {
-        let (iteration, sum) = self.sums[place];
+    pub fn message(&self, place: usize) -> Option<SeenMatrix> {
+        let telling = &self.sums[place];
+        let sum = telling.sum;
         let words = self.adversary.has_coordinator().then(|| self.transcript.upload(sum, self.victim))??;
-        Some(self.seen(iteration, sum, numbers(sum, &words)))
+        Some(telling.seen(numbers(sum, &words)))
     }
 
     /// The sum, less what the attackers had themselves. Of an asynchronous method a party is told the server's U alone.
-    pub fn sum(&self, place: usize) -> Option<Seen<'a>> {
-        let (iteration, sum) = self.sums[place];
+    pub fn sum(&self, place: usize) -> Option<SeenMatrix> {
+        let telling = &self.sums[place];
+        let sum = telling.sum;
         let values = match self.attackers.first() {
             Some(&party) if !self.adversary.has_coordinator() && self.settings.protocol.is_asynchronous() => {
                 self.told_by_server(place, party)?
@@ -176,14 +178,10 @@ impl<'a> View<'a> {
             }
             _ => self.less_own(sum, self.transcript.opened(sum)?),
         };
-        Some(self.seen(iteration, sum, values))
+        Some(telling.seen(values))
     }
 
-    fn seen(&self, iteration: usize, sum: &'a Sum, values: Vec<f64>) -> Seen<'a> {
-        Seen { what: &sum.what, iteration, columns: sum.shapes[0].columns, values }
-    }
-
-    fn less_own(&self, sum: &Sum, mut words: Words) -> Vec<f64> {
+    fn less_own(&self, sum: &RecordedSum, mut words: Words) -> Vec<f64> {
         let shares = self.attackers.iter().filter_map(|&party| self.transcript.share(sum, party));
         if sum.is_plain() {
             let mut values = numbers(sum, &words);
@@ -200,14 +198,14 @@ impl<'a> View<'a> {
 
     /// The server's U; where there is one group, the sum that moved it there, by ω, less the party's own.
     fn told_by_server(&self, place: usize, party: u16) -> Option<Vec<f64>> {
-        let (update, sum) = self.sums[place];
-        let told = |sum: &Sum| Some(floats(&self.transcript.reply(sum, party)?));
+        let TellingSum { iteration: update, sum, .. } = self.sums[place];
+        let told = |sum: &RecordedSum| Some(floats(&self.transcript.reply(sum, party)?));
         let new = told(sum)?;
         if !self.one_group || sum.is_plain() {
             return Some(new);
         }
         let omega = self.settings.rho / (self.settings.rho + update as f64);
-        let old = if place == 0 { vec![0.0; new.len()] } else { told(self.sums[place - 1].1)? };
+        let old = if place == 0 { vec![0.0; new.len()] } else { told(self.sums[place - 1].sum)? };
         let parties = sum.parties().count() as f64;
         let mut values: Vec<f64> =
             new.iter().zip(old).map(|(new, old)| parties * (new - (1.0 - omega) * old) / omega).collect();
@@ -218,29 +216,54 @@ impl<'a> View<'a> {
     }
 }
 
-/// A cohort whose sums tell something, and who is in it.
-fn members_of(sums: &Vec<Sum>) -> Option<(&Vec<Sum>, Vec<u16>)> {
-    let telling = sums.iter().filter(|sum| TELLING.contains(&&*sum.what));
-    let mut members: Vec<u16> = telling.flat_map(Sum::parties).collect();
-    members.sort_unstable();
-    members.dedup();
-    (!members.is_empty()).then_some((sums, members))
+impl TellingSum<'_> {
+    /// What is seen of it.
+    fn seen(&self, values: Vec<f64>) -> SeenMatrix {
+        let &TellingSum { kind, iteration, sum } = self;
+        SeenMatrix { kind, iteration, columns: sum.shapes[0].columns, values }
+    }
+}
+
+impl<'a> TellingCohort<'a> {
+    /// Nothing if none of its sums tells anything.
+    fn of(sums: &'a [RecordedSum]) -> Option<Self> {
+        let telling = sums.iter().filter(|sum| sum.kind.is_some_and(SumKind::shows_features));
+        let mut members: Vec<u16> = telling.flat_map(RecordedSum::parties).collect();
+        members.sort_unstable();
+        members.dedup();
+        (!members.is_empty()).then_some(TellingCohort { sums, members })
+    }
+
+    /// Those of its sums of which the numbers were opened.
+    fn telling_sums(&self, transcript: &Transcript) -> Vec<TellingSum<'a>> {
+        let mut counts: BTreeMap<(bool, SumKind), usize> = BTreeMap::new();
+        let mut telling = Vec::new();
+        for sum in self.sums {
+            let Some(kind) = sum.kind.filter(|kind| kind.shows_features()) else { continue };
+            if sum.voting || !opened_numbers(transcript, sum) {
+                continue;
+            }
+            let count = counts.entry((sum.attempt > 0, kind)).or_default();
+            telling.push(TellingSum { kind, iteration: *count, sum });
+            *count += 1;
+        }
+        telling
+    }
 }
 
 /// Whether a sum is one of numbers: where somebody's were outside the range, it is noise.
-fn opened_numbers(transcript: &Transcript, sum: &Sum) -> bool {
+fn opened_numbers(transcript: &Transcript, sum: &RecordedSum) -> bool {
     let outside = |words: Words| !sum.is_plain() && words.wide.last() != Some(&0);
     transcript.opened(sum).is_some_and(|words| !outside(words))
 }
 
 /// The numbers of the first part.
-fn numbers(sum: &Sum, words: &Words) -> Vec<f64> {
+fn numbers(sum: &RecordedSum, words: &Words) -> Vec<f64> {
     if sum.is_plain() {
         let count = sum.shapes[0].count;
         return floats(words).into_iter().take(count).collect();
     }
-    let parts = sum.parts();
-    fixed::decode(words, &parts[..1], &sum.exponents, sum.size).remove(0).values
+    fixed::decode(words, &sum.shapes[..1], &sum.exponents, sum.size).remove(0).values
 }
 
 fn floats(words: &Words) -> Vec<f64> {

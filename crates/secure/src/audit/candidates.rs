@@ -5,9 +5,10 @@ use partwise::kernels::{Columns, Product, gram, multiply};
 use partwise::matrix::{Csr, Dense, Matrix, Order, Values};
 use partwise::partition::Block;
 use partwise::sketch::Operator;
-use partwise::solver::{Moving, Penalty, Problem, Solver, update};
+use partwise::solver::{CoordinateDescent, MovingRows, Penalty, Problem, update};
 use partwise::threads::Threads;
 
+use super::adversary::SeenMatrix;
 use super::span::Folding;
 use super::statistics::Scores;
 use crate::split::rows;
@@ -91,9 +92,10 @@ impl Candidates {
         &self,
         threads: &Threads,
         operator: &dyn Operator<f64>,
-        (seen, columns): (&[f64], usize),
+        seen: &SeenMatrix,
         best: &mut [f64],
     ) {
+        let (columns, seen) = (seen.columns, &seen.values[..]);
         let count = self.len();
         let sketched = operator.project(threads, 0..self.turned.len() / count, &self.turned, count);
         let mut products = vec![0.0; count * columns];
@@ -125,9 +127,9 @@ impl Candidates {
         let products = self.products(threads, u, k);
         let gram = gram(threads, u, k);
         let mut v = vec![0.0; self.len() * k];
-        let solver = Solver::CoordinateDescent { mu: 0.0, sweeps: SWEEPS };
-        let problem = Problem { solver, gram: &gram, terms: Penalty::NONE };
-        update(threads, &problem, &Product::ready(products.clone(), k), Moving::plain(&mut v), k);
+        let solver = CoordinateDescent { mu: 0.0, sweeps: SWEEPS };
+        let problem = Problem { solver: &solver, gram: &gram, terms: Penalty::NONE };
+        update(threads, &problem, &Product::ready(products.clone(), k), MovingRows::plain(&mut v), k);
         let error = |(record, norm): (usize, &f64)| {
             let (v, product) = (&v[record * k..][..k], &products[record * k..][..k]);
             let cross: f64 = v.iter().zip(product).map(|(v, p)| v * p).sum();

@@ -1,21 +1,20 @@
 //! The folder that a recorded simulation left, and its audit: for the program and for Python.
 
 use std::io::BufReader;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use partwise::cancel::Cancel;
 use partwise::error::Error as CoreError;
-use partwise::io::{self, ImageSide, Presence, ReadOptions};
+use partwise::io::{self, ReadOptions};
 use partwise::matrix::Matrix;
 use partwise::run::Side;
+use partwise::run::record::{RUN_FILE, RecordedData, RunKind, RunRecord, SimulationRecord};
+use partwise::wording::Wording;
 use partwise::{Precision, Real, machine};
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use super::{Audit, Evidence, Limits, Transcript, audit};
 use crate::digest::sha256;
 use crate::error::{Error, Result};
-use crate::factors;
 use crate::protocol::Settings;
 
 /// What was said.
@@ -23,25 +22,6 @@ pub const TRANSCRIPT: &str = "transcript.bin";
 
 /// The folder of a party's results begins so; its number follows.
 pub const PARTY: &str = "party-";
-
-const RUN: &str = "run.json";
-
-/// What `run.json` keeps, so that the data can be found again and dealt out as it was.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Recorded {
-    /// The matrix.
-    pub path: PathBuf,
-    /// How it was read.
-    pub header: Presence,
-    /// How it was read.
-    pub row_names: Presence,
-    /// How it was read.
-    pub images: Option<ImageSide>,
-    /// The records of each party.
-    pub dealt: Vec<Vec<usize>>,
-    /// Those of nobody, by the party whose kind they are.
-    pub held_out: Vec<Vec<usize>>,
-}
 
 /// What is to be audited, and how.
 #[derive(Clone, Copy, Debug)]
@@ -58,8 +38,13 @@ pub struct Request<'a> {
     pub cancel: &'a Cancel,
 }
 
-fn wrong(problem: String) -> Error {
-    Error::Folder { problem }
+fn wrong(problem: impl Into<Wording>) -> Error {
+    Error::Folder { problem: problem.into() }
+}
+
+/// What is wrong with a simulation that has to be done again, with its messages kept.
+fn again(problem: String) -> Error {
+    wrong(Wording::new(problem + "; simulate again with ").field("record"))
 }
 
 /// Refuses what is no folder of a recorded simulation.
@@ -69,26 +54,24 @@ pub fn check(dir: &Path) -> Result<()> {
 
 /// Runs all attacks on a recorded simulation.
 pub fn audit_folder(request: &Request<'_>) -> Result<Audit> {
-    let run = read_run(request.dir)?;
-    match serde_json::from_value(run["precision"].clone()) {
-        Ok(Precision::F64) => audit_in::<f64>(request, &run),
-        _ => audit_in::<f32>(request, &run),
+    let recorded = read_run(request.dir)?;
+    match recorded.run.precision {
+        Precision::F64 => audit_in::<f64>(request, &recorded),
+        Precision::F32 => audit_in::<f32>(request, &recorded),
     }
 }
 
-fn audit_in<T: Real>(request: &Request<'_>, run: &Value) -> Result<Audit> {
+fn audit_in<T: Real>(request: &Request<'_>, recorded: &RecordedRun) -> Result<Audit> {
     let dir = request.dir;
-    let damaged = |what: &str, problem: String| {
-        wrong(format!("{}: {what} {problem}; simulate again with --record", dir.join(RUN).display()))
-    };
-    let unreadable = |what, error: serde_json::Error| damaged(what, format!("cannot be read ({error})"));
-    let recorded: Recorded =
-        serde_json::from_value(run["recorded"].clone()).map_err(|error| unreadable("`recorded`", error))?;
-    let mut settings: Settings =
-        serde_json::from_value(run.clone()).map_err(|error| unreadable("the settings", error))?;
+    let damaged =
+        |what: &str, problem: String| again(format!("{}: {what} {problem}", dir.join(RUN_FILE).display()));
+    let mut settings: Settings = recorded
+        .run
+        .settings()
+        .map_err(|error| damaged("the settings", format!("cannot be read ({error})")))?;
     settings.colluders = request.colluders.unwrap_or(settings.colluders);
-    let Recorded { dealt, held_out, .. } = &recorded;
-    let Files { transcript, matrix, u } = read_files::<T>(request, &recorded, run, settings.rank)?;
+    let RecordedData { dealt, held_out, .. } = &recorded.data;
+    let Files { transcript, matrix, u } = read_files::<T>(request, recorded, settings.rank)?;
     if dealt.len() < 2 || held_out.len() != dealt.len() {
         return Err(damaged("`recorded`", format!("has records of {} parties", dealt.len())));
     }
@@ -100,32 +83,54 @@ fn audit_in<T: Real>(request: &Request<'_>, run: &Value) -> Result<Audit> {
     audit(&evidence, &request.limits, request.cancel)
 }
 
+/// A simulation that was recorded.
+#[derive(Clone)]
+struct RecordedRun {
+    run: SimulationRecord,
+    data: RecordedData,
+}
+
 /// `run.json` of a simulation that was recorded.
-fn read_run(dir: &Path) -> Result<Value> {
-    const CURE: &str = "give a folder that `partwise simulate --record` wrote, or a party's ledger";
+fn read_run(dir: &Path) -> Result<RecordedRun> {
+    let wrong_folder = |problem: String| {
+        let cure = Wording::new("; give a folder that `partwise simulate ").field("record");
+        wrong(Wording::new(problem).then(cure).text("` wrote, or a party's ledger"))
+    };
     if !dir.is_dir() {
-        return Err(wrong(format!("{} is not a folder; {CURE}", dir.display())));
+        return Err(wrong_folder(format!("{} is not a folder", dir.display())));
     }
-    let path = dir.join(RUN);
-    let text = std::fs::read(&path).map_err(|error| wrong(format!("{}: {error}; {CURE}", path.display())))?;
-    let run: Value = serde_json::from_slice(&text)
-        .map_err(|error| wrong(format!("{}: not the JSON of a run ({error}); {CURE}", path.display())))?;
-    if !run["recorded"].is_object() || !dir.join(TRANSCRIPT).exists() {
+    let path = dir.join(RUN_FILE);
+    let text = std::fs::read(&path).map_err(|error| wrong_folder(format!("{}: {error}", path.display())))?;
+    let record = RunRecord::parse(&path, &text).map_err(|error| match error {
+        CoreError::DamagedRecord { path, problem } => {
+            wrong_folder(format!("{}: not the JSON of a run ({problem})", path.display()))
+        }
+        error => error.into(),
+    })?;
+    let recorded = match record.kind {
+        RunKind::Simulation(mut run) => run.recorded.take().map(|data| RecordedRun { run: *run, data }),
+        RunKind::Factorization(_) | RunKind::Federation(_) => None,
+    };
+    let recorded = recorded.filter(|_| dir.join(TRANSCRIPT).exists());
+    recorded.ok_or_else(|| {
         let audited = dir.join("audit.json").exists();
         let dir = dir.display();
-        return Err(wrong(match audited {
-            true => format!(
-                "{dir} has been audited while it ran, and its messages were not kept; see {dir}/audit.json or its report, or \
-                 simulate again with --record"
+        match audited {
+            true => wrong(
+                Wording::new(format!(
+                    "{dir} has been audited while it ran, and its messages were not kept; see {dir}/audit.json or its \
+                     report, or simulate again with "
+                ))
+                .field("record"),
             ),
-            false => {
-                format!(
-                    "{dir} has no transcript of what was said; simulate again with --record, or with --audit"
-                )
-            }
-        }));
-    }
-    Ok(run)
+            false => wrong(
+                Wording::new(format!("{dir} has no transcript of what was said; simulate again with "))
+                    .field("record")
+                    .text(", or with ")
+                    .field("audit"),
+            ),
+        }
+    })
 }
 
 /// What the run left, and its data.
@@ -135,18 +140,13 @@ struct Files<T> {
     u: Vec<T>,
 }
 
-fn read_files<T: Real>(
-    request: &Request<'_>,
-    recorded: &Recorded,
-    run: &Value,
-    rank: usize,
-) -> Result<Files<T>> {
-    let (dir, run, recorded) = (request.dir.to_path_buf(), run.clone(), recorded.clone());
-    let data = request.data.map_or_else(|| recorded.path.clone(), Path::to_path_buf);
+fn read_files<T: Real>(request: &Request<'_>, recorded: &RecordedRun, rank: usize) -> Result<Files<T>> {
+    let (dir, recorded) = (request.dir.to_path_buf(), recorded.clone());
+    let path = request.data.map_or_else(|| recorded.data.path.clone(), Path::to_path_buf);
     request.cancel.wait_for(move || {
         let transcript = read_transcript(&dir.join(TRANSCRIPT))?;
-        let matrix = read_data::<T>(&data, &recorded, &run)?;
-        let u = read_shared::<T>(&dir, &run, (matrix.cols(), rank))?;
+        let matrix = read_data::<T>(&path, &recorded)?;
+        let u = read_shared::<T>(&dir, &recorded.run, FactorShape { features: matrix.cols(), rank })?;
         Ok(Files { transcript, matrix, u })
     })
 }
@@ -154,47 +154,44 @@ fn read_files<T: Real>(
 fn read_transcript(path: &Path) -> Result<Transcript> {
     let file = std::fs::File::open(path).map_err(CoreError::io(path))?;
     Transcript::read(&mut BufReader::new(file))
-        .map_err(|problem| wrong(format!("{}: {problem}; simulate again with --record", path.display())))
+        .map_err(|problem| again(format!("{}: {problem}", path.display())))
 }
 
 /// The matrix, with a row a record, if it is still the one that the run had.
-fn read_data<T: Real>(path: &Path, recorded: &Recorded, run: &Value) -> Result<Matrix<T>> {
+fn read_data<T: Real>(path: &Path, recorded: &RecordedRun) -> Result<Matrix<T>> {
+    let RecordedRun { run, data } = recorded;
     if !path.exists() {
-        return Err(wrong(format!(
-            "{} is not there, but the audit needs the records; give the matrix with --data",
-            path.display()
-        )));
+        let problem = "is not there, but the audit needs the records; give the matrix with ";
+        return Err(wrong(Wording::new(format!("{} {problem}", path.display())).field("data")));
     }
-    if run["input"]["sha256"] != sha256(path)?.as_str() {
-        return Err(wrong(format!(
-            "{} is not the matrix of this run; give that with --data",
-            path.display()
-        )));
+    if run.input.sha256 != sha256(path)? {
+        let problem = format!("{} is not the matrix of this run; give that with ", path.display());
+        return Err(wrong(Wording::new(problem).field("data")));
     }
-    let &Recorded { header, row_names, images, .. } = recorded;
+    let &RecordedData { header, row_names, images, .. } = data;
     let (memory, images) = (machine::available_memory(), images.unwrap_or_default());
     let matrix = io::read::<T>(path, &ReadOptions { memory, header, row_names, images })?.matrix;
-    let transpose = run["transpose"].as_bool().unwrap_or(false);
-    let columns = matches!(serde_json::from_value(run["records"].clone()), Ok(Side::Columns));
-    Ok(if transpose != columns { matrix.into_transpose() } else { matrix })
+    Ok(if run.transpose != (run.records == Side::Columns) { matrix.into_transpose() } else { matrix })
+}
+
+/// The shape of the factor of the features.
+#[derive(Clone, Copy)]
+struct FactorShape {
+    features: usize,
+    rank: usize,
 }
 
 /// The factor of the features, which all parties that stayed have.
-fn read_shared<T: Real>(dir: &Path, run: &Value, (features, rank): (usize, usize)) -> Result<Vec<T>> {
-    let [shared, _] = factors::files(run);
+fn read_shared<T: Real>(dir: &Path, run: &SimulationRecord, shape: FactorShape) -> Result<Vec<T>> {
+    let FactorShape { features, rank } = shape;
+    let shared = run.shared_factor.file();
     let mut parties = (1..=255).map(|number| dir.join(format!("{PARTY}{number}/{shared}")));
     let Some(path) = parties.find(|path| path.exists()) else {
-        return Err(wrong(format!(
-            "{} has no party's {shared}; simulate again with --record",
-            dir.display()
-        )));
+        return Err(again(format!("{} has no party's {shared}", dir.display())));
     };
     let (rows, cols, u) = io::npy::read_array::<T>(&path, machine::available_memory())?;
     if (rows, cols) != (features, rank) {
-        return Err(wrong(format!(
-            "{} is {rows} x {cols}, not {features} x {rank}; simulate again with --record",
-            path.display()
-        )));
+        return Err(again(format!("{} is {rows} x {cols}, not {features} x {rank}", path.display())));
     }
     Ok(u)
 }

@@ -8,6 +8,7 @@ use super::adversary::Adversary;
 use super::statistics::{ChiSquare, Histogram};
 use super::transcript::Transcript;
 use crate::aggregation::Message;
+use crate::sum::SumKind;
 
 /// How something travelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -45,11 +46,11 @@ pub fn of(transcript: &Transcript, adversaries: &[Adversary]) -> Vec<Left> {
         let kind = Message::kind_of(bytes);
         let sum = transcript.sum_of(bytes).filter(|_| kind == "upload");
         let (cover, kind) = match sum {
-            Some(sum) if sum.is_plain() => (Cover::Plain, sum.what.clone()),
-            Some(sum) if sum.voting && !sum.what.starts_with("flag of") => {
-                (Cover::Masked, format!("range of {}", sum.what))
+            Some(sum) if sum.is_plain() => (Cover::Plain, sum.label().into()),
+            Some(sum) if sum.voting && !sum.kind.is_some_and(SumKind::is_flag) => {
+                (Cover::Masked, format!("range of {}", sum.label()))
             }
-            Some(sum) => (Cover::Masked, sum.what.clone()),
+            Some(sum) => (Cover::Masked, sum.label().into()),
             None => (Cover::Control, kind.into()),
         };
         let (count, size) = counts.entry((said.from, cover, kind)).or_default();

@@ -5,11 +5,12 @@
 
 use partwise::Real;
 
-use super::adversary::{Adversary, SKETCHED, Seen};
+use super::adversary::{Adversary, SeenMatrix};
 use super::candidates::norms_of_columns;
 use super::{Case, Finding, Found};
 use crate::error::Result;
 use crate::protocol::features_sketch;
+use crate::sum::SumKind;
 
 /// Of what the columns are.
 const CHANNELS: [&str; 3] = ["messages", "sums", "differences"];
@@ -21,11 +22,11 @@ pub fn run<T: Real>(case: &Case<'_, T>, adversary: Adversary) -> Result<Found> {
         let view = case.view(adversary, target.party);
         let sketch = features_sketch(case.settings, case.features);
         let mut best = CHANNELS.map(|_| vec![f64::NEG_INFINITY; target.candidates.len()]);
-        let mut compare = |channel: usize, seen: &Seen<'_>| {
+        let mut compare = |channel: usize, seen: &SeenMatrix| {
             let (candidates, best) = (&target.candidates, &mut best[channel]);
-            if seen.what == SKETCHED {
+            if seen.kind == SumKind::SketchedU {
                 let operator = sketch.draw::<f64>(seen.iteration);
-                candidates.match_sketch(&case.threads, &*operator, (&seen.values, seen.columns), best);
+                candidates.match_sketch(&case.threads, &*operator, seen, best);
             } else {
                 candidates.match_columns(&case.threads, &seen.values, seen.columns, best);
             }
@@ -36,12 +37,13 @@ pub fn run<T: Real>(case: &Case<'_, T>, adversary: Adversary) -> Result<Found> {
             let Some(seen) = view.sum(place) else { continue };
             compare(1, &seen);
             // Sketches change from one to the next.
-            let before = (0..place).rev().find(|&before| view.what(before) == seen.what);
-            if let Some(before) = before.filter(|_| seen.what != SKETCHED).and_then(|before| view.sum(before))
+            let before = (0..place).rev().find(|&before| view.kind(before) == seen.kind);
+            if let Some(before) =
+                before.filter(|_| seen.kind != SumKind::SketchedU).and_then(|before| view.sum(before))
             {
                 let before = in_scale_of(&seen.values, &before.values, seen.columns);
                 let values = seen.values.iter().zip(before).map(|(new, old)| new - old).collect();
-                compare(2, &Seen { values, ..seen });
+                compare(2, &SeenMatrix { values, ..seen });
             }
         }
         for (finding, best) in findings.iter_mut().zip(best) {

@@ -6,14 +6,15 @@
 use faer::{MatMut, MatRef};
 use partwise::Real;
 use partwise::kernels::{Product, add_product, eigen};
-use partwise::solver::{Moving, Penalty, Problem, Solver, update};
+use partwise::solver::{CoordinateDescent, MovingRows, Penalty, Problem, update};
 use partwise::threads::Threads;
 
 use super::adversary::Adversary;
 use super::{Case, Found, Recovery};
 use crate::error::Result;
-use crate::protocol::{Protocol, dense_sketch, limited_sketch};
+use crate::protocol::{dense_sketch, limited_sketch};
 use crate::split::rows;
+use crate::sum::SumKind;
 
 /// An entry counts as recovered within this share of its value.
 pub const WITHIN: f64 = 0.1;
@@ -22,7 +23,8 @@ const SWEEPS: usize = 100;
 
 /// The attack by one adversary, after 1, 2, 4, ... iterations.
 pub fn run<T: Real>(case: &Case<'_, T>, adversary: Adversary) -> Result<Found> {
-    if case.settings.protocol != Protocol::DsanlsLimited {
+    let sums = case.settings.protocol.definition().sums(case.settings, case.features);
+    if sums.iter().all(|sum| sum.kind != SumKind::SketchedM) {
         return Ok(Found::default());
     }
     // For the coordinator all parties are one unknown matrix.
@@ -67,7 +69,7 @@ fn equations<T: Real>(case: &Case<'_, T>, adversary: Adversary, victim: u16) -> 
     let affordable = case.limits.multiplications / (unknowns * unknowns * SWEEPS).max(1) as f64;
     let picked = case.limits.pick(case.features, (affordable as usize).max(10));
     let (mut sketches, mut seen, mut size) = (Vec::new(), Vec::new(), 0);
-    for place in (0..view.len()).filter(|&place| view.what(place) == "M S") {
+    for place in (0..view.len()).filter(|&place| view.kind(place) == SumKind::SketchedM) {
         let sum = view.sum(place)?;
         size = sum.columns;
         seen.push(picked.iter().flat_map(|&feature| sum.values[feature * size..][..size].to_vec()).collect());
@@ -76,7 +78,7 @@ fn equations<T: Real>(case: &Case<'_, T>, adversary: Adversary, victim: u16) -> 
                 return vec![0.0; of(party).len() * size];
             }
             let distribution = limited_sketch(case.settings, party, of(party).len());
-            dense_sketch(&case.threads, &*distribution.draw::<T>(sum.iteration), (of(party).len(), size))
+            dense_sketch::<T>(&case.threads, &distribution, sum.iteration)
         };
         sketches.push(unknown.iter().flat_map(sketch).collect());
     }
@@ -171,9 +173,9 @@ impl Equations {
         let n = self.unknowns;
         let (gram, product) = self.normal(iterations);
         let mut solution = vec![0.0; product.len()];
-        let solver = Solver::CoordinateDescent { mu: 0.0, sweeps: SWEEPS };
-        let problem = Problem { solver, gram: &gram, terms: Penalty::NONE };
-        update(threads, &problem, &Product::ready(product, n), Moving::plain(&mut solution), n);
+        let solver = CoordinateDescent { mu: 0.0, sweeps: SWEEPS };
+        let problem = Problem { solver: &solver, gram: &gram, terms: Penalty::NONE };
+        update(threads, &problem, &Product::ready(product, n), MovingRows::plain(&mut solution), n);
         solution
     }
 }

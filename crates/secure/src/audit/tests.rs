@@ -10,7 +10,8 @@ use super::verdict::membership;
 use super::{Auc, Evidence, Finding, Limits, Recording, Transcript, audit, standard_error};
 use crate::protocol::{Aggregation, Protocol, Settings};
 use crate::split::{Split, parts};
-use crate::{Plan, simulate_recorded};
+use crate::sum::SumKind;
+use crate::{Plan, Vanishing, simulate_recorded};
 
 fn random(records: usize, features: usize) -> Matrix<f64> {
     let mut rng = stream(1, Purpose::Fill, 0, 0);
@@ -26,7 +27,7 @@ fn settings(protocol: Protocol) -> Settings {
     settings
 }
 
-fn transcript(settings: &Settings, parties: usize, loses: Option<(u16, u64)>) -> Transcript {
+fn transcript(settings: &Settings, parties: usize, loses: Option<Vanishing>) -> Transcript {
     let matrix = random(parties * 8, 20);
     let dealt = Split::Uniform.deal(matrix.rows(), parties);
     let plan = Plan { loses, ..Plan::new(settings.clone()) };
@@ -40,18 +41,18 @@ fn distance(a: &[f64], b: &[f64]) -> f64 {
     squares(&mut a.iter().zip(b).map(|(a, b)| a - b)) / squares(&mut b.iter().copied())
 }
 
-const SYNCHRONOUS: [(Protocol, &str); 4] = [
-    (Protocol::Pooled, "M V"),
-    (Protocol::SynSd, "U"),
-    (Protocol::SynSsdUv, "S U"),
-    (Protocol::DsanlsLimited, "M S"),
+const SYNCHRONOUS: [(Protocol, SumKind); 4] = [
+    (Protocol::Pooled, SumKind::ProductV),
+    (Protocol::SynSd, SumKind::U),
+    (Protocol::SynSsdUv, SumKind::SketchedU),
+    (Protocol::DsanlsLimited, SumKind::SketchedM),
 ];
 
 /// All others together have the victim's share, which is what the paper's exchange shows the coordinator; the coordinator
 /// by itself has words that are no numbers.
 #[test]
 fn all_others_have_the_share_and_the_coordinator_has_noise() {
-    for (protocol, what) in SYNCHRONOUS {
+    for (protocol, kind) in SYNCHRONOUS {
         let secure = settings(protocol);
         let plain = Settings { aggregation: Aggregation::Plain, ..secure.clone() };
         let masked = transcript(&secure, 5, None);
@@ -64,7 +65,7 @@ fn all_others_have_the_share_and_the_coordinator_has_noise() {
             // Later the two runs differ by rounding, which grows.
             let share = coordinator.message(0).unwrap();
             let seen = others.sum(0).unwrap();
-            assert!((0..others.len()).any(|place| others.what(place) == what), "{protocol:?}");
+            assert!((0..others.len()).any(|place| others.kind(place) == kind), "{protocol:?}");
             assert!(distance(&seen.values, &share.values) < 1e-4, "{protocol:?}");
             let noise = View::new(&masked, &secure, Adversary::Coordinator, victim).message(0).unwrap();
             assert!(distance(&noise.values, &share.values) > 0.5, "{protocol:?}");
@@ -112,7 +113,7 @@ fn the_difference_shows_who_left() {
     let mut settings = Settings { rounds: 210, ..settings(Protocol::SynSd) };
     settings.accepted.going_on_shows_the_leaver = true;
     for leaver in 1..=6 {
-        let transcript = transcript(&settings, 6, Some((leaver, 200)));
+        let transcript = transcript(&settings, 6, Some(Vanishing { party: leaver, sums: 200 }));
         let view = View::new(&transcript, &settings, Adversary::Coordinator, leaver);
         let left = (1..view.len()).find(|&place| view.message(place).is_none()).expect("it left");
         let share = |party| {
@@ -140,7 +141,7 @@ fn beginning_anew_does_not_show_the_leaver() {
     let mut settings = Settings { rounds: 210, ..settings(Protocol::SynSd) };
     settings.accepted.going_on_shows_the_leaver = true;
     for leaver in 1..=6 {
-        let transcript = transcript(&settings, 6, Some((leaver, 200)));
+        let transcript = transcript(&settings, 6, Some(Vanishing { party: leaver, sums: 200 }));
         let view = View::new(&transcript, &settings, Adversary::Coordinator, leaver);
         let anew = (1..view.len()).find(|&place| view.sum(place).unwrap().iteration == 0).expect("once more");
         assert_eq!((anew, view.len()), (settings.rounds, 2 * settings.rounds));
@@ -173,7 +174,7 @@ fn few_records_are_no_proof() {
         let mut finding = Finding::new("span", Adversary::Party, "sums");
         let standard_error = standard_error(value, count, count);
         finding.auc = Auc { value, standard_error, members: count, others: count };
-        membership(&audit, &finding, 0.5)
+        membership(&audit, &finding, 0.5).to_string()
     };
     assert!(sentence(0.6, 20).contains("is not certain") && sentence(0.6, 20).contains("20 members"));
     assert!(sentence(0.6, 2000).starts_with("A curious party can tell with AUC 0.60"));

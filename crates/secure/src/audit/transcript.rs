@@ -8,9 +8,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::aggregation::wire::{round_of, word_bytes, words_of};
 use crate::aggregation::{Message, Words};
-use crate::fixed::{Part, Width};
+use crate::fixed::{Part, PartShape};
 use crate::link::{Asked, Passed, Recorder};
 use crate::session::parse;
+use crate::sum::SumKind;
 
 /// A message: who sent it to whom and when, and where its bytes are.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -24,31 +25,21 @@ pub struct Said {
     bytes: usize,
 }
 
-/// The shape of a part of a sum.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Shape {
-    /// How many numbers there are.
-    pub count: usize,
-    /// In how many columns.
-    pub columns: usize,
-    /// Whether their words have 64 bits, and not 32.
-    pub wide: bool,
-}
-
 /// One sum over a cohort: what it was of, and where what each saw of it is.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Sum {
+pub struct RecordedSum {
     /// How many parties the cohort has.
     pub size: usize,
-    /// What was summed.
-    pub what: String,
-    /// How often the run was begun anew before.
+    /// What was summed; nothing where no party said.
+    #[serde(rename = "what", with = "label_or_empty")]
+    pub kind: Option<SumKind>,
+    /// How often the run was begun again before.
     #[serde(default)]
     pub attempt: u8,
     /// Whether it only agreed on ranges.
     pub voting: bool,
     /// The shapes of its parts.
-    pub shapes: Vec<Shape>,
+    pub shapes: Vec<PartShape>,
     /// The ranges of their columns; none where words are floating-point numbers.
     pub exponents: Vec<i16>,
     /// What each party had, below its masks: known to itself alone.
@@ -61,7 +52,7 @@ pub struct Sum {
     opened: Option<usize>,
 }
 
-impl Sum {
+impl RecordedSum {
     /// Who has sent something for it.
     pub fn parties(&self) -> impl Iterator<Item = u16> + '_ {
         self.uploads.keys().copied()
@@ -72,14 +63,30 @@ impl Sum {
         self.exponents.is_empty() && !self.voting
     }
 
-    /// The parts, without their numbers.
-    pub fn parts(&self) -> Vec<Part> {
-        let part = |shape: &Shape| Part {
-            values: vec![0.0; shape.count],
-            columns: shape.columns,
-            width: if shape.wide { Width::Wide } else { Width::Narrow },
-        };
-        self.shapes.iter().map(part).collect()
+    /// The label of what was summed.
+    pub fn label(&self) -> &'static str {
+        self.kind.map_or("", SumKind::label)
+    }
+}
+
+/// A kind of sum by its label, and an empty one for none.
+mod label_or_empty {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use crate::sum::SumKind;
+
+    pub fn serialize<S: Serializer>(kind: &Option<SumKind>, serializer: S) -> Result<S::Ok, S::Error> {
+        kind.map_or("", SumKind::label).serialize(serializer)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<SumKind>, D::Error> {
+        let label = String::deserialize(deserializer)?;
+        if label.is_empty() {
+            return Ok(None);
+        }
+        SumKind::from_label(&label)
+            .map(Some)
+            .ok_or_else(|| serde::de::Error::custom(format_args!("there is no sum of {label:?}")))
     }
 }
 
@@ -94,7 +101,7 @@ pub struct Transcript {
 struct Index {
     said: Vec<Said>,
     /// By cohort, in their order.
-    sums: BTreeMap<u8, Vec<Sum>>,
+    sums: BTreeMap<u8, Vec<RecordedSum>>,
 }
 
 /// What the file begins with.
@@ -107,17 +114,17 @@ impl Transcript {
     }
 
     /// The sums of each cohort, in their order.
-    pub fn sums(&self) -> &BTreeMap<u8, Vec<Sum>> {
+    pub fn sums(&self) -> &BTreeMap<u8, Vec<RecordedSum>> {
         &self.index.sums
     }
 
     /// What the upload of a party is of, where it is one.
-    pub fn sum_of(&self, bytes: &[u8]) -> Option<&Sum> {
+    pub fn sum_of(&self, bytes: &[u8]) -> Option<&RecordedSum> {
         self.index.sums.get(bytes.last()?)?.get(usize::try_from(round_of(bytes)?).ok()?)
     }
 
     /// What a party sent for a sum.
-    pub fn upload(&self, sum: &Sum, party: u16) -> Option<Words> {
+    pub fn upload(&self, sum: &RecordedSum, party: u16) -> Option<Words> {
         match parse(0, party, &self.payloads[*sum.uploads.get(&party)?]).ok()?.1 {
             Message::Upload { words, .. } => Some(words),
             _ => None,
@@ -125,7 +132,7 @@ impl Transcript {
     }
 
     /// What a party had for a sum, which it knows itself.
-    pub fn share(&self, sum: &Sum, party: u16) -> Option<Words> {
+    pub fn share(&self, sum: &RecordedSum, party: u16) -> Option<Words> {
         match sum.shares.get(&party) {
             Some(&share) => words_of(&self.payloads[share]).map(|(words, _)| words),
             None if sum.is_plain() => self.upload(sum, party),
@@ -134,7 +141,7 @@ impl Transcript {
     }
 
     /// What a party was told of a sum.
-    pub fn reply(&self, sum: &Sum, party: u16) -> Option<Words> {
+    pub fn reply(&self, sum: &RecordedSum, party: u16) -> Option<Words> {
         match parse(party, 0, &self.payloads[*sum.replies.get(&party)?]).ok()?.1 {
             Message::Reply { words, .. } => Some(words),
             _ => None,
@@ -142,7 +149,7 @@ impl Transcript {
     }
 
     /// What the coordinator opened.
-    pub fn opened(&self, sum: &Sum) -> Option<Words> {
+    pub fn opened(&self, sum: &RecordedSum) -> Option<Words> {
         match sum.opened {
             Some(opened) => words_of(&self.payloads[opened]).map(|(words, _)| words),
             None => self.reply(sum, *sum.replies.keys().next()?),
@@ -161,8 +168,8 @@ impl Transcript {
                 let moved = |places: BTreeMap<u16, usize>| {
                     places.into_iter().map(move |(party, place)| (party, place + shift))
                 };
-                if own.what.is_empty() {
-                    (own.size, own.what, own.voting) = (theirs.size, theirs.what, theirs.voting);
+                if own.kind.is_none() {
+                    (own.size, own.kind, own.voting) = (theirs.size, theirs.kind, theirs.voting);
                     (own.shapes, own.exponents, own.attempt) =
                         (theirs.shapes, theirs.exponents, theirs.attempt);
                 }
@@ -257,19 +264,19 @@ impl Transcript {
 }
 
 /// The sum of a round, made where there is none yet.
-fn sum_at(sums: &mut Vec<Sum>, round: usize) -> &mut Sum {
+fn sum_at(sums: &mut Vec<RecordedSum>, round: usize) -> &mut RecordedSum {
     if sums.len() <= round {
-        sums.resize_with(round + 1, Sum::default);
+        sums.resize_with(round + 1, RecordedSum::default);
     }
     &mut sums[round]
 }
 
 /// Records a transcript.
 #[derive(Default)]
-pub struct Recording(Mutex<State>);
+pub struct Recording(Mutex<RecordingState>);
 
 #[derive(Default)]
-struct State {
+struct RecordingState {
     transcript: Transcript,
     /// Sums that each party took part in, and that the coordinator opened (as party 0), by cohort.
     rounds: BTreeMap<(u16, u8), usize>,
@@ -283,7 +290,7 @@ impl Recording {
         transcript
     }
 
-    fn change(&self, change: impl FnOnce(&mut State)) {
+    fn change(&self, change: impl FnOnce(&mut RecordingState)) {
         change(&mut self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner()));
     }
 }
@@ -305,7 +312,7 @@ impl Transcript {
     }
 }
 
-impl State {
+impl RecordingState {
     /// The number of the next sum that one end takes part in.
     fn next(&mut self, end: u16, cohort: u8) -> usize {
         let next = self.rounds.entry((end, cohort)).or_default();
@@ -326,15 +333,10 @@ impl Recorder for Recording {
             let fixed = !asked.exponents.is_empty() && !asked.voting;
             let share = fixed.then(|| state.transcript.keep(word_bytes(asked.words)));
             let sum = sum_at(state.transcript.index.sums.entry(asked.cohort).or_default(), round);
-            if sum.what.is_empty() {
-                (sum.size, sum.what, sum.voting) = (asked.size, asked.what.into(), asked.voting);
+            if sum.kind.is_none() {
+                (sum.size, sum.kind, sum.voting) = (asked.size, Some(asked.kind), asked.voting);
                 sum.attempt = asked.attempt;
-                let shape = |part: &Part| Shape {
-                    count: part.values.len(),
-                    columns: part.columns,
-                    wide: part.width == Width::Wide,
-                };
-                sum.shapes = asked.parts.iter().map(shape).collect();
+                sum.shapes = asked.parts.iter().map(Part::shape).collect();
                 sum.exponents = if asked.voting { Vec::new() } else { asked.exponents.to_vec() };
             }
             sum.shares.extend(share.map(|share| (asked.party, share)));

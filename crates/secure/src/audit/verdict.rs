@@ -1,5 +1,7 @@
 //! What an audit comes to, in plain words.
 
+use partwise::wording::Wording;
+
 use super::{Adversary, Audit, Cover, Finding};
 use crate::protocol::{Aggregation, Protocol};
 
@@ -7,8 +9,8 @@ use crate::protocol::{Aggregation, Protocol};
 const GUESSING: f64 = 0.55;
 
 /// A sentence for what was masked, for each adversary, for recovery, and for the result itself.
-pub fn of(audit: &Audit) -> Vec<String> {
-    let mut sentences = vec![words(audit)];
+pub fn of(audit: &Audit) -> Vec<Wording> {
+    let mut sentences: Vec<Wording> = vec![words(audit).into()];
     let floor =
         audit.findings.iter().filter(|finding| finding.adversary == Adversary::Everybody).max_by(by_auc);
     let floor = floor.map_or(0.5, |finding| finding.auc.value);
@@ -28,26 +30,24 @@ pub fn of(audit: &Audit) -> Vec<String> {
                 best.iterations,
                 if best.recovered > 0.02 { "; fewer rounds or a smaller sketch lower this" } else { "" }
             )
+            .into()
         }));
     }
-    sentences.push(format!(
+    let of_result = format!(
         "Whoever has the final U, without any of the messages, can tell members from others with AUC {floor:.2}{}: no \
          protocol can go below that, only fewer components or more records.",
         if floor < GUESSING { ", which is hardly better than guessing" } else { "" }
-    ));
-    sentences.push(limits(audit.run.protocol));
+    );
+    sentences.extend([of_result.into(), limits(audit.run.protocol).into()]);
     sentences
 }
 
 /// What no AUC of this audit covers.
 fn limits(protocol: Protocol) -> String {
-    let pooled = match protocol {
-        Protocol::Pooled => " Sums of pooled show records that hold a rare feature, which is not tried here.",
-        _ => "",
-    };
+    let untried = protocol.definition().untried_attack();
     format!(
         "These are averages over records, from participants that follow the protocol: single records can be exposed more, and \
-         a coordinator or a party that does not follow it can recover individual records.{pooled}"
+         a coordinator or a party that does not follow it can recover individual records.{untried}"
     )
 }
 
@@ -86,11 +86,11 @@ fn sentence_of(adversary: Adversary) -> String {
 }
 
 /// What somebody can tell, and what would lower it.
-pub(super) fn membership(audit: &Audit, worst: &Finding, floor: f64) -> String {
+pub(super) fn membership(audit: &Audit, worst: &Finding, floor: f64) -> Wording {
     let adversary = sentence_of(worst.adversary);
     let (auc, error) = (worst.auc.value, worst.auc.standard_error);
     let (attack, on) = (&worst.attack, &worst.on);
-    let beside =
+    let floor_alone =
         if floor > GUESSING { format!(", where the final U alone gives {floor:.2}") } else { String::new() };
     let whose =
         if worst.adversary == Adversary::Coordinator { "a party's data" } else { "another party's data" };
@@ -98,39 +98,43 @@ pub(super) fn membership(audit: &Audit, worst: &Finding, floor: f64) -> String {
     match (auc < GUESSING, auc - 2.0 * error < 0.5) {
         (true, true) => format!(
             "{adversary} could not tell better than by guessing whether a given record was in {whose} (AUC at most {auc:.2}, \
-             {figures}){beside}."
-        ),
+             {figures}){floor_alone}."
+        )
+        .into(),
         (true, false) => format!(
             "{adversary} can tell hardly better than by guessing whether a given record was in {whose} (AUC {auc:.2}, \
-             {figures}){beside}."
-        ),
-        (false, true) => format!(
+             {figures}){floor_alone}."
+        )
+        .into(),
+        (false, true) => Wording::new(format!(
             "Whether {} can tell if a given record was in {whose} is not certain: the AUC is {auc:.2} ({figures}), but {} \
-             members and {} others are too few to say that this is not by chance{beside}; more data, or a larger --holdout, \
-             would tell.",
+             members and {} others are too few to say that this is not by chance{floor_alone}; more data, or a larger ",
             in_words(worst.adversary),
             worst.auc.members,
             worst.auc.others
-        ),
-        (false, false) => format!(
-            "{adversary} can tell with AUC {auc:.2} ({figures}) whether a given record was in {whose}{beside}; {}.",
-            cure(audit, worst)
-        ),
+        ))
+        .field("holdout")
+        .text(", would tell."),
+        (false, false) => Wording::new(format!(
+            "{adversary} can tell with AUC {auc:.2} ({figures}) whether a given record was in {whose}{floor_alone}; "
+        ))
+        .then(cure(audit, worst))
+        .text("."),
     }
 }
 
-fn cure(audit: &Audit, worst: &Finding) -> String {
+fn cure(audit: &Audit, worst: &Finding) -> Wording {
     if worst.adversary == Adversary::AllOthers {
         return "nothing hides a party from all others, only more parties that do not collude".into();
     }
     if audit.run.aggregation == Aggregation::Plain && worst.adversary.has_coordinator() {
-        return "--aggregation secure lowers this".into();
+        return Wording::default().choice("aggregation", "secure").text(" lowers this");
     }
-    match (audit.run.protocol, &*worst.attack) {
-        (Protocol::Pooled, _) => {
-            "another protocol, or more records per party than there are features, lowers this".into()
-        }
-        (_, "span") => "fewer rounds, or more records per party, lower this".into(),
+    if let Some(cure) = audit.run.protocol.definition().membership_cure() {
+        return cure.into();
+    }
+    match &*worst.attack {
+        "span" => "fewer rounds, or more records per party, lower this".into(),
         _ => "more records per party, more parties or fewer components lower this".into(),
     }
 }

@@ -2,73 +2,161 @@
 //! over the parties, and everybody moves the whole of U; V_r is the party's own affair.
 
 use partwise::Real;
-use partwise::sketch::Distribution;
+use partwise::run::Amount;
+use partwise::sketch::{Distribution, SketchKind};
 
 use super::leak::Budget;
-use super::{Line, Local, Log, Settings, Stop, first_diagonal, limited_sketch, matrix};
+use super::{
+    Definition, Finish, Local, PartyRun, Settings, Stop, TracePoint, first_diagonal, first_diagonal_sum,
+    limited_sketch, matrix,
+};
 use crate::error::{Error, Result};
-use crate::fixed::Part;
+use crate::fixed::{Part, PartShape};
+use crate::risk::Exposure;
 use crate::session::{ALL, Session};
+use crate::sum::{SumKind, SumShape};
 
 /// Rounds between two evaluations of the error.
 const EVALUATE_EVERY: usize = 5;
 
-/// The parties draw their sketches from seeds that all know, each a round ahead: whoever would show a record by the next
-/// one says so with this one, and all stop.
-pub fn run<T: Real>(
-    settings: &Settings,
-    local: &mut Local<T>,
-    session: &mut Session<'_>,
-    log: &mut Log,
-) -> Result<(usize, Stop)> {
-    let k = settings.rank;
-    let records = local.records();
-    let Distribution { seed, purpose, size, .. } = limited_sketch(settings, session.me(), records);
-    let (diagonal, _) = first_diagonal(local, session)?;
-    let mut u_side = local.side(settings, (purpose, seed), (records, size), diagonal);
-    let mut v_side = local.features_side(settings);
-    let mut budget = Budget::new(records);
-    let checked = !settings.accepted.subsampling_opens_records;
-    let distribution = u_side.distribution;
-    let mut may_open = |local: &Local<T>, round: usize| {
-        let operator = distribution.draw::<T>(round);
-        !checked || budget.open(&local.sketch_matrix(&*operator, size), size)
-    };
-    let total = session.sum(ALL, "the first sketch", vec![Part::scalars(&[refusal(may_open(local, 0))])])?;
-    if total.parts[0][0] > 0.5 {
-        let problem = format!(
-            "a sketch to {size} columns would show a record of a party that has few; lower it, or choose another protocol"
-        );
-        return Err(Error::parameter("--sketch-records", problem));
+/// `dsanls-limited`.
+pub(super) struct Limited;
+
+impl Definition for Limited {
+    fn sketches_records(&self) -> bool {
+        true
     }
-    for round in 0..settings.rounds {
-        let reached = (session.now(), session.bytes);
-        let evaluated = round > 0 && round % EVALUATE_EVERY == 0;
-        let own_error = if evaluated { local.squared_error()? } else { 0.0 };
-        let operator = u_side.distribution.draw::<T>(round);
-        let (a, b) = local.sketched_records(&*operator, size);
-        session.work(local.take_work());
-        let last = round + 1 == settings.rounds;
-        let next = refusal(last || may_open(local, round + 1));
-        let parts = vec![matrix(&a, size), matrix(&b, k), Part::scalars(&[own_error, next])];
-        let total = session.sum(ALL, "M S", parts)?;
-        let real = |values: &[f64]| -> Vec<T> { values.iter().map(|&value| T::from_f64(value)).collect() };
-        local.sketched_u_of_all(&mut u_side, round, real(&total.parts[0]), &real(&total.parts[1]))?;
-        let operator = v_side.distribution.draw::<T>(round);
-        let b = local.project_u(&*operator);
-        local.sketched_v(&mut v_side, round, &*operator, &b);
-        session.work(local.take_work());
-        if total.parts[2][1] > 0.5 {
-            return Ok((round + 1, Stop::LeakBudget));
+
+    fn inner(&self) -> usize {
+        1
+    }
+
+    /// Subsampling would open records.
+    fn sketch(&self) -> SketchKind {
+        SketchKind::Gaussian
+    }
+
+    fn uses(&self, parameter: &str) -> bool {
+        !["inner", "rho", "speed"].contains(&parameter)
+    }
+
+    fn check(&self, settings: &Settings) -> Result<()> {
+        if let Some(Amount::Share(_)) = settings.sketch_records {
+            return Err(Error::parameter(
+                "sketch_records",
+                "dsanls-limited sketches to the same number at every party, and a share depends on how many records it has; \
+                 give a number",
+            ));
         }
-        if evaluated {
-            let (seconds, bytes) = reached;
-            if log.note(Line { round, seconds, squared_error: total.parts[2][0], bytes }, session) {
-                return Ok((round + 1, Stop::Tolerance));
+        Ok(())
+    }
+
+    fn sums(&self, settings: &Settings, features: usize) -> Vec<SumShape> {
+        let size = sketch_size(settings);
+        let parts = vec![
+            PartShape::matrix(features, size),
+            PartShape::matrix(size, settings.rank),
+            PartShape::scalars(2),
+        ];
+        vec![
+            first_diagonal_sum(),
+            SumShape::scalars(SumKind::FirstSketch, 1),
+            SumShape::new(SumKind::SketchedM, parts),
+        ]
+    }
+
+    /// M_r S_r, as it is, is of the records' span.
+    fn enough_records(&self, settings: &Settings, features: usize) -> usize {
+        features.max(settings.rank).saturating_mul(2)
+    }
+
+    fn risks(&self, exposure: &Exposure<'_>) -> Vec<Option<Error>> {
+        vec![
+            exposure.leaver(),
+            exposure.plain_shares(),
+            exposure.few_records(),
+            exposure.subsampled_records(),
+        ]
+    }
+
+    /// The parties draw their sketches from seeds that all know, each a round ahead: whoever would show a record by the next
+    /// one says so with this one, and all stop.
+    fn run<T: Real>(&self, run: &mut PartyRun<'_, '_, T>) -> Result<Finish> {
+        let PartyRun { settings, local, session, curve, .. } = run;
+        let distribution = limited_sketch(settings, session.me(), local.records());
+        let diagonal = first_diagonal(local, session)?.sum;
+        let mut u_side = local.side(settings, distribution, diagonal);
+        let mut v_side = local.features_side(settings);
+        let mut guard = Guard::new(settings, distribution);
+        guard.check_first(local, session)?;
+        for round in 0..settings.rounds {
+            let (seconds, bytes) = (session.now(), session.meter().bytes);
+            let evaluated = round > 0 && round % EVALUATE_EVERY == 0;
+            let own_error = if evaluated { local.squared_error()? } else { 0.0 };
+            let operator = u_side.distribution.draw::<T>(round);
+            let (a, b) = local.sketched_records(&*operator, distribution.size);
+            session.work(local.take_work());
+            let last = round + 1 == settings.rounds;
+            let next = refusal(last || guard.may_open(local, round + 1));
+            let parts = vec![
+                matrix(&a, distribution.size),
+                matrix(&b, settings.rank),
+                Part::scalars(&[own_error, next]),
+            ];
+            let total = session.sum(ALL, SumKind::SketchedM, parts)?;
+            let real =
+                |values: &[f64]| -> Vec<T> { values.iter().map(|&value| T::from_f64(value)).collect() };
+            let (a, b) = (real(&total.parts[0]), real(&total.parts[1]));
+            local.sketched_u_of_all(&mut u_side, round, a, &b)?;
+            let operator = v_side.distribution.draw::<T>(round);
+            let b = local.project_u(&*operator);
+            local.sketched_v(&mut v_side, round, &*operator, &b);
+            session.work(local.take_work());
+            if total.parts[2][1] > 0.5 {
+                return Ok(Finish { rounds: round + 1, stopped_by: Stop::LeakBudget });
+            }
+            let point = TracePoint { round, seconds, squared_error: total.parts[2][0], bytes };
+            if evaluated && curve.note(point, session) {
+                return Ok(Finish { rounds: round + 1, stopped_by: Stop::Tolerance });
             }
         }
+        Ok(Finish { rounds: settings.rounds, stopped_by: Stop::Rounds })
     }
-    Ok((settings.rounds, Stop::Rounds))
+}
+
+/// What a party's sketches have given away so far.
+struct Guard {
+    distribution: Distribution,
+    budget: Budget,
+    /// Whether a sketch that shows a record is refused.
+    checked: bool,
+}
+
+impl Guard {
+    fn new(settings: &Settings, distribution: Distribution) -> Self {
+        let checked = !settings.accepted.subsampling_opens_records;
+        Guard { distribution, budget: Budget::new(distribution.length), checked }
+    }
+
+    /// Whether the sketch of a round shows no record, with those before it.
+    fn may_open<T: Real>(&mut self, local: &Local<T>, round: usize) -> bool {
+        let size = self.distribution.size;
+        !self.checked || self.budget.open(&local.sketch_matrix(&self.distribution, round), size)
+    }
+
+    /// Whether the first sketches of all parties show no record.
+    fn check_first<T: Real>(&mut self, local: &Local<T>, session: &mut Session<'_>) -> Result<()> {
+        let refused = refusal(self.may_open(local, 0));
+        let total = session.sum(ALL, SumKind::FirstSketch, vec![Part::scalars(&[refused])])?;
+        if total.parts[0][0] > 0.5 {
+            let problem = format!(
+                "a sketch to {} columns would show a record of a party that has few; lower it, or choose another protocol",
+                self.distribution.size
+            );
+            return Err(Error::parameter("sketch_records", problem));
+        }
+        Ok(())
+    }
 }
 
 /// All stop at any sum above 0. It tells how many parties have reached their bound, and the round in which it does tells
@@ -80,7 +168,7 @@ fn refusal(may_open: bool) -> f64 {
 /// d, the same at every party.
 pub fn sketch_size(settings: &Settings) -> usize {
     match settings.sketch_records {
-        Some(partwise::run::Amount::Count(count)) => count,
+        Some(Amount::Count(count)) => count,
         // A share of what? The number of records is not to be known.
         _ => 2 * settings.rank,
     }

@@ -9,14 +9,15 @@ use partwise::partition::{Access, Block, Shard, shards, shards_until};
 use partwise::random::Purpose;
 use partwise::run::{Damping, Factors, Phases, SketchedSide, draw, residual_on};
 use partwise::sketch::{Distribution, Operator};
-use partwise::solver::{Moving, Penalty, Problem, Solver, update};
+use partwise::solver::{CoordinateDescent, MovingRows, Penalty, Problem, Solver, update};
 use partwise::threads::Threads;
 
-use super::{Settings, party_seed};
+use super::Settings;
+use super::sketches::{dense_sketch, features_sketch, party_seed, sketch_rows};
 use crate::error::Result;
 
 /// One sweep of exact coordinate descent.
-pub const HALS: Solver = Solver::CoordinateDescent { mu: 0.0, sweeps: 1 };
+pub const HALS: CoordinateDescent = CoordinateDescent::HALS;
 
 /// Sweeps with which V_r is fitted to the final U.
 const LAST_SWEEPS: usize = 20;
@@ -147,14 +148,20 @@ impl<T: Real> Local<T> {
     }
 
     /// One step on U, given P = M V and VᵀV of whomever they are.
-    pub fn step_u(&mut self, solver: Solver, product: Vec<T>, gram: &[f64]) {
+    pub fn step_u(&mut self, solver: &dyn Solver<T>, product: Vec<T>, gram: &[f64]) {
         self.work += (self.shard.rows * self.k * self.k) as f64;
         let problem = Problem { solver, gram, terms: Penalty::NONE };
-        update(&self.threads, &problem, &Product::ready(product, self.k), Moving::plain(&mut self.u), self.k);
+        update(
+            &self.threads,
+            &problem,
+            &Product::ready(product, self.k),
+            MovingRows::plain(&mut self.u),
+            self.k,
+        );
     }
 
     /// One step on U with the party's own records.
-    pub fn own_step_u(&mut self, solver: Solver) {
+    pub fn own_step_u(&mut self, solver: &dyn Solver<T>) {
         let (product, gram) = (self.product_v(), self.gram_v());
         self.step_u(solver, product, &gram);
     }
@@ -163,9 +170,9 @@ impl<T: Real> Local<T> {
     pub fn sweep_v(&mut self) -> f64 {
         self.count_product(self.shard.cols);
         let gram = self.gram_u();
-        let problem = Problem { solver: HALS, gram: &gram, terms: Penalty::NONE };
+        let problem = Problem { solver: &HALS, gram: &gram, terms: Penalty::NONE };
         let product = Product::new(&self.threads, &self.shard.by_cols, Columns::All, &self.u, self.k);
-        update(&self.threads, &problem, &product, Moving::plain(&mut self.v), self.k).cross
+        update(&self.threads, &problem, &product, MovingRows::plain(&mut self.v), self.k).cross
     }
 
     /// V_r for a U that stays: several sweeps with one product.
@@ -173,9 +180,9 @@ impl<T: Real> Local<T> {
         let gram = self.gram_u();
         let product = multiply(&self.threads, &self.shard.by_cols, Columns::All, &self.u, self.k);
         let product = Product::ready(product, self.k);
-        let solver = Solver::CoordinateDescent { mu: 0.0, sweeps: LAST_SWEEPS };
-        let problem = Problem { solver, gram: &gram, terms: Penalty::NONE };
-        update(&self.threads, &problem, &product, Moving::plain(&mut self.v), self.k);
+        let solver = CoordinateDescent { mu: 0.0, sweeps: LAST_SWEEPS };
+        let problem = Problem { solver: &solver, gram: &gram, terms: Penalty::NONE };
+        update(&self.threads, &problem, &product, MovingRows::plain(&mut self.v), self.k);
     }
 
     /// ‖M_r‖² − 2 cross + ⟨UᵀU, V_rᵀV_r⟩, where `cross` = ⟨M_r V_r, U⟩ is at hand.
@@ -193,7 +200,7 @@ impl<T: Real> Local<T> {
     }
 
     /// The same with the records sketched (Alg. `Syn_SSD`, lines 5 and 6).
-    pub fn sketched_u(&mut self, solver: Solver, distribution: &Distribution, iteration: usize) {
+    pub fn sketched_u(&mut self, solver: &dyn Solver<T>, distribution: &Distribution, iteration: usize) {
         let (threads, k) = (&self.threads, self.k);
         self.work += sketch_work(self.shard.stored, self.shard.rows, k, distribution);
         let operator = distribution.draw::<T>(iteration);
@@ -201,7 +208,7 @@ impl<T: Real> Local<T> {
         let (columns, weights) = operator.lift(threads, &b, k);
         let problem = Problem { solver, gram: &gram(threads, &b, k), terms: Penalty::NONE };
         let product = Product::new(threads, &self.shard.by_rows, columns, &weights, k);
-        update(threads, &problem, &product, Moving::plain(&mut self.u), k);
+        update(threads, &problem, &product, MovingRows::plain(&mut self.u), k);
     }
 
     /// Sᵀ U of this party's U.
@@ -229,13 +236,13 @@ impl<T: Real> Local<T> {
     pub fn sketched_records(&mut self, operator: &dyn Operator<T>, size: usize) -> (Vec<T>, Vec<T>) {
         let whole = sketch_rows(&self.threads, operator, size);
         self.work += (self.shard.stored * size) as f64;
-        let a = multiply(&self.threads, &self.shard.by_rows, whole.columns(), &whole.weights, size);
+        let a = multiply(&self.threads, &self.shard.by_rows, whole.columns, &whole.weights, size);
         (a, operator.project(&self.threads, 0..self.shard.cols, &self.v, self.k))
     }
 
-    /// S as a dense matrix, a row for each record.
-    pub fn sketch_matrix(&self, operator: &dyn Operator<T>, size: usize) -> Vec<f64> {
-        dense_sketch(&self.threads, operator, (self.shard.cols, size))
+    /// S of an iteration as a dense matrix, a row for each record.
+    pub fn sketch_matrix(&self, distribution: &Distribution, iteration: usize) -> Vec<f64> {
+        dense_sketch::<T>(&self.threads, distribution, iteration)
     }
 
     /// A step on U given A = M S (features x d) and B = SᵀV of all parties.
@@ -267,88 +274,22 @@ impl<T: Real> Local<T> {
     /// The V-side, with the same S at every party.
     pub fn features_side(&self, settings: &Settings) -> SketchedSide {
         let squares: f64 = self.u.iter().map(|value| value.to_f64().powi(2)).sum();
-        let Distribution { seed, purpose, length, size, .. } = features_sketch(settings, self.shard.rows);
-        self.side(settings, (purpose, seed), (length, size), squares / self.k as f64)
+        self.side(settings, features_sketch(settings, self.shard.rows), squares / self.k as f64)
     }
 
-    /// A side that is sketched to a size of one's choice, its damping beginning with a mean Gram diagonal.
-    pub fn side(
-        &self,
-        settings: &Settings,
-        (purpose, seed): (Purpose, u64),
-        (length, size): (usize, usize),
-        diagonal: f64,
-    ) -> SketchedSide {
+    /// A side that is sketched so, its damping beginning with a mean Gram diagonal.
+    pub fn side(&self, settings: &Settings, distribution: Distribution, diagonal: f64) -> SketchedSide {
         SketchedSide {
-            distribution: Distribution { kind: settings.sketch, length, size, seed, purpose },
+            distribution,
             damping: Damping::new(&settings.of_sketches(), diagonal),
             terms: Penalty::NONE,
         }
     }
 }
 
-struct SketchRows<'o, T> {
-    columns: Columns<'o>,
-    weights: Vec<T>,
-}
-
-impl<T> SketchRows<'_, T> {
-    fn columns(&self) -> Columns<'_> {
-        self.columns
-    }
-}
-
-/// S itself: S times the identity.
-fn sketch_rows<'o, T: Real>(
-    threads: &Threads,
-    operator: &'o dyn Operator<T>,
-    size: usize,
-) -> SketchRows<'o, T> {
-    let mut identity = vec![T::ZERO; size * size];
-    identity.iter_mut().step_by(size + 1).for_each(|diagonal| *diagonal = T::ONE);
-    let (columns, weights) = operator.lift(threads, &identity, size);
-    SketchRows { columns, weights }
-}
-
-/// S as a dense matrix, `length` rows of `size`.
-pub(crate) fn dense_sketch<T: Real>(
-    threads: &Threads,
-    operator: &dyn Operator<T>,
-    (length, size): (usize, usize),
-) -> Vec<f64> {
-    let SketchRows { columns, weights } = sketch_rows(threads, operator, size);
-    let row = |place: usize| weights[place * size..][..size].iter().map(|value| value.to_f64());
-    let mut dense = vec![0.0; length * size];
-    let mut set = |record: usize, place: usize, sign: f64| {
-        let target = &mut dense[record * size..][..size];
-        target.iter_mut().zip(row(place)).for_each(|(target, value)| *target = sign * value);
-    };
-    match columns {
-        Columns::All => (0..length).for_each(|record| set(record, record, 1.0)),
-        Columns::Some(some) => some.iter().enumerate().for_each(|(place, &record)| set(record, place, 1.0)),
-        Columns::Hashed(places) => places.iter().enumerate().for_each(|(record, &place)| {
-            set(record, place.unsigned_abs() as usize - 1, place.signum() as f64)
-        }),
-    }
-    dense
-}
-
-/// Where sketches of the features are drawn from, the same at every party.
-pub(crate) fn features_sketch(settings: &Settings, features: usize) -> Distribution {
-    let size = settings.sketched_features(features);
-    let (kind, seed, purpose) = (settings.sketch, settings.seed, Purpose::SketchV);
-    Distribution { kind, length: features, size, seed, purpose }
-}
-
-/// Multiplications of a sketched step: subsampling reads a part of M, the others read all of it and make S twice.
+/// Multiplications of a sketched step: the products, and the solver's.
 fn sketch_work(stored: usize, rows: usize, k: usize, distribution: &Distribution) -> f64 {
-    let &Distribution { kind, length, size, .. } = distribution;
-    let read = match kind {
-        partwise::sketch::SketchKind::Subsample => stored as f64 * size as f64 / length as f64,
-        partwise::sketch::SketchKind::Gaussian => stored as f64 + 2.0 * (length * size) as f64,
-        _ => stored as f64,
-    };
-    read * k as f64 + ((rows + size) * k * k) as f64
+    distribution.work(stored) * k as f64 + ((rows + distribution.size) * k * k) as f64
 }
 
 /// A dense matrix by row as the library's drivers hold one.

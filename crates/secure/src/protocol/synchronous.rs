@@ -2,89 +2,155 @@
 //! copies are averaged every T2 iterations; sketched, the V-step uses the average of S U in each of them.
 
 use partwise::Real;
+use partwise::run::{Damping, SketchedSide};
+use partwise::sketch::Distribution;
 
-use super::{Line, Local, Log, Settings, Stop, first_diagonal, matrix, mean};
+use super::{
+    Definition, Diagonals, Finish, Local, PartyRun, Settings, Stop, TracePoint, first_diagonal,
+    first_diagonal_sum, matrix, mean,
+};
 use crate::error::Result;
-use crate::fixed::Part;
+use crate::fixed::{Part, PartShape};
 use crate::session::{ALL, Session};
+use crate::sum::{SumKind, SumShape};
 
 /// Iterations between two evaluations where the error costs a product more: about a tenth of the time.
 const EVALUATE_EVERY: usize = 10;
 /// In how many parts evaluations divide even a short run.
 const EVALUATED_PARTS: usize = 4;
 
-/// T1 rounds of T2 iterations. U's steps are proximal, with the same weight at all parties: one that hardly uses a
-/// component then hardly moves it, where the minimum of its own problem would lie anywhere; and as the weight grows, the
-/// mean of all steps becomes a step of the pooled problem.
-pub fn run<T: Real>(
-    settings: &Settings,
-    local: &mut Local<T>,
-    session: &mut Session<'_>,
-    log: &mut Log,
-) -> Result<(usize, Stop)> {
-    let k = settings.rank;
-    let records = local.records_sketch(settings, session.me());
-    let mut features = settings.protocol.sketches_features().then(|| local.features_side(settings));
-    let (sum, parties) = first_diagonal(local, session)?;
-    let mut diagonal = sum / parties as f64;
-    let mut damping = settings.damping(diagonal);
-    // Where every step is exact, that is; sketched steps gain nothing by it, as measured.
-    let begun = (records.is_none() && features.is_none()).then(|| local.squares_u());
-    let seldom = EVALUATE_EVERY.div_ceil(settings.inner).min(settings.rounds.div_ceil(EVALUATED_PARTS));
-    let every = if records.is_some() { seldom } else { 1 };
-    for round in 0..settings.rounds {
-        // The state that this round begins from, evaluated from the product that its first step needs anyway.
-        let reached = (session.now(), session.bytes);
-        let evaluated = round > 0 && round % every == 0;
-        let mut own_error = 0.0;
-        for inner in 0..settings.inner {
-            let iteration = round * settings.inner + inner;
-            let solver = damping.next(iteration, diagonal, 0.0);
-            let product = (records.is_none() || evaluated && inner == 0).then(|| local.product_v());
-            if let (true, 0, Some(product)) = (evaluated, inner, &product) {
-                own_error = local.error_from(dot(product, &local.u));
-            }
-            match (&records, product) {
-                (Some(sketch), _) => {
-                    // Evaluation counts as no work.
-                    local.take_work();
-                    local.sketched_u(solver, sketch, iteration);
-                }
-                (None, Some(product)) => {
-                    let gram = local.gram_v();
-                    local.step_u(solver, product, &gram);
-                }
-                (None, None) => {}
-            }
-            match &mut features {
-                None => drop(local.sweep_v()),
-                Some(side) => {
-                    let operator = side.distribution.draw::<T>(iteration);
-                    let summand = local.project_u(&*operator);
-                    session.work(local.take_work());
-                    let total = session.sum(ALL, "S U", vec![matrix(&summand, k)])?;
-                    let b: Vec<T> = mean(&total.parts[0], total.parties);
-                    local.sketched_v(side, iteration, &*operator, &b);
-                }
-            }
-            session.work(local.take_work());
+/// `syn-sd`, `syn-ssd-u`, `syn-ssd-v` and `syn-ssd-uv`.
+pub(super) struct Synchronous {
+    pub sketches_features: bool,
+    pub sketches_records: bool,
+}
+
+impl Definition for Synchronous {
+    fn sketches_records(&self) -> bool {
+        self.sketches_records
+    }
+
+    fn sketches_features(&self) -> bool {
+        self.sketches_features
+    }
+
+    fn sums(&self, settings: &Settings, features: usize) -> Vec<SumShape> {
+        let parts = vec![PartShape::matrix(features, settings.rank), PartShape::scalars(2)];
+        let mut sums = vec![first_diagonal_sum(), SumShape::new(SumKind::U, parts)];
+        if self.sketches_features {
+            let rows = settings.sketched_features(features);
+            sums.push(SumShape::new(SumKind::SketchedU, vec![PartShape::matrix(rows, settings.rank)]));
         }
-        let parts = vec![matrix(&local.u, k), Part::scalars(&[own_error, local.diagonal()])];
-        let total = session.sum(ALL, "U", parts)?;
-        local.u = mean(&total.parts[0], total.parties);
-        if let Some(begun) = &begun {
-            local.rescale(begun);
-        }
-        diagonal = total.parts[1][1] / total.parties as f64;
-        if evaluated {
-            let (seconds, bytes) = reached;
-            let line = Line { round, seconds, squared_error: total.parts[1][0], bytes };
-            if log.note(line, session) {
-                return Ok((round + 1, Stop::Tolerance));
+        sums
+    }
+
+    /// T1 rounds of T2 iterations. U's steps are proximal, with the same weight at all parties: one that hardly uses a
+    /// component then hardly moves it, where the minimum of its own problem would lie anywhere; and as the weight grows, the
+    /// mean of all steps becomes a step of the pooled problem.
+    fn run<T: Real>(&self, run: &mut PartyRun<'_, '_, T>) -> Result<Finish> {
+        let PartyRun { settings, local, session, curve, .. } = run;
+        let records = local.records_sketch(settings, session.me());
+        let features = self.sketches_features.then(|| local.features_side(settings));
+        let Diagonals { sum, parties } = first_diagonal(local, session)?;
+        let diagonal = sum / parties as f64;
+        let mut steps = Steps { records, features, damping: settings.damping(diagonal), diagonal };
+        // Where every step is exact, that is; sketched steps gain nothing by it, as measured.
+        let begun = steps.are_exact().then(|| local.squares_u());
+        let every = steps.evaluation_interval(settings);
+        for round in 0..settings.rounds {
+            // The state that this round begins from, evaluated from the product that its first step needs anyway.
+            let (seconds, bytes) = (session.now(), session.meter().bytes);
+            let evaluated = round > 0 && round % every == 0;
+            let mut own_error = 0.0;
+            for inner in 0..settings.inner {
+                let iteration = round * settings.inner + inner;
+                let error = steps.step_u(local, iteration, evaluated && inner == 0);
+                own_error = error.unwrap_or(own_error);
+                steps.step_v(local, session, iteration)?;
+                session.work(local.take_work());
             }
+            let parts = vec![matrix(&local.u, settings.rank), Part::scalars(&[own_error, local.diagonal()])];
+            let total = session.sum(ALL, SumKind::U, parts)?;
+            local.u = mean(&total.parts[0], total.parties);
+            if let Some(begun) = &begun {
+                local.rescale(begun);
+            }
+            steps.diagonal = total.parts[1][1] / total.parties as f64;
+            let point = TracePoint { round, seconds, squared_error: total.parts[1][0], bytes };
+            if evaluated && curve.note(point, session) {
+                return Ok(Finish { rounds: round + 1, stopped_by: Stop::Tolerance });
+            }
+        }
+        Ok(Finish { rounds: settings.rounds, stopped_by: Stop::Rounds })
+    }
+}
+
+/// A party's steps between two exchanges.
+struct Steps {
+    /// The sketch of the party's records, if they are sketched.
+    records: Option<Distribution>,
+    /// V's side, if features are sketched.
+    features: Option<SketchedSide>,
+    damping: Damping,
+    /// The mean diagonal of V_rᵀV_r over the parties.
+    diagonal: f64,
+}
+
+impl Steps {
+    fn are_exact(&self) -> bool {
+        self.records.is_none() && self.features.is_none()
+    }
+
+    /// Rounds between two evaluations.
+    fn evaluation_interval(&self, settings: &Settings) -> usize {
+        match self.records {
+            Some(_) => EVALUATE_EVERY.div_ceil(settings.inner).min(settings.rounds.div_ceil(EVALUATED_PARTS)),
+            None => 1,
         }
     }
-    Ok((settings.rounds, Stop::Rounds))
+
+    /// A step on U; the party's error before it, if it is to be evaluated.
+    fn step_u<T: Real>(&mut self, local: &mut Local<T>, iteration: usize, evaluated: bool) -> Option<f64> {
+        let solver = self.damping.next::<T>(iteration, self.diagonal, 0.0);
+        let product = (self.records.is_none() || evaluated).then(|| local.product_v());
+        let error = match &product {
+            Some(product) if evaluated => Some(local.error_from(dot(product, &local.u))),
+            _ => None,
+        };
+        match (&self.records, product) {
+            (Some(sketch), _) => {
+                // Evaluation counts as no work.
+                local.take_work();
+                local.sketched_u(&*solver, sketch, iteration);
+            }
+            (None, Some(product)) => {
+                let gram = local.gram_v();
+                local.step_u(&*solver, product, &gram);
+            }
+            (None, None) => {}
+        }
+        error
+    }
+
+    /// A step on V_r; sketched, with the average of all parties' S U.
+    fn step_v<T: Real>(
+        &mut self,
+        local: &mut Local<T>,
+        session: &mut Session<'_>,
+        iteration: usize,
+    ) -> Result<()> {
+        let Some(side) = &mut self.features else {
+            local.sweep_v();
+            return Ok(());
+        };
+        let operator = side.distribution.draw::<T>(iteration);
+        let summand = local.project_u(&*operator);
+        session.work(local.take_work());
+        let total = session.sum(ALL, SumKind::SketchedU, vec![matrix(&summand, local.rank())])?;
+        let b: Vec<T> = mean(&total.parts[0], total.parties);
+        local.sketched_v(side, iteration, &*operator, &b);
+        Ok(())
+    }
 }
 
 /// ⟨A, B⟩ in f64.

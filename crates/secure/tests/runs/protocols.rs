@@ -8,7 +8,9 @@ use partwise::threads::Threads;
 use partwise_secure::net::DEFAULT_WAN;
 use partwise_secure::protocol::{Aggregation, Local, Protocol, Settings, Stop, party_seed};
 use partwise_secure::split::{Split, parts};
-use partwise_secure::{Error, OnRank, Outcome, Plan, groups, run_on_rank, simulate};
+use partwise_secure::{
+    DataSizes, Error, OnRank, Plan, SimulationOutcome, Vanishing, groups, run_on_rank, simulate,
+};
 
 /// records x features, of `k` components and some noise, by row.
 fn records(records: usize, features: usize, k: usize) -> Matrix<f64> {
@@ -56,7 +58,7 @@ fn run_split(
     split: &Split,
     parties: usize,
     plan: &Plan,
-) -> Result<Outcome<f64>, Error> {
+) -> Result<SimulationOutcome<f64>, Error> {
     simulate(parts(matrix, &split.deal(matrix.rows(), parties)).unwrap(), plan)
 }
 
@@ -223,9 +225,9 @@ type Ranks = Vec<Result<OnRank<f64>, Error>>;
 fn run_as_ranks(matrix: &Matrix<f64>, parties: usize, plan: &Plan) -> Ranks {
     let dealt = parts(matrix, &Split::Uniform.deal(matrix.rows(), parties)).unwrap();
     let records: Vec<usize> = dealt.iter().map(Matrix::cols).collect();
-    let sizes = (&records[..], matrix.cols());
+    let sizes = DataSizes { records: &records, features: matrix.cols() };
     let ranks = std::iter::once(None).chain(dealt.into_iter().map(Some)).collect();
-    run_ranks(ranks, |comm, part| Ok(run_on_rank(comm, part, sizes, plan))).unwrap()
+    run_ranks(ranks, |comm, part| Ok(run_on_rank(comm, part, &sizes, plan))).unwrap()
 }
 
 /// The same parties as ranks of a communicator, which is how they run under MPI: the same answer, or, of an asynchronous
@@ -278,7 +280,7 @@ fn ranks_fail_together() {
     settings.sketch_records = Some(Amount::Count(30));
     for rank in run_as_ranks(&matrix, 3, &Plan::new(settings)) {
         let error = rank.err().map(|error| error.to_string()).unwrap_or_default();
-        assert!(error.contains("--sketch-records"), "{error}");
+        assert!(error.contains("sketch_records"), "{error}");
     }
     // A value that one party alone has.
     let values: Vec<f64> = (0..60 * 10).map(|place| if place == 599 { 1e200 } else { 1.0 }).collect();
@@ -291,7 +293,7 @@ fn ranks_fail_together() {
     slowed.slowness = vec![2.0];
     for rank in run_as_ranks(&matrix, 3, &slowed) {
         let error = rank.err().map(|error| error.to_string()).unwrap_or_default();
-        assert!(error.contains("--speeds"), "{error}");
+        assert!(error.contains("speeds"), "{error}");
     }
 }
 
@@ -384,13 +386,13 @@ fn a_party_that_leaves_is_waited_for_unless_that_is_accepted() {
     let matrix = records(60, 8, 3);
     for protocol in [Protocol::SynSd, Protocol::AsynSd] {
         let mut plan = Plan::new(settings(protocol, 3, 12));
-        plan.loses = Some((2, 8));
+        plan.loses = Some(Vanishing { party: 2, sums: 8 });
         let error = run_split(&matrix, &Split::Uniform, 6, &plan).unwrap_err();
         assert!(matches!(error, Error::Left { party: 2, .. }), "{error}");
-        assert!(error.to_string().contains("--accept-that-going-on-shows-the-leaver"), "{error}");
+        assert!(error.to_string().contains("accepted.going_on_shows_the_leaver"), "{error}");
     }
     let mut plan = Plan::new(settings(Protocol::SynSd, 3, 12));
-    plan.loses = Some((2, 8));
+    plan.loses = Some(Vanishing { party: 2, sums: 8 });
     plan.settings.accepted.going_on_shows_the_leaver = true;
     let outcome = run_split(&matrix, &Split::Uniform, 6, &plan).unwrap();
     assert_eq!(
@@ -403,7 +405,8 @@ fn a_party_that_leaves_is_waited_for_unless_that_is_accepted() {
     assert_eq!(outcome.relative_error, outcome.attempts[0].min(outcome.attempts[1]));
     // So does a group, while the other goes on as if nothing had happened.
     let mut eight = Plan::new(settings(Protocol::AsynSd, 3, 12));
-    (eight.loses, eight.settings.accepted.going_on_shows_the_leaver) = (Some((2, 8)), true);
+    (eight.loses, eight.settings.accepted.going_on_shows_the_leaver) =
+        (Some(Vanishing { party: 2, sums: 8 }), true);
     let outcome = run_split(&matrix, &Split::Uniform, 8, &eight).unwrap();
     assert_eq!(outcome.parties.iter().filter(|party| party.is_some()).count(), 7);
     assert_eq!(outcome.relative_error, outcome.attempts[0].min(outcome.attempts[1]));
@@ -411,7 +414,7 @@ fn a_party_that_leaves_is_waited_for_unless_that_is_accepted() {
     assert!(outcome.relative_error < 0.5 && outcome.transcripts.iter().all(|transcript| transcript.agreed));
     // So do both where it is missing in the last sum only.
     let mut lose = |sum: u64| {
-        eight.loses = Some((2, sum));
+        eight.loses = Some(Vanishing { party: 2, sums: sum });
         run_split(&matrix, &Split::Uniform, 8, &eight).unwrap()
     };
     let last = (15..30).rev().map(&mut lose).find(|outcome| outcome.parties[1].is_none()).unwrap();
@@ -431,7 +434,7 @@ fn dsanls_stops_before_it_shows_a_record() {
     assert_eq!((outcome.stopped_by, outcome.rounds), (Stop::LeakBudget, 4));
     settings.sketch_records = Some(Amount::Count(20));
     let error = run_split(&matrix, &Split::Uniform, 6, &Plan::new(settings)).unwrap_err();
-    assert!(error.to_string().contains("--sketch-records"), "{error}");
+    assert!(error.to_string().contains("sketch_records"), "{error}");
 }
 
 #[test]
@@ -459,12 +462,12 @@ fn what_is_out_of_range_is_refused() {
         change(&mut plan);
         run_split(&matrix, &Split::Uniform, 4, &plan).unwrap_err().to_string()
     };
-    assert!(refused(&|plan| plan.settings.rank = 0).contains("--rank"));
-    assert!(refused(&|plan| plan.settings.rho = 0.0).contains("--rho"));
-    assert!(refused(&|plan| plan.settings.colluders = 3).contains("--colluders"));
-    assert!(refused(&|plan| plan.slowness = vec![1.0, -2.0]).contains("--speeds"));
-    assert!(refused(&|plan| plan.slowness = vec![1.0; 5]).contains("--speeds"));
-    assert!(refused(&|plan| plan.loses = Some((9, 1))).contains("--lose"));
+    assert!(refused(&|plan| plan.settings.rank = 0).contains("rank"));
+    assert!(refused(&|plan| plan.settings.rho = 0.0).contains("rho"));
+    assert!(refused(&|plan| plan.settings.colluders = 3).contains("colluders"));
+    assert!(refused(&|plan| plan.slowness = vec![1.0, -2.0]).contains("speeds"));
+    assert!(refused(&|plan| plan.slowness = vec![1.0; 5]).contains("speeds"));
+    assert!(refused(&|plan| plan.loses = Some(Vanishing { party: 9, sums: 1 })).contains("lose"));
     let mut uneven = parts(&matrix, &Split::Uniform.deal(40, 3)).unwrap();
     uneven.push(records(7, 5, 2).into_transpose());
     let error = simulate(uneven, &Plan::new(settings(Protocol::SynSd, 2, 3))).unwrap_err().to_string();

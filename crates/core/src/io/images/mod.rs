@@ -6,11 +6,14 @@ mod decode;
 
 use serde::{Deserialize, Serialize};
 
-use super::Input;
+use super::format::{Format, FormatInfo, Opened, Writes};
 use super::memory::Budget;
+use super::npz::ZIP;
+use super::{Input, ReadOptions};
 use crate::error::{Error, Result};
 use crate::matrix::{Dense, Matrix, Order, Values};
 use crate::real::{Precision, Real};
+use crate::wording::Wording;
 use album::{Album, Folder, Zip};
 use decode::{Converted, Picture};
 
@@ -28,8 +31,11 @@ pub enum ImageSide {
 }
 
 impl ImageSide {
+    /// Both.
+    pub const ALL: [ImageSide; 2] = [ImageSide::Columns, ImageSide::Rows];
+
     /// The side of the transpose.
-    pub(super) fn other(self) -> Self {
+    pub(crate) fn other(self) -> Self {
         match self {
             ImageSide::Columns => ImageSide::Rows,
             ImageSide::Rows => ImageSide::Columns,
@@ -38,7 +44,7 @@ impl ImageSide {
 }
 
 /// How to see a column, or a row, as a picture again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ImageShape {
     /// Pixels in a line.
     pub width: u32,
@@ -50,14 +56,27 @@ pub struct ImageShape {
     pub images: ImageSide,
 }
 
+/// Images in a zip archive; those in a folder have no file to be opened.
+pub(super) struct Images;
+
+impl Format for Images {
+    const INFO: FormatInfo = FormatInfo {
+        name: "a zip archive of images",
+        endings: &["zip"],
+        signature: Some(ZIP),
+        in_parts: false,
+        writes: Writes::Nothing,
+    };
+
+    /// Reads the images of the archive, in folders within it too.
+    fn read<T: Real>(file: Opened<'_>, options: &ReadOptions) -> Result<Input<T>> {
+        read(Zip::open(file.budget)?, file.budget, options.images, "a zip archive")
+    }
+}
+
 /// Reads the images of a folder; folders within it are not searched.
 pub(super) fn read_folder<T: Real>(budget: Budget, side: ImageSide) -> Result<Input<T>> {
     read(Folder::open(budget)?, budget, side, "a folder")
-}
-
-/// Reads the images of a zip archive, in folders within it too.
-pub(super) fn read_zip<T: Real>(budget: Budget, side: ImageSide) -> Result<Input<T>> {
-    read(Zip::open(budget)?, budget, side, "a zip archive")
 }
 
 fn read<T: Real>(mut album: impl Album, budget: Budget, side: ImageSide, place: &str) -> Result<Input<T>> {
@@ -124,6 +143,6 @@ fn check_memory(budget: Budget, picture: Picture, count: usize, file: usize) -> 
     budget.check(&what, needed.saturating_add(file as u64))
 }
 
-fn error(budget: Budget, name: &str, problem: impl Into<String>) -> Error {
+fn error(budget: Budget, name: &str, problem: impl Into<Wording>) -> Error {
     Error::format(budget.path, format!("image {name}"), problem)
 }

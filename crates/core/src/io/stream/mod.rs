@@ -12,13 +12,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::format::Opened;
 use super::memory::Budget;
 use super::npy::Element;
 use super::source::{Source, split_gz};
-use super::{FileFormat, binary, check, npy, npz, sniff};
+use super::{FileFormat, check, sniff};
 use crate::error::{Error, Result};
 use crate::matrix::{Matrix, Order, Summary, Tally};
 use crate::real::{Precision, Real};
+use crate::wording::Wording;
 
 /// An array of numbers within a file.
 #[derive(Clone, Copy, Debug)]
@@ -70,21 +72,12 @@ impl Stream {
         }
         let budget = Budget { path, available: memory };
         let mut source = Source::open(path)?;
-        let kind = FileFormat::of(path)?;
-        sniff::expect(kind, &mut source)?;
-        let layout = match kind {
-            FileFormat::Npy => npy::layout(source, 0).map(Some),
-            FileFormat::Npz => npz::layout(path, budget),
-            FileFormat::Bin => binary::layout(source, budget).map(Some),
-            FileFormat::MatrixMarket
-            | FileFormat::Csv
-            | FileFormat::Tsv
-            | FileFormat::H5ad
-            | FileFormat::Images => Ok(None),
-        };
-        let layout = layout.map_err(|error| match error {
+        let format = FileFormat::of(path)?;
+        sniff::expect(format, &mut source)?;
+        let layout = format.layout(Opened { source, budget }).map_err(|error| match error {
             Error::Memory { what, needed, available, .. } => {
-                Error::Memory { what, needed, available, cure: "raise --memory" }
+                let cure = Wording::new("raise ").field("memory");
+                Error::Memory { what, needed, available, cure }
             }
             error => error,
         })?;

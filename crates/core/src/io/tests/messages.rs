@@ -84,7 +84,7 @@ fn entries() {
     );
     assert_eq!(refusal(f64::NAN), format!("{place} is NaN; replace or remove missing values"));
     assert_eq!(refusal(f64::INFINITY), format!("{place} is inf; replace or remove infinite values"));
-    let beyond = "this is beyond the range of f32: use --precision f64, or rescale the matrix";
+    let beyond = "this is beyond the range of f32: use precision f64, or rescale the matrix";
     assert_eq!(refusal(1e300), format!("{place} is 1e300; {beyond}"));
     assert!(refusal(-1e300).starts_with(&format!("{place} is -1e300; a nonnegative")));
     assert!(folder.read::<f64>("m.npy", matrix(1e300)).is_ok());

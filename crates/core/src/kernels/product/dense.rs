@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use pulp::{Simd, WithSimd};
 
-use super::{Columns, Scratch};
+use super::{Columns, Scratch, Weights};
 use crate::Real;
 use crate::kernels::panel::{Panel, Panels, combine, each_panel};
 use crate::kernels::transpose::{Lines, transpose};
@@ -21,32 +21,32 @@ pub const DEPTH: usize = 64;
 pub fn tile<T: Real>(
     block: &DenseBlock<T>,
     columns: Columns<'_>,
-    (weights, k): (&[T], usize),
+    weights: Weights<'_, T>,
     rows: Range<usize>,
     scratch: &mut Scratch<T>,
     tile: &mut Tile<T>,
 ) {
     tile.values.fill(T::ZERO);
-    add_to_tile(block, columns, (weights, k), rows, scratch, tile);
+    add_to_tile(block, columns, weights, rows, scratch, tile);
 }
 
-/// The same, added to what `tile` holds.
+/// Adds rows `rows` of block[:, columns] · weights to what `tile` holds.
 pub fn add_to_tile<T: Real>(
     block: &DenseBlock<T>,
     columns: Columns<'_>,
-    (weights, k): (&[T], usize),
+    weights: Weights<'_, T>,
     rows: Range<usize>,
     scratch: &mut Scratch<T>,
     tile: &mut Tile<T>,
 ) {
-    let count = weights.len() / k;
+    let (count, k) = (weights.rows(), weights.k);
     if let Columns::Hashed(places) = columns {
         add_up(block, places, &rows, count, scratch);
     }
     for first in (0..count).step_by(DEPTH) {
         let depth = first..count.min(first + DEPTH);
         let depth_end = depth.end;
-        let weights = &weights[depth.start * k..depth.end * k];
+        let weights = &weights.values[depth.start * k..depth.end * k];
         let mut starts = [0; DEPTH];
         let starts = &mut starts[..depth.len()];
         let values: &[T] = match (&*block.values, columns) {
@@ -68,12 +68,11 @@ pub fn add_to_tile<T: Real>(
             }
         };
         // What comes next is fetched while this is computed; the hardware does not foresee such strides.
-        let next = if depth_end < count {
-            (rows.clone(), depth_end..count.min(depth_end + DEPTH))
+        if depth_end < count {
+            prefetch(block, columns, rows.clone(), depth_end..count.min(depth_end + DEPTH));
         } else {
-            (rows.end..block.rows.min(rows.end + TILE), 0..count.min(DEPTH))
-        };
-        prefetch(block, columns, next);
+            prefetch(block, columns, rows.end..block.rows.min(rows.end + TILE), 0..count.min(DEPTH));
+        }
         pulp::Arch::new().dispatch(AddColumns { values, starts, weights, k, tile: &mut tile.values });
     }
 }
@@ -115,12 +114,8 @@ impl<T: Real> Panels for AddColumns<'_, T> {
 }
 
 /// Asks for the given rows and columns to be brought near.
-fn prefetch<T: Real>(
-    block: &DenseBlock<T>,
-    columns: Columns<'_>,
-    (rows, depth): (Range<usize>, Range<usize>),
-) {
-    if let (Columns::Hashed(_), _) | (_, true) = (columns, rows.is_empty()) {
+fn prefetch<T: Real>(block: &DenseBlock<T>, columns: Columns<'_>, rows: Range<usize>, depth: Range<usize>) {
+    if matches!(columns, Columns::Hashed(_)) || rows.is_empty() {
         return;
     }
     if block.row_stride == 1 {

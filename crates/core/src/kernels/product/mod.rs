@@ -12,6 +12,7 @@ use super::{TILE, Tile};
 use crate::Real;
 use crate::matrix::Csr;
 use crate::partition::{Block, DenseBlock};
+use crate::real::precompiled;
 use crate::threads::Threads;
 pub use dense::DEPTH;
 use sparse::{GatherRows, Slot, scatter, slots};
@@ -28,6 +29,26 @@ pub enum Columns<'a> {
 }
 
 impl Columns<'_> {
+    /// The weights of all `length` columns of a block, by column: zeros for columns that take no part. `weights` has a row of
+    /// k numbers for each of these columns, or groups of them.
+    pub fn spread<T: Real>(&self, weights: &[T], length: usize, k: usize) -> Vec<T> {
+        let mut all = vec![T::ZERO; length * k];
+        let mut set = |column: usize, place: usize, negative: bool| {
+            let values = weights[place * k..][..k].iter().map(|&value| if negative { -value } else { value });
+            all[column * k..][..k].iter_mut().zip(values).for_each(|(target, value)| *target = value);
+        };
+        match self {
+            Columns::All => return weights.to_vec(),
+            Columns::Some(columns) => {
+                columns.iter().enumerate().for_each(|(place, &column)| set(column, place, false));
+            }
+            Columns::Hashed(slots) => slots.iter().enumerate().for_each(|(column, &slot)| {
+                set(column, slot.unsigned_abs() as usize - 1, slot < 0);
+            }),
+        }
+        all
+    }
+
     /// The column of the block that is number `index` of these.
     #[inline(always)]
     fn at(&self, index: usize) -> usize {
@@ -50,19 +71,60 @@ impl Columns<'_> {
     }
 }
 
+/// What a block is multiplied with: a row of k numbers for each of the columns that take part, or groups of them.
+#[derive(Clone, Copy)]
+struct Weights<'a, T> {
+    values: &'a [T],
+    k: usize,
+}
+
+impl<T> Weights<'_, T> {
+    /// Number of rows.
+    fn rows(&self) -> usize {
+        self.values.len() / self.k
+    }
+}
+
 /// block[:, columns] · weights, with k columns, to be had tile by tile.
 pub struct Product<'a, T: Real> {
     weights: &'a [T],
     k: usize,
-    source: Source<'a, T>,
+    source: Origin<'a, T>,
 }
 
-enum Source<'a, T: Real> {
+enum Origin<'a, T: Real> {
     Dense(&'a DenseBlock<T>, Columns<'a>),
     /// Row by row; where only some columns take part, `slots` says which row of the weights a column has.
     ByRow(&'a Csr<T>, Option<Vec<Slot>>),
     /// Computed already, stored by row.
     Ready(Cow<'a, [T]>),
+}
+
+/// The entries of one row of a block; of a sparse one those that are stored.
+pub struct RowEntries<'a, T> {
+    line: Line<'a, T>,
+    weights: &'a [T],
+    k: usize,
+}
+
+enum Line<'a, T> {
+    Dense(&'a DenseBlock<T>, usize),
+    Sparse(&'a [u32], &'a [T]),
+}
+
+impl<T: Real> RowEntries<'_, T> {
+    /// Hands over each entry with the row of weights of its column.
+    pub fn for_each(&self, mut take: impl FnMut(T, &[T])) {
+        let weights = |col: usize| &self.weights[col * self.k..][..self.k];
+        match self.line {
+            Line::Dense(block, row) => (0..block.cols).for_each(|col| {
+                take(block.values.get(row * block.row_stride + col * block.col_stride), weights(col))
+            }),
+            Line::Sparse(columns, values) => {
+                columns.iter().zip(values).for_each(|(&col, &value)| take(value, weights(col as usize)));
+            }
+        }
+    }
 }
 
 /// Memory that a thread reuses from tile to tile.
@@ -97,12 +159,12 @@ impl<'a, T: Real> Product<'a, T> {
     ) -> Self {
         assert!(columns.fit(weights.len() / k, block.cols()), "a row of weights for each column");
         let source = match block {
-            Block::Dense(dense) => Source::Dense(dense, columns),
-            Block::ByRow(csr) => Source::ByRow(csr, slots(columns, csr.cols())),
+            Block::Dense(dense) => Origin::Dense(dense, columns),
+            Block::ByRow(csr) => Origin::ByRow(csr, slots(columns, csr.cols())),
             Block::ByColumn(transpose) => {
                 let mut product = vec![T::ZERO; transpose.cols() * k];
-                scatter(threads, transpose, columns, (weights, k), &mut product);
-                Source::Ready(product.into())
+                scatter(threads, transpose, columns, Weights { values: weights, k }, &mut product);
+                Origin::Ready(product.into())
             }
         };
         Product { weights, k, source }
@@ -110,39 +172,56 @@ impl<'a, T: Real> Product<'a, T> {
 
     /// A product that is there already, stored by row.
     pub fn ready(product: impl Into<Cow<'a, [T]>>, k: usize) -> Self {
-        Product { weights: &[], k, source: Source::Ready(product.into()) }
+        Product { weights: &[], k, source: Origin::Ready(product.into()) }
+    }
+
+    /// The entries of a row of the block and the rows of weights that they are multiplied with, where all columns take part
+    /// and the product is not there already.
+    pub fn entries(&self, row: usize) -> Option<RowEntries<'_, T>> {
+        let Product { weights, k, .. } = *self;
+        match &self.source {
+            Origin::Dense(block, Columns::All) => {
+                Some(RowEntries { line: Line::Dense(block, row), weights, k })
+            }
+            Origin::ByRow(csr, None) => {
+                let (columns, values) = csr.row(row);
+                Some(RowEntries { line: Line::Sparse(columns, values), weights, k })
+            }
+            _ => None,
+        }
     }
 
     /// Rows `rows` (at most [`TILE`]) of the product, into `tile`.
     pub fn tile(&self, rows: Range<usize>, scratch: &mut Scratch<T>, tile: &mut Tile<T>) {
         match &self.source {
-            Source::Dense(block, columns) => {
-                dense::tile(block, *columns, (self.weights, self.k), rows, scratch, tile)
+            Origin::Dense(block, columns) => {
+                let weights = Weights { values: self.weights, k: self.k };
+                dense::tile(block, *columns, weights, rows, scratch, tile)
             }
-            Source::ByRow(csr, slots) => {
+            Origin::ByRow(csr, slots) => {
                 scratch.rows.resize(rows.len() * self.k, T::ZERO);
                 let (slots, weights, k) = (slots.as_deref(), self.weights, self.k);
                 let target = &mut scratch.rows[..];
                 pulp::Arch::new().dispatch(GatherRows { csr, rows, slots, weights, k, target });
                 tile.load(&scratch.rows, self.k);
             }
-            Source::Ready(product) => tile.load(&product[rows.start * self.k..rows.end * self.k], self.k),
+            Origin::Ready(product) => tile.load(&product[rows.start * self.k..rows.end * self.k], self.k),
         }
     }
 }
 
-/// The whole of block[:, columns] · weights, stored by row.
-pub fn multiply<T: Real>(
-    threads: &Threads,
-    block: &Block<T>,
-    columns: Columns<'_>,
-    weights: &[T],
-    k: usize,
-) -> Vec<T> {
-    T::multiply(threads, block, columns, weights, k)
+precompiled! {
+    /// The whole of block[:, columns] · weights, stored by row.
+    pub fn multiply<T>(
+        threads: &Threads,
+        block: &Block<T>,
+        columns: Columns<'_>,
+        weights: &[T],
+        k: usize,
+    ) -> Vec<T> = multiply_tiles;
 }
 
-pub(crate) fn multiply_here<T: Real>(
+fn multiply_tiles<T: Real>(
     threads: &Threads,
     block: &Block<T>,
     columns: Columns<'_>,
@@ -166,15 +245,10 @@ pub(crate) fn multiply_here<T: Real>(
 /// Adds block · weights to `sums`, stored by row. Over blocks that follow each other in M, of a multiple of [`DEPTH`]
 /// columns each but for the last, the sums get the bits of the product with all of M; over blocks kept by column,
 /// whatever their widths.
-pub fn multiply_add<T: Real>(
-    threads: &Threads,
-    block: &Block<T>,
-    (weights, k): (&[T], usize),
-    sums: &mut [T],
-) {
+pub fn multiply_add<T: Real>(threads: &Threads, block: &Block<T>, weights: &[T], k: usize, sums: &mut [T]) {
     assert!(weights.len() == block.cols() * k && sums.len() == block.rows() * k, "sizes that fit the block");
     if let Block::ByColumn(transpose) = block {
-        return scatter(threads, transpose, Columns::All, (weights, k), sums);
+        return scatter(threads, transpose, Columns::All, Weights { values: weights, k }, sums);
     }
     threads.map(
         sums.chunks_mut(TILE * k).enumerate().collect(),
@@ -184,7 +258,8 @@ pub fn multiply_add<T: Real>(
             match block {
                 Block::Dense(dense) => {
                     tile.load(sums, k);
-                    dense::add_to_tile(dense, Columns::All, (weights, k), rows, scratch, tile);
+                    let weights = Weights { values: weights, k };
+                    dense::add_to_tile(dense, Columns::All, weights, rows, scratch, tile);
                     tile.store(sums, k);
                 }
                 Block::ByRow(csr) => {

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use pulp::{Simd, WithSimd};
 
-use super::Columns;
+use super::{Columns, Weights};
 use crate::Real;
 use crate::cancel::Cancel;
 use crate::comm::owned;
@@ -144,9 +144,10 @@ pub fn scatter<T: Real>(
     threads: &Threads,
     transpose: &Csr<T>,
     columns: Columns<'_>,
-    (weights, k): (&[T], usize),
+    weights: Weights<'_, T>,
     sums: &mut [T],
 ) {
+    let Weights { values: weights, k } = weights;
     let rows = transpose.cols();
     let mut pieces = Vec::new();
     let mut rest = sums;

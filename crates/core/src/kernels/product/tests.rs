@@ -150,7 +150,7 @@ fn sums_over_blocks_have_the_bits_of_the_product() {
                 for begin in (0..cols).step_by(width) {
                     let lines = begin..cols.min(begin + width);
                     let (_, turned) = Block::both_ways(lines_of(&matrix, lines.clone()));
-                    multiply_add(&threads, &turned, (&weights[lines.start * k..lines.end * k], k), &mut sums);
+                    multiply_add(&threads, &turned, &weights[lines.start * k..lines.end * k], k, &mut sums);
                 }
                 assert!(sums == want, "{rows} x {cols}, k = {k}, {blocks} blocks, sparse: {sparse}");
             }

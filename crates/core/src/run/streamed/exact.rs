@@ -4,13 +4,17 @@ use super::Streamed;
 use crate::Real;
 use crate::error::Result;
 use crate::kernels::{Product, gram};
+use crate::objective::Constants;
 use crate::run::evaluate::Evaluation;
-use crate::run::exact::evaluation;
-use crate::run::method::{Method, Rank};
+use crate::run::method::exact::evaluation;
+use crate::run::method::{Beginning, Method, Rank};
 use crate::run::report::Phases;
 use crate::run::scale::Balance;
-use crate::run::start::{Constants, FactorRows};
-use crate::solver::{Moving, Penalty, Problem, Solver, update};
+use crate::run::start::FactorRows;
+use crate::solver::{MovingRows, Penalty, Problem, Solver, update};
+
+/// The solvers of U and of V.
+pub type Solvers<T> = (Box<dyn Solver<T>>, Box<dyn Solver<T>>);
 
 /// Alternating steps on the unsketched problem.
 ///
@@ -21,7 +25,7 @@ pub struct Exact<'a, T> {
     plan: String,
     streamed: &'a Streamed,
     /// For (U, V), as the terms are.
-    solvers: (Solver, Solver),
+    solvers: Solvers<T>,
     terms: (Penalty, Penalty),
     constants: Constants,
     /// VᵀV, kept from the end of one iteration to the beginning of the next.
@@ -36,11 +40,11 @@ impl<'a, T: Real> Exact<'a, T> {
     pub fn new(
         plan: String,
         streamed: &'a Streamed,
-        (solvers, k): ((Solver, Solver), usize),
-        terms: (Penalty, Penalty),
+        solvers: Solvers<T>,
+        beginning: &Beginning<'a, '_, T>,
     ) -> Self {
-        let sums = vec![T::ZERO; streamed.stream.line_length() * k];
-        let constants = streamed.known.constants;
+        let &Beginning { settings, terms, constants, .. } = beginning;
+        let sums = vec![T::ZERO; streamed.stream.line_length() * settings.rank];
         Exact { plan, streamed, solvers, terms, constants, gram_v: None, sums, current: false }
     }
 }
@@ -53,34 +57,35 @@ impl<T: Real> Method<T> for Exact<'_, T> {
         state: &mut FactorRows<T>,
         phases: &mut Phases,
     ) -> Result<Option<Evaluation>> {
-        let Exact { streamed, solvers, terms, ref mut sums, .. } = *self;
+        let Exact { streamed, ref solvers, terms, ref mut sums, .. } = *self;
         let (threads, k, blocks) = (rank.threads, rank.k, &streamed.blocks);
-        let FactorRows { u, v } = state;
+        state.pull(rank.device)?;
+        let (u, v) = (state.u.host_mut(), state.v.host_mut());
         let gram_v = match self.gram_v.take() {
             Some(gram) => gram,
             None => phases.product(|| gram(threads, v, k)),
         };
-        let for_u = Problem { solver: solvers.0, gram: &gram_v, terms: terms.0 };
+        let for_u = Problem { solver: &*solvers.0, gram: &gram_v, terms: terms.0 };
         let (gram_u, cross);
         if streamed.stream.by_columns() {
             if !self.current {
                 streamed.step(threads, blocks, None, (v, u, sums), k, phases)?;
             }
-            phases.add(&update(threads, &for_u, &Product::ready(&sums[..], k), Moving::plain(u), k));
+            phases.add(&update(threads, &for_u, &Product::ready(&sums[..], k), MovingRows::plain(u), k));
             gram_u = phases.product(|| gram(threads, u, k));
-            let for_v = Problem { solver: solvers.1, gram: &gram_u, terms: terms.1 };
+            let for_v = Problem { solver: &*solvers.1, gram: &gram_u, terms: terms.1 };
             cross = streamed.step(threads, blocks, Some(&for_v), (v, u, sums), k, phases)?;
             self.current = true;
         } else {
             streamed.step(threads, blocks, Some(&for_u), (u, v, sums), k, phases)?;
             gram_u = phases.product(|| gram(threads, u, k));
-            let for_v = Problem { solver: solvers.1, gram: &gram_u, terms: terms.1 };
-            let updated = update(threads, &for_v, &Product::ready(&sums[..], k), Moving::plain(v), k);
+            let for_v = Problem { solver: &*solvers.1, gram: &gram_u, terms: terms.1 };
+            let updated = update(threads, &for_v, &Product::ready(&sums[..], k), MovingRows::plain(v), k);
             phases.add(&updated);
             cross = updated.cross;
         }
         let gram_v = phases.product(|| gram(threads, v, k));
-        let seen = evaluation(self.constants, cross, (&gram_u, &gram_v), k);
+        let seen = evaluation(rank.objective, self.constants, cross, (&gram_u, &gram_v), k);
         let balance = Balance::of_grams(&gram_u, &gram_v, k).filter(|_| Penalty::leave_scale_free(terms));
         self.gram_v = match balance {
             Some(balance) => {
@@ -88,7 +93,7 @@ impl<T: Real> Method<T> for Exact<'_, T> {
                     // M V waits for the next U.
                     balance.apply_to_v(sums);
                 }
-                balance.apply(state);
+                balance.apply(rank.device, state)?;
                 None
             }
             None => Some(gram_v),

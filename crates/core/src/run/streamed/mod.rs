@@ -15,23 +15,24 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+pub use exact::{Exact, Solvers};
 pub use plan::Demand;
+pub use sampled::Sampled;
 
-use super::evaluate::{Evaluation, crosses, dead, quadratic_forms, relative_error, residuals};
-use super::factorize::check;
-use super::method::Method;
-use super::start::{Constants, FactorRows, MatrixStats};
-use super::{Factorization, Factors, Monitor, Phases, Settings, StartFrom, auto};
+use super::evaluate::{Evaluation, dead};
+use super::start::{FactorRows, MatrixStats};
+use super::{Phases, Settings};
 use crate::Real;
-use crate::comm::run_ranks;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::grid::{Grid, Placement};
 use crate::io::stream::Stream;
 use crate::kernels::{Columns, Product, gram_in_f64, multiply_add};
 use crate::matrix::{Csr, Dominant};
+use crate::objective::losses::{crosses, quadratic_forms, residuals};
+use crate::objective::{Constants, relative_error};
 use crate::partition::{Access, Block, Shard};
-use crate::run::settings::{Algorithm, Init};
-use crate::solver::{Moving, Penalty, Problem, Solver, update};
+use crate::run::memory::Footprint;
+use crate::solver::{MovingRows, Problem, update};
 use crate::threads::Threads;
 
 /// A file, cut into blocks that fit the memory, and looked through once.
@@ -40,6 +41,7 @@ pub struct Streamed {
     stream: Stream,
     blocks: Vec<Range<usize>>,
     block_bytes: u64,
+    footprint: Footprint,
     pub(super) known: MatrixStats,
     largest: f64,
     dominant: (Option<Dominant>, Option<Dominant>),
@@ -49,10 +51,11 @@ pub struct Streamed {
 impl Streamed {
     /// Cuts the file into blocks and reads it once: every entry is checked, and what a start needs is summed.
     pub fn new<T: Real>(stream: Stream, demand: &Demand) -> Result<Self> {
-        let (blocks, block_bytes) = plan::blocks::<T>(&stream, demand)?;
+        let plan::Cut { blocks, block_bytes, footprint } = plan::blocks::<T>(&stream, demand)?;
         let threads = Threads::new(demand.threads)?;
         let survey::Survey { known, largest, dominant } = survey::survey::<T>(&stream, &blocks, &threads)?;
-        Ok(Streamed { stream, blocks, block_bytes, known, largest, dominant, passes: AtomicU64::new(1) })
+        let passes = AtomicU64::new(1);
+        Ok(Streamed { stream, blocks, block_bytes, footprint, known, largest, dominant, passes })
     }
 
     /// The file.
@@ -80,6 +83,11 @@ impl Streamed {
         self.block_bytes
     }
 
+    /// What a run takes of the memory.
+    pub fn footprint(&self) -> Footprint {
+        self.footprint
+    }
+
     /// Passes over the file so far.
     pub fn passes(&self) -> u64 {
         self.passes.load(Ordering::Relaxed)
@@ -90,30 +98,9 @@ impl Streamed {
         sampled::adjusted(self, settings)
     }
 
-    /// The method of a run about to begin from `state`. `auto` is HALS with as many sweeps for each product as it has in
-    /// memory, without momentum.
-    pub(super) fn method<'a, T: Real>(
-        &'a self,
-        settings: &Settings,
-        (seed, every): (u64, usize),
-        terms: (Penalty, Penalty),
-        state: &FactorRows<T>,
-    ) -> Box<dyn Method<T> + 'a> {
-        let k = settings.rank;
-        let exactly = |plan: String, solvers| Box::new(exact::Exact::new(plan, self, (solvers, k), terms));
-        let descent = |sweeps| Solver::CoordinateDescent { mu: 0.0, sweeps };
-        match settings.algorithm {
-            Algorithm::Dsanls => Box::new(sampled::Sampled::new(self, settings, (seed, every), terms, state)),
-            Algorithm::Auto => {
-                let stream = &self.stream;
-                let plan = auto::Plan::of(stream.rows(), stream.cols(), stream.stored(), k).streamed();
-                let (u, v) = plan.sweeps;
-                exactly(format!("auto: {plan}"), (descent(u), descent(v)))
-            }
-            Algorithm::Hals => exactly("hals".into(), (descent(1), descent(1))),
-            Algorithm::Mu => exactly("mu".into(), (Solver::Multiplicative, Solver::Multiplicative)),
-            Algorithm::Bpp => exactly("bpp".into(), (Solver::Pivoting, Solver::Pivoting)),
-        }
+    /// Refuses sketches that cannot be drawn from whole lines of a file.
+    pub(super) fn check_sketch(&self, settings: &Settings) -> Result<()> {
+        sampled::check(self, settings)
     }
 
     /// (X, Y) of (U, V), and back.
@@ -151,7 +138,7 @@ impl Streamed {
         &self,
         threads: &Threads,
         blocks: &[Range<usize>],
-        problem: Option<&Problem<'_>>,
+        problem: Option<&Problem<'_, T>>,
         (x, y, sums): (&mut [T], &[T], &mut [T]),
         k: usize,
         phases: &mut Phases,
@@ -162,11 +149,11 @@ impl Streamed {
             let x = &mut x[lines.start * k..lines.end * k];
             if let Some(problem) = problem {
                 let product = Product::new(threads, by_line, Columns::All, y, k);
-                let updated = update(threads, problem, &product, Moving::plain(x), k);
+                let updated = update(threads, problem, &product, MovingRows::plain(x), k);
                 phases.add(&updated);
                 cross += updated.cross;
             }
-            phases.product(|| multiply_add(threads, turned, (x, k), sums));
+            phases.product(|| multiply_add(threads, turned, x, k, sums));
         })?;
         Ok(cross)
     }
@@ -180,8 +167,9 @@ impl Streamed {
         state: &FactorRows<T>,
         k: usize,
     ) -> Result<Evaluation> {
-        let (x, y) = self.sides(&state.u, &state.v);
-        let (gram_u, gram_v) = (gram_in_f64(threads, &state.u, k), gram_in_f64(threads, &state.v, k));
+        let (u, v) = (state.u.host(), state.v.host());
+        let (x, y) = self.sides(u, v);
+        let (gram_u, gram_v) = (gram_in_f64(threads, u, k), gram_in_f64(threads, v, k));
         let (_, gram) = self.sides(&gram_u, &gram_v);
         let (mut residual, mut cross, mut model) = (0.0, 0.0, 0.0);
         // All of it is a phase of its own, waiting included.
@@ -199,11 +187,12 @@ impl Streamed {
         } else {
             (residual / constants.norm).sqrt()
         };
-        Ok(Evaluation { error, dead: dead(&gram_v, k) })
+        let squares = gram_v.iter().copied().step_by(k + 1).collect();
+        Ok(Evaluation { error, dead: dead(Some(squares), k) })
     }
 
     /// One rank's part of M without M: its sizes.
-    fn shard<T: Real>(&self) -> Shard<T> {
+    pub(super) fn shard<T: Real>(&self) -> Shard<T> {
         let (rows, cols, stored) = (self.stream.rows(), self.stream.cols(), self.stream.stored());
         let nothing = || Block::ByRow(Arc::new(Csr::new(0, 0, vec![0], Vec::new(), Vec::new())));
         Shard {
@@ -217,31 +206,4 @@ impl Streamed {
             by_cols: nothing(),
         }
     }
-}
-
-/// Factorizes a matrix that stays in its file.
-pub fn factorize_streamed<T: Real>(
-    streamed: &Streamed,
-    threads: usize,
-    settings: &Settings,
-    from: Option<StartFrom<'_, T>>,
-    monitor: &mut dyn Monitor<T>,
-) -> Result<Factorization<T>> {
-    let (rows, cols, k) = (streamed.stream.rows(), streamed.stream.cols(), settings.rank);
-    check(settings, from, rows, cols)?;
-    if settings.init != Init::Random && from.is_none() {
-        let problem = "singular vectors need the matrix in memory; begin at random, or raise --memory";
-        return Err(Error::parameter("--init", problem));
-    }
-    if settings.algorithm == Algorithm::Dsanls {
-        sampled::check(streamed, settings)?;
-    }
-    let monitor = std::sync::Mutex::new(monitor);
-    let mut ranks = run_ranks(vec![streamed.shard()], |comm, shard| {
-        let threads = Threads::new(threads)?;
-        T::best_of_restarts((&shard, Some(streamed)), comm, &threads, settings, from, &monitor)
-    })?;
-    let (outcome, errors) = ranks.remove(0);
-    let factors = Factors { rows, cols, k, u: outcome.u, v: outcome.v };
-    Ok(Factorization { factors, report: outcome.report, errors })
 }

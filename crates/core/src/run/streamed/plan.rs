@@ -5,11 +5,10 @@ use std::ops::Range;
 use crate::Real;
 use crate::error::{Error, Result};
 use crate::io::stream::Stream;
-use crate::kernels::{DEPTH, TILE};
-
-/// What the program itself takes, and what every thread of it does beside.
-const OWN: u64 = 8 << 20;
-const OWN_THREAD: u64 = 1 << 20;
+use crate::kernels::DEPTH;
+use crate::run::memory::{Footprint, Layout, MatrixSize, Workload};
+use crate::run::method::Algorithm;
+use crate::wording::Wording;
 
 /// Larger blocks read no faster, and the first of a pass is read while nothing is computed.
 const LARGEST_BLOCK: u64 = 64 << 20;
@@ -37,48 +36,55 @@ impl Demand {
         Demand { memory, rank, copies: 1, kept: 0, threads, largest_block: LARGEST_BLOCK }
     }
 
-    /// Bytes for all but the blocks.
-    fn beside<T: Real>(&self, stream: &Stream) -> u64 {
-        let (m, n, k) = (stream.rows() as u64, stream.cols() as u64, self.rank as u64);
-        let threads = self.threads as u64;
-        let width = T::PRECISION.bytes();
-        let factors = (m + n).saturating_mul(k).saturating_mul(width * self.copies);
-        let sums = (stream.line_length() as u64).saturating_mul(k).saturating_mul(width);
-        // Sums of rows and columns are there before factors are; which of them are empty stays.
-        let survey = (m + n).saturating_mul(16);
-        // Partial sums of a Gram matrix, a thread's own, and what a method keeps.
-        let grams = k.saturating_mul(k).saturating_mul(8 * (38 + 2 * threads));
-        let tiles = threads.saturating_mul(OWN_THREAD + 4 * TILE as u64 * k * 8);
-        let flags = 2 * (m + n);
-        [survey.max(factors.saturating_add(sums)), grams, tiles, flags, stream.bytes_kept(), self.kept]
-            .into_iter()
-            .fold(OWN, u64::saturating_add)
+    /// What is taken of the memory, but for the blocks.
+    fn footprint<T: Real>(&self, stream: &Stream) -> Footprint {
+        let Demand { rank, copies, threads, .. } = *self;
+        let size = MatrixSize::of_stream(stream);
+        // All methods take the same on a stream.
+        let workload = Workload { size, algorithm: Algorithm::Auto, rank, precision: T::PRECISION };
+        let kept = stream.bytes_kept().saturating_add(self.kept);
+        let layout = Layout::Streamed { threads, copies, line_length: stream.line_length(), kept };
+        workload.footprint(&layout)
     }
 }
 
-/// The blocks, and the bytes of the largest.
-pub fn blocks<T: Real>(stream: &Stream, demand: &Demand) -> Result<(Vec<Range<usize>>, u64)> {
+/// A file, cut into blocks.
+pub struct Cut {
+    pub blocks: Vec<Range<usize>>,
+    /// Bytes of the largest.
+    pub block_bytes: u64,
+    /// What the run takes, two blocks included.
+    pub footprint: Footprint,
+}
+
+/// Cuts a file into blocks that fit the memory.
+pub fn blocks<T: Real>(stream: &Stream, demand: &Demand) -> Result<Cut> {
     let lines = stream.lines();
     let longest = if stream.is_sparse() {
         (0..lines).map(|line| stream.bytes_of::<T>(line..line + 1)).max().unwrap_or(0)
     } else {
         stream.bytes_of::<T>(0..1)
     };
-    let beside = demand.beside::<T>(stream);
-    let room = demand.memory.saturating_sub(beside) / 2;
+    let footprint = demand.footprint::<T>(stream);
+    let room = demand.memory.saturating_sub(footprint.most()) / 2;
     if longest > room {
         return Err(Error::Memory {
             what: format!("{}: the factors and two lines of the matrix at a time", stream.path().display()),
-            needed: beside.saturating_add(2 * longest),
+            needed: footprint.most().saturating_add(2 * longest),
             available: demand.memory,
-            cure: "raise --memory, lower --rank, or use --precision f32",
+            cure: Wording::new("raise ")
+                .field("memory")
+                .text(", lower ")
+                .field("rank")
+                .text(", or use ")
+                .choice("precision", "f32"),
         });
     }
     // Half of it again: the allocator may keep what a block had before it grew.
     let fitting = (room / 2).min(demand.largest_block).max(longest);
     let blocks = cut::<T>(stream, fitting);
-    let largest = blocks.iter().map(|lines| stream.bytes_of::<T>(lines.clone())).max().unwrap_or(0);
-    Ok((blocks, largest))
+    let block_bytes = blocks.iter().map(|lines| stream.bytes_of::<T>(lines.clone())).max().unwrap_or(0);
+    Ok(Cut { blocks, block_bytes, footprint: Footprint { matrix: 2 * block_bytes, ..footprint } })
 }
 
 /// Lines cut into blocks of at most `bytes`, which is at least a line. Dense ones have a multiple of [`DEPTH`] lines

@@ -7,16 +7,18 @@ use super::Streamed;
 use crate::Real;
 use crate::error::{Error, Result};
 use crate::kernels::{DEPTH, Product, gram};
+use crate::objective::Constants;
 use crate::random::{Purpose, stream};
-use crate::run::dsanls::Damping;
 use crate::run::evaluate::Evaluation;
-use crate::run::exact::evaluation;
-use crate::run::method::{Method, MethodState, Rank};
+use crate::run::method::dsanls::Damping;
+use crate::run::method::exact::evaluation;
+use crate::run::method::{Beginning, Method, MethodState, Rank};
 use crate::run::report::Phases;
 use crate::run::settings::{Amount, Settings};
-use crate::run::start::{Constants, FactorRows};
+use crate::run::start::FactorRows;
 use crate::sketch::SketchKind;
-use crate::solver::{Moving, Penalty, Problem, Solver, update};
+use crate::solver::{CoordinateDescent, MovingRows, Penalty, Problem, update};
+use crate::wording::Wording;
 
 /// Stretches that a file is cut into at most.
 const STRETCHES: usize = 256;
@@ -55,18 +57,22 @@ pub(super) fn adjusted(streamed: &Streamed, mut settings: Settings) -> Settings 
 /// Refuses sketches that a pass over stretches is none of.
 pub(super) fn check(streamed: &Streamed, settings: &Settings) -> Result<()> {
     if settings.sketch != SketchKind::Subsample {
-        let problem = "a matrix that stays in its file can only be subsampled; use --sketch subsample, or raise --memory";
-        return Err(Error::parameter("--sketch", problem));
+        let problem = Wording::new("a matrix that stays in its file can only be subsampled; use ")
+            .choice("sketch", "subsample")
+            .text(", or raise ")
+            .field("memory");
+        return Err(Error::parameter("sketch", problem));
     }
     let (rows, cols) = (streamed.stream.rows(), streamed.stream.cols());
     let (of_cols, of_rows) = settings.sketch_sizes(rows, cols);
     let (name, whole) = match streamed.stream.by_columns() {
-        true => ("--sketch-rows", of_rows == rows),
-        false => ("--sketch-cols", of_cols == cols),
+        true => ("sketch_rows", of_rows == rows),
+        false => ("sketch_cols", of_cols == cols),
     };
     if !whole {
         let problem =
-            "a matrix that stays in its file is read in whole lines; leave it out, or raise --memory";
+            Wording::new("a matrix that stays in its file is read in whole lines; leave it out, or raise ")
+                .field("memory");
         return Err(Error::parameter(name, problem));
     }
     Ok(())
@@ -74,13 +80,8 @@ pub(super) fn check(streamed: &Streamed, settings: &Settings) -> Result<()> {
 
 impl<'a, T: Real> Sampled<'a, T> {
     /// A run about to begin from `state`.
-    pub fn new(
-        streamed: &'a Streamed,
-        settings: &Settings,
-        (seed, every): (u64, usize),
-        terms: (Penalty, Penalty),
-        state: &FactorRows<T>,
-    ) -> Self {
+    pub fn new(streamed: &'a Streamed, beginning: &Beginning<'a, '_, T>) -> Self {
+        let &Beginning { settings, seed, every, terms, constants, state, .. } = beginning;
         let (rows, cols) = (streamed.stream.rows(), streamed.stream.cols());
         let (of_cols, of_rows) = settings.sketch_sizes(rows, cols);
         let sampled = if streamed.stream.by_columns() { of_cols } else { of_rows };
@@ -88,12 +89,12 @@ impl<'a, T: Real> Sampled<'a, T> {
         let height = lines.div_ceil(STRETCHES).next_multiple_of(DEPTH);
         let stretches = lines.div_ceil(height);
         let drawn = (stretches as f64 * sampled as f64 / lines as f64).round() as usize;
-        let (x, _) = streamed.sides(&state.u, &state.v);
+        let (x, _) = streamed.sides(state.u.host(), state.v.host());
         let squares: f64 = x.iter().map(|value| value.to_f64().powi(2)).sum();
         Sampled {
             streamed,
             terms: streamed.sides(terms.0, terms.1),
-            constants: streamed.known.constants,
+            constants,
             damping: Damping::new(settings, squares / settings.rank as f64),
             seed,
             every,
@@ -131,10 +132,11 @@ impl<T: Real> Method<T> for Sampled<'_, T> {
         let all = (iteration + 1).is_multiple_of(self.every) || iteration + 1 == self.last;
         let stretches = self.draw(iteration, all);
         let weight = self.streamed.stream.lines().div_ceil(self.height) as f64 / stretches.len() as f64;
-        let (x, y) = self.streamed.sides(&mut state.u, &mut state.v);
+        state.pull(rank.device)?;
+        let (x, y) = self.streamed.sides(state.u.host_mut(), state.v.host_mut());
         let gram_y = phases.product(|| gram(threads, y, k));
-        let solver = Solver::CoordinateDescent { mu: 0.0, sweeps: 1 };
-        let problem = Problem { solver, gram: &gram_y, terms: self.terms.0 };
+        let exact = CoordinateDescent::HALS;
+        let problem = Problem { solver: &exact, gram: &gram_y, terms: self.terms.0 };
         let blocks: Vec<_> = stretches.iter().flat_map(|lines| self.streamed.blocks_of(lines)).collect();
         self.streamed.step(threads, &blocks, Some(&problem), (x, y, &mut self.sums), k, phases)?;
         // By stretch, so that the sum does not depend on the blocks.
@@ -148,17 +150,17 @@ impl<T: Real> Method<T> for Sampled<'_, T> {
             self.sums.iter_mut().for_each(|sum| *sum *= weight);
         }
         let diagonal = gram_x.iter().step_by(k + 1).sum::<f64>() / k as f64;
-        let damped = self.damping.next(iteration, diagonal, self.terms.1.l2);
-        let solver = if all { solver } else { damped };
+        let damped = self.damping.next::<T>(iteration, diagonal, self.terms.1.l2);
+        let solver = if all { &exact } else { &*damped };
         let problem = Problem { solver, gram: &gram_x, terms: self.terms.1 };
-        let updated = update(threads, &problem, &Product::ready(&self.sums[..], k), Moving::plain(y), k);
+        let updated = update(threads, &problem, &Product::ready(&self.sums[..], k), MovingRows::plain(y), k);
         phases.add(&updated);
         if !all {
             return Ok(None);
         }
         let gram_y = phases.product(|| gram(threads, y, k));
         let (gram_u, gram_v) = self.streamed.sides(&gram_x, &gram_y);
-        Ok(evaluation(self.constants, updated.cross, (gram_u, gram_v), k))
+        Ok(evaluation(rank.objective, self.constants, updated.cross, (gram_u, gram_v), k))
     }
 
     fn plan(&self) -> String {

@@ -1,0 +1,32 @@
+//! Arguments of `partwise report`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use partwise::run::Side;
+
+use super::ShapeArgs;
+use super::values::choice;
+
+pub const EXAMPLES: &str = "\
+Examples:
+  partwise report result --open
+  partwise report faces --image-shape 19x19
+  partwise report cells --records columns";
+
+#[derive(Debug, Args)]
+pub struct ReportArgs {
+    /// A folder that `factorize` or `simulate` wrote
+    pub dir: PathBuf,
+    /// Open the page in the browser
+    #[arg(long)]
+    pub open: bool,
+    /// Replace a report.html that Partwise did not make
+    #[arg(long)]
+    pub force: bool,
+    #[command(flatten)]
+    pub shape: ShapeArgs,
+    /// Whether a sample is a row or a column, for a result of `factorize` [default: as in the run]
+    #[arg(long, value_parser = choice(&Side::ALL), value_name = "SIDE")]
+    pub records: Option<Side>,
+}

@@ -1,0 +1,11 @@
+//! What every command is given besides its arguments.
+
+use crate::console::Console;
+use crate::output::Outputs;
+
+/// How a command talks, and what it is writing.
+#[derive(Clone, Default)]
+pub struct Context {
+    pub console: Console,
+    pub outputs: Outputs,
+}

@@ -1,0 +1,46 @@
+//! The options that stand for the fields which the libraries' errors name.
+
+use partwise::error::Error as CoreError;
+use partwise::wording::{Field, Wording};
+use partwise_federation::Error as FederationError;
+use partwise_secure::Error as SecureError;
+
+/// Fields that are not options: what an argument has in it, or what is at fault whatever was given.
+const NOT_OPTIONS: [(&str, &str); 6] = [
+    ("factors", "factors"),
+    ("file", "FILE"),
+    ("matrix", "matrix"),
+    ("party", "party"),
+    ("ranks", "ranks"),
+    ("start", "start"),
+];
+
+/// The risks, which are accepted one by one.
+const ACCEPTED: &str = "accepted.";
+
+/// What the user calls a field: `--sketch-cols 5` for `sketch_cols`, if 5 is meant.
+pub fn name(field: &Field) -> String {
+    let known = NOT_OPTIONS.iter().find(|(name, _)| *name == field.name);
+    let option = match (known, field.name.strip_prefix(ACCEPTED)) {
+        (Some((_, name)), _) => name.to_string(),
+        (None, Some(risk)) => format!("--accept-that-{}", kebab(risk)),
+        (None, None) => format!("--{}", kebab(&field.name)),
+    };
+    match &field.value {
+        Some(value) => format!("{option} {value}"),
+        None => option,
+    }
+}
+
+fn kebab(name: &str) -> String {
+    name.replace('_', "-")
+}
+
+/// An error in the program's words.
+pub fn words(error: &anyhow::Error) -> String {
+    let wording: Option<Wording> = None
+        .or_else(|| Some(error.downcast_ref::<CoreError>()?.wording()))
+        .or_else(|| Some(error.downcast_ref::<SecureError>()?.wording()))
+        .or_else(|| Some(error.downcast_ref::<FederationError>()?.wording()));
+    wording.map_or_else(|| error.to_string(), |wording| wording.named(name))
+}

@@ -1,0 +1,209 @@
+//! What a factorization leaves: factors, labels, the error curve, `run.json` and the page, and the last words on it.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use anyhow::Result;
+use partwise::Real;
+use partwise::comm::Network;
+use partwise::io::{self, ImageShape};
+use partwise::pipeline::{self, Facts, Finished};
+use partwise::run::record::{
+    Clock, FactorizationRecord, RUN_FILE, ReadingRecord, RunKind, RunRecord, SumOrder, Transport,
+};
+use partwise::run::{Factorization, Factors, RankReport, Report, Stop, TraceLine};
+use serde_json::json;
+
+use crate::args::FactorizeArgs;
+use crate::checkpoint::Checkpoint;
+use crate::console::Console;
+use crate::context::Context;
+use crate::input;
+use crate::launch::Sums;
+use crate::report::{self, Kept};
+use crate::warnings::Warnings;
+
+/// What is known of a run besides what it has returned.
+pub struct Results<'a, T> {
+    pub args: &'a FactorizeArgs,
+    pub context: &'a Context,
+    pub checkpoint: &'a Checkpoint,
+    /// What was warned of so far.
+    pub warnings: Warnings,
+    /// How a row or column is a picture.
+    pub image: Option<ImageShape>,
+    /// Pictures as they were.
+    pub frames: Option<Kept<T>>,
+    /// The hash of the input.
+    pub sha256: String,
+    /// The most memory that each rank of an MPI job has had.
+    pub peaks: Option<Vec<u64>>,
+}
+
+impl<T: Real> Results<'_, T> {
+    /// Writes all, and says so.
+    pub fn write(mut self, finished: Finished<T>) -> Result<()> {
+        self.warnings.zero(&finished.result.factors, &finished.plan.settings);
+        let mut record = self.record(&finished);
+        let Results { args, context, checkpoint, warnings, frames, .. } = self;
+        record.summary.warnings = warnings.into_sentences();
+        let clock = args.network.first().filter(|_| record.summary.clock == Clock::Virtual);
+        let error = finished.result.report.relative_error;
+        let record = RunRecord::new(error, RunKind::Factorization(Box::new(record)));
+        write_files(args, context, &finished, &record, frames.as_ref())?;
+        // The page is made from the files: there is room for one of both.
+        let Finished { result: Factorization { factors, report, errors }, facts, .. } = finished;
+        drop((factors, facts, frames));
+        report::after_run(context, &args.out, !args.no_report);
+        let unfinished = matches!(report.stopped_by, Stop::Interrupted | Stop::TimeLimit);
+        if checkpoint.active() && !unfinished {
+            checkpoint.remove();
+        }
+        if args.json {
+            let mut line = json!({ "event": "result" });
+            if let Some(line) = line.as_object_mut() {
+                line.extend(record.to_map());
+            }
+            context.console.answer(&line.to_string())?;
+        } else if !args.quiet {
+            conclude(args, context.console, &report, &errors, clock);
+        }
+        Ok(())
+    }
+
+    /// What `run.json` says: how it went, and everything needed to run it again.
+    fn record(&self, finished: &Finished<T>) -> FactorizationRecord {
+        let args = self.args;
+        let mut record = pipeline::record(finished);
+        // Not as a path to serde, which takes UTF-8 alone.
+        let text = |path: &Option<PathBuf>| path.as_ref().map(|path| path.to_string_lossy().into_owned());
+        record.method.init_from = text(&args.init_from);
+        record.reading = ReadingRecord {
+            transpose: args.read.transpose,
+            header: args.read.header,
+            row_names: args.read.row_names,
+            row_labels: text(&args.labels.row_labels),
+            col_labels: text(&args.labels.col_labels),
+        };
+        record.input.name = args.file.file_name().map(|name| name.to_string_lossy().into_owned());
+        record.input.bytes = input::bytes(&args.file);
+        record.input.sha256 = self.sha256.clone();
+        record.tsv = args.tsv;
+        record.image = self.image;
+        record.records = args.records.or_else(|| Some(record.samples()));
+        record.frames = self.frames.as_ref().map_or(Vec::new(), |frames| frames.numbers.clone());
+        // Also where it only decided what `auto` does.
+        let networks: Vec<String> = args.network.iter().map(Network::to_string).collect();
+        record.machine.network = Some(networks).filter(|networks| !networks.is_empty());
+        if let Some(peaks) = &self.peaks {
+            record.machine.transport = Some(Transport::Mpi);
+            record.machine.reduction = Some(match args.reduction {
+                Sums::Native => SumOrder::Native,
+                Sums::Ordered => SumOrder::Ordered,
+            });
+            for (rank, &peak) in record.summary.ranks.iter_mut().zip(peaks) {
+                rank.peak_memory = Some(peak);
+            }
+        }
+        record
+    }
+}
+
+/// All files of the folder at once, or none.
+fn write_files<T: Real>(
+    args: &FactorizeArgs,
+    context: &Context,
+    finished: &Finished<T>,
+    record: &RunRecord,
+    frames: Option<&Kept<T>>,
+) -> Result<()> {
+    let Facts { row_labels, col_labels, .. } = &finished.facts;
+    let (row_labels, col_labels) = (row_labels.as_deref(), col_labels.as_deref());
+    let Factors { rows, cols, k, u, v } = &finished.result.factors;
+    let staging = context.outputs.folder_from(args.init_from.as_deref(), &args.out)?;
+    staging.write("U.npy", |file| io::npy::write(file, *rows, *k, u))?;
+    staging.write("V.npy", |file| io::npy::write(file, *cols, *k, v))?;
+    for (name, labels) in [("rows.txt", row_labels), ("columns.txt", col_labels)] {
+        if let Some(labels) = labels {
+            staging.write(name, |file| io::labels::write(file, labels))?;
+        }
+    }
+    if args.tsv {
+        staging.write("U.tsv", |file| io::tsv::write_factor(file, row_labels, *rows, *k, u))?;
+        staging.write("V.tsv", |file| io::tsv::write_factor(file, col_labels, *cols, *k, v))?;
+    }
+    if let Some(Kept { numbers, size, values }) = frames {
+        staging.write("frames.npy", |file| io::npy::write(file, numbers.len(), *size, values))?;
+    }
+    let clock = if record.has_virtual_clock() { "virtual_seconds" } else { "seconds" };
+    staging.write("trace.csv", |file| write_trace(file, &finished.result.report.trace, clock))?;
+    staging.write(RUN_FILE, |file| record.write(file))?;
+    staging.commit()
+}
+
+/// The error curve, with a column of seconds for each network that was modelled.
+fn write_trace(file: &mut dyn Write, trace: &[TraceLine], clock: &str) -> std::io::Result<()> {
+    let others = trace.first().map_or(0, |line| line.elsewhere.len());
+    let others: String = (2..others + 2).map(|network| format!(",{clock}_{network}")).collect();
+    writeln!(file, "iteration,{clock},relative_error,bytes_sent{others}")?;
+    for line in trace {
+        let TraceLine { iteration, seconds, relative_error, bytes_sent, elsewhere } = line;
+        let others: String = elsewhere.iter().map(|seconds| format!(",{seconds:.6}")).collect();
+        writeln!(file, "{iteration},{seconds:.6},{relative_error:.9},{bytes_sent}{others}")?;
+    }
+    Ok(())
+}
+
+fn conclude(
+    args: &FactorizeArgs,
+    console: Console,
+    outcome: &Report,
+    errors: &[f64],
+    clock: Option<&Network>,
+) {
+    if !outcome.redrawn.is_empty() {
+        let times = match outcome.redrawn.len() {
+            1 => "a component died 1 time and was".to_string(),
+            count => format!("components died {count} times and were"),
+        };
+        console.tell(&format!("{times} redrawn; run.json says which and when"));
+    }
+    if errors.len() > 1 {
+        console.tell(&format!("best of {} runs, with seed {}", errors.len(), outcome.seed));
+    }
+    let clock = clock.map_or(String::new(), |network| format!(" on the virtual clock, on {network}"));
+    let why = match outcome.stopped_by {
+        Stop::Iterations => "all iterations done",
+        Stop::Tolerance => "the error hardly fell any more",
+        Stop::TargetError => "the wanted error was reached",
+        Stop::TimeLimit => "the time was up",
+        Stop::Interrupted => "stopped by the user",
+    };
+    console.tell(&format!(
+        "relative error {:.6} after {} iterations and {:.2} s{clock} ({why})",
+        outcome.relative_error, outcome.iterations, outcome.seconds
+    ));
+    table(console, &outcome.ranks);
+    console.tell(&report::where_it_is(&args.out));
+}
+
+/// Where each rank's time went, if there are several.
+fn table(console: Console, ranks: &[RankReport]) {
+    if ranks.len() < 2 {
+        return;
+    }
+    console.tell("seconds by rank:  product    solve   sketch  gather  scatter   reduce     all   MiB sent");
+    for (rank, report) in ranks.iter().enumerate() {
+        let RankReport { seconds, phases, method, .. } = report;
+        console.tell(&format!(
+            "{rank:>15} {:>9.2} {:>8.2} {:>8.2} {:>7.2} {:>8.2} {:>8.2} {seconds:>7.2} {:>10.1}",
+            phases.product,
+            phases.solve,
+            phases.sketch,
+            method.all_gather.seconds,
+            method.reduce_scatter.seconds,
+            method.all_reduce.seconds,
+            method.bytes() as f64 / (1 << 20) as f64
+        ));
+    }
+}

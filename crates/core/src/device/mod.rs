@@ -1,0 +1,224 @@
+//! Where blocks of M and factors live, and where half steps run. Communication stays on the host.
+//!
+//! A device is one file. [`Cpu`] works on the host's memory with its threads; another one keeps copies of its own in
+//! [`Loaded`] blocks and [`Resident`] factors, and says by [`Device::pull`] when rows are needed on the host.
+
+mod cpu;
+
+use std::any::Any;
+
+use crate::Real;
+use crate::error::Result;
+use crate::kernels::{Columns, Product};
+use crate::objective::{HalfStep, Objective};
+use crate::partition::Block;
+
+pub use cpu::{Cpu, MovingRows, Updated, update_tiles};
+
+/// Rows of a factor: on the host, and where the device keeps them. Whichever side is written makes the other stale, as
+/// in the dual views of Kokkos.
+pub struct Resident<T> {
+    host: Vec<T>,
+    remote: Option<Box<dyn Any + Send>>,
+    /// Whether only the device has the present rows.
+    stale: bool,
+}
+
+impl<T: Real> Resident<T> {
+    /// Rows that are on the host.
+    pub fn new(host: Vec<T>) -> Self {
+        Resident { host, remote: None, stale: false }
+    }
+
+    /// The rows. A caller whose device has moved them pulls them first.
+    pub fn host(&self) -> &[T] {
+        assert!(!self.stale, "rows are pulled before they are read");
+        &self.host
+    }
+
+    /// The rows, to be changed; what the device has is outdated by that.
+    pub fn host_mut(&mut self) -> &mut [T] {
+        assert!(!self.stale, "rows are pulled before they are changed");
+        self.remote = None;
+        &mut self.host
+    }
+
+    /// The rows, for good.
+    pub fn into_host(self) -> Vec<T> {
+        assert!(!self.stale, "rows are pulled before they are taken");
+        self.host
+    }
+
+    /// Numbers in it.
+    pub fn len(&self) -> usize {
+        self.host.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.host.is_empty()
+    }
+
+    /// The device's copy, made by `upload` where there is none.
+    pub fn remote_or(
+        &mut self,
+        upload: impl FnOnce(&[T]) -> Result<Box<dyn Any + Send>>,
+    ) -> Result<&mut dyn Any> {
+        let remote = match self.remote.take() {
+            Some(remote) => remote,
+            None => upload(&self.host)?,
+        };
+        Ok(&mut **self.remote.insert(remote))
+    }
+
+    /// The device has moved its copy.
+    pub fn moved_remotely(&mut self) {
+        self.stale = true;
+    }
+
+    /// Takes the present rows from the device's copy, by `download`, if only it has them.
+    pub fn refresh(&mut self, download: impl FnOnce(&dyn Any, &mut [T]) -> Result<()>) -> Result<()> {
+        if let (true, Some(remote)) = (self.stale, &self.remote) {
+            download(&**remote, &mut self.host)?;
+            self.stale = false;
+        }
+        Ok(())
+    }
+}
+
+impl<T: Clone> Clone for Resident<T> {
+    fn clone(&self) -> Self {
+        assert!(!self.stale, "rows are pulled before they are copied");
+        Resident { host: self.host.clone(), remote: None, stale: false }
+    }
+}
+
+impl<T: std::fmt::Debug> std::fmt::Debug for Resident<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Resident").field("rows", &self.host).field("stale", &self.stale).finish()
+    }
+}
+
+/// A block of M that a device can work on.
+pub struct Loaded<'a, T> {
+    /// The block on the host.
+    pub host: &'a Block<T>,
+    /// What the device keeps of it.
+    pub remote: Option<Box<dyn Any + Send + Sync>>,
+}
+
+/// What the rows of a half step are made from.
+pub enum Entries<'a, T: Real> {
+    /// A block of M and the fixed factor.
+    Block(BlockEntries<'a, T>),
+    /// Products that have been summed over processes, stored by row.
+    Products(Vec<T>),
+}
+
+/// A block of M, of which some columns take part.
+pub struct BlockEntries<'a, T> {
+    /// The block.
+    pub block: &'a Loaded<'a, T>,
+    /// Which columns take part.
+    pub columns: Columns<'a>,
+    /// The rows of the fixed factor that belong to them.
+    pub fixed: &'a mut Resident<T>,
+}
+
+/// A factor on its way.
+pub struct Moving<'a, T> {
+    /// X: where the solver begins, and where the next one is to begin.
+    pub rows: &'a mut Resident<T>,
+    /// With momentum, the solver's last result.
+    pub momentum: Option<MovingMomentum<'a, T>>,
+}
+
+/// What momentum adds to a half step: the new result X' takes the place of `last`, X, and the factor becomes
+/// max{X' + weight (X' − X), 0}.
+pub struct MovingMomentum<'a, T> {
+    /// β.
+    pub weight: f64,
+    /// X.
+    pub last: &'a mut Resident<T>,
+}
+
+impl<'a, T> Moving<'a, T> {
+    /// Without momentum.
+    pub fn plain(rows: &'a mut Resident<T>) -> Self {
+        Moving { rows, momentum: None }
+    }
+}
+
+/// A part of the loss of every row of X.
+pub enum LossPart<'a, T: Real> {
+    /// [`Objective::entry_losses`].
+    Entries(LossAt<'a, T>),
+    /// [`Objective::model_losses`] of X and the summary of the fixed factor.
+    Model(&'a mut Resident<T>, &'a [f64]),
+    /// [`Objective::losses_where_cancelled`] at this relative error.
+    Cancelled(f64, LossAt<'a, T>),
+}
+
+/// What a loss compares.
+pub struct LossAt<'a, T> {
+    /// The entries of M.
+    pub block: &'a Loaded<'a, T>,
+    /// The rows of the factor that belong to the block's rows.
+    pub x: &'a mut Resident<T>,
+    /// Those that belong to its columns.
+    pub fixed: &'a mut Resident<T>,
+}
+
+/// Where blocks and factors live, and where half steps run.
+pub trait Device<T: Real>: Send + Sync {
+    /// Makes a block ready for half steps.
+    fn load<'a>(&self, block: &'a Block<T>) -> Result<Loaded<'a, T>>;
+
+    /// Brings rows to the host, if only the device has them.
+    fn pull(&self, rows: &mut Resident<T>) -> Result<()>;
+
+    /// [`Objective::summarize`].
+    fn summarize(&self, objective: &dyn Objective<T>, rows: &mut Resident<T>, k: usize) -> Result<Vec<f64>>;
+
+    /// [`Objective::summarize_exactly`].
+    fn summarize_exactly(
+        &self,
+        objective: &dyn Objective<T>,
+        rows: &mut Resident<T>,
+        k: usize,
+    ) -> Result<Vec<f64>>;
+
+    /// A block times the fixed factor, for processes that have parts of the columns each; on the host.
+    fn multiply(&self, block: &Loaded<'_, T>, fixed: &mut Resident<T>, k: usize) -> Result<Vec<T>>;
+
+    /// Moves a factor.
+    fn half_step(
+        &self,
+        objective: &dyn Objective<T>,
+        step: &HalfStep<'_, T>,
+        entries: Entries<'_, T>,
+        moving: Moving<'_, T>,
+    ) -> Result<Updated>;
+
+    /// A part of the losses of all rows; nothing where the objective has none.
+    fn losses(
+        &self,
+        objective: &dyn Objective<T>,
+        part: LossPart<'_, T>,
+        k: usize,
+    ) -> Result<Option<Vec<f64>>>;
+}
+
+/// The product that a half step on the host works on.
+fn product_of<'a, T: Real>(
+    threads: &crate::threads::Threads,
+    entries: Entries<'a, T>,
+    k: usize,
+) -> Product<'a, T> {
+    match entries {
+        Entries::Block(BlockEntries { block, columns, fixed }) => {
+            Product::new(threads, block.host, columns, fixed.host(), k)
+        }
+        Entries::Products(products) => Product::ready(products, k),
+    }
+}

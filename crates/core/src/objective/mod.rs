@@ -1,0 +1,178 @@
+//! What a run minimises, as a value: the loss of U Vᵀ at the entries of M.
+//!
+//! Objectives fall into two families. In the *Gram family* a half step needs only products with M, which may be summed
+//! over parts of the columns, and a summary of the fixed factor that is the same for all rows. In the *entry family* it
+//! needs the model at the stored entries of a row, and so complete rows. An objective is one file, and one line in
+//! [`Loss`].
+
+#[cfg(test)]
+mod divergence;
+mod least_squares;
+pub mod losses;
+
+use std::ops::Range;
+
+use crate::Real;
+use crate::cancel::Cancel;
+use crate::kernels::{Product, Scratch, Tile};
+use crate::partition::Block;
+use crate::registry::registry;
+use crate::solver::{Penalty, Solver};
+use crate::threads::Threads;
+
+pub use least_squares::{CANCELS_BELOW, LeastSquares, relative_error};
+
+macro_rules! losses {
+    ($($(#[cfg($cfg:meta)])? $variant:ident = $label:literal, $value:expr, $help:literal;)+) => {
+        registry! {
+            /// The losses.
+            pub enum Loss of "loss" {
+                $($(#[cfg($cfg)])? $variant = $label, $help;)+
+            }
+        }
+
+        impl Loss {
+            /// What it minimises.
+            pub fn objective<T: Real>(self) -> &'static dyn Objective<T> {
+                match self {
+                    $($(#[cfg($cfg)])? Loss::$variant => &$value,)+
+                }
+            }
+        }
+    };
+}
+
+losses! {
+    Frobenius = "frobenius", LeastSquares, "Least squares, ‖M − U Vᵀ‖²";
+    #[cfg(test)] Kl = "kl", divergence::Divergence, "Kullback-Leibler divergence, by multiplicative updates";
+}
+
+/// What a half step needs of M.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Needs {
+    /// Sums over parts of the columns, added up over processes: Gram matrices, multiplicative updates.
+    PartialSums,
+    /// Complete rows.
+    CompleteRows,
+}
+
+/// One side's half step: everything but the entries of M and the factor that moves.
+pub struct HalfStep<'a, T> {
+    /// How rows move.
+    pub solver: &'a dyn Solver<T>,
+    /// What [`Objective::summarize`] says of the fixed factor, summed over all processes.
+    pub summary: &'a [f64],
+    /// Penalty and bound.
+    pub terms: Penalty,
+    /// Powers of two that the columns of the fixed factor were multiplied by, so that no product overflows; the rows that
+    /// are found are multiplied by the same.
+    pub scales: Option<&'a [f64]>,
+    /// Number of components.
+    pub k: usize,
+}
+
+/// A loss that is summed over the entries of M, and how to lower it.
+pub trait Objective<T: Real>: Send + Sync {
+    /// What it is called.
+    fn name(&self) -> &'static str;
+
+    /// What a half step needs of M.
+    fn needs(&self) -> Needs;
+
+    /// Whether it can be lowered by this solver.
+    fn supports(&self, solver: &dyn Solver<T>) -> bool;
+
+    /// What half steps need to know of the fixed factor as a whole, over some of its rows: a sum over rows.
+    fn summarize(&self, threads: &Threads, fixed: &[T], k: usize) -> Vec<f64>;
+
+    /// The same with the accuracy that an evaluation needs.
+    fn summarize_exactly(&self, threads: &Threads, fixed: &[T], k: usize) -> Vec<f64> {
+        self.summarize(threads, fixed, k)
+    }
+
+    /// ‖Y_j‖² of each column j of the summarized factor, where the summary has them.
+    fn column_squares(&self, _summary: &[f64], _k: usize) -> Option<Vec<f64>> {
+        None
+    }
+
+    /// Makes ready for the tiles of a half step.
+    fn prepare<'a>(&self, step: &'a HalfStep<'a, T>) -> Box<dyn TileStep<T> + 'a>;
+
+    /// The part of each row's loss that its entries decide. `x` has a row for each row of the block, `fixed` one for each
+    /// column.
+    fn entry_losses(&self, threads: &Threads, block: &Block<T>, x: &[T], fixed: &[T], k: usize) -> Vec<f64>;
+
+    /// The part of each row's loss that the model alone decides, by the exact summary of the fixed factor.
+    fn model_losses(&self, threads: &Threads, x: &[T], summary: &[f64], k: usize) -> Vec<f64>;
+
+    /// The relative error from the sums of both parts over all rows; `norm` is ‖M‖², `baseline` the loss of
+    /// [`Objective::baseline`].
+    fn relative_error(&self, constants: Constants, entries: f64, model: f64) -> f64;
+
+    /// The whole loss of each row, entry by entry, for a relative error at which the two parts cancel.
+    fn losses_where_cancelled(
+        &self,
+        _threads: &Threads,
+        _error: f64,
+        _block: &Block<T>,
+        _x: &[T],
+        _fixed: &[T],
+        _k: usize,
+    ) -> Option<Vec<f64>> {
+        None
+    }
+
+    /// The relative error of a whole loss.
+    fn relative(&self, loss: f64, baseline: f64) -> f64;
+
+    /// What the loss is relative to.
+    fn baseline(&self) -> Baseline;
+
+    /// The relative error after a half step, where its products have it for nothing: `cross` is what
+    /// [`TileStep::move_tile`] returned, summed over all tiles and processes.
+    fn error_at_hand(&self, _constants: Constants, _cross: f64, _of_u: &[f64], _of_v: &[f64]) -> Option<f64> {
+        None
+    }
+}
+
+/// What a loss is relative to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Baseline {
+    /// ‖M‖², the loss of the empty model.
+    Norm,
+    /// The loss of the model that is the mean of M everywhere.
+    BestConstant,
+}
+
+/// Numbers of the whole of M.
+#[derive(Clone, Copy, Debug)]
+pub struct Constants {
+    /// ‖M‖_F².
+    pub norm: f64,
+    /// Mean entry.
+    pub mean: f64,
+    /// The loss that errors are relative to.
+    pub baseline: f64,
+}
+
+/// A half step that is ready for its tiles.
+pub trait TileStep<T: Real>: Sync {
+    /// Moves the rows of one tile, and returns what [`Objective::error_at_hand`] wants to know of them.
+    fn move_tile(&self, rows: Range<usize>, tile: TileOf<'_, T>) -> f64;
+}
+
+/// What a tile's step works on.
+pub struct TileOf<'a, T: Real> {
+    /// The block of M times the fixed factor, to be had tile by tile, or its entries row by row.
+    pub product: &'a Product<'a, T>,
+    /// The rows that move.
+    pub values: &'a mut Tile<T>,
+    /// Room for the product's tile.
+    pub products: &'a mut Tile<T>,
+    /// Room for what the product gathers.
+    pub scratch: &'a mut Scratch<T>,
+    /// When the product was done, for the clock.
+    pub multiplied: &'a mut std::time::Instant,
+    /// Whether to go on.
+    pub cancel: &'a Cancel,
+}

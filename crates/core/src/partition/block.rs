@@ -1,0 +1,99 @@
+//! One side's part of M, and the ways in which it is stored.
+
+use std::sync::Arc;
+
+use super::DenseBlock;
+use crate::Real;
+use crate::matrix::{Csr, Dense, Matrix, Order, Values};
+
+/// One side's part of M, with the rows that the side's factor block belongs to as its rows: M_{I_r:} for U,
+/// (M_{:J_r})ᵀ for V.
+#[derive(Clone, Debug)]
+pub enum Block<T> {
+    /// Dense.
+    Dense(DenseBlock<T>),
+    /// Sparse, by row.
+    ByRow(Arc<Csr<T>>),
+    /// Sparse, by column: the matrix inside is the block's transpose.
+    ByColumn(Arc<Csr<T>>),
+}
+
+impl<T: Real> Block<T> {
+    /// The whole of M, or of Mᵀ, without a copy.
+    pub fn of(matrix: Matrix<T>, transposed: bool) -> Self {
+        match (matrix, transposed) {
+            (Matrix::Dense(dense), false) => Block::Dense(DenseBlock::of(dense)),
+            (Matrix::Dense(dense), true) => Block::Dense(DenseBlock::of(dense.into_transpose())),
+            (Matrix::Sparse(csr), false) => Block::ByRow(Arc::new(csr)),
+            (Matrix::Sparse(csr), true) => Block::ByColumn(Arc::new(csr)),
+        }
+    }
+
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        match self {
+            Block::Dense(dense) => dense.rows,
+            Block::ByRow(csr) => csr.rows(),
+            Block::ByColumn(transpose) => transpose.cols(),
+        }
+    }
+
+    /// Number of columns.
+    pub fn cols(&self) -> usize {
+        match self {
+            Block::Dense(dense) => dense.cols,
+            Block::ByRow(csr) => csr.cols(),
+            Block::ByColumn(transpose) => transpose.rows(),
+        }
+    }
+
+    /// A matrix as its own block and, transposed, as that of the other side, without a copy.
+    pub fn both_ways(matrix: Matrix<T>) -> (Self, Self) {
+        match matrix {
+            Matrix::Dense(dense) => {
+                let block = DenseBlock::of(dense);
+                let turned = block.transposed();
+                (Block::Dense(block), Block::Dense(turned))
+            }
+            Matrix::Sparse(csr) => {
+                let csr = Arc::new(csr);
+                (Block::ByRow(csr.clone()), Block::ByColumn(csr))
+            }
+        }
+    }
+
+    /// Undoes [`Block::both_ways`] of a matrix by row, for its memory; nothing if somebody else still has it.
+    pub fn into_matrix(self, turned: Self) -> Option<Matrix<T>> {
+        drop(turned);
+        match self {
+            Block::Dense(DenseBlock { rows, cols, values, .. }) => {
+                let values = Arc::into_inner(values)?;
+                Some(Matrix::Dense(Dense::new(rows, cols, Order::RowMajor, values)))
+            }
+            Block::ByRow(csr) => Arc::into_inner(csr).map(Matrix::Sparse),
+            Block::ByColumn(_) => None,
+        }
+    }
+
+    /// Which rows have an entry that is not zero.
+    pub fn used_rows(&self) -> Vec<bool> {
+        let mut used = vec![false; self.rows()];
+        match self {
+            Block::Dense(dense) => match &*dense.values {
+                Values::Bytes(bytes) => dense.mark_used(bytes, &mut used),
+                Values::Real(reals) => dense.mark_used(reals, &mut used),
+            },
+            Block::ByRow(csr) => {
+                let any = |row| csr.row(row).1.iter().any(|&value| value != T::ZERO);
+                used.iter_mut().enumerate().for_each(|(row, used)| *used = any(row));
+            }
+            Block::ByColumn(transpose) => {
+                for col in 0..transpose.rows() {
+                    let (rows, values) = transpose.row(col);
+                    rows.iter().zip(values).for_each(|(&row, &value)| used[row as usize] |= value != T::ZERO);
+                }
+            }
+        }
+        used
+    }
+}

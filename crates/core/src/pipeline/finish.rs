@@ -1,0 +1,56 @@
+//! What becomes of factors after the last iteration, where they are not left as they are.
+
+use super::plan::RunPlan;
+use super::source::SharedMatrix;
+use crate::Real;
+use crate::error::Result;
+use crate::run::{Factorization, Factors, Side, residual_of};
+use crate::solver::Penalty;
+use crate::threads::Threads;
+
+/// Solves for U exactly, empties the components of V that it does not use, and evaluates the error again; returns ‖M‖_F.
+pub(super) fn finish<T: Real>(
+    shared: &dyn SharedMatrix<T>,
+    plan: &RunPlan,
+    result: &mut Factorization<T>,
+) -> Result<f64> {
+    let threads = &Threads::new(plan.machine.threads)?.with_cancel(&plan.machine.cancel);
+    let (settings, factors) = (&plan.settings, &mut result.factors);
+    let (terms, _) = settings.terms(factors.rows, factors.cols, f64::INFINITY);
+    factors.u = solve_rows(shared, factors, terms, Some(&factors.u), threads)?;
+    if settings.l1_v + settings.l2_v > 0.0 {
+        drop_unused(factors);
+    }
+    factors.normalize(settings.normalization(), threads)?;
+    let residual = residual_of(shared.matrix(&plan.machine.cancel), factors, threads)?;
+    result.report.relative_error = residual.relative_error;
+    Ok(residual.norm)
+}
+
+/// The nonnegative W that fits the rows of M best with V fixed, exactly; see [`Factors::transform`].
+pub fn solve_rows<T: Real>(
+    shared: &dyn SharedMatrix<T>,
+    factors: &Factors<T>,
+    terms: Penalty,
+    start: Option<&[T]>,
+    threads: &Threads,
+) -> Result<Vec<T>> {
+    let (stored, transposed) = shared.stored();
+    if !transposed {
+        return factors.transform(stored, Side::Rows, terms, start, threads);
+    }
+    // The rows of M are the columns of what is stored.
+    let Factors { rows, cols, k, ref v, .. } = *factors;
+    let turned = Factors { rows: cols, cols: rows, k, u: v.clone(), v: Vec::new() };
+    turned.transform(stored, Side::Columns, terms, start, threads)
+}
+
+/// Empties the components of V that U does not use: with a penalty on V that is what lowers the objective.
+fn drop_unused<T: Real>(factors: &mut Factors<T>) {
+    let Factors { k, u, v, .. } = factors;
+    for component in 0..*k {
+        if u.iter().skip(component).step_by(*k).all(|&value| value == T::ZERO) {
+            v.iter_mut().skip(component).step_by(*k).for_each(|value| *value = T::ZERO);
+        }
+    }
+}

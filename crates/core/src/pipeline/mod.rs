@@ -1,0 +1,33 @@
+//! From a matrix to factors, on one path for every way to run: in one process, on in-process workers, as processes of
+//! an MPI job, block by block from a file, and from Python.
+//!
+//! ```text
+//! Source -> open -> Opened -> plan -> Planned -> run -> Finished -> record -> FactorizationRecord
+//! ```
+//!
+//! What differs between the ways is a value: the [`Source`], the [`Resources`] and the [`Finish`] of a [`Request`]. Each
+//! step is checked before the next one begins, and only [`plan`] makes what [`run`] takes. Files are written by whoever
+//! has a place for them.
+
+mod choice;
+mod finish;
+mod open;
+mod part;
+mod plan;
+mod record;
+mod request;
+mod run;
+mod source;
+
+#[cfg(test)]
+mod tests;
+
+pub use choice::{Choice, Costs};
+pub use finish::solve_rows;
+pub use open::{Facts, Opened, open};
+pub use part::{PlaceOf, RankBlocks, RankReader};
+pub use plan::{Planned, RunPlan, Start, plan};
+pub use record::record;
+pub use request::{Finish, MemoryAdvice, Request, Resources};
+pub use run::{Finished, run};
+pub use source::{FileSource, SharedMatrix, Source};

@@ -1,0 +1,226 @@
+//! The first step: the matrix is there, in memory or in its file, and was checked.
+
+use super::part::{self, Part};
+use super::request::Request;
+use super::source::{FileSource, SharedMatrix, Source};
+use crate::Real;
+use crate::error::{Error, Result};
+use crate::io::stream::Stream;
+use crate::io::{self, Assumption, ImageShape, Input, ReadOptions};
+use crate::matrix::{Dominant, Matrix, range_problem};
+use crate::run::{Demand, MatrixSize, RunSettings, Streamed};
+use crate::wording::Wording;
+
+/// What is known of a matrix beside its entries.
+#[derive(Clone, Debug)]
+pub struct Facts {
+    /// The file, or what errors call the matrix.
+    pub name: String,
+    /// m.
+    pub rows: usize,
+    /// n.
+    pub cols: usize,
+    /// Stored entries.
+    pub stored: usize,
+    /// The format of the file in words.
+    pub format: String,
+    /// Names of the rows.
+    pub row_labels: Option<Vec<String>>,
+    /// Names of the columns.
+    pub col_labels: Option<Vec<String>>,
+    /// How a row or a column is a picture.
+    pub image: Option<ImageShape>,
+    /// What was taken for granted of a text table that could mean something else.
+    pub assumptions: Vec<Assumption>,
+}
+
+impl Facts {
+    pub(super) fn new(name: String, (rows, cols, stored): (usize, usize, usize), format: String) -> Self {
+        Facts {
+            name,
+            rows,
+            cols,
+            stored,
+            format,
+            row_labels: None,
+            col_labels: None,
+            image: None,
+            assumptions: Vec::new(),
+        }
+    }
+}
+
+/// A matrix, opened for a request whose settings fit it.
+pub struct Opened<'a, T> {
+    pub(super) facts: Facts,
+    pub(super) size: MatrixSize,
+    pub(super) request: Request,
+    pub(super) settings: RunSettings,
+    pub(super) data: Data<'a, T>,
+}
+
+/// Where the matrix is.
+pub(super) enum Data<'a, T> {
+    Whole(Matrix<T>),
+    Shared(&'a (dyn SharedMatrix<T> + Sync)),
+    Streamed(Box<Streamed>),
+    Part(Part<'a, T>),
+}
+
+impl<T: Real> Opened<'_, T> {
+    /// What is known of the matrix.
+    pub fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    /// The matrix, if all of it is in memory.
+    pub fn matrix(&self) -> Option<&Matrix<T>> {
+        if let Data::Whole(matrix) = &self.data { Some(matrix) } else { None }
+    }
+
+    /// The matrix, if it stays in its file.
+    pub fn streamed(&self) -> Option<&Streamed> {
+        if let Data::Streamed(streamed) = &self.data { Some(streamed) } else { None }
+    }
+
+    /// The row and the column that dominate the matrix.
+    pub fn dominant(&self) -> (Option<Dominant>, Option<Dominant>) {
+        let of = |rows: &[f64], cols: &[f64]| (Dominant::among(rows), Dominant::among(cols));
+        match &self.data {
+            Data::Whole(matrix) => {
+                let (rows, cols) = matrix.squared_norms();
+                of(&rows, &cols)
+            }
+            Data::Shared(shared) => {
+                let (stored, transposed) = shared.stored();
+                let (majors, minors) = stored.squared_norms();
+                if transposed { of(&minors, &majors) } else { of(&majors, &minors) }
+            }
+            Data::Streamed(streamed) => streamed.dominant(),
+            Data::Part(part) => {
+                let (rows, cols) = part.squares.split_at(self.facts.rows);
+                of(rows, cols)
+            }
+        }
+    }
+}
+
+/// Opens a matrix for a request: settings, entries and memory are checked. Over ranks, all of them call this.
+pub fn open<T: Real>(source: Source<'_, T>, request: Request) -> Result<Opened<'_, T>> {
+    match source {
+        Source::File(file) => open_file(file, request),
+        Source::Matrix(matrix) => {
+            let facts = facts_of("matrix", &matrix, false);
+            let refuse = |problem| Error::parameter("matrix", problem);
+            let (size, settings) = admit(&request, &facts, &matrix, &refuse)?;
+            Ok(Opened { facts, size, request, settings, data: Data::Whole(matrix) })
+        }
+        Source::Shared(shared, name) => {
+            let (stored, transposed) = shared.stored();
+            let facts = facts_of(name, &stored, transposed);
+            let refuse = |problem| Error::parameter(name, problem);
+            let (size, settings) = admit(&request, &facts, &stored, &refuse)?;
+            Ok(Opened { facts, size, request, settings, data: Data::Shared(shared) })
+        }
+        Source::Part { comm, reader, file } => part::open(comm, reader, file, request),
+    }
+}
+
+fn facts_of<T: Real>(name: &str, matrix: &Matrix<T>, transposed: bool) -> Facts {
+    let (rows, cols) = (matrix.rows(), matrix.cols());
+    let (rows, cols) = if transposed { (cols, rows) } else { (rows, cols) };
+    Facts::new(name.into(), (rows, cols, matrix.stored()), "in memory".into())
+}
+
+/// The size of a matrix in memory and the settings for it, if its entries and the memory that is left allow the run;
+/// `refuse` makes the error for its entries.
+fn admit<T: Real>(
+    request: &Request,
+    facts: &Facts,
+    matrix: &Matrix<T>,
+    refuse: &dyn Fn(Wording) -> Error,
+) -> Result<(MatrixSize, RunSettings)> {
+    let size = MatrixSize { rows: facts.rows, cols: facts.cols, ..MatrixSize::of(matrix) };
+    let settings = request.settings.for_matrix(size.rows, size.cols)?;
+    if let Some(problem) = range_problem::<T>(matrix.largest()) {
+        return Err(refuse(problem));
+    }
+    let needed = request.in_memory::<T>(size, settings.algorithm).most();
+    let available = request.resources.memory();
+    if request.resources.memory.is_some() && needed > available {
+        let cure = request.resources.advice.unstreamable.into();
+        let what = format!("{}: the factorization", facts.name);
+        return Err(Error::Memory { what, needed, available, cure });
+    }
+    request.check_available("the factorization", needed.saturating_sub(matrix.bytes()))?;
+    Ok((size, settings))
+}
+
+fn open_file<'a, T: Real>(file: FileSource, request: Request) -> Result<Opened<'a, T>> {
+    let (limited, memory) = (request.resources.memory.is_some(), request.resources.memory());
+    let stream = if limited { Stream::open(&file.path, file.transpose, memory)? } else { None };
+    if let Some(stream) = stream
+        && request.in_memory::<T>(MatrixSize::of_stream(&stream), request.settings.algorithm).most() > memory
+    {
+        return open_stream(&file, stream, request);
+    }
+    let input = read::<T>(&file, memory).map_err(|error| match error {
+        Error::Memory { what, needed, available, .. } if limited => {
+            Error::Memory { what, needed, available, cure: request.resources.advice.unstreamable.into() }
+        }
+        error => error,
+    })?;
+    let Input { matrix, row_labels, col_labels, format, image, assumptions, .. } = input;
+    let name = file.path.display().to_string();
+    let facts = Facts::new(name, (matrix.rows(), matrix.cols(), matrix.stored()), format);
+    let facts = Facts { row_labels, col_labels, image, assumptions, ..facts };
+    let refuse = |problem| Error::format(&file.path, "entries", problem);
+    let (size, settings) = admit(&request, &facts, &matrix, &refuse)?;
+    Ok(Opened { facts, size, request, settings, data: Data::Whole(matrix) })
+}
+
+/// Reads a file whole; labels of their own files replace those of the file.
+fn read<T: Real>(file: &FileSource, memory: u64) -> Result<Input<T>> {
+    let mut input = io::read::<T>(&file.path, &ReadOptions { memory, ..file.options })?;
+    if file.transpose {
+        input = input.into_transpose();
+    }
+    let (row_labels, col_labels) = file.labels((input.matrix.rows(), input.matrix.cols()))?;
+    input.row_labels = row_labels.or(input.row_labels);
+    input.col_labels = col_labels.or(input.col_labels);
+    Ok(input)
+}
+
+/// Looks through a file that the matrix stays in.
+fn open_stream<'a, T: Real>(file: &FileSource, stream: Stream, request: Request) -> Result<Opened<'a, T>> {
+    let settings = request.settings.for_matrix(stream.rows(), stream.cols())?;
+    let machine = &request.resources.machine;
+    let alone =
+        Wording::new("a matrix that stays in its file is factorized on one node; leave it out, or raise ")
+            .field("memory");
+    if machine.nodes > 1 {
+        return Err(Error::parameter("nodes", alone));
+    }
+    if !machine.networks.is_empty() {
+        return Err(Error::parameter("network", alone));
+    }
+    let size = MatrixSize::of_stream(&stream);
+    let (row_labels, col_labels) = file.labels((size.rows, size.cols))?;
+    let labels = row_labels.iter().chain(&col_labels).flatten();
+    let demand = Demand {
+        copies: request.resources.copies,
+        kept: labels.map(|label| (size_of::<String>() + label.capacity() + 16) as u64).sum(),
+        ..Demand::new(request.resources.memory(), settings.rank, machine.threads)
+    };
+    let stored = stream.stored();
+    let streamed = Streamed::new::<T>(stream, &demand)?;
+    if let Some(problem) = range_problem::<T>(streamed.largest()) {
+        return Err(Error::format(&file.path, "entries", problem));
+    }
+    // The side of whole lines is not sketched.
+    let settings = settings.with(|settings| *settings = streamed.adjusted(settings.clone()))?;
+    let name = file.path.display().to_string();
+    let facts = Facts::new(name, (size.rows, size.cols, stored), streamed.stream().format().to_string());
+    let facts = Facts { row_labels, col_labels, ..facts };
+    Ok(Opened { facts, size, request, settings, data: Data::Streamed(Box::new(streamed)) })
+}

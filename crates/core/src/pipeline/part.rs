@@ -1,0 +1,136 @@
+//! One rank's part of a matrix that no rank holds whole. Every rank learns of every other one's errors.
+
+use std::cell::OnceCell;
+
+use super::open::{Data, Facts, Opened};
+use super::request::Request;
+use super::source::FileSource;
+use crate::Real;
+use crate::comm::{Comm, Numbers, Reduction, agree};
+use crate::error::{Error, Result};
+use crate::grid::{Factor, Placement};
+use crate::matrix::{Matrix, range_problem};
+use crate::partition::Shard;
+use crate::run::{CheckedSettings, Layout, MatrixSize, RunSettings};
+
+/// Tells a rank's place from the size of the matrix, m x n.
+pub type PlaceOf<'a> = &'a dyn Fn(usize, usize) -> Result<Placement>;
+
+/// What a rank has read.
+#[derive(Clone, Debug)]
+pub struct RankBlocks<T> {
+    /// The rank's block of the grid; with sampled access its whole rows, and if there are several ranks, its whole
+    /// columns.
+    pub blocks: Vec<Matrix<T>>,
+    /// The format of the file in words.
+    pub format: String,
+}
+
+/// Reads the blocks of one rank.
+pub trait RankReader<T> {
+    /// The blocks of the rank at `place`.
+    fn read(&self, place: PlaceOf<'_>) -> Result<RankBlocks<T>>;
+}
+
+/// A rank's part, and what is known of all parts together.
+pub(super) struct Part<'a, T> {
+    pub comm: &'a dyn Comm,
+    reader: &'a dyn RankReader<T>,
+    pub shard: Shard<T>,
+    /// The squared norms of all rows and then of all columns of M.
+    pub squares: Vec<f64>,
+}
+
+/// The part of a rank as it was read.
+struct ReadPart<T> {
+    settings: RunSettings,
+    shard: Shard<T>,
+    format: String,
+    largest: f64,
+    squares: Vec<f64>,
+}
+
+/// Opens a rank's part.
+pub(super) fn open<'a, T: Real>(
+    comm: &'a dyn Comm,
+    reader: &'a dyn RankReader<T>,
+    file: FileSource,
+    request: Request,
+) -> Result<Opened<'a, T>> {
+    let read = read_all(comm, reader, &request, &request.settings)?;
+    let ReadPart { settings, shard, format, largest, squares } = read;
+    let mut largest = [largest];
+    comm.all_reduce(Reduction::Max, Numbers::F64(&mut largest))?;
+    let refused = |problem| Err(Error::format(&file.path, "entries", problem));
+    agree(comm, range_problem::<T>(largest[0]).map_or(Ok(()), refused))?;
+    let (row_labels, col_labels) = agree(comm, file.labels((shard.rows, shard.cols)))?;
+    let name = file.path.display().to_string();
+    let facts = Facts::new(name, (shard.rows, shard.cols, shard.stored), format);
+    let facts = Facts { row_labels, col_labels, ..facts };
+    let size = MatrixSize::of_shard(&shard);
+    let data = Data::Part(Part { comm, reader, shard, squares });
+    Ok(Opened { facts, size, request, settings, data })
+}
+
+impl<T: Real> Part<'_, T> {
+    /// Reads what these settings need, if that is not what is there.
+    pub fn read_again(self, request: &Request, settings: &RunSettings) -> Result<Self> {
+        if settings.algorithm.access() == self.shard.place.access {
+            return Ok(self);
+        }
+        let Part { comm, reader, shard, squares } = self;
+        // There is room for one of both.
+        drop(shard);
+        let checked = agree(comm, (**settings).clone().checked())?;
+        let shard = read_all(comm, reader, request, &checked)?.shard;
+        Ok(Part { comm, reader, shard, squares })
+    }
+}
+
+/// Reads this rank's part, and adds up what all have read.
+fn read_all<T: Real>(
+    comm: &dyn Comm,
+    reader: &dyn RankReader<T>,
+    request: &Request,
+    settings: &CheckedSettings,
+) -> Result<ReadPart<T>> {
+    let mut part = agree(comm, read(comm, reader, request, settings))?;
+    let mut stored = [part.shard.stored as f64];
+    comm.all_reduce(Reduction::Sum, Numbers::F64(&mut stored))?;
+    part.shard.stored = stored[0] as usize;
+    comm.all_reduce(Reduction::Sum, Numbers::F64(&mut part.squares))?;
+    Ok(part)
+}
+
+fn read<T: Real>(
+    comm: &dyn Comm,
+    reader: &dyn RankReader<T>,
+    request: &Request,
+    settings: &CheckedSettings,
+) -> Result<ReadPart<T>> {
+    let placed = OnceCell::new();
+    let place = |rows: usize, cols: usize| {
+        let fitting = settings.for_matrix(rows, cols)?;
+        let grid = settings.grid(request.resources.machine.grid, (rows, cols), comm.size())?;
+        let access = settings.algorithm.access();
+        let place = Placement { rows, cols, grid, rank: comm.rank(), access };
+        let _ = placed.set((fitting, place));
+        Ok(place)
+    };
+    let RankBlocks { mut blocks, format } = reader.read(&place)?;
+    let Some((settings, place)) = placed.into_inner() else { unreachable!("a reader asks for its place") };
+    let stored = blocks[0].stored();
+    let largest = blocks.iter().map(Matrix::largest).fold(0.0, f64::max);
+    // The first blocks of all ranks together are M.
+    let (own_rows, own_cols) = place.block(Factor::U);
+    let (of_rows, of_cols) = blocks[0].squared_norms();
+    let mut squares = vec![0.0; place.rows + place.cols];
+    squares[own_rows].copy_from_slice(&of_rows);
+    squares[place.rows..][own_cols].copy_from_slice(&of_cols);
+    let columns = (blocks.len() > 1).then(|| blocks.remove(1));
+    let shard = Shard::new(place, stored, blocks.remove(0), columns);
+    let layout = Layout::Node { grid: place.grid, sketch: settings.sketch() };
+    let needed = request.footprint::<T>(MatrixSize::of_shard(&shard), settings.algorithm, layout);
+    request.check_available("a rank's work on its part", needed.working())?;
+    Ok(ReadPart { settings, shard, format, largest, squares })
+}

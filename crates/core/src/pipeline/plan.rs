@@ -1,0 +1,181 @@
+//! The second step: what will be done, as a value. Nothing can run that was not planned.
+
+use super::choice::{Choice, choose, choose_on};
+use super::open::{Data, Facts, Opened};
+use super::request::{Finish, Request};
+use crate::Real;
+use crate::comm::agree;
+use crate::error::{Error, Result};
+use crate::grid::Grid;
+use crate::io::Presence;
+use crate::run::{
+    self, Algorithm, Factors, Footprint, Layout, Machine, MatrixSize, RunSettings, Snapshot, StartFrom,
+};
+
+/// Where a run begins; with neither, as the settings say.
+#[derive(Clone, Debug)]
+pub struct Start<T> {
+    /// At these factors, whose components keep their places.
+    pub factors: Option<Factors<T>>,
+    /// Where this snapshot was taken, of a run with the same start.
+    pub snapshot: Option<Snapshot<T>>,
+}
+
+impl<T> Default for Start<T> {
+    fn default() -> Self {
+        Start { factors: None, snapshot: None }
+    }
+}
+
+impl<T> Start<T> {
+    pub(super) fn from(&self) -> Option<StartFrom<'_, T>> {
+        let factors = self.factors.as_ref().map(StartFrom::Factors);
+        self.snapshot.as_ref().map(StartFrom::Snapshot).or(factors)
+    }
+}
+
+/// What a run does.
+#[derive(Clone, Debug)]
+pub struct RunPlan {
+    /// The settings that count: with what `auto` chose, and as they are meant for a matrix in its file.
+    pub settings: RunSettings,
+    /// The method that was asked for.
+    pub asked: Algorithm,
+    /// What the network made `auto` choose.
+    pub choice: Option<Choice>,
+    /// How the workers or ranks are arranged.
+    pub grid: Grid,
+    /// Workers and threads.
+    pub machine: Machine,
+    /// What it takes in this process.
+    pub memory: Footprint,
+    /// What it may take, if that was said.
+    pub memory_limit: Option<u64>,
+    pub(super) finish: Finish,
+}
+
+impl RunPlan {
+    /// What the method does, in words, with the reason where the network decided.
+    pub fn describe(&self, plan: &str) -> String {
+        self.choice.as_ref().map_or_else(|| plan.into(), |choice| choice.describe(plan))
+    }
+}
+
+/// A matrix, what to do with it, and where to begin: all that a run takes.
+pub struct Planned<'a, T> {
+    pub(super) facts: Facts,
+    pub(super) plan: RunPlan,
+    pub(super) data: Data<'a, T>,
+    pub(super) start: Start<T>,
+}
+
+impl<T> Planned<'_, T> {
+    /// The plan.
+    pub fn plan(&self) -> &RunPlan {
+        &self.plan
+    }
+
+    /// What is known of the matrix.
+    pub fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    /// The iteration that the run continues from, if it continues one.
+    pub fn resumed_from(&self) -> Option<usize>
+    where
+        T: Real,
+    {
+        self.start.snapshot.as_ref().map(Snapshot::iteration)
+    }
+}
+
+/// Plans a run: method and grid are chosen, the start is checked. Over ranks, all of them call this.
+pub fn plan<'a, T: Real>(opened: Opened<'a, T>, start: Start<T>) -> Result<Planned<'a, T>> {
+    let Opened { facts, size, request, mut settings, mut data } = opened;
+    let choice = match &data {
+        Data::Streamed(_) => None,
+        Data::Whole(_) | Data::Shared(_) => choose::<T>(&request, &settings, size),
+        Data::Part(part) => choose_on::<T>(part.comm, &request, &settings, size)?,
+    };
+    if let Some(choice) = &choice {
+        settings = settings.with(|settings| choice.apply(settings))?;
+        data = refit(data, &request, &settings, size)?;
+    }
+    let checked = check(&facts, &request, &settings, &data, &start);
+    match &data {
+        Data::Part(part) => agree(part.comm, checked)?,
+        _ => checked?,
+    }
+    let machine = request.resources.machine.clone();
+    let grid = match &data {
+        Data::Part(part) => part.shard.place.grid,
+        _ => settings.grid(machine.grid, settings.size(), machine.nodes)?,
+    };
+    let memory = match &data {
+        Data::Whole(_) | Data::Shared(_) => request.in_memory::<T>(size, settings.algorithm),
+        Data::Streamed(streamed) => streamed.footprint(),
+        Data::Part(_) => {
+            let layout = Layout::Node { grid, sketch: settings.sketch() };
+            request.footprint::<T>(size, settings.algorithm, layout)
+        }
+    };
+    let plan = RunPlan {
+        asked: request.settings.algorithm,
+        settings,
+        choice,
+        grid,
+        machine,
+        memory,
+        memory_limit: request.resources.memory,
+        finish: request.finish,
+    };
+    Ok(Planned { facts, plan, data, start })
+}
+
+/// The data as the chosen method needs them, if there is room.
+fn refit<'a, T: Real>(
+    data: Data<'a, T>,
+    request: &Request,
+    settings: &RunSettings,
+    size: MatrixSize,
+) -> Result<Data<'a, T>> {
+    match data {
+        Data::Part(part) => Ok(Data::Part(part.read_again(request, settings)?)),
+        Data::Whole(matrix) => {
+            let needed = request.in_memory::<T>(size, settings.algorithm).most();
+            request.check_available("the factorization", needed.saturating_sub(matrix.bytes()))?;
+            Ok(Data::Whole(matrix))
+        }
+        data => Ok(data),
+    }
+}
+
+/// What can be wrong once method and start are known.
+fn check<T: Real>(
+    facts: &Facts,
+    request: &Request,
+    settings: &RunSettings,
+    data: &Data<'_, T>,
+    start: &Start<T>,
+) -> Result<()> {
+    let streamed = if let Data::Streamed(streamed) = data { Some(streamed) } else { None };
+    let auto = run::Plan::of(facts.rows, facts.cols, facts.stored, settings.rank);
+    if request.samples == Presence::Yes && (streamed.is_some() || auto.samples().is_empty()) {
+        let problem = format!(
+            "{} is sparse, has few rows and columns, or stays in its file, and auto begins on samples of none of these; leave \
+             it out",
+            facts.name
+        );
+        return Err(Error::parameter("samples", problem));
+    }
+    settings.check_start(start.from())?;
+    if let Some(streamed) = streamed {
+        settings.check_streamed(streamed, start.from().is_some())?;
+    }
+    match (request.finish, data) {
+        (Finish::AsIterated, _) | (Finish::ExactRows, Data::Whole(_) | Data::Shared(_)) => Ok(()),
+        (Finish::ExactRows, Data::Streamed(_) | Data::Part(_)) => {
+            Err(Error::parameter("finish", "exact rows need the matrix in memory; leave them as iterated"))
+        }
+    }
+}

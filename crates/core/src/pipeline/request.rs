@@ -1,0 +1,137 @@
+//! What is asked for, checked as far as that is possible without the matrix.
+
+use super::choice::Costs;
+use crate::error::{Error, Result};
+use crate::io::Presence;
+use crate::run::{Algorithm, CheckedSettings, Footprint, Layout, Machine, MatrixSize, Settings, Workload};
+use crate::{Real, machine};
+
+/// What a run may use.
+#[derive(Clone, Debug)]
+pub struct Resources {
+    /// Workers, their threads and grid. For a rank of a job, its threads, and as many workers as there are ranks.
+    pub machine: Machine,
+    /// Bytes at most, for a matrix from a file: if it does not fit, it stays there and is read block by block.
+    pub memory: Option<u64>,
+    /// How often U and V are held at once while the matrix stays in its file: the current ones, a given start, what is
+    /// kept for checkpoints.
+    pub copies: u64,
+    /// What the network and this machine cost, for `auto`; nothing if nobody knows. Over ranks, rank 0's.
+    pub costs: Option<Costs>,
+    /// What can be done about too little memory.
+    pub advice: MemoryAdvice,
+}
+
+impl Resources {
+    /// All the memory there is, and a network that nobody knows.
+    pub fn new(machine: Machine) -> Self {
+        Resources { machine, memory: None, copies: 1, costs: None, advice: MemoryAdvice::GENERAL }
+    }
+
+    /// Bytes that may be used: the limit, if there is one, or what is available.
+    pub(super) fn memory(&self) -> u64 {
+        self.memory.unwrap_or(u64::MAX).min(machine::available_memory())
+    }
+}
+
+/// What can be done about too little memory, in words: only the caller knows what its users can change.
+#[derive(Clone, Copy, Debug)]
+pub struct MemoryAdvice {
+    /// Where a factorization is too large for this machine.
+    pub too_large: &'static str,
+    /// Where a file does not fit a limit and cannot be read block by block either.
+    pub unstreamable: &'static str,
+}
+
+impl MemoryAdvice {
+    /// Advice that names no parameter of any front end.
+    pub const GENERAL: MemoryAdvice = MemoryAdvice {
+        too_large: "lower the rank, use f32, or take a machine with more memory",
+        unstreamable: "this file can only be read whole: convert it to .npy or uncompressed .npz, or allow more memory",
+    };
+}
+
+/// What becomes of the factors after the last iteration.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Finish {
+    /// They stay as the method left them, in the scale that the settings ask for.
+    #[default]
+    AsIterated,
+    /// U is solved for exactly, with V fixed, so that it is what a transform of the same rows gives; components that
+    /// it then does not use are emptied where V is penalized, and the error is evaluated again.
+    ExactRows,
+}
+
+/// Checked settings, and all else that a run is asked for.
+#[derive(Clone, Debug)]
+pub struct Request {
+    pub(super) settings: CheckedSettings,
+    pub(super) resources: Resources,
+    pub(super) samples: Presence,
+    pub(super) finish: Finish,
+}
+
+impl Request {
+    /// A run with these settings, if so many workers can be arranged as asked.
+    pub fn new(settings: CheckedSettings, resources: Resources) -> Result<Self> {
+        let machine = &resources.machine;
+        if machine.nodes == 0 {
+            return Err(Error::parameter("nodes", "0 nodes can compute nothing; give 1 or more"));
+        }
+        settings.grid(machine.grid, (1, 1), machine.nodes)?;
+        Ok(Request { settings, resources, samples: Presence::Auto, finish: Finish::default() })
+    }
+
+    /// Whether `auto` has to begin on samples, must not, or may.
+    pub fn with_samples(self, samples: Presence) -> Self {
+        Request { samples, ..self }
+    }
+
+    /// What becomes of the factors in the end.
+    pub fn with_finish(self, finish: Finish) -> Self {
+        Request { finish, ..self }
+    }
+
+    /// What the network and this machine cost, for `auto`.
+    pub fn with_costs(mut self, costs: Option<Costs>) -> Self {
+        self.resources.costs = costs;
+        self
+    }
+
+    /// The settings.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Whether `auto` may turn out to be another method.
+    pub fn is_open(&self) -> bool {
+        let machine = &self.resources.machine;
+        self.settings.algorithm == Algorithm::Auto && machine.nodes > 1 && machine.grid.is_none()
+    }
+
+    /// What a method takes for a matrix of this size.
+    pub(super) fn footprint<T: Real>(
+        &self,
+        size: MatrixSize,
+        algorithm: Algorithm,
+        layout: Layout,
+    ) -> Footprint {
+        let workload = Workload { size, algorithm, rank: self.settings.rank, precision: T::PRECISION };
+        workload.footprint(&layout)
+    }
+
+    /// The same for a matrix that all workers of this process have in memory.
+    pub(super) fn in_memory<T: Real>(&self, size: MatrixSize, algorithm: Algorithm) -> Footprint {
+        self.footprint::<T>(size, algorithm, Layout::Workers(self.resources.machine.nodes))
+    }
+
+    /// Refuses work that does not fit the memory that is left, before it starts.
+    pub(super) fn check_available(&self, what: &str, needed: u64) -> Result<()> {
+        let available = machine::available_memory();
+        if needed <= available {
+            return Ok(());
+        }
+        let cure = self.resources.advice.too_large.into();
+        Err(Error::Memory { what: what.into(), needed, available, cure })
+    }
+}

@@ -1,0 +1,61 @@
+//! The third step: iterating, on whatever the plan says.
+
+use super::finish::finish;
+use super::open::{Data, Facts};
+use super::plan::{Planned, RunPlan};
+use super::request::Finish;
+use super::source::SharedMatrix;
+use crate::Real;
+use crate::error::Result;
+use crate::run::record::StreamedRecord;
+use crate::run::{self, Factorization, Monitor, Task};
+
+/// A run that has ended: what it did, on what, and what came of it.
+#[derive(Clone, Debug)]
+pub struct Finished<T> {
+    /// What was known of the matrix.
+    pub facts: Facts,
+    /// What was done.
+    pub plan: RunPlan,
+    /// Factors, report, and the errors of all restarts.
+    pub result: Factorization<T>,
+    /// Whether the run began from given factors, whose components keep their places.
+    pub given: bool,
+    /// How the matrix was read, if it stayed in its file.
+    pub streamed: Option<StreamedRecord>,
+    /// ‖M‖_F, where the finish evaluates the error.
+    pub norm: Option<f64>,
+}
+
+/// Runs a plan. The monitor of rank 0 alone is asked; every rank gets the whole result.
+pub fn run<T: Real>(planned: Planned<'_, T>, monitor: &mut dyn Monitor<T>) -> Result<Finished<T>> {
+    let Planned { facts, plan, data, start } = planned;
+    let given = start.factors.is_some();
+    // Whoever finishes with the matrix needs it after the run has taken it.
+    let again: Option<Box<dyn SharedMatrix<T> + '_>> = match (plan.finish, &data) {
+        (Finish::AsIterated, _) => None,
+        (Finish::ExactRows, Data::Whole(matrix)) => Some(Box::new(matrix.clone())),
+        (Finish::ExactRows, Data::Shared(shared)) => Some(Box::new(*shared)),
+        (Finish::ExactRows, _) => None,
+    };
+    let task = Task { settings: &plan.settings, from: start.from(), monitor };
+    let mut streamed = None;
+    let mut result = match data {
+        Data::Whole(matrix) => run::on_workers(matrix, plan.grid, &plan.machine, task)?,
+        Data::Shared(shared) => {
+            run::on_workers(shared.matrix(&plan.machine.cancel), plan.grid, &plan.machine, task)?
+        }
+        Data::Streamed(file) => {
+            let result = run::on_stream(&file, &plan.machine, task)?;
+            streamed = Some(StreamedRecord::from(&*file));
+            result
+        }
+        Data::Part(part) => run::on_comm(part.comm, &part.shard, &plan.machine, task)?,
+    };
+    // Components of given factors keep their places, so that they can be compared.
+    if !given {
+        result.factors.order_by_energy();
+    }
+    let norm = again.map(|matrix| finish(&*matrix, &plan, &mut result)).transpose()?;
+    Ok(Finished { facts, plan, result, given, streamed, norm })
+}

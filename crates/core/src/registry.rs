@@ -1,0 +1,68 @@
+//! Registries: one line for each variant gives the enum, its names, its list, its parsing and its help.
+
+/// Makes an enum of named choices. Every line is `Variant = "name", "what it is";`.
+macro_rules! registry {
+    (
+        $(#[$meta:meta])*
+        pub enum $name:ident of $what:literal {
+            $($(#[cfg($cfg:meta)])? $variant:ident = $label:literal, $help:literal;)+
+        }
+    ) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum $name {
+            $($(#[cfg($cfg)])? #[doc = $help] $variant,)+
+        }
+
+        impl $name {
+            /// All of them, in the order in which they are offered.
+            pub const ALL: &'static [$name] = &[$($(#[cfg($cfg)])? $name::$variant),+];
+
+            /// The name by which people choose it.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $($(#[cfg($cfg)])? $name::$variant => $label,)+
+                }
+            }
+
+            /// What it is, in one line.
+            pub fn help(self) -> &'static str {
+                match self {
+                    $($(#[cfg($cfg)])? $name::$variant => $help,)+
+                }
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.pad(self.name())
+            }
+        }
+
+        impl std::str::FromStr for $name {
+            type Err = String;
+
+            fn from_str(text: &str) -> Result<Self, String> {
+                $name::ALL.iter().copied().find(|choice| choice.name() == text).ok_or_else(|| {
+                    let names: Vec<&str> = $name::ALL.iter().map(|choice| choice.name()).collect();
+                    format!("{text} is not a {}; choose one of {}", $what, names.join(", "))
+                })
+            }
+        }
+
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(self.name())
+            }
+        }
+
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
+                text.parse().map_err(serde::de::Error::custom)
+            }
+        }
+    };
+}
+
+pub(crate) use registry;

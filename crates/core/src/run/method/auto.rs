@@ -1,0 +1,385 @@
+//! `auto`: HALS with several sweeps for each product, and momentum with restarts (Ang and Gillis 2019).
+//!
+//! U is solved for at V_y = max{V + β (V − V'), 0}, V' the V before; V at U_y likewise. What counts as the factors is
+//! (U_y, V), whose error comes for nothing. Where it rises, V_y falls back to V and β shrinks.
+
+use serde::{Deserialize, Serialize};
+
+use super::exact::{half_step, summary_of_all};
+use super::{Beginning, Blocks, Method, MethodSpec, MethodState, Rank};
+use crate::Real;
+use crate::comm::{Numbers, Reduction};
+use crate::device::{Moving, MovingMomentum, Resident, Updated};
+use crate::error::Result;
+use crate::grid::{Factor, Grid};
+use crate::objective::{CANCELS_BELOW, Constants, HalfStep, relative_error};
+use crate::partition::{Access, Shard, shards};
+use crate::random::Purpose;
+use crate::run::driver::penalty;
+use crate::run::evaluate::Evaluation;
+use crate::run::links::{Links, numbers, whole};
+use crate::run::report::Phases;
+use crate::run::sample::rows_of;
+use crate::run::scale::Balance;
+use crate::run::start::{FactorRows, MatrixStats};
+use crate::run::streamed;
+use crate::sketch::{Distribution, SketchKind};
+use crate::solver::{CoordinateDescent, Penalty, Solver};
+
+pub const SPEC: MethodSpec = MethodSpec { uses: &["grid", "bound", "samples"], ..MethodSpec::EXACT };
+
+/// A run about to begin; on a matrix that stays in its file, HALS with as many sweeps for each product as it has in memory,
+/// without momentum.
+pub fn start<'a, T: Real>(beginning: &Beginning<'a, '_, T>) -> Result<Box<dyn Method<T> + 'a>> {
+    let &Beginning { shard, streamed, settings, terms, constants, seed, .. } = beginning;
+    beginning.require(&CoordinateDescent::HALS)?;
+    let k = settings.rank;
+    if let Some(streamed) = streamed {
+        let plan = Plan::of(shard.rows, shard.cols, shard.stored, k).streamed();
+        let descent = |sweeps| -> Box<dyn Solver<T>> { Box::new(CoordinateDescent { mu: 0.0, sweeps }) };
+        let solvers = (descent(plan.sweeps.0), descent(plan.sweeps.1));
+        return Ok(Box::new(streamed::Exact::new(format!("auto: {plan}"), streamed, solvers, beginning)));
+    }
+    let auto = Auto::new(shard, k, terms, constants, seed);
+    Ok(Box::new(if settings.samples { auto } else { auto.without_samples() }))
+}
+
+/// How strong the momentum is and may become.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Momentum {
+    /// β.
+    weight: f64,
+    /// What β may grow to for now.
+    ceiling: f64,
+    /// The squared relative error, penalties included, after the last iteration.
+    last: Option<f64>,
+}
+
+impl Momentum {
+    const BEGIN: Momentum = Momentum { weight: 0.3, ceiling: 1.0, last: None };
+
+    /// Whether it can be a run's.
+    pub(super) fn is_plausible(&self) -> bool {
+        [self.weight, self.ceiling].iter().all(|share| (0.0..=1.0).contains(share))
+    }
+
+    /// After an iteration that led to `objective`; says whether it was too fast.
+    fn judge(&mut self, objective: f64, beta: f64) -> bool {
+        let rose = self.last.is_some_and(|last| objective > last);
+        if beta == 0.0 {
+            // Nothing to learn from.
+        } else if rose {
+            self.ceiling = self.weight;
+            self.weight /= 1.5;
+        } else {
+            self.weight = (1.05 * self.weight).min(self.ceiling);
+            self.ceiling = (1.01 * self.ceiling).min(1.0);
+        }
+        self.last = Some(objective);
+        rose
+    }
+}
+
+/// What is done, by counts alone: the same on every machine and any number of ranks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    length: usize,
+    rows: bool,
+    momentum: bool,
+    /// Iterations of plain HALS before all else.
+    plain: usize,
+    /// Sweeps of U and of V for each product.
+    pub(super) sweeps: (usize, usize),
+    /// Rows (or columns, if there are more of them) of the samples that the run begins with.
+    samples: Vec<usize>,
+}
+
+/// Most iterations on one sample, which also costs no more than so many on all of M.
+const ON_A_SAMPLE: usize = 30;
+const COST_OF_A_SAMPLE: usize = 3;
+
+/// A sample has told what it can once its error falls by less than this share in an iteration.
+const STALLED: f64 = 3e-3;
+
+/// What the first sample must lower its error by, or the start is left as it is.
+const WORTH_IT: f64 = 0.02;
+
+/// Where M is sparse, the first iterations decide which of many local optima is found; taken in one sweep and without
+/// momentum they find that of HALS, or a better one.
+const PLAIN: usize = 5;
+
+/// Sweeps that a factor far from the other one is given.
+const SETTLING: usize = 5;
+
+/// Most entries of a sample: every rank has all of it.
+const LARGEST_SAMPLE: f64 = (1 << 24) as f64;
+
+impl Plan {
+    /// For an m x n matrix with so many stored entries.
+    pub fn of(rows: usize, cols: usize, stored: usize, k: usize) -> Self {
+        let sweeps = |length: usize| {
+            // A sweep costs k² a row, a product k for each entry: further sweeps as long as they are cheap beside it.
+            let ratio = stored as f64 / (length as f64 * k as f64);
+            ((1.0 + 0.5 * ratio) as usize).clamp(1, 3)
+        };
+        let (length, a_row) = (rows.max(cols), stored as f64 / rows.max(cols) as f64);
+        // A sample of a sparse matrix leaves too little in its columns: measured, it does not pay.
+        let dense = stored as f64 > 0.5 * rows as f64 * cols as f64;
+        let mut samples = Vec::new();
+        let mut size = (length / 4).min((LARGEST_SAMPLE / a_row) as usize);
+        while dense && size >= 20 * k {
+            samples.insert(0, size);
+            size /= 4;
+        }
+        let (sweeps, plain) = ((sweeps(rows), sweeps(cols)), if dense { 0 } else { PLAIN });
+        Plan { length, rows: rows >= cols, momentum: true, plain, sweeps, samples }
+    }
+
+    /// Sweeps of U and of V for each product.
+    pub fn sweeps(&self) -> (usize, usize) {
+        self.sweeps
+    }
+
+    /// The same from the given start.
+    pub fn without_samples(self) -> Self {
+        Plan { samples: Vec::new(), ..self }
+    }
+
+    /// Rows, or columns if there are more of them, of each of the samples.
+    pub fn samples(&self) -> &[usize] {
+        &self.samples
+    }
+
+    /// Whether U and V have penalties. Where one of them alone has, the objective falls without end as the scale moves to
+    /// the other one, and momentum would hurry it.
+    pub fn penalized(self, (u, v): (bool, bool)) -> Self {
+        Plan { momentum: self.momentum && u == v, ..self }
+    }
+
+    /// For a matrix that stays in its file: without momentum, which would need a second pass, and without samples.
+    pub fn streamed(self) -> Self {
+        Plan { momentum: false, plain: 0, samples: Vec::new(), ..self }
+    }
+}
+
+impl std::fmt::Display for Plan {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (u, v) = self.sweeps;
+        let momentum = if self.momentum { " with momentum" } else { "" };
+        write!(f, "hals{momentum}, {u} sweeps of U and {v} of V for each product (by its cost)")?;
+        if self.plain > 0 {
+            write!(f, ", after {} iterations of plain hals (sparse)", self.plain)?;
+        }
+        if let [.., last] = self.samples[..] {
+            let (count, kind) = (self.samples.len(), if self.rows { "rows" } else { "columns" });
+            let samples = if count == 1 { "a sample".into() } else { format!("{count} samples") };
+            write!(f, ", begun on {samples} of up to {last} of {} {kind} (dense, and many)", self.length)?;
+        }
+        Ok(())
+    }
+}
+
+/// A run's state in addition to the factors.
+pub struct Auto<T> {
+    terms: (Penalty, Penalty),
+    constants: Constants,
+    seed: u64,
+    plan: Plan,
+    momentum: Momentum,
+    /// The last U that was solved for, and V_y.
+    auxiliary: Option<FactorRows<T>>,
+}
+
+impl<T: Real> Auto<T> {
+    /// A run about to begin.
+    pub fn new(
+        shard: &Shard<T>,
+        k: usize,
+        terms: (Penalty, Penalty),
+        constants: Constants,
+        seed: u64,
+    ) -> Self {
+        let penalized = |terms: Penalty| terms.l1 + terms.l2 > 0.0;
+        let plan = Plan::of(shard.rows, shard.cols, shard.stored, k)
+            .penalized((penalized(terms.0), penalized(terms.1)));
+        Auto { terms, constants, seed, plan, momentum: Momentum::BEGIN, auxiliary: None }
+    }
+
+    /// The same from the start that there is.
+    pub fn without_samples(self) -> Self {
+        Auto { plan: self.plan.without_samples(), ..self }
+    }
+
+    /// X ← some sweeps of coordinate descent at the other factor.
+    fn half(
+        &self,
+        rank: &Rank<'_, T>,
+        factor: Factor,
+        sweeps: usize,
+        own: Moving<'_, T>,
+        other: &mut Resident<T>,
+        phases: &mut Phases,
+    ) -> Result<(Updated, Vec<f64>)> {
+        let gram = summary_of_all(rank, other, phases)?;
+        let terms = if factor == Factor::U { self.terms.0 } else { self.terms.1 };
+        let solver = &CoordinateDescent { mu: 0.0, sweeps };
+        let step = HalfStep { solver, summary: &gram, terms, scales: None, k: rank.k };
+        Ok((half_step(rank, factor, &step, own, other, phases)?, gram))
+    }
+
+    /// One iteration with so many sweeps of U and V, and with momentum unless it shall keep still.
+    fn step(
+        &mut self,
+        rank: &Rank<'_, T>,
+        (u_sweeps, v_sweeps): (usize, usize),
+        still: bool,
+        state: &mut FactorRows<T>,
+        phases: &mut Phases,
+    ) -> Result<Evaluation> {
+        if self.auxiliary.is_none() {
+            state.pull(rank.device)?;
+        }
+        let mut auxiliary = self.auxiliary.take().unwrap_or_else(|| state.clone());
+        // The first iteration goes from an arbitrary start, or from what a sample said of the other factor: its way
+        // tells nothing of the next one's.
+        let still = still || !self.plan.momentum || self.momentum.last.is_none();
+        let beta = if still { 0.0 } else { self.momentum.weight };
+        let momentum = |last| Some(MovingMomentum { weight: beta, last });
+        let u = Moving { rows: &mut state.u, momentum: momentum(&mut auxiliary.u) };
+        self.half(rank, Factor::U, u_sweeps, u, &mut auxiliary.v, phases)?;
+        let v = Moving { rows: &mut auxiliary.v, momentum: momentum(&mut state.v) };
+        let (updated, gram_u) = self.half(rank, Factor::V, v_sweeps, v, &mut state.u, phases)?;
+
+        let gram_v = summary_of_all(rank, &mut state.v, phases)?;
+        let mut cross = [updated.cross];
+        rank.links.all.all_reduce(Reduction::Sum, Numbers::F64(&mut cross))?;
+        let model = gram_u.iter().zip(&gram_v).map(|(u, v)| u * v).sum();
+        let error = relative_error(self.constants.norm, cross[0], model);
+        let penalty = penalty(rank, state, self.terms)?;
+        if self.momentum.judge(error * error + 2.0 * penalty / self.constants.norm, beta) {
+            rank.device.pull(&mut state.v)?;
+            auxiliary.v = state.v.clone();
+        }
+        if Penalty::leave_scale_free(self.terms)
+            && let Some(balance) = Balance::of_grams(&gram_u, &gram_v, rank.k)
+        {
+            balance.apply(rank.device, state)?;
+            balance.apply(rank.device, &mut auxiliary)?;
+        }
+        self.auxiliary = Some(auxiliary);
+        let dead = (0..rank.k).filter(|j| gram_v[j * (rank.k + 1)] == 0.0).collect();
+        Ok(Evaluation { error, dead })
+    }
+
+    /// Learns the factor of the shorter side from ever larger samples of the longer one. Every rank works on the whole
+    /// sample, so that the answer does not depend on how many there are.
+    fn begin(&mut self, rank: &Rank<'_, T>, state: &mut FactorRows<T>, phases: &mut Phases) -> Result<()> {
+        let (shard, k) = (rank.shard, rank.k);
+        let long = if shard.rows >= shard.cols { Factor::U } else { Factor::V };
+        let length = shard.rows.max(shard.cols);
+        let place = shard.place;
+        state.pull(rank.device)?;
+        let (own_long, own_short) = match long {
+            Factor::U => (state.u.host(), state.v.host()),
+            Factor::V => (state.v.host(), state.u.host()),
+        };
+        let mut short = whole(rank.links.all, place, long.other(), own_short, k)?;
+        let own = place.own(long);
+        for (level, size) in self.plan.samples.clone().into_iter().enumerate() {
+            let (kind, seed, purpose) = (SketchKind::Subsample, self.seed, Purpose::Sample);
+            let wanted = Distribution { kind, length, size, seed, purpose }.choose(level);
+            let mut start = vec![T::ZERO; size * k];
+            for (row, target) in wanted.iter().zip(start.chunks_exact_mut(k)) {
+                if own.contains(row) {
+                    target.copy_from_slice(&own_long[(row - own.start) * k..][..k]);
+                }
+            }
+            rank.links.all.all_reduce(Reduction::Sum, numbers(&mut start))?;
+            let matrix = phases.sketch(|| rows_of(rank, long, &wanted))?;
+            let part = shards(matrix, Grid::ONE, Access::Whole).remove(0);
+            let links = Links::alone();
+            let constants = MatrixStats::of(&links, &part, rank.threads)?.constants;
+            let share = size as f64 / length as f64;
+            let (of_long, of_short) = match long {
+                Factor::U => self.terms,
+                Factor::V => (self.terms.1, self.terms.0),
+            };
+            let of_short = Penalty { l1: of_short.l1 * share, l2: of_short.l2 * share, ..of_short };
+            let mut auto = Auto::new(&part, k, (of_long, of_short), constants, self.seed);
+            let blocks = &Blocks::load(rank.device, &part)?;
+            let rank = Rank { shard: &part, blocks, links, ..*rank };
+            let mut sampled = FactorRows::new(start, short);
+            let first = auto.step(&rank, (SETTLING, auto.plan.sweeps.1), false, &mut sampled, phases)?.error;
+            let mut last = first;
+            for _ in 1..ON_A_SAMPLE.min(COST_OF_A_SAMPLE * length / size) {
+                let error = auto.step(&rank, auto.plan.sweeps, false, &mut sampled, phases)?.error;
+                let stalled = error.is_nan() || error > last * (1.0 - STALLED);
+                last = error;
+                if stalled {
+                    break;
+                }
+            }
+            // A start that was good already would only lose by what a sample does not tell.
+            if level == 0 && (last.is_nan() || last > first * (1.0 - WORTH_IT)) {
+                self.plan.samples.clear();
+                return Ok(());
+            }
+            rank.device.pull(&mut sampled.v)?;
+            short = sampled.v.into_host();
+        }
+        let own_short = place.own(long.other());
+        let short = &short[own_short.start * k..own_short.end * k];
+        match long {
+            Factor::U => state.v.host_mut().copy_from_slice(short),
+            Factor::V => {
+                state.u.host_mut().copy_from_slice(short);
+                let v = Moving::plain(&mut state.v);
+                self.half(rank, Factor::V, SETTLING, v, &mut state.u, phases)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<T: Real> Method<T> for Auto<T> {
+    fn iterate(
+        &mut self,
+        rank: &Rank<'_, T>,
+        iteration: usize,
+        state: &mut FactorRows<T>,
+        phases: &mut Phases,
+    ) -> Result<Option<Evaluation>> {
+        let plain = iteration < self.plan.plain;
+        let mut sweeps = if plain { (1, 1) } else { self.plan.sweeps };
+        if iteration == 0 && !self.plan.samples.is_empty() {
+            self.begin(rank, state, phases)?;
+            sweeps.0 = SETTLING;
+        }
+        let evaluation = self.step(rank, sweeps, plain, state, phases)?;
+        // NaN passes on, to be reported.
+        Ok(if evaluation.error < CANCELS_BELOW { None } else { Some(evaluation) })
+    }
+
+    fn factors_changed(&mut self) {
+        self.auxiliary = None;
+    }
+
+    fn plan(&self) -> String {
+        format!("auto: {}", self.plan)
+    }
+
+    fn save_state(&self) -> MethodState {
+        MethodState::Auto(self.momentum)
+    }
+
+    fn auxiliary_factors(&mut self) -> Option<&mut FactorRows<T>> {
+        self.auxiliary.as_mut()
+    }
+
+    fn restore(&mut self, state: &MethodState, auxiliary: Option<FactorRows<T>>) -> bool {
+        let MethodState::Auto(momentum) = state else { return false };
+        self.momentum = *momentum;
+        self.auxiliary = auxiliary;
+        true
+    }
+}

@@ -1,0 +1,110 @@
+//! Sentences that name fields, such as `rank`, without knowing what users call them.
+//!
+//! The program has options (`--rank`), the Python package parameters (`n_components`). A [`Wording`] keeps the names of
+//! fields apart from its text, so that each front end puts its own names in their places ([`Wording::named`]) and leaves
+//! the text, in which paths and labels are quoted, as it is.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// A sentence, or a part of one.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Wording(Vec<Part>);
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+enum Part {
+    Text(Cow<'static, str>),
+    Field(Field),
+}
+
+/// A field that is named.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Field {
+    /// Its name, as in the settings (`sketch_cols`).
+    pub name: Cow<'static, str>,
+    /// The value that it is to have, where one is meant.
+    pub value: Option<Cow<'static, str>>,
+}
+
+/// What a front end calls a field.
+pub type Naming = fn(&Field) -> String;
+
+impl Wording {
+    /// A sentence that begins with this text.
+    pub fn new(text: impl Into<Cow<'static, str>>) -> Self {
+        Wording::default().text(text)
+    }
+
+    /// Goes on with text.
+    pub fn text(mut self, text: impl Into<Cow<'static, str>>) -> Self {
+        self.0.push(Part::Text(text.into()));
+        self
+    }
+
+    /// Goes on with the name of a field.
+    pub fn field(mut self, name: impl Into<Cow<'static, str>>) -> Self {
+        self.0.push(Part::Field(Field { name: name.into(), value: None }));
+        self
+    }
+
+    /// Goes on with the name of a field and the value that it is to have.
+    pub fn choice(mut self, name: &'static str, value: impl Into<Cow<'static, str>>) -> Self {
+        self.0.push(Part::Field(Field { name: name.into(), value: Some(value.into()) }));
+        self
+    }
+
+    /// Goes on with more.
+    pub fn then(mut self, more: Wording) -> Self {
+        self.0.extend(more.0);
+        self
+    }
+
+    /// The sentence with a front end's names of fields.
+    pub fn named(&self, naming: Naming) -> String {
+        let words = |part: &Part| match part {
+            Part::Text(text) => text.to_string(),
+            Part::Field(field) => naming(field),
+        };
+        self.0.iter().map(words).collect()
+    }
+}
+
+impl From<&'static str> for Wording {
+    fn from(text: &'static str) -> Self {
+        Wording::new(text)
+    }
+}
+
+impl From<String> for Wording {
+    fn from(text: String) -> Self {
+        Wording::new(text)
+    }
+}
+
+/// With the library's own names.
+impl fmt::Display for Wording {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.named(|field| match &field.value {
+            Some(value) => format!("{} {value}", field.name),
+            None => field.name.to_string(),
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_have_the_names_of_the_front_end_and_text_stays() {
+        let message =
+            Wording::new("/a rank/b: lower ").field("rank").text(", or use ").choice("precision", "f32");
+        assert_eq!(message.to_string(), "/a rank/b: lower rank, or use precision f32");
+        let shouted = message.named(|field| field.name.to_uppercase());
+        assert_eq!(shouted, "/a rank/b: lower RANK, or use PRECISION");
+        let read: Wording = serde_json::from_str(&serde_json::to_string(&message).unwrap()).unwrap();
+        assert_eq!(read, message);
+    }
+}

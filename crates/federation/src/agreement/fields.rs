@@ -1,0 +1,147 @@
+//! What the parties agree on, field by field, and its bytes, which each of them signs.
+
+use partwise_secure::encoding::{self, Field, FieldValue, encode};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::terms::Terms;
+use super::{AGREEMENT_VERSION, Offer};
+use crate::text::Fingerprint;
+
+/// What the digest of an agreement is for.
+const PURPOSE: &str = "partwise agreement";
+
+/// How numbers become words that can be masked, and its version.
+const RANGE: &str = "fixed point in u32 and u64, 2";
+
+/// What a party understood of what is agreed on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Agreement {
+    /// The version of the encoding, with the order of the fields.
+    pub version: u32,
+    /// What is agreed on.
+    pub fields: Vec<Field>,
+}
+
+impl Agreement {
+    /// What follows from these terms and offers, for a program of this version.
+    pub fn new(terms: &Terms, offers: &[Offer], program: &str) -> Self {
+        let digest = |of: fn(&Offer) -> [u8; 32]| {
+            let all: Vec<u8> = offers.iter().flat_map(of).collect();
+            Fingerprint::of(&all).0
+        };
+        let roster = terms.roster.iter().map(|member| {
+            FieldValue::Record(vec![
+                Field::new("name", &member.name[..]),
+                Field::new("identity", member.identity.0),
+            ])
+        });
+        let group = |group: &Vec<u16>| group.iter().map(|place| usize::from(*place)).collect::<FieldValue>();
+        let groups = terms.groups.iter().map(group);
+        // As of a cohort of all.
+        let threshold = (terms.roster.len() + terms.settings.colluders) / 2 + 1;
+        Agreement {
+            version: AGREEMENT_VERSION,
+            fields: vec![
+                Field::new("federation", &terms.federation[..]),
+                Field::new("the nonces", digest(|offer| offer.nonce.0)),
+                Field::new("the keys", digest(|offer| offer.key.0)),
+                Field::new("the roster", roster.collect::<FieldValue>()),
+                Field::new(
+                    "the number of features",
+                    offers.iter().map(|offer| offer.features).collect::<FieldValue>(),
+                ),
+                Field::new("settings", FieldValue::Record(encoding::settings(&terms.settings))),
+                Field::new("threshold", threshold),
+                Field::new("cohort", terms.cohort),
+                Field::new("range", RANGE),
+                Field::new("groups", groups.collect::<FieldValue>()),
+                Field::new("version", program),
+            ],
+        }
+    }
+
+    /// The bytes of which the digest is signed.
+    pub fn encode(&self) -> Vec<u8> {
+        encode(PURPOSE, self.version, &self.fields)
+    }
+
+    /// What names the run, if all agree.
+    pub fn digest(&self) -> [u8; 32] {
+        Sha256::digest(self.encode()).into()
+    }
+
+    /// The first field that differs, with both values; nothing if there is none.
+    pub fn difference(&self, other: &Agreement) -> Option<String> {
+        if self.encode() == other.encode() {
+            return None;
+        }
+        if self.version != other.version {
+            let what = "version of the agreement";
+            return Some(format!("{what}: {} there, {} here", other.version, self.version));
+        }
+        let what = differing_field(&self.fields, &other.fields);
+        Some(what.unwrap_or_else(|| "what is to be agreed on".into()))
+    }
+}
+
+/// The first field of two lists that differs, or of what is in it where that has named fields too.
+fn differing_field(own: &[Field], other: &[Field]) -> Option<String> {
+    // Long values, such as the roster, are shortened.
+    let shown = |value: &FieldValue| value.to_string().chars().take(200).collect::<String>();
+    let (own, other) = own.iter().zip(other).find(|(own, other)| own != other)?;
+    if let (FieldValue::Record(own_fields), FieldValue::Record(other_fields)) = (&own.value, &other.value)
+        && let Some(within) = differing_field(own_fields, other_fields)
+    {
+        return Some(format!("{within} ({})", own.name));
+    }
+    Some(format!("{}: {} there, {} here", own.name, shown(&other.value), shown(&own.value)))
+}
+
+/// What an offer's signature is on.
+pub fn offer_bytes(offer: &Offer, terms: &Terms, place: u16, attempt: u32) -> Vec<u8> {
+    let fields = [
+        Field::new("federation", &terms.federation[..]),
+        Field::new("place", usize::from(place)),
+        Field::new("attempt", u64::from(attempt)),
+        Field::new("identity", offer.identity.0),
+        Field::new("nonce", offer.nonce.0),
+        Field::new("key", offer.key.0),
+        Field::new("features", offer.features),
+    ];
+    encode("partwise offer", AGREEMENT_VERSION, &fields)
+}
+
+/// What a signature on an agreement is on.
+pub fn signed_bytes(run: &[u8; 32]) -> Vec<u8> {
+    encode("partwise signed agreement", AGREEMENT_VERSION, &[Field::new("run", *run)])
+}
+
+/// The digest of names of features, or of having none, in this order.
+pub fn names_digest<'a>(names: Option<impl Iterator<Item = &'a String>>) -> [u8; 32] {
+    let names = names.map_or(FieldValue::Absent, |names| names.map(|name| &name[..]).collect());
+    Sha256::digest(encode("partwise feature names", AGREEMENT_VERSION, &[Field::new("names", names)])).into()
+}
+
+/// What the digest for one other party is derived from.
+pub fn tag_bytes(run: &[u8; 32], tag: TagOf<'_>) -> Vec<u8> {
+    let fields = [
+        Field::new("run", *run),
+        Field::new("from", usize::from(tag.from)),
+        Field::new("to", usize::from(tag.to)),
+        Field::new("names", *tag.names),
+    ];
+    encode("partwise tag of feature names", AGREEMENT_VERSION, &fields)
+}
+
+/// Whose digest of names is for whom.
+#[derive(Clone, Copy)]
+pub struct TagOf<'a> {
+    /// The place of the party that makes it.
+    pub from: u16,
+    /// The place of the party that compares it.
+    pub to: u16,
+    /// The digest of the names.
+    pub names: &'a [u8; 32],
+}

@@ -1,0 +1,316 @@
+//! A party's part in the agreement, from its offer to the run's name.
+
+use hkdf::Hkdf;
+use partwise_secure::aggregation::{Identity, IdentityKey};
+use rand::CryptoRng;
+use sha2::Sha256;
+use x25519_dalek::{PublicKey, ReusableSecret};
+use zeroize::Zeroizing;
+
+use super::fields::{Agreement, TagOf, names_digest, signed_bytes, tag_bytes};
+use super::messages::{Accord, Agree, Offer, Tags};
+use super::terms::Terms;
+use crate::error::{Error, Result};
+use crate::text::Hex;
+
+/// The features that a party has.
+#[derive(Clone, Copy)]
+pub struct Features<'a> {
+    /// How many.
+    pub count: usize,
+    /// Their names, if they have some.
+    pub names: Option<&'a [String]>,
+}
+
+/// Who negotiates, and on what.
+#[derive(Clone, Copy)]
+pub struct Negotiator<'a> {
+    /// What the coordinator proposes.
+    pub terms: &'a Terms,
+    /// The party's place in the roster.
+    pub place: u16,
+    /// What it signs with.
+    pub identity: &'a Identity,
+    /// What it has.
+    pub features: Features<'a>,
+    /// The version of its program.
+    pub version: &'a str,
+}
+
+/// What all parties agreed on.
+#[derive(Debug, PartialEq)]
+pub struct RunIdentity {
+    /// The digest that names the run.
+    pub run: [u8; 32],
+    /// Everybody's identity key, by place.
+    pub keys: Vec<IdentityKey>,
+}
+
+/// What this party understood, and what the others' tags must be.
+struct Understood {
+    agreement: Agreement,
+    expected: Vec<Expected>,
+}
+
+/// What must come from another party.
+struct Expected {
+    key: IdentityKey,
+    tags: Tags,
+}
+
+/// One attempt of a party to agree with all others.
+pub struct Negotiation<'a> {
+    party: Negotiator<'a>,
+    attempt: u32,
+    /// Digests of the names as they are, and sorted.
+    names: [[u8; 32]; 2],
+    offer: Offer,
+    secret: ReusableSecret,
+    understood: Option<Understood>,
+}
+
+impl<'a> Negotiation<'a> {
+    /// Begins, with fresh secrets.
+    pub fn new(party: Negotiator<'a>, attempt: u32, rng: &mut impl CryptoRng) -> Self {
+        let mut nonce = [0; 32];
+        rng.fill_bytes(&mut nonce);
+        let secret = ReusableSecret::random_from_rng(rng);
+        let mut sorted: Option<Vec<&String>> = party.features.names.map(|names| names.iter().collect());
+        sorted.iter_mut().for_each(|names| names.sort_unstable());
+        let names = [
+            names_digest(party.features.names.map(|names| names.iter())),
+            names_digest(sorted.map(Vec::into_iter)),
+        ];
+        let mut offer = Offer {
+            identity: Hex(*party.identity.key().bytes()),
+            nonce: Hex(nonce),
+            key: Hex(PublicKey::from(&secret).to_bytes()),
+            features: party.features.count,
+            signature: Hex([0; 64]),
+        };
+        offer.sign(&party, attempt);
+        Negotiation { party, attempt, names, offer, secret, understood: None }
+    }
+
+    /// The first message.
+    pub fn offer(&self) -> Offer {
+        self.offer.clone()
+    }
+
+    /// Answers all offers.
+    pub fn agree(&mut self, offers: &[Offer]) -> Result<Agree> {
+        let Negotiator { terms, place, identity, version, .. } = self.party;
+        let own = offers.get(usize::from(place) - 1);
+        if offers.len() != terms.roster.len() || own != Some(&self.offer) {
+            return Err(dishonest("offers that are not those of all parties"));
+        }
+        let agreement = Agreement::new(terms, offers, version);
+        let run = agreement.digest();
+        let mut expected = Vec::new();
+        let mut tags = Vec::new();
+        for (other, offer) in (1..).zip(offers) {
+            let who = terms.name(other);
+            let Some(key) = offer.check(terms, other, self.attempt) else {
+                return Err(dishonest(format!("an offer that {who} has not signed")));
+            };
+            let shared = self.secret.diffie_hellman(&PublicKey::from(offer.key.0));
+            if !shared.was_contributory() {
+                return Err(dishonest(format!("a key of {who} that hides nothing")));
+            }
+            let tags_between = |from: u16, to: u16| {
+                let [names, sorted] = self.names.each_ref().map(|names| {
+                    let tag = TagOf { from, to, names };
+                    derive_tag(shared.as_bytes(), &tag_bytes(&run, tag))
+                });
+                Tags { names, sorted }
+            };
+            tags.push(tags_between(place, other));
+            expected.push(Expected { key, tags: tags_between(other, place) });
+        }
+        self.check_features(offers)?;
+        let signature = Hex(identity.sign(&signed_bytes(&run)));
+        self.understood = Some(Understood { agreement: agreement.clone(), expected });
+        Ok(Agree { agreement, signature, tags })
+    }
+
+    /// Compares what all understood.
+    pub fn conclude(&self, accords: &[Accord]) -> Result<RunIdentity> {
+        let Some(Understood { agreement, expected }) = &self.understood else {
+            return Err(dishonest("words of all parties out of turn"));
+        };
+        if accords.len() != expected.len() {
+            return Err(dishonest("words that are not those of all parties"));
+        }
+        for ((place, accord), expected) in (1..).zip(accords).zip(expected) {
+            let who = self.party.terms.name(place);
+            let theirs = accord.agreement.as_ref().unwrap_or(agreement);
+            if !expected.key.has_signed(&signed_bytes(&theirs.digest()), &accord.signature.0) {
+                return Err(dishonest(format!("words that {who} has not signed")));
+            }
+            let what = agreement.difference(theirs).or_else(|| self.differing_names(accord, expected));
+            if let Some(what) = what {
+                return Err(Error::Disagreement { who: who.into(), what });
+            }
+        }
+        let keys = expected.iter().map(|expected| expected.key).collect();
+        Ok(RunIdentity { run: agreement.digest(), keys })
+    }
+
+    /// How the names of another party's features differ from this party's.
+    fn differing_names(&self, accord: &Accord, expected: &Expected) -> Option<String> {
+        if accord.tags.names == expected.tags.names {
+            return None;
+        }
+        Some(match accord.tags.sorted == expected.tags.sorted {
+            true => "the order of the features: both have the same names, in another order".into(),
+            false => format!("the names of the features (both have {} of them)", self.offer.features),
+        })
+    }
+
+    /// Whether all have as many features.
+    fn check_features(&self, offers: &[Offer]) -> Result<()> {
+        let other = (1..).zip(offers).find(|(_, offer)| offer.features != self.offer.features);
+        let Some((place, offer)) = other else { return Ok(()) };
+        Err(Error::Disagreement {
+            who: self.party.terms.name(place).into(),
+            what: format!("the number of features: {} there, {} here", offer.features, self.offer.features),
+        })
+    }
+}
+
+fn dishonest(problem: impl Into<String>) -> Error {
+    Error::Dishonest { problem: problem.into() }
+}
+
+/// A digest that only two parties can make.
+fn derive_tag(shared: &[u8; 32], info: &[u8]) -> Hex<32> {
+    let mut tag = Zeroizing::new([0; 32]);
+    match Hkdf::<Sha256>::new(Some(b"partwise names 2"), shared).expand(info, &mut *tag) {
+        Ok(()) => Hex(*tag),
+        Err(_) => unreachable!("32 bytes are within what can be derived"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use partwise_secure::protocol::{Protocol, Settings};
+
+    use super::*;
+    use crate::agreement::Member;
+    use crate::text::Fingerprint;
+
+    /// What a party of a test has.
+    struct Owned {
+        terms: Terms,
+        identity: Identity,
+        names: Vec<String>,
+        version: &'static str,
+    }
+
+    fn sides() -> Vec<Owned> {
+        let mut rng = partwise_secure::entropy().unwrap();
+        let identities: Vec<Identity> = (0..3).map(|_| Identity::new(&mut rng)).collect();
+        let roster = identities.iter().zip(["a", "b", "c"]).map(|(identity, name)| Member {
+            name: name.into(),
+            identity: Fingerprint::of(identity.key().bytes()),
+        });
+        let terms = Terms {
+            federation: "demo".into(),
+            settings: Settings::new(Protocol::SynSd, 4),
+            roster: roster.collect(),
+            cohort: 3,
+            groups: Vec::new(),
+            deadline: 10.0,
+            heartbeat: 1.0,
+        };
+        let names = || ["asthma", "broken leg", "cough"].map(String::from).to_vec();
+        let side = |identity| Owned { terms: terms.clone(), identity, names: names(), version: "1" };
+        identities.into_iter().map(side).collect()
+    }
+
+    fn begin(side: &Owned, place: u16) -> Negotiation<'_> {
+        let Owned { terms, identity, names, version } = side;
+        let features = Features { count: names.len(), names: Some(names) };
+        let party = Negotiator { terms, place, identity, features, version };
+        Negotiation::new(party, 1, &mut partwise_secure::entropy().unwrap())
+    }
+
+    fn negotiate(sides: &[Owned]) -> Vec<Result<RunIdentity>> {
+        let mut parties: Vec<Negotiation> =
+            (1..).zip(sides).map(|(place, side)| begin(side, place)).collect();
+        let offers: Vec<Offer> = parties.iter().map(Negotiation::offer).collect();
+        let agrees: Vec<Agree> = parties.iter_mut().map(|party| party.agree(&offers).unwrap()).collect();
+        let accords = |place: usize| -> Vec<Accord> {
+            let own = &agrees[place].agreement;
+            let accord = |agree: &Agree| Accord {
+                agreement: (agree.agreement != *own).then(|| agree.agreement.clone()),
+                signature: agree.signature,
+                tags: agree.tags[place],
+            };
+            agrees.iter().map(accord).collect()
+        };
+        parties.iter().enumerate().map(|(place, party)| party.conclude(&accords(place))).collect()
+    }
+
+    #[test]
+    fn who_agrees_has_one_digest_and_nonces_change_it() {
+        let sides = sides();
+        let first = negotiate(&sides);
+        let run = first[0].as_ref().unwrap().run;
+        assert!(first.iter().all(|result| result.as_ref().unwrap().run == run));
+        assert_ne!(negotiate(&sides)[0].as_ref().unwrap().run, run);
+    }
+
+    fn problem(sides: &[Owned]) -> String {
+        let results = negotiate(sides);
+        assert!(results.iter().all(Result::is_err));
+        results[0].as_ref().unwrap_err().to_string()
+    }
+
+    #[test]
+    fn every_difference_is_named_and_no_feature_is() {
+        let mut changed = sides();
+        changed[1].terms.settings.rounds = 7;
+        assert!(problem(&changed).contains("b and this party do not agree on rounds: 7 there, 500 here"));
+        let mut changed = sides();
+        changed[1].terms.settings.seed = 7;
+        assert!(problem(&changed).contains("seed: 7 there"));
+        let mut changed = sides();
+        changed[1].version = "2";
+        assert!(problem(&changed).contains("version: 2 there, 1 here"));
+        let mut changed = sides();
+        changed[1].terms.settings.rho = 3.0;
+        assert!(problem(&changed).contains("settings"));
+        let mut changed = sides();
+        changed[1].names.swap(0, 1);
+        let text = problem(&changed);
+        assert!(text.contains("the same names, in another order"), "{text}");
+        changed[1].names[0] = "secret".into();
+        let text = problem(&changed);
+        assert!(text.contains("the names of the features"), "{text}");
+        assert!(!text.contains("secret") && !text.contains("asthma"), "{text}");
+    }
+
+    fn begin_unnamed<'a>(terms: &'a Terms, place: u16, identity: &'a Identity) -> Negotiation<'a> {
+        let features = Features { count: 3, names: None };
+        let party = Negotiator { terms, place, identity, features, version: "1" };
+        Negotiation::new(party, 1, &mut partwise_secure::entropy().unwrap())
+    }
+
+    #[test]
+    fn offers_of_others_are_noticed() {
+        let sides = sides();
+        let terms = &sides[0].terms;
+        let of = |place: u16, side: &Owned| begin_unnamed(terms, place, &side.identity).offer();
+        let mut party = begin_unnamed(terms, 1, &sides[0].identity);
+        let mut offers = vec![party.offer(), of(2, &sides[1]), of(3, &sides[2])];
+        party.agree(&offers).unwrap();
+        offers[1].features = 4;
+        assert!(party.agree(&offers).unwrap_err().to_string().contains("b has not signed"));
+        // A party under another identity than the roster's.
+        offers[1] = of(2, &sides[2]);
+        assert!(party.agree(&offers).is_err());
+        offers.pop();
+        assert!(party.agree(&offers).is_err());
+    }
+}

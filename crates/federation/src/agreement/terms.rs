@@ -1,0 +1,114 @@
+//! What the coordinator proposes, and whether it can be the terms of a run.
+
+use partwise_secure::RunParties;
+use partwise_secure::aggregation::{Cohort, IdentityKey, WordCount};
+use partwise_secure::protocol::{Settings, upload_sizes};
+use serde::{Deserialize, Serialize};
+
+use crate::error::Result;
+use crate::text::{Fingerprint, check_name};
+
+/// A party of the roster.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Member {
+    /// Its name.
+    pub name: String,
+    /// The fingerprint of its identity key.
+    pub identity: Fingerprint,
+}
+
+/// What the coordinator proposes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Terms {
+    /// The federation.
+    pub federation: String,
+    /// The method.
+    pub settings: Settings,
+    /// The parties, whose places are 1, 2, ...
+    pub roster: Vec<Member>,
+    /// How many must be in every sum at least.
+    pub cohort: usize,
+    /// The groups of an asynchronous method.
+    pub groups: Vec<Vec<u16>>,
+    /// Seconds after which a party counts as unresponsive.
+    pub deadline: f64,
+    /// Seconds between two heartbeats.
+    pub heartbeat: f64,
+}
+
+/// What is wrong with a setting, by the name that it has in the file.
+pub(crate) fn wrong_setting(error: partwise_secure::Error) -> String {
+    match error {
+        partwise_secure::Error::Core(partwise::Error::Parameter { name, problem }) => {
+            format!("[method]: {name}: {problem}")
+        }
+        error => format!("[method]: {error}"),
+    }
+}
+
+impl Terms {
+    /// Whether these can be the terms of a run, whoever proposes them: everybody is there once, and the groups share out the
+    /// parties. A roster with one party under two names or in two places would make its sums look larger than they are.
+    pub fn check(&self) -> Result<(), String> {
+        check_name(&self.federation)?;
+        let parties = self.roster.len();
+        if !(2..=255).contains(&parties) {
+            return Err(format!("{parties} parties; there must be 2 to 255, each a [[party]]"));
+        }
+        for (place, member) in self.roster.iter().enumerate() {
+            check_name(&member.name)?;
+            let same = |other: &Member| other.name == member.name || other.identity == member.identity;
+            if self.roster[..place].iter().any(same) {
+                return Err(format!("party {} is there twice, by name or identity", member.name));
+            }
+        }
+        let mut grouped = self.groups.concat();
+        grouped.sort_unstable();
+        let shared_out = match self.settings.protocol.is_asynchronous() {
+            true => {
+                grouped.into_iter().eq(1..=parties as u16)
+                    && self.groups.iter().all(|group| group.is_sorted())
+            }
+            false => grouped.is_empty(),
+        };
+        if !shared_out || self.groups.iter().any(Vec::is_empty) || self.groups.len() > 255 {
+            return Err("groups that do not share out the parties".into());
+        }
+        self.settings.check().map_err(wrong_setting)?;
+        let smallest = Terms::smallest_cohort(parties, &self.settings);
+        if !(smallest..=parties).contains(&self.cohort) {
+            return Err(format!("cohort: {} is out of range; give {smallest} to {parties}", self.cohort));
+        }
+        for (name, seconds) in [("deadline", self.deadline), ("heartbeat", self.heartbeat)] {
+            if !(0.1..=1e6).contains(&seconds) {
+                return Err(format!("{name}: {seconds} is out of range; give seconds, 0.1 or more"));
+            }
+        }
+        Ok(())
+    }
+
+    /// How many must be in a sum at least, so that it is one of two parties that do not collude.
+    pub(crate) fn smallest_cohort(parties: usize, settings: &Settings) -> usize {
+        if parties == 2 { 2 } else { settings.colluders.saturating_add(2) }
+    }
+
+    /// The longest message between parties of so many features: the largest upload, and what goes with it for each party;
+    /// or U, as a file.
+    pub fn longest_message(&self, features: usize) -> usize {
+        let sizes = upload_sizes(&self.settings, features);
+        let words = sizes.into_iter().map(WordCount::most_bytes);
+        words.max().unwrap_or(0).saturating_add(self.roster.len() * 256).saturating_add(64 << 10)
+    }
+
+    /// The name of a place.
+    pub fn name(&self, place: u16) -> &str {
+        self.roster.get(usize::from(place).wrapping_sub(1)).map_or("the coordinator", |member| &member.name)
+    }
+    /// The cohorts of a run of this name between parties of these keys.
+    pub fn cohorts(&self, run: [u8; 32], keys: &[IdentityKey]) -> Result<Vec<Cohort>> {
+        let parties = RunParties { run, least: self.cohort, keys };
+        Ok(partwise_secure::cohorts(&self.settings, &parties, &self.groups)?)
+    }
+}

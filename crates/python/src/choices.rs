@@ -1,0 +1,26 @@
+//! What can be chosen, for Python to check against.
+
+use std::collections::HashMap;
+
+use partwise::run::{Algorithm, Init, Normalize, SketchedSolver};
+use partwise::sketch::SketchKind;
+use pyo3::prelude::*;
+use serde_json::{Value, json};
+
+/// The names of all variants of a setting, by the setting's name.
+#[pyfunction]
+pub fn choices() -> HashMap<&'static str, Vec<String>> {
+    HashMap::from([
+        ("algorithm", names(json!(Algorithm::ALL))),
+        ("init", names(json!(Init::ALL))),
+        ("normalize", names(json!(Normalize::ALL))),
+        ("sketch", names(json!(SketchKind::ALL))),
+        ("solver", names(json!(SketchedSolver::ALL))),
+    ])
+}
+
+/// Variants as `run.json` has them.
+fn names(variants: Value) -> Vec<String> {
+    let variants = variants.as_array().map_or(&[][..], Vec::as_slice);
+    variants.iter().filter_map(|name| name.as_str().map(String::from)).collect()
+}

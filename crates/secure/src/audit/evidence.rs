@@ -1,0 +1,156 @@
+//! What an audit starts from: the run, its data, and how much is computed.
+
+use partwise::Real;
+use partwise::cancel::Cancel;
+use partwise::matrix::Matrix;
+use partwise::threads::Threads;
+use serde::{Deserialize, Serialize};
+
+use super::adversary::{Adversary, View};
+use super::candidates::Candidates;
+use super::transcript::Transcript;
+use crate::error::Result;
+use crate::protocol::Settings;
+use crate::sum::SumKind;
+
+/// What an audit needs to know of a run.
+pub struct Evidence<'a, T> {
+    /// What was said.
+    pub transcript: &'a Transcript,
+    /// What the parties agreed on.
+    pub settings: &'a Settings,
+    /// All records, a row each, also those that were held out.
+    pub matrix: &'a Matrix<T>,
+    /// The records of each party.
+    pub dealt: &'a [Vec<usize>],
+    /// Records that were in nobody's data, by the party whose kind they are.
+    pub held_out: &'a [Vec<usize>],
+    /// The final U, features x k, by row.
+    pub u: &'a [T],
+}
+
+/// How much an audit computes.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Limits {
+    /// Sums that are looked at, evenly spread over the run; and as many of sketched features.
+    pub sums: usize,
+    /// Members that are scored, evenly spread over parties and their records; and as many others.
+    pub records: usize,
+    /// Dimensions of the span at most.
+    pub directions: usize,
+    /// Records that are sought by linear recovery at most.
+    pub unknowns: usize,
+    /// Parties whose records are sought so.
+    pub recovered: usize,
+    /// Multiplications of one of these: it decides for how many features they are sought.
+    pub multiplications: f64,
+    /// Threads.
+    pub threads: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            sums: 200,
+            records: 2000,
+            directions: 1000,
+            unknowns: 800,
+            recovered: 3,
+            multiplications: 2e9,
+            threads: 1,
+        }
+    }
+}
+
+impl Limits {
+    /// At most so many of `0..count`, evenly spread, the first and the last among them.
+    pub(super) fn pick(&self, count: usize, most: usize) -> Vec<usize> {
+        match most {
+            _ if count <= most => (0..count).collect(),
+            0 => Vec::new(),
+            1 => vec![count - 1],
+            _ => (0..most).map(|place| place * (count - 1) / (most - 1)).collect(),
+        }
+    }
+
+    /// At most `sums` of those that are of sketched features, or of those that are not: else the many that an attack cannot
+    /// use would crowd out the others.
+    pub(super) fn places(&self, view: &View<'_>, sketched: bool) -> Vec<usize> {
+        let of: Vec<usize> =
+            (0..view.len()).filter(|&place| (view.kind(place) == SumKind::SketchedU) == sketched).collect();
+        self.pick(of.len(), self.sums).into_iter().map(|place| of[place]).collect()
+    }
+}
+
+/// A party, and the records that are asked about.
+pub(super) struct Target {
+    pub(super) party: u16,
+    pub(super) candidates: Candidates,
+}
+
+/// What attacks work on.
+pub struct Case<'a, T> {
+    pub(super) transcript: &'a Transcript,
+    pub(super) settings: &'a Settings,
+    pub(super) matrix: &'a Matrix<T>,
+    pub(super) dealt: &'a [Vec<usize>],
+    pub(super) features: usize,
+    pub(super) targets: Vec<Target>,
+    pub(super) u: Vec<f64>,
+    pub(super) threads: Threads,
+    pub(super) limits: Limits,
+}
+
+impl<'a, T: Real> Case<'a, T> {
+    pub(super) fn new(evidence: &Evidence<'a, T>, limits: &Limits, cancel: &Cancel) -> Result<Self> {
+        let &Evidence { transcript, settings, matrix, dealt, held_out, u } = evidence;
+        let (features, parties) = (matrix.cols(), dealt.len());
+        // Sketched features need records as dense columns.
+        let dense = if settings.protocol.sketches_features() { 10_000_000 / features } else { usize::MAX };
+        let most = limits.records.min(dense);
+        let each = most.div_ceil(parties);
+        // Of each party as large a share of the others as of its members, or the parties' differences would be told.
+        let share = |records: &Vec<usize>| each.min(records.len()) as f64 / records.len().max(1) as f64;
+        let largest = dealt.iter().map(share).fold(f64::MIN_POSITIVE, f64::max);
+        let wanted: Vec<f64> = dealt
+            .iter()
+            .zip(held_out)
+            .map(|(records, others)| others.len() as f64 * share(records) / largest)
+            .collect();
+        let affordable = (most as f64 / wanted.iter().sum::<f64>().max(1.0)).min(1.0);
+        let some = |records: &[usize], most: usize| -> Vec<usize> {
+            limits.pick(records.len(), most).into_iter().map(|place| records[place]).collect()
+        };
+        let target = |(party, records): (u16, &Vec<usize>)| {
+            let place = usize::from(party) - 1;
+            let others = held_out.get(place).map_or(&[][..], |others| others);
+            let wanted = wanted.get(place).map_or(0.0, |wanted| wanted * affordable);
+            let (members, others) = (some(records, each), some(others, wanted.round() as usize));
+            let mut candidates = Candidates::new(matrix, &members, &others);
+            if settings.protocol.sketches_features() {
+                candidates.turn();
+            }
+            Target { party, candidates }
+        };
+        Ok(Case {
+            targets: (1..).zip(dealt).map(target).collect(),
+            u: u.iter().map(|value| value.to_f64()).collect(),
+            threads: Threads::new(limits.threads)?.with_cancel(cancel),
+            limits: *limits,
+            transcript,
+            settings,
+            matrix,
+            dealt,
+            features,
+        })
+    }
+
+    pub(super) fn view(&self, adversary: Adversary, party: u16) -> View<'a> {
+        View::new(self.transcript, self.settings, adversary, party)
+    }
+
+    /// Whether all sums are over all parties.
+    pub(super) fn one_cohort(&self) -> bool {
+        self.transcript.sums().len() == 1
+    }
+}

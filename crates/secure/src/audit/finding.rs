@@ -1,0 +1,142 @@
+//! What attacks find.
+
+use serde::{Deserialize, Serialize};
+
+use super::adversary::Adversary;
+use super::statistics::{Auc, Scores};
+
+/// How well an attack tells members from others.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Finding {
+    /// The attack.
+    pub attack: String,
+    /// Who attacks.
+    #[serde(rename = "seat")]
+    pub adversary: Adversary,
+    /// On what.
+    pub on: String,
+    /// Its AUC.
+    #[serde(flatten)]
+    pub auc: Auc,
+    /// Mean score of members: for matching, the best cosine with what was seen.
+    pub mean_of_members: f64,
+    /// Mean score of others.
+    pub mean_of_others: f64,
+    /// The highest score of a member.
+    pub highest: f64,
+    /// Dimensions of the span.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub dimensions: Option<usize>,
+    /// The scores themselves, to pool those of several runs.
+    #[serde(skip)]
+    pub scores: Scores,
+}
+
+impl Finding {
+    pub(super) fn new(attack: &str, adversary: Adversary, on: &str) -> Self {
+        let (attack, on, scores) = (attack.into(), on.into(), Scores::default());
+        let auc = scores.auc();
+        let (mean_of_members, mean_of_others, highest) = (0.0, 0.0, 0.0);
+        Finding {
+            attack,
+            adversary,
+            on,
+            auc,
+            mean_of_members,
+            mean_of_others,
+            highest,
+            dimensions: None,
+            scores,
+        }
+    }
+
+    pub(super) fn has_scores(&self) -> bool {
+        !self.scores.members.is_empty() && !self.scores.others.is_empty()
+    }
+
+    /// Takes the figures from the scores.
+    pub fn settle(&mut self) {
+        let mean = |scores: &[f64]| {
+            let finite = scores.iter().filter(|score| score.is_finite());
+            finite.clone().sum::<f64>() / finite.count().max(1) as f64
+        };
+        self.auc = self.scores.auc();
+        self.mean_of_members = mean(&self.scores.members);
+        self.mean_of_others = mean(&self.scores.others);
+        self.highest = self.scores.members.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    }
+}
+
+/// How much of M follows from (S, M S).
+#[derive(Clone, Debug, Serialize)]
+pub struct Recovery {
+    /// Who attacks.
+    #[serde(rename = "seat")]
+    pub adversary: Adversary,
+    /// By which method.
+    pub method: &'static str,
+    /// After so many iterations.
+    pub iterations: usize,
+    /// Equations for each feature.
+    pub equations: usize,
+    /// Unknown records.
+    pub unknowns: usize,
+    /// ‖X − M‖ / ‖M‖ over the features that were tried.
+    pub relative_error: f64,
+    /// Share of the entries that are not 0 which were found within a tenth of their value.
+    pub recovered: f64,
+    #[serde(skip)]
+    pub(super) squared_error: f64,
+    #[serde(skip)]
+    pub(super) squared_norm: f64,
+    #[serde(skip)]
+    pub(super) entries: usize,
+    #[serde(skip)]
+    pub(super) entries_recovered: usize,
+}
+
+impl Default for Recovery {
+    fn default() -> Self {
+        Recovery {
+            adversary: Adversary::Everybody,
+            method: "",
+            iterations: 0,
+            equations: 0,
+            unknowns: 0,
+            relative_error: 0.0,
+            recovered: 0.0,
+            squared_error: 0.0,
+            squared_norm: 0.0,
+            entries: 0,
+            entries_recovered: 0,
+        }
+    }
+}
+
+impl Recovery {
+    pub(super) fn same_case(&self, other: &Recovery) -> bool {
+        (self.adversary, self.method, self.iterations) == (other.adversary, other.method, other.iterations)
+    }
+
+    /// Adds that of another victim, or of another run.
+    pub fn pool(&mut self, more: &Recovery) {
+        self.squared_error += more.squared_error;
+        self.squared_norm += more.squared_norm;
+        self.entries += more.entries;
+        self.entries_recovered += more.entries_recovered;
+        *self = self.clone().finish();
+    }
+
+    pub(super) fn finish(mut self) -> Self {
+        self.relative_error = (self.squared_error / self.squared_norm.max(f64::MIN_POSITIVE)).sqrt();
+        self.recovered = self.entries_recovered as f64 / self.entries.max(1) as f64;
+        self
+    }
+}
+
+/// What one attack finds by one adversary.
+#[derive(Default)]
+pub struct Found {
+    pub(super) findings: Vec<Finding>,
+    pub(super) recoveries: Vec<Recovery>,
+}

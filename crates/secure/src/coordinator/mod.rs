@@ -1,0 +1,290 @@
+//! The coordinator of all cohorts as a state machine: what its links bring goes in, what is to be done comes out. It has
+//! no sockets, no clocks and no files.
+//!
+//! Two drivers feed it. [`crate::server`] does so over links between threads and ranks, where whatever is wrong ends the
+//! run. A federation's coordinator does so over a network: it drops bad messages, keeps the records in a journal, and
+//! looks for parties that keep the others waiting.
+
+mod action;
+mod answer;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+pub use action::{CoordinatorAction, CoordinatorRecord, Violation};
+pub use answer::{Answer, Echo};
+
+use crate::aggregation::{Action, Cohort, Event, Hub, Message, Words};
+use crate::error::{Error, Result};
+use crate::link::Incoming;
+use crate::session::{ALL, addressed, parse};
+
+/// A sum that was opened and not yet answered.
+struct Opened {
+    cohort: u8,
+    words: Words,
+    parties: usize,
+}
+
+/// When something last happened in a cohort.
+struct Activity {
+    last: f64,
+    /// Whether it was reported since that nothing does.
+    is_reported: bool,
+}
+
+/// What is to be done because of one event.
+struct Turn {
+    now: f64,
+    actions: Vec<CoordinatorAction>,
+}
+
+/// The coordinator of all cohorts of a run.
+pub struct Coordinator<'a> {
+    hubs: BTreeMap<u8, Hub>,
+    answer: Box<dyn Answer + 'a>,
+    keeps_records: bool,
+    /// Sums that are answered when another cohort is back.
+    held: Vec<Opened>,
+    activity: BTreeMap<u8, Activity>,
+    /// The last epoch of each cohort before a restart.
+    restored_epochs: BTreeMap<u8, u32>,
+}
+
+impl<'a> Coordinator<'a> {
+    /// The coordinator of these hubs, each with the number of its cohort.
+    pub fn new(hubs: Vec<(u8, Hub)>, answer: impl Answer + 'a) -> Self {
+        let mut coordinator = Coordinator {
+            hubs: hubs.into_iter().collect(),
+            answer: Box::new(answer),
+            keeps_records: false,
+            held: Vec::new(),
+            activity: BTreeMap::new(),
+            restored_epochs: BTreeMap::new(),
+        };
+        coordinator.all_active(0.0);
+        coordinator
+    }
+
+    /// From here on the actions contain what a restart needs.
+    pub fn keeping_records(mut self) -> Self {
+        self.keeps_records = true;
+        self
+    }
+
+    /// Takes up a record from before a restart. Records come in their order, and before [`Coordinator::restart`].
+    pub fn restore(&mut self, record: CoordinatorRecord) {
+        match record {
+            CoordinatorRecord::Epoch { cohort, epoch } => {
+                self.restored_epochs.insert(cohort, epoch);
+                self.answer.returned(cohort);
+            }
+            CoordinatorRecord::Promise { cohort, survivors } => {
+                if let Some(hub) = self.hubs.get_mut(&cohort) {
+                    hub.promise(survivors);
+                }
+            }
+            CoordinatorRecord::Answer { cohort, now, reply, sum } => {
+                if let Some(hub) = self.hubs.get_mut(&cohort) {
+                    hub.record_answer(&reply);
+                }
+                if let (Some(sum), Message::Reply { survivors, .. }) = (sum, &reply) {
+                    self.answer.answer(cohort, sum, survivors.len(), now);
+                }
+            }
+        }
+    }
+
+    /// After a restart nobody is there yet, and all keys are void.
+    pub fn restart(&mut self, now: f64) {
+        for (cohort, hub) in &mut self.hubs {
+            hub.restart(self.restored_epochs.get(cohort).copied().unwrap_or(0));
+        }
+        self.all_active(now);
+    }
+
+    /// What happened on a link at this time, and what is to be done.
+    pub fn handle(&mut self, incoming: Incoming, now: f64) -> Result<Vec<CoordinatorAction>> {
+        let mut turn = Turn { now, actions: Vec::new() };
+        match incoming {
+            Incoming::Message { from, bytes } => {
+                let parsed = parse(0, from, &bytes);
+                drop(bytes);
+                match parsed {
+                    Ok((cohort, message)) => {
+                        self.deliver(cohort, from, Event::Message { from, message }, &mut turn)?;
+                    }
+                    Err(_) => turn.reject(from, Violation::Malformed),
+                }
+            }
+            Incoming::Lost(party) => self.deliver_to_all(|| Event::Lost(party), &mut turn)?,
+            Incoming::Joined(party) => self.deliver_to_all(|| Event::Joined(party), &mut turn)?,
+            Incoming::Deadline => {}
+        }
+        Ok(turn.actions)
+    }
+
+    /// Parties that have kept a cohort waiting for longer than `patience` seconds. Each cohort is reported once, until
+    /// something happens in it again.
+    pub fn overdue(&mut self, now: f64, patience: f64) -> BTreeSet<u16> {
+        let mut overdue = BTreeSet::new();
+        let is_quiet = |activity: &Activity| !activity.is_reported && now - activity.last > patience;
+        let quiet = self.activity.iter().filter(|(_, activity)| is_quiet(activity));
+        for number in quiet.map(|(number, _)| *number).collect::<Vec<u8>>() {
+            let mut awaited = self.hubs.get(&number).map(Hub::awaited).unwrap_or_default();
+            // A party whose group is at a sum is not at the sum of all.
+            awaited.retain(|party| number != ALL || self.has_quiet_groups(*party, now, patience));
+            if let (false, Some(activity)) = (awaited.is_empty(), self.activity.get_mut(&number)) {
+                activity.is_reported = true;
+                overdue.extend(awaited);
+            }
+        }
+        overdue
+    }
+
+    /// The cohort of this number.
+    pub fn cohort(&self, number: u8) -> Option<&Cohort> {
+        self.hubs.get(&number).map(Hub::cohort)
+    }
+
+    /// The hubs, by the number of their cohort.
+    pub fn into_hubs(self) -> BTreeMap<u8, Hub> {
+        self.hubs
+    }
+
+    fn all_active(&mut self, now: f64) {
+        let activity = |number: &u8| (*number, Activity { last: now, is_reported: false });
+        self.activity = self.hubs.keys().map(activity).collect();
+    }
+
+    fn is_active(&mut self, cohort: u8, now: f64) {
+        self.activity.insert(cohort, Activity { last: now, is_reported: false });
+    }
+
+    fn is_quiet(&self, cohort: u8, now: f64, patience: f64) -> bool {
+        self.activity.get(&cohort).is_some_and(|activity| now - activity.last > patience)
+    }
+
+    /// Whether the groups of a party, if there are groups, have long had no sum under way.
+    fn has_quiet_groups(&self, party: u16, now: f64, patience: f64) -> bool {
+        let is_member = |hub: &Hub| hub.cohort().members.iter().any(|(member, _)| *member == party);
+        let mut groups = self.hubs.iter().filter(|(number, hub)| **number != ALL && is_member(hub));
+        groups.all(|(number, hub)| hub.is_idle() && self.is_quiet(*number, now, patience))
+    }
+
+    fn deliver_to_all(&mut self, event: impl Fn() -> Event, turn: &mut Turn) -> Result<()> {
+        let numbers: Vec<u8> = self.hubs.keys().copied().collect();
+        numbers.into_iter().try_for_each(|number| self.deliver(number, 0, event(), turn))
+    }
+
+    /// Lets a hub deal with an event.
+    fn deliver(&mut self, number: u8, from: u16, event: Event, turn: &mut Turn) -> Result<()> {
+        let Some(hub) = self.hubs.get_mut(&number) else {
+            turn.reject(from, Violation::UnknownCohort(number));
+            return Ok(());
+        };
+        let handled = hub.handle(event);
+        let ignored = hub.ignored.drain(..);
+        turn.actions.extend(ignored.map(|(from, reason)| CoordinatorAction::Ignored { from, reason }));
+        match handled {
+            Ok(actions) => {
+                if !actions.is_empty() {
+                    self.is_active(number, turn.now);
+                }
+                self.act(number, actions, turn)
+            }
+            Err(Error::Dishonest { problem, .. }) => {
+                turn.reject(from, Violation::Protocol(problem));
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Does what a hub wants done.
+    fn act(&mut self, number: u8, actions: Vec<Action>, turn: &mut Turn) -> Result<()> {
+        for action in actions {
+            match action {
+                Action::Send { to, message } => {
+                    turn.actions
+                        .push(CoordinatorAction::Send { to: vec![to], bytes: addressed(number, &message) });
+                }
+                Action::Tell { to, message } => self.tell(number, to, message, None, turn),
+                Action::CatchUp { to, round } => {
+                    turn.actions.push(CoordinatorAction::CatchUp { to, cohort: number, round });
+                }
+                Action::Opened { words, cohort } => {
+                    self.opened(Opened { cohort: number, words, parties: cohort.len() }, turn)?;
+                }
+                Action::Waiting { party, round } => {
+                    turn.actions.push(CoordinatorAction::Wait { cohort: number, party, round });
+                }
+            }
+        }
+        // At once: a group that is back may do all its rounds before anything else happens.
+        for opened in std::mem::take(&mut self.held) {
+            self.opened(opened, turn)?;
+        }
+        Ok(())
+    }
+
+    /// A sum was opened: it is answered, unless another cohort is waited for.
+    fn opened(&mut self, opened: Opened, turn: &mut Turn) -> Result<()> {
+        let Opened { cohort, words, parties } = opened;
+        if self.answer.holds(cohort) {
+            self.held.push(Opened { cohort, words, parties });
+            return Ok(());
+        }
+        self.is_active(cohort, turn.now);
+        let mut sum = (self.keeps_records && self.answer.computes()).then(|| words.clone());
+        let answer = self.answer.answer(cohort, words, parties, turn.now);
+        let Some(hub) = self.hubs.get_mut(&cohort) else { return Ok(()) };
+        for action in hub.handle(Event::Answer(answer))? {
+            if let Action::Tell { to, message } = action {
+                self.tell(cohort, to, message, sum.take(), turn);
+            }
+        }
+        turn.actions.extend(self.answer.last_line().map(CoordinatorAction::Evaluated));
+        Ok(())
+    }
+
+    /// Tells parties something, after what a restart needs of it.
+    fn tell(&mut self, cohort: u8, to: Vec<u16>, message: Message, sum: Option<Words>, turn: &mut Turn) {
+        let bytes = addressed(cohort, &message);
+        if let Message::NewEpoch { .. } = message {
+            self.answer.returned(cohort);
+        }
+        if self.keeps_records {
+            let record = self.record(cohort, message, sum, turn.now);
+            turn.actions.extend(record.map(CoordinatorAction::Record));
+        }
+        turn.actions.push(CoordinatorAction::Send { to, bytes });
+    }
+
+    /// What a restart needs of a message to several parties.
+    fn record(
+        &self,
+        cohort: u8,
+        message: Message,
+        sum: Option<Words>,
+        now: f64,
+    ) -> Option<CoordinatorRecord> {
+        match message {
+            Message::NewEpoch { epoch } => Some(CoordinatorRecord::Epoch { cohort, epoch }),
+            Message::Echoes { .. } => {
+                let hub = self.hubs.get(&cohort).filter(|hub| hub.cohort().may_leave)?;
+                let survivors = hub.promised().unwrap_or_default().to_vec();
+                Some(CoordinatorRecord::Promise { cohort, survivors })
+            }
+            reply @ Message::Reply { .. } => Some(CoordinatorRecord::Answer { cohort, now, reply, sum }),
+            _ => None,
+        }
+    }
+}
+
+impl Turn {
+    fn reject(&mut self, from: u16, violation: Violation) {
+        self.actions.push(CoordinatorAction::Rejected { from, violation });
+    }
+}

@@ -1,0 +1,198 @@
+//! What a party does from joining to leaving, whatever the protocol.
+
+use partwise::Real;
+use serde::{Deserialize, Serialize};
+
+use super::{Curve, Finish, Local, PartyRun, Settings, TracePoint, party_seed};
+use crate::error::{Error, Result};
+use crate::fixed::Part;
+use crate::risk::{FewRecords, OpenedCounts};
+use crate::session::{ALL, Announcement, Session};
+use crate::sum::SumKind;
+
+/// Records of a party at most, as far as the first sum's range goes. Larger counts are summed too, after a vote.
+const MOST_RECORDS: f64 = (1u64 << 40) as f64;
+
+/// What the parties know together before the first step, from one opened sum.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Common {
+    /// ‖M‖².
+    pub norm: f64,
+    /// Mean entry.
+    pub mean: f64,
+    /// Records of all.
+    pub records: f64,
+}
+
+/// How a party's run ended.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Ended {
+    /// What all know.
+    pub common: Common,
+    /// The error over rounds; empty for the asynchronous methods, of which the server has it.
+    pub trace: Vec<TracePoint>,
+    /// Rounds done.
+    pub rounds: usize,
+    /// Why it ended.
+    pub stopped_by: Stop,
+    /// Σ ‖M_r − U V_rᵀ‖² over all parties, at the end.
+    pub squared_error: f64,
+    /// Σ ‖M_r‖² over the parties that are still there.
+    pub present_norm: f64,
+    /// The party's own ‖M_r − U V_rᵀ‖², which it keeps to itself.
+    pub own_squared_error: f64,
+    /// The run's clock when the last round ended.
+    pub seconds: f64,
+    /// If the run was done once more, Σ ‖M_r − U V_rᵀ‖² of the first time and of the second.
+    pub attempts: Vec<f64>,
+}
+
+/// Why a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Stop {
+    /// All rounds done.
+    Rounds,
+    /// The error has converged.
+    Tolerance,
+    /// One round more would show a record.
+    LeakBudget,
+}
+
+/// What a party does from joining to leaving. Where somebody was missing in a sum the others have gone on from a U that it
+/// had a part in, or not, and may have come to another minimum than without that. Those who are there then do it once
+/// more, and keep the better U.
+pub fn run<T: Real>(
+    settings: &Settings,
+    local: &mut Local<T>,
+    session: &mut Session<'_>,
+    private_seed: u64,
+    group: u8,
+) -> Result<Ended> {
+    let counted = count_records(settings, local, session)?;
+    let common = meet(local, session, counted)?;
+    session.announce(Announcement::Norm(common.norm));
+    let attempt = Attempt { settings, private_seed, group, common, before: None };
+    let Attempted { ended: first, incomplete, .. } = attempt.run(local, session)?;
+    if settings.attempts() == 1 || !incomplete {
+        return Ok(first);
+    }
+    session.announce(Announcement::Retry);
+    session.restart();
+    let factors = (std::mem::take(&mut local.u), std::mem::take(&mut local.v));
+    // With the V of before, the first sums of both would differ by exactly what whoever left had in them.
+    let private_seed = party_seed(private_seed, "partwise anew", session.me());
+    let retry = Attempt { private_seed, before: Some(&first), ..attempt };
+    let Attempted { mut ended, error_before, .. } = retry.run(local, session)?;
+    ended.attempts = vec![error_before, ended.squared_error];
+    let better = ended.squared_error < error_before || error_before.is_nan();
+    if !better {
+        (local.u, local.v) = factors;
+        ended.squared_error = error_before;
+        ended.own_squared_error = first.own_squared_error;
+        ended.stopped_by = first.stopped_by;
+    }
+    ended.trace.splice(0..0, first.trace);
+    Ok(ended)
+}
+
+/// From the start to a U, by whoever is there.
+#[derive(Clone, Copy)]
+struct Attempt<'a> {
+    settings: &'a Settings,
+    private_seed: u64,
+    group: u8,
+    common: Common,
+    /// The attempt before.
+    before: Option<&'a Ended>,
+}
+
+/// What an attempt comes to.
+struct Attempted {
+    ended: Ended,
+    /// Whether somebody was missing in a sum that anybody saw.
+    incomplete: bool,
+    /// The error of the attempt before over the parties that are there now.
+    error_before: f64,
+}
+
+impl Attempt<'_> {
+    fn run<T: Real>(&self, local: &mut Local<T>, session: &mut Session<'_>) -> Result<Attempted> {
+        let &Attempt { settings, private_seed, group, common, before } = self;
+        local.start(settings.seed, private_seed, common.mean);
+        let mut curve = Curve::new(settings, &common, before);
+        let mut party = PartyRun { settings, local, session, curve: &mut curve, group };
+        let Finish { rounds, stopped_by } = settings.protocol.run(&mut party)?;
+        let PartyRun { local, session, .. } = party;
+        let seconds = session.now();
+        if settings.protocol.definition().fits_v_last() {
+            local.fit_v();
+        }
+        let own_squared_error = local.squared_error()?;
+        let own_before = before.map_or(0.0, |before| before.own_squared_error);
+        // Whether somebody was missing, and whether somebody may be missing where it is done once more.
+        let flags = [session.incomplete, !session.may_miss()].map(|flag| if flag { 1.0 } else { 0.0 });
+        let scalars = [own_squared_error, local.norm(), flags[0], flags[1], own_before];
+        let total = session.sum(ALL, SumKind::Error, vec![Part::scalars(&scalars)])?;
+        let &[squared_error, present_norm, missed, must_not, error_before] = &total.parts[0][..] else {
+            return Err(session.dishonest("an answer of another size"));
+        };
+        // Whoever is missing in this last sum only has had its part in U all the same. Where its group would wait for it in
+        // vain, what is at hand is better than that.
+        let incomplete = missed > 0.5 || session.incomplete && must_not < 0.5;
+        let rounds = curve.before + rounds;
+        let ended = Ended {
+            common,
+            trace: curve.trace,
+            rounds,
+            stopped_by,
+            squared_error,
+            present_norm,
+            own_squared_error,
+            seconds,
+            attempts: Vec::new(),
+        };
+        Ok(Attempted { ended, incomplete, error_before })
+    }
+}
+
+/// The first sum of every method, of records, and the refusal of too few: nothing else has been sent by then.
+fn count_records<T: Real>(
+    settings: &Settings,
+    local: &Local<T>,
+    session: &mut Session<'_>,
+) -> Result<RecordCount> {
+    let own = local.records();
+    // A range that holds every count: a vote on it would tell about how many the largest party has.
+    session.expect(ALL, SumKind::Records, &[Part::scalars(&[MOST_RECORDS])]);
+    let total = session.sum(ALL, SumKind::Records, vec![Part::scalars(&[own as f64])])?;
+    let records = total.parts[0][0].round();
+    if let Some(few) = FewRecords::new(
+        settings,
+        OpenedCounts { parties: total.parties, records: records as usize, features: local.features() },
+    ) {
+        let refused = few.is_certain()
+            || session.any(ALL, SumKind::FewRecords, few.is_small(own))?
+                && session.any(ALL, SumKind::ManyRecords, few.is_large(own))?;
+        if refused {
+            return Err(Error::FewRecords { risk: Box::new(few.refused()) });
+        }
+    }
+    Ok(RecordCount { records, parties: total.parties })
+}
+
+/// What follows: the sums of entries and of their squares.
+fn meet<T: Real>(local: &Local<T>, session: &mut Session<'_>, counted: RecordCount) -> Result<Common> {
+    let scalars = [local.sum(), local.norm()];
+    let total = session.sum(ALL, SumKind::Norms, vec![Part::scalars(&scalars)])?;
+    let (sum, norm) = (total.parts[0][0], total.parts[0][1]);
+    // Whoever left in between is taken to have as many records as the others: counted again, they would tell its number.
+    let records = counted.records * total.parties as f64 / counted.parties as f64;
+    Ok(Common { norm, mean: sum / (records * local.features() as f64), records })
+}
+
+/// The records of so many parties together.
+struct RecordCount {
+    records: f64,
+    parties: usize,
+}

@@ -1,0 +1,188 @@
+//! What the parties of a run agree on.
+
+use partwise::run::{Amount, Damping, SketchedSolver, Step};
+use partwise::sketch::SketchKind;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::Protocol;
+use crate::encoding::{self, encode};
+use crate::error::{Error, Result};
+use crate::risk::Accepted;
+
+/// How shares travel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Aggregation {
+    /// Masked: only sums are seen.
+    Secure,
+    /// As they are: the paper's exchange, in which the coordinator sees every share.
+    Plain,
+}
+
+impl Aggregation {
+    /// Both.
+    pub const ALL: [Aggregation; 2] = [Aggregation::Secure, Aggregation::Plain];
+}
+
+/// All that the parties agree on before a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Settings {
+    /// The method.
+    pub protocol: Protocol,
+    /// k.
+    pub rank: usize,
+    /// The public seed, of U's start and of sketches.
+    pub seed: u64,
+    /// T1: exchanges of U; of the asynchronous methods, exchanges of each group on average.
+    pub rounds: usize,
+    /// T2 (T of the asynchronous methods): local iterations between two of them.
+    pub inner: usize,
+    /// ρ of the relaxation weight ω_t = ρ / (ρ + t).
+    pub rho: f64,
+    /// The kind of sketch.
+    pub sketch: SketchKind,
+    /// d: what a party's records are sketched to; a tenth, but at least 4 k, if absent.
+    pub sketch_records: Option<Amount>,
+    /// d': what the features are sketched to, likewise.
+    pub sketch_features: Option<Amount>,
+    /// The solver of sketched subproblems.
+    pub solver: SketchedSolver,
+    /// α of its damping.
+    pub alpha: f64,
+    /// β of its damping.
+    pub beta: f64,
+    /// Units of the damping.
+    pub step: Step,
+    /// Stop when the error moved by no more than this share of itself a round, over 10 rounds.
+    pub tolerance: f64,
+    /// How shares travel.
+    pub aggregation: Aggregation,
+    /// c, how many parties are assumed to collude.
+    pub colluders: usize,
+    /// The risks that were accepted.
+    pub accepted: Accepted,
+}
+
+impl Settings {
+    /// Default rounds at most.
+    pub const ROUNDS: usize = 500;
+    /// Default relative change of the error at which to stop.
+    pub const TOLERANCE: f64 = 1e-5;
+    /// Default ρ.
+    pub const RHO: f64 = 10.0;
+
+    /// The defaults of a method.
+    pub fn new(protocol: Protocol, rank: usize) -> Self {
+        let definition = protocol.definition();
+        let (alpha, beta) = SketchedSolver::Pcd.damping();
+        Settings {
+            protocol,
+            rank,
+            seed: 0,
+            rounds: Self::ROUNDS,
+            inner: definition.inner(),
+            rho: Self::RHO,
+            sketch: definition.sketch(),
+            sketch_records: None,
+            sketch_features: None,
+            solver: SketchedSolver::Pcd,
+            alpha,
+            beta,
+            step: Step::UnitFree,
+            tolerance: Self::TOLERANCE,
+            aggregation: Aggregation::Secure,
+            colluders: 1,
+            accepted: Accepted::default(),
+        }
+    }
+
+    /// Checks the parameters against each other.
+    pub fn check(&self) -> Result<()> {
+        for (name, count) in [("rank", self.rank), ("rounds", self.rounds), ("inner", self.inner)] {
+            if count == 0 {
+                return Err(Error::parameter(name, "0 is too few; give 1 or more"));
+            }
+        }
+        if !(self.rho > 0.0 && self.rho.is_finite()) {
+            return Err(Error::parameter(
+                "rho",
+                format!("{} is out of range; give a number above 0", self.rho),
+            ));
+        }
+        self.protocol.definition().check(self)?;
+        // The rest is the same as of a sketched run.
+        self.of_sketches().check(usize::MAX, usize::MAX)?;
+        Ok(())
+    }
+
+    /// Refuses the first of the parameters that were given, by name, although the method does not use it.
+    pub fn check_given<'a>(&self, given: impl IntoIterator<Item = &'a str>) -> partwise::Result<()> {
+        let method = self.protocol;
+        // A tolerance of 0 asks for all rounds, which the asynchronous methods do anyway.
+        let ignored = |parameter: &&str| {
+            !(method.uses(parameter) || *parameter == "tolerance" && self.tolerance == 0.0)
+        };
+        let Some(unused) = given.into_iter().find(ignored) else { return Ok(()) };
+        let users: Vec<Protocol> = Protocol::ALL.into_iter().filter(|method| method.uses(unused)).collect();
+        Err(partwise::error::Error::unused(unused, method, &users))
+    }
+
+    /// Takes from the solver what was not given of its damping.
+    pub fn default_damping(&mut self, given: impl Fn(&str) -> bool) {
+        let (alpha, beta) = self.solver.damping();
+        if !given("alpha") {
+            self.alpha = alpha;
+        }
+        if !given("beta") {
+            self.beta = beta;
+        }
+    }
+
+    /// How often a run may be done: once more where somebody may leave.
+    pub fn attempts(&self) -> usize {
+        if self.accepted.going_on_shows_the_leaver { 2 } else { 1 }
+    }
+
+    /// The most exchanges of U that a party takes part in at an attempt: of the asynchronous methods a fast group may do all of them.
+    pub fn most_rounds(&self, groups: usize) -> usize {
+        self.rounds.saturating_mul(groups.max(1))
+    }
+
+    /// The same of all attempts.
+    pub fn all_rounds(&self, groups: usize) -> usize {
+        self.most_rounds(groups).saturating_mul(self.attempts())
+    }
+
+    /// d of sketches over so many features.
+    pub(super) fn sketched_features(&self, features: usize) -> usize {
+        self.of_sketches().sketch_sizes(features, features).1.min(features)
+    }
+
+    /// As the library's drivers have them.
+    pub(super) fn of_sketches(&self) -> partwise::run::Settings {
+        partwise::run::Settings {
+            algorithm: partwise::run::Algorithm::Dsanls,
+            sketch: self.sketch,
+            sketch_cols: self.sketch_records,
+            sketch_rows: self.sketch_features,
+            solver: self.solver,
+            alpha: self.alpha,
+            beta: self.beta,
+            step: self.step,
+            tolerance: self.tolerance,
+            ..partwise::run::Settings::new(self.rank)
+        }
+    }
+
+    /// The damping of U's steps, beginning with a mean Gram diagonal of `start`.
+    pub(super) fn damping(&self, start: f64) -> Damping {
+        Damping::new(&self.of_sketches(), start)
+    }
+
+    /// The run's name, in which all parties must agree.
+    pub fn run_hash(&self) -> [u8; 32] {
+        // A run with other settings has other masks.
+        Sha256::digest(encode("partwise run", 2, &encoding::settings(self))).into()
+    }
+}

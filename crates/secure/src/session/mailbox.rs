@@ -1,0 +1,57 @@
+//! Messages of cohorts that a party is behind with and not at: they are kept until their turn comes.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use crate::aggregation::Message;
+
+/// Whoever was away may have missed all answers of a run, which may be done twice; a round has a few.
+const MESSAGES_PER_ROUND: usize = 32;
+
+/// What was not handled yet, by cohort.
+#[derive(Default)]
+pub(super) struct Mailbox {
+    messages: BTreeMap<u8, VecDeque<Message>>,
+}
+
+/// What becomes of a message that has come.
+pub(super) enum Delivery {
+    /// It is to be handled now.
+    Now(Message),
+    /// It is kept.
+    Later,
+    /// There are more of that cohort than a run has.
+    Overflow,
+}
+
+impl Mailbox {
+    /// Keeps a message that is early, or that comes behind one that is kept; `most_rounds` bounds how many there may be.
+    pub fn deliver(
+        &mut self,
+        cohort: u8,
+        message: Message,
+        is_early: bool,
+        most_rounds: Option<usize>,
+    ) -> Delivery {
+        let most = most_rounds.map_or(usize::MAX, |rounds| rounds.saturating_mul(MESSAGES_PER_ROUND));
+        let kept = self.messages.entry(cohort).or_default();
+        if kept.is_empty() && !is_early {
+            return Delivery::Now(message);
+        }
+        if kept.len() > most {
+            return Delivery::Overflow;
+        }
+        kept.push_back(message);
+        Delivery::Later
+    }
+
+    /// The oldest message of a cohort.
+    pub fn take(&mut self, cohort: u8) -> Option<Message> {
+        self.messages.get_mut(&cohort)?.pop_front()
+    }
+
+    /// How many messages are kept.
+    #[cfg(test)]
+    pub fn len(&self) -> usize {
+        self.messages.values().map(VecDeque::len).sum()
+    }
+}

@@ -1,0 +1,257 @@
+//! A party at work: its link and machines, and sums of numbers on top of sums of words.
+
+mod clock;
+mod envelope;
+mod mailbox;
+mod meter;
+mod options;
+mod replay;
+mod rounds;
+#[cfg(test)]
+mod tests;
+mod votes;
+
+use std::collections::BTreeMap;
+
+use chacha20::ChaCha20Rng;
+
+use crate::aggregation::{Party, Words};
+use crate::error::{Error, Peer, Result};
+use crate::fixed::{self, Part};
+use crate::link::Link;
+use crate::sum::SumKind;
+use clock::Speed;
+pub use clock::{Clock, SystemClock};
+pub use envelope::{addressed, parse};
+use mailbox::Mailbox;
+pub use meter::Meter;
+pub use options::{Announcement, SessionOptions};
+use replay::Replay;
+pub use replay::{Answered, Journal, Kept};
+use votes::{Pending, Ranges};
+
+/// The cohort of all parties.
+pub const ALL: u8 = 0;
+
+/// What an opened sum is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Total {
+    /// The sums of the parts.
+    pub parts: Vec<Vec<f64>>,
+    /// How many parties are in them.
+    pub parties: usize,
+    /// What the coordinator answered, as it came.
+    pub words: Words,
+}
+
+/// What a cohort has told a party.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct CohortDigest {
+    /// The cohort.
+    pub cohort: u8,
+    /// The hash over all that it was told.
+    pub hash: [u8; 32],
+    /// How many sums it has seen answered.
+    pub sums: u64,
+}
+
+/// A sum that the coordinator has answered.
+struct Opened {
+    cohort: u8,
+    parties: usize,
+    words: Words,
+}
+
+/// A party's connection to its cohorts.
+pub struct Session<'a> {
+    link: Box<dyn Link + 'a>,
+    me: u16,
+    plain: bool,
+    machines: BTreeMap<u8, Party>,
+    /// Whether the machines have joined.
+    live: bool,
+    entropy: ChaCha20Rng,
+    ranges: Ranges,
+    pending: Option<Pending>,
+    opened: Option<Opened>,
+    replay: Replay<'a>,
+    mailbox: Mailbox,
+    clock: Box<dyn Clock + 'a>,
+    speed: Speed,
+    meter: Meter,
+    watch: Option<Box<dyn FnMut(Announcement) + Send + 'a>>,
+    before_sum: Option<Box<dyn FnMut(u64) -> Result<()> + Send + 'a>>,
+    most_rounds: Option<usize>,
+    /// Whether somebody was missing in a sum of this attempt that this party saw.
+    pub(crate) incomplete: bool,
+    /// How often the run was begun again.
+    attempt: u8,
+}
+
+impl<'a> Session<'a> {
+    /// Joins cohorts with a machine for each of them, all of one party.
+    pub fn join(link: impl Link + 'a, machines: Vec<Party>, options: SessionOptions<'a>) -> Result<Self> {
+        let Some((me, plain)) = machines.first().map(|first| (first.me(), first.is_plain())) else {
+            return Err(Error::parameter("cohorts", "there are none; give a party at least one"));
+        };
+        let machines = machines.into_iter().map(|party| (party.cohort().number, party)).collect();
+        let SessionOptions { entropy, clock, slowness, journal, watch, before_sum, most_rounds } = options;
+        let mut session = Session {
+            link: Box::new(link),
+            me,
+            plain,
+            machines,
+            live: false,
+            entropy,
+            ranges: Ranges::default(),
+            pending: None,
+            opened: None,
+            replay: Replay::new(journal),
+            mailbox: Mailbox::default(),
+            clock,
+            speed: Speed { slowness },
+            meter: Meter::default(),
+            watch,
+            before_sum,
+            most_rounds,
+            incomplete: false,
+            attempt: 0,
+        };
+        session.look_up()?;
+        if !session.replay.is_active() {
+            session.begin()?;
+        }
+        Ok(session)
+    }
+
+    /// The machines join.
+    fn begin(&mut self) -> Result<()> {
+        self.live = true;
+        let numbers: Vec<u8> = self.machines.keys().copied().collect();
+        for number in numbers {
+            let actions = self.machines.get_mut(&number).map(Party::begin).unwrap_or_default();
+            self.act(number, actions)?;
+        }
+        Ok(())
+    }
+
+    /// Tells whoever watches.
+    pub fn announce(&mut self, announcement: Announcement) {
+        if let Some(watch) = &mut self.watch {
+            watch(announcement);
+        }
+    }
+
+    /// This party's number.
+    pub fn me(&self) -> u16 {
+        self.me
+    }
+
+    /// The clock of this party's link.
+    pub fn now(&self) -> f64 {
+        self.link.now()
+    }
+
+    /// What the sums have cost so far.
+    pub fn meter(&self) -> &Meter {
+        &self.meter
+    }
+
+    /// Rounds after which the coordinator must have ended the run, where it does.
+    pub fn most_rounds(&self) -> Option<usize> {
+        self.most_rounds
+    }
+
+    /// So many multiplications were done.
+    pub fn work(&mut self, multiplications: f64) {
+        self.link.spend(self.speed.of_work(multiplications));
+    }
+
+    /// The hashes over all that this party was told, by cohort.
+    pub fn digests(&self) -> Vec<CohortDigest> {
+        let digest = |(&cohort, party): (&u8, &Party)| CohortDigest {
+            cohort,
+            hash: *party.transcript(),
+            sums: party.rounds(),
+        };
+        self.machines.iter().map(digest).collect()
+    }
+
+    /// The sum over a cohort of what each of it has of this kind.
+    pub fn sum(&mut self, cohort: u8, kind: SumKind, parts: Vec<Part>) -> Result<Total> {
+        self.start(cohort, kind, parts)?;
+        self.wait()
+    }
+
+    /// The sum that was begun.
+    pub fn wait(&mut self) -> Result<Total> {
+        loop {
+            if let Some(total) = self.next(None)? {
+                return Ok(total);
+            }
+        }
+    }
+
+    /// Whether any party of a cohort raises a flag; not whose it is, nor how many do.
+    pub fn any(&mut self, cohort: u8, kind: SumKind, flag: bool) -> Result<bool> {
+        debug_assert!(kind.is_flag());
+        let total = self.sum(cohort, kind, vec![Part::scalars(&[if flag { 1.0 } else { 0.0 }])])?;
+        Ok(total.parts.concat().iter().any(|&raised| raised != 0.0))
+    }
+
+    /// Begins a sum that [`Session::poll`] will have the result of.
+    pub fn start(&mut self, cohort: u8, kind: SumKind, parts: Vec<Part>) -> Result<()> {
+        if self.pending.is_some() {
+            return Err(self.out_of_turn());
+        }
+        if let Some(before_sum) = &mut self.before_sum {
+            before_sum(self.meter.sums)?;
+        }
+        self.pending = Some(Pending { cohort, kind, parts, voting: false });
+        self.submit()
+    }
+
+    /// The sum that was begun, if it is there by now.
+    pub fn poll(&mut self) -> Result<Option<Total>> {
+        let now = self.link.now();
+        self.next(Some(now))
+    }
+
+    /// This party needs nothing more.
+    pub fn leave(mut self) -> Result<Self> {
+        self.link.send(0, Vec::new())?;
+        Ok(self)
+    }
+
+    /// Whether every sum of this party's cohorts is opened though somebody is missing.
+    pub fn may_miss(&self) -> bool {
+        self.machines.values().all(Party::may_miss)
+    }
+
+    /// From here on all is as at the beginning, but who is there.
+    pub fn restart(&mut self) {
+        self.ranges.clear();
+        self.incomplete = false;
+        self.attempt += 1;
+    }
+
+    /// Sets the ranges of the next sum of this kind from numbers that the whole cohort knows.
+    pub fn expect(&mut self, cohort: u8, kind: SumKind, like: &[Part]) {
+        self.ranges.set(cohort, kind, fixed::follow(like));
+    }
+
+    /// The coordinator did what it must not.
+    pub(crate) fn dishonest(&self, problem: &str) -> Error {
+        Error::Dishonest { who: Peer(self.me), from: Peer(0), problem: problem.into() }
+    }
+
+    fn out_of_turn(&self) -> Error {
+        let problem = "a sum before the last was answered".into();
+        Error::Dishonest { who: Peer(self.me), from: Peer(self.me), problem }
+    }
+
+    /// How many are in a cohort.
+    fn size(&self, cohort: u8) -> usize {
+        self.machines.get(&cohort).map_or(1, |party| party.cohort().members.len())
+    }
+}

@@ -1,0 +1,110 @@
+//! The journal of a party: what it needs to take up its run again, and the way back to where it was.
+
+use crate::aggregation::Words;
+use crate::error::Result;
+
+/// What is kept so that a party can take up its run again.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Kept {
+    /// An answer.
+    Answer(Answered),
+    /// For whom masks are about to be revealed in this round of a cohort, where that may be some of its parties. Whoever
+    /// forgot it could be asked for a second sum over others, and the difference would be somebody's words.
+    Promise {
+        /// The cohort.
+        cohort: u8,
+        /// The parties.
+        survivors: Vec<u16>,
+    },
+}
+
+/// An answer: what a party computes follows from its data, its seeds and these.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Answered {
+    /// The cohort.
+    pub cohort: u8,
+    /// How many were in the sum.
+    pub parties: usize,
+    /// How often [`Session::poll`](super::Session::poll) had found nothing before.
+    pub polls: u32,
+    /// The hash over all answers of the cohort, this one included.
+    pub answers: [u8; 32],
+    /// What was answered.
+    pub words: Words,
+}
+
+/// Where that is kept.
+pub trait Journal: Send {
+    /// The next from before.
+    fn next(&mut self) -> Result<Option<Kept>>;
+
+    /// Keeps this.
+    fn keep(&mut self, kept: &Kept) -> Result<()>;
+}
+
+/// A journal that is read first, then added to. While it is read, nothing is sent.
+pub(super) struct Replay<'a> {
+    journal: Option<Box<dyn Journal + 'a>>,
+    /// The answer that the journal has next.
+    next: Option<Answered>,
+    /// How often nothing was found since the last answer.
+    polls: u32,
+}
+
+impl<'a> Replay<'a> {
+    pub fn new(journal: Option<Box<dyn Journal + 'a>>) -> Self {
+        Replay { journal, next: None, polls: 0 }
+    }
+
+    /// Whether there are answers from before.
+    pub fn is_active(&self) -> bool {
+        self.next.is_some()
+    }
+
+    /// Reads up to the next answer; `promise` is told the promises before it.
+    pub fn advance(&mut self, mut promise: impl FnMut(u8, Vec<u16>)) -> Result<()> {
+        loop {
+            match self.journal.as_mut().map_or(Ok(None), |journal| journal.next())? {
+                Some(Kept::Promise { cohort, survivors }) => promise(cohort, survivors),
+                Some(Kept::Answer(answered)) => {
+                    self.next = Some(answered);
+                    return Ok(());
+                }
+                None => return Ok(()),
+            }
+        }
+    }
+
+    /// Whether the next answer had not come yet when it was looked for this time.
+    pub fn is_awaited(&mut self) -> bool {
+        match &mut self.next {
+            Some(next) if next.polls > 0 => {
+                next.polls -= 1;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// The next answer from before.
+    pub fn take(&mut self) -> Option<Answered> {
+        self.next.take()
+    }
+
+    /// Takes note that nothing was found.
+    pub fn note_poll(&mut self) {
+        self.polls += 1;
+    }
+
+    /// Keeps the answer that `answered` makes of how often nothing was found since the one before.
+    pub fn keep_answer(&mut self, answered: impl FnOnce(u32) -> Answered) -> Result<()> {
+        let Some(journal) = &mut self.journal else { return Ok(()) };
+        journal.keep(&Kept::Answer(answered(std::mem::take(&mut self.polls))))
+    }
+
+    /// Keeps for whom masks are about to be revealed.
+    pub fn keep_promise(&mut self, cohort: u8, survivors: &[u16]) -> Result<()> {
+        let Some(journal) = &mut self.journal else { return Ok(()) };
+        journal.keep(&Kept::Promise { cohort, survivors: survivors.into() })
+    }
+}

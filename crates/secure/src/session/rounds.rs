@@ -1,0 +1,209 @@
+//! The rounds of a sum: what goes out, what comes in, and what an answer leads to.
+
+use super::mailbox::Delivery;
+use super::votes::{Coding, Pending, Reading};
+use super::{Answered, Opened, Session, Total, addressed, parse};
+use crate::aggregation::{Action, Event, Message, Party};
+use crate::error::{Error, Peer, Result};
+use crate::fixed;
+use crate::link::{Asked, Incoming};
+
+impl Session<'_> {
+    /// Masks and sends: the votes on ranges where none are known, else the numbers.
+    pub(super) fn submit(&mut self) -> Result<()> {
+        let begin = self.clock.now();
+        let Some(Pending { cohort, kind, .. }) = self.pending else { return Err(self.out_of_turn()) };
+        let size = self.size(cohort);
+        let Some(pending) = &mut self.pending else { return Ok(()) };
+        let exponents = self.ranges.of(cohort, kind);
+        pending.voting = !self.plain && exponents.is_none();
+        if self.replay.is_active() {
+            return Ok(());
+        }
+        let coding = Coding { plain: self.plain, exponents, parties: size };
+        let words = pending.words(self.me, &coding, &mut self.entropy)?;
+        self.meter.masking += self.clock.now().saturating_sub(begin);
+        self.link.asks(&Asked {
+            party: self.me,
+            cohort,
+            size,
+            kind,
+            attempt: self.attempt,
+            voting: pending.voting,
+            parts: &pending.parts,
+            exponents: exponents.unwrap_or_default(),
+            words: &words,
+        });
+        if !self.plain {
+            self.link.spend(self.speed.of_masks(words.bytes(), size));
+        }
+        if !self.live {
+            self.begin()?;
+        }
+        self.handle(cohort, Event::Submit(words))
+    }
+
+    fn handle(&mut self, number: u8, event: Event) -> Result<()> {
+        let begin = self.clock.now();
+        let Some(party) = self.machines.get_mut(&number) else { return Err(self.out_of_turn()) };
+        let actions = party.handle(event)?;
+        self.meter.masking += self.clock.now().saturating_sub(begin);
+        self.act(number, actions)
+    }
+
+    pub(super) fn act(&mut self, number: u8, actions: Vec<Action>) -> Result<()> {
+        for action in actions {
+            match action {
+                Action::Send { to, message } => {
+                    if let Message::Unmask { .. } = &message {
+                        self.keep_promise(number)?;
+                    }
+                    let bytes = addressed(number, &message);
+                    self.meter.round_trips += 1;
+                    self.meter.bytes += bytes.len() as u64;
+                    self.link.send(to, bytes)?;
+                }
+                Action::Opened { words, cohort } => {
+                    self.opened = Some(Opened { cohort: number, parties: cohort.len(), words });
+                }
+                // The coordinator's.
+                Action::Waiting { .. } | Action::Tell { .. } | Action::CatchUp { .. } => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Handles what comes until the sum is there, or until the deadline.
+    pub(super) fn next(&mut self, deadline: Option<f64>) -> Result<Option<Total>> {
+        loop {
+            let opened = if let Some(opened) = self.opened.take() {
+                self.keep_answer(&opened)?;
+                Some(opened)
+            } else if self.replay.is_active() {
+                if deadline.is_some() && self.replay.is_awaited() {
+                    return Ok(None);
+                }
+                self.recall()?
+            } else {
+                None
+            };
+            if let Some(opened) = opened {
+                match self.finish(opened)? {
+                    Some(total) => return Ok(Some(total)),
+                    None => continue,
+                }
+            }
+            if let Some((cohort, message)) = self.stashed() {
+                self.handle(cohort, Event::Message { from: 0, message })?;
+                continue;
+            }
+            let begin = self.clock.now();
+            let incoming = self.link.receive(deadline)?;
+            self.meter.waiting += self.clock.now().saturating_sub(begin);
+            match incoming {
+                Incoming::Message { from, bytes } => self.receive(from, &bytes)?,
+                Incoming::Lost(peer) => {
+                    return Err(Error::LinkLost { who: Peer(self.me), peer: Peer(peer) });
+                }
+                Incoming::Joined(_) => {}
+                Incoming::Deadline => {
+                    self.replay.note_poll();
+                    return Ok(None);
+                }
+            }
+        }
+    }
+
+    /// A message from the link: it is handled, or kept where this party is not at its cohort yet.
+    fn receive(&mut self, from: u16, bytes: &[u8]) -> Result<()> {
+        self.meter.bytes += bytes.len() as u64;
+        let begin = self.clock.now();
+        let (number, message) = parse(self.me, from, bytes)?;
+        self.meter.masking += self.clock.now().saturating_sub(begin);
+        if !self.machines.contains_key(&number) {
+            return Err(self.dishonest("a message of a cohort that this party is not in"));
+        }
+        let is_early = matches!(message, Message::Reply { .. })
+            && self.pending.as_ref().is_none_or(|pending| pending.cohort != number);
+        match self.mailbox.deliver(number, message, is_early, self.most_rounds) {
+            Delivery::Now(message) => self.handle(number, Event::Message { from, message }),
+            Delivery::Later => Ok(()),
+            Delivery::Overflow => Err(self.dishonest("more answers than a run has")),
+        }
+    }
+
+    /// What came early for the sum that is under way now.
+    fn stashed(&mut self) -> Option<(u8, Message)> {
+        let cohort = self.pending.as_ref()?.cohort;
+        Some((cohort, self.mailbox.take(cohort)?))
+    }
+
+    /// Notes an answer in the journal.
+    fn keep_answer(&mut self, opened: &Opened) -> Result<()> {
+        let Some(party) = self.machines.get(&opened.cohort) else { return Ok(()) };
+        let &Opened { cohort, parties, ref words } = opened;
+        let answers = *party.answers();
+        self.replay.keep_answer(|polls| Answered { cohort, parties, polls, answers, words: words.clone() })
+    }
+
+    /// Notes for whom masks are about to be revealed.
+    fn keep_promise(&mut self, cohort: u8) -> Result<()> {
+        match self.machines.get(&cohort).and_then(Party::promised) {
+            Some(survivors) => self.replay.keep_promise(cohort, survivors),
+            None => Ok(()),
+        }
+    }
+
+    /// Reads the journal up to its next answer.
+    pub(super) fn look_up(&mut self) -> Result<()> {
+        let machines = &mut self.machines;
+        self.replay.advance(|cohort, survivors| {
+            if let Some(party) = machines.get_mut(&cohort) {
+                party.promise(survivors);
+            }
+        })
+    }
+
+    /// Takes the next answer from the journal.
+    fn recall(&mut self) -> Result<Option<Opened>> {
+        let Some(kept) = self.replay.take() else { return Ok(None) };
+        if let Some(party) = self.machines.get_mut(&kept.cohort) {
+            party.restore_answers(kept.answers);
+        }
+        self.look_up()?;
+        Ok(Some(Opened { cohort: kept.cohort, parties: kept.parties, words: kept.words }))
+    }
+
+    /// The numbers of an answer; nothing if it was about ranges, or showed that they are too narrow.
+    fn finish(&mut self, opened: Opened) -> Result<Option<Total>> {
+        let begin = self.clock.now();
+        self.meter.sums += 1;
+        let Opened { cohort, parties, words } = opened;
+        let Some(pending) = &self.pending else { return Err(self.out_of_turn()) };
+        let (kind, size) = (pending.kind, self.size(cohort));
+        self.incomplete |= parties < size;
+        if !pending.fits(&words, self.plain) {
+            return Err(self.dishonest("an answer that is shorter than what was asked"));
+        }
+        let coding = Coding { plain: self.plain, exponents: self.ranges.of(cohort, kind), parties: size };
+        let reading = pending.read(&words, &coding);
+        let parts = match reading {
+            Reading::Bare(parts) => parts,
+            Reading::Agreed(exponents) => {
+                self.ranges.set(cohort, kind, exponents);
+                return self.submit().map(|()| None);
+            }
+            Reading::Outside => {
+                self.ranges.forget(cohort, kind);
+                return self.submit().map(|()| None);
+            }
+            Reading::Numbers(opened) => {
+                self.ranges.set(cohort, kind, fixed::follow(&opened));
+                opened.into_iter().map(|part| part.values).collect()
+            }
+        };
+        self.pending = None;
+        self.meter.masking += self.clock.now().saturating_sub(begin);
+        Ok(Some(Total { parts, parties, words }))
+    }
+}

@@ -1,0 +1,86 @@
+//! What is simulated, and whether it can be.
+
+use partwise::cancel::Cancel;
+use partwise::comm::Network;
+
+use crate::error::{Error, Result};
+use crate::net::DEFAULT_WAN;
+use crate::protocol::Settings;
+use crate::risk;
+
+/// What to simulate.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// What the parties agree on.
+    pub settings: Settings,
+    /// How many times as long each party takes for the same work; 1 for those that are not named.
+    pub slowness: Vec<f64>,
+    /// The lines between them and the coordinator.
+    pub line: Network,
+    /// Threads of each party.
+    pub threads: usize,
+    /// A party that vanishes.
+    pub loses: Option<Vanishing>,
+    /// Stops the simulation wherever it is.
+    pub cancel: Cancel,
+}
+
+/// A party that vanishes, to try what the others do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Vanishing {
+    /// Which party.
+    pub party: u16,
+    /// After how many sums.
+    pub sums: u64,
+}
+
+impl Vanishing {
+    /// What a session calls before a sum: the party vanishes when it is time.
+    pub(crate) fn hook(self) -> Box<dyn FnMut(u64) -> Result<()> + Send> {
+        Box::new(move |sums| match sums >= self.sums {
+            true => Err(Error::Vanished { party: self.party }),
+            false => Ok(()),
+        })
+    }
+}
+
+impl Plan {
+    /// Parties of one thread each and of the same speed, on usual lines.
+    pub fn new(settings: Settings) -> Self {
+        let (slowness, cancel) = (Vec::new(), Cancel::default());
+        Plan { settings, slowness, line: DEFAULT_WAN, threads: 1, loses: None, cancel }
+    }
+
+    /// Refuses what is out of range, and what nobody has accepted, given how many records each party has.
+    pub fn check(&self, records: &[usize], features: usize) -> Result<()> {
+        self.settings.check()?;
+        let parties = records.len();
+        if !(2..=255).contains(&parties) {
+            return Err(Error::parameter("parties", format!("{parties} is out of range; give 2 to 255")));
+        }
+        if let Some(party) = records.iter().position(|count| *count == 0) {
+            return Err(Error::parameter(
+                "file",
+                format!("party {} has no records; leave it out", party + 1),
+            ));
+        }
+        if self.slowness.len() > parties {
+            let problem =
+                format!("{} speeds for {parties} parties; give at most one each", self.slowness.len());
+            return Err(Error::parameter("speeds", problem));
+        }
+        if let Some(bad) = self.slowness.iter().find(|slowness| !(**slowness > 0.0 && slowness.is_finite())) {
+            return Err(Error::parameter("speeds", format!("{bad} is out of range; give numbers above 0")));
+        }
+        if let Some(Vanishing { party, .. }) =
+            self.loses.filter(|lost| !(1..=parties).contains(&usize::from(lost.party)))
+        {
+            return Err(Error::parameter("lose", format!("there is no party {party}; give 1 to {parties}")));
+        }
+        risk::check(&self.settings, records, features)
+    }
+
+    pub(super) fn slowness_of(&self, party: u16) -> f64 {
+        self.slowness.get(usize::from(party) - 1).copied().unwrap_or(1.0)
+    }
+}
