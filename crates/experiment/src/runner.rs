@@ -144,8 +144,7 @@ fn one(experiment: &Experiment, stage: &Stage, run: &Planned, file: &Path) -> Re
     if fs::read_to_string(&noted).is_ok_and(|earlier| earlier == words) {
         return Ok((Done::read(run, &folder)?, false));
     }
-    let name = experiment.words(run);
-    let attempt = |rounds| attempt(experiment, stage, (run, file, &name), rounds, &folder);
+    let attempt = |rounds| attempt(experiment, stage, run, file, rounds, &folder);
     let done = match (experiment.command, run.limits.time) {
         (What::Simulate, Some(time)) => until(time, run.limits.steps, attempt)?,
         _ => attempt(None)?,
@@ -174,7 +173,8 @@ fn until(time: f64, most: Option<usize>, attempt: impl Fn(Option<usize>) -> Resu
 fn attempt(
     experiment: &Experiment,
     stage: &Stage,
-    (run, file, name): (&Planned, &Path, &str),
+    run: &Planned,
+    file: &Path,
     rounds: Option<usize>,
     folder: &Path,
 ) -> Result<Done> {
@@ -186,7 +186,7 @@ fn attempt(
     }
     let mut words = experiment.arguments(run, file, stage.scope, rounds);
     words.extend(["--out".to_string(), folder.to_string_lossy().into_owned()]);
-    start(stage.program, &words, name)?;
+    start(stage.program, &words, &experiment.words(run))?;
     for entry in fs::read_dir(folder).map_err(file_error(folder))?.flatten() {
         let kept = entry.file_name() == RUN_FILE || entry.file_name() == "trace.csv";
         if !kept {

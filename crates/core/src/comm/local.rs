@@ -38,7 +38,8 @@ impl LocalComm {
         Error::RankLost { rank: self.rank, peer }
     }
 
-    fn tagged(&self, from: usize, tag: Tag, (got, message): Message) -> Result<Vec<u8>> {
+    fn tagged(&self, from: usize, tag: Tag, received: Message) -> Result<Vec<u8>> {
+        let (got, message) = received;
         if got != tag {
             let (got, expected) = (format!("{got:?}"), format!("{tag:?}"));
             return Err(Error::Protocol { rank: self.rank, peer: from, got, expected });

@@ -17,6 +17,15 @@ use std::ops::Range;
 use crate::wording::Wording;
 use crate::{Precision, Real};
 
+/// The sides of a matrix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// m.
+    pub rows: usize,
+    /// n.
+    pub cols: usize,
+}
+
 /// An input matrix M; dense or sparse is decided at run time from the file.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Matrix<T> {
@@ -27,6 +36,11 @@ pub enum Matrix<T> {
 }
 
 impl<T: Real> Matrix<T> {
+    /// Its sides.
+    pub fn shape(&self) -> Shape {
+        Shape { rows: self.rows(), cols: self.cols() }
+    }
+
     /// Number of rows, m.
     pub fn rows(&self) -> usize {
         match self {

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use crate::Real;
 use crate::cancel::Cancel;
 use crate::grid::{Factor, Grid, Placement};
-use crate::matrix::Matrix;
+use crate::matrix::{Matrix, Shape};
 pub use block::Block;
 pub use dense::DenseBlock;
 pub use sums::RowSums;
@@ -57,6 +57,11 @@ pub struct Shard<T> {
 }
 
 impl<T: Real> Shard<T> {
+    /// The sides of the whole of M.
+    pub fn shape(&self) -> Shape {
+        Shape { rows: self.rows, cols: self.cols }
+    }
+
     /// From the rank's part of M: one block of the grid, or with sampled access whole rows, and whole columns beside
     /// them. (With one rank these are the same.)
     pub fn new(place: Placement, stored: usize, part: Matrix<T>, columns: Option<Matrix<T>>) -> Self {

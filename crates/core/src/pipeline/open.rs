@@ -7,7 +7,7 @@ use crate::Real;
 use crate::error::{Error, Result};
 use crate::io::stream::Stream;
 use crate::io::{self, Assumption, ImageShape, Input, ReadOptions};
-use crate::matrix::{Dominant, Matrix, range_problem};
+use crate::matrix::{Dominant, Matrix, Shape, range_problem};
 use crate::run::{Demand, MatrixSize, RunSettings, Streamed};
 use crate::wording::Wording;
 
@@ -35,7 +35,8 @@ pub struct Facts {
 }
 
 impl Facts {
-    pub(super) fn new(name: String, (rows, cols, stored): (usize, usize, usize), format: String) -> Self {
+    pub(super) fn new(name: String, shape: Shape, stored: usize, format: String) -> Self {
+        let Shape { rows, cols } = shape;
         Facts {
             name,
             rows,
@@ -129,7 +130,7 @@ pub fn open<T: Real>(source: Source<'_, T>, request: Request) -> Result<Opened<'
 fn facts_of<T: Real>(name: &str, matrix: &Matrix<T>, transposed: bool) -> Facts {
     let (rows, cols) = (matrix.rows(), matrix.cols());
     let (rows, cols) = if transposed { (cols, rows) } else { (rows, cols) };
-    Facts::new(name.into(), (rows, cols, matrix.stored()), "in memory".into())
+    Facts::new(name.into(), Shape { rows, cols }, matrix.stored(), "in memory".into())
 }
 
 /// The size of a matrix in memory and the settings for it, if its entries and the memory that is left allow the run;
@@ -172,7 +173,7 @@ fn open_file<'a, T: Real>(file: FileSource, request: Request) -> Result<Opened<'
     })?;
     let Input { matrix, row_labels, col_labels, format, image, assumptions, .. } = input;
     let name = file.path.display().to_string();
-    let facts = Facts::new(name, (matrix.rows(), matrix.cols(), matrix.stored()), format);
+    let facts = Facts::new(name, matrix.shape(), matrix.stored(), format);
     let facts = Facts { row_labels, col_labels, image, assumptions, ..facts };
     let refuse = |problem| Error::format(&file.path, "entries", problem);
     let (size, settings) = admit(&request, &facts, &matrix, &refuse)?;
@@ -185,7 +186,7 @@ fn read<T: Real>(file: &FileSource, memory: u64) -> Result<Input<T>> {
     if file.transpose {
         input = input.into_transpose();
     }
-    let (row_labels, col_labels) = file.labels((input.matrix.rows(), input.matrix.cols()))?;
+    let (row_labels, col_labels) = file.labels(input.matrix.shape())?;
     input.row_labels = row_labels.or(input.row_labels);
     input.col_labels = col_labels.or(input.col_labels);
     Ok(input)
@@ -205,7 +206,7 @@ fn open_stream<'a, T: Real>(file: &FileSource, stream: Stream, request: Request)
         return Err(Error::parameter("network", alone));
     }
     let size = MatrixSize::of_stream(&stream);
-    let (row_labels, col_labels) = file.labels((size.rows, size.cols))?;
+    let (row_labels, col_labels) = file.labels(size.shape())?;
     let labels = row_labels.iter().chain(&col_labels).flatten();
     let demand = Demand {
         copies: request.resources.copies,
@@ -220,7 +221,7 @@ fn open_stream<'a, T: Real>(file: &FileSource, stream: Stream, request: Request)
     // The side of whole lines is not sketched.
     let settings = settings.with(|settings| *settings = streamed.adjusted(settings.clone()))?;
     let name = file.path.display().to_string();
-    let facts = Facts::new(name, (size.rows, size.cols, stored), streamed.stream().format().to_string());
+    let facts = Facts::new(name, size.shape(), stored, streamed.stream().format().to_string());
     let facts = Facts { row_labels, col_labels, ..facts };
     Ok(Opened { facts, size, request, settings, data: Data::Streamed(Box::new(streamed)) })
 }

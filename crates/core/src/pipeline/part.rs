@@ -9,7 +9,7 @@ use crate::Real;
 use crate::comm::{Comm, Numbers, Reduction, agree};
 use crate::error::{Error, Result};
 use crate::grid::{Factor, Placement};
-use crate::matrix::{Matrix, range_problem};
+use crate::matrix::{Matrix, Shape, range_problem};
 use crate::partition::Shard;
 use crate::run::{CheckedSettings, Layout, MatrixSize, RunSettings};
 
@@ -63,9 +63,9 @@ pub(super) fn open<'a, T: Real>(
     comm.all_reduce(Reduction::Max, Numbers::F64(&mut largest))?;
     let refused = |problem| Err(Error::format(&file.path, "entries", problem));
     agree(comm, range_problem::<T>(largest[0]).map_or(Ok(()), refused))?;
-    let (row_labels, col_labels) = agree(comm, file.labels((shard.rows, shard.cols)))?;
+    let (row_labels, col_labels) = agree(comm, file.labels(shard.shape()))?;
     let name = file.path.display().to_string();
-    let facts = Facts::new(name, (shard.rows, shard.cols, shard.stored), format);
+    let facts = Facts::new(name, shard.shape(), shard.stored, format);
     let facts = Facts { row_labels, col_labels, ..facts };
     let size = MatrixSize::of_shard(&shard);
     let data = Data::Part(Part { comm, reader, shard, squares });
@@ -111,7 +111,7 @@ fn read<T: Real>(
     let placed = OnceCell::new();
     let place = |rows: usize, cols: usize| {
         let fitting = settings.for_matrix(rows, cols)?;
-        let grid = settings.grid(request.resources.machine.grid, (rows, cols), comm.size())?;
+        let grid = settings.grid(request.resources.machine.grid, Shape { rows, cols }, comm.size())?;
         let access = settings.algorithm.access();
         let place = Placement { rows, cols, grid, rank: comm.rank(), access };
         let _ = placed.set((fitting, place));

@@ -109,7 +109,7 @@ pub fn plan<'a, T: Real>(opened: Opened<'a, T>, start: Start<T>) -> Result<Plann
     let machine = request.resources.machine.clone();
     let grid = match &data {
         Data::Part(part) => part.shard.place.grid,
-        _ => settings.grid(machine.grid, settings.size(), machine.nodes)?,
+        _ => settings.grid(machine.grid, settings.shape(), machine.nodes)?,
     };
     let memory = match &data {
         Data::Whole(_) | Data::Shared(_) => request.in_memory::<T>(size, settings.algorithm),

@@ -3,6 +3,7 @@
 use super::choice::Costs;
 use crate::error::{Error, Result};
 use crate::io::Presence;
+use crate::matrix::Shape;
 use crate::run::{Algorithm, CheckedSettings, Footprint, Layout, Machine, MatrixSize, Settings, Workload};
 use crate::{Real, machine};
 
@@ -78,7 +79,7 @@ impl Request {
         if machine.nodes == 0 {
             return Err(Error::parameter("nodes", "0 nodes can compute nothing; give 1 or more"));
         }
-        settings.grid(machine.grid, (1, 1), machine.nodes)?;
+        settings.grid(machine.grid, Shape { rows: 1, cols: 1 }, machine.nodes)?;
         Ok(Request { settings, resources, samples: Presence::Auto, finish: Finish::default() })
     }
 

@@ -8,7 +8,7 @@ use crate::cancel::Cancel;
 use crate::comm::Comm;
 use crate::error::Result;
 use crate::io::{self, ReadOptions};
-use crate::matrix::Matrix;
+use crate::matrix::{Matrix, Shape};
 
 /// Where a matrix comes from.
 pub enum Source<'a, T> {
@@ -78,8 +78,9 @@ pub(super) type Labels = (Option<Vec<String>>, Option<Vec<String>>);
 
 impl FileSource {
     /// The names in the label files, for an m x n matrix.
-    pub(super) fn labels(&self, (m, n): (usize, usize)) -> Result<Labels> {
-        let (rows, cols) = if self.transpose { (n, m) } else { (m, n) };
+    pub(super) fn labels(&self, shape: Shape) -> Result<Labels> {
+        let Shape { rows, cols } = shape;
+        let (rows, cols) = if self.transpose { (cols, rows) } else { (rows, cols) };
         let of = |file: &Option<PathBuf>, count| {
             file.as_ref().map(|file| io::labels::read(file, count)).transpose()
         };

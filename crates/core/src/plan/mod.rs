@@ -199,6 +199,18 @@ struct Tally<'a> {
     bytes: f64,
 }
 
+/// One half of a sketched iteration.
+struct SketchedHalf {
+    /// Rows that move on each process.
+    own: usize,
+    /// Rows of the other factor, all of them.
+    length: usize,
+    /// Those of one process.
+    other: usize,
+    /// Rows that they are sketched to.
+    size: usize,
+}
+
 /// One half of an iteration: so many rows of a factor move.
 #[derive(Clone, Copy)]
 struct Half {
@@ -328,12 +340,22 @@ impl Tally<'_> {
     fn sketched(&mut self) {
         let Job { rows: m, cols: n, nodes, .. } = *self.job;
         let (cols, rows) = self.job.settings.sketch_sizes(m, n);
-        self.sketched_half(m.div_ceil(nodes), (n, n.div_ceil(nodes)), cols);
-        self.sketched_half(n.div_ceil(nodes), (m, m.div_ceil(nodes)), rows);
+        self.sketched_half(SketchedHalf {
+            own: m.div_ceil(nodes),
+            length: n,
+            other: n.div_ceil(nodes),
+            size: cols,
+        });
+        self.sketched_half(SketchedHalf {
+            own: n.div_ceil(nodes),
+            length: m,
+            other: m.div_ceil(nodes),
+            size: rows,
+        });
     }
 
-    /// `own` rows move, after the other factor's `length` rows, of which a rank has `other`, were sketched to `size`.
-    fn sketched_half(&mut self, own: usize, (length, other): (usize, usize), size: usize) {
+    fn sketched_half(&mut self, half: SketchedHalf) {
+        let SketchedHalf { own, length, other, size } = half;
         let (job, constants, k) = (self.job, self.constants, self.job.k());
         let b = job.bytes_of(size);
         let nodes = job.nodes;

@@ -11,6 +11,7 @@ use super::settings::{Init, Settings};
 use super::streamed::Streamed;
 use crate::Real;
 use crate::error::{Error, Result};
+use crate::matrix::Shape;
 use crate::wording::Wording;
 
 /// Settings that are valid by themselves and do not contradict each other.
@@ -61,6 +62,11 @@ impl RunSettings {
     /// The size of the matrix that they fit.
     pub fn size(&self) -> (usize, usize) {
         (self.rows, self.cols)
+    }
+
+    /// The same with names.
+    pub fn shape(&self) -> Shape {
+        Shape { rows: self.rows, cols: self.cols }
     }
 
     /// (d, d'): columns and rows of the matrix that a sketch keeps.

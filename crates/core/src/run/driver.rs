@@ -346,8 +346,8 @@ fn first_state<T: Real>(
     let (shard, threads, k) = (job.shard, job.threads, settings.rank);
     match begin {
         Begin::Init => match settings.init {
-            Init::Random => start::random(links.all, shard, known, (seed, k), threads.cancel()),
-            init => svd::nndsvd(*links, threads, shard, known.constants, (init, seed, k)),
+            Init::Random => start::random(links.all, shard, known, seed, k, threads.cancel()),
+            init => svd::nndsvd(*links, threads, shard, known.constants, init, seed, k),
         },
         Begin::Given(factors) => {
             let mut state = start::given(shard, factors);
@@ -409,8 +409,9 @@ fn reports(comm: &dyn Comm, own: &RankReport) -> Result<Vec<RankReport>> {
 pub fn penalty<T: Real>(
     rank: &Rank<'_, T>,
     state: &mut FactorRows<T>,
-    (of_u, of_v): (Penalty, Penalty),
+    terms: (Penalty, Penalty),
 ) -> Result<f64> {
+    let (of_u, of_v) = terms;
     if [of_u.l1, of_u.l2, of_v.l1, of_v.l2] == [0.0; 4] {
         return Ok(0.0);
     }

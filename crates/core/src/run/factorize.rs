@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use super::checked::RunSettings;
 use super::monitor::Monitor;
 use super::report::{Report, timed};
-use super::restarts;
+use super::restarts::{self, Process};
 use super::settings::Settings;
 use super::streamed::Streamed;
 use super::{Factors, Snapshot};
@@ -14,7 +14,7 @@ use crate::cancel::Cancel;
 use crate::comm::{Clocked, Comm, Network, TurnLock, run_ranks};
 use crate::error::{Error, Result};
 use crate::grid::Grid;
-use crate::matrix::Matrix;
+use crate::matrix::{Matrix, Shape};
 use crate::partition::{Shard, shards_until};
 use crate::threads::Threads;
 
@@ -75,7 +75,7 @@ pub fn factorize<T: Real>(
     let (m, n) = (matrix.rows(), matrix.cols());
     let settings = settings.clone().checked()?.for_matrix(m, n)?;
     settings.check_start(from)?;
-    let grid = settings.grid(machine.grid, (m, n), machine.nodes)?;
+    let grid = settings.grid(machine.grid, Shape { rows: m, cols: n }, machine.nodes)?;
     on_workers(matrix, grid, &machine, Task { settings: &settings, from, monitor })
 }
 
@@ -111,7 +111,7 @@ pub(crate) fn on_workers<T: Real>(
     let mut dealing = 0.0;
     let access = task.settings.access();
     let shards = timed(&mut dealing, || shards_until(matrix, grid, access, &machine.cancel));
-    let mut result = in_process((shards, None), machine, task)?;
+    let mut result = in_process(shards, None, machine, task)?;
     result.report.phases.start += dealing;
     Ok(result)
 }
@@ -122,11 +122,12 @@ pub(crate) fn on_stream<T: Real>(
     machine: &Machine,
     task: Task<'_, T>,
 ) -> Result<Factorization<T>> {
-    in_process((vec![streamed.shard()], Some(streamed)), machine, task)
+    in_process(vec![streamed.shard()], Some(streamed), machine, task)
 }
 
 fn in_process<T: Real>(
-    (shards, streamed): (Vec<Shard<T>>, Option<&Streamed>),
+    shards: Vec<Shard<T>>,
+    streamed: Option<&Streamed>,
     machine: &Machine,
     task: Task<'_, T>,
 ) -> Result<Factorization<T>> {
@@ -142,8 +143,12 @@ fn in_process<T: Real>(
             clocked = Some(Clocked::new(comm, &machine.networks, turns.clone(), time));
         }
         let comm = clocked.as_ref().map_or(comm as &dyn Comm, |clocked| clocked);
-        let (outcome, errors) =
-            restarts::best_of_restarts((&shard, streamed), comm, &threads, settings, from, &monitor)?;
+        let (outcome, errors) = restarts::best_of_restarts(
+            Process { shard: &shard, streamed, comm, threads: &threads },
+            settings,
+            from,
+            &monitor,
+        )?;
         Ok((shard.own_rows, shard.own_cols, outcome, errors))
     })?;
     let ((rows, cols), k) = (settings.size(), settings.rank);
@@ -165,8 +170,12 @@ pub(crate) fn on_comm<T: Real>(
 ) -> Result<Factorization<T>> {
     let Task { settings, from, monitor } = task;
     let threads = Threads::new(machine.threads)?.with_cancel(&machine.cancel);
-    let (outcome, errors) =
-        restarts::best_of_restarts((shard, None), comm, &threads, settings, from, &Mutex::new(monitor))?;
+    let (outcome, errors) = restarts::best_of_restarts(
+        Process { shard, streamed: None, comm, threads: &threads },
+        settings,
+        from,
+        &Mutex::new(monitor),
+    )?;
     let (factors, report) = restarts::whole(comm, shard, &outcome, settings.rank)?;
     Ok(Factorization { factors, report, errors })
 }

@@ -116,8 +116,7 @@ impl<T: Real> Factors<T> {
 
     /// Gives every component the scale that `how` names; U Vᵀ stays.
     pub fn normalize(&mut self, how: Normalize, threads: &Threads) -> Result<()> {
-        let factors = (&mut self.u[..], &mut self.v[..]);
-        scale::normalize(&Alone, threads, how, factors, self.k)
+        scale::normalize(&Alone, threads, how, &mut self.u, &mut self.v, self.k)
     }
 
     /// The nonnegative W that fits new rows (or columns) of M best with the other factor fixed, exactly, penalties
@@ -132,58 +131,20 @@ impl<T: Real> Factors<T> {
         start: Option<&[T]>,
         threads: &Threads,
     ) -> Result<Vec<T>> {
-        let (fixed, expected, what) = match side {
-            Side::Rows => (&self.v, self.cols, "columns"),
-            Side::Columns => (&self.u, self.rows, "rows"),
-        };
         let block = Block::of(matrix, side == Side::Columns);
-        if block.cols() != expected {
-            return Err(Error::parameter(
-                "file",
-                format!(
-                    "it has {} {what} but the factors were made from {expected}; give data with the same {what}",
-                    block.cols()
-                ),
-            ));
-        }
-        if let Some(start) = start.filter(|start| start.len() != block.rows() * self.k) {
-            let problem =
-                format!("it has {} numbers, not {} x {}; leave it out", start.len(), block.rows(), self.k);
-            return Err(Error::parameter("start", problem));
-        }
-        if let Some(row) = block.row_sums(threads).first_bad_row() {
-            let what = if side == Side::Rows { "row" } else { "column" };
-            return Err(bad_entry(what, row));
-        }
-        // Before products are formed, which in f32 could be infinite or zero.
-        let scales = scale::column_scales(&Alone, fixed, self.k)?;
-        let even: Vec<T> = scaled(fixed, &scales).map(T::from_f64).collect();
-        let mut gram = gram_in_f64(threads, &even, self.k);
-        let diagonal = gram.iter_mut().step_by(self.k + 1);
-        diagonal.zip(&scales).for_each(|(entry, scale)| *entry += terms.l2 * scale * scale);
-        let products = multiply(threads, &block, Columns::All, &even, self.k);
-        let guesses = start.map(|start| start.chunks(TILE * self.k).collect::<Vec<_>>());
-        let fitted = threads.map(
-            products.chunks(TILE * self.k).enumerate().collect(),
-            || (),
-            |(), (tile, rows): (usize, &[T])| {
-                let wide = |guess: &[T]| guess.iter().map(|value| value.to_f64()).collect::<Vec<f64>>();
-                let guess = guesses.as_ref().map(|guesses| wide(guesses[tile]));
-                let products = rows.iter().zip(scales.iter().cycle());
-                let products: Vec<f64> =
-                    products.map(|(value, scale)| value.to_f64() - terms.l1 * scale).collect();
-                let fitted = nnls(&gram, &products, guess.as_deref(), self.k, threads.cancel());
-                scaled(&fitted, &scales).map(T::from_f64).collect::<Vec<T>>()
-            },
-        );
-        let mut fitted = fitted.concat();
+        self.check_new(&block, side, start, threads)?;
+        let fixed = match side {
+            Side::Rows => &self.v,
+            Side::Columns => &self.u,
+        };
+        let mut fitted = fit(&block, fixed, self.k, terms, start, threads)?;
         if fitted.iter().any(|value| !value.to_f64().is_finite()) {
             let problem =
                 "the fit is beyond the range of the numbers; rescale the components, or compute in f64";
             return Err(Error::parameter("factors", problem));
         }
         if let Some(start) = start {
-            let losses = |w: &[T]| row_losses(threads, &block, (w, fixed), terms, self.k);
+            let losses = |w: &[T]| row_losses(threads, &block, w, fixed, terms, self.k);
             let of_rows = losses(&fitted);
             let rows = fitted.chunks_exact_mut(self.k).zip(start.chunks_exact(self.k));
             for ((row, guess), (of_row, of_guess)) in rows.zip(of_rows.iter().zip(losses(start))) {
@@ -194,13 +155,68 @@ impl<T: Real> Factors<T> {
         }
         Ok(fitted)
     }
+
+    /// Refuses new rows (or columns) that do not belong to these factors or cannot be fitted, and a guess of another size.
+    fn check_new(&self, block: &Block<T>, side: Side, start: Option<&[T]>, threads: &Threads) -> Result<()> {
+        let (expected, what, of) = match side {
+            Side::Rows => (self.cols, "columns", "row"),
+            Side::Columns => (self.rows, "rows", "column"),
+        };
+        if block.cols() != expected {
+            let problem = format!(
+                "it has {} {what} but the factors were made from {expected}; give data with the same {what}",
+                block.cols()
+            );
+            return Err(Error::parameter("file", problem));
+        }
+        if let Some(start) = start.filter(|start| start.len() != block.rows() * self.k) {
+            let problem =
+                format!("it has {} numbers, not {} x {}; leave it out", start.len(), block.rows(), self.k);
+            return Err(Error::parameter("start", problem));
+        }
+        block.row_sums(threads).first_bad_row().map_or(Ok(()), |row| Err(bad_entry(of, row)))
+    }
+}
+
+/// The nonnegative W that minimizes the penalized ½ ‖A − W Yᵀ‖² for a block A and the factor Y, from a guess of W.
+fn fit<T: Real>(
+    block: &Block<T>,
+    fixed: &[T],
+    k: usize,
+    terms: Penalty,
+    start: Option<&[T]>,
+    threads: &Threads,
+) -> Result<Vec<T>> {
+    // Before products are formed, which in f32 could be infinite or zero.
+    let scales = scale::column_scales(&Alone, fixed, k)?;
+    let even: Vec<T> = scaled(fixed, &scales).map(T::from_f64).collect();
+    let mut gram = gram_in_f64(threads, &even, k);
+    let diagonal = gram.iter_mut().step_by(k + 1);
+    diagonal.zip(&scales).for_each(|(entry, scale)| *entry += terms.l2 * scale * scale);
+    let products = multiply(threads, block, Columns::All, &even, k);
+    let guesses = start.map(|start| start.chunks(TILE * k).collect::<Vec<_>>());
+    let fitted = threads.map(
+        products.chunks(TILE * k).enumerate().collect(),
+        || (),
+        |(), (tile, rows): (usize, &[T])| {
+            let wide = |guess: &[T]| guess.iter().map(|value| value.to_f64()).collect::<Vec<f64>>();
+            let guess = guesses.as_ref().map(|guesses| wide(guesses[tile]));
+            let products = rows.iter().zip(scales.iter().cycle());
+            let products: Vec<f64> =
+                products.map(|(value, scale)| value.to_f64() - terms.l1 * scale).collect();
+            let fitted = nnls(&gram, &products, guess.as_deref(), k, threads.cancel());
+            scaled(&fitted, &scales).map(T::from_f64).collect::<Vec<T>>()
+        },
+    );
+    Ok(fitted.concat())
 }
 
 /// ‖a − Y w‖² / 2 and the penalty for every row a of a block and w of W, up to what does not depend on W.
 fn row_losses<T: Real>(
     threads: &Threads,
     block: &Block<T>,
-    (w, fixed): (&[T], &[T]),
+    w: &[T],
+    fixed: &[T],
     terms: Penalty,
     k: usize,
 ) -> Vec<f64> {

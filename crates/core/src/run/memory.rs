@@ -5,7 +5,7 @@ use super::method::Algorithm;
 use crate::grid::Grid;
 use crate::io::stream::Stream;
 use crate::kernels::TILE;
-use crate::matrix::{Csr, Matrix, Values};
+use crate::matrix::{Csr, Matrix, Shape, Values};
 use crate::partition::{Access, Block, Shard};
 use crate::{Precision, Real};
 
@@ -45,6 +45,11 @@ impl MatrixSize {
             Matrix::Sparse(csr) => Storage::Sparse(csr.stored()),
         };
         MatrixSize { rows: matrix.rows(), cols: matrix.cols(), storage }
+    }
+
+    /// Without how it is stored.
+    pub fn shape(self) -> Shape {
+        Shape { rows: self.rows, cols: self.cols }
     }
 
     /// Of a matrix in its file, as it would be if it were read whole.
@@ -150,7 +155,7 @@ impl Workload {
     pub fn footprint(&self, layout: &Layout) -> Footprint {
         match *layout {
             Layout::Workers(workers) => self.on_workers(workers),
-            Layout::Node { grid, sketch } => self.on_node(grid, sketch),
+            Layout::Node { grid, sketch } => self.on_node(grid, sketch.0.max(sketch.1)),
             Layout::Streamed { threads, copies, line_length, kept } => {
                 let iterating = self.streamed(threads as u64, copies, line_length as u64);
                 Footprint { matrix: 0, iterating: iterating.saturating_add(kept), saving: 0 }
@@ -213,7 +218,7 @@ impl Workload {
         Footprint { matrix, iterating, saving: 0 }
     }
 
-    fn on_node(&self, grid: Grid, (sketch_cols, sketch_rows): (usize, usize)) -> Footprint {
+    fn on_node(&self, grid: Grid, largest_sketch: usize) -> Footprint {
         let MatrixSize { rows: m, cols: n, storage } = self.size;
         let nodes = grid.size();
         let (block_rows, block_cols) = (m.div_ceil(grid.rows), n.div_ceil(grid.cols));
@@ -241,7 +246,7 @@ impl Workload {
                 let v = block_rows * usize::from(grid.cols > 1) + summed(grid.rows, block_cols);
                 u.max(v)
             }
-            Access::Sampled => 4 * sketch_cols.max(sketch_rows),
+            Access::Sampled => 4 * largest_sketch,
         };
         let iterating = self.factor((own + scratch + gathered) as u64);
         Footprint {

@@ -36,7 +36,7 @@ pub use factors::{Factors, Side};
 pub use memory::{Footprint, Layout, MatrixSize, Storage, Workload};
 pub use method::Algorithm;
 pub use method::auto::Plan;
-pub use method::dsanls::{Damping, SketchedSide};
+pub use method::dsanls::{Damping, SketchedFactor, SketchedSide};
 pub use monitor::{Directive, Monitor, Progress};
 pub use report::{Phases, RankReport, Redrawn, Report, Stop, TraceLine};
 pub use residual::{Residual, error_of, residual_of, residual_on};

@@ -32,12 +32,23 @@ pub struct RankOutcome<T> {
     pub report: Report,
 }
 
+/// A process that takes part in runs.
+#[derive(Clone, Copy)]
+pub struct Process<'a, T> {
+    /// Its part of M.
+    pub shard: &'a Shard<T>,
+    /// Where M is, if not in the shard.
+    pub streamed: Option<&'a Streamed>,
+    /// Whom it talks to.
+    pub comm: &'a dyn Comm,
+    /// Its threads.
+    pub threads: &'a Threads,
+}
+
 precompiled! {
-    /// One rank's part in all runs; the same rank has the best on every rank.
+    /// One process's part in all runs; every process keeps its rows of the same best run.
     pub(super) fn best_of_restarts<T>(
-        input: (&Shard<T>, Option<&Streamed>),
-        comm: &dyn Comm,
-        threads: &Threads,
+        process: Process<'_, T>,
         settings: &RunSettings,
         from: Option<StartFrom<'_, T>>,
         monitor: &Mutex<&mut dyn Monitor<T>>,
@@ -45,30 +56,24 @@ precompiled! {
 }
 
 fn run_restarts<T: Real>(
-    (shard, streamed): (&Shard<T>, Option<&Streamed>),
-    comm: &dyn Comm,
-    threads: &Threads,
+    process: Process<'_, T>,
     settings: &RunSettings,
     from: Option<StartFrom<'_, T>>,
     monitor: &Mutex<&mut dyn Monitor<T>>,
 ) -> Result<(RankOutcome<T>, Vec<f64>)> {
+    let Process { shard, streamed, comm, threads } = process;
     let groups = Groups::new(comm, shard.place)?;
     let device: &dyn Device<T> = &Cpu { threads };
     let blocks = &Blocks::load(device, shard)?;
     let job = Job { shard, blocks, streamed, groups: &groups, threads, device };
-    let (mut errors, mut best) = (Vec::new(), None);
+    let mut restarts = Restarts { process, settings, monitor, errors: Vec::new(), best: None, first: 0 };
     let mut middle = None;
     if let Some(StartFrom::Snapshot(snapshot)) = from {
-        errors = snapshot.errors.clone();
-        best = snapshot.best.as_ref().map(|(factors, report)| {
-            let rows = start::given(shard, factors);
-            RankOutcome { u: rows.u.into_host(), v: rows.v.into_host(), report: report.clone() }
-        });
+        restarts.resume(snapshot);
         middle = Some(snapshot);
     }
     let mut limited: Settings = (**settings).clone();
-    let first = errors.len();
-    for restart in first..settings.restarts {
+    for restart in restarts.first..settings.restarts {
         let seed = settings.seed.wrapping_add(restart as u64);
         let begin = match (middle.take(), from) {
             (Some(snapshot), _) => Begin::Middle(snapshot),
@@ -76,15 +81,59 @@ fn run_restarts<T: Real>(
             _ => Begin::Init,
         };
         let run = Run::new(job, &limited, seed, begin)?;
+        let outcome = restarts.run(run, restart)?;
+        // The time limit is for all runs together; rank 0's clock counts.
+        let used = gather_all(comm, &[outcome.report.seconds])?[0];
+        limited.time_limit = limited.time_limit.map(|limit| (limit - used).max(0.0));
+        if restarts.keep(outcome) {
+            break;
+        }
+    }
+    let Restarts { errors, best, .. } = restarts;
+    let mut best = best.ok_or_else(|| Error::parameter("restarts", "0 is too few; give 1 or more"))?;
+    scale::normalize(comm, threads, settings.normalization(), &mut best.u, &mut best.v, settings.rank)?;
+    Ok((best, errors))
+}
+
+/// The runs so far.
+struct Restarts<'a, 'm, T> {
+    process: Process<'a, T>,
+    settings: &'a RunSettings,
+    monitor: &'a Mutex<&'m mut dyn Monitor<T>>,
+    /// The error of each finished run.
+    errors: Vec<f64>,
+    best: Option<RankOutcome<T>>,
+    /// The run that this process began with.
+    first: usize,
+}
+
+impl<T: Real> Restarts<'_, '_, T> {
+    /// Takes over the runs before a snapshot.
+    fn resume(&mut self, snapshot: &Snapshot<T>) {
+        self.errors = snapshot.errors.clone();
+        self.first = self.errors.len();
+        self.best = snapshot.best.as_ref().map(|(factors, report)| {
+            let rows = start::given(self.process.shard, factors);
+            RankOutcome { u: rows.u.into_host(), v: rows.v.into_host(), report: report.clone() }
+        });
+    }
+
+    fn started(&self, log: &RunLog) {
+        self.monitor.lock().map(|mut monitor| monitor.started(log.plan())).unwrap_or_default();
+    }
+
+    /// One run to its end, watched.
+    fn run(&self, run: Run<'_, T>, restart: usize) -> Result<RankOutcome<T>> {
+        let &Restarts { process: Process { shard, comm, .. }, settings, monitor, .. } = self;
         // The first iteration settles the plan; a run that goes on has it already.
         let mut settled = run.log().iteration() > 0;
-        if restart == first && comm.rank() == 0 && settled {
-            monitor.lock().map(|mut monitor| monitor.started(run.log().plan())).unwrap_or_default();
+        if restart == self.first && comm.rank() == 0 && settled {
+            self.started(run.log());
         }
         let watch = &mut |log: &RunLog| {
-            if restart == first && !settled {
+            if restart == self.first && !settled {
                 settled = true;
-                monitor.lock().map(|mut monitor| monitor.started(log.plan())).unwrap_or_default();
+                self.started(log);
             }
             let progress = Progress {
                 restart,
@@ -97,7 +146,7 @@ fn run_restarts<T: Real>(
             monitor.lock().map_or(stop, |mut monitor| monitor.progress(&progress))
         };
         // The best so far is whole on rank 0 only if all ranks send it there.
-        let whole_best = match (&best, settings.restarts) {
+        let whole_best = match (&self.best, settings.restarts) {
             (Some(best), 2..) => Some(whole(comm, shard, best, settings.rank)?),
             _ => None,
         };
@@ -107,32 +156,23 @@ fn run_restarts<T: Real>(
                 factors,
                 auxiliary,
                 log,
-                errors: errors.clone(),
+                errors: self.errors.clone(),
                 best: whole_best.clone(),
             };
             monitor.lock().map_or(Ok(()), |mut monitor| monitor.snapshot(snapshot))
         };
-        let outcome = run.run_on(watch, save)?;
-        let report = &outcome.report;
-        errors.push(report.relative_error);
-        // The time limit is for all runs together; rank 0's clock counts.
-        let used = gather_all(comm, &[report.seconds])?[0];
-        limited.time_limit = limited.time_limit.map(|limit| (limit - used).max(0.0));
-        let ended = matches!(report.stopped_by, Stop::Interrupted | Stop::TimeLimit);
-        if best
-            .as_ref()
-            .is_none_or(|best: &RankOutcome<T>| report.relative_error < best.report.relative_error)
-        {
-            best = Some(outcome);
-        }
-        if ended {
-            break;
-        }
+        run.run_on(watch, save)
     }
-    let mut best = best.ok_or_else(|| Error::parameter("restarts", "0 is too few; give 1 or more"))?;
-    let factors = (&mut best.u[..], &mut best.v[..]);
-    scale::normalize(comm, threads, settings.normalization(), factors, settings.rank)?;
-    Ok((best, errors))
+
+    /// Keeps a run's outcome if it is the best; returns whether no other run is to follow.
+    fn keep(&mut self, outcome: RankOutcome<T>) -> bool {
+        let Report { relative_error: error, stopped_by, .. } = outcome.report;
+        self.errors.push(error);
+        if self.best.as_ref().is_none_or(|best| error < best.report.relative_error) {
+            self.best = Some(outcome);
+        }
+        matches!(stopped_by, Stop::Interrupted | Stop::TimeLimit)
+    }
 }
 
 /// A rank's outcome, joined with those of the others.

@@ -1,5 +1,7 @@
 //! Some rows (or columns) of M, drawn at random, whole on every rank.
 
+use std::ops::Range;
+
 use crate::Real;
 use crate::comm::Reduction;
 use crate::error::Result;
@@ -30,56 +32,59 @@ pub fn rows_of<T: Real>(rank: &Rank<'_, T>, factor: Factor, wanted: &[usize]) ->
     if alone {
         return Ok(part);
     }
+    let sample = Sample { begin, rows: wanted.len(), own_cols: cols, cols: all_cols };
     match part {
-        Matrix::Dense(dense) => {
-            let mut whole = vec![T::ZERO; wanted.len() * all_cols];
-            for row in 0..dense.rows() {
-                let target = &mut whole[(begin + row) * all_cols..][cols.clone()];
-                target.iter_mut().enumerate().for_each(|(col, value)| *value = dense.get(row, col));
-            }
-            rank.links.all.all_reduce(Reduction::Sum, numbers(&mut whole))?;
-            Ok(Matrix::Dense(Dense::new(wanted.len(), all_cols, Order::RowMajor, Values::Real(whole.into()))))
+        Matrix::Dense(dense) => sample.join_dense(rank, &dense).map(Matrix::Dense),
+        Matrix::Sparse(csr) => sample.join_sparse(rank, &csr).map(Matrix::Sparse),
+    }
+}
+
+/// Where a process's part of a sample belongs.
+struct Sample {
+    /// Its first row.
+    begin: usize,
+    /// Rows of the whole sample.
+    rows: usize,
+    /// The columns of its part.
+    own_cols: Range<usize>,
+    /// Columns of the whole sample.
+    cols: usize,
+}
+
+impl Sample {
+    fn join_dense<T: Real>(&self, rank: &Rank<'_, T>, part: &Dense<T>) -> Result<Dense<T>> {
+        let mut whole = vec![T::ZERO; self.rows * self.cols];
+        for row in 0..part.rows() {
+            let target = &mut whole[(self.begin + row) * self.cols..][self.own_cols.clone()];
+            target.iter_mut().enumerate().for_each(|(col, value)| *value = part.get(row, col));
         }
-        Matrix::Sparse(csr) => {
-            let mut entries: Vec<(u32, u32, f64)> = Vec::new();
-            for row in 0..csr.rows() {
-                let (columns, values) = csr.row(row);
-                let place = (begin + row) as u32;
-                let columns = columns.iter().map(|&col| cols.start as u32 + col);
-                entries.extend(columns.zip(values).map(|(col, value)| (place, col, value.to_f64())));
+        rank.links.all.all_reduce(Reduction::Sum, numbers(&mut whole))?;
+        Ok(Dense::new(self.rows, self.cols, Order::RowMajor, Values::Real(whole.into())))
+    }
+
+    fn join_sparse<T: Real>(&self, rank: &Rank<'_, T>, part: &Csr<T>) -> Result<Csr<T>> {
+        let mut bytes = Vec::new();
+        for row in 0..part.rows() {
+            let (columns, values) = part.row(row);
+            for (col, value) in columns.iter().zip(values) {
+                bytes.extend(((self.begin + row) as u32).to_ne_bytes());
+                bytes.extend((self.own_cols.start as u32 + col).to_ne_bytes());
+                bytes.extend(value.to_f64().to_ne_bytes());
             }
-            let bytes: Vec<u8> = entries
-                .iter()
-                .flat_map(|&(row, col, value)| {
-                    let mut bytes = [0u8; 16];
-                    bytes[..4].copy_from_slice(&row.to_ne_bytes());
-                    bytes[4..8].copy_from_slice(&col.to_ne_bytes());
-                    bytes[8..].copy_from_slice(&value.to_ne_bytes());
-                    bytes
-                })
-                .collect();
-            let mut entries: Vec<(u32, u32, f64)> = rank
-                .links
-                .all
-                .all_gather(&bytes)?
-                .concat()
-                .as_chunks::<16>()
-                .0
-                .iter()
-                .map(|&bytes| {
-                    let [row, col, ..]: [u32; 4] = bytemuck::cast(bytes);
-                    let [_, value]: [f64; 2] = bytemuck::cast(bytes);
-                    (row, col, value)
-                })
-                .collect();
-            entries.sort_unstable_by_key(|&(row, col, _)| (row, col));
-            let offsets =
-                (0..=wanted.len()).map(|row| entries.partition_point(|entry| (entry.0 as usize) < row));
-            let offsets: Vec<usize> = offsets.collect();
-            let indices: Vec<u32> = entries.iter().map(|entry| entry.1).collect();
-            let values: Vec<T> = entries.iter().map(|entry| T::from_f64(entry.2)).collect();
-            Ok(Matrix::Sparse(Csr::new(wanted.len(), all_cols, offsets, indices, values)))
         }
+        let all = rank.links.all.all_gather(&bytes)?.concat();
+        let entry = |&bytes: &[u8; 16]| {
+            let [row, col, ..]: [u32; 4] = bytemuck::cast(bytes);
+            let [_, value]: [f64; 2] = bytemuck::cast(bytes);
+            (row, col, value)
+        };
+        let mut entries: Vec<(u32, u32, f64)> = all.as_chunks::<16>().0.iter().map(entry).collect();
+        entries.sort_unstable_by_key(|&(row, col, _)| (row, col));
+        let before = |row| entries.partition_point(|entry| (entry.0 as usize) < row);
+        let offsets: Vec<usize> = (0..=self.rows).map(before).collect();
+        let indices: Vec<u32> = entries.iter().map(|entry| entry.1).collect();
+        let values: Vec<T> = entries.iter().map(|entry| T::from_f64(entry.2)).collect();
+        Ok(Csr::new(self.rows, self.cols, offsets, indices, values))
     }
 }
 

@@ -135,7 +135,8 @@ pub fn normalize<T: Real>(
     comm: &dyn Comm,
     threads: &Threads,
     how: Normalize,
-    (u, v): (&mut [T], &mut [T]),
+    u: &mut [T],
+    v: &mut [T],
     k: usize,
 ) -> Result<()> {
     let norms = |factor: &[T]| -> Result<Vec<f64>> {
@@ -254,7 +255,7 @@ mod tests {
         use Normalize::*;
         for how in [Balanced, None, U, V, SumU, SumV] {
             let (mut a, mut b) = (u.to_vec(), v.to_vec());
-            normalize(&Alone, &Threads::new(2).unwrap(), how, (&mut a, &mut b), 3).unwrap();
+            normalize(&Alone, &Threads::new(2).unwrap(), how, &mut a, &mut b, 3).unwrap();
             for (got, want) in product(&a, &b).iter().zip(product(&u, &v)) {
                 assert!((got - want).abs() <= 1e-14 * want, "{how:?}");
             }

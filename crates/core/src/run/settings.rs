@@ -6,6 +6,7 @@ use super::method::Algorithm;
 use super::scale::Normalize;
 use crate::error::{Error, Result};
 use crate::grid::Grid;
+use crate::matrix::Shape;
 use crate::objective::{Loss, Needs};
 use crate::partition::Access;
 use crate::sketch;
@@ -309,14 +310,14 @@ impl Settings {
         }
     }
 
-    /// How `size` ranks are arranged on an m x n matrix: in a single column for sketched methods, which do not communicate
+    /// How `size` ranks are arranged on a matrix: in a single column for sketched methods, which do not communicate
     /// by blocks of M.
-    pub fn grid(&self, asked: Option<Grid>, (m, n): (usize, usize), size: usize) -> Result<Grid> {
+    pub fn grid(&self, asked: Option<Grid>, shape: Shape, size: usize) -> Result<Grid> {
         if asked.is_some() {
             self.check_given(["grid"])?;
         }
         match self.access() {
-            Access::Whole => Grid::of(asked, m, n, size),
+            Access::Whole => Grid::of(asked, shape.rows, shape.cols, size),
             Access::Sampled | Access::Lines => Ok(Grid::tall(size)),
         }
     }

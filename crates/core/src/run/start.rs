@@ -10,6 +10,7 @@ use crate::comm::{Comm, ExactSum, Numbers, Reduction, sum_exactly};
 use crate::device::{Device, Resident};
 use crate::error::{Error, Result};
 use crate::grid::Factor;
+use crate::matrix::Shape;
 use crate::objective::Constants;
 use crate::partition::{RowSums, Shard};
 use crate::random::{Purpose, stream, uniform};
@@ -31,7 +32,7 @@ impl MatrixStats {
     pub fn of<T: Real>(links: &Links<'_>, shard: &Shard<T>, threads: &Threads) -> Result<Self> {
         let rows = shard.by_rows.row_sums(threads);
         refuse_bad_rows(links.all, shard, &rows)?;
-        let constants = constants_of(links.all, (shard.rows, shard.cols), &rows)?;
+        let constants = constants_of(links.all, shard.shape(), &rows)?;
         let used = |factor, sums: Vec<f64>| -> Result<Vec<bool>> {
             let sums = links.sum_rows(shard.place, factor, sums, 1)?;
             Ok(sums.into_iter().map(|sum| sum > 0.0).collect())
@@ -65,10 +66,10 @@ pub fn bad_entry(what: &str, place: usize) -> Error {
     Error::parameter("matrix", problem)
 }
 
-/// The numbers of an m x n matrix from the sums of the own rows, for errors relative to its norm.
-pub fn constants_of(comm: &dyn Comm, (m, n): (usize, usize), rows: &RowSums) -> Result<Constants> {
+/// The numbers of a matrix from the sums of the own rows, for errors relative to its norm.
+pub fn constants_of(comm: &dyn Comm, shape: Shape, rows: &RowSums) -> Result<Constants> {
     let [sum, norm] = sum_exactly(comm, [&rows.sums, &rows.squares])?;
-    Ok(Constants { norm, mean: sum / (m as f64 * n as f64), baseline: norm })
+    Ok(Constants { norm, mean: sum / (shape.rows as f64 * shape.cols as f64), baseline: norm })
 }
 
 /// A rank's rows of both factors.
@@ -133,7 +134,7 @@ impl Draws<'_> {
 }
 
 /// A factor of `rows` rows of uniform draws of (0, scale], keyed by row.
-pub fn draw<T: Real>((seed, purpose): (u64, Purpose), rows: usize, k: usize, scale: f64) -> Vec<T> {
+pub fn draw<T: Real>(seed: u64, purpose: Purpose, rows: usize, k: usize, scale: f64) -> Vec<T> {
     let cancel = &Cancel::default();
     Draws { seed, purpose, rows: &(0..rows), used: &vec![true; rows], k, cancel }.scaled(scale)
 }
@@ -143,7 +144,8 @@ pub fn random<T: Real>(
     comm: &dyn Comm,
     shard: &Shard<T>,
     known: &MatrixStats,
-    (seed, k): (u64, usize),
+    seed: u64,
+    k: usize,
     cancel: &Cancel,
 ) -> Result<FactorRows<T>> {
     let draws = |purpose, rows, used| Draws { seed, purpose, rows, used, k, cancel };

@@ -137,7 +137,9 @@ pub fn nndsvd<T: Real>(
     threads: &Threads,
     shard: &Shard<T>,
     constants: Constants,
-    (init, seed, k): (Init, u64, usize),
+    init: Init,
+    seed: u64,
+    k: usize,
 ) -> Result<FactorRows<T>> {
     let Svd { values, left, right } = svd(links, threads, shard, k, seed)?;
     let count = values.len();
@@ -176,19 +178,13 @@ pub fn nndsvd<T: Real>(
     }
     let [(_, mut u), (_, mut v)] = factors;
     for (factor, own, side) in [(&mut u, &shard.own_rows, 0), (&mut v, &shard.own_cols, 1)] {
-        fill(factor, own.start, init, constants.mean, (seed, side, k));
+        fill(factor, own.start, init, constants.mean, seed, side, k);
     }
     Ok(FactorRows::new(u, v))
 }
 
 /// Replaces zeros, which multiplicative updates could not leave, as the variant says.
-fn fill<T: Real>(
-    factor: &mut [T],
-    first: usize,
-    init: Init,
-    mean: f64,
-    (seed, side, k): (u64, usize, usize),
-) {
+fn fill<T: Real>(factor: &mut [T], first: usize, init: Init, mean: f64, seed: u64, side: usize, k: usize) {
     let mut words = Vec::new();
     let mut draws = vec![0f64; k];
     for (row, values) in factor.chunks_exact_mut(k).enumerate() {

@@ -104,7 +104,7 @@ fn solve_scaled(
     // Some ten rounds are usual. The backup rule ends by itself, but it may take long, and rounding may make two sets
     // alternate.
     for _ in 0..(k + 50) {
-        solve_groups(gram, products, &state, &open, (&mut x, k), cancel);
+        solve_groups(gram, products, &state, &open, &mut x, k, cancel);
         open.retain(|&row| {
             let x = &x[row * k..][..k];
             x.iter().any(|value| !value.is_finite())
@@ -207,7 +207,8 @@ fn solve_groups(
     products: &[f64],
     state: &[Row],
     open: &[usize],
-    (x, k): (&mut [f64], usize),
+    x: &mut [f64],
+    k: usize,
     cancel: &Cancel,
 ) {
     let mut groups: BTreeMap<&[bool], Vec<usize>> = BTreeMap::new();

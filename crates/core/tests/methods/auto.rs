@@ -112,7 +112,7 @@ fn decisions_follow_the_counts() {
     let sparse = words(326_186, 326_186, 1_615_400, 100);
     assert!(sparse.contains("1 sweeps of U and 1 of V") && !sparse.contains("sample"), "{sparse}");
     assert!(!words(300, 200, 60_000, 20).contains("sample"));
-    let penalized = |u, v| Plan::of(300, 200, 60_000, 20).penalized((u, v)).to_string().contains("momentum");
+    let penalized = |u, v| Plan::of(300, 200, 60_000, 20).penalized(u, v).to_string().contains("momentum");
     assert!(
         penalized(true, true)
             && penalized(false, false)

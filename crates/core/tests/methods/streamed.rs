@@ -190,6 +190,35 @@ fn given_factors_and_dead_components_are_as_in_memory() {
     }
 }
 
+/// Where penalties forbid balancing components, Gram matrices and sums would be zero or infinite in `f32`.
+#[test]
+fn penalized_exact_steps_at_extreme_scales_are_those_in_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    for path in files::<f32>(folder.path(), 67, 41) {
+        for transpose in [false, true] {
+            let matrix = load::<f32>(&path, transpose);
+            let bpp = settings(Algorithm::Bpp, 4, 2);
+            let given = run(&matrix, 1, 1, &settings(Algorithm::Hals, 4, 40)).factors;
+            let small = Settings { l1_v: 0.01, l2_v: 0.01, ..bpp.clone() };
+            let large = Settings { l1_u: 0.01, l2_u: 0.01, ..bpp };
+            for (settings, scale) in [(small, 1e-25), (large, 1e20)] {
+                let mut start = given.clone();
+                start.v.iter_mut().for_each(|value| *value *= scale);
+                let (from, quiet) = (Some(StartFrom::Factors(&start)), &mut |_: &Progress| false);
+                let machine = partwise::run::Machine::new(1, 1);
+                let whole =
+                    partwise::run::factorize(matrix.clone(), machine, &settings, from, quiet).unwrap();
+                let streamed = streamed::<f32>(&path, transpose, 1 << 12, 4);
+                let got = factorize_streamed(&streamed, 2, &settings, from, quiet).unwrap();
+                let error = got.report.relative_error;
+                assert!(error < 0.9, "{} {transpose} {scale}: {error}", path.display());
+                let difference = (error - whole.report.relative_error).abs();
+                assert!(difference <= 1e-4 * error, "{} {transpose} {scale}: {difference}", path.display());
+            }
+        }
+    }
+}
+
 /// Samples of whole stretches: fewer bytes than passes, for any number of threads and any blocks the same bits, and an
 /// error near that of HALS.
 #[test]

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::scale::{Scale, Tick};
+use super::scale::{Places, Scale, Tick};
 use crate::text::{escape, number, shortened};
 
 /// What an axis measures.
@@ -63,6 +63,13 @@ const NAME: usize = 38;
 /// Points of a line that answer to the pointer, at most.
 const MOST_POINTS: usize = 150;
 
+/// Where the plot is within the chart.
+struct Frame {
+    left: f64,
+    top: f64,
+    height: f64,
+}
+
 impl Lines<'_> {
     /// The chart as an SVG element; `style` is the sheet of one that stands alone, as a picture without a pointer.
     pub fn svg(&self, style: Option<&str>) -> String {
@@ -72,11 +79,23 @@ impl Lines<'_> {
         let values = |pick: fn(&(f64, f64)) -> f64| {
             self.series.iter().flat_map(|series| series.points.iter()).map(pick)
         };
-        let y = Scale::new(values(|point| point.1), self.y.log, self.y.zero, (height - BOTTOM, top)).padded();
+        let y = Scale::new(
+            values(|point| point.1),
+            self.y.log,
+            self.y.zero,
+            Places { from: height - BOTTOM, to: top },
+        )
+        .padded();
         let up = y.ticks(|_| LINE);
         let longest = up.iter().map(|(_, label)| label.chars().count()).max().unwrap_or(0);
         let left = 34.0 + DIGIT * longest as f64;
-        let x = Scale::new(values(|point| point.0), self.x.log, self.x.zero, (left, WIDTH - RIGHT)).padded();
+        let x = Scale::new(
+            values(|point| point.0),
+            self.x.log,
+            self.x.zero,
+            Places { from: left, to: WIDTH - RIGHT },
+        )
+        .padded();
         let across = x.ticks(|label| DIGIT * (label.chars().count() + 1) as f64);
         let mut svg = format!(
             "<svg class=\"chart lines\" xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" \
@@ -89,7 +108,7 @@ impl Lines<'_> {
                 "<style>{style}</style><rect class=\"paper\" width=\"{WIDTH}\" height=\"{height}\"/>"
             );
         }
-        self.axes(&mut svg, (&across, &up), (left, top, height));
+        self.axes(&mut svg, Frame { left, top, height }, &across, &up);
         for (line, entries) in legend.iter().enumerate() {
             for &(place, series) in entries {
                 let at = 13.0 + LINE * line as f64;
@@ -106,9 +125,9 @@ impl Lines<'_> {
             }
         }
         for series in self.series {
-            self.line(&mut svg, series, (&x, &y));
+            self.line(&mut svg, series, &x, &y);
             if style.is_none() || self.marks {
-                self.points(&mut svg, series, (&x, &y));
+                self.points(&mut svg, series, &x, &y);
             }
         }
         svg.push_str("</svg>");
@@ -137,7 +156,8 @@ impl Lines<'_> {
         lines
     }
 
-    fn axes(&self, svg: &mut String, (across, up): (&[Tick], &[Tick]), (left, top, height): (f64, f64, f64)) {
+    fn axes(&self, svg: &mut String, frame: Frame, across: &[Tick], up: &[Tick]) {
+        let Frame { left, top, height } = frame;
         let floor = height - BOTTOM;
         for (at, label) in up {
             let _ = write!(
@@ -168,7 +188,7 @@ impl Lines<'_> {
         );
     }
 
-    fn line(&self, svg: &mut String, series: &Series, (x, y): (&Scale, &Scale)) {
+    fn line(&self, svg: &mut String, series: &Series, x: &Scale, y: &Scale) {
         let Series { colour, dashed, points, .. } = series;
         let places: Vec<(f64, f64)> = points
             .iter()
@@ -190,7 +210,7 @@ impl Lines<'_> {
     }
 
     /// Points with their values.
-    fn points(&self, svg: &mut String, series: &Series, (x, y): (&Scale, &Scale)) {
+    fn points(&self, svg: &mut String, series: &Series, x: &Scale, y: &Scale) {
         let Series { name, colour, points, tips, .. } = series;
         let _ = write!(svg, "<g class=\"points c{colour}\">");
         let step = points.len().div_ceil(MOST_POINTS).max(1);

@@ -3,6 +3,12 @@
 /// Where a tick stands on its axis, and its label.
 pub type Tick = (f64, String);
 
+/// Where an axis begins and ends.
+pub struct Places {
+    pub from: f64,
+    pub to: f64,
+}
+
 /// The least range of an axis, relative to its largest value: labels of ticks have four digits.
 const LEAST_RANGE: f64 = 5e-3;
 
@@ -17,12 +23,7 @@ pub struct Scale {
 
 impl Scale {
     /// A scale for these values; with `zero` it begins at 0. Logarithmic only if all values are positive.
-    pub fn new(
-        values: impl Iterator<Item = f64> + Clone,
-        log: bool,
-        zero: bool,
-        (from, to): (f64, f64),
-    ) -> Self {
+    pub fn new(values: impl Iterator<Item = f64> + Clone, log: bool, zero: bool, places: Places) -> Self {
         let finite = values.filter(|value| value.is_finite());
         let low = finite.clone().fold(f64::INFINITY, f64::min);
         let high = finite.fold(f64::NEG_INFINITY, f64::max);
@@ -38,7 +39,7 @@ impl Scale {
         } else if low == high {
             high = 1.0;
         }
-        Scale { low, high, from, to, log }
+        Scale { low, high, from: places.from, to: places.to, log }
     }
 
     /// The same with room for what stands at the ends.
@@ -125,10 +126,10 @@ mod tests {
 
     #[test]
     fn ticks_are_round_and_within() {
-        let linear = Scale::new([0.13, 0.97].into_iter(), false, false, (0.0, 100.0));
+        let linear = Scale::new([0.13, 0.97].into_iter(), false, false, Places { from: 0.0, to: 100.0 });
         assert_eq!(labels(&linear), ["0.2", "0.4", "0.6", "0.8"]);
         assert_eq!((linear.place(0.13), linear.place(0.97)), (0.0, 100.0));
-        let log = Scale::new([0.01, 100.0].into_iter(), true, false, (100.0, 0.0));
+        let log = Scale::new([0.01, 100.0].into_iter(), true, false, Places { from: 100.0, to: 0.0 });
         assert_eq!(labels(&log), ["0.01", "0.1", "1", "10", "100"]);
         assert!((log.place(1.0) - 50.0).abs() < 1e-9);
     }
@@ -141,7 +142,9 @@ mod tests {
                 let scale = 10f64.powi(exponent);
                 for log in [false, true] {
                     let values = [low * scale, high * scale];
-                    let labels = labels(&Scale::new(values.into_iter(), log, false, (0.0, 300.0)).padded());
+                    let labels = labels(
+                        &Scale::new(values.into_iter(), log, false, Places { from: 0.0, to: 300.0 }).padded(),
+                    );
                     assert!(labels.iter().all(|label| label.len() <= 8), "{values:?}: {labels:?}");
                     assert!(labels.windows(2).all(|pair| pair[0] != pair[1]), "{values:?}: {labels:?}");
                     assert!(labels.len() >= 2, "{values:?}: {labels:?}");
@@ -152,7 +155,7 @@ mod tests {
 
     #[test]
     fn ticks_leave_room_for_their_labels() {
-        let scale = Scale::new([0.0, 0.0073].into_iter(), false, false, (0.0, 384.0));
+        let scale = Scale::new([0.0, 0.0073].into_iter(), false, false, Places { from: 0.0, to: 384.0 });
         for wide in [5.0, 10.0, 20.0, 40.0] {
             let ticks = scale.ticks(|label| wide * label.len() as f64);
             for pair in ticks.windows(2) {
@@ -166,7 +169,8 @@ mod tests {
     #[test]
     fn odd_values_have_a_scale_too() {
         for values in [vec![], vec![0.0], vec![3.0, 3.0], vec![f64::NAN, 1.0], vec![-1.0, 2.0]] {
-            let scale = Scale::new(values.iter().copied(), true, true, (0.0, 10.0)).padded();
+            let scale =
+                Scale::new(values.iter().copied(), true, true, Places { from: 0.0, to: 10.0 }).padded();
             assert!(scale.ticks(|_| 1.0).iter().all(|tick| (-0.1..=10.1).contains(&tick.0)), "{values:?}");
         }
     }

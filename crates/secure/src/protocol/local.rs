@@ -7,7 +7,7 @@ use partwise::kernels::{Columns, Product, gram, multiply};
 use partwise::matrix::Matrix;
 use partwise::partition::{Access, Block, Shard, shards, shards_until};
 use partwise::random::Purpose;
-use partwise::run::{Damping, Factors, Phases, SketchedSide, draw, residual_on};
+use partwise::run::{Damping, Factors, Phases, SketchedFactor, SketchedSide, draw, residual_on};
 use partwise::sketch::{Distribution, Operator};
 use partwise::solver::{CoordinateDescent, MovingRows, Penalty, Problem, Solver, update};
 use partwise::threads::Threads;
@@ -91,8 +91,8 @@ impl<T: Real> Local<T> {
     pub fn start(&mut self, seed: u64, private_seed: u64, mean: f64) {
         // E[u v] = scale² / 4 for uniform draws, k of them to make up the mean.
         let scale = 2.0 * (mean / self.k as f64).sqrt();
-        self.u = draw((seed, Purpose::StartU), self.shard.rows, self.k, scale);
-        self.v = draw((private_seed, Purpose::StartV), self.shard.cols, self.k, scale);
+        self.u = draw(seed, Purpose::StartU, self.shard.rows, self.k, scale);
+        self.v = draw(private_seed, Purpose::StartV, self.shard.cols, self.k, scale);
     }
 
     fn count_product(&mut self, rows: usize) {
@@ -227,9 +227,9 @@ impl<T: Real> Local<T> {
         let (threads, k) = (&self.threads, self.k);
         self.work += sketch_work(self.shard.stored, self.shard.cols, k, &side.distribution);
         let (columns, weights) = operator.lift(threads, b, k);
-        let sketched = (b, columns, &weights[..]);
+        let fixed = SketchedFactor { b, columns, weights: &weights, k };
         let phases = &mut Phases::default();
-        side.solve((threads, k), iteration, &self.shard.by_cols, &mut self.v, sketched, phases);
+        side.solve(threads, iteration, &self.shard.by_cols, &mut self.v, fixed, phases);
     }
 
     /// (M_r S, Sᵀ V_r) of a sketch of the records.
@@ -257,7 +257,8 @@ impl<T: Real> Local<T> {
         self.work += (self.shard.rows * self.k * (size + self.k)) as f64;
         let block: Block<T> = dense_block(a, self.shard.rows, size);
         let (threads, k, u) = (&self.threads, self.k, &mut self.u);
-        side.solve((threads, k), iteration, &block, u, (b, Columns::All, b), &mut Phases::default());
+        let fixed = SketchedFactor { b, columns: Columns::All, weights: b, k };
+        side.solve(threads, iteration, &block, u, fixed, &mut Phases::default());
         Ok(())
     }
 

@@ -12,6 +12,7 @@ use crate::comm::{Numbers, Reduction};
 use crate::device::{Moving, MovingMomentum, Resident, Updated};
 use crate::error::Result;
 use crate::grid::{Factor, Grid};
+use crate::matrix::Matrix;
 use crate::objective::{CANCELS_BELOW, Constants, HalfStep, relative_error};
 use crate::partition::{Access, Shard, shards};
 use crate::random::Purpose;
@@ -152,7 +153,7 @@ impl Plan {
 
     /// Whether U and V have penalties. Where one of them alone has, the objective falls without end as the scale moves to
     /// the other one, and momentum would hurry it.
-    pub fn penalized(self, (u, v): (bool, bool)) -> Self {
+    pub fn penalized(self, u: bool, v: bool) -> Self {
         Plan { momentum: self.momentum && u == v, ..self }
     }
 
@@ -179,6 +180,12 @@ impl std::fmt::Display for Plan {
     }
 }
 
+/// The errors on a sample after the first and after the last iteration.
+struct SampleErrors {
+    first: f64,
+    last: f64,
+}
+
 /// A run's state in addition to the factors.
 pub struct Auto<T> {
     terms: (Penalty, Penalty),
@@ -201,7 +208,7 @@ impl<T: Real> Auto<T> {
     ) -> Self {
         let penalized = |terms: Penalty| terms.l1 + terms.l2 > 0.0;
         let plan = Plan::of(shard.rows, shard.cols, shard.stored, k)
-            .penalized((penalized(terms.0), penalized(terms.1)));
+            .penalized(penalized(terms.0), penalized(terms.1));
         Auto { terms, constants, seed, plan, momentum: Momentum::BEGIN, auxiliary: None }
     }
 
@@ -231,11 +238,12 @@ impl<T: Real> Auto<T> {
     fn step(
         &mut self,
         rank: &Rank<'_, T>,
-        (u_sweeps, v_sweeps): (usize, usize),
+        sweeps: (usize, usize),
         still: bool,
         state: &mut FactorRows<T>,
         phases: &mut Phases,
     ) -> Result<Evaluation> {
+        let (u_sweeps, v_sweeps) = sweeps;
         if self.auxiliary.is_none() {
             state.pull(rank.device)?;
         }
@@ -271,6 +279,41 @@ impl<T: Real> Auto<T> {
         Ok(Evaluation { error, dead })
     }
 
+    /// Iterations on a sample of the long side, until they stall.
+    fn learn(
+        &self,
+        rank: &Rank<'_, T>,
+        long: Factor,
+        sample: Matrix<T>,
+        sampled: &mut FactorRows<T>,
+        phases: &mut Phases,
+    ) -> Result<SampleErrors> {
+        let (length, size) = (rank.shard.rows.max(rank.shard.cols), sample.rows());
+        let part = shards(sample, Grid::ONE, Access::Whole).remove(0);
+        let links = Links::alone();
+        let constants = MatrixStats::of(&links, &part, rank.threads)?.constants;
+        let share = size as f64 / length as f64;
+        let (of_long, of_short) = match long {
+            Factor::U => self.terms,
+            Factor::V => (self.terms.1, self.terms.0),
+        };
+        let of_short = Penalty { l1: of_short.l1 * share, l2: of_short.l2 * share, ..of_short };
+        let mut auto = Auto::new(&part, rank.k, (of_long, of_short), constants, self.seed);
+        let blocks = &Blocks::load(rank.device, &part)?;
+        let rank = Rank { shard: &part, blocks, links, ..*rank };
+        let first = auto.step(&rank, (SETTLING, auto.plan.sweeps.1), false, sampled, phases)?.error;
+        let mut last = first;
+        for _ in 1..ON_A_SAMPLE.min(COST_OF_A_SAMPLE * length / size) {
+            let error = auto.step(&rank, auto.plan.sweeps, false, sampled, phases)?.error;
+            let stalled = error.is_nan() || error > last * (1.0 - STALLED);
+            last = error;
+            if stalled {
+                break;
+            }
+        }
+        Ok(SampleErrors { first, last })
+    }
+
     /// Learns the factor of the shorter side from ever larger samples of the longer one. Every rank works on the whole
     /// sample, so that the answer does not depend on how many there are.
     fn begin(&mut self, rank: &Rank<'_, T>, state: &mut FactorRows<T>, phases: &mut Phases) -> Result<()> {
@@ -296,31 +339,10 @@ impl<T: Real> Auto<T> {
             }
             rank.links.all.all_reduce(Reduction::Sum, numbers(&mut start))?;
             let matrix = phases.sketch(|| rows_of(rank, long, &wanted))?;
-            let part = shards(matrix, Grid::ONE, Access::Whole).remove(0);
-            let links = Links::alone();
-            let constants = MatrixStats::of(&links, &part, rank.threads)?.constants;
-            let share = size as f64 / length as f64;
-            let (of_long, of_short) = match long {
-                Factor::U => self.terms,
-                Factor::V => (self.terms.1, self.terms.0),
-            };
-            let of_short = Penalty { l1: of_short.l1 * share, l2: of_short.l2 * share, ..of_short };
-            let mut auto = Auto::new(&part, k, (of_long, of_short), constants, self.seed);
-            let blocks = &Blocks::load(rank.device, &part)?;
-            let rank = Rank { shard: &part, blocks, links, ..*rank };
             let mut sampled = FactorRows::new(start, short);
-            let first = auto.step(&rank, (SETTLING, auto.plan.sweeps.1), false, &mut sampled, phases)?.error;
-            let mut last = first;
-            for _ in 1..ON_A_SAMPLE.min(COST_OF_A_SAMPLE * length / size) {
-                let error = auto.step(&rank, auto.plan.sweeps, false, &mut sampled, phases)?.error;
-                let stalled = error.is_nan() || error > last * (1.0 - STALLED);
-                last = error;
-                if stalled {
-                    break;
-                }
-            }
+            let errors = self.learn(rank, long, matrix, &mut sampled, phases)?;
             // A start that was good already would only lose by what a sample does not tell.
-            if level == 0 && (last.is_nan() || last > first * (1.0 - WORTH_IT)) {
+            if level == 0 && (errors.last.is_nan() || errors.last > errors.first * (1.0 - WORTH_IT)) {
                 self.plan.samples.clear();
                 return Ok(());
             }

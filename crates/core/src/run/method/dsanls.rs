@@ -208,19 +208,32 @@ impl SketchedSide {
     /// The step on the host, given Bᵀ = SᵀY and S Bᵀ.
     pub fn solve<T: Real>(
         &mut self,
-        (threads, k): (&Threads, usize),
+        threads: &Threads,
         iteration: usize,
         block: &Block<T>,
         own: &mut [T],
-        (b, columns, weights): (&[T], Columns<'_>, &[T]),
+        fixed: SketchedFactor<'_, T>,
         phases: &mut Phases,
     ) {
+        let SketchedFactor { b, columns, weights, k } = fixed;
         let gram = phases.product(|| gram(threads, b, k));
         let solver = self.next::<T>(iteration, &gram, k);
         let problem = Problem { solver: &*solver, gram: &gram, terms: self.terms };
         let product = phases.product(|| Product::new(threads, block, columns, weights, k));
         phases.add(&update(threads, &problem, &product, MovingRows::plain(own), k));
     }
+}
+
+/// A sketch of the fixed factor on the host.
+pub struct SketchedFactor<'a, T> {
+    /// Bᵀ = SᵀY.
+    pub b: &'a [T],
+    /// The columns of M that S Bᵀ belongs to.
+    pub columns: Columns<'a>,
+    /// S Bᵀ.
+    pub weights: &'a [T],
+    /// Number of components.
+    pub k: usize,
 }
 
 /// The fixed factor as a step sees it.

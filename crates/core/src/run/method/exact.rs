@@ -26,8 +26,7 @@ struct Exact<T> {
     constants: Constants,
     /// What is known of V, kept from the end of one iteration to the beginning of the next.
     of_v: Option<Fixed<T>>,
-    /// Whether the columns of a fixed factor are scaled before products are formed: an exact solution can have any scale,
-    /// and penalties forbid to balance it.
+    /// Whether the columns of a fixed factor are scaled before products are formed.
     scales_columns: bool,
 }
 
@@ -43,8 +42,7 @@ pub fn start<'a, T: Real, S: Solver<T> + Clone + 'static>(
         let solvers: streamed::Solvers<T> = (Box::new(solver.clone()), Box::new(solver));
         return Ok(Box::new(streamed::Exact::new(name.into(), streamed, solvers, beginning)));
     }
-    let scales_columns =
-        Solver::<T>::name(&solver) == Solver::<T>::name(&Pivoting) && !Penalty::leave_scale_free(terms);
+    let scales_columns = scales_columns(&solver, terms);
     Ok(Box::new(Exact { name, solver: Box::new(solver), terms, constants, of_v: None, scales_columns }))
 }
 
@@ -115,11 +113,22 @@ struct Scaled<T> {
 impl<T: Real> Fixed<T> {
     /// The summary of the rows as they are. Only Gram matrices are ever scaled.
     fn plain(&self) -> Cow<'_, [f64]> {
-        let Some(Scaled { scales, .. }) = &self.scaled else { return Cow::Borrowed(&self.summary) };
-        let rows = self.summary.chunks_exact(scales.len()).zip(scales);
-        let plain = rows.flat_map(|(row, by)| row.iter().zip(scales).map(move |(g, scale)| g / (by * scale)));
-        Cow::Owned(plain.collect())
+        unscaled(&self.summary, self.scaled.as_ref().map(|scaled| &scaled.scales[..]))
     }
+}
+
+/// The Gram matrix of columns that were multiplied by these scales, before they were.
+pub fn unscaled<'a>(gram: &'a [f64], scales: Option<&[f64]>) -> Cow<'a, [f64]> {
+    let Some(scales) = scales else { return Cow::Borrowed(gram) };
+    let rows = gram.chunks_exact(scales.len()).zip(scales);
+    let plain = rows.flat_map(|(row, by)| row.iter().zip(scales).map(move |(g, scale)| g / (by * scale)));
+    Cow::Owned(plain.collect())
+}
+
+/// Whether the columns of a fixed factor are scaled before products are formed: an exact solution can have any scale, and
+/// penalties forbid balancing it.
+pub fn scales_columns<T: Real>(solver: &dyn Solver<T>, terms: (Penalty, Penalty)) -> bool {
+    solver.name() == Solver::<T>::name(&Pivoting) && !Penalty::leave_scale_free(terms)
 }
 
 impl<T: Real> Exact<T> {

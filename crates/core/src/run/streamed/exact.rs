@@ -1,17 +1,20 @@
-//! The exact methods (HALS, MU, ANLS/BPP), a pass an iteration.
+//! The exact methods (HALS, MU, ANLS/BPP), one pass per iteration.
 
-use super::Streamed;
+use super::{PassOver, Streamed};
 use crate::Real;
+use crate::comm::Alone;
+use crate::device::{MovingRows, update_tiles};
 use crate::error::Result;
+use crate::grid::Factor;
 use crate::kernels::{Product, gram};
-use crate::objective::Constants;
+use crate::objective::{Constants, HalfStep, LeastSquares};
 use crate::run::evaluate::Evaluation;
-use crate::run::method::exact::evaluation;
+use crate::run::method::exact::{evaluation, scales_columns, unscaled};
 use crate::run::method::{Beginning, Method, Rank};
 use crate::run::report::Phases;
-use crate::run::scale::Balance;
+use crate::run::scale::{Balance, column_scales, scale_columns};
 use crate::run::start::FactorRows;
-use crate::solver::{MovingRows, Penalty, Problem, Solver, update};
+use crate::solver::{Penalty, Solver};
 
 /// The solvers of U and of V.
 pub type Solvers<T> = (Box<dyn Solver<T>>, Box<dyn Solver<T>>);
@@ -20,7 +23,7 @@ pub type Solvers<T> = (Box<dyn Solver<T>>, Box<dyn Solver<T>>);
 ///
 /// Where lines are rows, U moves within the pass and V after it, from the sums. Where they are columns, V moves within
 /// the pass and its sums, M V, wait for the next iteration's U, so that the order is U, V, U, V in either case; only
-/// the first iteration takes a pass more.
+/// the first iteration takes one more pass.
 pub struct Exact<'a, T> {
     plan: String,
     streamed: &'a Streamed,
@@ -28,11 +31,59 @@ pub struct Exact<'a, T> {
     solvers: Solvers<T>,
     terms: (Penalty, Penalty),
     constants: Constants,
-    /// VᵀV, kept from the end of one iteration to the beginning of the next.
-    gram_v: Option<Vec<f64>>,
+    /// What is known of V, kept from the end of one iteration to the beginning of the next.
+    of_v: Option<Fixed>,
     /// Mᵀ X over lines, and whether it belongs to the present X.
     sums: Vec<T>,
     current: bool,
+    /// Whether the columns of a fixed factor are scaled before products and its Gram matrix are formed.
+    scales_columns: bool,
+}
+
+/// What is known of a factor that is fixed.
+struct Fixed {
+    /// The Gram matrix of its scaled columns.
+    gram: Vec<f64>,
+    /// The powers of two that they were multiplied by.
+    scales: Option<Vec<f64>>,
+}
+
+impl Fixed {
+    /// Scales the columns of a factor, which [`Fixed::release`] takes back, and forms their Gram matrix.
+    fn new<T: Real>(
+        rank: &Rank<'_, T>,
+        rows: &mut [T],
+        scales: Option<Vec<f64>>,
+        phases: &mut Phases,
+    ) -> Self {
+        if let Some(scales) = &scales {
+            scale_columns(rows, scales);
+        }
+        Fixed { gram: phases.product(|| gram(rank.threads, rows, rank.k)), scales }
+    }
+
+    fn half_step<'a, T>(&'a self, solver: &'a dyn Solver<T>, terms: Penalty, k: usize) -> HalfStep<'a, T> {
+        HalfStep { solver, summary: &self.gram, terms, scales: self.scales.as_deref(), k }
+    }
+
+    /// The scales of a factor that was solved for while this one was fixed: they bring it to the size of M.
+    fn inverse(&self) -> Option<Vec<f64>> {
+        self.scales.as_ref().map(|scales| scales.iter().map(|scale| scale.recip()).collect())
+    }
+
+    fn release<T: Real>(&self, rows: &mut [T]) {
+        if let Some(inverse) = self.inverse() {
+            scale_columns(rows, &inverse);
+        }
+    }
+}
+
+/// What an iteration leaves.
+struct Iterated {
+    of_u: Fixed,
+    of_v: Fixed,
+    /// ⟨M V, U⟩.
+    cross: f64,
 }
 
 impl<'a, T: Real> Exact<'a, T> {
@@ -45,7 +96,99 @@ impl<'a, T: Real> Exact<'a, T> {
     ) -> Self {
         let &Beginning { settings, terms, constants, .. } = beginning;
         let sums = vec![T::ZERO; streamed.stream.line_length() * settings.rank];
-        Exact { plan, streamed, solvers, terms, constants, gram_v: None, sums, current: false }
+        let scales_columns = scales_columns(&*solvers.0, terms);
+        Exact { plan, streamed, solvers, terms, constants, of_v: None, sums, current: false, scales_columns }
+    }
+
+    /// Scales a factor by its own entries, if that is asked for, and forms its Gram matrix.
+    fn fix(&self, rank: &Rank<'_, T>, rows: &mut [T], phases: &mut Phases) -> Result<Fixed> {
+        let scales = match self.scales_columns {
+            true => Some(column_scales(&Alone, rows, rank.k)?),
+            false => None,
+        };
+        Ok(Fixed::new(rank, rows, scales, phases))
+    }
+
+    /// What is known of V at the beginning of an iteration.
+    fn take_of_v(&mut self, rank: &Rank<'_, T>, v: &mut [T], phases: &mut Phases) -> Result<Fixed> {
+        if let Some(fixed) = self.of_v.take() {
+            return Ok(fixed);
+        }
+        let fixed = self.fix(rank, v, phases)?;
+        fixed.release(v);
+        Ok(fixed)
+    }
+
+    /// U within a pass, then V from its sums.
+    fn iterate_rows(
+        &mut self,
+        rank: &Rank<'_, T>,
+        state: &mut FactorRows<T>,
+        phases: &mut Phases,
+    ) -> Result<Iterated> {
+        let (streamed, k) = (self.streamed, rank.k);
+        let (u, v) = (state.u.host_mut(), state.v.host_mut());
+        let of_v = self.take_of_v(rank, v, phases)?;
+        if let Some(scales) = &of_v.scales {
+            scale_columns(v, scales);
+        }
+        let for_u = of_v.half_step(&*self.solvers.0, self.terms.0, k);
+        let scales = of_v.inverse();
+        let over = PassOver { x: u, y: v, sums: &mut self.sums, scales: scales.as_deref(), k };
+        streamed.step(rank.threads, &streamed.blocks, Some(&for_u), over, phases)?;
+        let of_u = Fixed::new(rank, u, scales, phases);
+        of_u.release(u);
+        let cross = self.step_of_sums(rank, Factor::V, &of_u, v, phases);
+        let of_v = self.fix(rank, v, phases)?;
+        of_v.release(v);
+        Ok(Iterated { of_u, of_v, cross })
+    }
+
+    /// U from the sums of the last pass, then V within the next one.
+    fn iterate_columns(
+        &mut self,
+        rank: &Rank<'_, T>,
+        state: &mut FactorRows<T>,
+        phases: &mut Phases,
+    ) -> Result<Iterated> {
+        let (streamed, k) = (self.streamed, rank.k);
+        let (u, v) = (state.u.host_mut(), state.v.host_mut());
+        let of_v = self.take_of_v(rank, v, phases)?;
+        if !self.current {
+            let over = PassOver { x: v, y: u, sums: &mut self.sums, scales: of_v.scales.as_deref(), k };
+            streamed.step(rank.threads, &streamed.blocks, None, over, phases)?;
+        }
+        self.step_of_sums(rank, Factor::U, &of_v, u, phases);
+        let of_u = self.fix(rank, u, phases)?;
+        let for_v = of_u.half_step(&*self.solvers.1, self.terms.1, k);
+        let scales = of_u.inverse();
+        let over = PassOver { x: v, y: u, sums: &mut self.sums, scales: scales.as_deref(), k };
+        let cross = streamed.step(rank.threads, &streamed.blocks, Some(&for_v), over, phases)?;
+        self.current = true;
+        of_u.release(u);
+        let of_v = Fixed::new(rank, v, scales, phases);
+        of_v.release(v);
+        Ok(Iterated { of_u, of_v, cross })
+    }
+
+    /// Moves the factor whose products are the sums; returns ⟨M V, U⟩.
+    fn step_of_sums(
+        &self,
+        rank: &Rank<'_, T>,
+        factor: Factor,
+        fixed: &Fixed,
+        rows: &mut [T],
+        phases: &mut Phases,
+    ) -> f64 {
+        let (solver, terms) = match factor {
+            Factor::U => (&*self.solvers.0, self.terms.0),
+            Factor::V => (&*self.solvers.1, self.terms.1),
+        };
+        let (step, product) =
+            (fixed.half_step(solver, terms, rank.k), Product::ready(&self.sums[..], rank.k));
+        let updated = update_tiles(rank.threads, &LeastSquares, &step, &product, MovingRows::plain(rows));
+        phases.add(&updated);
+        updated.cross
     }
 }
 
@@ -57,46 +200,27 @@ impl<T: Real> Method<T> for Exact<'_, T> {
         state: &mut FactorRows<T>,
         phases: &mut Phases,
     ) -> Result<Option<Evaluation>> {
-        let Exact { streamed, ref solvers, terms, ref mut sums, .. } = *self;
-        let (threads, k, blocks) = (rank.threads, rank.k, &streamed.blocks);
+        let k = rank.k;
         state.pull(rank.device)?;
-        let (u, v) = (state.u.host_mut(), state.v.host_mut());
-        let gram_v = match self.gram_v.take() {
-            Some(gram) => gram,
-            None => phases.product(|| gram(threads, v, k)),
+        let Iterated { of_u, of_v, cross } = match self.streamed.stream.by_columns() {
+            true => self.iterate_columns(rank, state, phases)?,
+            false => self.iterate_rows(rank, state, phases)?,
         };
-        let for_u = Problem { solver: &*solvers.0, gram: &gram_v, terms: terms.0 };
-        let (gram_u, cross);
-        if streamed.stream.by_columns() {
-            if !self.current {
-                streamed.step(threads, blocks, None, (v, u, sums), k, phases)?;
-            }
-            phases.add(&update(threads, &for_u, &Product::ready(&sums[..], k), MovingRows::plain(u), k));
-            gram_u = phases.product(|| gram(threads, u, k));
-            let for_v = Problem { solver: &*solvers.1, gram: &gram_u, terms: terms.1 };
-            cross = streamed.step(threads, blocks, Some(&for_v), (v, u, sums), k, phases)?;
-            self.current = true;
-        } else {
-            streamed.step(threads, blocks, Some(&for_u), (u, v, sums), k, phases)?;
-            gram_u = phases.product(|| gram(threads, u, k));
-            let for_v = Problem { solver: &*solvers.1, gram: &gram_u, terms: terms.1 };
-            let updated = update(threads, &for_v, &Product::ready(&sums[..], k), MovingRows::plain(v), k);
-            phases.add(&updated);
-            cross = updated.cross;
-        }
-        let gram_v = phases.product(|| gram(threads, v, k));
+        let gram_u = unscaled(&of_u.gram, of_u.scales.as_deref());
+        let gram_v = unscaled(&of_v.gram, of_v.scales.as_deref());
         let seen = evaluation(rank.objective, self.constants, cross, (&gram_u, &gram_v), k);
-        let balance = Balance::of_grams(&gram_u, &gram_v, k).filter(|_| Penalty::leave_scale_free(terms));
-        self.gram_v = match balance {
+        let balance =
+            Balance::of_grams(&gram_u, &gram_v, k).filter(|_| Penalty::leave_scale_free(self.terms));
+        self.of_v = match balance {
             Some(balance) => {
                 if self.current {
                     // M V waits for the next U.
-                    balance.apply_to_v(sums);
+                    balance.apply_to_v(&mut self.sums);
                 }
                 balance.apply(rank.device, state)?;
                 None
             }
-            None => Some(gram_v),
+            None => Some(of_v),
         };
         Ok(seen)
     }
@@ -106,7 +230,7 @@ impl<T: Real> Method<T> for Exact<'_, T> {
     }
 
     fn factors_changed(&mut self) {
-        self.gram_v = None;
+        self.of_v = None;
         self.current = false;
     }
 }

@@ -23,16 +23,17 @@ use super::evaluate::{Evaluation, dead};
 use super::start::{FactorRows, MatrixStats};
 use super::{Phases, Settings};
 use crate::Real;
+use crate::device::{MovingRows, update_tiles};
 use crate::error::Result;
 use crate::grid::{Grid, Placement};
 use crate::io::stream::Stream;
 use crate::kernels::{Columns, Product, gram_in_f64, multiply_add};
 use crate::matrix::{Csr, Dominant};
 use crate::objective::losses::{crosses, quadratic_forms, residuals};
-use crate::objective::{Constants, relative_error};
+use crate::objective::{Constants, HalfStep, LeastSquares, relative_error};
 use crate::partition::{Access, Block, Shard};
 use crate::run::memory::Footprint;
-use crate::solver::{MovingRows, Problem, update};
+use crate::run::scale::scale_columns;
 use crate::threads::Threads;
 
 /// A file, cut into blocks that fit the memory, and looked through once.
@@ -46,6 +47,20 @@ pub struct Streamed {
     largest: f64,
     dominant: (Option<Dominant>, Option<Dominant>),
     passes: AtomicU64,
+}
+
+/// What a pass goes over.
+struct PassOver<'a, T> {
+    /// The factor of the file's lines.
+    x: &'a mut [T],
+    /// The other one.
+    y: &'a [T],
+    /// Takes Mᵀ X.
+    sums: &'a mut [T],
+    /// What the columns of X are multiplied by before they are summed, where they could overflow.
+    scales: Option<&'a [f64]>,
+    /// Number of components.
+    k: usize,
 }
 
 impl Streamed {
@@ -132,27 +147,37 @@ impl Streamed {
         Ok(())
     }
 
-    /// One pass over some blocks, in order: X ← a step of `problem` on their lines, if there is one, and `sums` ←
-    /// Mᵀ X over them. Returns ⟨M Y, X⟩ with the new X.
+    /// One pass over some blocks, in order: X ← a half step on their lines, if there is one, and `sums` ← Mᵀ X over them.
+    /// Returns ⟨M Y, X⟩ with the new X.
     fn step<T: Real>(
         &self,
         threads: &Threads,
         blocks: &[Range<usize>],
-        problem: Option<&Problem<'_, T>>,
-        (x, y, sums): (&mut [T], &[T], &mut [T]),
-        k: usize,
+        half_step: Option<&HalfStep<'_, T>>,
+        pass: PassOver<'_, T>,
         phases: &mut Phases,
     ) -> Result<f64> {
+        let PassOver { x, y, sums, scales, k } = pass;
         sums.fill(T::ZERO);
         let mut cross = 0.0;
+        let mut scaled = Vec::new();
         self.pass(blocks, phases, |lines, by_line, turned, phases| {
             let x = &mut x[lines.start * k..lines.end * k];
-            if let Some(problem) = problem {
+            if let Some(half_step) = half_step {
                 let product = Product::new(threads, by_line, Columns::All, y, k);
-                let updated = update(threads, problem, &product, MovingRows::plain(x), k);
+                let updated = update_tiles(threads, &LeastSquares, half_step, &product, MovingRows::plain(x));
                 phases.add(&updated);
                 cross += updated.cross;
             }
+            let x = match scales {
+                None => &*x,
+                Some(scales) => {
+                    scaled.clear();
+                    scaled.extend_from_slice(x);
+                    scale_columns(&mut scaled, scales);
+                    &scaled
+                }
+            };
             phases.product(|| multiply_add(threads, turned, x, k, sums));
         })?;
         Ok(cross)

@@ -3,11 +3,11 @@
 
 use std::ops::Range;
 
-use super::Streamed;
+use super::{PassOver, Streamed};
 use crate::Real;
 use crate::error::{Error, Result};
 use crate::kernels::{DEPTH, Product, gram};
-use crate::objective::Constants;
+use crate::objective::{Constants, HalfStep};
 use crate::random::{Purpose, stream};
 use crate::run::evaluate::Evaluation;
 use crate::run::method::dsanls::Damping;
@@ -136,9 +136,10 @@ impl<T: Real> Method<T> for Sampled<'_, T> {
         let (x, y) = self.streamed.sides(state.u.host_mut(), state.v.host_mut());
         let gram_y = phases.product(|| gram(threads, y, k));
         let exact = CoordinateDescent::HALS;
-        let problem = Problem { solver: &exact, gram: &gram_y, terms: self.terms.0 };
+        let half_step = HalfStep { solver: &exact, summary: &gram_y, terms: self.terms.0, scales: None, k };
         let blocks: Vec<_> = stretches.iter().flat_map(|lines| self.streamed.blocks_of(lines)).collect();
-        self.streamed.step(threads, &blocks, Some(&problem), (x, y, &mut self.sums), k, phases)?;
+        let pass = PassOver { x, y, sums: &mut self.sums, scales: None, k };
+        self.streamed.step(threads, &blocks, Some(&half_step), pass, phases)?;
         // By stretch, so that the sum does not depend on the blocks.
         let mut gram_x = vec![0.0; k * k];
         for lines in &stretches {

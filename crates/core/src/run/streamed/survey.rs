@@ -6,7 +6,7 @@ use crate::Real;
 use crate::comm::Alone;
 use crate::error::Result;
 use crate::io::stream::Stream;
-use crate::matrix::{Dominant, Matrix, Values};
+use crate::matrix::{Dominant, Matrix, Shape, Values};
 use crate::partition::{Block, RowSums};
 use crate::run::start::{MatrixStats, constants_of};
 use crate::threads::Threads;
@@ -41,7 +41,7 @@ pub fn survey<T: Real>(stream: &Stream, blocks: &[Range<usize>], threads: &Threa
         return Err(stream.nothing::<T>(blocks));
     }
     let (rows, cols) = if stream.by_columns() { (across, by_line) } else { (by_line, across) };
-    let constants = constants_of(&Alone, (stream.rows(), stream.cols()), &rows)?;
+    let constants = constants_of(&Alone, Shape { rows: stream.rows(), cols: stream.cols() }, &rows)?;
     let used = |sums: RowSums| sums.sums.into_iter().map(|sum| sum > 0.0).collect();
     let dominant = (Dominant::among(&rows.squares), Dominant::among(&cols.squares));
     let known = MatrixStats { constants, used_rows: used(rows), used_cols: used(cols) };
