@@ -35,9 +35,11 @@ esac
 exec "{program}" "$@"
 """
 
-CARGO = """#!/bin/sh
-# `cargo run --release -- ...` runs the program that is built already; all else that Cargo does is not for this test.
+CARGO = """#!/bin/bash
+# `cargo run --release -- ...` and `cargo run --release -p partwise --example NAME ...` run what is built already; all else that
+# Cargo does is not for this test.
 if [ "$1 $2 $3" = "run --release --" ]; then shift 3; exec partwise "$@"; fi
+if [ "$1 $2 $3 $4 $5" = "run --release -p partwise --example" ]; then shift 5; exec "target/release/examples/$1" "${{@:2}}"; fi
 echo "cargo $*: not in this test; mark the block with <!-- not run: REASON -->" >&2
 exit 1
 """
@@ -56,7 +58,7 @@ def environment(folder: Path, program: Path) -> dict[str, str]:
     """What commands find: the built programs, an empty home, and a free port."""
     commands = folder / ".commands"
     commands.mkdir()
-    for name, script in (("partwise", PARTWISE.format(program=program)), ("cargo", CARGO)):
+    for name, script in (("partwise", PARTWISE.format(program=program)), ("cargo", CARGO.format())):
         (commands / name).write_text(script)
         (commands / name).chmod(0o755)
     return {
