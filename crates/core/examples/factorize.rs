@@ -36,7 +36,8 @@ fn factorize(file: &Path, k: usize) -> partwise::Result<Finished<f32>> {
     let request = Request::new(settings, resources)?;
 
     let options = ReadOptions { memory: machine::available_memory(), ..ReadOptions::default() };
-    let source = FileSource { path: file.into(), options, transpose: false, row_labels: None, col_labels: None };
+    let source =
+        FileSource { path: file.into(), options, transpose: false, row_labels: None, col_labels: None };
     let opened = pipeline::open(Source::File(source), request)?;
     let planned = pipeline::plan(opened, Start::default())?;
     pipeline::run(planned, &mut |_: &Progress| false)
