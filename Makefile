@@ -34,7 +34,7 @@ FUZZ_SHORT := 20
 CASES ?=
 BENCH := $(if $(CASES),--cases $(CASES)) $(if $(QUICK),--quick) $(if $(FRESH),--fresh)
 
-.PHONY: help test test-all fmt fmt-check clippy doc unit doctest oracle report chromium-installed mpi mpi-installed mpich bench-mpi bench-plan \
+.PHONY: help book test test-all fmt fmt-check clippy doc unit doctest oracle report chromium-installed mpi mpi-installed mpich bench-mpi bench-plan \
 	bench-network paper privacy \
 	bench bench-claims bench-seeds bench-limits bench-report bench-kernels bench-memory bench-python \
 	wheel installed python sdist docs deny fuzz fuzz-short fuzz-seeds federation stress long-runs clean
@@ -54,7 +54,7 @@ DOCUMENTED := $(if $(MPI_TESTS),$(WITH_MPI),$(PACKAGES))
 # Neither benchmarks nor the Python module, which its wheel builds.
 TESTS := --bins --tests
 # What tests of other languages call; by the choice of packages and targets it is built from what the tests were.
-PROGRAMS := --bins --example dump --example solve
+PROGRAMS := --bins --example dump --example factorize --example solve
 
 # $(call make-venv,folder,requirements): a Python environment with what is required, rebuilt if that changed; by uv, which
 # takes a third of the time, or by pip where that finds its way to the packages and uv does not.
@@ -95,6 +95,7 @@ help:
 	@echo 'make wheel     the Python package, in $(WHEELS)'
 	@echo 'make python    the Python package, installed in $(VENV) and tested'
 	@echo 'make docs      run the commands and snippets in the README and docs, compare their output, check links and references'
+	@echo 'make book      the guide as a website, in target/book'
 	@echo 'make sdist     the source distribution, built and installed by pip outside of this folder'
 	@echo 'make bench-memory  8 GiB within 2 GiB, 60 million nonzeros within 256 MiB; 9 GiB of disk, some minutes'
 	@echo 'make deny      licences, advisories and sources of the dependencies; builds cargo-deny if it is missing'
@@ -180,6 +181,10 @@ docs: installed
 	$(CARGO) build --release $(DOCUMENTED) $(PROGRAMS) --locked
 	PARTWISE_BIN='$(BUILT)/release/partwise' PARTWISE_MPI='$(MPI)' $(PYTEST) tests/docs
 
+# The guide as a website; `make docs` checks its links.
+book: $(VENV)/ready
+	$(VENV)/bin/mdbook build docs
+
 # As users have it where there is no wheel: built by pip, with nothing but Rust there.
 SDIST := $(BUILT)/sdist
 sdist: $(VENV)/ready
@@ -211,17 +216,17 @@ bench: $(BENCH_VENV)/ready
 	cd bench && CARGO_TARGET_DIR='$(BUILT)' .venv/bin/python -m partwise_bench $(BENCH)
 	$(MAKE) bench-python
 
-# What the paper says of general NMF, measured: docs/performance/claims.md.
+# What the paper says of general NMF, measured: docs/performance/claims.csv.
 bench-claims:
 	$(CARGO) build --release --locked -p partwise-cli
 	$(PYTHON) bench/claims.py '$(BUILT)/release/partwise'
 
-# The final errors of `auto` over five seeds against those of HALS: docs/performance/seeds.md.
+# The final errors of `auto` over five seeds against those of HALS: docs/performance/seeds.csv.
 bench-seeds:
 	$(CARGO) build --release --locked -p partwise-cli
 	$(PYTHON) bench/seeds.py '$(BUILT)/release/partwise'
 
-# Iterations against their kernels, threads, memory, sparse products: docs/performance/limits.md.
+# Iterations against their kernels, threads, memory, sparse products: docs/performance/limits-*.csv.
 bench-limits: $(BENCH_VENV)/ready
 	$(CARGO) build --release --locked -p partwise-cli
 	$(BENCH_VENV)/bin/python bench/limits.py '$(BUILT)/release/partwise'
@@ -291,12 +296,12 @@ bench-mpi: mpi-installed
 # Reads PARTWISE_DATA, and keeps what it measured in $(BUILT)/bench-plan. Nothing else should run on the machine.
 bench-plan: mpi-installed
 	$(CARGO) build --release -p partwise-cli --features mpi --locked
-	$(PYTHON) bench/plan.py '$(BUILT)/release/partwise' '$(BUILT)/bench-plan' --report docs/performance/plan.md
+	$(PYTHON) bench/plan.py '$(BUILT)/release/partwise' '$(BUILT)/bench-plan' --report docs/performance/plan.csv
 
 # Reads PARTWISE_DATA, and goes on where it was interrupted, by what is in $(BUILT)/bench-network.
 bench-network:
 	$(CARGO) build --release -p partwise-cli --locked
-	$(PYTHON) bench/network.py '$(BUILT)/release/partwise' '$(BUILT)/bench-network' --report docs/performance/network.md
+	$(PYTHON) bench/network.py '$(BUILT)/release/partwise' '$(BUILT)/bench-network' --report docs/performance/network.csv
 
 # Matrices larger than the memory given, made and removed again in FOLDER (default: where temporary files go).
 bench-memory: $(VENV)/ready

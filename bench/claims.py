@@ -1,9 +1,10 @@
-"""The paper's claims on general NMF (Sec. 5.3), measured: writes docs/performance/claims.md.
+"""The paper's claims on general NMF (Sec. 5.3), measured: writes docs/performance/claims.csv and claims-solvers.csv.
 
-    python3 bench/claims.py target/release/partwise [--cap 12] [--out docs/performance/claims.md]
+    python3 bench/claims.py target/release/partwise [--cap 12] [--out docs/performance]
 
 Every method from the same random start, two in-process nodes with a thread each, default parameters. Errors to reach are
-those of HALS after 5, 20 and 50 iterations (fewer where the cap ends it). Real matrices are looked for in PARTWISE_DATA.
+those of HALS after 5, 20 and 50 iterations (fewer where the cap ends it); a field is empty where a method did not reach
+the error. A rise is an evaluation with a higher error than the one before. Real matrices are looked for in PARTWISE_DATA.
 """
 
 import argparse
@@ -55,17 +56,14 @@ def rises(curve):
     return sum(after[2] > before[2] for before, after in zip(curve, curve[1:]))
 
 
-def table(header, rows):
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join("| " + " | ".join(str(cell) for cell in line) + " |" for line in lines) + "\n"
+def write(file, header, rows):
+    with open(file, "w", newline="") as stream:
+        csv.writer(stream, lineterminator="\n").writerows([header, *rows])
+    print(f"written to {file}")
 
 
-def seconds(value):
-    return "not reached" if value is None else f"{value:.2f} s"
-
-
-def compare(runner, matrix, k, write):
-    """One matrix and rank, all methods."""
+def compare(runner, matrix, k):
+    """One row for each method, for one matrix and number of components."""
     hals, _ = runner.run(matrix, k, METHODS["HALS"], iterations=MILESTONES[-1])
     marks = [min(mark, hals[-1][0]) for mark in MILESTONES]
     errors = [next(error for iteration, _, error in hals if iteration == mark) for mark in marks]
@@ -76,17 +74,18 @@ def compare(runner, matrix, k, write):
         curve, record = runner.run(matrix, k, options, "--target-error", repr(errors[-1]))
         done = max(curve[-1][0], 1)
         sent = sum(kind["bytes"] for kind in record["ranks"][0]["method"].values()) / done
-        times = [seconds(reached(curve, error)) for error in errors]
-        rows.append([name, *times, f"{1e3 * curve[-1][1] / done:.2f} ms", f"{sent / 1e3:,.1f} kB", done, rises(curve),
-                     f"{curve[-1][2]:.5f}"])
-        print(f"{matrix}, k = {k}, {name}: {rows[-1][1:]}", flush=True)
-    header = ["method", *(f"{error:.5f} (HALS, {mark})" for error, mark in zip(errors, marks))]
-    header += ["an iteration", "bytes an iteration", "iterations", "rises", "error at the end"]
-    write(f"### `{matrix}`, k = {k}\n\n" + table(header, rows))
+        row = [matrix, k, name]
+        for mark, error in zip(marks, errors):
+            seconds = reached(curve, error)
+            row += [mark, f"{error:.5f}", "" if seconds is None else f"{seconds:.2f}"]
+        row += [f"{1e3 * curve[-1][1] / done:.2f}", f"{sent / 1e3:.1f}", done, rises(curve), f"{curve[-1][2]:.5f}"]
+        rows.append(row)
+        print(row, flush=True)
+    return rows
 
 
-def solvers(runner, matrix, k, write):
-    """PCD against PGD by iterations, with each sketch."""
+def solvers(runner, matrix, k):
+    """PCD against PGD by iterations, one row for each sketch and solver."""
     rows = []
     for sketch in ["subsample", "gaussian"]:
         if sketch == "gaussian" and (matrix, "DSANLS/G") in TOO_LARGE:
@@ -95,34 +94,27 @@ def solvers(runner, matrix, k, write):
             words = ["--algorithm", "dsanls", "--sketch", sketch, "--solver", solver, "--trace-every", 1]
             curve, _ = runner.run(matrix, k, words, iterations=200)
             at = {iteration: error for iteration, _, error in curve}
-            rows.append([sketch, solver, *(f"{at[i]:.5f}" if i in at else "" for i in (10, 50, 100, 200))])
-            print(f"{matrix}, {rows[-1]}", flush=True)
-    write(f"### `{matrix}`, k = {k}\n\n" + table(["sketch", "solver", "10", "50", "100", "200 iterations"], rows))
+            rows.append([matrix, k, sketch, solver, *(f"{at[i]:.5f}" if i in at else "" for i in (10, 50, 100, 200))])
+            print(rows[-1], flush=True)
+    return rows
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("program", type=pathlib.Path)
-    parser.add_argument("--cap", type=float, default=12.0, help="seconds of computing a run")
-    parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("docs/performance/claims.md"))
+    parser.add_argument("--cap", type=float, default=12.0, help="seconds of computing per run")
+    parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("docs/performance"))
     asked = parser.parse_args()
     runner = Runner(asked.program, asked.cap)
-    parts = ["# The paper's claims on general NMF, measured\n",
-             f"Written by `make bench-claims`; [performance.md](../performance.md) says what follows from it. Two in-process "
-             f"nodes, a thread each, default parameters, the same random start; a run is ended after {asked.cap:g} seconds of "
-             "computing. Seconds are of computing, without evaluating errors. A rise is an evaluation with a higher error "
-             "than the one before.\n", "## Error over time and cost of an iteration\n"]
     here = [name for name, file in MATRICES.items() if (DATA / file).exists()]
-    for matrix in here:
-        compare(runner, matrix, 100, parts.append)
-    parts.append("## Other ranks, on `rcv1`\n")
-    for k in [20, 50, 200, 500] if "rcv1" in here else []:
-        compare(runner, "rcv1", k, parts.append)
-    parts.append("## Proximal coordinate descent against projected gradient descent: error by iteration\n")
-    for matrix in [name for name in ("face", "mnist", "rcv1") if name in here]:
-        solvers(runner, matrix, 100, parts.append)
-    asked.out.write_text("\n".join(parts))
-    print(f"written to {asked.out}")
+    cases = [(matrix, 100) for matrix in here] + [("rcv1", k) for k in (20, 50, 200, 500) if "rcv1" in here]
+    header = ["matrix", "k", "method"]
+    header += [f"{column}_{n}" for n in (1, 2, 3) for column in ("hals_iterations", "error", "seconds")]
+    header += ["milliseconds_per_iteration", "kilobytes_per_iteration", "iterations", "rises", "final_error"]
+    write(asked.out / "claims.csv", header, [row for matrix, k in cases for row in compare(runner, matrix, k)])
+    header = ["matrix", "k", "sketch", "solver", "error_10", "error_50", "error_100", "error_200"]
+    with_solvers = [name for name in ("face", "mnist", "rcv1") if name in here]
+    write(asked.out / "claims-solvers.csv", header, [row for matrix in with_solvers for row in solvers(runner, matrix, 100)])
 
 
 if __name__ == "__main__":

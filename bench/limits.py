@@ -1,4 +1,4 @@
-"""How near an iteration is to what it must cost: writes docs/performance/limits.md.
+"""How near an iteration is to what it must cost: writes docs/performance/limits-*.csv.
 
     bench/.venv/bin/python bench/limits.py target/release/partwise
 
@@ -6,6 +6,7 @@ Shares of an iteration by the program's own timers, threads and nodes, peak memo
 Runs that are compared take turns; the best of three counts. Real matrices are looked for in PARTWISE_DATA.
 """
 
+import csv
 import json
 import os
 import pathlib
@@ -63,12 +64,8 @@ def best(program, cases):
     return found
 
 
-def table(header, rows):
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join("| " + " | ".join(str(cell) for cell in line) + " |" for line in lines) + "\n"
-
-
 def iterations(program):
+    """The floor of `hals` is its two products and two Gram matrices; that of `dsanls` its sampled products and sweeps."""
     cases = {("mnist", 20, "hals"): ("mnist", 20, 20, "--algorithm", "hals", "--threads", 2),
              ("mnist", 100, "hals"): ("mnist", 100, 8, "--algorithm", "hals", "--threads", 2)}
     for matrix in FILES:
@@ -79,12 +76,9 @@ def iterations(program):
     for (matrix, k, name), record in best(program, cases).items():
         kernels = record["kernels"]
         floor = kernels["product"] + (kernels["solve"] if name != "hals" else 0.0)
-        rows.append([f"`{matrix}`", k, name, *(f"{1e3 * part:.2f}" for part in (record["each"], *kernels.values())),
+        rows.append([matrix, k, name, *(f"{1e3 * part:.2f}" for part in (record["each"], *kernels.values())),
                      f"{record['each'] / floor:.2f}"])
-    header = ["matrix", "k", "method", "iteration, ms", "products and Gram", "sweeps", "sketches", "iteration over its floor"]
-    return ("## An iteration over its kernels\n\nThe floor of `hals` is its two products and two Gram matrices; that of "
-            "`dsanls` with subsampling its sampled products and its sweeps, as the kernels took them in the same run. Two "
-            "threads.\n\n" + table(header, rows))
+    return ["matrix", "k", "method", "iteration_ms", "product_ms", "sweep_ms", "sketch_ms", "ratio_to_floor"], rows
 
 
 def scaling(program):
@@ -94,11 +88,12 @@ def scaling(program):
         found = best(program, {"one": (*head, "--threads", 1), "threads": (*head, "--threads", 2),
                                "nodes": (*head, "--nodes", 2, "--threads", 1)})
         one = found["one"]["each"]
-        rows.append([f"`{matrix}`", k, f"{1e3 * one:.1f}", *(f"{one / found[name]['each']:.2f}" for name in ("threads", "nodes"))])
-    return "## Two instead of one\n\n" + table(["matrix", "k", "one thread, ms an iteration", "`--threads 2`", "`--nodes 2`"], rows)
+        rows.append([matrix, k, f"{1e3 * one:.1f}", *(f"{one / found[name]['each']:.2f}" for name in ("threads", "nodes"))])
+    return ["matrix", "k", "one_thread_ms", "speedup_two_threads", "speedup_two_workers"], rows
 
 
 def memory(program):
+    """The aim of an exact method is 1.15 x (stored matrix + 2 x factors) + 64 MiB, that of `dsanls` 2.2 x the matrix."""
     rows = []
     sizes = {"mnist": 70000 * 784, "rcv1": 2 * (8 * 2144845) + 8 * (27613 + 47236), "newsgroups": 2 * 8 * 1687590 + 8 * 45060}
     sides = {"mnist": 70784, "rcv1": 27613 + 47236, "newsgroups": 18846 + 26214}
@@ -109,13 +104,13 @@ def memory(program):
             ("dsanls", 2.2 * stored / 2**20, ["--algorithm", "dsanls"]),
         ]:
             record = run(program, matrix, 20, 5, *words, "--threads", 1)
-            rows.append([f"`{matrix}`", name, f"{stored / 2**20:.0f}", f"{record['peak']:.0f}", f"{bound:.0f}"])
-    return ("## Peak memory, MiB\n\nOne rank, k = 20, f32. The aim is 1.15 x (stored matrix + 2 x factors) + 64 MiB for an exact "
-            "method, 2.2 x the matrix for `dsanls`; a sparse matrix counts with its transpose.\n\n"
-            + table(["matrix", "method", "stored matrix", "peak", "aim"], rows))
+            rows.append([matrix, name, f"{stored / 2**20:.0f}", f"{record['peak']:.0f}", f"{bound:.0f}"])
+    return ["matrix", "method", "stored_mib", "peak_mib", "aim_mib"], rows
 
 
 def sparse(program):
+    """Both products of an iteration, M V and Mᵀ U, ours with the two Gram matrices. Bytes are those of the entries and of the k
+    numbers that each of them asks for, most of which come from caches."""
     rows = []
     for matrix in ("rcv1", "newsgroups"):
         csr = scipy.sparse.csr_matrix(scipy.sparse.load_npz(DATA / FILES[matrix]), dtype=np.float32)
@@ -132,12 +127,9 @@ def sparse(program):
                 record = run(program, matrix, k, 10, "--algorithm", "hals", "--threads", 1)
                 ours.append(record["kernels"]["product"])
             traffic = 2 * csr.nnz * (4 * k + 8)
-            rows.append([f"`{matrix}`", k, f"{1e3 * min(theirs):.1f}", f"{1e3 * min(ours):.1f}",
+            rows.append([matrix, k, f"{1e3 * min(theirs):.1f}", f"{1e3 * min(ours):.1f}",
                          f"{min(theirs) / min(ours):.2f}", f"{traffic / min(ours) / 1e9:.1f}"])
-    return ("## Sparse products, one thread\n\nBoth products of an iteration, M V and Mᵀ U (SciPy's from compressed rows, of Mᵀ "
-            "too); ours with the two Gram matrices. Bytes are those of the entries and the k numbers that each of them asks "
-            "for, most of which come from caches.\n\n"
-            + table(["matrix", "k", "SciPy, ms", "Partwise, ms", "ratio", "GB/s asked for"], rows))
+    return ["matrix", "k", "scipy_ms", "partwise_ms", "ratio", "gigabytes_per_second"], rows
 
 
 def copy_rate():
@@ -153,13 +145,13 @@ def copy_rate():
 
 def main():
     program = pathlib.Path(sys.argv[1]).resolve()
-    parts = ["# Iterations against their limits\n", "Written by `make bench-limits`; [performance.md](../performance.md) says "
-             "what follows.\n"]
+    folder = pathlib.Path(__file__).parent.parent / "docs/performance"
     for part in (iterations, scaling, sparse, memory):
-        parts.append(part(program))
-        print(parts[-1], flush=True)
-    parts.append(copy_rate())
-    (pathlib.Path(__file__).parent.parent / "docs/performance/limits.md").write_text("\n".join(parts))
+        header, rows = part(program)
+        with open(folder / f"limits-{part.__name__}.csv", "w", newline="") as stream:
+            csv.writer(stream, lineterminator="\n").writerows([header, *rows])
+        print(part.__name__, header, *rows, sep="\n", flush=True)
+    print(copy_rate())
 
 
 if __name__ == "__main__":

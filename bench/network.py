@@ -1,4 +1,4 @@
-"""Which method reaches an error first, on so many nodes and such a network: the table of docs/performance/network.md.
+"""Which method reaches an error first, on so many nodes and such a network: docs/performance/network.csv.
 
     python3 bench/network.py target/release/partwise FOLDER [--budget SECONDS] [--report FILE]
 
@@ -166,51 +166,34 @@ def choice(program, matrix, k, nodes, network):
     return {"auto": exact, "dsanls": "dsanls/s"}[answer["best"]["method"]]
 
 
-def shown(cell, best):
-    if cell is None:
-        return "–"
-    seconds, reached = cell
-    text = f"{seconds:.3g}" if seconds < 100 else f"{seconds:.0f}"
-    if not reached:
-        return f"> {text}"
-    return f"**{text}**" if seconds == best else text
+COLUMNS = ["matrix", "k", "hals_iterations", "error", "processes", "network", "method", "iterations", "virtual_seconds", "reached",
+           "auto_chooses"]
 
 
-def table(program, store, matrix, k, after):
-    """The lines of one matrix, k and error."""
-    curve = dict(store.runs["converge", matrix, k, "hals"]["curve"])
-    error = curve[after]
-    counts = []
-    for method in METHODS:
-        found = iterations_to(store.runs.get(("converge", matrix, k, method), {"curve": [], "iterations": 0}), error)
-        if found:
-            counts.append(f"{method} {'' if found[1] else '> '}{found[0]}")
-    lines = [f"### {matrix}, k = {k}, error {error:.6f} (HALS after {after} iterations)", "",
-             f"Iterations to it: {', '.join(counts)}.", "",
-             "| nodes | network | " + " | ".join(METHODS) + " | auto chooses |", "|---|---|" + "---|" * (len(METHODS) + 1)]
+def rows_of(program, store, matrix, k, after):
+    """The rows of one matrix, k and error: virtual seconds to the error, or those a run had taken without reaching it."""
+    error = dict(store.runs["converge", matrix, k, "hals"]["curve"])[after]
+    found = []
     for nodes, network in itertools.product(NODES, NETWORKS):
-        cells = {method: seconds_to(store, matrix, k, method, nodes, network, error) for method in METHODS}
-        best = min((cell[0] for cell in cells.values() if cell and cell[1]), default=None)
-        lines.append(f"| {nodes} | {network} | " + " | ".join(shown(cell, best) for cell in cells.values())
-                     + f" | {choice(program, matrix, k, nodes, network)} |")
-    return lines + [""]
+        chosen = choice(program, matrix, k, nodes, network)
+        for method in METHODS:
+            cell = seconds_to(store, matrix, k, method, nodes, network, error)
+            if cell is None:
+                continue
+            iterations, _ = iterations_to(store.runs["converge", matrix, k, method], error)
+            seconds = f"{cell[0]:.3g}" if cell[0] < 100 else f"{cell[0]:.0f}"
+            found.append([matrix, k, after, f"{error:.6f}", nodes, network, method, iterations, seconds,
+                          "yes" if cell[1] else "no", chosen])
+    return found
 
 
 def report(program, store, file):
-    lines = ["# Methods on networks", "",
-             "Written by `make bench-network`. Virtual seconds to an error, from the same start, one thread a node; the "
-             "shortest of each line in bold. `auto (exact)` is the exact way of `auto`, HALS with momentum and several sweeps, "
-             "which on dense matrices may begin on samples; the last column is what `auto` chooses there.", "",
-             f"Caps: a run has {SECONDS} seconds of a core, and {MOST['dsanls/s']} iterations (`dsanls/g` {MOST['dsanls/g']}), to come "
-             "to the errors; `> t` did not, and had taken t by then. Measuring an iteration has "
-             f"{PATIENCE} seconds of a core for all nodes together; `–` took more (every node of `dsanls/g` draws "
-             "whole sketches, n x d numbers). Errors of `dsanls/s` are looked at every 5 iterations.", ""]
-    for matrix, k, after in itertools.product(MATRICES, RANKS, TARGETS):
-        if ("converge", matrix, k, "hals") in store.runs:
-            lines += table(program, store, matrix, k, after)
-    spent = sum(run["machine_seconds"] for run in store.runs.values())
-    lines += [f"All runs together took {spent / 60:.0f} minutes, of a machine that was not idle."]
-    file.write_text("\n".join(lines) + "\n")
+    cases = [case for case in itertools.product(MATRICES, RANKS, TARGETS) if ("converge", *case[:2], "hals") in store.runs]
+    with open(file, "w", newline="") as stream:
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow(COLUMNS)
+        for case in cases:
+            writer.writerows(rows_of(program, store, *case))
 
 
 def main():

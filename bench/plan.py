@@ -9,6 +9,7 @@ kept in FOLDER, so that parts can be run one by one; the machine should do nothi
 
 import argparse
 import csv
+import io
 import json
 import os
 import pathlib
@@ -67,12 +68,9 @@ def predict(program, folder, name, k, method, ranks):
 
 
 def report(program, folder):
-    lines = ["# Predicted and measured", "",
-             "Written by `make bench-plan`: seconds of an iteration with one thread a rank, as `partwise plan` predicts them from "
-             "`partwise calibrate`, which has seen no matrix, and as they were measured.", "",
-             "| matrix | k | method | ranks | predicted | median | shortest | predicted / median | |",
-             "|---|---|---|---|---|---|---|---|---|"]
-    within = cases = 0
+    """CSV with the seconds per iteration that `partwise plan` predicts and those that were measured, and a summary in words."""
+    rows = [["matrix", "k", "method", "processes", "predicted_seconds", "median_seconds", "shortest_seconds"]]
+    within = 0
     for name in MATRICES:
         file = folder / f"{name}.json"
         if not file.exists():
@@ -81,13 +79,11 @@ def report(program, folder):
             k, method, ranks = case.split()
             predicted = predict(program, folder, name, int(k), method, int(ranks))["seconds"]
             median = statistics.median(times)
-            ratio = predicted / median
-            good = abs(ratio - 1) <= BOUND
-            within, cases = within + good, cases + 1
-            lines.append(f"| {name} | {k} | {method} | {ranks} | {predicted:.4f} | {median:.4f} | {min(times):.4f} | {ratio:.2f} | "
-                         f"{'' if good else 'more than 30% off'} |")
-    lines += ["", f"{within} of {cases} are within {BOUND:.0%}."]
-    return "\n".join(lines) + "\n"
+            within += abs(predicted / median - 1) <= BOUND
+            rows.append([name, k, method, ranks, *(f"{value:.4f}" for value in (predicted, median, min(times)))])
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue(), f"{within} of {len(rows) - 1} predictions are within {BOUND:.0%} of the median"
 
 
 def main():
@@ -107,8 +103,8 @@ def main():
             (words.folder / f"{part}.json").write_text(json.dumps(measure(program, part)))
         else:
             print(f"{part} is not in {DATA}, left out")
-    text = report(program, words.folder)
-    print(text)
+    text, summary = report(program, words.folder)
+    print(text + summary)
     if words.report:
         words.report.write_text(text)
 

@@ -2,10 +2,11 @@
 
     python3 bench/seeds.py target/release/partwise [MATRIX ...]
 
-Writes docs/performance/seeds.md. HALS is stopped where an iteration lowers the error by less than a millionth of itself, or
+Writes docs/performance/seeds.csv. HALS is stopped where an iteration lowers the error by less than a millionth of itself, or
 after 2000 iterations; `auto` as by default.
 """
 
+import csv
 import json
 import os
 import pathlib
@@ -34,19 +35,17 @@ def error(program, matrix, seed, options):
 def main():
     program = pathlib.Path(sys.argv[1]).resolve()
     asked = sys.argv[2:] or [name for name in RANKS if (DATA / name).exists()]
-    lines = ["# `auto` against HALS run to convergence\n",
-             "Written by `make bench-seeds`. Medians over five seeds of the relative error at the end; the claim is that "
-             "`auto` ends within 0.1% of HALS, or below it.\n",
-             "| matrix | k | HALS | its iterations | `auto` | its iterations | apart |", "|---|---|---|---|---|---|---|"]
+    rows = [["matrix", "k", "hals_error", "hals_iterations", "auto_error", "auto_iterations", "difference_percent"]]
     for matrix in asked:
         runs = {name: [error(program, matrix, seed, options) for seed in SEEDS]
                 for name, options in (("hals", CONVERGED), ("auto", []))}
         (hals, slow), (auto, fast) = ([statistics.median(run[part] for run in runs[name]) for part in (0, 1)]
                                       for name in ("hals", "auto"))
-        lines.append(f"| `{matrix.split('.')[0]}` | {RANKS[matrix]} | {hals:.6f} | {slow:.0f} | {auto:.6f} | {fast:.0f} | "
-                     f"{100 * (auto / hals - 1):+.3f}% |")
-        print(lines[-1], flush=True)
-    (pathlib.Path(__file__).parent.parent / "docs/performance/seeds.md").write_text("\n".join(lines) + "\n")
+        rows.append([matrix.split(".")[0], RANKS[matrix], f"{hals:.6f}", f"{slow:.0f}", f"{auto:.6f}", f"{fast:.0f}",
+                     f"{100 * (auto / hals - 1):+.3f}"])
+        print(rows[-1], flush=True)
+    with open(pathlib.Path(__file__).parent.parent / "docs/performance/seeds.csv", "w", newline="") as stream:
+        csv.writer(stream, lineterminator="\n").writerows(rows)
 
 
 if __name__ == "__main__":

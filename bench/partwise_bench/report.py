@@ -1,5 +1,6 @@
-"""The pages in docs/performance: tables in Markdown and curves in SVG, from stored results."""
+"""The results in docs/performance: a page with its summary, every ratio in CSV, and curves in SVG."""
 
+import csv
 import math
 import statistics
 
@@ -73,29 +74,31 @@ def write(out, plan, growth_store, doublings):
     cases = [results for case in everything() if (results := Results(plan, case)).ready]
     page = [
         "# Whole runs, measured",
-        "Written by `make bench`; [performance.md](../performance.md) says what is measured and how to read it.",
+        "Written by `make bench`; [Performance](../performance.md) says what is measured and how to read it. Every ratio of every "
+        "program is in [results.csv](results.csv); the seconds of the whole process, with reading and writing, are in "
+        "[processes.csv](processes.csv).",
         machine.description([run for results in cases for runs in results.runs.values() for run in runs]),
         "## Partwise against the fastest peer",
-        f"Time of `partwise`, with the options that a user gets, divided by that of the fastest other program, to the "
-        f"three errors that scikit-learn's coordinate descent has after {', '.join(map(str, MILESTONES[:-1]))} and "
-        f"{MILESTONES[-1]} iterations: median (least to greatest) of {plan.repeats} repeats. Below 1 Partwise is faster. A star: other processes "
-        f"took more than {DISTURBING} cores meanwhile, and the figure is not to be relied on.",
+        f"The time that `partwise` takes with default options, divided by the time of the fastest other program, to the three errors "
+        f"that scikit-learn's coordinate descent has after {', '.join(map(str, MILESTONES[:-1]))} and {MILESTONES[-1]} "
+        f"iterations: median (least to greatest) of {plan.repeats} repeats. Below 1, Partwise is faster. A star marks unreliable "
+        f"figures: other processes used more than {DISTURBING} cores meanwhile.",
         summary(cases),
-        "## The whole process",
-        "What a user waits for: `partwise` from its start to its end, to the last of the three errors; the computing "
-        "within it that the other tables count; and the rest: starting, reading the file and its hash, evaluating "
-        "errors, writing. Medians.",
-        processes(cases),
-        "## Every program",
-        "Ratios to the fastest peer, as above. `> 4.00`: not reached when the run was ended, which had then taken so "
-        "many times as long.",
+        "## Error over time",
         *[section(out, results) for results in cases],
         "## How cost grows",
         *grown(out, growth_store, plan.repeats, doublings),
     ]
+    write_csv(out / "results.csv", [COLUMNS, *(row for results in cases for row in rows_of(results))])
+    write_csv(out / "processes.csv", processes(cases))
     temporary = out / "results.md.part"
     temporary.write_text("\n\n".join(page) + "\n")
     temporary.rename(out / "results.md")
+
+
+def write_csv(file, rows):
+    with open(file, "w", newline="") as stream:
+        csv.writer(stream, lineterminator="\n").writerows(rows)
 
 
 def table(heads, rows):
@@ -123,29 +126,46 @@ def note(results, milestone):
 
 
 def processes(cases):
-    rows = []
+    """What a user waits for, to the last error: the whole process, and the computing within it that ratios count. Medians."""
+    rows = [["case", "process_seconds", "computing_seconds", "iterations", "method"]]
     for results in (results for results in cases if DEFAULT in results.runs):
         runs = results.runs[DEFAULT]
         whole = statistics.median(run["process"] for run in runs)
         computing = statistics.median(run["curve"][-1][1] for run in runs)
-        cells = [seconds_of(value) for value in (whole, computing, whole - computing)]
-        rows.append([f"`{results.case}`", *cells, str(runs[0]["curve"][-1][0]), runs[0]["algorithm"]])
-    return table(["case", "whole process", "computing", "the rest", "iterations", "method chosen"], rows)
+        rows.append([str(results.case), f"{whole:.3f}", f"{computing:.3f}", runs[0]["curve"][-1][0], runs[0]["algorithm"]])
+    return rows
+
+
+COLUMNS = [
+    "case", "program", "reference_iterations", "error", "fastest_peer_seconds", "ratio", "least", "greatest", "disturbed", "note"
+]  # fmt: skip
+
+
+def rows_of(results):
+    """One row for each program and error. Without a ratio: `note` says why, or the run ended before it reached the error."""
+    rows = []
+    for name in [*PARTWISE, *PEERS]:
+        if name in results.unable:
+            rows.append([str(results.case), name, *[""] * 7, results.unable[name]])
+        elif name in results.runs:
+            rows += [row_of(results, name, milestone) for milestone in range(len(MILESTONES))]
+    return rows
+
+
+def row_of(results, name, milestone):
+    best, seconds, compared = results.compared(milestone)
+    iterations, error = results.errors[milestone]
+    found = [f"{ratio:.2f}" if math.isfinite(ratio) else "" for ratio in compared[name]]
+    least, middle, greatest = found
+    missing = "" if middle else results.ratio(name, seconds, *compared[name])
+    disturbed = any(map(is_disturbed, results.runs[name] + results.runs[best]))
+    head = [str(results.case), name, iterations, f"{error:.6f}", f"{statistics.median(seconds):.3f}"]
+    return [*head, middle, least, greatest, "yes" if disturbed else "no", missing]
 
 
 def section(out, results):
-    rows = []
-    for name in [*PARTWISE, *PEERS]:
-        if name in results.runs:
-            rows.append([name, *(results.cell(name, milestone) for milestone in range(len(MILESTONES)))])
-        elif name in results.unable:
-            rows.append([name, results.unable[name], "", ""])
-    heads = ["program"]
-    for milestone, (iteration, error) in enumerate(results.errors):
-        best, seconds, _ = results.compared(milestone)
-        heads.append(f"{error:.6f} ({iteration} iterations); 1 is {seconds_of(statistics.median(seconds))}")
     (out / f"{results.case}.svg").write_text(curves(results))
-    return f"### `{results.case}`\n\n{table(heads, rows)}\n\n![error over time]({results.case}.svg)"
+    return f"![{results.case}: relative error over time]({results.case}.svg)"
 
 
 def curves(results):
@@ -184,7 +204,7 @@ def thinned(curve, most=80):
 
 def grown(out, store, repeats, doublings):
     parts = [
-        "Median milliseconds of an iteration, and in brackets Gflop/s. Operations are counted as those of two products "
+        "Median milliseconds per iteration, and in brackets Gflop/s. Operations are counted as those of two products "
         "with M (four per stored entry and component), two Gram matrices and two sweeps; for `dsanls` as those of the "
         "sketched problem. Where a curve is parallel to the line of slope 1, the rate does not depend on the size."
     ]

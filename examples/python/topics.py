@@ -1,14 +1,16 @@
 """Topics in text: what Python's own language reference is about.
 
     python examples/python/topics.py [PICTURE]
+    python examples/python/topics.py --matrix MATRIX.mtx WORDS.txt
 
-needs partwise and matplotlib, and writes topics.png, or PICTURE. The text comes with every Python, as what `help()`
-shows of its topics, under the PSF licence.
+needs partwise and matplotlib, and writes topics.png, or PICTURE; or, for the program `partwise`, the matrix of paragraphs and words
+and the words. The text comes with every Python, as what `help()` shows of its topics, under the PSF licence.
 """
 
 import sys
 
 import matplotlib
+import scipy.io
 from pydoc_data.topics import topics
 from sklearn.feature_extraction.text import TfidfVectorizer
 
@@ -23,6 +25,11 @@ paragraphs = {part for text in topics.values() for part in text.split("\n\n") if
 vectorizer = TfidfVectorizer(stop_words="english", token_pattern=r"[a-z_]{3,}", min_df=5, max_df=0.2)
 X = vectorizer.fit_transform(sorted(paragraphs))  # Sparse, read as it is.
 words = vectorizer.get_feature_names_out()
+if sys.argv[1:2] == ["--matrix"]:
+    scipy.io.mmwrite(sys.argv[2], X)
+    with open(sys.argv[3], "w") as file:
+        print(*words, sep="\n", file=file)
+    sys.exit()
 
 model = NMF(8, init="nndsvda", max_iter=500, random_state=0)
 W = model.fit_transform(X)

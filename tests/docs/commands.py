@@ -53,7 +53,9 @@ def problem_of(line: str, program: Path) -> str | None:
     """What is wrong with a command line, if it is one of ours: an unknown command or option."""
     known = options(program)
     rest = words(line)
-    ours = next((place for place, word in enumerate(rest) if word.rpartition("/")[2] == "partwise"), None)
+    # `cargo run -p partwise` names the library.
+    called = [place for place, word in enumerate(rest) if word.rpartition("/")[2] == "partwise" and rest[place - 1 : place] != ["-p"]]
+    ours = next(iter(called), None)
     if ours is not None:
         rest = rest[ours + 1 :]
     elif not (len(rest) > 1 and (rest[0],) in known):

@@ -9,6 +9,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # What a comment before a fence may say: `<!-- KEY: text -->`.
 DIRECTIVES = {
     "not run": "why the block is not run",
+    "needs": "files of the folder PARTWISE_DATA; without them the block is not run",
     "before": "shell commands that prepare the folder and are not shown",
     "at once": "why all commands of the block run at the same time",
 }

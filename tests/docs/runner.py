@@ -23,6 +23,9 @@ from pages import DIRECTIVES, ROOT, Block
 # Seconds that a block may take; all of them together take less.
 LIMIT = 60.0
 
+# Real matrices, which are not part of the repository.
+DATA = Path(os.environ.get("PARTWISE_DATA", ROOT / "../shared/data")).resolve()
+
 # Languages of blocks that nothing runs: each such block says why.
 SHOWN = {"dockerfile", "ini", "toml", "json"}
 
@@ -35,9 +38,11 @@ esac
 exec "{program}" "$@"
 """
 
-CARGO = """#!/bin/sh
-# `cargo run --release -- ...` runs the program that is built already; all else that Cargo does is not for this test.
+CARGO = """#!/bin/bash
+# `cargo run --release -- ...` and `cargo run --release -p partwise --example NAME ...` run what is built already; all else that
+# Cargo does is not for this test.
 if [ "$1 $2 $3" = "run --release --" ]; then shift 3; exec partwise "$@"; fi
+if [ "$1 $2 $3 $4 $5" = "run --release -p partwise --example" ]; then shift 5; exec "target/release/examples/$1" "${{@:2}}"; fi
 echo "cargo $*: not in this test; mark the block with <!-- not run: REASON -->" >&2
 exit 1
 """
@@ -56,7 +61,7 @@ def environment(folder: Path, program: Path) -> dict[str, str]:
     """What commands find: the built programs, an empty home, and a free port."""
     commands = folder / ".commands"
     commands.mkdir()
-    for name, script in (("partwise", PARTWISE.format(program=program)), ("cargo", CARGO)):
+    for name, script in (("partwise", PARTWISE.format(program=program)), ("cargo", CARGO.format())):
         (commands / name).write_text(script)
         (commands / name).chmod(0o755)
     return {
@@ -134,10 +139,21 @@ class Runner:
             raise ValueError("say why it is not run with <!-- not run: REASON -->")
         if "not run" in block.directives:
             return True
-        if not self.mpi and block.language == "sh" and "mpirun" in block.text:
+        without_mpi = not self.mpi and block.language == "sh" and "mpirun" in block.text
+        if without_mpi or not self.has_files(block.directives.get("needs", "")):
             self.left_out.append(block.line)
             return True
         return False
+
+    def has_files(self, names: str) -> bool:
+        """Whether all of them are among the real matrices, and then in the page's folder."""
+        files = [DATA / name.strip() for name in names.split(",") if name.strip()]
+        if not all(file.exists() for file in files):
+            return False
+        for file in files:
+            (self.folder / file.name).unlink(missing_ok=True)
+            (self.folder / file.name).symlink_to(file)
+        return True
 
     def prepare(self, block: Block) -> None:
         if commands := block.directives.get("before"):

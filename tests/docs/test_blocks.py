@@ -16,7 +16,7 @@ def test_page_runs_as_written(page: Path, tmp_path: Path, program: Path, mpi: bo
         problems = runner.run(blocks(page.read_text()))
     assert not problems, "\n\n".join(f"{page.relative_to(ROOT)}, {problem}" for problem in problems)
     if runner.left_out:
-        pytest.skip(f"without MPI not run: the blocks at lines {runner.left_out}; all others ran")
+        pytest.skip(f"without MPI or PARTWISE_DATA not run: the blocks at lines {runner.left_out}; all others ran")
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))

@@ -120,14 +120,6 @@ def test_decisions_that_are_cited_exist() -> None:
     assert wrong == []
 
 
-def test_every_page_of_docs_is_listed() -> None:
-    """What docs/README.md does not link to, nobody finds from there."""
-    contents = ROOT / "docs/README.md"
-    linked = {(contents.parent / link.partition("#")[0]).resolve() for _, link in links(contents.read_text())}
-    shown = [*(ROOT / "docs").glob("*.md"), *(ROOT / "docs/decisions").glob("*.md")]
-    assert [page.name for page in sorted(shown) if page != contents and page not in linked] == []
-
-
 def test_the_layout_is_that_of_the_repository() -> None:
     """CONTRIBUTING.md lists every crate, every folder of tests and of examples, and nothing else."""
     page = (ROOT / "CONTRIBUTING.md").read_text()

@@ -95,7 +95,7 @@ pub struct Estimate {
 }
 
 /// Iterations of DSANLS with subsampling for one of `auto`'s exact ones, to the error that HALS has after 20 iterations
-/// (`docs/performance/network.md`): where one side alone is sketched, as on tall and wide matrices (3.9 and 4.0 on `mnist`), and
+/// (`docs/performance/network.csv`): where one side alone is sketched, as on tall and wide matrices (3.9 and 4.0 on `mnist`), and
 /// where both are (more than 83 on `rcv1` and 77 on `dblp`, where it was not reached).
 pub const SKETCHED_ITERATIONS: (f64, f64) = (4.0, 80.0);
 
