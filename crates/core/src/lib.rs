@@ -17,6 +17,7 @@ pub mod random;
 mod real;
 mod registry;
 pub mod run;
+pub mod selection;
 pub mod sketch;
 pub mod solver;
 pub mod threads;

@@ -24,6 +24,8 @@ pub enum Purpose {
     Fill = 7,
     /// Rows of M that a run begins with.
     Sample = 8,
+    /// Rows and columns that cross-validation holds out, and rows whose clusters are compared.
+    Folds = 9,
 }
 
 /// The stream of one row. The key holds seed, purpose and iteration, the stream number the row: ChaCha has no

@@ -2,6 +2,7 @@
 
 mod buffer;
 mod dense;
+mod select;
 mod sparse;
 mod stack;
 mod summary;
