@@ -43,6 +43,15 @@ pub fn end_at_once(outputs: &Outputs) -> Result<()> {
     listen(move || outputs.abandon(INTERRUPTED.into()))
 }
 
+/// The same, after a sentence about what was saved.
+pub fn end_saying(context: &Context, sentence: String) -> Result<()> {
+    let Context { console, outputs } = context.clone();
+    listen(move || {
+        console.warn(&sentence);
+        outputs.abandon(INTERRUPTED.into());
+    })
+}
+
 fn listen(handler: impl FnMut() + Send + 'static) -> Result<()> {
     ctrlc::set_handler(handler).map_err(|error| anyhow!("cannot listen for Ctrl-C: {error}; try again"))
 }

@@ -7,6 +7,7 @@ mod commands;
 mod console;
 mod constants;
 mod context;
+mod fits;
 mod flags;
 mod folder;
 mod input;
@@ -72,7 +73,7 @@ pub fn run_with(args: Vec<OsString>, join: Option<Join>, hooks: &Arc<dyn Hooks>)
     };
     // A factorization saves what there is; nothing else has anything to save yet.
     let listening = match cli.command {
-        Command::Factorize(_) => Ok(()),
+        Command::Factorize(_) | Command::Ranks(_) => Ok(()),
         _ => interrupt::end_at_once(&context.outputs),
     };
     let checked = listening.and_then(|()| options::check(&cli, &matches, launched));
@@ -100,6 +101,7 @@ fn perform(
 ) -> anyhow::Result<()> {
     match command {
         Command::Factorize(args) => commands::factorize::run(args, context, comm),
+        Command::Ranks(args) => commands::ranks::run(args, context),
         Command::Convert(args) => commands::convert::run(args, context),
         Command::Split(args) => commands::split::run(args, context),
         Command::Inspect(args) => commands::inspect::run(args, context),

@@ -41,6 +41,7 @@ pub fn check(cli: &Cli, matches: &ArgMatches, launched: Option<Launched>) -> Res
             whole(&args.file)?;
             reading(&args.file, &args.read, false)
         }
+        Command::Ranks(args) => whole(&args.file).and_then(|()| reading(&args.file, &args.read, false)),
         Command::Inspect(args) => whole(&args.file).and_then(|()| reading(&args.file, &args.read, false)),
         Command::Evaluate(args) => whole(&args.file).and_then(|()| reading(&args.file, &args.read, false)),
         Command::Transform(args) => whole(&args.file).and_then(|()| reading(&args.file, &args.read, false)),

@@ -11,7 +11,7 @@ use partwise_federation::private;
 pub use partwise_secure::audit::folder::{PARTY, TRANSCRIPT};
 
 /// Every file that a run may write into its folder.
-const NAMES: [&str; 13] = [
+const NAMES: [&str; 15] = [
     "U.npy",
     "V.npy",
     "U.tsv",
@@ -21,6 +21,8 @@ const NAMES: [&str; 13] = [
     "features.txt",
     "frames.npy",
     "trace.csv",
+    "ranks.csv",
+    "ranks.json",
     "run.json",
     TRANSCRIPT,
     AUDIT,

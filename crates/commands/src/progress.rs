@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use partwise::run::{Progress, Settings};
+use partwise::selection::SurveyProgress;
 use serde_json::json;
 
 use crate::console::Console;
@@ -86,12 +87,62 @@ impl Display {
     }
 }
 
+/// Shows how many of many fits have ended.
+pub struct FitCount {
+    console: Console,
+    style: Style,
+    began: Instant,
+}
+
+impl FitCount {
+    pub fn new(console: Console, quiet: bool) -> Self {
+        let began = Instant::now();
+        let style = if quiet {
+            Style::Quiet
+        } else if stderr().is_terminal() {
+            let bar = ProgressBar::new(0);
+            if let Ok(style) = ProgressStyle::with_template("fit {pos}/{len}  {msg}  {wide_bar}") {
+                bar.set_style(style);
+            }
+            Style::Bar(bar)
+        } else {
+            Style::Lines { last: began }
+        };
+        FitCount { console, style, began }
+    }
+
+    pub fn show(&mut self, progress: SurveyProgress) {
+        let SurveyProgress { done, total, stored } = progress;
+        let each = self.began.elapsed().as_secs_f64() / (done - stored).max(1) as f64;
+        let left = in_words((each * (total - done) as f64).round() as u64);
+        match &mut self.style {
+            Style::Bar(bar) => {
+                bar.set_length(total as u64);
+                bar.set_position(done as u64);
+                bar.set_message(format!("about {left} left"));
+                if done == total {
+                    bar.finish_and_clear();
+                }
+            }
+            Style::Lines { last } if last.elapsed() >= PAUSE && done < total => {
+                *last = Instant::now();
+                self.console.warn(&format!("{done} of {total} fits, about {left} left"));
+            }
+            _ => {}
+        }
+    }
+}
+
 /// What this run takes at its pace so far if nothing but its iterations or its time ends it.
 fn time_left(progress: &Progress, settings: &Settings) -> String {
     let each = progress.seconds / progress.iteration.max(1) as f64;
     let left = each * settings.iterations.saturating_sub(progress.iteration) as f64;
     let limit = settings.time_limit.map_or(f64::INFINITY, |limit| limit - progress.seconds);
-    match left.min(limit).max(0.0).round() as u64 {
+    in_words(left.min(limit).max(0.0).round() as u64)
+}
+
+fn in_words(seconds: u64) -> String {
+    match seconds {
         seconds @ 0..60 => format!("{seconds} s"),
         seconds @ 60..3600 => format!("{} min {} s", seconds / 60, seconds % 60),
         seconds => format!("{} h {} min", seconds / 3600, seconds / 60 % 60),

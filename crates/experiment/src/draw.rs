@@ -104,7 +104,7 @@ fn chart(experiment: &Experiment, panel: usize, done: &[&Done], style: Option<&s
             colour: method % 8,
             dashed: method % 2 == 1,
             points,
-            tips: Vec::new(),
+            ..Series::default()
         };
         match experiment.draws {
             Draws::SpeedOverNodes if !of_method.is_empty() => series.push(line(speeds(&of_method))),

@@ -9,6 +9,7 @@ mod frames;
 mod page;
 mod parties;
 mod progress;
+mod ranks;
 mod samples;
 mod secure;
 mod settings;
@@ -18,6 +19,7 @@ use serde_json::Value;
 
 pub use page::{GENERATOR, page};
 use picture::Shape;
+pub use ranks::{SurveyPage, survey_page};
 
 /// A factor, row by row.
 pub struct Factor {

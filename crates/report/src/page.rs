@@ -19,23 +19,7 @@ const SCRIPT: &str = include_str!("page.js");
 pub fn page(run: &Run) -> String {
     let components = Components::of(run);
     let name = name(run);
-    // Nothing may be fetched, and no script runs but the page's own.
-    let policy = format!(
-        "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'sha256-{}'; base-uri 'none'; \
-         form-action 'none'",
-        base64(Sha256::digest(SCRIPT.as_bytes()).as_slice())
-    );
-    let mut html = format!(
-        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\">\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
-         <meta name=\"color-scheme\" content=\"light dark\">{GENERATOR}<title>{0}, {1} – Partwise</title>\
-         <link rel=\"icon\" href=\"data:,\"><style>{STYLE}</style></head><body><header><p class=\"brand\">Partwise</p>\
-         <h1>{0}</h1><p class=\"lead\">{2}</p></header><main>",
-        escape(&name),
-        many(run.features.k as u64, "component"),
-        escape(&lead(run))
-    );
+    let mut html = String::new();
     warnings(&mut html, run);
     tiles(&mut html, run);
     let sections = [
@@ -50,13 +34,53 @@ pub fn page(run: &Run) -> String {
         let _ = write!(html, "<section><h2>{title}</h2>{content}</section>");
     }
     let version = run.record.as_ref().map_or("", |record| &record.version);
-    let _ = writeln!(
-        html,
-        "</main><footer>Made by Partwise {} from the files in this folder; <code>partwise report</code> regenerates it. \
-         The page makes no network requests.</footer><script>{SCRIPT}</script></body></html>",
-        escape(version)
+    document(&Document {
+        title: &format!("{name}, {}", many(run.features.k as u64, "component")),
+        heading: &name,
+        lead: &lead(run),
+        main: &html,
+        footer: &format!(
+            "Made by Partwise {} from the files in this folder; <code>partwise report</code> regenerates it.",
+            escape(version)
+        ),
+    })
+}
+
+/// What a page consists of; `main` and `footer` are HTML, the others text.
+pub struct Document<'a> {
+    /// What the browser's tab says, before the name of the program.
+    pub title: &'a str,
+    /// The heading.
+    pub heading: &'a str,
+    /// The paragraph below it.
+    pub lead: &'a str,
+    /// The content.
+    pub main: &'a str,
+    /// Who made it, and how.
+    pub footer: &'a str,
+}
+
+/// A page that makes no network requests.
+pub fn document(document: &Document<'_>) -> String {
+    let Document { title, heading, lead, main, footer } = *document;
+    // Nothing may be fetched, and no script runs but the page's own.
+    let policy = format!(
+        "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'sha256-{}'; base-uri 'none'; \
+         form-action 'none'",
+        base64(Sha256::digest(SCRIPT.as_bytes()).as_slice())
     );
-    html
+    format!(
+        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\">\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
+         <meta name=\"color-scheme\" content=\"light dark\">{GENERATOR}<title>{} – Partwise</title>\
+         <link rel=\"icon\" href=\"data:,\"><style>{STYLE}</style></head><body><header><p class=\"brand\">Partwise</p>\
+         <h1>{}</h1><p class=\"lead\">{}</p></header><main>{main}</main><footer>{footer} The page makes no network \
+         requests.</footer><script>{SCRIPT}</script></body></html>\n",
+        escape(title),
+        escape(heading),
+        escape(lead)
+    )
 }
 
 /// What was factorized: a file, or whose records of a federation.

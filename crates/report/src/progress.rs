@@ -51,7 +51,7 @@ fn curves(run: &Run) -> String {
         format!("{step} {number}: relative error {error:.6} after {time}")
     };
     let tips = shown.iter().map(tip).collect();
-    let series = [Series { name: String::new(), colour: 0, dashed: false, points, tips }];
+    let series = [Series { points, tips, ..Series::default() }];
     let x = Axis { zero: true, ..Axis::new(format!("seconds ({})", clock(run))) };
     let y = Axis { log: excess, ..Axis::new(label) };
     let svg = Lines { title: &title, x, y, series: &series, marks: false }.svg(None);

@@ -11,6 +11,7 @@ mod inspect;
 mod party;
 mod plan;
 mod provision;
+mod ranks;
 mod reading;
 mod report;
 mod simulate;
@@ -33,6 +34,7 @@ pub use inspect::InspectArgs;
 pub use party::{JoinArgs, PartyCommand, PartyInitArgs};
 pub use plan::PlanArgs;
 pub use provision::ProvisionArgs;
+pub use ranks::RanksArgs;
 pub use reading::{LabelArgs, ReadArgs, ShapeArgs};
 pub use report::ReportArgs;
 pub use simulate::SimulateArgs;
@@ -67,6 +69,9 @@ pub enum Command {
     /// Factorize a matrix and write U, V, the error curve and a record of the run
     #[command(after_help = factorize::EXAMPLES)]
     Factorize(Box<FactorizeArgs>),
+    /// Compare numbers of components by held-out loss and stability, and suggest one
+    #[command(after_help = ranks::EXAMPLES)]
+    Ranks(RanksArgs),
     /// Write a matrix in another format, exactly
     #[command(after_help = convert::EXAMPLES)]
     Convert(ConvertArgs),

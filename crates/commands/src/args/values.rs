@@ -4,6 +4,8 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde::Serialize;
 use serde_json::Value;
 
+use super::ranks::ComponentNumbers;
+
 /// One of the variants in a registry, by the name that it has in `run.json`.
 pub fn choice<T>(variants: &'static [T]) -> impl TypedValueParser<Value = T>
 where
@@ -108,6 +110,23 @@ pub fn count(text: &str) -> Result<usize, String> {
     text.parse().map_err(|_| "give a whole number of 1 or more".into())
 }
 
+/// Numbers of components: a range with both ends (`2..20`) or a list (`5,8,13`), in ascending order.
+pub fn components(text: &str) -> Result<ComponentNumbers, String> {
+    let wrong = || format!("{text} is not a range such as 2..20 or a list such as 5,8,13");
+    let number = |text: &str| text.trim().parse::<usize>().ok().filter(|&number| number > 0);
+    let mut numbers = match text.split_once("..") {
+        Some((first, last)) => {
+            let (first, last) = (number(first), number(last.trim_start_matches('=')));
+            let (first, last) = first.zip(last).ok_or_else(wrong)?;
+            (first..=last).collect::<Vec<_>>()
+        }
+        None => text.split(',').map(number).collect::<Option<Vec<_>>>().ok_or_else(wrong)?,
+    };
+    numbers.sort_unstable();
+    numbers.dedup();
+    if numbers.is_empty() { Err(wrong()) } else { Ok(ComponentNumbers(numbers)) }
+}
+
 /// How many, of what there can be much: also `1e9`.
 pub fn large(text: &str) -> Result<usize, String> {
     // Below 2^53 a number with an exponent is what it says.
@@ -138,4 +157,21 @@ pub fn whole(text: &str) -> Result<u64, String> {
 /// A number.
 pub fn real(text: &str) -> Result<f64, String> {
     text.parse().map_err(|_| "give a number such as 0.01 or 1e-5".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_components_are_ranges_or_lists() {
+        let numbers = |text: &str| components(text).map(|numbers| numbers.0);
+        assert_eq!(numbers("2..5"), Ok(vec![2, 3, 4, 5]));
+        assert_eq!(numbers("2..=3"), Ok(vec![2, 3]));
+        assert_eq!(numbers("8, 5,8"), Ok(vec![5, 8]));
+        assert_eq!(numbers("7"), Ok(vec![7]));
+        for wrong in ["", "0..3", "5..2", "a", "3,", "-1..2", "1..."] {
+            assert!(numbers(wrong).is_err(), "{wrong}");
+        }
+    }
 }

@@ -13,6 +13,7 @@ pub mod ledger;
 pub mod party;
 pub mod plan;
 pub mod provision;
+pub mod ranks;
 pub mod report;
 pub mod simulate;
 pub mod split;

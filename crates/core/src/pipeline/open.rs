@@ -4,6 +4,7 @@ use super::part::{self, Part};
 use super::request::Request;
 use super::source::{FileSource, SharedMatrix, Source};
 use crate::Real;
+use crate::cancel::Cancel;
 use crate::error::{Error, Result};
 use crate::io::stream::Stream;
 use crate::io::{self, Assumption, ImageShape, Input, ReadOptions};
@@ -77,6 +78,15 @@ impl<T: Real> Opened<'_, T> {
     /// The matrix, if all of it is in memory.
     pub fn matrix(&self) -> Option<&Matrix<T>> {
         if let Data::Whole(matrix) = &self.data { Some(matrix) } else { None }
+    }
+
+    /// The matrix without the request, if all of it is in memory.
+    pub fn into_matrix(self, cancel: &Cancel) -> Option<Matrix<T>> {
+        match self.data {
+            Data::Whole(matrix) => Some(matrix),
+            Data::Shared(shared) => Some(shared.matrix(cancel)),
+            Data::Streamed(_) | Data::Part(_) => None,
+        }
     }
 
     /// The matrix, if it stays in its file.

@@ -175,7 +175,8 @@ mod tests {
         let values: Vec<f64> = stored.iter().map(|&place| entries[place]).collect();
         let sparse = Matrix::Sparse(Csr::new(ROWS, COLS, offsets, indices, values));
         // The same number of iterations for both, whose errors differ by rounding.
-        let settings = Settings { algorithm: Algorithm::Hals, iterations: 20, tolerance: 0.0, ..Settings::new(K) };
+        let settings =
+            Settings { algorithm: Algorithm::Hals, iterations: 20, tolerance: 0.0, ..Settings::new(K) };
         let settings = settings.checked().unwrap().for_matrix(ROWS, COLS).unwrap();
         let cancel = Cancel::default();
         let loss = |matrix: &Matrix<f64>| {

@@ -15,5 +15,6 @@ pub use cophenetic::cophenetic_correlation;
 pub use similarity::{Stability, cosines};
 pub use suggestion::{STABLE, Suggestion, suggest};
 pub use survey::{
-    FitStore, HeldOutLoss, NoStore, RestartFit, Survey, SurveyProgress, SurveyRequest, SurveyRow, survey,
+    FitStore, HeldOutLoss, NoStore, RestartFit, Survey, SurveyProgress, SurveyRequest, SurveyRow, Surveyed,
+    survey,
 };

@@ -128,6 +128,15 @@ pub struct SurveyRow {
     pub component_stability: Vec<f64>,
 }
 
+/// What a survey found, and the components themselves.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Surveyed<T> {
+    /// What it found.
+    pub survey: Survey,
+    /// For each of its rows, V of the restart with the lowest loss, n x k by row.
+    pub factors: Vec<Vec<T>>,
+}
+
 /// What a survey found.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Survey {
@@ -144,7 +153,7 @@ pub fn survey<T: Real>(
     request: &SurveyRequest,
     store: &dyn FitStore<T>,
     observe: &mut dyn FnMut(SurveyProgress),
-) -> Result<Survey> {
+) -> Result<Surveyed<T>> {
     let mut components = request.components.clone();
     components.sort_unstable();
     components.dedup();
@@ -160,14 +169,14 @@ pub fn survey<T: Real>(
         let progress = SurveyProgress { done: 0, total, stored: 0 };
         let mut surveyor = Surveyor { request, components, store, observe, progress };
         let mut heldout = surveyor.folds(&matrix)?;
-        let mut rows = surveyor.restarts(matrix)?;
-        rows.sort_by_key(|row| row.components);
+        let found = surveyor.restarts(matrix)?;
+        let (mut rows, factors): (Vec<SurveyRow>, Vec<Vec<T>>) = found.into_values().unzip();
         for row in &mut rows {
             let losses = heldout.remove(&row.components).unwrap_or_default();
             (row.heldout_loss, row.heldout_se) = mean_and_error(&losses);
             row.heldout_of_folds = losses;
         }
-        Ok(Survey { suggestion: suggest(&rows), rows })
+        Ok(Surveyed { survey: Survey { suggestion: suggest(&rows), rows }, factors })
     })
 }
 
@@ -230,13 +239,13 @@ impl<T: Real> Surveyor<'_, '_, T> {
         }
     }
 
-    /// The losses and stabilities of restarts on all data.
-    fn restarts(&mut self, matrix: Matrix<T>) -> Result<Vec<SurveyRow>> {
+    /// The losses and stabilities of restarts on all data, and the best V.
+    fn restarts(&mut self, matrix: Matrix<T>) -> Result<Found<T>> {
         let (seed, restarts) = (self.request.settings.seed, self.request.restarts);
         let size = (matrix.rows(), matrix.cols());
         let sample = sampled_rows(matrix.rows(), seed);
         let mut jobs = Vec::new();
-        let mut collected = Collected { restarts, fits: BTreeMap::new(), rows: Vec::new() };
+        let mut collected = Collected { restarts, fits: BTreeMap::new(), found: Found::new() };
         for index in (0..self.components.len()).rev() {
             let components = self.components[index];
             for restart in 0..restarts {
@@ -266,7 +275,7 @@ impl<T: Real> Surveyor<'_, '_, T> {
                 Ok(())
             })?;
         }
-        Ok(collected.rows)
+        Ok(collected.found)
     }
 }
 
@@ -307,8 +316,11 @@ fn strongest<T: Real>(weights: &[T]) -> u16 {
 struct Collected<T> {
     restarts: usize,
     fits: BTreeMap<usize, BTreeMap<usize, RestartFit<T>>>,
-    rows: Vec<SurveyRow>,
+    found: Found<T>,
 }
+
+/// For each number of components, what its restarts have in common and V of the best of them.
+type Found<T> = BTreeMap<usize, (SurveyRow, Vec<T>)>;
 
 impl<T: Real> Collected<T> {
     fn add(&mut self, components: usize, restart: usize, fit: RestartFit<T>) {
@@ -316,12 +328,12 @@ impl<T: Real> Collected<T> {
         fits.insert(restart, fit);
         if fits.len() == self.restarts {
             let fits = self.fits.remove(&components).unwrap_or_default();
-            self.rows.push(summarize(components, fits.into_values().collect()));
+            self.found.insert(components, summarize(components, fits.into_values().collect()));
         }
     }
 }
 
-fn summarize<T: Real>(components: usize, fits: Vec<RestartFit<T>>) -> SurveyRow {
+fn summarize<T: Real>(components: usize, fits: Vec<RestartFit<T>>) -> (SurveyRow, Vec<T>) {
     let (mut losses, mut factors, mut labels) = (Vec::new(), Vec::new(), Vec::new());
     for fit in fits {
         losses.push(fit.loss);
@@ -332,7 +344,7 @@ fn summarize<T: Real>(components: usize, fits: Vec<RestartFit<T>>) -> SurveyRow 
     let stability = Stability::of(&factors, components, best);
     let cophenetic = if losses.len() > 1 { cophenetic_correlation(&labels) } else { None };
     let (loss, loss_se) = mean_and_error(&losses);
-    SurveyRow {
+    let row = SurveyRow {
         components,
         loss,
         loss_se,
@@ -345,7 +357,8 @@ fn summarize<T: Real>(components: usize, fits: Vec<RestartFit<T>>) -> SurveyRow 
         cophenetic,
         silhouette: stability.as_ref().map(|stability| stability.silhouette),
         component_stability: stability.map_or(Vec::new(), |stability| stability.of_components),
-    }
+    };
+    (row, factors.swap_remove(best))
 }
 
 #[cfg(test)]
@@ -391,9 +404,10 @@ mod tests {
             survey(matrix.clone(), &request((2..=7).collect(), 4, threads), &NoStore, &mut |_| {}).unwrap()
         };
         let one = run(1);
-        assert_eq!(one.suggestion.suggested, Some(4), "{}", one.suggestion.reason);
+        let Survey { suggestion, rows } = &one.survey;
+        assert_eq!(suggestion.suggested, Some(4), "{}", suggestion.reason);
         assert_eq!(one, run(3));
-        let row = &one.rows[2];
+        let row = &rows[2];
         assert!(row.stability.unwrap() > 0.99 && row.silhouette.unwrap() > 0.9, "{row:?}");
         assert!(row.cophenetic.unwrap() > 0.9);
     }

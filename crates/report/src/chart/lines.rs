@@ -23,6 +23,7 @@ impl Axis {
 }
 
 /// One line.
+#[derive(Default)]
 pub struct Series {
     /// Its name in the legend.
     pub name: String,
@@ -34,6 +35,17 @@ pub struct Series {
     pub points: Vec<(f64, f64)>,
     /// What the pointer shows at each point; where empty, its values.
     pub tips: Vec<String>,
+    /// Half the height of each point's error bar; where empty, there are none.
+    pub bars: Vec<f64>,
+    /// Whether the points are drawn without a line between them.
+    pub scattered: bool,
+}
+
+impl Series {
+    /// The ends of the error bars, from left to right.
+    fn ends(&self) -> impl Iterator<Item = (f64, f64, f64)> + Clone {
+        self.points.iter().zip(&self.bars).map(|(&(x, y), bar)| (x, y - bar, y + bar))
+    }
 }
 
 /// The chart.
@@ -79,8 +91,9 @@ impl Lines<'_> {
         let values = |pick: fn(&(f64, f64)) -> f64| {
             self.series.iter().flat_map(|series| series.points.iter()).map(pick)
         };
+        let ends = self.series.iter().flat_map(Series::ends).flat_map(|(_, low, high)| [low, high]);
         let y = Scale::new(
-            values(|point| point.1),
+            values(|point| point.1).chain(ends),
             self.y.log,
             self.y.zero,
             Places { from: height - BOTTOM, to: top },
@@ -114,10 +127,17 @@ impl Lines<'_> {
                 let at = 13.0 + LINE * line as f64;
                 let Series { name, colour, dashed, .. } = series;
                 let dashed = if *dashed { " dashed" } else { "" };
+                let key = if series.scattered {
+                    format!(
+                        "<g class=\"points c{colour}\"><circle class=\"mark\" cx=\"{:.0}\" cy=\"{at}\" r=\"2\"/></g>",
+                        place + 11.0
+                    )
+                } else {
+                    format!("<path class=\"line c{colour}{dashed}\" d=\"M{place:.0} {at}h22\"/>")
+                };
                 let _ = write!(
                     svg,
-                    "<path class=\"line c{colour}{dashed}\" d=\"M{place:.0} {at}h22\"/><text class=\"legend\" x=\"{:.0}\" \
-                     y=\"{}\">{}</text>",
+                    "{key}<text class=\"legend\" x=\"{:.0}\" y=\"{}\">{}</text>",
                     place + 28.0,
                     at + 4.5,
                     escape(&shortened(name, NAME))
@@ -125,8 +145,20 @@ impl Lines<'_> {
             }
         }
         for series in self.series {
-            self.line(&mut svg, series, &x, &y);
-            if style.is_none() || self.marks {
+            if !series.scattered {
+                self.line(&mut svg, series, &x, &y);
+            }
+            for (across, low, high) in series.ends() {
+                let (across, low, high) = (x.place(across), y.place(low), y.place(high));
+                let _ = write!(
+                    svg,
+                    "<path class=\"line c{}\" d=\"M{across:.1} {low:.1}V{high:.1}M{:.1} {low:.1}h6M{:.1} {high:.1}h6\"/>",
+                    series.colour,
+                    across - 3.0,
+                    across - 3.0
+                );
+            }
+            if style.is_none() || self.marks || series.scattered {
                 self.points(&mut svg, series, &x, &y);
             }
         }
@@ -221,10 +253,11 @@ impl Lines<'_> {
             let tip = tips.get(index).cloned().unwrap_or_else(values);
             let _ = write!(
                 svg,
-                "<circle class=\"{}\" cx=\"{:.1}\" cy=\"{:.1}\" r=\"3\"><title>{}{}</title></circle>",
-                if self.marks { "mark" } else { "point" },
+                "<circle class=\"{}\" cx=\"{:.1}\" cy=\"{:.1}\" r=\"{}\"><title>{}{}</title></circle>",
+                if self.marks || series.scattered { "mark" } else { "point" },
                 x.place(across),
                 y.place(up),
+                if series.scattered { 2 } else { 3 },
                 if name.is_empty() { String::new() } else { format!("{}: ", escape(name)) },
                 escape(&tip)
             );
@@ -264,7 +297,7 @@ mod tests {
             colour: 0,
             dashed: false,
             points: vec![(0.0, 1.0), (1.0, 0.7), (2.0, last)],
-            tips: Vec::new(),
+            ..Series::default()
         });
         let chart =
             Lines { title: "Errors", x: Axis::new("s"), y: Axis::new("e"), series: &series, marks: true };
@@ -279,9 +312,21 @@ mod tests {
     }
 
     #[test]
+    fn error_bars_and_scattered_points_are_within_the_chart() {
+        let line = Series { points: vec![(1.0, 0.5), (2.0, 0.4)], bars: vec![0.3, 0.0], ..Series::default() };
+        let dots = Series { points: vec![(1.0, 0.1)], scattered: true, ..Series::default() };
+        let series = [line, dots];
+        let chart = Lines { title: "t", x: Axis::new("x"), y: Axis::new("y"), series: &series, marks: false };
+        let svg = chart.svg(None);
+        assert_eq!(svg.matches("h6").count(), 4, "two ends of each of two bars: {svg}");
+        assert_eq!(svg.matches("class=\"mark\"").count(), 2, "a point and its key");
+        assert!(!svg.contains("NaN"), "{svg}");
+    }
+
+    #[test]
     fn long_series_stay_small() {
         let points = (0..100_000).map(|i| (f64::from(i), 1.0 / f64::from(i + 1))).collect();
-        let series = [Series { name: String::new(), colour: 0, dashed: false, points, tips: Vec::new() }];
+        let series = [Series { points, ..Series::default() }];
         let chart = Lines { title: "t", x: Axis::new("x"), y: Axis::new("y"), series: &series, marks: false };
         assert!(chart.svg(None).len() < 60_000);
     }
