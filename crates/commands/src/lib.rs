@@ -57,7 +57,7 @@ pub fn run_with(args: Vec<OsString>, join: Option<Join>, hooks: &Arc<dyn Hooks>)
     if launched.is_some_and(|launched| launched.rank > 0) {
         context.console = Console::silent();
     }
-    let parsed = Cli::command()
+    let parsed = args::command(&args)
         .try_get_matches_from(&args)
         .and_then(|matches| Cli::from_arg_matches(&matches).map(|cli| (cli, matches)));
     let (cli, matches) = match parsed {
@@ -115,6 +115,8 @@ fn perform(
         Command::Top(args) => commands::top::run(args, context),
         Command::Plan(args) => commands::plan::run(args, context),
         Command::Calibrate(args) => commands::calibrate::run(args, context, comm),
+        Command::Completions(args) => commands::completions::run(args, context),
+        Command::Man(args) => commands::completions::man(args, context),
     }
 }
 

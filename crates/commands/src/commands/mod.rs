@@ -3,6 +3,7 @@
 pub mod audit;
 pub mod calibrate;
 pub mod cluster;
+pub mod completions;
 pub mod convert;
 pub mod coordinator;
 pub mod evaluate;
