@@ -23,8 +23,18 @@ Examples:
 Ctrl-C and SIGTERM end the run; the result so far is saved, and the exit code is 130.";
 
 /// The options that `-h` shows.
-pub const COMMON: &[&str] =
-    &["rank", "out", "records", "algorithm", "seed", "restarts", "iterations", "tolerance", "threads", "force"];
+pub const COMMON: &[&str] = &[
+    "rank",
+    "out",
+    "records",
+    "algorithm",
+    "seed",
+    "restarts",
+    "iterations",
+    "tolerance",
+    "threads",
+    "force",
+];
 
 #[derive(Debug, Args)]
 pub struct FactorizeArgs {

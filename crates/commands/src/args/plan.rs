@@ -18,7 +18,8 @@ Examples:
 Estimates assume evenly spread nonzeros and one core per process, unless `partwise calibrate` has measured this machine.";
 
 /// The options that `-h` shows.
-pub const COMMON: &[&str] = &["rows", "cols", "nonzeros", "rank", "nodes", "network", "memory", "constants", "json"];
+pub const COMMON: &[&str] =
+    &["rows", "cols", "nonzeros", "rank", "nodes", "network", "memory", "constants", "json"];
 
 #[derive(Debug, Args)]
 pub struct PlanArgs {
