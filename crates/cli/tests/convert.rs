@@ -62,7 +62,7 @@ fn names_that_are_lost_or_unclear_are_told() {
     let folder = folder();
     let outcome = convert(&folder, &["m.csv", "m.mtx"]).success();
     let said = text(&outcome.get_output().stderr);
-    assert_eq!(said, "note: m.mtx: the format has no place for row and column names, so they are dropped\n");
+    assert_eq!(said, "note: m.mtx: the format cannot store row and column names, so they are dropped\n");
     let said = text(&outcome.get_output().stdout);
     assert_eq!(said, "3 x 2, comma-separated table, header, row names, written to m.mtx\n");
     fs::write(folder.path().join("years.txt"), "2001\n2002\n").unwrap();
@@ -98,7 +98,7 @@ fn refusals() {
         (&["m.csv", "o.h5ad"], "Partwise writes"),
         (&["m.txt", "o.npy"], "m.txt"),
         (&["m.csv", "m.csv"], "exists already; choose another OUT, or replace it with --force"),
-        (&["m.csv", "none/o.npy"], "create that folder first, or choose another OUT"),
+        (&["m.csv", "none/o.npy"], "create this folder first, or choose another OUT"),
         (&["bad.csv", "o.npy"], "line 2: 1 cells"),
         (&["negative.csv", "o.npy"], "row 1, column 2 (counted from 1) is -2"),
         (&["bad.bin", "o.npy"], "length: 10 bytes, where the sizes need 13 with float32 and 17 with float64"),

@@ -325,7 +325,7 @@ fn an_audit_of_ranks_is_that_of_one_process() {
     desk.run(&format!("{common} --quiet --out alone"));
     let said = run(&desk, 4, &format!("{common} --out ranks"));
     assert_eq!(said.matches("what left the parties").count(), 1, "{said}");
-    assert!(said.contains("Whoever has the final U"), "{said}");
+    assert!(said.contains("Anyone who has the final U"), "{said}");
     let (alone, ranks) = (desk.json("alone/audit.json"), desk.json("ranks/audit.json"));
     assert_eq!(alone["left"], ranks["left"]);
     let of = |audit: &serde_json::Value| -> Vec<(String, f64)> {

@@ -36,7 +36,7 @@ fn path_beside(out: &Path) -> PathBuf {
 pub fn check(args: &FactorizeArgs) -> Result<()> {
     let path = path_beside(&args.out);
     if args.checkpoint_every.is_some() && path.exists() && !args.resume && !args.force {
-        bail!("{} exists already; go on from it with --resume, or replace it with --force", path.display());
+        bail!("{} already exists; resume from it with --resume, or replace it with --force", path.display());
     }
     Ok(())
 }
@@ -66,14 +66,13 @@ impl Checkpoint {
         let (input, reading) = note.split_once(' ').unwrap_or((&note, ""));
         if input == self.input && reading != self.reading {
             bail!(
-                "{}: it is of a run with other --transpose, --images, --header, --row-names, --init-from or --network; \
-                 give the same, or begin anew without --resume",
+                "{}: the checkpoint belongs to a run with different --transpose, --images, --header, --row-names, --init-from or --network; use the same options, or start over without --resume",
                 self.path.display()
             );
         }
         if input != self.input {
             bail!(
-                "{}: it is of another input file; give the same, or begin anew without --resume",
+                "{}: the checkpoint belongs to another input file; use the same file, or start over without --resume",
                 self.path.display()
             );
         }

@@ -34,7 +34,7 @@ impl Console {
     pub fn answer(self, text: &str) -> Result<()> {
         match self.write(&mut io::stdout().lock(), text) {
             Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-                Err(anyhow!("cannot write to stdout: {error}; send it elsewhere"))
+                Err(anyhow!("cannot write to stdout: {error}; redirect it elsewhere"))
             }
             _ => Ok(()),
         }

@@ -36,12 +36,12 @@ pub fn known(asked: Option<&Path>) -> Result<Known> {
     let Some(file) = file else { return Ok(Known { constants: Constants::built_in(), file: None }) };
     let text = match std::fs::read_to_string(&file) {
         Ok(text) => text,
-        Err(error) => bail!("{}: {error}; make it with `partwise calibrate`", file.display()),
+        Err(error) => bail!("{}: {error}; create it with `partwise calibrate`", file.display()),
     };
     match serde_json::from_str::<Constants>(&text) {
         Ok(constants) if constants.is_plausible() => Ok(Known { constants, file: Some(file) }),
         _ => bail!(
-            "{}: these are no constants of a machine; make them anew with `partwise calibrate`",
+            "{}: this file does not contain measured constants; create it with `partwise calibrate`",
             file.display()
         ),
     }

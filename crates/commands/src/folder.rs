@@ -23,25 +23,25 @@ pub struct Folder<T> {
 /// Reads the factors and labels of a folder.
 pub fn read<T: Real>(dir: &Path) -> Result<Folder<T>> {
     if !dir.is_dir() {
-        bail!("{} is not a folder; give one that `partwise factorize --out` wrote", dir.display());
+        bail!("{} is not a folder; give a result folder of `partwise factorize`", dir.display());
     }
     check_kind(dir)?;
     for name in ["U.npy", "V.npy"] {
         if !dir.join(name).exists() {
-            bail!("{} has no {name}; give a folder that `partwise factorize --out` wrote", dir.display());
+            bail!("{} has no {name}; give a result folder of `partwise factorize`", dir.display());
         }
     }
     let (rows, k, u) = io::npy::read_array::<T>(&dir.join("U.npy"), available_memory())?;
     let (cols, k_of_v, v) = io::npy::read_array::<T>(&dir.join("V.npy"), available_memory())?;
     if k != k_of_v {
         bail!(
-            "{}: U.npy has {k} columns but V.npy has {k_of_v}; they are not of the same run, factorize again",
+            "{}: U.npy has {k} columns but V.npy has {k_of_v}, so they come from different runs; factorize again",
             dir.display()
         );
     }
     if rows == 0 || cols == 0 || k == 0 {
         bail!(
-            "{}: U.npy is {rows} x {k} and V.npy {cols} x {k}, which is empty; factorize again",
+            "{}: the factors are empty (U.npy is {rows} x {k}, V.npy {cols} x {k}); factorize again",
             dir.display()
         );
     }
@@ -64,8 +64,7 @@ fn check_kind(dir: &Path) -> Result<()> {
     let (here, party) = (dir.display(), dir.join(format!("{}1", output::PARTY)));
     if party.is_dir() && !dir.join("U.npy").exists() {
         bail!(
-            "{here} is a result of `partwise simulate`, whose relative error is in run.json and whose factors are with the \
-             parties; give the folder of one of them, such as {}",
+            "{here} is a result of `partwise simulate`; its error is in run.json and its factors are in the folders of the parties, so give one of these, such as {}",
             party.display()
         );
     }
@@ -74,7 +73,7 @@ fn check_kind(dir: &Path) -> Result<()> {
     let record = if factors == 1 { RunRecord::read(dir).ok() } else { None };
     if record.is_some_and(|record| matches!(record.kind, RunKind::Federation(_))) {
         bail!(
-            "{here} is a coordinator's, which has only the shared factor; give the folder of a party's result"
+            "{here} is the result of a coordinator, which has only the shared factor; give the result folder of a party"
         );
     }
     Ok(())
@@ -92,9 +91,7 @@ impl<T: Real> Folder<T> {
             let (Some(known), Some(given)) = (known, given) else { continue };
             let order = order(known, given).map_err(|problem| {
                 let (file, dir) = (file.display(), dir.display());
-                anyhow!(
-                    "{file}: its {what} are matched by name to those of the factors in {dir}, but {problem}"
-                )
+                anyhow!("{file}: {what} are matched by name with the factors in {dir}, but {problem}")
             })?;
             if let Some(order) = order {
                 *factor = order.iter().flat_map(|&place| &factor[place * k..][..k]).copied().collect();
@@ -108,20 +105,17 @@ impl<T: Real> Folder<T> {
     pub fn check(&self, dir: &Path, file: &Path, (m, n): (usize, usize), rank: Option<usize>) -> Result<()> {
         let Factors { rows, cols, k, .. } = self.factors;
         if (rows, cols) != (m, n) {
-            let cure = if (rows, cols) == (n, m) {
-                "add or drop --transpose"
-            } else {
-                "give those that belong together"
-            };
+            let cure =
+                if (rows, cols) == (n, m) { "add or drop --transpose" } else { "use files of the same run" };
             bail!(
-                "{} is {m} x {n}, but the factors in {} are of a {rows} x {cols} matrix; {cure}",
+                "{} is {m} x {n}, but the factors in {} belong to a {rows} x {cols} matrix; {cure}",
                 file.display(),
                 dir.display()
             );
         }
         match rank {
             Some(rank) if rank != k => bail!(
-                "--rank: {rank} is asked for, but the factors in {} have {k} components; give --rank {k}, or another --init-from",
+                "--rank {rank}: the factors in {} have {k} components; use --rank {k} or another --init-from",
                 dir.display()
             ),
             _ => Ok(()),
@@ -146,13 +140,15 @@ fn order(known: &[String], given: &[String]) -> Result<Option<Vec<usize>>, Strin
         given.iter().find(|name| !places.contains_key(name)).map(|name| format!("{name:?} is unexpected"));
     let problems: Vec<String> = missing.into_iter().chain(unexpected).collect();
     if !problems.is_empty() {
-        return Err(format!("{}; give data with the same names, or try --transpose", problems.join(" and ")));
+        return Err(format!("{}; use data with the same names, or try --transpose", problems.join(" and ")));
     }
     let mut seen = HashSet::new();
     // As sets they are the same, so either all names are different or one comes twice on the longer side.
     let longer = if given.len() >= known.len() { &given } else { &known };
     if let Some(name) = longer.iter().find(|name| !seen.insert(*name)) {
-        return Err(format!("{name:?} occurs more than once; rename it, or keep the order of the run"));
+        return Err(format!(
+            "{name:?} occurs more than once; rename one of them, or keep the order of the run"
+        ));
     }
     Ok(Some(given.iter().map(|name| places[name]).collect()))
 }
@@ -171,7 +167,7 @@ pub struct Record {
 pub fn record(dir: &Path) -> Result<Record> {
     let record = RunRecord::read_if_there(dir).map_err(|error| match error {
         Error::DamagedRecord { path, problem } => {
-            anyhow!("{}: not the JSON of a run ({problem}); factorize again", path.display())
+            anyhow!("{}: not the record of a run ({problem}); factorize again", path.display())
         }
         error => error.into(),
     })?;

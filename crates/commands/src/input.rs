@@ -55,15 +55,12 @@ pub fn assumed(path: &Path, assumptions: &[Assumption]) -> impl Iterator<Item = 
     assumptions.iter().map(|assumption| {
         let words = match assumption {
             Assumption::FirstColumnIsData { shown } => format!(
-                "column 1 ({shown}) looks like identifiers but is read as data; give --row-names yes if it holds names, \
-                 --row-names no if it is data"
+                "column 1 ({shown}) looks like identifiers but is read as data; use --row-names yes if it contains names, or --row-names no to confirm"
             ),
             Assumption::FirstLineIsData { shown } => format!(
-                "line 1 ({shown}) looks like a header but is read as data; give --header yes if it holds names, --header no \
-                 if it is data"
+                "line 1 ({shown}) looks like a header but is read as data; use --header yes if it contains names, or --header no to confirm"
             ),
-            Assumption::RecordsAreRows => "the lines look like (row, column, value) triples but are read as rows of a dense \
-                 matrix; if they are triples, save them as Matrix Market (.mtx) first, else give --row-names no"
+            Assumption::RecordsAreRows => "the lines look like (row, column, value) triples but are read as rows of a dense matrix; save triples as Matrix Market (.mtx), or use --row-names no to confirm"
                 .to_string(),
         };
         format!("{}: {words}", path.display())
@@ -93,16 +90,14 @@ pub fn picture(
         (true, false) => ImageSide::Rows,
         (false, true) => ImageSide::Columns,
         (false, false) => bail!(
-            "--image-shape: {width} x {height} with {channels} channels are {size} numbers, but a row of this {m} x {n} matrix \
-             has {n} and a column {m}; give the size of a sample, or change --records"
+            "--image-shape: {width} x {height} with {channels} channel(s) has {size} values, but a row of this {m} x {n} matrix has {n} and a column {m}; use the size of a sample, or change --records"
         ),
     };
     Ok(Some(ImageShape { width, height, channels, images }))
 }
 
 /// What can be done about work that is too large for this machine.
-pub const TOO_LARGE: &str =
-    "lower --rank, use --precision f32, give --memory, or take a machine with more memory";
+pub const TOO_LARGE: &str = "use a smaller --rank, --precision f32, --memory or a machine with more memory";
 
 /// Refuses work that does not fit the memory that is left, before it starts.
 pub fn check_memory(what: &str, needed: u64) -> Result<()> {

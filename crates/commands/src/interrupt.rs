@@ -31,7 +31,8 @@ pub fn stop_after_iteration(context: &Context, quiet: bool) -> Result<Arc<Atomic
             outputs.abandon(INTERRUPTED.into());
         }
         if !quiet {
-            console.warn("stopping after this iteration, then saving; once more ends without saving");
+            console
+                .warn("stopping after this iteration and saving; press Ctrl-C again to quit without saving");
         }
     })?;
     Ok(asked)

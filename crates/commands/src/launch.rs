@@ -85,12 +85,11 @@ pub(crate) fn join(
         Command::Factorize(args) => (args.reduction, format!(" and with --nodes {size}")),
         Command::Simulate(_) => (Sums::Ordered, String::new()),
         Command::Calibrate(_) => (Sums::Native, String::new()),
-        _ => bail!("this command works in one process, but mpirun started {size}; run it without mpirun"),
+        _ => bail!("this command runs in one process, but mpirun started {size}; run it without mpirun"),
     };
     let Some(join) = join else {
         bail!(
-            "mpirun started {size} ranks, but this program was built without MPI; build it with `cargo build --release -p \
-             partwise-cli --features mpi`, or run it without mpirun{otherwise}"
+            "mpirun started {size} processes, but this program was built without MPI; build it with `cargo build --release -p partwise-cli --features mpi`, or run it without mpirun{otherwise}"
         );
     };
     join(sums).map(Some)

@@ -62,11 +62,11 @@ fn factorize(args: &FactorizeArgs, given: &[&str], launched: Option<Launched>) -
     args.settings().check_given(given().filter(|id| !(open && sizes.contains(id))))?;
     if given().any(|id| id == "reduction") && launched.is_none() {
         bail!(
-            "--reduction: workers within one process always add up in their order; leave it out, or use mpirun"
+            "--reduction: this option needs mpirun, because in-process workers always add in order; leave it out"
         );
     }
     if processes > 1 && !args.network.is_empty() && args.algorithm != Algorithm::Auto {
-        bail!("--network: under MPI, where clocks are real, only auto uses it; leave it out");
+        bail!("--network: under MPI only auto uses it, because clocks are real; leave it out");
     }
     Ok(())
 }
@@ -78,8 +78,7 @@ fn whole(file: &Path) -> Result<()> {
     let processes = split.map_or("N".to_string(), |split| split.nodes.to_string());
     let file = file.display();
     bail!(
-        "{file} holds parts of a matrix for {processes} processes; factorize it with `mpirun -n {processes} partwise factorize \
-         {file} ...` and a program built with MPI, or give the matrix that was split"
+        "{file} contains parts of a matrix for {processes} processes; use `mpirun -n {processes} partwise factorize {file} ...` with a program built with MPI, or give the original matrix"
     )
 }
 

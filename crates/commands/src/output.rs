@@ -142,7 +142,7 @@ pub fn check_folder(target: &Path, force: bool) -> Result<()> {
         bail!("{} is a file, not a folder; choose another --out", target.display());
     }
     if let Some(name) = NAMES.iter().find(|name| target.join(name).is_dir()) {
-        bail!("{} is a folder and will not be replaced; choose another --out", target.join(name).display());
+        bail!("{} is a folder, which is not replaced; choose another --out", target.join(name).display());
     }
     probe(target, "--out")
 }
@@ -153,7 +153,7 @@ pub fn check_private_folder(target: &Path, force: bool) -> Result<()> {
     if target.is_dir() {
         private::close_folder(target).map_err(|error| {
             anyhow!(
-                "{} cannot be closed to others: {error}; choose another --out, which is made so that only its owner can read it",
+                "{} cannot be made private: {error}; choose another --out, on a file system with permissions",
                 target.display()
             )
         })?;
@@ -164,7 +164,7 @@ pub fn check_private_folder(target: &Path, force: bool) -> Result<()> {
 /// The same for a folder of other files, which must not exist yet, or be empty.
 pub fn check_new_folder(target: &Path) -> Result<()> {
     if fs::symlink_metadata(target).is_ok() && !is_empty_folder(target) {
-        bail!("{} exists already; choose another --out, or remove it first", target.display());
+        bail!("{} already exists; choose another --out, or remove it first", target.display());
     }
     probe(target, "--out")
 }
@@ -191,7 +191,7 @@ pub fn check_file(target: &Path, argument: &str, force: bool) -> Result<()> {
 
 fn check_absent(target: &Path, argument: &str, force: bool) -> Result<()> {
     if fs::symlink_metadata(target).is_ok() && !force {
-        bail!("{} exists already; choose another {argument}, or replace it with --force", target.display());
+        bail!("{} already exists; choose another {argument}, or replace it with --force", target.display());
     }
     Ok(())
 }
@@ -205,7 +205,7 @@ fn probe(target: &Path, argument: &str) -> Result<()> {
 
 fn no_place(target: &Path, argument: &str, error: io::Error) -> anyhow::Error {
     let place = place(target);
-    let missing = if place.exists() { "" } else { "create that folder first, or " };
+    let missing = if place.exists() { "" } else { "create this folder first, or " };
     let cure = cure(argument, &error);
     anyhow!("cannot write to the folder {}: {error}; {missing}{cure}", place.display())
 }
@@ -223,10 +223,10 @@ fn cure(argument: &str, error: &io::Error) -> String {
     // A full disk does not always come with its own kind of error.
     let room = match error.kind() {
         PermissionDenied | ReadOnlyFilesystem | NotFound | NotADirectory | AlreadyExists => "",
-        _ => "make room there, or ",
+        _ => "free space there, or ",
     };
     match argument {
-        DIR => format!("{room}copy the folder to where you can write, and give the copy"),
+        DIR => format!("{room}copy the folder to a place where you can write, and use the copy"),
         _ => format!("{room}choose another {argument}"),
     }
 }
@@ -247,7 +247,7 @@ fn staging_path(target: &Path) -> Result<PathBuf> {
         return Ok(place.join(format!(".partial-{}", std::process::id())));
     }
     let Some(name) = target.file_name() else {
-        bail!("{} is not a name to write to; choose another --out", target.display());
+        bail!("{} cannot be written; choose another --out", target.display());
     };
     Ok(place.join(format!(".{}.partial-{}", name.to_string_lossy(), std::process::id())))
 }
@@ -257,7 +257,7 @@ pub fn check_room(target: &Path, needed: u64) -> Result<()> {
     let free = crate::machine::free_space(place(target));
     if needed > free {
         bail!(
-            "{}: the results need {}, of which {} are free there; make room, or choose another --out",
+            "{}: the results need {}, but only {} is free; free space, or choose another --out",
             target.display(),
             human_bytes(needed),
             human_bytes(free)

@@ -54,7 +54,7 @@ pub fn open(path: &Path, size: usize) -> Result<PartedInput> {
         .map_err(|error| anyhow!("{}: damaged ({error}); split the matrix again", record.display()))?;
     if split.nodes != size {
         bail!(
-            "{}: it was split for {} ranks, but there are {size}; start {} or split the matrix again",
+            "{}: the matrix was split for {} processes, but {size} are running; start {}, or split the matrix again",
             path.display(),
             split.nodes,
             split.nodes
@@ -172,7 +172,7 @@ impl Split {
             let cut = |rows, _| vec![Region { rows: 0..rows, cols: cols.clone() }];
             parts.push(self.part(dir, &self.row_parts[mate], &cut)?);
         }
-        let problem = "its parts do not fit each other; split the matrix again";
+        let problem = "the parts do not match each other; split the matrix again";
         Matrix::stacked(parts).map(|block| vec![block]).ok_or_else(|| bad_part(dir, problem))
     }
 
@@ -189,7 +189,7 @@ impl Split {
         }
         if input::sha256(&path)? != *hash {
             let problem = format!(
-                "this part is not the one that {RECORD} tells of, but damaged or of another split; split the matrix again"
+                "this part does not match {RECORD}: it is damaged or belongs to another split; split the matrix again"
             );
             return Err(bad_part(&path, problem));
         }
@@ -207,7 +207,7 @@ fn samples(path: &Path) -> partwise::Result<Vec<u8>> {
         return Err(Error::format(
             path,
             "content",
-            "ranks cannot share a folder of images; convert it to .npy first",
+            "MPI processes cannot read a folder of images; convert it to .npy first",
         ));
     }
     let mut file = std::fs::File::open(path).map_err(Error::io(path))?;

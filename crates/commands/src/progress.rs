@@ -58,12 +58,12 @@ impl Display {
         match &mut self.style {
             Style::Bar(bar) => {
                 bar.set_position(iteration as u64);
-                bar.set_message(format!("{relative_error:.6}{run}  {left} left at most"));
+                bar.set_message(format!("{relative_error:.6}{run}  at most {left} left"));
             }
             Style::Lines { last } if last.elapsed() >= PAUSE => {
                 *last = Instant::now();
                 self.console.warn(&format!(
-                    "iteration {iteration}/{}{run}, error {relative_error:.6}, {seconds:.1} s, {left} left at most",
+                    "iteration {iteration}/{}{run}, error {relative_error:.6}, {seconds:.1} s, at most {left} left",
                     settings.iterations
                 ));
             }

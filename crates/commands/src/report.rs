@@ -36,9 +36,10 @@ pub fn after_run(context: &Context, dir: &Path, wanted: bool) {
         return;
     }
     if let Err(error) = write(context, dir, &View::default()) {
-        context
-            .console
-            .warn(&format!("warning: the results are written, but not {NAME}: {}", flags::words(&error)));
+        context.console.warn(&format!(
+            "warning: the results were written, but {NAME} was not: {}",
+            flags::words(&error)
+        ));
     }
 }
 
@@ -67,7 +68,7 @@ fn read(dir: &Path, view: &View) -> Result<Run> {
     let secure = record.as_ref().is_some_and(|record| record.protocol().is_some());
     if secure && view.records.is_some() {
         bail!(
-            "--records: {} is a result of several parties, whose records are known; leave it out",
+            "--records: {} is the result of several parties and already knows which side the records are on; leave it out",
             dir.display()
         );
     }
@@ -83,8 +84,7 @@ fn read(dir: &Path, view: &View) -> Result<Run> {
         let shape = Shape { width: width as usize, height: height as usize, channels: channels.into() };
         if shape.size() != run.features.rows {
             bail!(
-                "--image-shape: {width} x {height} with {channels} channels are {} numbers, but a sample in {} has {}; give \
-                 its size, or change --records",
+                "--image-shape: {width} x {height} with {channels} channel(s) has {} values, but a sample in {} has {}; use the size of a sample, or change --records",
                 shape.size(),
                 dir.display(),
                 run.features.rows
@@ -104,7 +104,7 @@ fn read_json(path: &Path) -> Result<Option<Value>> {
     let value = serde_json::from_slice(&text);
     value
         .map(Some)
-        .map_err(|error| anyhow!("{}: not the JSON of a run ({error}); run it again", path.display()))
+        .map_err(|error| anyhow!("{}: not the record of a run ({error}); run it again", path.display()))
 }
 
 /// A result of `factorize`: one side of M is the samples, the other the features.
@@ -183,17 +183,13 @@ fn of_parties(dir: &Path, record: &SimulationRecord) -> Result<Run> {
         // Other features than those of the first party, or components, are of another run.
         let differs = |first: &Factor| (first.rows, first.k) != (shared.rows, shared.k);
         if shared.k != weights.k || shared.k == 0 || features.as_ref().is_some_and(differs) {
-            bail!("{}: U.npy and V.npy are not of the same run; run it again", folder.display());
+            bail!("{}: U.npy and V.npy come from different runs; run it again", folder.display());
         }
         features.get_or_insert(shared);
         samples.push(Samples { party: Some(name), weights, labels: None });
     }
     let Some(features) = features else {
-        bail!(
-            "{} has no {}1; give a folder that `partwise simulate --out` wrote",
-            dir.display(),
-            output::PARTY
-        );
+        bail!("{} has no {}1; give a result folder of `partwise simulate`", dir.display(), output::PARTY);
     };
     let labels = dir.join("features.txt");
     let feature_labels = if labels.exists() { Some(io::labels::read(&labels, features.rows)?) } else { None };
@@ -215,7 +211,7 @@ fn frames(dir: &Path, numbers: &[usize], shape: Shape, samples: usize) -> Result
     }
     let (count, size, values) = io::npy::read_array::<f32>(&path, available_memory())?;
     if (count, size) != (numbers.len(), shape.size()) || numbers.iter().any(|&number| number >= samples) {
-        bail!("{}: these are not the pictures that run.json names; run it again", path.display());
+        bail!("{}: the pictures do not match run.json; run it again", path.display());
     }
     Ok(Some(Frames { numbers: numbers.to_vec(), values }))
 }
@@ -230,7 +226,7 @@ fn trace(path: &Path) -> Result<Vec<Point>> {
     for (index, line) in text.lines().enumerate().skip(1) {
         let numbers: Vec<f64> = line.split(',').filter_map(|cell| cell.trim().parse().ok()).collect();
         let &[step, seconds, error, ..] = numbers.as_slice() else {
-            bail!("{}: line {}: not a line of an error curve; run it again", path.display(), index + 1);
+            bail!("{}, line {}: not a line of an error curve; run it again", path.display(), index + 1);
         };
         points.push(Point { step, seconds, error });
     }

@@ -11,8 +11,7 @@ use crate::{constants, input, launch, machine};
 /// What users can do about too little memory.
 const ADVICE: MemoryAdvice = MemoryAdvice {
     too_large: input::TOO_LARGE,
-    unstreamable: "this file can only be read whole: convert it first, with `partwise convert IN OUT.npy` (or OUT.npz \
-                   --uncompressed), or raise --memory",
+    unstreamable: "this format cannot be streamed; convert the file with `partwise convert IN OUT.npy` (or OUT.npz --uncompressed), or raise --memory",
 };
 
 /// The request, if it makes sense whatever the matrix.
@@ -42,14 +41,16 @@ pub fn request(args: &FactorizeArgs, team: &Team<'_>) -> Result<Request> {
 fn check_job(args: &FactorizeArgs, size: usize) -> Result<()> {
     if args.nodes > 1 {
         bail!(
-            "--nodes: these are ranks within one process, and mpirun has started {size} already; leave it out"
+            "--nodes: in-process workers cannot be combined with mpirun, which started {size} processes; leave it out"
         );
     }
     if args.network.len() > 1 {
-        bail!("--network: the ranks of MPI are on one network, and clocks are real; give one at most");
+        bail!("--network: MPI processes are on one network; give at most one");
     }
     if args.memory.is_some() {
-        bail!("--memory: ranks of MPI hold their parts of the matrix; leave it out, or add nodes");
+        bail!(
+            "--memory: MPI processes keep their parts of the matrix in memory; leave it out, or use more processes"
+        );
     }
     Ok(())
 }
@@ -88,19 +89,19 @@ const MOST_THREADS: usize = 4096;
 /// Threads of each of so many ranks on this machine.
 fn threads(args: &FactorizeArgs, nodes: usize) -> Result<usize> {
     if nodes == 0 {
-        bail!("--nodes: 0 nodes can compute nothing; give 1 or more");
+        bail!("--nodes: 0 is too few; give 1 or more");
     }
     if nodes > MOST_NODES {
-        bail!("--nodes: {nodes} nodes are too many for one process; give at most {MOST_NODES}");
+        bail!("--nodes: {nodes} workers are too many for one process; give at most {MOST_NODES}");
     }
     let cores = if args.network.is_empty() { machine::cores() } else { 1 };
     let threads = args.threads.unwrap_or((cores / nodes).max(1));
     if threads == 0 {
-        bail!("--threads: 0 threads can compute nothing; give 1 or more");
+        bail!("--threads: 0 is too few; give 1 or more");
     }
     if threads.saturating_mul(nodes) > MOST_THREADS {
         bail!(
-            "--threads: {threads} on each of {nodes} nodes are too many for one process; give at most {}",
+            "--threads: {threads} for each of {nodes} workers are too many for one process; give at most {}",
             MOST_THREADS / nodes
         );
     }

@@ -12,6 +12,7 @@ use partwise::run::record::{
     Clock, FactorizationRecord, RUN_FILE, ReadingRecord, RunKind, RunRecord, SumOrder, Transport,
 };
 use partwise::run::{Factorization, Factors, RankReport, Report, Stop, TraceLine};
+use partwise::wording::many;
 use serde_json::json;
 
 use crate::args::FactorizeArgs;
@@ -163,25 +164,27 @@ fn conclude(
 ) {
     if !outcome.redrawn.is_empty() {
         let times = match outcome.redrawn.len() {
-            1 => "a component died 1 time and was".to_string(),
-            count => format!("components died {count} times and were"),
+            1 => "1 dead component was".to_string(),
+            count => format!("{count} dead components were"),
         };
-        console.tell(&format!("{times} redrawn; run.json says which and when"));
+        console.tell(&format!("{times} redrawn; run.json lists them"));
     }
     if errors.len() > 1 {
-        console.tell(&format!("best of {} runs, with seed {}", errors.len(), outcome.seed));
+        console.tell(&format!("best of {} runs: seed {}", errors.len(), outcome.seed));
     }
-    let clock = clock.map_or(String::new(), |network| format!(" on the virtual clock, on {network}"));
+    let clock = clock.map_or(String::new(), |network| format!(" on the virtual clock of {network}"));
     let why = match outcome.stopped_by {
-        Stop::Iterations => "all iterations done",
-        Stop::Tolerance => "the error hardly fell any more",
-        Stop::TargetError => "the wanted error was reached",
-        Stop::TimeLimit => "the time was up",
-        Stop::Interrupted => "stopped by the user",
+        Stop::Iterations => "maximum number of iterations".to_string(),
+        Stop::Tolerance => format!("converged, relative change below {:e}", args.tolerance),
+        Stop::TargetError => "target error reached".into(),
+        Stop::TimeLimit => "time limit reached".into(),
+        Stop::Interrupted => "interrupted".into(),
     };
     console.tell(&format!(
-        "relative error {:.6} after {} iterations and {:.2} s{clock} ({why})",
-        outcome.relative_error, outcome.iterations, outcome.seconds
+        "relative error {:.6} after {} and {:.2} s{clock} ({why})",
+        outcome.relative_error,
+        many(outcome.iterations, "iteration"),
+        outcome.seconds
     ));
     table(console, &outcome.ranks);
     console.tell(&report::where_it_is(&args.out));
@@ -192,7 +195,7 @@ fn table(console: Console, ranks: &[RankReport]) {
     if ranks.len() < 2 {
         return;
     }
-    console.tell("seconds by rank:  product    solve   sketch  gather  scatter   reduce     all   MiB sent");
+    console.tell("seconds/process:  product    solve   sketch  gather  scatter   reduce     all   MiB sent");
     for (rank, report) in ranks.iter().enumerate() {
         let RankReport { seconds, phases, method, .. } = report;
         console.tell(&format!(

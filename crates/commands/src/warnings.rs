@@ -39,7 +39,7 @@ impl Warnings {
     pub fn rank(&mut self, settings: &Settings, (m, n): (usize, usize)) {
         if settings.rank > m.min(n) {
             self.add(format!(
-                "rank {} is above the smaller side of the matrix ({}), so that components cannot all matter",
+                "{} components are more than the smaller side of the matrix ({}), so some are redundant",
                 settings.rank,
                 m.min(n)
             ));
@@ -61,8 +61,7 @@ impl Warnings {
             let Some(Dominant { index, share }) = found else { continue };
             let name = labels.map_or(String::new(), |labels| format!(" ({})", labels[index]));
             self.add(format!(
-                "{what} {}{name} holds {:.1}% of the squared norm of the matrix, so that the other {what}s hardly count; \
-                 rescale the {what}s, or leave this one out",
+                "{what} {}{name} accounts for {:.1}% of the squared norm of the matrix, so the other {what}s hardly count; rescale the {what}s, or remove this one",
                 index + 1,
                 100.0 * share
             ));
@@ -82,15 +81,12 @@ impl Warnings {
             .filter(|(_, weight)| **weight > 0.0)
             .map(|(name, weight)| format!("{name} {weight}"))
             .collect();
-        let cure = if given.is_empty() {
-            "begin from another start".into()
-        } else {
-            format!("lower {}", given.join(", "))
-        };
+        let cure =
+            if given.is_empty() { "try another start".into() } else { format!("lower {}", given.join(", ")) };
         self.add(match (zero == factors.k, zero) {
-            (true, _) => format!("every component is 0, so that the result says nothing; {cure}"),
-            (false, 1) => format!("1 of {} components is 0; {cure}, or give a lower --rank", factors.k),
-            (false, _) => format!("{zero} of {} components are 0; {cure}, or give a lower --rank", factors.k),
+            (true, _) => format!("every component is 0, so the result is meaningless; {cure}"),
+            (false, 1) => format!("1 of {} components is 0; {cure}, or a smaller --rank", factors.k),
+            (false, _) => format!("{zero} of {} components are 0; {cure}, or a smaller --rank", factors.k),
         });
     }
 }

@@ -53,7 +53,7 @@ impl Threads {
             return Ok(Threads { pool: None, timed: None, cancel: Cancel::default() });
         }
         let pool = rayon::ThreadPoolBuilder::new().num_threads(count).build().map_err(|error| {
-            Error::parameter("threads", format!("cannot start {count} threads ({error}); ask for fewer"))
+            Error::parameter("threads", format!("cannot start {count} threads ({error}); use fewer"))
         })?;
         Ok(Threads { pool: Some(pool), timed: None, cancel: Cancel::default() })
     }

@@ -9,6 +9,11 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+/// A count with its noun: `1 iteration`, `2 iterations`.
+pub fn many(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
 /// A sentence, or a part of one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Wording(Vec<Part>);

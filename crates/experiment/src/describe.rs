@@ -145,29 +145,32 @@ impl Experiment {
 
     fn check(&self) -> std::result::Result<(), String> {
         if self.methods.is_empty() || self.panels.is_empty() {
-            return Err("there is no [[method]] or no [[panel]]; add one".into());
+            return Err("[[method]] or [[panel]] is missing; add one".into());
         }
         let lists = self.panels.iter().filter_map(|panel| panel.nodes.as_ref()).chain([&self.nodes]);
         if lists.into_iter().any(|nodes| nodes.is_empty() || nodes.contains(&0)) {
             return Err("nodes: a list is empty or has a 0; give numbers of 1 or more".into());
         }
         if self.repeats == 0 {
-            return Err("repeats: 0 runs show nothing; give 1 or more".into());
+            return Err("repeats: 0 is too few; give 1 or more".into());
         }
         for panel in &self.panels {
             let named = |name: &String| self.methods.iter().any(|method| method.name == *name);
             let unknown = |name: &&String| !named(name) && *name != "all";
             if let Some(name) = panel.without.iter().chain(panel.damping.keys()).find(unknown) {
-                return Err(format!("panel {}: there is no method {name}; correct the name", panel.name));
+                return Err(format!(
+                    "panel {}: the method {name} does not exist; correct the name",
+                    panel.name
+                ));
             }
             let undamped =
                 |name: &&String| self.methods.iter().any(|method| method.name == **name && !method.damped);
             if let Some(name) = panel.damping.keys().find(undamped) {
-                return Err(format!("panel {}: {name} is not damped; remove its damping", panel.name));
+                return Err(format!("panel {}: {name} has no damping; remove it", panel.name));
             }
             let limits = panel.limits.unwrap_or(self.limits);
             if limits.time.is_none() && limits.work.is_none() && limits.steps.is_none() {
-                return Err(format!("panel {}: nothing ends its runs; give limits", panel.name));
+                return Err(format!("panel {}: its runs have no limit; give limits", panel.name));
             }
         }
         Ok(())
@@ -219,10 +222,12 @@ pub mod tests {
     fn what_is_wrong_is_said_with_its_place() {
         assert_eq!(said(SMALL), "");
         assert!(said(&SMALL.replace("rank = 4", "rang = 4")).contains("line 6: unknown field `rang`"));
-        assert!(said(&SMALL.replace("[\"MU\"]", "[\"MW\"]")).contains("panel RCV1: there is no method MW"));
-        assert!(said(&SMALL.replace("{ all =", "{ \"MU\" =")).contains("panel FACE: MU is not damped"));
+        assert!(
+            said(&SMALL.replace("[\"MU\"]", "[\"MW\"]")).contains("panel RCV1: the method MW does not exist")
+        );
+        assert!(said(&SMALL.replace("{ all =", "{ \"MU\" =")).contains("panel FACE: MU has no damping"));
         assert!(said(&SMALL.replace("nodes = [2, 4]", "nodes = []")).contains("nodes: a list is empty"));
-        assert!(said(&SMALL.replace("limits =", "#")).contains("panel FACE: nothing ends its runs"));
+        assert!(said(&SMALL.replace("limits =", "#")).contains("panel FACE: its runs have no limit"));
         let absent = Experiment::read(Path::new("absent.toml")).unwrap_err().to_string();
         assert!(absent.starts_with("absent.toml: "), "{absent}");
     }

@@ -156,7 +156,7 @@ fn axes(experiment: &Experiment, clock: &str) -> (Axis, Axis) {
         Draws::SpeedOverNodes => {
             let nodes =
                 if experiment.command == Command::Simulate { "Number of parties" } else { "Number of nodes" };
-            (Axis::new(nodes), Axis { zero: true, ..Axis::new("1 / time of an iteration (1/s)") })
+            (Axis::new(nodes), Axis { zero: true, ..Axis::new("iterations per second") })
         }
     }
 }
@@ -189,12 +189,10 @@ fn page(experiment: &Experiment, done: &[Done], panels: &str) -> String {
     clocks.dedup();
     let clock = clocks.into_iter().map(|clock| match clock {
         "virtual" => {
-            "There are more nodes than cores here, so the clock is virtual: the processor time of each node's thread, plus what \
-             its messages would take on the network that the experiment names. "
+            "There are more nodes than cores, so the clock is virtual: the processor time of each node's thread plus the time that its messages would take on the network of the experiment. "
         }
         "simulated" => {
-            "There are more parties than cores here, so the clock is simulated: a price for each multiplication, byte and \
-             message, the same in every run. "
+            "There are more parties than cores, so the clock is simulated: each multiplication, byte and message has a fixed cost. "
         }
         _ => "The clock is real. ",
     });

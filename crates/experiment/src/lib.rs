@@ -22,7 +22,7 @@ pub enum Error {
     #[error("interrupted")]
     Interrupted,
     /// A file that cannot be read or written.
-    #[error("{}: {problem}; check that it is there and that there is room", path.display())]
+    #[error("{}: {problem}; check the path and the free space", path.display())]
     File {
         /// Which.
         path: PathBuf,
@@ -38,7 +38,7 @@ pub enum Error {
         problem: String,
     },
     /// A run that failed.
-    #[error("{run}: {said}; what is finished is kept: call it again after a correction")]
+    #[error("{run}: {said}; finished runs are kept, so correct the problem and run the command again")]
     Run {
         /// Its panel, method and nodes.
         run: String,
@@ -46,7 +46,7 @@ pub enum Error {
         said: String,
     },
     /// A run whose results cannot be read.
-    #[error("{}: {problem}; remove that folder and call it again", folder.display())]
+    #[error("{}: {problem}; remove that folder and run the command again", folder.display())]
     Results {
         /// Where they are.
         folder: PathBuf,

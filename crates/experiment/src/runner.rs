@@ -118,12 +118,12 @@ fn prepare(
             continue;
         }
         if panel.long && stage.scope.quick {
-            tell(&format!("{} is left out: it takes too long for a quick experiment", panel.name));
+            tell(&format!("skipping {}: it takes too long for a quick experiment", panel.name));
             files.push(None);
             continue;
         }
         if !source.exists() {
-            tell(&format!("{} is left out: there is no {}", panel.name, source.display()));
+            tell(&format!("skipping {}: {} does not exist", panel.name, source.display()));
             files.push(None);
             continue;
         }
@@ -212,7 +212,7 @@ fn start(program: &Path, words: &[impl AsRef<std::ffi::OsStr>], name: &str) -> R
         return Err(Error::Interrupted);
     }
     let said = String::from_utf8_lossy(&done.stderr);
-    let said = said.lines().rfind(|line| !line.is_empty()).unwrap_or("it ended without a word");
+    let said = said.lines().rfind(|line| !line.is_empty()).unwrap_or("it ended without a message");
     Err(Error::Run { run: name.into(), said: said.trim_start_matches("error: ").into() })
 }
 

@@ -23,7 +23,7 @@ pub const DAYS: u32 = 365;
 const AUTHORITY_DAYS: i64 = 3650;
 
 fn wrong(path: &Path) -> impl FnOnce(rcgen::Error) -> Error {
-    move |error| Error::file(path, format!("{error}; make it again"))
+    move |error| Error::file(path, format!("{error}; create it again"))
 }
 
 /// Writes a file that did not exist; a secret one can be read by its owner only.
@@ -132,7 +132,10 @@ pub fn sign(folder: &Path, federation: &str, request: &Path, days: u32) -> Resul
     let line = |prefix: &str| text.lines().find_map(|line| line.strip_prefix(prefix)).map(str::trim);
     let identity = line(IDENTITY).map(str::parse::<Hex<32>>);
     let (Some(Ok(identity)), Some((before, _))) = (identity, text.split_once(IDENTITY)) else {
-        return Err(Error::file(request, "no identity key in it; give what `partwise party init` wrote"));
+        return Err(Error::file(
+            request,
+            "it contains no identity key; give the file that `partwise party init` wrote",
+        ));
     };
     let signed =
         line(SIGNATURE).and_then(|signature| signature.parse::<Hex<64>>().ok()).is_some_and(|signature| {
@@ -140,15 +143,15 @@ pub fn sign(folder: &Path, federation: &str, request: &Path, days: u32) -> Resul
             key.is_some_and(|key| key.has_signed(&request_text(before), &signature.0))
         });
     if !signed {
-        let problem = "is not signed by the identity key in it; ask the party for it again";
+        let problem = "is not signed by its own identity key; ask the party for a new one";
         return Err(Error::file(request, problem));
     }
     // The signature on the request is checked here.
     let mut asked = CertificateSigningRequestParams::from_pem(before).map_err(|error| {
-        Error::file(request, format!("not a certificate request ({error}); ask the party for it again"))
+        Error::file(request, format!("not a certificate request ({error}); ask the party for a new one"))
     })?;
     let [SanType::DnsName(dns)] = &asked.params.subject_alt_names[..] else {
-        return Err(Error::file(request, "must be for one name; make it with `partwise party init`"));
+        return Err(Error::file(request, "must be for one name; create it with `partwise party init`"));
     };
     let suffix = party_dns(federation, "");
     let name = dns.as_ref().strip_suffix(&suffix).unwrap_or_default().to_string();
@@ -156,7 +159,7 @@ pub fn sign(folder: &Path, federation: &str, request: &Path, days: u32) -> Resul
         return Err(Error::file(
             request,
             format!(
-                "is for {}, which is no party of {federation}; make it for this federation",
+                "is for {}, which is not a party of {federation}; create it for this federation",
                 dns.as_ref()
             ),
         ));

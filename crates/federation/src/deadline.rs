@@ -21,7 +21,7 @@ pub struct Late {
 }
 
 /// Looking up the address of a host name.
-pub const RESOLVE: Deadline = Deadline::new("looking up its address", 10);
+pub const RESOLVE: Deadline = Deadline::new("resolving its address", 10);
 
 /// Connecting to one address.
 pub const CONNECT: Deadline = Deadline::new("connecting", 10);
@@ -45,7 +45,7 @@ pub const SEND: Deadline = Deadline::new("sending", 60);
 pub const REJECT_GRACE: Deadline = Deadline::new("leaving", 3);
 
 /// Reading what the other side said before its connection ended.
-pub const LAST_WORDS: Deadline = Deadline::new("reading the last words", 1);
+pub const LAST_WORDS: Deadline = Deadline::new("reading the last message", 1);
 
 /// Until all parties have left after the end, and until the coordinator has heard that a party refuses the run.
 pub const LEAVE: Deadline = Deadline::new("leaving", 5);

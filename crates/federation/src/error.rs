@@ -28,7 +28,7 @@ pub enum Error {
     },
     /// What the coordinator proposes is not what this party allows.
     #[error(
-        "the coordinator proposes {asked}, but {file} allows {allowed}; change one of them, nothing was shared"
+        "the coordinator proposes {asked}, but {file} allows {allowed}; change one of them (nothing was shared)"
     )]
     Policy {
         /// The policy's file.
@@ -39,7 +39,7 @@ pub enum Error {
         allowed: String,
     },
     /// The parties do not agree on what they are about to do.
-    #[error("{who} and this party do not agree on {what}; nothing was shared, put it right and start again")]
+    #[error("{who} and this party disagree on {what}; correct it and start again (nothing was shared)")]
     Disagreement {
         /// The other party.
         who: String,
@@ -87,7 +87,7 @@ pub enum Error {
         accept: String,
     },
     /// The coordinator does something that it must not.
-    #[error("the coordinator sent {problem}; this party stops here, find out why before it runs again")]
+    #[error("the coordinator sent {problem}; this party stops, find out why before it runs again")]
     Dishonest {
         /// What.
         problem: String,
@@ -142,11 +142,11 @@ fn risk(problem: &str, cure: &Wording, accept: &str) -> Wording {
 fn cure(error: &std::io::Error) -> &'static str {
     match error.kind() {
         std::io::ErrorKind::StorageFull => {
-            "make room there and start again, the run goes on from where it was"
+            "free space there and start again; the run resumes where it stopped"
         }
         std::io::ErrorKind::NotFound => "check the name",
         std::io::ErrorKind::PermissionDenied => "check who may use it",
         std::io::ErrorKind::AlreadyExists => "choose another name, or remove it first",
-        _ => "put that right and start again",
+        _ => "correct it and start again",
     }
 }

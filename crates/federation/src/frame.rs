@@ -103,7 +103,7 @@ impl Frame {
 
 /// The words of a control frame.
 pub fn read_control<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, &'static str> {
-    serde_json::from_slice(bytes).map_err(|_| "control words that are none")
+    serde_json::from_slice(bytes).map_err(|_| "a malformed control message")
 }
 
 /// Puts pieces together, up to a limit.

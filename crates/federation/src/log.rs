@@ -111,8 +111,7 @@ impl EventLog {
         let (count, unsaid) = (entry.count, std::mem::take(&mut entry.unsaid));
         entry.said = Some(Instant::now());
         drop(rejected);
-        let more =
-            if unsaid > 1 { format!(", {unsaid} times since it was last said") } else { String::new() };
+        let more = if unsaid > 1 { format!(", {unsaid} times since the last report") } else { String::new() };
         self.warn(
             &format!("rejected {reason} from {from} ({count} so far{more})"),
             json!({ "event": "rejected", "reason": reason, "from": from, "count": count }),

@@ -113,7 +113,7 @@ where
         },
     };
     match served {
-        Err(error) if error.is_parse() => Err("bytes that are no HTTP/2"),
+        Err(error) if error.is_parse() => Err("a connection without HTTP/2"),
         // Whoever is there may leave at any time.
         _ => Ok(()),
     }

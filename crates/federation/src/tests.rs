@@ -231,19 +231,19 @@ fn send_hostile_frames() {
     assert_eq!(outcome.epochs, 1, "nobody had to begin anew");
     let rejected = log.rejections();
     // An offer, an agreement and its confirmation said twice, and errors of rounds that there are not.
-    assert!(rejected["words out of turn"] >= 4, "{rejected:?}");
+    assert!(rejected["a message out of turn"] >= 4, "{rejected:?}");
     assert!(outcome.trace.iter().all(|point| point.round <= 6));
     for reason in [
-        "a first frame that is none",
-        "a first frame that does not enter",
-        "a party that is not of the roster",
+        "a malformed first frame",
+        "an unexpected first frame",
+        "a party that is not in the roster",
         "a frame of an unknown kind",
         "an empty frame",
-        "control words that are none",
+        "a malformed control message",
         "an oversized piece",
         "a second beginning",
         "something oversized",
-        "words out of turn",
+        "a message out of turn",
         "an oversized frame",
         "a malformed message",
         "a message for a cohort that does not exist",
@@ -537,8 +537,8 @@ fn connect_often() {
         SEND.limit(outgoing.send(Frame::control(&enter).encode())).await.unwrap().unwrap();
     });
     let rejected = log.rejections();
-    assert!(rejected["a connection too many of one party"] >= 70, "{rejected:?}");
-    assert!(rejected["a certificate that is for no party of this federation"] >= 10, "{rejected:?}");
+    assert!(rejected["too many connections of one party"] >= 70, "{rejected:?}");
+    assert!(rejected["a certificate for no party of this federation"] >= 10, "{rejected:?}");
 }
 
 /// Where a coordinator says nothing more.
@@ -619,7 +619,7 @@ fn a_coordinator_hangs_up_on_the_silent() {
         });
         let rejected = log.rejections();
         assert_eq!(rejected["a connection that opens no stream"], 2, "{rejected:?}");
-        assert_eq!(rejected["a party that says nothing"], 1, "{rejected:?}");
+        assert_eq!(rejected["a silent party"], 1, "{rejected:?}");
     });
 }
 

@@ -85,7 +85,9 @@ pub fn check_name(name: &str) -> Result<(), String> {
     let good = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     let ends = name.starts_with('-') || name.ends_with('-');
     if name.is_empty() || name.len() > 40 || ends || !name.bytes().all(good) {
-        return Err(format!("{name:?} is no name; use 1 to 40 of a-z, 0-9 and -, not - at an end"));
+        return Err(format!(
+            "{name:?} is not a valid name; use 1 to 40 of a-z, 0-9 and -, without - at either end"
+        ));
     }
     Ok(())
 }

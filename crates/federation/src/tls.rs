@@ -31,9 +31,9 @@ fn load(files: &TlsFiles) -> Result<Loaded> {
         let wrong = |problem: String| Error::file(path, problem);
         match read {
             Ok(list) if !list.is_empty() => Ok(list),
-            Ok(_) => Err(wrong("no certificate in it; give a PEM file".into())),
+            Ok(_) => Err(wrong("it contains no certificate; give a PEM file".into())),
             Err(rustls::pki_types::pem::Error::Io(error)) => Err(Error::io(path)(error)),
-            Err(error) => Err(wrong(format!("not a PEM file ({error}); give one"))),
+            Err(error) => Err(wrong(format!("not a PEM file ({error}); give a PEM file"))),
         }
     };
     let mut roots = RootCertStore::empty();
@@ -45,7 +45,7 @@ fn load(files: &TlsFiles) -> Result<Loaded> {
     }
     let key = PrivateKeyDer::from_pem_file(&files.key).map_err(|error| match error {
         rustls::pki_types::pem::Error::Io(error) => Error::io(&files.key)(error),
-        error => Error::file(&files.key, format!("no private key in it ({error}); give a PEM file")),
+        error => Error::file(&files.key, format!("it contains no private key ({error}); give a PEM file")),
     })?;
     Ok(Loaded {
         provider: Arc::new(ring::default_provider()),
@@ -116,7 +116,7 @@ pub fn check_client(party: &PartyConfig) -> Result<()> {
 pub fn server_name(name: &str) -> Result<ServerName<'static>> {
     ServerName::try_from(name.to_string()).map_err(|_| Error::Network {
         what: name.into(),
-        problem: "is no host name; correct server_name".into(),
+        problem: "is not a host name; correct server_name".into(),
     })
 }
 
@@ -127,7 +127,7 @@ pub fn place(federation: &FederationConfig, certificate: &CertificateDer<'_>) ->
         return Err("a revoked certificate");
     }
     let Ok(parsed) = webpki::EndEntityCert::try_from(certificate) else {
-        return Err("a certificate that cannot be read");
+        return Err("an unreadable certificate");
     };
     let is_for = |dns: &str| {
         ServerName::try_from(dns).is_ok_and(|name| parsed.verify_is_valid_for_subject_name(&name).is_ok())
@@ -136,7 +136,7 @@ pub fn place(federation: &FederationConfig, certificate: &CertificateDer<'_>) ->
         Some(pinned) => pinned == fingerprint,
         None => is_for(&binding.dns),
     });
-    found.map(|(place, _)| place).ok_or("a certificate that is for no party of this federation")
+    found.map(|(place, _)| place).ok_or("a certificate for no party of this federation")
 }
 
 /// What went wrong in a handshake, in few words of a fixed set.
@@ -147,7 +147,7 @@ pub fn words(error: &rustls::Error) -> &'static str {
             "an expired certificate"
         }
         rustls::Error::InvalidCertificate(Bad::NotValidYet | Bad::NotValidYetContext { .. }) => {
-            "a certificate that is not valid yet"
+            "a certificate that is not yet valid"
         }
         // An authority of the same name has another key.
         rustls::Error::InvalidCertificate(Bad::UnknownIssuer | Bad::BadSignature) => {
@@ -158,9 +158,9 @@ pub fn words(error: &rustls::Error) -> &'static str {
         }
         rustls::Error::InvalidCertificate(_) => "a certificate that is not valid",
         rustls::Error::NoCertificatesPresented => "no certificate",
-        rustls::Error::InconsistentKeys(_) => "a certificate and a key that do not belong together",
+        rustls::Error::InconsistentKeys(_) => "a certificate and a key that do not match",
         rustls::Error::PeerIncompatible(_) => "a client without TLS 1.3",
-        _ => "a handshake that is none of TLS 1.3",
+        _ => "a handshake other than TLS 1.3",
     }
 }
 
@@ -168,6 +168,6 @@ pub fn words(error: &rustls::Error) -> &'static str {
 pub fn words_of(error: &std::io::Error) -> &'static str {
     match error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
         Some(error) => words(error),
-        None => "a connection that was given up",
+        None => "an abandoned connection",
     }
 }

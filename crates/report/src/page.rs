@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use partwise::run::Side;
 use partwise::run::record::{RunKind, RunRecord, name_of};
+use partwise::run::{Side, headline};
 use sha2::{Digest, Sha256};
 
 use crate::text::{base64, bytes, count, escape, number, seconds};
@@ -76,7 +76,7 @@ fn method(run: &Run) -> String {
         RunKind::Factorization(record) if record.summary.plan.is_empty() => {
             return name_of(&record.method.algorithm);
         }
-        RunKind::Factorization(record) => return record.summary.plan.clone(),
+        RunKind::Factorization(record) => return headline(&record.summary.plan).into(),
         RunKind::Simulation(record) => (&record.settings.protocol, record.parties.len()),
         RunKind::Federation(record) => (&record.settings.protocol, record.parties.len()),
     };

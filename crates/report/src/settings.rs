@@ -6,7 +6,7 @@ use crate::Run;
 use crate::text::{details, table};
 
 /// What other sections show.
-const ELSEWHERE: [&str; 10] = [
+const ELSEWHERE: [&str; 9] = [
     "ranks",
     "phases",
     "parties",
@@ -14,7 +14,6 @@ const ELSEWHERE: [&str; 10] = [
     "transcripts",
     "errors_of_restarts",
     "redrawn",
-    "plan",
     "warnings",
     "bytes",
 ];

@@ -30,7 +30,7 @@ pub enum Error {
     },
     /// A message that breaks the protocol. Whoever notices does not go on.
     #[error(
-        "{who} got from {from} {problem}; it stops here, find out why before the parties run again, under a new epoch"
+        "{who} received from {from} {problem} and stops; find out why before the parties run again, under a new epoch"
     )]
     Dishonest {
         /// Who noticed.
@@ -51,13 +51,13 @@ pub enum Error {
         cure: Wording,
     },
     /// A party of a simulation vanished, as it was told to.
-    #[error("party {party} vanished, as it was told to")]
+    #[error("party {party} disconnected, as requested")]
     Vanished {
         /// The party.
         party: u16,
     },
     /// The other end of a link is gone.
-    #[error("{who} lost its connection to {peer}; its own message says why")]
+    #[error("{who} lost its connection to {peer}, whose own message says why")]
     LinkLost {
         /// Who noticed.
         who: Peer,
@@ -66,7 +66,7 @@ pub enum Error {
     },
     /// A value that no fixed-point range can hold.
     #[error(
-        "party {party} has a value of {value:e} in {what}, beyond the largest that can be summed (1e75); rescale the matrix"
+        "party {party} has a value of {value:e} in {what}, but the largest that can be summed is 1e75; rescale the matrix"
     )]
     Outside {
         /// Who has it.
@@ -95,7 +95,9 @@ pub enum Error {
         problem: Wording,
     },
     /// The operating system has no randomness to give.
-    #[error("the operating system gave no randomness for keys ({problem}); nothing is secret without it")]
+    #[error(
+        "the operating system provides no randomness for keys ({problem}); repair it, because nothing is secret without it"
+    )]
     Entropy {
         /// What it said.
         problem: String,

@@ -106,11 +106,11 @@ impl<'a> CommLink<'a> {
             }
             Some(FAILURE) => {
                 let problem = serde_json::from_slice(&bytes)
-                    .unwrap_or_else(|_| "another rank failed, and could not say why".into());
+                    .unwrap_or_else(|_| "another process failed without giving a reason".into());
                 Err(Error::Elsewhere { problem })
             }
             _ => {
-                let problem = "bytes that are no message".into();
+                let problem = "a malformed message".into();
                 Err(Error::Dishonest { who: Peer(self.comm.rank() as u16), from: Peer(from as u16), problem })
             }
         }
@@ -185,12 +185,14 @@ pub fn run_on_rank_recorded<T: Real>(
     }
     if !plan.slowness.is_empty() || plan.loses.is_some() {
         let name = if plan.slowness.is_empty() { "lose" } else { "speeds" };
-        return Err(Error::parameter(name, "between ranks clocks are real and nobody leaves; leave it out"));
+        return Err(Error::parameter(name, "under MPI clocks are real and no party can leave; leave it out"));
     }
     let identity = Identity::new(&mut entropy()?);
     let keys = comm.all_gather(identity.key().bytes())?;
     let keys: Option<Vec<IdentityKey>> = keys[1..].iter().map(|key| IdentityKey::from_bytes(key)).collect();
-    let Some(keys) = keys else { return Err(Error::parameter("ranks", "a rank has sent no key; run again")) };
+    let Some(keys) = keys else {
+        return Err(Error::parameter("ranks", "a process has sent no key; run again"));
+    };
     let mut link = CommLink::new(comm);
     let room = simulate::Room::new(plan, records, &keys);
     let result = room.and_then(|room| match part {
@@ -219,7 +221,7 @@ fn coordinate<T: Real>(
             serde_json::from_slice(&link.report_of(party)?).map_err(|error| Error::Dishonest {
                 who: Peer(0),
                 from: Peer(party as u16),
-                problem: format!("a report that cannot be read ({error})"),
+                problem: format!("an unreadable report ({error})"),
             })?;
         ends.push(Some(PartyEnd { report, u: Vec::new(), v: Vec::new() }));
     }

@@ -108,11 +108,9 @@ impl FewRecords {
 fn few_records(who: &str, colluders: usize, features: usize) -> Error {
     Error::Risk {
         problem: format!(
-            "{who}, and there are {features} features: where a sum is over fewer records than half the features, without \
-             those of the parties that may collude ({colluders}), whether somebody is among them can be told from the sums \
-             of any protocol"
+            "{who} for {features} features: without the records of the parties that may collude ({colluders}), a sum covers fewer records than half the number of features, so membership can be inferred from the sums of any protocol"
         ),
-        cure: "find more records, or merge or leave out rare features".into(),
+        cure: "find more records, or merge or remove rare features".into(),
         accept: "few_records_show_in_sums",
     }
 }
@@ -166,7 +164,7 @@ impl Exposure<'_> {
     /// With two parties, the sum less the own share is the other's share.
     fn two_parties(&self) -> Option<Error> {
         (self.records.len() == 2 && !self.accepted().two_parties_see_each_other).then(|| Error::Risk {
-            problem: "with two parties each sees the other's share, since it is the sum less its own".into(),
+            problem: "with two parties each can compute the other's contribution by subtracting its own from the sum".into(),
             cure: "find a third".into(),
             accept: "two_parties_see_each_other",
         })
@@ -178,8 +176,7 @@ impl Exposure<'_> {
         let shown = self.accepted().going_on_shows_the_leaver && !self.is_plain() && records < enough;
         (shown && !self.accepted().plain_shares_show_records).then(|| Error::Risk {
             problem: format!(
-                "whoever leaves is shown as without masks, and party {party} has {records} records, fewer than {enough}, of \
-                 which that shows some nearly as they are or who is among them"
+                "a party that leaves loses its masks, and party {party} has {records} records, fewer than {enough}, so its contribution reveals some of them or who is among them"
             ),
             cure: "let the others wait".into(),
             accept: "plain_shares_show_records",
@@ -192,8 +189,7 @@ impl Exposure<'_> {
         let shown = self.is_plain() && records < enough;
         (shown && !self.accepted().plain_shares_show_records).then(|| Error::Risk {
             problem: format!(
-                "without masks the coordinator sees every share, and party {party} has {records} records, fewer than \
-                 {enough}, of which a share shows some nearly as they are or who is among them"
+                "without masks the coordinator sees every contribution, and party {party} has {records} records, fewer than {enough}, so its contribution reveals some of them or who is among them"
             ),
             cure: Wording::new("use ").choice("aggregation", "secure"),
             accept: "plain_shares_show_records",
@@ -205,8 +201,7 @@ impl Exposure<'_> {
         let (Smallest { party, records }, features) = (self.smallest(), self.features);
         (records <= features && !self.accepted().pooled_sums_show_records).then(|| Error::Risk {
             problem: format!(
-                "party {party} has {records} records and there are {features} features: the sums that pooled opens span its \
-                 records, so that whether somebody is among them can be told"
+                "party {party} has {records} records for {features} features: the sums that pooled opens span its records, so membership can be inferred"
             ),
             cure: "choose another protocol".into(),
             accept: "pooled_sums_show_records",
@@ -226,7 +221,7 @@ impl Exposure<'_> {
     pub fn subsampled_records(&self) -> Option<Error> {
         let subsampled = self.settings.sketch.picks_columns();
         (subsampled && !self.accepted().subsampling_opens_records).then(|| Error::Risk {
-            problem: "a subsampled sketch of M is columns of M, and opens records at once".into(),
+            problem: "a subsampled sketch of M consists of columns of M and reveals records directly".into(),
             cure: Wording::new("choose another ").field("sketch"),
             accept: "subsampling_opens_records",
         })

@@ -33,7 +33,7 @@ impl std::str::FromStr for Split {
         match text.strip_prefix("first=") {
             Some(text) => share(text),
             None if text == "uniform" => Ok(Split::Uniform),
-            None => Err("a split is uniform, first=0.5 or a file with a party a record".into()),
+            None => Err("give uniform, first=0.5 or a file with one party per record".into()),
         }
     }
 }

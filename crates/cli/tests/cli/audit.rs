@@ -17,7 +17,7 @@ fn an_audit_prints_tables_and_a_verdict_and_writes_json() {
         "2 parties and the coordinator  matching",
         "looks like random words",
         "The coordinator ",
-        "Whoever has the final U",
+        "Anyone who has the final U",
     ] {
         assert!(said.contains(expected), "{expected} in {said}");
     }
@@ -60,9 +60,9 @@ fn a_recorded_run_can_be_audited_later_with_the_same_result() {
     assert!(desk.read("r/report.html").contains("was not audited"));
     let said = desk.run("audit r");
     // The page that is there shows it.
-    assert!(desk.read("r/report.html").contains("Whoever has the final U"));
+    assert!(desk.read("r/report.html").contains("Anyone who has the final U"));
     assert!(
-        said.contains("attacks: can somebody tell") && said.contains("Whoever has the final U"),
+        said.contains("attacks: can somebody tell") && said.contains("Anyone who has the final U"),
         "{said}"
     );
     assert_eq!(desk.read("r/audit.json"), first);

@@ -119,7 +119,7 @@ fn truncated_files() {
 #[test]
 fn mislabelled_files() {
     let npy = npy_bytes("<f8", "(1, 1)", &f64_bytes(&[1.0]));
-    refused("m.npz", &npy, &["this is a NumPy array", "rename it to end in .npy"]);
+    refused("m.npz", &npy, &["this is a NumPy array", "rename it to .npy"]);
     refused("m.csv", &npy, &["this is a NumPy array", "rename"]);
     refused("m.npy", npz_bytes(1, 1, &[1.0]), &["zip archive", ".npz"]);
     refused("m.npy", gzip(&npy), &["gzip", "add .gz"]);

@@ -14,7 +14,7 @@ fn the_printed_plan_is_that_of_the_record() {
         let folder = options.rsplit(' ').next().unwrap();
         let plan = desk.json(&format!("{folder}/run.json"))["plan"].as_str().unwrap().to_string();
         assert!(said.contains(&format!("{plan}, rank 8")), "{said}\n{plan}");
-        assert_eq!(said.contains("begun on"), sampled, "{said}");
+        assert_eq!(said.contains("warm-started"), sampled, "{said}");
     }
 }
 

@@ -60,7 +60,7 @@ fn the_program_names_options() {
         ("factorize m.npy --rank 0 --out x", "--rank: 0 is too few; give 1 or more"),
         (
             "factorize m.npy --rank 2 --out x --algorithm dsanls --alpha 0 --beta 0",
-            "--alpha: --alpha and --beta cannot both be 0, the step would not be damped at all; give one of them",
+            "--alpha: --alpha and --beta cannot both be 0, which turns the damping off; give one of them",
         ),
         (
             "factorize m.npy --rank 2 --out x --sketch gaussian",

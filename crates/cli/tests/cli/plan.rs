@@ -159,7 +159,7 @@ fn auto_chooses_by_the_network_and_says_so() {
     };
     let (text, sketch, grid) = plan("exact", "--network unlimited --samples yes");
     assert!(
-        text.starts_with("auto: hals with momentum") && text.contains("on unlimited by built-in constants"),
+        text.starts_with("auto: accelerated HALS") && text.contains("on unlimited by built-in constants"),
         "{text}"
     );
     assert!(sketch.is_null() && grid == "4x1");
@@ -172,7 +172,7 @@ fn auto_chooses_by_the_network_and_says_so() {
     assert_eq!(desk.bytes("exact/V.npy"), desk.bytes("again/V.npy"));
     // A sample that takes long to be sent is left out.
     let (text, ..) = plan("slow", "--network 1kbit/s,100us");
-    assert!(text.starts_with("auto: hals with momentum") && !text.contains("begun on"), "{text}");
+    assert!(text.starts_with("auto: accelerated HALS") && !text.contains("warm-started"), "{text}");
     plan("without", "--samples no");
     assert_eq!(desk.bytes("slow/U.npy"), desk.bytes("without/U.npy"));
     assert_ne!(desk.bytes("slow/U.npy"), desk.bytes("plain/U.npy"));
@@ -193,7 +193,7 @@ fn auto_is_exact_where_it_is_told_to_begin_on_samples() {
         refused(&desk, &format!("{common} --samples yes --sketch-cols 2 --sketch-rows 2 --out refused"));
     assert_says(&said, &["--sketch-cols", "auto does not use it"]);
     let text = answer(&desk, &format!("{common} --samples yes --out exact"));
-    assert_says(&text, &["auto: hals", "begun on 2 samples"]);
+    assert_says(&text, &["auto: accelerated HALS", "warm-started on a"]);
     assert!(desk.json("exact/run.json")["sketch"].is_null());
 }
 

@@ -76,12 +76,12 @@ fn checkpoints_of_other_runs_and_damaged_ones_are_refused() {
     assert_says(&asked(&format!("{other} r --resume")), &["r.checkpoint", "another input"]);
     assert_says(
         &asked(&format!("{RUN} r --resume --transpose")),
-        &["r.checkpoint", "--transpose", "begin anew"],
+        &["r.checkpoint", "--transpose", "start over"],
     );
     let bytes = desk.bytes("r.checkpoint");
     desk.write("r.checkpoint", &bytes[..bytes.len() - 9]);
-    assert_says(&asked(&format!("{RUN} r --resume")), &["r.checkpoint", "cut off", "begin anew"]);
+    assert_says(&asked(&format!("{RUN} r --resume")), &["r.checkpoint", "truncated", "start over"]);
     desk.write("r.checkpoint", b"hello");
-    assert_says(&asked(&format!("{RUN} r --resume")), &["r.checkpoint", "not one", "begin anew"]);
+    assert_says(&asked(&format!("{RUN} r --resume")), &["r.checkpoint", "not a checkpoint", "start over"]);
     assert_says(&asked(&format!("{RUN} r --checkpoint-every 0")), &["--checkpoint-every", "0 is too few"]);
 }

@@ -70,7 +70,7 @@ fn what_parties_write_is_their_owners_alone() {
     let mut parties = vec![start(&replacing)];
     parties.extend([2, 3].map(|party| start(&trial.party_command(party))));
     // While it runs, too: the journal is removed at the end.
-    parties[0].wait_for("the run begins");
+    parties[0].wait_for("starting the run");
     (1..=3).for_each(|party| assert_private(&trial.party_folder(party).join("state")));
     parties.iter_mut().for_each(Process::succeed);
     coordinator.succeed();

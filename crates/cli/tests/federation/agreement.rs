@@ -50,7 +50,7 @@ fn the_coordinator_cannot_widen_a_policy() {
         ("minimum_cohort = 3", "minimum_cohort = 4", "sums over 3 parties"),
         ("minimum_colluders = 1", "minimum_colluders = 2", "colluders = 1"),
         ("maximum_rounds = 500", "maximum_rounds = 7", "8 rounds, those of a second attempt among them"),
-        ("continue_without = true", "continue_without = false", "to go on when somebody has left"),
+        ("continue_without = true", "continue_without = false", "to continue without a party that left"),
         ("party-2 = \"sha256:", "party-9 = \"sha256:", "party-2 as another party"),
     ];
     let trial = Trial::new(3, &["--rounds", "4", "--continue-without"]);

@@ -63,10 +63,10 @@ fn killed(deaths: &[&str], extra: &[&str]) {
         let mut others = [party(&trial, 1, None), party(&trial, 3, None)];
         let mut victim = party(&trial, 2, Some(death));
         assert!(!victim.end().success(), "{death}");
-        coordinator.wait_for("party-2 is gone");
+        coordinator.wait_for("party-2 has disconnected");
         // By default all wait, and say so.
-        coordinator.wait_for("waits for party-2");
-        others[0].wait_for("all wait for party-2");
+        coordinator.wait_for("waiting for party-2");
+        others[0].wait_for("waiting for party-2");
         party(&trial, 2, None).succeed();
         others.iter_mut().for_each(Process::succeed);
         coordinator.succeed();
@@ -128,7 +128,7 @@ fn within_the_threshold_the_round_completes() {
         let mut others: Vec<Process> = [1, 3, 4, 5].map(|number| party(&trial, number, None)).into();
         party(&trial, 2, Some(death)).end();
         // The sum is opened without its help: what all wait for is the next one.
-        let waits = coordinator.wait_for("waits for party-2");
+        let waits = coordinator.wait_for("waiting for party-2");
         party(&trial, 2, None).succeed();
         coordinator.wait_for("party-2 missed 1 answers");
         others.iter_mut().for_each(Process::succeed);
@@ -153,8 +153,8 @@ fn the_others_go_on_if_all_allow_it() {
     let mut others: Vec<Process> = [1, 3, 4, 5].map(|number| party(&trial, number, None)).into();
     party(&trial, 2, Some("upload,8,before")).end();
     others.iter_mut().for_each(Process::succeed);
-    coordinator.wait_for("somebody was missing in some sums");
-    coordinator.wait_for("without party-2; done twice");
+    coordinator.wait_for("a party was missing from some sums");
+    coordinator.wait_for("without party-2; run twice");
     coordinator.succeed();
     assert_twice(&trial, 1, 120);
     assert_eq!(trial.record("result")["missing"][0], "party-2");
@@ -203,12 +203,12 @@ fn an_asynchronous_run_is_done_once_more_too() {
     let mut coordinator = trial.coordinator(&["--continue-without"]);
     let mut others = [1, 3, 4, 5, 6, 7, 8].map(|number| party(&trial, number, None));
     party(&trial, 2, Some("upload,8,before")).end();
-    coordinator.wait_for("somebody was missing in some sums");
+    coordinator.wait_for("a party was missing from some sums");
     coordinator.signal("-KILL");
     coordinator.end();
     let mut coordinator = trial.coordinator(&["--continue-without"]);
     others.iter_mut().for_each(Process::succeed);
-    coordinator.wait_for("without party-2; done twice");
+    coordinator.wait_for("without party-2; run twice");
     coordinator.succeed();
     let attempts = &trial.record("result")["attempts"];
     assert_eq!(attempts.as_array().unwrap().len(), 2);
@@ -293,8 +293,8 @@ fn a_party_that_hangs_is_waited_for() {
     let mut coordinator = trial.coordinator(&[]);
     let mut others = [party(&trial, 1, None), party(&trial, 3, None)];
     let mut victim = party(&trial, 2, Some("upload,4,hang"));
-    coordinator.wait_for("party-2 is gone");
-    coordinator.wait_for("waits for party-2");
+    coordinator.wait_for("party-2 has disconnected");
+    coordinator.wait_for("waiting for party-2");
     victim.signal("-CONT");
     victim.succeed();
     others.iter_mut().for_each(Process::succeed);
@@ -309,9 +309,9 @@ fn a_coordinator_that_hangs_is_noticed_and_found_again() {
     let expected = undisturbed(&trial);
     let mut coordinator = trial.coordinator(&[]);
     let mut parties = [1, 2].map(|number| party(&trial, number, None));
-    parties[0].wait_for("waits until all parties are there");
+    parties[0].wait_for("waiting for all parties");
     coordinator.signal("-STOP");
-    parties[0].wait_for("the connection to the coordinator is lost");
+    parties[0].wait_for("lost the connection to the coordinator");
     coordinator.signal("-CONT");
     party(&trial, 3, None).succeed();
     parties.iter_mut().for_each(Process::succeed);
@@ -326,7 +326,7 @@ fn a_party_that_says_nothing_for_long_is_named() {
     let mut coordinator = trial.coordinator(&[]);
     let mut others = [party(&trial, 1, None), party(&trial, 3, None)];
     let mut victim = party(&trial, 2, Some("upload,3,pause"));
-    coordinator.wait_for("party-2 is connected but has said nothing");
+    coordinator.wait_for("party-2 is connected but unresponsive");
     victim.succeed();
     others.iter_mut().for_each(Process::succeed);
     coordinator.succeed();
@@ -340,10 +340,10 @@ fn a_coordinator_may_be_killed_and_started_again() {
         let mut coordinator = trial.coordinator(&[]);
         let mut others = [party(&trial, 1, None), party(&trial, 3, None)];
         party(&trial, 2, Some("upload,4,after")).end();
-        coordinator.wait_for("waits for party-2");
+        coordinator.wait_for("waiting for party-2");
         coordinator.kill();
         let mut coordinator = trial.coordinator(&[]);
-        coordinator.wait_for("goes on with a run, after");
+        coordinator.wait_for("resuming the run after");
         let mut victim = party(&trial, 2, Some("upload,2,pause"));
         victim.wait_for("trial: pauses");
         coordinator.kill();
@@ -376,7 +376,7 @@ fn other_groups_never_stop() {
         // The other group has rounds left when the first one waits, however fast each of them is.
         others.push(party(&trial, 5, Some(&format!("upload,{pause},pause"))));
         party(&trial, 2, Some(&format!("upload,{uploads},before"))).end();
-        coordinator.wait_for("waits for party-2");
+        coordinator.wait_for("waiting for party-2");
         let (before, patience) = (journal_length(&trial), std::time::Instant::now() + PATIENCE);
         // Until it stands still.
         let (mut length, mut since) = (before, std::time::Instant::now());
@@ -489,8 +489,8 @@ fn a_cut_line_in_each_direction() {
         let mut victim = Process::start(&mut command);
         victim.wait_for("trial: pauses");
         assert!(ip(&cut), "{what}");
-        coordinator.wait_for("party-2 is gone");
-        victim.wait_for("the connection to the coordinator is lost");
+        coordinator.wait_for("party-2 has disconnected");
+        victim.wait_for("lost the connection to the coordinator");
         assert!(ip(&mend), "{what}");
         victim.succeed();
         others.iter_mut().for_each(Process::succeed);

@@ -33,7 +33,7 @@ fn strangers_do_not_disturb_a_run() {
         let _ = stream.read(&mut [0; 100]);
     }
     let flood: Vec<TcpStream> = (0..300).filter_map(|_| connect(&address).ok()).collect();
-    coordinator.wait_for("rejected a connection too many");
+    coordinator.wait_for("rejected too many connections");
     drop((silent, flood));
     pausing.succeed();
     others.iter_mut().for_each(Process::succeed);

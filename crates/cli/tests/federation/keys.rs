@@ -230,7 +230,7 @@ fn bad_certificates_are_refused_and_change_nothing() {
     );
     let mut coordinator = trial.coordinator(&[]);
     fs::write(folder.join("party-1.crt"), &own).unwrap();
-    trial.party(1).wait_for_and_kill("waits until all parties are there");
+    trial.party(1).wait_for_and_kill("waiting for all parties");
 
     // Revoked.
     fs::write(folder.join("party-1.crt"), revoked_certificate).unwrap();
@@ -274,7 +274,7 @@ fn bad_certificates_are_refused_and_change_nothing() {
     // A twin of a party that is there is turned away, and the first stays.
     fs::write(folder.join("party-1.crt"), own).unwrap();
     let mut first = trial.party(1);
-    first.wait_for("waits until all parties are there");
+    first.wait_for("waiting for all parties");
     let copy = trial.path("trial/twin");
     fs::create_dir(&copy).unwrap();
     for entry in fs::read_dir(&folder).unwrap().map(Result::unwrap).filter(|entry| entry.path().is_file()) {
@@ -283,7 +283,7 @@ fn bad_certificates_are_refused_and_change_nothing() {
     let mut twin = program();
     twin.args(["party", "join"]).arg(copy.join("party.toml")).arg("--data").arg(trial.path("data-1.csv"));
     let mut twin = Process::start(twin.arg("--out").arg(trial.path("result-twin")));
-    twin.wait_for("this party is connected already");
+    twin.wait_for("this party is already connected");
     twin.kill();
     coordinator.wait_for("rejected a second connection of one party");
 

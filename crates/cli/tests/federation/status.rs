@@ -41,7 +41,7 @@ fn the_status_tells_how_it_stands() {
     let mut others = [trial.party(1), trial.party(3)];
     let mut victim = Process::start(&mut disturbed::command(&trial, 2, None, Some("upload,6,before")));
     victim.end();
-    coordinator.wait_for("waits for party-2");
+    coordinator.wait_for("waiting for party-2");
     let now = status();
     assert_eq!(now["parties"][1]["state"], "absent");
     assert_eq!(now["parties"][1]["dropouts"], 1);
@@ -106,7 +106,7 @@ fn the_page_in_a_browser() {
     trial.line = vec!["--insecure"];
     let (mut coordinator, address) = with_status(&trial, &[]);
     let first = trial.party(1);
-    first.wait_for("waits until all parties are there");
+    first.wait_for("waiting for all parties");
     let page = rendered(browser, &address);
     assert!(page.contains("Federation demo") && page.contains("waiting for all parties"), "{page}");
     assert!(page.contains("<td class=\"connected\">connected</td>"), "{page}");
@@ -114,14 +114,14 @@ fn the_page_in_a_browser() {
     // A party goes, and the run with it waits; its curve is drawn.
     let mut others = [first, trial.party(3)];
     Process::start(&mut disturbed::command(&trial, 2, None, Some("upload,30,before"))).end();
-    coordinator.wait_for("waits for party-2");
+    coordinator.wait_for("waiting for party-2");
     let page = rendered(browser, &address);
     assert!(page.contains("Waiting for party-2."), "{page}");
     assert_eq!(page.matches("<td class=\"absent\">absent</td>").count(), 1, "{page}");
     assert!(page.contains("polyline") && page.contains("relative error 0."), "{page}");
     // It comes back.
     let mut again = Process::start(&mut disturbed::command(&trial, 2, None, Some("upload,5,hang")));
-    coordinator.wait_for_times("is gone", 2);
+    coordinator.wait_for_times("has disconnected", 2);
     again.signal("-CONT");
     again.succeed();
     others.iter_mut().for_each(Process::succeed);
@@ -164,7 +164,7 @@ fn the_page_updates_itself() {
     let (started, joined) = std::sync::mpsc::channel();
     let page = watched(&address, move || {
         let party = Process::start(&mut command);
-        party.wait_for("waits until all parties are there");
+        party.wait_for("waiting for all parties");
         started.send(party).unwrap();
     });
     let page = rendered(browser, &page);
@@ -188,7 +188,7 @@ fn nothing_secret_is_logged() {
     let (mut coordinator, address) = with_status(&trial, &[]);
     let mut others = [trial.party(1), trial.party(3)];
     Process::start(&mut disturbed::command(&trial, 2, None, Some("upload,4,before"))).end();
-    coordinator.wait_for("waits for party-2");
+    coordinator.wait_for("waiting for party-2");
     let mut said = vec![get(&address, "GET /status.json").1, get(&address, "GET /metrics").1];
     let mut again = trial.party(2);
     again.succeed();

@@ -24,7 +24,7 @@ pub const HOLDOUT: Amount = Amount::Share(0.2);
 
 /// More was found than `--max-auc` allows.
 #[derive(Debug, thiserror::Error)]
-#[error("over the limit: AUC {found:.3} is above --max-auc {limit}")]
+#[error("limit exceeded: the AUC {found:.3} is above --max-auc {limit}")]
 pub struct OverLimit {
     found: f64,
     limit: f64,
@@ -46,7 +46,7 @@ pub fn check_memory(settings: &Settings, parties: usize, features: usize) -> Res
     let available = machine::available_memory();
     if needed > available {
         bail!(
-            "--rounds: the messages of {} rounds take up to {}, of which {} are free; give fewer rounds, or a lower --rank",
+            "--rounds: the messages of {} rounds need up to {}, but only {} is free; use fewer rounds or a smaller --rank",
             settings.rounds,
             human_bytes(needed),
             human_bytes(available)
@@ -108,12 +108,10 @@ fn text(audit: &Audit) -> String {
         &left(&audit.left),
     ));
     text.push_str(&legend(audit));
-    text.push_str("\nattacks: can somebody tell whether a record was in a party's data?\n");
+    text.push_str("\nattacks: can an adversary tell whether a record was in a party's data?\n");
     let header = ["seat", "attack", "on", "AUC", "s.e.", "members", "others", "mean score", "of others"];
     text.push_str(&table(&header, &findings(audit)));
-    text.push_str(
-        "  AUC: 0.5 is guessing, 1 certainty; s.e.: its standard error; others: records that nobody had\n",
-    );
+    text.push_str("  AUC: 0.5 is guessing, 1 is certainty; s.e.: standard error; others: held-out records\n");
     if !audit.recoveries.is_empty() {
         text.push_str("\nlinear recovery of M from opened sketches\n");
         let header = ["seat", "method", "rounds", "equations", "unknowns", "error", "recovered"];
@@ -129,10 +127,10 @@ fn legend(audit: &Audit) -> String {
     let covers: BTreeSet<Cover> = audit.left.iter().map(|left| left.cover).collect();
     let meaning = |cover: &Cover| match cover {
         Cover::Masked => {
-            "  masked: random words to whoever reads them alone; the sum over the parties is opened for all\n"
+            "  masked: random words on their own; only the sum over the parties is opened, for all\n"
         }
-        Cover::Plain => "  plain: numbers as they are\n",
-        Cover::Control => "  no data: keys, signatures, and what removes the masks from a sum\n",
+        Cover::Plain => "  plain: readable numbers\n",
+        Cover::Control => "  no data: keys, signatures and what removes the masks from a sum\n",
     };
     let products = "  U: the components (the factor of the features, in the paper's letters); M V, M S, S U, V V: products of records, components, weights V and sketches S\n";
     std::iter::once(products).chain(covers.iter().map(meaning)).collect()

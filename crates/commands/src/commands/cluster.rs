@@ -75,8 +75,7 @@ pub fn same_file(comm: &dyn Comm, print: &[u8], path: &Path) -> Result<()> {
     match prints.iter().position(|print| *print != prints[0]) {
         None => Ok(()),
         Some(rank) => bail!(
-            "{}: rank {rank} sees another file there than rank 0; put it on a file system that all machines share, or copy \
-             the same file to each",
+            "{}: process {rank} sees a different file than process 0; use a shared file system, or copy the same file to each machine",
             path.display()
         ),
     }

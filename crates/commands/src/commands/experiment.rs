@@ -19,7 +19,10 @@ pub fn run(args: &ExperimentArgs, context: &Context) -> Result<()> {
         && !runs.exists()
         && std::fs::read_dir(&args.out).map_or(true, |mut all| all.next().is_some())
     {
-        bail!("{} is there and no experiment's folder; choose another --out", args.out.display());
+        bail!(
+            "{} already exists and is not the folder of an experiment; choose another --out",
+            args.out.display()
+        );
     }
     if !args.out.exists() {
         output::check_new_folder(&args.out)?;

@@ -11,7 +11,8 @@ use partwise::io::ImageShape;
 use partwise::matrix::Dominant;
 use partwise::partition::Access;
 use partwise::pipeline::{self, Facts, Opened, Planned, RunPlan, Source, Start};
-use partwise::run::{Directive, Monitor, Progress, Settings, Snapshot};
+use partwise::run::{Directive, Monitor, Progress, Settings, Snapshot, headline};
+use partwise::wording::many;
 use partwise::{Precision, Real};
 
 use super::cluster::{Agreed, Team, same_file};
@@ -135,7 +136,7 @@ impl<T: Real> Found<T> {
                 streamed.blocks(),
                 input::size(streamed.block_bytes())
             ),
-            (None, None) => "each rank with its own part".into(),
+            (None, None) => "one part per process".into(),
         };
         Ok(Found { place, image, frames, dominant: opened.dominant() })
     }
@@ -183,25 +184,30 @@ fn introduce<T: Real>(
     let console = context.console;
     console.tell(&format!("{name}: {rows} x {cols}, {format}, {place}"));
     if let Some(iteration) = planned.resumed_from() {
-        console.tell(&format!("going on from iteration {iteration} in {}", checkpoint.path().display()));
+        console.tell(&format!("resuming from iteration {iteration} in {}", checkpoint.path().display()));
     }
     let plan = planned.plan().clone();
     let workers = workers(&plan, team);
-    let rank = plan.settings.rank;
-    Some(Box::new(move |method| console.tell(&format!("{}, rank {rank}, {workers}", plan.describe(method)))))
+    let components = many(plan.settings.rank, "component");
+    Some(Box::new(move |method| {
+        let described = plan.describe(method);
+        console.tell(&format!("{}, {components}, {workers}", headline(&described)));
+    }))
 }
 
 /// Who computes, in words.
 fn workers(plan: &RunPlan, team: Team<'_>) -> String {
-    let (nodes, threads) = (plan.machine.nodes, plan.machine.threads);
+    let nodes = plan.machine.nodes;
+    let threads = many(plan.machine.threads, "thread");
     if team.comm().is_none() {
-        return format!("nodes {nodes}, threads a node {threads}");
+        return if nodes == 1 { threads } else { format!("{nodes} workers with {threads} each") };
     }
     let arranged = match plan.settings.algorithm.access() {
         Access::Whole => format!(" as {}", plan.grid),
         Access::Sampled | Access::Lines => String::new(),
     };
-    format!("MPI ranks {nodes}{arranged}, threads a rank {threads}")
+    let processes = if nodes == 1 { "1 MPI process".into() } else { format!("{nodes} MPI processes") };
+    format!("{processes}{arranged} with {threads} each")
 }
 
 /// Says what a user should know before it starts.
@@ -259,7 +265,7 @@ fn explain<T: Real>(error: Error, args: &FactorizeArgs, team: Team<'_>) -> anyho
     };
     let alpha = if args.algorithm.uses("alpha") { ", or raise --alpha" } else { "" };
     let sentence = format!(
-        "{}: the factors grew beyond what {} can hold at iteration {iteration}; {precision}rescale the matrix{alpha}",
+        "{}: the factors overflowed {} at iteration {iteration}; {precision}rescale the matrix{alpha}",
         args.file.display(),
         match T::PRECISION {
             Precision::F32 => "f32",

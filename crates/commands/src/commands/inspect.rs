@@ -130,7 +130,7 @@ fn in_words(args: &InspectArgs, findings: &Findings) -> Result<String> {
             let name = labels.as_ref().map(|labels| format!(" ({})", labels[index])).unwrap_or_default();
             writeln!(
                 text,
-                "  dominant    {what} {}{name} holds {:.1}% of the squared norm of the matrix",
+                "  dominant    {what} {}{name} accounts for {:.1}% of the squared norm of the matrix",
                 index + 1,
                 100.0 * share
             )?;

@@ -43,12 +43,11 @@ fn init(args: &PartyInitArgs, context: &Context) -> Result<()> {
     let text = skeleton(&args.name, &args.federation, &args.coordinator, "");
     write_new(&args.out.join(FILE), &text, false)?;
     context.console.tell(&format!(
-        "made {0}: send {0}/{1}.request to the coordinator, put its answer {1}.crt and its ca.crt into {0}, and complete \
-         {0}/{FILE}; keep {1}.key and identity.key to yourself",
+        "created {0}: send {0}/{1}.request to the coordinator, put its answer {1}.crt and its ca.crt into {0}, and complete {0}/{FILE}; keep {1}.key and identity.key secret",
         args.out.display(),
         args.name
     ));
-    context.console.tell(&format!("this party's identity, for the others to pin: {identity}"));
+    context.console.tell(&format!("identity of this party, which the other parties pin: {identity}"));
     Ok(())
 }
 
@@ -70,19 +69,19 @@ pub fn skeleton(name: &str, federation: &str, coordinator: &str, policy: &str) -
         }
     };
     format!(
-        "# What this party needs to know; docs/federation.md explains every line.
+        "# Configuration of this party; docs/federation.md explains every line.
 name = \"{name}\"
 federation = \"{federation}\"
 coordinator = \"{coordinator}\"
 
-# What this party allows. The coordinator cannot widen it.
+# What this party allows; the coordinator cannot override it.
 [policy]
 aggregation = [\"secure\"]
 minimum_cohort = 3
 minimum_colluders = 1
 maximum_rounds = 500
 {protocols}{policy}
-# The identities of all other parties, as they told you by another way than through the coordinator, a line each:
+# Identities of all other parties, which they told you over another channel than the coordinator, one per line:
 # their-name = \"sha256:0123456789abcdef...\"
 [peers]
 "
@@ -101,7 +100,7 @@ fn join<T: Real>(args: &JoinArgs, context: &Context, hooks: &Arc<dyn Hooks>) -> 
         read.map_err(|error| match args.line.log {
             // It may quote an entry, and such logs may be collected elsewhere.
             Format::Json => anyhow!(
-                "{}: cannot be used as records; --check --log text says where and why",
+                "{}: cannot be used as records; --check --log text shows the place and the reason",
                 args.data.display()
             ),
             Format::Text => error.into(),
@@ -136,7 +135,7 @@ fn join<T: Real>(args: &JoinArgs, context: &Context, hooks: &Arc<dyn Hooks>) -> 
     }
     if args.line.insecure {
         log.warn(
-            "without certificates and encryption; for trials on one machine",
+            "running without certificates and encryption, which is for trials on one machine",
             json!({ "event": "insecure" }),
         );
     }
@@ -208,13 +207,13 @@ fn write<T: Real>(
 
 fn conclude<T>(args: &JoinArgs, context: &Context, joined: &Joined<T>) {
     let why = match joined.ended.stopped_by {
-        Stop::Rounds => "all rounds done",
-        Stop::Tolerance => "the error hardly fell any more",
-        Stop::LeakBudget => "one round more would show a record",
+        Stop::Rounds => "maximum number of rounds",
+        Stop::Tolerance => "converged",
+        Stop::LeakBudget => "another round would reveal a record",
     };
     let out = args.out.as_ref().map_or(String::new(), |out| format!("; {}", report::where_it_is(out)));
     context.console.tell(&format!(
-        "relative error {:.6} over all parties, {:.6} here, after {} rounds ({why}){out}",
+        "relative error {:.6} over all parties, {:.6} for this party, after {} rounds ({why}){out}",
         joined.relative_error, joined.own_relative_error, joined.ended.rounds
     ));
 }

@@ -42,7 +42,7 @@ fn network(args: &PlanArgs, known: &Known) -> (Network, &'static str) {
     let (network, assumed) = match (args.network, known.constants.network()) {
         (Some(network), _) => (network, ""),
         (None, Some(network)) => (network, " (as measured)"),
-        (None, None) => (usual(), " (assumed; say otherwise with --network)"),
+        (None, None) => (usual(), " (assumed; change it with --network)"),
     };
     (Network { combine, ..network }, assumed)
 }
@@ -133,8 +133,7 @@ impl View<'_> {
         writeln!(text)?;
         writeln!(
             text,
-            "method  grid       memory a node   sent an iteration   seconds an iteration = product + solve + gram + sketch + \
-             latency + transfer"
+            "method  grid       memory/process      sent/iteration       seconds/iteration = product + solve + gram + sketch + latency + transfer"
         )?;
         for estimate in self.estimates(&self.job) {
             let parts: Vec<String> = estimate.parts.named().map(|(_, seconds)| digits(seconds)).to_vec();
@@ -155,13 +154,13 @@ impl View<'_> {
             if best.algorithm == Algorithm::Dsanls { String::new() } else { format!(" on {}", best.grid) };
         writeln!(
             text,
-            "best         {}{grid} (about {} iterations of dsanls are worth one of auto)",
+            "best         {}{grid} (about {} iterations of dsanls equal one of auto)",
             name(best.algorithm),
             self.job.sketched_iterations()
         )?;
         writeln!(
             text,
-            "memory       {} of the matrix, {} beside it, {} to save the factors",
+            "memory       {} for the matrix, {} for iterating, {} for saving the factors",
             size(best.memory.matrix),
             size(best.memory.iterating),
             size(best.memory.saving)
@@ -172,7 +171,7 @@ impl View<'_> {
                 _ if other == 0 => continue,
                 None => "does not fit".to_string(),
                 Some(there) => format!(
-                    "{}, {} s an iteration ({} times as fast), {} a node, {} sent, bottleneck {}",
+                    "{}, {} s per iteration ({}x the speed), {} per process, {} sent, bottleneck {}",
                     name(there.algorithm),
                     digits(there.parts.seconds()),
                     digits(best.parts.seconds() / there.parts.seconds()),
@@ -197,13 +196,13 @@ fn grid(estimate: &Estimate) -> String {
 
 fn words(part: &str) -> &'static str {
     match part {
-        "product" => "product: multiplying with the matrix; more nodes or threads help",
-        "solve" => "solve: moving the factors; more nodes or threads, or a lower rank, help",
-        "gram" => "gram: k x k matrices; a lower rank helps",
-        "sketch" => "sketch: drawing and applying sketches; smaller ones help",
-        "latency" => "latency: the network, message by message; fewer nodes with more threads help",
+        "product" => "product: multiplying with the matrix; use more processes or threads",
+        "solve" => "solve: updating the factors; use more processes or threads, or a smaller k",
+        "gram" => "gram: k x k matrices; use a smaller k",
+        "sketch" => "sketch: drawing and applying sketches; use smaller ones",
+        "latency" => "latency: messages on the network; use fewer processes with more threads",
         _ => {
-            "transfer: the network, byte by byte; a faster one, fewer nodes with more threads, or dsanls help"
+            "transfer: bytes on the network; use a faster network, fewer processes with more threads, or dsanls"
         }
     }
 }

@@ -25,8 +25,7 @@ pub fn run(args: &ProvisionArgs, context: &Context) -> Result<()> {
     }
     made?;
     context.console.tell(&format!(
-        "made {} for trials only: whoever made all keys can read everything; in earnest every party runs `partwise party init` \
-         by itself",
+        "created {} for trials only: the owner of all keys can read everything; in production every party runs `partwise party init` itself",
         args.out.display()
     ));
     Ok(())
@@ -46,7 +45,7 @@ fn make(args: &ProvisionArgs) -> Result<()> {
         items.join(", ")
     };
     let mut federation = format!(
-        "# For trials: all keys were made in one place.\nfederation = \"{}\"\naddress = \"{}\"\ndeadline = {:?}\nheartbeat = \
+        "# For trials only: all keys were created in one place.\nfederation = \"{}\"\naddress = \"{}\"\ndeadline = {:?}\nheartbeat = \
          {:?}\naccept = [{}]\n\n[method]\n{}",
         args.federation,
         args.address,

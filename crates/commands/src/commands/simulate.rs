@@ -157,7 +157,7 @@ fn alone<T: Real>(args: &SimulateArgs, context: &Context) -> Result<()> {
 fn on_ranks<T: Real>(args: &SimulateArgs, context: &Context, comm: &dyn Comm) -> Result<()> {
     let chief = comm.rank() == 0;
     if args.network.is_some() {
-        return Err(Agreed("--network: between ranks clocks are real; leave it out".into()).into());
+        return Err(Agreed("--network: under MPI clocks are real; leave it out".into()).into());
     }
     agree(comm, if chief { output::check_private_folder(&args.out, args.force) } else { Ok(()) })?;
     let (matrix, dealt) = agree(comm, read::<T>(args, context))?.apart();
@@ -317,7 +317,7 @@ fn introduce<M>(args: &SimulateArgs, console: Console, dealt: &Dealt<M>) {
         let InputRecord { rows, cols, format, .. } = &dealt.source;
         console.tell(&format!("{}: {rows} x {cols}, {format}", args.file.display()));
         console.tell(&format!(
-            "{} parties with {} to {} records of {} features",
+            "{} parties with {} to {} records and {} features",
             counts.len(),
             counts.iter().min().unwrap_or(&0),
             counts.iter().max().unwrap_or(&0),
@@ -335,7 +335,7 @@ fn hold_out(args: &SimulateArgs, records: usize) -> Result<(Vec<usize>, Vec<usiz
         Some(Amount::Share(share)) => ((share * records as f64).round() as usize).max(1),
     };
     if count >= records && count > 0 {
-        bail!("--holdout: {count} of {records} records would leave none for the parties; give fewer");
+        bail!("--holdout: holding out {count} of {records} records leaves none for the parties; give fewer");
     }
     Ok(split::hold_out(records, count, args.seed))
 }
@@ -347,7 +347,7 @@ fn deal(args: &SimulateArgs, records: usize, kept: &[usize], held_out: &[usize])
     let mut by_name = None;
     let (names, dealt) = match (args.split.parse::<Split>(), args.parties) {
         (Ok(_), None) => {
-            bail!("--parties: how many parties there are is missing; give it, or a file to --split")
+            bail!("--parties: the number of parties is missing; give it, or a file with --split")
         }
         (Ok(split), Some(parties)) => {
             if !(2..=255).contains(&parties) {
@@ -373,7 +373,7 @@ fn deal(args: &SimulateArgs, records: usize, kept: &[usize], held_out: &[usize])
         dealt.into_iter().map(|places| places.into_iter().map(|place| kept[place]).collect()).collect();
     if let Some(parties) = args.parties.filter(|&parties| parties != dealt.len()) {
         bail!(
-            "--parties: {parties} is asked for, but {} names {}; leave one of them out",
+            "--parties: {parties} was given, but {} names {}; leave one of them out",
             args.split,
             dealt.len()
         );
@@ -389,27 +389,21 @@ fn warn(console: Console, plan: &Plan, records: &[usize], features: usize) {
     // Below half of the features it is refused, or was accepted.
     if settings.aggregation == Aggregation::Secure && (risk::few(features)..2 * features).contains(&hidden) {
         console.warn(&format!(
-            "note: sums are over {hidden} records, less those of {} colluding, of {features} features; below twice as \
-             many sums can show who is among them: --audit tells how well",
+            "note: sums cover {hidden} records without those of {} colluding, for {features} features; below two records per feature they can reveal membership, which --audit measures",
             settings.colluders
         ));
     }
     if settings.aggregation == Aggregation::Plain {
         console.warn(
-            "warning: without masks the coordinator sees every party's share, and with it much of what the records have \
-             in common; leave out --aggregation plain to let it see sums alone",
+            "warning: without masks the coordinator sees what every party contributes, which reveals much about its records; without --aggregation plain it sees only sums",
         );
     } else if parties == 3 {
-        console.warn(
-            "note: three parties tolerate no dropout: a sum without one of them would be opened for nobody",
-        );
+        console.warn("note: three parties tolerate no dropout, because a sum of two is not opened");
     }
     let one_group = parties < 2 * (settings.colluders + 2).max(3);
     if settings.protocol.is_asynchronous() && settings.aggregation == Aggregation::Secure && one_group {
-        console.warn(
-            "note: so few parties form one group, whose members wait for the slowest before its sum is opened, though \
-             they compute on meanwhile",
-        );
+        console
+            .warn("note: with fewer than six parties there is one group, whose members wait for the slowest");
     }
 }
 
@@ -548,20 +542,19 @@ fn conclude<T>(
         return Ok(());
     }
     let why = match outcome.stopped_by {
-        Stop::Rounds => "all rounds done",
-        Stop::Tolerance => "the error hardly fell any more",
-        Stop::LeakBudget => "one round more would show a record",
+        Stop::Rounds => "maximum number of rounds",
+        Stop::Tolerance => "converged",
+        Stop::LeakBudget => "another round would reveal a record",
     };
     let clock = if record.transport().is_none() { " on the simulated clock" } else { "" };
     for (party, number) in outcome.parties.iter().zip(1..) {
         if party.is_none() {
-            console.tell(&format!("party {number} left; the others went on"));
+            console.tell(&format!("party {number} left; the others continued"));
         }
     }
     if let &[first, second] = &outcome.attempts[..] {
         console.tell(&format!(
-            "then they did it once more: relative error {first:.6} the first time, {second:.6} the second, of \
-             which the better is kept"
+            "repeated without it: relative error {first:.6} in the first attempt, {second:.6} in the second; the better one is kept"
         ));
     }
     console.tell(&format!(
@@ -570,7 +563,7 @@ fn conclude<T>(
     ));
     let cost = outcome.cost;
     console.tell(&format!(
-        "a party sent and received {}, in {:.0} sums of {:.1} round trips; all took {:.2} s here, {:.2} s of it masking",
+        "{} sent and received per party, in {:.0} sums of {:.1} round trips; {:.2} s on this machine, of which masking {:.2} s",
         input::size(cost.bytes_per_party),
         cost.sums,
         cost.round_trips_per_sum,

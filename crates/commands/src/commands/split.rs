@@ -26,7 +26,7 @@ pub fn run(args: &SplitArgs, context: &Context) -> Result<()> {
 
 fn split<T: Real>(args: &SplitArgs, context: &Context) -> Result<()> {
     if args.nodes == 0 {
-        return Err(Error::parameter("nodes", "0 parts hold nothing; give 1 or more").into());
+        return Err(Error::parameter("nodes", "0 is too few; give 1 or more").into());
     }
     output::check_new_folder(&args.out)?;
     let sha256 = input::sha256(&args.file)?;

@@ -14,7 +14,7 @@ pub fn run(args: &TransformArgs, context: &Context) -> Result<()> {
     let tsv = match args.out.extension().and_then(|extension| extension.to_str()) {
         Some("npy") => false,
         Some("tsv") => true,
-        _ => bail!("{} ends neither in .npy nor in .tsv; choose one of them for --out", args.out.display()),
+        _ => bail!("{} ends in neither .npy nor .tsv; choose one of them for --out", args.out.display()),
     };
     output::check_file(&args.out, "--out", args.force)?;
     let record = folder::record(&args.dir)?;
@@ -40,8 +40,7 @@ pub fn run(args: &TransformArgs, context: &Context) -> Result<()> {
     };
     if length != expected {
         bail!(
-            "{} has {length} {what}, but the factors in {} are of a matrix with {expected}; give data with the same \
-             {what}, or try --side or --transpose",
+            "{} has {length} {what}, but the factors in {} belong to a matrix with {expected}; use data with the same {what}, or try --side or --transpose",
             args.file.display(),
             args.dir.display()
         );

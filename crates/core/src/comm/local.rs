@@ -105,7 +105,7 @@ pub fn run_ranks<I: Send, R: Send>(
             .collect();
         let count = threads.len();
         let failed =
-            |error| Error::parameter("nodes", format!("cannot start {count} ranks ({error}); ask for fewer"));
+            |error| Error::parameter("nodes", format!("cannot start {count} workers ({error}); use fewer"));
         threads
             .into_iter()
             .map(|thread| match thread {

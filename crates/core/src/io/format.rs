@@ -79,12 +79,12 @@ pub(super) trait Format {
     /// What will not be in the written file as one might expect, in a sentence.
     fn write_note<T: Real>(input: &Input<T>) -> Option<Wording> {
         let labelled = input.row_labels.is_some() || input.col_labels.is_some();
-        labelled.then(|| "the format has no place for row and column names, so they are dropped".into())
+        labelled.then(|| "the format cannot store row and column names, so they are dropped".into())
     }
 
     /// Writes a matrix.
     fn write<T: Real>(_writer: &mut dyn Write, _input: &Input<T>, _options: WriteOptions) -> io::Result<()> {
-        Err(io::Error::new(io::ErrorKind::Unsupported, "not a format to write"))
+        Err(io::Error::new(io::ErrorKind::Unsupported, "a format that cannot be written"))
     }
 }
 

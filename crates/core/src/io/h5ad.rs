@@ -31,7 +31,7 @@ impl Format for H5ad {
         signature: Some(Signature {
             bytes: b"\x89HDF\r\n",
             what: "an HDF5 file",
-            cure: "rename it to end in .h5ad if AnnData made it",
+            cure: "rename it to .h5ad if AnnData wrote it",
         }),
         in_parts: false,
         writes: Writes::Nothing,
@@ -99,7 +99,7 @@ impl AnnData<'_> {
     fn dense<T: Real>(&self, dataset: &Dataset) -> Result<(Matrix<T>, Element)> {
         let &[rows, cols] = dataset.shape() else {
             let dimensions = dataset.ndim();
-            let problem = format!("{dimensions} dimensions, where a matrix has 2; save the object again");
+            let problem = format!("{dimensions} dimensions instead of 2; save the object again");
             return Err(self.error("X", problem));
         };
         let element = self.element("X", dataset.dtype())?;
@@ -122,7 +122,7 @@ impl AnnData<'_> {
         let group = self.root.group("X").map_err(|_| {
             self.error(
                 "X",
-                "missing or damaged; save the AnnData object with its matrix as X, or fetch it again",
+                "missing or damaged; save the AnnData object with its matrix as X, or download it again",
             )
         })?;
         // The second of each name is of AnnData before version 0.7.
@@ -145,7 +145,7 @@ impl AnnData<'_> {
             }
             _ => {
                 let problem =
-                    format!("the encoding {encoding:.40?} is not read; make X a csr matrix or an array");
+                    format!("the encoding {encoding:.40?} is not supported; make X a csr matrix or an array");
                 Err(self.error("X", problem))
             }
         }
@@ -173,7 +173,7 @@ impl AnnData<'_> {
         let last = offsets[majors as usize];
         if last != values.len() {
             let problem = format!(
-                "the last offset is {last}, where there are {} values; save the object again",
+                "the last offset is {last}, but there are {} values; save the object again",
                 values.len()
             );
             return Err(self.error("X/indptr", problem));
@@ -190,7 +190,7 @@ impl AnnData<'_> {
     ) -> Result<Vec<I>> {
         let element = self.element(place, dataset.dtype())?;
         if !element.is_integer() {
-            let problem = format!("{} numbers, where integers belong; save the object again", element.name());
+            let problem = format!("{} numbers instead of integers; save the object again", element.name());
             return Err(self.error(place, problem));
         }
         let bytes = self.bytes(place, dataset, count, element)?;
@@ -210,8 +210,7 @@ impl AnnData<'_> {
     /// The bytes of a vector of `count` elements.
     fn bytes(&self, place: &str, dataset: &Dataset, count: u64, element: Element) -> Result<Vec<u8>> {
         if dataset.shape() != [count] {
-            let problem =
-                format!("{:?} entries, where {count} belong; save the object again", dataset.shape());
+            let problem = format!("{:?} entries instead of {count}; save the object again", dataset.shape());
             return Err(self.error(place, problem));
         }
         let needed = count.saturating_mul(element.width());
@@ -259,8 +258,7 @@ impl AnnData<'_> {
         let nullable = || group.group(&index).and_then(|group| group.dataset("values"));
         let dataset = group.dataset(&index).or_else(|_| nullable()).map_err(self.wrong(&place))?;
         if dataset.shape() != [count as u64] {
-            let problem =
-                format!("{:?} names, where X needs {count}; save the object again", dataset.shape());
+            let problem = format!("{:?} names instead of {count}; save the object again", dataset.shape());
             return Err(self.error(&place, problem));
         }
         self.strings(&place, &dataset, count).map(Some)
@@ -307,6 +305,6 @@ fn hdf_error(budget: Budget, place: &str, error: hdf5_reader::error::Error) -> E
     Error::format(
         budget.path,
         place,
-        format!("truncated, damaged or not read ({what}); save or fetch the file again"),
+        format!("truncated, damaged or not supported ({what}); save or download the file again"),
     )
 }

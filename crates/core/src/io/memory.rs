@@ -50,7 +50,7 @@ impl Budget<'_> {
                 self.path,
                 "shape",
                 format!(
-                    "{rows} x {cols} is too large: a sparse matrix may have {limit} rows and columns; drop empty ones"
+                    "{rows} x {cols} is too large, because a sparse matrix can have at most {limit} rows and columns; remove empty ones"
                 ),
             ));
         }
@@ -79,7 +79,7 @@ impl Budget<'_> {
             what: format!("{}: {what}", self.path.display()),
             needed,
             available: self.available,
-            cure: Wording::new("check that the file's sizes are right, then factorize it with ")
+            cure: Wording::new("check the sizes in the file, then use ")
                 .field("memory")
                 .text(", or use a machine with more memory"),
         }

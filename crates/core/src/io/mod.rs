@@ -154,7 +154,7 @@ impl FileFormat {
         format.ok_or_else(|| {
             let files = endings(|format| format != FileFormat::Images);
             let problem = format!(
-                "unknown ending; Partwise reads {files}, each also with .gz, and images in a folder or a .zip"
+                "unknown file type; Partwise reads {files}, each also with .gz, and images in a folder or .zip"
             );
             Error::format(path, "name", problem)
         })

@@ -195,7 +195,7 @@ impl Column<'_> {
     fn bytes(&mut self, count: usize, buffer: &mut Vec<u8>) -> Result<()> {
         buffer.resize(count * self.element.width() as usize, 0);
         if self.source.fill(buffer)? < buffer.len() {
-            return Err(self.source.error("data", "the file ends here; make or fetch it again"));
+            return Err(self.source.error("data", "the file is truncated; create or download it again"));
         }
         Ok(())
     }

@@ -141,9 +141,7 @@ impl<T: Real> Matrix<T> {
 /// they become 0.
 pub fn range_problem<T: Real>(largest: f64) -> Option<Wording> {
     if largest == 0.0 {
-        return Some(
-            "every entry is 0, so there is nothing to factorize; check that this is the right file".into(),
-        );
+        return Some("every entry is 0, so there is nothing to factorize; check the file".into());
     }
     // Products have up to twice the exponents of entries, times the number of terms.
     let (range, cure) = match T::PRECISION {

@@ -196,9 +196,10 @@ fn read<T: Real>(file: &FileSource, memory: u64) -> Result<Input<T>> {
 fn open_stream<'a, T: Real>(file: &FileSource, stream: Stream, request: Request) -> Result<Opened<'a, T>> {
     let settings = request.settings.for_matrix(stream.rows(), stream.cols())?;
     let machine = &request.resources.machine;
-    let alone =
-        Wording::new("a matrix that stays in its file is factorized on one node; leave it out, or raise ")
-            .field("memory");
+    let alone = Wording::new(
+        "a matrix that is streamed from its file is factorized in one process; leave it out, or raise ",
+    )
+    .field("memory");
     if machine.nodes > 1 {
         return Err(Error::parameter("nodes", alone));
     }

@@ -162,8 +162,7 @@ fn check<T: Real>(
     let auto = run::Plan::of(facts.rows, facts.cols, facts.stored, settings.rank);
     if request.samples == Presence::Yes && (streamed.is_some() || auto.samples().is_empty()) {
         let problem = format!(
-            "{} is sparse, has few rows and columns, or stays in its file, and auto begins on samples of none of these; leave \
-             it out",
+            "{} is sparse, small or streamed, and auto does not start on samples of such matrices; leave it out",
             facts.name
         );
         return Err(Error::parameter("samples", problem));
@@ -175,7 +174,7 @@ fn check<T: Real>(
     match (request.finish, data) {
         (Finish::AsIterated, _) | (Finish::ExactRows, Data::Whole(_) | Data::Shared(_)) => Ok(()),
         (Finish::ExactRows, Data::Streamed(_) | Data::Part(_)) => {
-            Err(Error::parameter("finish", "exact rows need the matrix in memory; leave them as iterated"))
+            Err(Error::parameter("finish", "exact rows need the matrix in memory; turn them off"))
         }
     }
 }

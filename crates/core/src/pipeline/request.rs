@@ -47,8 +47,8 @@ pub struct MemoryAdvice {
 impl MemoryAdvice {
     /// Advice that names no parameter of any front end.
     pub const GENERAL: MemoryAdvice = MemoryAdvice {
-        too_large: "lower the rank, use f32, or take a machine with more memory",
-        unstreamable: "this file can only be read whole: convert it to .npy or uncompressed .npz, or allow more memory",
+        too_large: "use fewer components, f32 or a machine with more memory",
+        unstreamable: "this format cannot be streamed; convert the file to .npy or uncompressed .npz, or allow more memory",
     };
 }
 
@@ -77,7 +77,7 @@ impl Request {
     pub fn new(settings: CheckedSettings, resources: Resources) -> Result<Self> {
         let machine = &resources.machine;
         if machine.nodes == 0 {
-            return Err(Error::parameter("nodes", "0 nodes can compute nothing; give 1 or more"));
+            return Err(Error::parameter("nodes", "0 is too few; give 1 or more"));
         }
         settings.grid(machine.grid, Shape { rows: 1, cols: 1 }, machine.nodes)?;
         Ok(Request { settings, resources, samples: Presence::Auto, finish: Finish::default() })

@@ -87,7 +87,7 @@ impl RunSettings {
         let same = self.restarts > 1 && !self.algorithm.spec().draws;
         let problem = match from {
             None if same && matches!(self.init, Init::Nndsvd | Init::Nndsvda) => {
-                "runs from the same singular vectors are all the same; leave it out, or begin at random"
+                "all runs from the same singular vectors are identical; leave it out, or start at random"
             }
             None => return Ok(()),
             Some(StartFrom::Snapshot(snapshot)) => return snapshot.check(self, self.rows, self.cols),
@@ -96,7 +96,7 @@ impl RunSettings {
                 if !same {
                     return Ok(());
                 }
-                "runs from one given start are all the same; leave it out, or the given start"
+                "all runs from the same given start are identical; leave it out, or the given start"
             }
         };
         Err(Error::parameter("restarts", problem))
@@ -106,7 +106,7 @@ impl RunSettings {
     pub(crate) fn check_streamed(&self, streamed: &Streamed, started: bool) -> Result<()> {
         if self.init != Init::Random && !started {
             let problem =
-                Wording::new("singular vectors need the matrix in memory; begin at random, or raise ")
+                Wording::new("singular vectors need the matrix in memory; start at random, or raise ")
                     .field("memory");
             return Err(Error::parameter("init", problem));
         }

@@ -364,10 +364,11 @@ fn first_state<T: Real>(
 fn restored<T: Real>(method: &mut dyn Method<T>, shard: &Shard<T>, snapshot: &Snapshot<T>) -> Result<RunLog> {
     let auxiliary = snapshot.auxiliary.as_ref().map(|factors| start::given(shard, factors));
     if !method.restore(&snapshot.log.method, auxiliary) {
-        let problem = Wording::new("the checkpoint is of a run that held the matrix in another way; use ")
-            .field("memory")
-            .text(" as that run did, or start again without ")
-            .field("resume");
+        let problem =
+            Wording::new("the checkpoint belongs to a run that stored the matrix differently; use ")
+                .field("memory")
+                .text(" as in that run, or start over without ")
+                .field("resume");
         return Err(Error::parameter("resume", problem));
     }
     Ok(snapshot.log.clone())

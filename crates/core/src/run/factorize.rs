@@ -70,7 +70,7 @@ pub fn factorize<T: Real>(
     monitor: &mut dyn Monitor<T>,
 ) -> Result<Factorization<T>> {
     if machine.nodes == 0 {
-        return Err(Error::parameter("nodes", "0 nodes can compute nothing; give 1 or more"));
+        return Err(Error::parameter("nodes", "0 is too few; give 1 or more"));
     }
     let (m, n) = (matrix.rows(), matrix.cols());
     let settings = settings.clone().checked()?.for_matrix(m, n)?;

@@ -63,7 +63,7 @@ impl<T: Real> Factors<T> {
             return Err(Error::parameter(
                 "factors",
                 format!(
-                    "they are of a {} x {} matrix with {} components, but {m} x {n} with {k} is asked for; use those of this matrix",
+                    "they belong to a {} x {} matrix with {} components, but this run has {m} x {n} with {k}; use factors of this matrix",
                     self.rows, self.cols, self.k
                 ),
             ));
@@ -139,8 +139,7 @@ impl<T: Real> Factors<T> {
         };
         let mut fitted = fit(&block, fixed, self.k, terms, start, threads)?;
         if fitted.iter().any(|value| !value.to_f64().is_finite()) {
-            let problem =
-                "the fit is beyond the range of the numbers; rescale the components, or compute in f64";
+            let problem = "the fit overflows; rescale the components, or compute in f64";
             return Err(Error::parameter("factors", problem));
         }
         if let Some(start) = start {
@@ -164,14 +163,18 @@ impl<T: Real> Factors<T> {
         };
         if block.cols() != expected {
             let problem = format!(
-                "it has {} {what} but the factors were made from {expected}; give data with the same {what}",
+                "it has {} {what}, but the factors belong to {expected}; use data with the same {what}",
                 block.cols()
             );
             return Err(Error::parameter("file", problem));
         }
         if let Some(start) = start.filter(|start| start.len() != block.rows() * self.k) {
-            let problem =
-                format!("it has {} numbers, not {} x {}; leave it out", start.len(), block.rows(), self.k);
+            let problem = format!(
+                "it has {} numbers instead of {} x {}; leave it out",
+                start.len(),
+                block.rows(),
+                self.k
+            );
             return Err(Error::parameter("start", problem));
         }
         block.row_sums(threads).first_bad_row().map_or(Ok(()), |row| Err(bad_entry(of, row)))

@@ -91,7 +91,7 @@ impl Stop {
 /// How a run went.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Report {
-    /// What the method did, in words.
+    /// What the method did: a short description, then a semicolon and details if there are any.
     #[serde(default)]
     pub plan: String,
     /// The seed of this run: with restarts, not always the first.
@@ -119,6 +119,11 @@ pub struct Report {
     pub ranks: Vec<RankReport>,
     /// The curve.
     pub trace: Vec<TraceLine>,
+}
+
+/// The short description of a method: its description in [`Report::plan`] without the details after the first semicolon.
+pub fn headline(plan: &str) -> &str {
+    plan.split_once(';').map_or(plan, |(headline, _)| headline)
 }
 
 /// One rank's work.

@@ -29,13 +29,13 @@ impl std::str::FromStr for Amount {
     fn from_str(text: &str) -> Result<Self, String> {
         let share = |number: &str, unit: f64| match number.parse::<f64>() {
             Ok(share) if share > 0.0 && share / unit <= 1.0 => Ok(Amount::Share(share / unit)),
-            _ => Err(format!("{text} is not a share above 0 and up to 1.0")),
+            _ => Err(format!("{text} is not above 0 and at most 1.0")),
         };
         if let Some(percent) = text.strip_suffix('%') {
             share(percent, 100.0)
         } else if let Ok(count) = text.parse::<usize>() {
             if count == 0 {
-                Err("0 would leave nothing; give a number above 0".into())
+                Err("0 is too few; give a number above 0".into())
             } else {
                 Ok(Amount::Count(count))
             }
@@ -224,7 +224,8 @@ impl Settings {
             self.check_given(["bound"])?;
         }
         if !self.scale_is_free() && self.normalize.is_some_and(|how| how != Normalize::None) {
-            let problem = "penalties and bounds decide the scale of components; leave it out, or use none";
+            let problem =
+                "penalties and bounds determine the scale of the components; leave it out, or use none";
             return Err(Error::parameter("normalize", problem));
         }
         not_negative("target_error", self.target_error.unwrap_or(0.0))?;
@@ -236,7 +237,7 @@ impl Settings {
                     .field("alpha")
                     .text(" and ")
                     .field("beta")
-                    .text(" cannot both be 0, the step would not be damped at all; give one of them"),
+                    .text(" cannot both be 0, which turns the damping off; give one of them"),
             ));
         }
         if self.algorithm == Algorithm::Dsanls && self.solver == SketchedSolver::Pgd && self.alpha == 0.0 {
@@ -253,9 +254,9 @@ impl Settings {
         if self.init != Init::Random && self.rank > m.min(n) {
             let most = m.min(n);
             let problem =
-                Wording::new(format!("a start from singular vectors has at most {most} of them; lower "))
+                Wording::new(format!("there are at most {most} singular vectors to start from; lower "))
                     .field("rank")
-                    .text(", or begin at random");
+                    .text(", or start at random");
             return Err(Error::parameter("init", problem));
         }
         for (name, amount, length, of) in
@@ -271,10 +272,7 @@ impl Settings {
                     ));
                 }
                 Some(Amount::Share(share)) if !(share > 0.0 && share <= 1.0) => {
-                    return Err(Error::parameter(
-                        name,
-                        format!("{share} is not a share above 0 and up to 1.0"),
-                    ));
+                    return Err(Error::parameter(name, format!("{share} is not above 0 and at most 1.0")));
                 }
                 _ => {}
             }

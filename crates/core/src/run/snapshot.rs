@@ -57,7 +57,7 @@ impl<T: Real> Snapshot<T> {
         let refuse = |what: String| {
             Err(Error::parameter(
                 "resume",
-                format!("the checkpoint is of a run with {what}; use the same, or begin anew"),
+                format!("the checkpoint belongs to a run with {what}; use the same, or start over"),
             ))
         };
         if (self.factors.rows, self.factors.cols) != (m, n) {
@@ -113,7 +113,7 @@ impl<T: Real> Snapshot<T> {
     /// Reads what [`Snapshot::write`] wrote, on a machine of the same byte order, and the note.
     pub fn read(path: &Path) -> Result<(Self, String)> {
         let bad = |problem: &str| {
-            let problem = Wording::new(format!("{problem}; begin anew without ")).field("resume");
+            let problem = Wording::new(format!("{problem}; start over without ")).field("resume");
             Error::format(path, "checkpoint", problem)
         };
         let mut bytes = Vec::new();
@@ -123,26 +123,26 @@ impl<T: Real> Snapshot<T> {
         let mut parts = bytes.splitn(3, |&byte| byte == b'\n');
         let (magic, header, numbers) = (parts.next(), parts.next(), parts.next());
         if magic != Some(MAGIC.as_bytes()) {
-            return Err(bad("it is not one, or of another version"));
+            return Err(bad("it is not a checkpoint, or has another version"));
         }
-        let (Some(header), Some(numbers)) = (header, numbers) else { return Err(bad("it is cut off")) };
+        let (Some(header), Some(numbers)) = (header, numbers) else { return Err(bad("it is truncated")) };
         let header: Header = serde_json::from_slice(header).map_err(|_| bad("its header is damaged"))?;
         if header.precision != T::PRECISION {
-            let problem = Wording::new("it is of a run with another ").field("precision");
+            let problem = Wording::new("it belongs to a run with another ").field("precision");
             return Err(Error::format(
                 path,
                 "checkpoint",
-                problem.text("; begin anew without ").field("resume"),
+                problem.text("; start over without ").field("resume"),
             ));
         }
         let Header { rows, cols, settings, log, errors, auxiliary, best, note, .. } = header;
         let k = settings.rank;
         let sizes = [rows, cols]
             .map(|length| length.checked_mul(k).and_then(|count| count.checked_mul(size_of::<T>())));
-        let [Some(of_u), Some(of_v)] = sizes else { return Err(bad("its sizes are absurd")) };
+        let [Some(of_u), Some(of_v)] = sizes else { return Err(bad("its sizes are impossible")) };
         let copies = 1 + usize::from(auxiliary) + usize::from(best.is_some());
         if of_u.checked_add(of_v).and_then(|size| size.checked_mul(copies)) != Some(numbers.len()) {
-            return Err(bad("it is cut off"));
+            return Err(bad("it is truncated"));
         }
         let mut rest = numbers;
         let mut take = |size: usize| {
@@ -214,7 +214,7 @@ mod tests {
                 let mut damaged = bytes.clone();
                 damaged[place..place + 4].copy_from_slice(&wrong.to_ne_bytes());
                 let message = read(&damaged).unwrap_err().to_string();
-                assert!(message.contains("its factors are damaged; begin anew without resume"), "{message}");
+                assert!(message.contains("its factors are damaged; start over without resume"), "{message}");
             }
         }
     }

@@ -102,7 +102,7 @@ impl<'a> Negotiation<'a> {
         let Negotiator { terms, place, identity, version, .. } = self.party;
         let own = offers.get(usize::from(place) - 1);
         if offers.len() != terms.roster.len() || own != Some(&self.offer) {
-            return Err(dishonest("offers that are not those of all parties"));
+            return Err(dishonest("offers of other parties than those in the roster"));
         }
         let agreement = Agreement::new(terms, offers, version);
         let run = agreement.digest();
@@ -136,7 +136,7 @@ impl<'a> Negotiation<'a> {
     /// Compares what all understood.
     pub fn conclude(&self, accords: &[Accord]) -> Result<RunIdentity> {
         let Some(Understood { agreement, expected }) = &self.understood else {
-            return Err(dishonest("words of all parties out of turn"));
+            return Err(dishonest("signatures of all parties out of turn"));
         };
         if accords.len() != expected.len() {
             return Err(dishonest("words that are not those of all parties"));

@@ -61,7 +61,7 @@ impl Terms {
             check_name(&member.name)?;
             let same = |other: &Member| other.name == member.name || other.identity == member.identity;
             if self.roster[..place].iter().any(same) {
-                return Err(format!("party {} is there twice, by name or identity", member.name));
+                return Err(format!("party {} is listed twice, by name or identity", member.name));
             }
         }
         let mut grouped = self.groups.concat();
@@ -74,7 +74,7 @@ impl Terms {
             false => grouped.is_empty(),
         };
         if !shared_out || self.groups.iter().any(Vec::is_empty) || self.groups.len() > 255 {
-            return Err("groups that do not share out the parties".into());
+            return Err("groups that do not partition the parties".into());
         }
         self.settings.check().map_err(wrong_setting)?;
         let smallest = Terms::smallest_cohort(parties, &self.settings);

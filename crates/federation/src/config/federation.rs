@@ -85,13 +85,13 @@ fn settings(table: &toml::Table, accept: &[String]) -> Result<Settings, String> 
     for (name, value) in given.as_object().into_iter().flatten() {
         match all.get_mut(name).filter(|_| name != "accepted") {
             Some(place) => *place = value.clone(),
-            None => return Err(format!("[method]: there is no {name}; remove it")),
+            None => return Err(format!("[method]: {name} is unknown; remove it")),
         }
     }
     for name in accept {
         match all["accepted"].get_mut(name.replace('-', "_")) {
             Some(place) => *place = Value::Bool(true),
-            None => return Err(format!("accept: there is no risk {name:?}; remove it")),
+            None => return Err(format!("accept: the risk {name:?} is unknown; remove it")),
         }
     }
     let mut settings: Settings = serde_json::from_value(all).map_err(wrong)?;
@@ -159,8 +159,7 @@ impl FederationConfig {
 /// Whether certificates tell the parties apart, and two parties know what they do.
 fn check_parties(parties: &[MemberText], settings: &Settings) -> Result<(), String> {
     if parties.len() == 2 && !settings.accepted.two_parties_see_each_other {
-        return Err("with two parties each sees the other's share; find a third, or write accept = \
-                    [\"two-parties-see-each-other\"]"
+        return Err("with two parties each can compute the other's contribution; find a third, or write accept = [\"two-parties-see-each-other\"]"
             .into());
     }
     for (place, party) in parties.iter().enumerate() {
@@ -169,7 +168,7 @@ fn check_parties(parties: &[MemberText], settings: &Settings) -> Result<(), Stri
             certificate || party.dns.is_some() && other.dns == party.dns
         };
         if parties[..place].iter().any(same) {
-            return Err(format!("party {} is there twice, by dns or certificate", party.name));
+            return Err(format!("party {} is listed twice, by dns or certificate", party.name));
         }
     }
     Ok(())

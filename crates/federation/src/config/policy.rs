@@ -97,7 +97,7 @@ impl Policy {
     /// Whether the risks that the terms accept are accepted here.
     fn allow_risks(&self, settings: &Settings) -> Result<(), Refusal> {
         if settings.accepted.going_on_shows_the_leaver && !self.continue_without {
-            return Err(Refusal::new("to go on when somebody has left", "no such thing"));
+            return Err(Refusal::new("to continue without a party that left", "nothing of the kind"));
         }
         let accepted = serde_json::to_value(settings.accepted).unwrap_or_default();
         let risks = accepted.as_object().into_iter().flatten();
@@ -105,7 +105,7 @@ impl Policy {
         for (risk, _) in risks.filter(|(risk, _)| *risk != "going_on_shows_the_leaver") {
             if !self.accept.contains(&risk.replace('_', "-")) {
                 let asked = format!("to accept that {}", risk.replace('_', " "));
-                return Err(Refusal::new(asked, "no such thing"));
+                return Err(Refusal::new(asked, "nothing of the kind"));
             }
         }
         Ok(())
@@ -115,9 +115,7 @@ impl Policy {
 impl PartyConfig {
     /// This party's place, if the terms are what it allows.
     pub fn accept(&self, terms: &Terms, own: &Fingerprint) -> Result<u16> {
-        terms
-            .check()
-            .map_err(|problem| Error::Dishonest { problem: format!("terms that are none: {problem}") })?;
+        terms.check().map_err(|problem| Error::Dishonest { problem: format!("invalid terms: {problem}") })?;
         let accepted = if terms.federation == self.federation {
             self.policy.allow(terms).and_then(|()| self.place(terms, own))
         } else {

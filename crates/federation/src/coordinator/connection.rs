@@ -78,16 +78,16 @@ async fn enter(
     };
     let first = ENTER.limit(ingoing.message()).await;
     let first = first.map_err(|Late { .. }| {
-        shared.log.reject("a party that says nothing", from);
+        shared.log.reject("a silent party", from);
         // It may be slow, and try again.
         Status::deadline_exceeded("this took too long")
     })?;
-    let first = first.map_err(|_| refuse("a first frame that is none"))?.unwrap_or_default();
+    let first = first.map_err(|_| refuse("a malformed first frame"))?.unwrap_or_default();
     let Ok(Frame::Control(words)) = Frame::decode(first) else {
-        return Err(refuse("a first frame that is none"));
+        return Err(refuse("a malformed first frame"));
     };
     let Ok(FromParty::Enter { federation, name, run, check, .. }) = read_control(&words) else {
-        return Err(refuse("a first frame that does not enter"));
+        return Err(refuse("an unexpected first frame"));
     };
     let terms = &shared.federation.terms;
     if federation != terms.federation {
@@ -96,7 +96,7 @@ async fn enter(
     let named = (1..).zip(&terms.roster).find(|(_, member)| member.name == name).map(|(place, _)| place);
     let place = match place {
         Some(Ok(place)) if named == Some(place) => place,
-        None => named.ok_or_else(|| refuse("a party that is not of the roster"))?,
+        None => named.ok_or_else(|| refuse("a party that is not in the roster"))?,
         Some(_) => return Err(refuse("a certificate of one party and the name of another")),
     };
     let welcome =
@@ -114,7 +114,7 @@ async fn attend(joiner: Joiner, entered: Entered, outgoing: &Outgoing) -> Result
     let Entered { place, name, run, welcome, ingoing } = entered;
     if !shared.take_place(place) {
         shared.log.reject("a second connection of one party", &name);
-        return Err(Status::already_exists("this party is connected already"));
+        return Err(Status::already_exists("this party is already connected"));
     }
     let connection = shared.counter.fetch_add(1, Ordering::Relaxed);
     let (outbox, items) = mpsc::unbounded_channel();

@@ -118,7 +118,7 @@ impl Driver {
         let undertaking = match Running::resume(&shared)? {
             Some(running) => {
                 let facts = json!({ "event": "resumed", "sums": running.sums() });
-                shared.log.info(&format!("goes on with a run, after {} sums", running.sums()), facts);
+                shared.log.info(&format!("resuming the run after {} sums", running.sums()), facts);
                 Undertaking::Running(Box::new(running))
             }
             None => Undertaking::Gathering(Gathering::default()),
@@ -191,7 +191,7 @@ impl Driver {
                     return Ok(());
                 }
                 let name = self.present.name(place).to_string();
-                let text = format!("{name} is gone");
+                let text = format!("{name} has disconnected");
                 match &mut self.undertaking {
                     Undertaking::Running(running) if running.is_finished(place) => Ok(()),
                     Undertaking::Running(running) => {
@@ -254,7 +254,7 @@ impl Driver {
             Undertaking::Gathering(gathering) => {
                 let there = self.present.parties.len();
                 let all = self.shared.federation.terms.roster.len();
-                let text = format!("{name} is there, {there} of {all}");
+                let text = format!("{name} has connected ({there} of {all})");
                 self.shared.log.info(&text, json!({ "event": "joined", "party": name, "present": there }));
                 if there == all {
                     gathering.propose(&self.present);
@@ -297,8 +297,7 @@ impl Driver {
         self.wait_for_leaving();
         let journal = journal_path(&self.shared.federation);
         std::fs::remove_file(&journal).map_err(Error::io(&journal))?;
-        let problem = "the parties have too few records together for so many features, and refuse the run; each of them says \
-                       what to do";
+        let problem = "all parties together have too few records for the number of features, so they refuse the run; see the message of each party";
         Err(Error::State { problem: problem.into() })
     }
 
@@ -306,7 +305,7 @@ impl Driver {
         let running = Running::begin(&self.shared, gathered)?;
         self.undertaking = Undertaking::Running(Box::new(running));
         self.note_run();
-        self.shared.log.info("all parties agree; the run begins", json!({ "event": "begin" }));
+        self.shared.log.info("all parties agree; starting the run", json!({ "event": "begin" }));
         self.shared.status.lock().phase = "running";
         self.present.say(&ToParty::Begin);
         Ok(())

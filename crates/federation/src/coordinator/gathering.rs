@@ -80,7 +80,7 @@ impl Gathering {
                 (self.ready.len() == all).then(|| self.agreed())
             }
             _ => {
-                shared.log.reject("words out of turn", name);
+                shared.log.reject("a message out of turn", name);
                 None
             }
         }

@@ -24,13 +24,13 @@ pub async fn accept(shared: Arc<Shared>, listener: TcpListener, acceptor: Option
             Ok(accepted) => accepted,
             // Too many open files, for instance.
             Err(_) => {
-                shared.log.reject("a connection that the system has no room for", "somebody");
+                shared.log.reject("a connection beyond the system's limit", "somebody");
                 tokio::time::sleep(Duration::from_millis(100)).await;
                 continue;
             }
         };
         let Ok(permit) = unauthenticated.clone().try_acquire_owned() else {
-            shared.log.reject("a connection too many", &from.ip().to_string());
+            shared.log.reject("too many connections", &from.ip().to_string());
             continue;
         };
         tokio::spawn(attend(shared.clone(), stream, from, acceptor.clone(), permit));
@@ -68,7 +68,7 @@ async fn attend(
                     let of_party = shared.connections[usize::from(place) - 1].clone();
                     let Ok(_kept) = of_party.try_acquire_owned() else {
                         let name = shared.federation.terms.name(place);
-                        return shared.log.reject("a connection too many of one party", name);
+                        return shared.log.reject("too many connections of one party", name);
                     };
                     drop(permit);
                     serve.await

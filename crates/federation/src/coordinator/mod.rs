@@ -69,7 +69,7 @@ pub struct FederationOutcome {
     pub missing: Vec<String>,
     /// Bytes from and to each party.
     pub bytes: Vec<[u64; 2]>,
-    /// Sums that were opened.
+    /// Number of opened sums.
     pub sums: u64,
     /// Key exchanges.
     pub epochs: u64,
@@ -93,7 +93,7 @@ fn journal_path(federation: &FederationConfig) -> PathBuf {
 pub fn run(federation: FederationConfig, options: CoordinatorOptions) -> Result<FederationOutcome> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let runtime =
-        runtime.map_err(|error| Error::State { problem: format!("no threads to work with: {error}") })?;
+        runtime.map_err(|error| Error::State { problem: format!("cannot start threads: {error}") })?;
     private::make_folder(&federation.state).map_err(Error::io(&federation.state))?;
     let acceptor = match options.insecure {
         true => None,

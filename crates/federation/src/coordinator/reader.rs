@@ -115,7 +115,7 @@ impl FrameReader<'_> {
         self.shared.log.reject(reason, self.name);
         self.bad += 1;
         match self.bad > MAX_BAD_FRAMES {
-            true => Err(Status::invalid_argument(format!("too much like {reason}"))),
+            true => Err(Status::invalid_argument(format!("too many messages like {reason}"))),
             false => Ok(()),
         }
     }

@@ -59,8 +59,7 @@ impl Running {
         let Some((journal, head)) = JournalFile::open::<CoordinatorHead>(&path)? else { return Ok(None) };
         if head.terms != shared.federation.terms {
             let problem = format!(
-                "has a run that was begun with other settings than {} has now; change them back, or remove it to start a new \
-                 run",
+                "contains a run with other settings than {}; restore the settings, or remove the file to start a new run",
                 shared.federation.path.display()
             );
             return Err(Error::file(path, problem));
@@ -137,7 +136,7 @@ impl Running {
         self.sums > 0 && self.norm.is_none()
     }
 
-    /// Sums that were opened.
+    /// Number of opened sums.
     pub fn sums(&self) -> u64 {
         self.sums
     }
@@ -184,7 +183,8 @@ impl Running {
             }
             CoordinatorAction::CatchUp { to, cohort, round } => {
                 let (path, answers) = (self.answers.path().into(), self.answers.since(cohort, round));
-                let text = format!("{} missed {} answers, and gets them", present.name(to), answers.len());
+                let text =
+                    format!("{} missed {} answers and receives them now", present.name(to), answers.len());
                 self.shared.log.info(&text, json!({ "event": "catch-up", "party": present.name(to) }));
                 present.send(to, OutboxItem::Answers { path, answers });
             }
@@ -247,10 +247,10 @@ impl Running {
         let parties = status.waiting.clone();
         drop(status);
         let text = Wording::new(format!(
-            "waits for {name} in sum {round}; start it again, and it goes on from its own state ("
+            "waiting for {name} in sum {round}; start it again and it resumes from its own state ("
         ))
         .field("continue_without")
-        .text(" goes on without it, if all parties allow that)");
+        .text(" continues without it, if all parties allow that)");
         self.shared.log.warn_of(&text, json!({ "event": "waiting", "party": name, "sum": round }));
         present.say(&ToParty::Waiting { parties });
     }
@@ -264,7 +264,7 @@ impl Running {
         let overdue = self.coordinator.overdue(self.now(), patience);
         for place in overdue.into_iter().filter(|place| present.has(*place)) {
             let name = present.name(place);
-            let text = format!("{name} is connected but has said nothing for {patience:.0} s");
+            let text = format!("{name} is connected but unresponsive for {patience:.0} s");
             self.shared.log.warn(&text, json!({ "event": "hangs", "party": name }));
             self.shared.status.lock().warn(text);
             if self.may_leave() {
@@ -296,7 +296,7 @@ impl Running {
                 let result = PartyResult { factor, relative_error, rounds, attempts, stopped_by };
                 self.finished(present, place, result);
             }
-            _ => self.shared.log.reject("words out of turn", present.name(place)),
+            _ => self.shared.log.reject("a message out of turn", present.name(place)),
         }
         Ok(())
     }
@@ -366,7 +366,7 @@ fn coordinator_of(head: &CoordinatorHead) -> Result<Coordinator<'static>> {
     let keys: Option<Vec<IdentityKey>> =
         head.keys.iter().map(|key| IdentityKey::from_bytes(&key.0)).collect();
     let keys =
-        keys.ok_or_else(|| Error::State { problem: "a malformed identity key; make it again".into() })?;
+        keys.ok_or_else(|| Error::State { problem: "a malformed identity key; create it again".into() })?;
     let settings = &head.terms.settings;
     let plain = settings.aggregation == Aggregation::Plain;
     let sizes = upload_sizes(settings, head.features);

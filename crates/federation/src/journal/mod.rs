@@ -59,8 +59,7 @@ pub struct JournalFile {
 /// A run that cannot be gone on with by this version.
 fn unreadable(path: &Path, why: &str) -> Error {
     let problem = format!(
-        "holds a run that this version cannot go on with ({why}); finish it with the version that began it, or remove the \
-         file to start a new run"
+        "contains a run that this version cannot resume ({why}); finish it with the version that started it, or remove the file to start a new run"
     );
     Error::file(path, problem)
 }

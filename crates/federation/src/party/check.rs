@@ -17,7 +17,7 @@ const MAX_CLOCK_DIFFERENCE: f64 = 60.0;
 
 /// What is wrong with clocks that are so many seconds apart.
 pub(super) fn clock_problem(apart: f64) -> Option<String> {
-    (apart.abs() > MAX_CLOCK_DIFFERENCE).then(|| format!("clocks differ by {apart:.0} s"))
+    (apart.abs() > MAX_CLOCK_DIFFERENCE).then(|| format!("the clocks differ by {apart:.0} s"))
 }
 
 /// Checks the configuration, the certificates, the clock, the connection and the data, and shares nothing.
@@ -33,14 +33,14 @@ pub fn check<T: Real>(
     let connection = Connection::new(party, options, None)?;
     said.push(match options.insecure {
         true => Wording::new("certificates: none (").field("insecure").text(")"),
-        false => "certificates: good, as far as can be told from here".into(),
+        false => "certificates: valid, as far as this party can check".into(),
     });
     let terms = loop {
         match connection.next(None) {
             Some(ConnectionEvent::Welcome { terms, time, .. }) => {
                 said.push(format!("connection: {} answers", party.coordinator).into());
                 if let Some(problem) = clock_problem(unix_seconds() - time) {
-                    let problem = format!("{problem}; set them right");
+                    let problem = format!("{problem}; correct them");
                     return Err(Error::Network { what: party.coordinator.clone(), problem });
                 }
                 said.push(format!("clock: within {MAX_CLOCK_DIFFERENCE:.0} s of the coordinator's").into());
@@ -51,7 +51,7 @@ pub fn check<T: Real>(
         }
     };
     party.accept(&terms, &own)?;
-    said.push("policy: what is proposed is allowed".into());
+    said.push("policy: the proposed settings are allowed".into());
     check_data(party, &terms, given, &own)?;
     said.push(format!("data: {} records of {} features", given.matrix.cols(), given.matrix.rows()).into());
     Ok(said)
@@ -67,14 +67,13 @@ pub(super) fn check_data<T: Real>(
     let place = party.accept(terms, own)?;
     let (features, records) = (given.matrix.rows(), given.matrix.cols());
     if let Some(names) = given.names.as_ref().filter(|names| names.len() != features) {
-        let problem = format!("{} names for {features} features; give one each", names.len());
+        let problem = format!("{} names for {features} features; give one per feature", names.len());
         return Err(Error::State { problem });
     }
     // Lengths in journals have 32 bits, and what is allocated must be within reason.
     let rank = terms.settings.rank;
     if rank.saturating_mul(rank).saturating_mul(8).max(terms.longest_message(features)) > u32::MAX as usize {
-        let problem =
-            format!("{rank} components of {features} features are more than 4 GiB; choose a smaller rank");
+        let problem = format!("{rank} components of {features} features exceed 4 GiB; use fewer components");
         return Err(Error::State { problem });
     }
     // What others have is not known here: what this party has must be enough, and what all have together is checked

@@ -26,7 +26,7 @@ impl StateFolder {
             if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
                 return Err(Error::file(
                     path,
-                    "another process takes part with this state; wait for it, or stop it",
+                    "another process is using this state; wait for it, or stop it",
                 ));
             }
         }

@@ -30,7 +30,7 @@ pub fn check_head<T: Real>(head: &PartyHead, given: &PartyData<T>, state: &State
     if head.data == given.digest {
         return Ok(());
     }
-    let problem = "has a run that was begun with other data; give those, or remove it to start a new run";
+    let problem = "contains a run with other data; use these data, or remove the file to start a new run";
     Err(Error::file(state.journal(), problem))
 }
 
@@ -49,7 +49,7 @@ impl<T: Real> Joining<'_, T> {
     pub fn reopened(&self) -> Result<JournalFile> {
         match JournalFile::open::<PartyHead>(&self.state.journal())? {
             Some((records, _)) => Ok(records),
-            None => Err(Error::file(self.state.journal(), "vanished; start again")),
+            None => Err(Error::file(self.state.journal(), "disappeared; start again")),
         }
     }
 
@@ -76,7 +76,7 @@ impl<T: Real> Joining<'_, T> {
         self.connection.say(FromParty::Stopping { reason: Reason::State });
         Error::State {
             problem: format!(
-                "a run is under way that this party has no state of in {}; restore it, or let the coordinator start a new run",
+                "a run is in progress, but {} has no state of it; restore the state, or let the coordinator start a new run",
                 self.state.path.display()
             ),
         }
@@ -108,7 +108,7 @@ impl<T: Real> Joining<'_, T> {
             check_data(self.party, &terms, self.given, &own)?;
             self.connection.expect(&terms, self.given.matrix.rows());
             let log = &self.options.log;
-            log.info("connected; waits until all parties are there", json!({ "event": "connected" }));
+            log.info("connected; waiting for all parties", json!({ "event": "connected" }));
             match self.negotiate_on(*terms, &own)? {
                 Negotiated::Begun(begun) => return Ok(*begun),
                 Negotiated::Again(terms) => proposed = terms,
@@ -173,7 +173,7 @@ impl<T: Real> Joining<'_, T> {
                     self.say(FromParty::Ready { attempt });
                 }
                 (ToParty::Begin, _) => {
-                    let problem = || Error::Dishonest { problem: "a beginning without an agreement".into() };
+                    let problem = || Error::Dishonest { problem: "a start without an agreement".into() };
                     return self.begin(begun.take().ok_or_else(problem)?);
                 }
                 _ => {}
@@ -211,7 +211,7 @@ impl<T: Real> Joining<'_, T> {
     }
 
     fn begin(&self, head: PartyHead) -> Result<Negotiated> {
-        let text = format!("all {} parties agree; the run begins", head.terms.roster.len());
+        let text = format!("all {} parties agree; starting the run", head.terms.roster.len());
         self.options.log.info(&text, json!({ "event": "begin", "run": head.run }));
         Ok(Negotiated::Begun(Box::new(BegunRun { head, journal: self.reopened()? })))
     }

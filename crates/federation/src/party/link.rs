@@ -36,17 +36,16 @@ impl PartyLink {
             ConnectionEvent::Message(bytes) => Ok(Some(bytes)),
             ConnectionEvent::Welcome { terms, run, .. } => {
                 if run != Some(self.run) || *terms != self.terms {
-                    let problem = "the coordinator is not at the run that this party has begun; restore its state, or remove \
-                                   this party's to start a new run";
+                    let problem = "the coordinator has another run than this party; restore the coordinator's state, or remove this party's state to start a new run";
                     return Err(Error::State { problem: problem.into() });
                 }
-                self.log.info("connected, the run goes on", json!({ "event": "connected" }));
+                self.log.info("connected; resuming the run", json!({ "event": "connected" }));
                 Ok(None)
             }
             ConnectionEvent::Said(ToParty::Waiting { mut parties }) => {
                 parties.retain(|name| self.terms.roster.iter().any(|member| member.name == *name));
                 parties.truncate(self.terms.roster.len());
-                let text = format!("all wait for {}", parties.join(", "));
+                let text = format!("waiting for {}", parties.join(", "));
                 self.log.warn(&text, json!({ "event": "waiting", "parties": parties }));
                 Ok(None)
             }

@@ -142,7 +142,7 @@ impl<T> Joined<T> {
         loop {
             if lost.is_some_and(|lost| lost.elapsed() > patience) {
                 log.warn(
-                    "the coordinator does not answer; the result is here",
+                    "the coordinator does not answer; this party has its result",
                     json!({ "event": "unheard" }),
                 );
                 break;
@@ -163,7 +163,10 @@ impl<T> Joined<T> {
                 Some(ConnectionEvent::Message(_)) => lost = None,
                 Some(event) => {
                     if let Err(error) = self.link.understand(event) {
-                        log.warn(&format!("{error}; the result is here"), json!({ "event": "unheard" }));
+                        log.warn(
+                            &format!("{error}; this party has its result"),
+                            json!({ "event": "unheard" }),
+                        );
                         break;
                     }
                 }

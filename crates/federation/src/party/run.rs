@@ -24,8 +24,8 @@ use crate::journal::{PartyHead, PartyJournal};
 use crate::text::Fingerprint;
 
 /// What is said when a run is done twice.
-pub(crate) const RETRY_NOTICE: &str = "somebody was missing in some sums; those who are there do the run once more, and keep \
-                                       the better result";
+pub(crate) const RETRY_NOTICE: &str =
+    "a party was missing from some sums; the others repeat the run and keep the better result";
 
 /// A party of a run.
 pub struct Participant<'a> {

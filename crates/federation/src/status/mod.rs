@@ -81,7 +81,7 @@ pub struct RunStatus {
     pub phase: &'static str,
     /// By place.
     pub parties: Vec<PartyStatus>,
-    /// Sums that were opened.
+    /// Number of opened sums.
     pub sums: u64,
     /// Key exchanges.
     pub epochs: u64,

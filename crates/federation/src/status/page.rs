@@ -40,7 +40,7 @@ impl StatusPage {
         let host = request.headers().get("host").map(|host| host.to_str().unwrap_or_default());
         let (status, kind, body) = match (request.method(), request.uri().path()) {
             _ if is_loopback && host.is_some_and(|host| !is_address(host)) => {
-                let text = "ask for localhost or an address; another name may be another site's\n";
+                let text = "use localhost or an address; requests for other names are refused\n";
                 (StatusCode::MISDIRECTED_REQUEST, "text/plain", text.to_string())
             }
             (&Method::GET | &Method::HEAD, "/") => {

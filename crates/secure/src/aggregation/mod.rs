@@ -79,7 +79,7 @@ impl Cohort {
         let parties = self.members.len();
         if parties < self.smallest() || parties > usize::from(u8::MAX) {
             let problem = format!(
-                "{parties} parties cannot hide their shares from {} that collude; there must be {} to 255",
+                "{parties} parties cannot hide their contributions from {} that collude; use {} to 255",
                 self.colluders,
                 self.smallest()
             );

@@ -66,8 +66,7 @@ impl Party {
     ) -> Result<Self> {
         let transcript = TranscriptHash::new(&cohort);
         if cohort.place_of(me).is_none() {
-            let problem =
-                format!("party {me} is not of cohort {}; give it the cohorts that it is in", cohort.number);
+            let problem = format!("party {me} is not in cohort {}; give it its own cohorts", cohort.number);
             return Err(Error::parameter("party", problem));
         }
         let state = if plain { PartyState::Ready } else { PartyState::Joining(EpochKey::new(&mut entropy)) };

@@ -195,7 +195,7 @@ impl Transcript {
 
     /// Reads what [`Transcript::write`] wrote; what is wrong with it otherwise.
     pub fn read(input: &mut dyn Read) -> Result<Transcript, String> {
-        let cut = |error: io::Error| format!("it ends too early or cannot be read ({error})");
+        let cut = |error: io::Error| format!("it is truncated or unreadable ({error})");
         let mut number = || -> io::Result<u64> {
             let mut bytes = [0; 8];
             input.read_exact(&mut bytes)?;
@@ -206,7 +206,7 @@ impl Transcript {
             magic.extend(number().map_err(cut)?.to_le_bytes());
         }
         if magic != MAGIC {
-            return Err("it is no transcript of this version".into());
+            return Err("it is not a transcript of this version".into());
         }
         let count = number().map_err(cut)?;
         let mut payloads = Vec::new();
@@ -218,7 +218,7 @@ impl Transcript {
             // No more is allocated than there is.
             input.take(length).read_to_end(&mut payload).map_err(cut)?;
             if payload.len() as u64 != length {
-                return Err("it ends too early".into());
+                return Err("it is truncated".into());
             }
             payloads.push(payload);
         }
@@ -229,7 +229,7 @@ impl Transcript {
             maps.into_iter().flat_map(BTreeMap::values).chain(&sum.opened)
         });
         if places.chain(index.said.iter().map(|said| &said.bytes)).any(|&place| place >= payloads.len()) {
-            return Err("its index names messages that it does not have".into());
+            return Err("its index refers to missing messages".into());
         }
         Ok(Transcript { payloads, index })
     }

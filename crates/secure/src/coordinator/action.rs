@@ -57,7 +57,7 @@ impl Violation {
     /// What exactly is wrong.
     pub fn problem(self) -> String {
         match self {
-            Violation::Malformed => "bytes that are no message".into(),
+            Violation::Malformed => "a malformed message".into(),
             Violation::UnknownCohort(number) => {
                 format!("a message for cohort {number}, which does not exist")
             }

@@ -44,8 +44,7 @@ impl Definition for Limited {
         if let Some(Amount::Share(_)) = settings.sketch_records {
             return Err(Error::parameter(
                 "sketch_records",
-                "dsanls-limited sketches to the same number at every party, and a share depends on how many records it has; \
-                 give a number",
+                "dsanls-limited needs the same number at every party, but a share depends on the number of records; give a number",
             ));
         }
         Ok(())
@@ -150,7 +149,7 @@ impl Guard {
         let total = session.sum(ALL, SumKind::FirstSketch, vec![Part::scalars(&[refused])])?;
         if total.parts[0][0] > 0.5 {
             let problem = format!(
-                "a sketch to {} columns would show a record of a party that has few; lower it, or choose another protocol",
+                "a sketch with {} columns would reveal a record of a party with few records; use a smaller one, or another protocol",
                 self.distribution.size
             );
             return Err(Error::parameter("sketch_records", problem));

@@ -58,11 +58,11 @@ impl Definition for Pooled {
     }
 
     fn untried_attack(&self) -> &'static str {
-        " Sums of pooled show records that hold a rare feature, which is not tried here."
+        " Sums of pooled reveal records with a rare feature, an attack that the audit does not include."
     }
 
     fn membership_cure(&self) -> Option<&'static str> {
-        Some("another protocol, or more records per party than there are features, lowers this")
+        Some("another protocol, or more records per party than features, reduces this")
     }
 
     /// One sum an iteration, which also has what the error of the last one needs.

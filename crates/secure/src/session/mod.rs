@@ -92,7 +92,7 @@ impl<'a> Session<'a> {
     /// Joins cohorts with a machine for each of them, all of one party.
     pub fn join(link: impl Link + 'a, machines: Vec<Party>, options: SessionOptions<'a>) -> Result<Self> {
         let Some((me, plain)) = machines.first().map(|first| (first.me(), first.is_plain())) else {
-            return Err(Error::parameter("cohorts", "there are none; give a party at least one"));
+            return Err(Error::parameter("cohorts", "a party has no records; give it at least one"));
         };
         let machines = machines.into_iter().map(|party| (party.cohort().number, party)).collect();
         let SessionOptions { entropy, clock, slowness, journal, watch, before_sum, most_rounds } = options;

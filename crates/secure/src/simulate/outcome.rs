@@ -57,7 +57,7 @@ pub struct Cost {
 pub struct CohortSummary {
     /// Its parties.
     pub parties: Vec<u16>,
-    /// Sums that were opened.
+    /// Number of opened sums.
     pub sums: u64,
     /// The hash over all that the coordinator told, in hexadecimal.
     pub hash: String,

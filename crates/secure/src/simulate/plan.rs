@@ -66,7 +66,7 @@ impl Plan {
         }
         if self.slowness.len() > parties {
             let problem =
-                format!("{} speeds for {parties} parties; give at most one each", self.slowness.len());
+                format!("{} speeds for {parties} parties; give at most one per party", self.slowness.len());
             return Err(Error::parameter("speeds", problem));
         }
         if let Some(bad) = self.slowness.iter().find(|slowness| !(**slowness > 0.0 && slowness.is_finite())) {

@@ -42,8 +42,7 @@ impl FromStr for Network {
         };
         match (bandwidth, latency) {
             (Some(bandwidth), Some(latency)) => Ok(Network { latency, bandwidth, combine: Self::COMBINE }),
-            _ => Err("a network is its bandwidth and its latency, such as 1Gbit/s,100us or 10GB/s,2us, or unlimited"
-                .into()),
+            _ => Err("give bandwidth and latency, such as 1Gbit/s,100us or 10GB/s,2us, or unlimited".into()),
         }
     }
 }

@@ -96,7 +96,7 @@ fn read<T: Real>(mut album: impl Album, budget: Budget, side: ImageSide, place: 
             }
             Some(first) if first != picture => {
                 let problem = format!(
-                    "{picture}, where {} is {first}; give images of one size and kind, or convert them",
+                    "{picture}, but {} is {first}; use images of one size and kind, or convert them",
                     names[0]
                 );
                 return Err(error(budget, name, problem));

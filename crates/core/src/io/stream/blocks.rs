@@ -172,7 +172,7 @@ impl Stream {
         while filled < buffer.len() {
             match read_at(&self.file, &mut buffer[filled..], place + filled as u64) {
                 Ok(0) => {
-                    let problem = "the file ends here; make or fetch it again";
+                    let problem = "the file is truncated; create or download it again";
                     return Err(Error::format(&self.path, "data", problem));
                 }
                 Ok(count) => filled += count,

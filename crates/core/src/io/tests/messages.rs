@@ -18,8 +18,7 @@ fn names_and_content() {
         (
             "m.npy",
             zip.clone(),
-            "content: this is a zip archive, not a NumPy array; rename it to end in .npz if NumPy or SciPy made it, \
-             in .zip if it holds images",
+            "content: this is a zip archive, not a NumPy array; rename it to .npz if NumPy or SciPy wrote it, or to .zip if it contains images",
         ),
         ("m.npy", gzip(&npy), "content: this is gzip data, not a NumPy array; add .gz to its name"),
         (
@@ -30,13 +29,9 @@ fn names_and_content() {
         (
             "m.csv",
             npy.clone(),
-            "content: this is a NumPy array, not a comma-separated table; rename it to end in .npy",
+            "content: this is a NumPy array, not a comma-separated table; rename it to .npy",
         ),
-        (
-            "m.NPZ",
-            npy.clone(),
-            "content: this is a NumPy array, not an .npz archive; rename it to end in .npy",
-        ),
+        ("m.NPZ", npy.clone(), "content: this is a NumPy array, not an .npz archive; rename it to .npy"),
         ("m.npy.gz", npy.clone(), "content: this is not gzip data; remove .gz from the name"),
         (
             "m.mtx",
@@ -79,12 +74,12 @@ fn entries() {
     assert_eq!(
         refusal(-0.5),
         format!(
-            "{place} is -0.5; a nonnegative factorization needs entries of at least 0: shift, clip or drop it"
+            "{place} is -0.5; a nonnegative factorization needs entries of at least 0; shift, clip or remove it"
         )
     );
     assert_eq!(refusal(f64::NAN), format!("{place} is NaN; replace or remove missing values"));
     assert_eq!(refusal(f64::INFINITY), format!("{place} is inf; replace or remove infinite values"));
-    let beyond = "this is beyond the range of f32: use precision f64, or rescale the matrix";
+    let beyond = "it exceeds the range of f32; use precision f64, or rescale the matrix";
     assert_eq!(refusal(1e300), format!("{place} is 1e300; {beyond}"));
     assert!(refusal(-1e300).starts_with(&format!("{place} is -1e300; a nonnegative")));
     assert!(folder.read::<f64>("m.npy", matrix(1e300)).is_ok());
@@ -100,8 +95,7 @@ fn entries() {
     assert!(folder.refusal("m.mtx", sparse).starts_with("row 8, column 3 (counted from 1) is -1;"));
     assert!(folder.refusal("m.csv", "a,b\n1,NaN\n").starts_with(&format!("{place} is NaN")));
 
-    let zero =
-        "entries: every entry is 0, so there is nothing to factorize; check that this is the right file";
+    let zero = "entries: every entry is 0, so there is nothing to factorize; check the file";
     assert_eq!(folder.refusal("m.npy", npy_file("|u1", "False", "(1, 2)", &[0, 0])), zero);
     assert_eq!(folder.refusal("m.mtx", "%%MatrixMarket matrix coordinate real general\n2 2 0\n"), zero);
     let empty = "shape: the matrix is empty (0 x 2); give one with rows and columns";
@@ -154,9 +148,9 @@ fn matrix_market_lines() {
         ),
         (
             "2 3\n1 1 1\n",
-            "line 3: not the three sizes of a coordinate file (rows, columns, entries); correct the line",
+            "line 3: a coordinate file needs three sizes here (rows, columns, entries); correct the line",
         ),
-        ("", "line 2: the file ends before the line of sizes; make or fetch it again"),
+        ("", "line 2: the file ends before the line of sizes; create or download it again"),
     ] {
         assert_eq!(folder.refusal("m.mtx", format!("{general}{text}")), message);
     }
@@ -271,21 +265,22 @@ fn table_cells() {
         ),
         (
             "1,2\nx,3\n",
-            "line 2, column 1: \"x\" is not a number; correct it, or say that the table has row names",
+            "line 2, column 1: \"x\" is not a number; correct it, or specify that the table has row names",
         ),
         (
             "1,2\n3,\n",
-            "line 2, column 2: the cell is empty; missing values are not supported yet, so give a value (0 only if 0 was \
-             measured) or remove the row or column",
+            "line 2, column 2: the cell is empty; missing values are not supported; fill it in (with 0 only if 0 was measured), or remove the row or column",
         ),
         (
             "1,NA\n3,4\n",
-            "line 1, column 2: \"NA\" is not a number; missing values are not supported yet, so give a value (0 only if 0 \
-             was measured) or remove the row or column",
+            "line 1, column 2: \"NA\" is not a number; missing values are not supported; fill it in (with 0 only if 0 was measured), or remove the row or column",
         ),
-        (",5\n1,2\n", "line 1, column 1: the cell is empty; correct it, or say that the table has a header"),
+        (
+            ",5\n1,2\n",
+            "line 1, column 1: the cell is empty; correct it, or specify that the table has a header",
+        ),
         ("a,b,c\n1,2\n", "line 1: 3 column names, where line 2 has 2 cells; complete the header"),
-        ("a;b\n1;2\n", "line 1: row names but no values beside them; check that commas separate the cells"),
+        ("a;b\n1;2\n", "line 1: row names without values; check that commas separate the cells"),
         ("a,b\n", "shape: the matrix is empty (0 x 0); give one with rows and columns"),
     ] {
         assert_eq!(folder.refusal("m.csv", text), message, "{text:?}");

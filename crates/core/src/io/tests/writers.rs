@@ -132,7 +132,7 @@ fn what_cannot_be_written() {
     }
     input.row_labels = Some(Vec::new());
     let notes = check_write(Path::new("m.npz"), &input, 1 << 30).unwrap();
-    assert_eq!(notes, ["the format has no place for row and column names, so they are dropped".into()]);
+    assert_eq!(notes, ["the format cannot store row and column names, so they are dropped".into()]);
     let wide = Csr::new(1, 1 << 31, vec![0, 1], vec![0], vec![1.0]);
     let wide = Input::<f64>::unlabelled(Matrix::Sparse(wide), String::new(), Precision::F64);
     let error = check_write(Path::new("m.bin"), &wide, u64::MAX).unwrap_err();

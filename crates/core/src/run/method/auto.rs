@@ -166,15 +166,18 @@ impl Plan {
 impl std::fmt::Display for Plan {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let (u, v) = self.sweeps;
-        let momentum = if self.momentum { " with momentum" } else { "" };
-        write!(f, "hals{momentum}, {u} sweeps of U and {v} of V for each product (by its cost)")?;
+        f.write_str(if self.momentum { "accelerated HALS" } else { "HALS" })?;
+        if let Some(last) = self.samples.last() {
+            let percent = 100.0 * *last as f64 / self.length as f64;
+            write!(f, ", warm-started on a {percent:.0$}% sample", usize::from(percent < 1.0))?;
+        }
+        write!(f, "; {u} sweeps of U and {v} of V per product")?;
         if self.plain > 0 {
-            write!(f, ", after {} iterations of plain hals (sparse)", self.plain)?;
+            write!(f, "; {} plain iterations first (sparse matrix)", self.plain)?;
         }
         if let [.., last] = self.samples[..] {
-            let (count, kind) = (self.samples.len(), if self.rows { "rows" } else { "columns" });
-            let samples = if count == 1 { "a sample".into() } else { format!("{count} samples") };
-            write!(f, ", begun on {samples} of up to {last} of {} {kind} (dense, and many)", self.length)?;
+            let kind = if self.rows { "rows" } else { "columns" };
+            write!(f, "; {} sample(s) of up to {last} of {} {kind}", self.samples.len(), self.length)?;
         }
         Ok(())
     }

@@ -240,7 +240,7 @@ pub struct CostRecord {
 pub struct TranscriptRecord {
     /// Its parties.
     pub parties: Vec<u16>,
-    /// Sums that were opened.
+    /// Number of opened sums.
     pub sums: u64,
     /// The hash over all that the coordinator told.
     pub hash: String,
@@ -340,7 +340,7 @@ pub struct CoordinatorRecord {
     pub missing: Vec<String>,
     /// Whether all have the same shared factor.
     pub agreed: bool,
-    /// Sums that were opened.
+    /// Number of opened sums.
     pub sums: u64,
     /// Key exchanges since the last start.
     pub epochs: u64,

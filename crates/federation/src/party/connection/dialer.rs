@@ -82,9 +82,8 @@ impl Dialer {
                                 (attempts, said) = (0, String::new());
                             }
                             if why != said {
-                                let text = format!(
-                                    "the connection to the coordinator is lost ({why}); trying again"
-                                );
+                                let text =
+                                    format!("lost the connection to the coordinator ({why}); retrying");
                                 self.log.warn(&text, json!({ "event": "lost" }));
                                 said = why;
                             }
@@ -103,8 +102,7 @@ impl Dialer {
                 }
                 Err(DialFailure::Temporary(problem)) => {
                     if problem != said {
-                        let text =
-                            format!("cannot reach {}: {problem}; trying again", self.party.coordinator);
+                        let text = format!("cannot reach {}: {problem}; retrying", self.party.coordinator);
                         self.log.warn(&text, json!({ "event": "unreachable" }));
                         said = problem;
                     }
@@ -236,7 +234,7 @@ const BROKE: &str = "it broke";
 
 /// Connects to the first of these addresses that answers.
 async fn connect(addresses: &[SocketAddr]) -> Result<TcpStream, DialFailure> {
-    let mut failure = DialFailure::Temporary("its name has no address".into());
+    let mut failure = DialFailure::Temporary("the name has no address".into());
     for address in addresses {
         match CONNECT.limit(TcpStream::connect(address)).await {
             Ok(Ok(stream)) => return Ok(stream),

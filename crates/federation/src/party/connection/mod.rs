@@ -92,7 +92,7 @@ impl Connection {
         };
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
         let runtime =
-            runtime.map_err(|error| Error::State { problem: format!("no threads to work with: {error}") })?;
+            runtime.map_err(|error| Error::State { problem: format!("cannot start threads: {error}") })?;
         let run = Arc::new(Mutex::new(None));
         let expected = Arc::new(Mutex::new(Expected { longest: 0, sending: SEND }));
         let (parcels, outbox) = mpsc::unbounded_channel();
@@ -159,11 +159,8 @@ impl Connection {
 
     /// What comes next, at most after so long.
     pub fn next(&self, patience: Option<Duration>) -> Option<ConnectionEvent> {
-        let gone = || {
-            ConnectionEvent::Failed(Error::State {
-                problem: "the connection's task has ended; start again".into(),
-            })
-        };
+        let gone =
+            || ConnectionEvent::Failed(Error::State { problem: "the connection ended; start again".into() });
         self.begin();
         let begin = Instant::now();
         loop {
