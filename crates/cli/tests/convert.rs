@@ -1,4 +1,4 @@
-//! `partwise convert`: what it writes, and how it refuses.
+//! `partwise convert`: what it writes and what it refuses.
 
 use std::fs;
 use std::path::Path;
@@ -14,7 +14,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
-/// Exit code 2, one line that holds `words`, and no new file.
+/// Expects exit code 2, one line with `words`, and no new file.
 fn refused(folder: &TempDir, arguments: &[&str], words: &str) {
     let before = names(folder.path());
     let outcome = convert(folder, arguments).code(2);

@@ -1,4 +1,4 @@
-//! The program under a real `mpirun`, with 2, 3 and 4 ranks.
+//! The program under a real `mpirun`, with 2, 3 and 4 processes.
 #![cfg(feature = "mpi")]
 
 #[allow(dead_code)]
@@ -11,19 +11,21 @@ use std::time::{Duration, Instant};
 
 use common::*;
 
-/// `mpirun -n RANKS partwise WORDS` in the folder.
+/// Runs `mpirun -n RANKS partwise WORDS` in the folder.
 fn mpirun(desk: &Desk, ranks: usize, words: &str) -> Command {
     let mut command = Command::new(std::env::var_os("MPIRUN").unwrap_or("mpirun".into()));
     command.args(["-n", &ranks.to_string()]).arg(assert_cmd::cargo::cargo_bin!("partwise"));
     command.args(words.split_whitespace()).current_dir(desk.path("")).stdin(Stdio::null());
-    // What Open MPI asks of root and of machines with fewer cores than ranks; others do not look at it.
+    // Settings that Open MPI needs for root and for machines with fewer cores than processes; other libraries
+    // ignore them.
     command.envs([
         ("OMPI_ALLOW_RUN_AS_ROOT", "1"),
         ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"),
         ("OMPI_MCA_rmaps_base_oversubscribe", "1"),
         ("OMPI_MCA_mpi_yield_when_idle", "1"),
     ]);
-    // Jobs at the same time: the one that ends first removes the folder of temporary files that Open MPI has for a user.
+    // Limits concurrent jobs: the first job to end removes the folder of temporary files that Open MPI has per
+    // user.
     command.env("TMPDIR", desk.path(""));
     command
 }
@@ -34,7 +36,7 @@ fn run(desk: &Desk, ranks: usize, words: &str) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// The one line that Partwise says when it refuses; mpirun may say more.
+/// The line that Partwise prints when it refuses; mpirun may print more.
 fn sentence(output: &Output, words: &str) -> String {
     assert_eq!(output.status.code(), Some(2), "{words}: {output:?}");
     let stderr = String::from_utf8_lossy(&output.stderr);
@@ -64,7 +66,7 @@ fn error(desk: &Desk, out: &str) -> f64 {
     desk.json(&format!("{out}/run.json"))["relative_error"].as_f64().unwrap()
 }
 
-/// A sparse matrix that is no multiple of anything.
+/// A sparse matrix whose sizes have no common divisor with the number of processes.
 fn sparse() -> (usize, usize, Vec<f64>) {
     let (rows, cols) = (53, 37);
     let value = |place: usize| if place * 7 % 11 < 3 { ((place * 31) % 17 + 1) as f64 } else { 0.0 };
@@ -155,7 +157,7 @@ fn every_format_is_read_in_parts() {
     refused(&desk, 2, "factorize m.csv --rank 2 --out x", &["m.csv", "partwise convert"]);
 }
 
-/// Where messages are what takes long, `auto` reads again what DSANLS needs, and does what DSANLS does.
+/// Where messages dominate, `auto` reads again what DSANLS needs and then does the same as DSANLS.
 #[test]
 fn auto_chooses_by_the_network() {
     let desk = Desk::new();
@@ -272,8 +274,8 @@ fn bad_input_is_one_sentence_from_rank_0() {
     refused(&desk, 2, "convert digits.npy m.csv", &["without mpirun"]);
 }
 
-/// A party a rank, and the coordinator: the synchronous methods give the bits of one process, and each party writes its
-/// own factors.
+/// One party per process, and the coordinator: the synchronous methods give the same bits as one process, and each
+/// party writes its own factors.
 #[test]
 fn parties_as_ranks_give_what_they_give_in_one_process() {
     let desk = Desk::with_digits();
@@ -309,7 +311,8 @@ fn parties_as_ranks_give_what_they_give_in_one_process() {
             }
         }
         let (alone, ranks) = (error(&desk, "alone"), error(&desk, "ranks"));
-        // So does how far it gets in a few rounds; V, fitted last, is better than none with any U.
+        // Its progress in a few rounds depends on the clock too; V, which is fitted last, is better than none with
+        // any U.
         assert!(
             if protocol.starts_with("asyn") { ranks < 1.0 } else { ranks == alone },
             "{protocol} {ranks}"
@@ -317,7 +320,7 @@ fn parties_as_ranks_give_what_they_give_in_one_process() {
     }
 }
 
-/// What ranks record joins to what one process records, and the audit finds the same in it.
+/// The messages recorded by the processes join to those of one process, and the audit finds the same in them.
 #[test]
 fn an_audit_of_ranks_is_that_of_one_process() {
     let desk = Desk::with_digits();
@@ -329,7 +332,7 @@ fn an_audit_of_ranks_is_that_of_one_process() {
     let (alone, ranks) = (desk.json("alone/audit.json"), desk.json("ranks/audit.json"));
     assert_eq!(alone["left"], ranks["left"]);
     let of = |audit: &serde_json::Value| -> Vec<(String, f64)> {
-        // Masks are other ones.
+        // The masks differ.
         let told = audit["findings"].as_array().unwrap().iter().filter(|finding| finding["on"] != "messages");
         let name = |finding: &serde_json::Value| {
             format!("{} {} {}", finding["attack"], finding["seat"], finding["on"])
@@ -340,7 +343,7 @@ fn an_audit_of_ranks_is_that_of_one_process() {
     for ((name, one), (other, several)) in of(&alone).into_iter().zip(of(&ranks)) {
         assert!(name == other && (one - several).abs() < 0.01, "{name} {one}, {other} {several}");
     }
-    // Kept whole, it can be audited later, in one process.
+    // A stored transcript can be audited later, in one process.
     std::fs::remove_file(desk.path("ranks/audit.json")).unwrap();
     desk.run("audit ranks --quiet");
     assert_eq!(desk.json("ranks/audit.json")["findings"], ranks["findings"]);
@@ -360,7 +363,7 @@ fn ranks_refuse_what_one_process_refuses_in_one_sentence() {
         (4, "syn-sd --parties 3 --speeds 1,2", ["--speeds", "clocks are real"]),
         (4, "syn-sd --parties 3 --network 1Gbit/s,1ms", ["--network", "clocks are real"]),
         (4, "syn-sd", ["--parties", "missing"]),
-        // Found out by the parties, when they have begun.
+        // The parties detect this after they have started.
         (4, "dsanls-limited --parties 3 --sketch-records 700", ["--sketch-records", "would show a record"]),
     ] {
         refused(&desk, ranks, &format!("{simulate} {options}"), &expected);
@@ -368,7 +371,7 @@ fn ranks_refuse_what_one_process_refuses_in_one_sentence() {
     refused(&desk, 4, "simulate none.npy --rank 4 --out x --protocol syn-sd --parties 3", &["none.npy"]);
 }
 
-/// Ranks that see different files under the same name: each rank runs in a folder of its own.
+/// Processes that see different files under the same name: each runs in a folder of its own.
 #[test]
 fn different_files_on_different_ranks_are_refused() {
     let desk = Desk::with_digits();
@@ -422,7 +425,7 @@ fn a_killed_rank_ends_the_job_and_another_number_of_ranks_goes_on_from_its_check
     assert!(killed.elapsed() < Duration::from_secs(10), "{:?}", killed.elapsed());
     assert!(!status.success());
     assert!(!desk.path("result").exists());
-    // The result of going on with 2 ranks, and with one process, is the one that was never interrupted.
+    // Resuming with 2 processes, or with one, gives the result of the uninterrupted run.
     let saved = desk.bytes("result.checkpoint");
     let at: usize = {
         let text = String::from_utf8_lossy(&saved[..4096.min(saved.len())]).into_owned();
@@ -435,7 +438,7 @@ fn a_killed_rank_ends_the_job_and_another_number_of_ranks_goes_on_from_its_check
     run(&desk, 2, &format!("{common} {stop} --resume"));
     desk.run(&format!("{common} {stop}").replace("--out result", "--out whole"));
     same(&desk, "whole", "result");
-    // A checkpoint of another k, and of another matrix.
+    // A checkpoint with another k, and one of another matrix.
     desk.write("result.checkpoint", &saved);
     let other = format!("{common} {stop} --resume --force").replace("--rank 8", "--rank 7");
     refused(&desk, 2, &other, &["--resume", "rank = 8, not 7"]);
@@ -445,7 +448,7 @@ fn a_killed_rank_ends_the_job_and_another_number_of_ranks_goes_on_from_its_check
     refused(&desk, 2, &other, &["result.checkpoint", "another input file"]);
 }
 
-/// The process that is the given rank of the job in this folder.
+/// The operating system's number of the process with this MPI number in this folder.
 fn ranks_of(desk: &Desk, rank: &str) -> String {
     let folder = std::fs::canonicalize(desk.path("")).unwrap();
     for entry in std::fs::read_dir("/proc").unwrap().flatten() {
@@ -466,7 +469,7 @@ fn ranks_of(desk: &Desk, rank: &str) -> String {
     panic!("rank {rank} is not there");
 }
 
-/// A rank that alone cannot go on, here rank 0 that cannot save, ends all of them with its message.
+/// If a single process cannot continue, here process 0 that cannot save, it ends all of them with its message.
 #[test]
 fn a_rank_that_fails_in_the_middle_ends_the_job() {
     let desk = Desk::with_digits();
@@ -486,8 +489,8 @@ fn a_rank_that_fails_in_the_middle_ends_the_job() {
     assert!(desk.path("elsewhere/result.checkpoint").exists());
 }
 
-/// No rank ever holds the whole matrix: 96 MiB of f64, of which each of 4 ranks needs a quarter once for hals, and twice for
-/// dsanls (whole rows and whole columns).
+/// No process ever holds the whole matrix: 96 MiB of f64, of which each of 4 processes needs a quarter once for
+/// hals, and twice for dsanls (whole rows and whole columns).
 #[test]
 fn no_rank_holds_the_whole_matrix() {
     if !Path::new("/proc/self/status").exists() {
@@ -502,7 +505,7 @@ fn no_rank_holds_the_whole_matrix() {
         desk.json(&format!("{out}/run.json"))["ranks"][rank]["peak_memory"].as_u64().unwrap() as f64
     };
     let whole = (rows * cols * 8) as f64;
-    // By columns, dsanls copies a block once; reading adds nothing that grows with the matrix.
+    // By columns, dsanls copies a block once; reading needs no additional memory that grows with the matrix.
     for (algorithm, share) in [("hals", 0.25), ("dsanls", 0.75)] {
         let common =
             format!("--rank 4 --iterations 2 --precision f64 --algorithm {algorithm} --threads 1 --quiet");

@@ -1,4 +1,4 @@
-//! A folder that `factorize` wrote, read again.
+//! Reads the result folder of `factorize`.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -13,7 +13,7 @@ use partwise::{Precision, Real, io};
 use crate::machine::available_memory;
 use crate::output;
 
-/// The factors of a run, its labels, and what its record says.
+/// The factors of a run, its labels and its record.
 pub struct Folder<T> {
     pub factors: Factors<T>,
     pub row_labels: Option<Vec<String>>,
@@ -56,10 +56,10 @@ pub fn read<T: Real>(dir: &Path) -> Result<Folder<T>> {
     })
 }
 
-/// Names of the rows and columns of a matrix, of those that have any.
+/// The names of a matrix's rows and columns, where there are any.
 pub type Names<'a> = (Option<&'a [String]>, Option<&'a [String]>);
 
-/// Refuses results without both factors in one place, and says where they are.
+/// Refuses results whose factors are in several folders, and says where they are.
 fn check_kind(dir: &Path) -> Result<()> {
     let (here, party) = (dir.display(), dir.join(format!("{}1", output::PARTY)));
     if party.is_dir() && !dir.join("U.npy").exists() {
@@ -69,7 +69,7 @@ fn check_kind(dir: &Path) -> Result<()> {
         );
     }
     let factors = ["U.npy", "V.npy"].iter().filter(|name| dir.join(name).exists()).count();
-    // Where a record cannot be read, the missing factor is what is said.
+    // If the record cannot be read, the error is about the missing factor.
     let record = if factors == 1 { RunRecord::read(dir).ok() } else { None };
     if record.is_some_and(|record| matches!(record.kind, RunKind::Federation(_))) {
         bail!(
@@ -80,8 +80,8 @@ fn check_kind(dir: &Path) -> Result<()> {
 }
 
 impl<T: Real> Folder<T> {
-    /// Puts the rows of U and V into the order that the rows and columns of `file` have by their names, where both have
-    /// names; refuses other names.
+    /// Reorders the rows of U and V to match the names of the rows and columns of `file`, where both have names;
+    /// refuses different names.
     pub fn match_names(&mut self, dir: &Path, file: &Path, (rows, cols): Names<'_>) -> Result<()> {
         let k = self.factors.k;
         for (what, known, given, factor) in [
@@ -123,9 +123,9 @@ impl<T: Real> Folder<T> {
     }
 }
 
-/// For each given name its place among the known ones; nothing if they are the same in the same order.
+/// The position of each given name among the known ones; `None` if the order is the same.
 fn order(known: &[String], given: &[String]) -> Result<Option<Vec<usize>>, String> {
-    // A folder has a label a line, and a table has none with blanks around it.
+    // A folder has one label per line, and a table has none with surrounding blanks.
     let plain = |names: &[String]| -> Vec<String> {
         names.iter().map(|name| name.replace(['\r', '\n'], " ").trim().to_string()).collect()
     };
@@ -143,7 +143,7 @@ fn order(known: &[String], given: &[String]) -> Result<Option<Vec<usize>>, Strin
         return Err(format!("{}; use data with the same names, or try --transpose", problems.join(" and ")));
     }
     let mut seen = HashSet::new();
-    // As sets they are the same, so either all names are different or one comes twice on the longer side.
+    // The sets are equal, so either all names are distinct or one occurs twice on the longer side.
     let longer = if given.len() >= known.len() { &given } else { &known };
     if let Some(name) = longer.iter().find(|name| !seen.insert(*name)) {
         return Err(format!(
@@ -153,17 +153,17 @@ fn order(known: &[String], given: &[String]) -> Result<Option<Vec<usize>>, Strin
     Ok(Some(given.iter().map(|name| places[name]).collect()))
 }
 
-/// What `run.json` says, as far as other commands need it.
+/// The parts of `run.json` that other commands need.
 pub struct Record {
     pub transpose: bool,
-    /// The side that images were on when they were read.
+    /// The side that images were read as.
     pub images: Option<ImageSide>,
     pub precision: Precision,
     /// The side of M that the samples are on.
     pub samples: Side,
 }
 
-/// Reads `run.json`; a folder with factors alone, made by hand, is taken as untransposed and f64.
+/// Reads `run.json`. A folder with factors only is assumed to be untransposed and in f64.
 pub fn record(dir: &Path) -> Result<Record> {
     let record = RunRecord::read_if_there(dir).map_err(|error| match error {
         Error::DamagedRecord { path, problem } => {

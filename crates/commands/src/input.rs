@@ -1,4 +1,4 @@
-//! Reading a matrix as the arguments ask.
+//! Reads matrices as the arguments specify.
 
 use std::path::Path;
 
@@ -14,12 +14,12 @@ use crate::args::{LabelArgs, Picture, ReadArgs, ShapeArgs};
 use crate::console::Console;
 use crate::machine;
 
-/// Reads a matrix; `--transpose` and the label files are applied.
+/// Reads a matrix and applies `--transpose` and the label files.
 pub fn read<T: Real>(path: &Path, args: &ReadArgs, labels: Option<&LabelArgs>) -> Result<Input<T>> {
     read_turned(path, args, (args.transpose, None), labels)
 }
 
-/// Reads a matrix for factors that are there: turned if `transpose` says so, images on the side that was recorded.
+/// Reads a matrix for existing factors, transposed and with images on the side that the record says.
 pub fn read_turned<T: Real>(
     path: &Path,
     args: &ReadArgs,
@@ -39,18 +39,18 @@ pub fn read_turned<T: Real>(
     Ok(input)
 }
 
-/// How to read a file as the arguments ask, images on the side that was recorded, if they do not say.
+/// The options for reading a file; images are on the recorded side unless the arguments say otherwise.
 pub fn options(args: &ReadArgs, recorded: Option<ImageSide>, memory: u64) -> ReadOptions {
     let images = args.images.or(recorded).unwrap_or_default();
     ReadOptions { memory, header: args.header, row_names: args.row_names, images }
 }
 
-/// Says what was assumed of a table that could mean something else, and how to tell.
+/// Warns about the assumptions made for an ambiguous table, and names the options that change them.
 pub fn warn_assumptions(console: Console, path: &Path, assumptions: &[Assumption]) {
     assumed(path, assumptions).for_each(|sentence| console.warn(&format!("warning: {sentence}")));
 }
 
-/// What was assumed, a sentence each.
+/// The assumptions made for a table, one sentence each.
 pub fn assumed(path: &Path, assumptions: &[Assumption]) -> impl Iterator<Item = String> {
     assumptions.iter().map(|assumption| {
         let words = match assumption {
@@ -67,14 +67,13 @@ pub fn assumed(path: &Path, assumptions: &[Assumption]) -> impl Iterator<Item = 
     })
 }
 
-/// Refuses a matrix whose products would leave the range of the arithmetic, which no error shows: they become 0.
+/// Refuses a matrix whose products would underflow or overflow, which would not show as an error.
 pub fn check_range<T: Real>(path: &Path, matrix: &Matrix<T>) -> Result<()> {
     range_problem::<T>(matrix.largest())
         .map_or(Ok(()), |problem| Err(Error::format(path, "entries", problem)))
 }
 
-/// How to see the rows or columns of an m x n matrix as pictures: as `--image-shape` says, of the samples where their side was
-/// given, or as they were read.
+/// The image size of the rows or columns of an m x n matrix: that of `--image-shape`, or as they were read.
 pub fn picture(
     shape: &ShapeArgs,
     (m, n): (usize, usize),
@@ -96,10 +95,10 @@ pub fn picture(
     Ok(Some(ImageShape { width, height, channels, images }))
 }
 
-/// What can be done about work that is too large for this machine.
+/// The advice for work that is too large for this machine.
 pub const TOO_LARGE: &str = "use a smaller --rank, --precision f32, --memory or a machine with more memory";
 
-/// Refuses work that does not fit the memory that is left, before it starts.
+/// Refuses work that does not fit the available memory, before it starts.
 pub fn check_memory(what: &str, needed: u64) -> Result<()> {
     let available = machine::available_memory();
     if needed > available {
@@ -108,7 +107,7 @@ pub fn check_memory(what: &str, needed: u64) -> Result<()> {
     Ok(())
 }
 
-/// The size of a file, or of the images of a folder together.
+/// The size of a file, or of all images in a folder.
 pub fn bytes(path: &Path) -> Option<u64> {
     let length = |path: &Path| Some(std::fs::metadata(path).ok()?.len());
     if !path.is_dir() {
@@ -117,7 +116,7 @@ pub fn bytes(path: &Path) -> Option<u64> {
     io::images::files(path).ok()?.iter().map(|file| length(file)).sum()
 }
 
-/// `12.3 MiB`, for the reader of a report.
+/// A size for people, such as `12.3 MiB`.
 pub fn size(bytes: u64) -> String {
     human_bytes(bytes)
 }

@@ -1,6 +1,6 @@
-//! Options that were given but would be ignored are refused, before anything is read.
+//! Refuses options that would be ignored, before any file is read.
 //!
-//! Which parameters a method uses is listed with the methods: [`partwise::run::Algorithm::uses`] and
+//! The parameters that a method uses are listed with the methods: [`partwise::run::Algorithm::uses`] and
 //! [`partwise_secure::protocol::Protocol::uses`].
 
 use std::path::Path;
@@ -51,7 +51,7 @@ pub fn check(cli: &Cli, matches: &ArgMatches, launched: Option<Launched>) -> Res
 
 fn factorize(args: &FactorizeArgs, given: &[&str], launched: Option<Launched>) -> Result<()> {
     let processes = launched.map_or(1, |launched| launched.size);
-    // Where `auto` may turn out to be `dsanls`, the sizes of the sketches take part in the choice.
+    // `auto` may choose `dsanls`; then the sketch sizes matter for the choice.
     let open = args.algorithm == Algorithm::Auto
         && !args.network.is_empty()
         && args.grid.is_none()
@@ -71,7 +71,7 @@ fn factorize(args: &FactorizeArgs, given: &[&str], launched: Option<Launched>) -
     Ok(())
 }
 
-/// Refuses the parts of a matrix where they cannot be read: they are for the processes of an MPI job.
+/// Refuses the parts of a split matrix outside of an MPI job.
 fn whole(file: &Path) -> Result<()> {
     let Ok(text) = std::fs::read(file.join(parts::RECORD)) else { return Ok(()) };
     let split = serde_json::from_slice::<parts::Split>(&text);
@@ -82,9 +82,9 @@ fn whole(file: &Path) -> Result<()> {
     )
 }
 
-/// Options of text tables and of images, where the file is neither. Where `shaped`, rows or columns are images.
+/// Refuses options for tables and images if the file is neither. With `shaped`, rows or columns are images.
 fn reading(file: &Path, args: &ReadArgs, shaped: bool) -> Result<()> {
-    // A file of an unknown kind is refused when it is read.
+    // A file of unknown format is refused when it is read.
     let Ok(kind) = FileFormat::of(file) else { return Ok(()) };
     let table = matches!(kind, FileFormat::Csv | FileFormat::Tsv);
     for (name, presence) in [("--header", args.header), ("--row-names", args.row_names)] {

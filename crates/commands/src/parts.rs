@@ -1,4 +1,4 @@
-//! Where ranks read their parts from: one file that all of them see, or a folder that `partwise split` wrote.
+//! Where MPI processes read their parts of a matrix: a shared file, or a folder of `partwise split`.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ use crate::{input, machine};
 /// The record of a folder of parts.
 pub const RECORD: &str = "split.json";
 
-/// What `split.json` says.
+/// The content of `split.json`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Split {
     pub version: String,
@@ -29,21 +29,21 @@ pub struct Split {
     pub rows: usize,
     pub cols: usize,
     pub format: String,
-    /// Of the file that was split.
+    /// The file that was split.
     pub sha256: String,
-    /// Whole rows, by rank: file and its SHA-256.
+    /// Whole rows by process: file and SHA-256.
     pub row_parts: Vec<(String, String)>,
-    /// Whole columns, by rank.
+    /// Whole columns by process.
     pub col_parts: Vec<(String, String)>,
 }
 
-/// An input for ranks.
+/// An input for MPI processes.
 pub enum PartedInput {
     File(PathBuf),
     Folder(PathBuf, Box<Split>),
 }
 
-/// Looks at what the user gave, for a job of so many ranks.
+/// Opens the user's input for a job with this many processes.
 pub fn open(path: &Path, size: usize) -> Result<PartedInput> {
     let record = path.join(RECORD);
     if !record.exists() {
@@ -70,7 +70,7 @@ fn region((rows, cols): (std::ops::Range<usize>, std::ops::Range<usize>)) -> Reg
     Region { rows, cols }
 }
 
-/// The blocks that a rank keeps: its block of the grid, or with sampled access whole rows and whole columns.
+/// The blocks that a process keeps: its block of the grid, or with sampled access whole rows and whole columns.
 pub fn wanted(place: Placement) -> Vec<Region> {
     let mut regions = vec![region(place.block(Factor::U))];
     if place.access == Access::Sampled && place.grid.size() > 1 {
@@ -79,7 +79,7 @@ pub fn wanted(place: Placement) -> Vec<Region> {
     regions
 }
 
-/// Reads regions of a file; with `transpose`, of its transpose.
+/// Reads regions of a file, or with `transpose` of its transpose.
 pub fn read_regions<T: Real>(
     path: &Path,
     transpose: bool,
@@ -101,7 +101,7 @@ pub fn read_regions<T: Real>(
 }
 
 impl PartedInput {
-    /// A few samples of the input, by which two ranks find out that they see different ones.
+    /// Samples of the input, by which processes detect that they see different files.
     pub fn fingerprint(&self) -> Result<Vec<u8>> {
         match self {
             PartedInput::File(path) => Ok(samples(path)?),
@@ -150,7 +150,7 @@ impl<T: Real> RankReader<T> for PartReader<'_> {
     }
 }
 
-/// The error for a part that cannot be used.
+/// The error for an unusable part.
 fn bad_part(path: &Path, problem: impl Into<String>) -> Error {
     Error::Part { path: path.into(), problem: problem.into() }
 }
@@ -165,7 +165,7 @@ impl Split {
             }
             return Ok(vec![rows, self.part(dir, &self.col_parts[place.rank], &everything)?]);
         }
-        // A block of the grid has the rows of the ranks of its grid row, and some columns of each.
+        // A block of the grid has the rows of the processes in its grid row, and some columns of each.
         let cols = place.block(Factor::U).1;
         let mut parts = Vec::new();
         for mate in place.mates(Factor::U) {
@@ -176,7 +176,7 @@ impl Split {
         Matrix::stacked(parts).map(|block| vec![block]).ok_or_else(|| bad_part(dir, problem))
     }
 
-    /// One part, or some of it, if it is the one that was written.
+    /// Reads one part, or some of it, after verifying its hash.
     fn part<T: Real>(
         &self,
         dir: &Path,
@@ -198,7 +198,7 @@ impl Split {
     }
 }
 
-/// Length and up to 16 pieces of a file, spread over it, hashed.
+/// A hash of the length and of up to 16 pieces spread over the file.
 fn samples(path: &Path) -> partwise::Result<Vec<u8>> {
     use std::io::{Seek, SeekFrom};
     const PIECE: u64 = 1 << 16;

@@ -1,4 +1,4 @@
-//! What a user should know about a run: said at once, kept in `run.json`, and shown in the report.
+//! The warnings of a run: printed at once, kept in `run.json`, and shown in the report.
 
 use std::path::Path;
 
@@ -30,12 +30,12 @@ impl Warnings {
         self.all.push(sentence);
     }
 
-    /// All of them, without the word "warning".
+    /// All warnings, without the word "warning".
     pub fn into_sentences(self) -> Vec<String> {
         self.all
     }
 
-    /// More components than an m x n matrix can have.
+    /// Warns about more components than an m x n matrix supports.
     pub fn rank(&mut self, settings: &Settings, (m, n): (usize, usize)) {
         if settings.rank > m.min(n) {
             self.add(format!(
@@ -46,12 +46,12 @@ impl Warnings {
         }
     }
 
-    /// What was assumed of a table that could mean something else.
+    /// Warns about assumptions made for an ambiguous table.
     pub fn assumptions(&mut self, file: &Path, assumptions: &[Assumption]) {
         input::assumed(file, assumptions).for_each(|sentence| self.add(sentence));
     }
 
-    /// A row and a column beside which the others hardly count.
+    /// Warns about a row and a column that dominate the matrix.
     pub fn dominant(
         &mut self,
         (row, col): (Option<Dominant>, Option<Dominant>),
@@ -68,7 +68,7 @@ impl Warnings {
         }
     }
 
-    /// Components that are 0.
+    /// Warns about components that are 0.
     pub fn zero<T: Real>(&mut self, factors: &Factors<T>, settings: &Settings) {
         let zero = factors.energies().iter().filter(|&&energy| energy == 0.0).count();
         if zero == 0 {

@@ -1,5 +1,5 @@
-//! Experiments: a file says what to run and what to draw, the program is started for each run, and what came out of it
-//! becomes tables, charts and a page.
+//! Experiments: a file describes the runs and the charts, the program is started for each run, and the results
+//! become tables, charts and a page.
 
 mod describe;
 mod draw;
@@ -15,7 +15,7 @@ pub use plan::{Planned, Scope};
 pub use results::Done;
 pub use runner::{Stage, perform, search};
 
-/// What can go wrong.
+/// The errors of this crate.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A run was interrupted by Ctrl-C or SIGTERM.
@@ -26,15 +26,15 @@ pub enum Error {
     File {
         /// Which.
         path: PathBuf,
-        /// What the system says.
+        /// The system's message.
         problem: std::io::Error,
     },
-    /// A description that cannot be followed.
+    /// An invalid description.
     #[error("{}: {problem}", path.display())]
     Description {
         /// Which.
         path: PathBuf,
-        /// What is wrong with it, and what to do.
+        /// The problem and its remedy.
         problem: String,
     },
     /// A run that failed.
@@ -42,31 +42,31 @@ pub enum Error {
     Run {
         /// Its panel, method and nodes.
         run: String,
-        /// What the program said.
+        /// The program's message.
         said: String,
     },
     /// A run whose results cannot be read.
     #[error("{}: {problem}; remove that folder and run the command again", folder.display())]
     Results {
-        /// Where they are.
+        /// The folder of the run.
         folder: PathBuf,
-        /// What is wrong.
+        /// The problem.
         problem: String,
     },
-    /// A run that a later version of the program left.
+    /// A run of a later version of the program.
     #[error(transparent)]
     Record(partwise::Error),
     /// None of the panels has its data.
     #[error("none of the matrices is in {}: {names}; give their folder as --data", folder.display())]
     NoData {
-        /// Where they were looked for.
+        /// The data folder.
         folder: PathBuf,
         /// Which.
         names: String,
     },
 }
 
-/// What this crate returns.
+/// The result type of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
 fn file_error(path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Error {

@@ -35,7 +35,7 @@ fn an_audit_prints_tables_and_a_verdict_and_writes_json() {
     let left = audit["left"].as_array().unwrap();
     let shares = left.iter().find(|left| left["party"] == 3 && left["kind"] == "U").unwrap();
     assert_eq!((shares["cover"].as_str(), shares["count"].as_u64() >= Some(5)), (Some("masked"), true));
-    // All that was sent is in it.
+    // The transcript has everything that was sent.
     for party in desk.json("r/run.json")["parties"].as_array().unwrap() {
         let total = |parts: &[serde_json::Value], key: &str| -> u64 {
             parts.iter().map(|part| part[key].as_u64().unwrap()).sum()
@@ -45,7 +45,7 @@ fn an_audit_prints_tables_and_a_verdict_and_writes_json() {
         assert_eq!(total(&own, "bytes"), total(sent, "bytes"));
         assert_eq!(total(&own, "count"), total(sent, "count"));
     }
-    // What was not asked for is not kept.
+    // Nothing that was not requested is kept.
     assert!(!desk.path("r/transcript.bin").exists());
     assert!(desk.json("r/run.json")["recorded"].is_null());
 }
@@ -59,7 +59,7 @@ fn a_recorded_run_can_be_audited_later_with_the_same_result() {
     desk.run("report r");
     assert!(desk.read("r/report.html").contains("was not audited"));
     let said = desk.run("audit r");
-    // The page that is there shows it.
+    // The existing page shows it.
     assert!(desk.read("r/report.html").contains("Anyone who has the final U"));
     assert!(
         said.contains("attacks: can somebody tell") && said.contains("Anyone who has the final U"),
@@ -70,7 +70,7 @@ fn a_recorded_run_can_be_audited_later_with_the_same_result() {
     let printed: serde_json::Value =
         serde_json::from_str(&desk.run("audit r --force --json --colluders 2")).unwrap();
     assert_eq!(printed["run"]["colluders"], 2);
-    // The same bytes elsewhere will do; others will not.
+    // The same bytes at another path are accepted; others are not.
     std::fs::rename(desk.path("digits.npy"), desk.path("moved.npy")).unwrap();
     assert_says(&desk.refused("audit r --force"), &["digits.npy", "not there", "--data"]);
     desk.run("audit r --force --quiet --data moved.npy");
@@ -79,7 +79,7 @@ fn a_recorded_run_can_be_audited_later_with_the_same_result() {
         &desk.refused("audit r --force --data other.npy"),
         &["other.npy", "not the matrix of this run", "--data"],
     );
-    // A new run in the same folder leaves nothing of the old one behind.
+    // A new run in the same folder removes the transcript of the old one.
     desk.run("simulate moved.npy --rank 4 --rounds 2 --parties 4 --protocol syn-sd --force --quiet --out r");
     assert!(!desk.path("r/transcript.bin").exists() && !desk.path("r/audit.json").exists());
 }
@@ -95,7 +95,7 @@ fn a_limit_that_is_passed_is_exit_code_3() {
     assert_eq!(output.status.code(), Some(3), "{output:?}");
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(said.starts_with("over the limit: AUC ") && said.contains("--max-auc 0.6"), "{said}");
-    // The result is there all the same.
+    // The result is written nevertheless.
     assert!(desk.json("r/audit.json")["highest_auc"].as_f64().unwrap() > 0.9);
     assert_eq!(desk.output("audit r --force --quiet --max-auc 0.9").status.code(), Some(3));
     assert_eq!(desk.output("audit r --force --quiet --max-auc 1").status.code(), Some(0));

@@ -35,7 +35,7 @@ fn parameters_out_of_range() {
     assert_says(&desk.refused("inspect digits.npy --rank 0"), &["--rank", "0 is too few", "give 1 or more"]);
 }
 
-/// What clap refuses: its message on one line, pointing to the help of the command.
+/// Errors of clap: its message on one line, with a pointer to the help of the command.
 #[test]
 fn values_that_do_not_parse() {
     let desk = Desk::with_digits();
@@ -107,7 +107,7 @@ fn names_that_are_not_utf8() {
         command.arg(OsStr::from_bytes(b"\xff"));
         assert_says(&desk.refused_command(command, words), &["--help`"]);
     }
-    // A sentence is one line even where a name is not.
+    // An error is one line even if a name has several.
     let mut command = desk.command("inspect");
     command.arg("two\nlines.npy");
     assert_says(&desk.refused_command(command, "two lines"), &["two lines.npy"]);

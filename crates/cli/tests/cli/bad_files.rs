@@ -1,10 +1,10 @@
-//! Matrices that are refused, with one sentence and without a trace.
+//! Matrices that are refused with one sentence, leaving no files.
 
 use std::time::{Duration, Instant};
 
 use crate::common::*;
 
-/// Refuses `name` with these bytes in every command that reads a matrix.
+/// Expects every command that reads a matrix to refuse `name` with these bytes.
 #[track_caller]
 fn refused(name: &str, bytes: impl AsRef<[u8]>, expected: &[&str]) {
     let desk = Desk::new();
@@ -13,7 +13,7 @@ fn refused(name: &str, bytes: impl AsRef<[u8]>, expected: &[&str]) {
     refused_as_matrix(&desk, name, expected);
 }
 
-/// Refuses `name` in every command that computes with a matrix.
+/// Expects every command that computes with a matrix to refuse `name`.
 #[track_caller]
 fn refused_as_matrix(desk: &Desk, name: &str, expected: &[&str]) {
     std::fs::create_dir(desk.path("made")).unwrap();
@@ -72,7 +72,7 @@ fn entries_are_named_by_position() {
     }
 }
 
-/// Products of such entries overflow, or vanish and leave an error that is none.
+/// Products of such entries overflow or underflow, and the error would be meaningless.
 #[test]
 fn entries_beyond_the_arithmetic() {
     let desk = Desk::new();
@@ -224,7 +224,7 @@ fn no_file_there() {
     }
 }
 
-/// Cuts and changed bytes, from one end of each format to the other: refused or read, never a panic.
+/// Truncated and changed bytes everywhere in each format: refused or read, but never a panic.
 #[test]
 fn no_bytes_make_it_panic() {
     let desk = Desk::new();

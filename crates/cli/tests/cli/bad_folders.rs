@@ -1,4 +1,4 @@
-//! Folders that are no results, and results of other matrices.
+//! Folders without results, and results of other matrices.
 
 use crate::common::*;
 

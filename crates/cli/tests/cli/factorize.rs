@@ -4,7 +4,7 @@ use std::process::Command;
 
 use crate::common::*;
 
-/// A good start gains nothing from samples, which only the first iteration shows.
+/// A good start gains nothing from samples, which is known only after the first iteration.
 #[test]
 fn the_printed_plan_is_that_of_the_record() {
     let desk = Desk::with_digits();
@@ -38,7 +38,7 @@ fn the_command_of_the_readme() {
     let energies = energies(&u, &v);
     assert!(energies.is_sorted_by(|a, b| a >= b), "{energies:?}");
     assert!(energies[15] > 0.0);
-    // Columns of pixels that are never inked have zero rows in V.
+    // Pixels that are always blank have zero rows in V.
     assert_eq!(v.2[..16], [0.0; 16]);
     assert!(desk.json("digits/run.json")["relative_error"].as_f64().unwrap() < 0.27);
 }

@@ -1,10 +1,10 @@
-//! The help texts, in full: a change of them is a change that users see.
+//! Snapshots of the help texts.
 
 use std::process::Command;
 
 use crate::common::*;
 
-/// Every command, as it is typed.
+/// Every command, as users type it.
 const COMMANDS: [&str; 24] = [
     "",
     "factorize",

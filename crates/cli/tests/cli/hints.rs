@@ -1,4 +1,4 @@
-//! Refusals say what helps, where the obvious advice would not.
+//! Refusals give advice that works.
 
 use crate::common::*;
 
@@ -27,7 +27,7 @@ fn refusals_say_what_helps() {
         said.push_str(&format!("{words}\n  {}\n", desk.refused(words)));
     }
     insta::assert_snapshot!("hints", said);
-    // What they say does help.
+    // Following the advice works.
     desk.run("top plain/party-1");
     desk.run("transform plain/party-1 digits.npy --out W.npy");
 }

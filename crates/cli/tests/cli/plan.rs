@@ -1,11 +1,11 @@
-//! `plan`, `calibrate`, and networks that are modelled.
+//! `plan`, `calibrate`, and modelled networks.
 
 use crate::common::*;
 
 const CLUSTER: &str =
     "plan --rows 1e9 --cols 1e7 --nonzeros 1e12 --rank 100 --nodes 1024 --network 100Gbit/s,5us";
 
-/// The program with a home of its own: constants of whoever runs the tests do not matter.
+/// Runs the program with an empty home folder, so that the user's constants do not matter.
 fn at_home(desk: &Desk, words: &str) -> std::process::Output {
     desk.command(words).env("XDG_CONFIG_HOME", desk.path("config")).output().unwrap()
 }
@@ -136,7 +136,8 @@ fn a_modelled_network_gives_virtual_seconds() {
     let record = desk.json("r/run.json");
     assert_eq!(record["clock"], "virtual");
     assert_eq!(record["network"], serde_json::json!(["1Mbit/s,10ms", "unlimited"]));
-    // Two Gram matrices, a number, rows of a factor and products: at least 8 collectives of 3 messages an iteration.
+    // Two Gram matrices, a number, rows of a factor and products: at least 8 collectives of 3 messages per
+    // iteration.
     assert!(record["seconds"].as_f64().unwrap() > 5.0 * 3.0 * 0.01);
     answer(&desk, &format!("{common} --out real"));
     assert_eq!(desk.bytes("r/U.npy"), desk.bytes("real/U.npy"));
@@ -163,14 +164,14 @@ fn auto_chooses_by_the_network_and_says_so() {
         "{text}"
     );
     assert!(sketch.is_null() && grid == "4x1");
-    // Without a network, exact as ever.
+    // Without a network, the exact method.
     let (text, ..) = plan("plain", "");
     assert!(!text.contains("constants"), "{text}");
     assert_eq!(desk.bytes("exact/U.npy"), desk.bytes("plain/U.npy"));
-    // The same words, the same answer.
+    // The same command gives the same result.
     plan("again", "--network unlimited --samples yes");
     assert_eq!(desk.bytes("exact/V.npy"), desk.bytes("again/V.npy"));
-    // A sample that takes long to be sent is left out.
+    // No sample is used if sending it takes long.
     let (text, ..) = plan("slow", "--network 1kbit/s,100us");
     assert!(text.starts_with("auto: accelerated HALS") && !text.contains("warm-started"), "{text}");
     plan("without", "--samples no");
@@ -178,7 +179,7 @@ fn auto_chooses_by_the_network_and_says_so() {
     assert_ne!(desk.bytes("slow/U.npy"), desk.bytes("plain/U.npy"));
 }
 
-/// What begins on samples is exact, whatever the network, and has no use for sizes of sketches.
+/// A run that starts on samples is exact, whatever the network, and does not use sketch sizes.
 #[test]
 fn auto_is_exact_where_it_is_told_to_begin_on_samples() {
     const SIDE: usize = 1600;
@@ -197,7 +198,7 @@ fn auto_is_exact_where_it_is_told_to_begin_on_samples() {
     assert!(desk.json("exact/run.json")["sketch"].is_null());
 }
 
-/// Where what is sent decides, `auto` is `dsanls`, to the bit.
+/// Where communication dominates, `auto` equals `dsanls` to the bit.
 #[test]
 fn auto_is_sketched_on_a_slow_network() {
     const SIDE: usize = 1600;

@@ -1,4 +1,4 @@
-//! A run that is killed goes on from its checkpoint, to the same bits.
+//! A killed run resumes from its checkpoint to the same bits.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use crate::common::*;
 
 const RUN: &str = "factorize digits.npy --rank 6 --iterations 400 --tolerance 0 --quiet --out";
 
-/// Kills a run with SIGKILL after some time; false if it was done before.
+/// Kills a run with SIGKILL after some time; false if it finished before.
 fn killed(desk: &Desk, words: &str, after: Duration) -> bool {
     let mut child = desk.command(words).spawn().unwrap();
     std::thread::sleep(after);
@@ -34,7 +34,7 @@ fn killed_at_any_moment_it_goes_on_to_the_same_bits() {
             }
         }
         assert!(kills >= 2, "{method}: {kills} kills");
-        // The last kill may have come before the result, or between the result and the end of its checkpoint.
+        // The last kill may happen before the result is written, or before its checkpoint is removed.
         if !desk.path("killed").exists() || desk.path("killed.checkpoint").exists() {
             desk.run(&format!("{RUN} killed {resumed} --checkpoint-every 50 --resume --force"));
         }
@@ -57,7 +57,7 @@ fn a_time_limit_leaves_a_checkpoint_to_go_on_from() {
     assert_eq!(desk.json("part/run.json")["stopped_by"], "time-limit");
     desk.run(&format!("{RUN} part --threads 1 --checkpoint-every 1h --resume --force"));
     assert_eq!(desk.bytes("part/U.npy"), desk.bytes("straight/U.npy"));
-    // The curve is one curve.
+    // The error curve continues without a break.
     let trace = desk.read("part/trace.csv");
     assert_eq!(trace.lines().count(), 402);
 }

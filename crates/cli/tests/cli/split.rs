@@ -1,10 +1,10 @@
-//! `partwise split`, and what is said to several ranks without MPI.
+//! `partwise split`, and the errors under `mpirun` without MPI support.
 
 use partwise_commands::launch::{Launched, launched_in};
 
 use crate::common::*;
 
-/// Parts joined again are the matrix.
+/// The parts together are the matrix.
 #[test]
 fn parts_are_the_rows_and_columns_of_the_matrix() {
     let desk = Desk::new();
@@ -32,7 +32,7 @@ fn parts_are_the_rows_and_columns_of_the_matrix() {
         assert_eq!(by_cols, values, "{file}");
         assert_eq!(record["nodes"], 3);
     }
-    // The bytes stay bytes.
+    // Bytes remain bytes.
     assert!(desk.bytes("bytes.npy.parts/rows-0.npy").windows(3).any(|word| word == b"|u1"));
 }
 
@@ -68,7 +68,7 @@ fn a_grid_within_one_process_gives_the_same_error() {
     assert!((error("one/run.json") - error("six/run.json")).abs() < 1e-5);
 }
 
-/// As `mpirun` would start a program that was built without MPI: rank 0 says so, the others nothing.
+/// Started by `mpirun` without MPI support: process 0 prints the error, the others nothing.
 #[cfg(not(feature = "mpi"))]
 #[test]
 fn without_mpi_several_ranks_are_refused() {
@@ -100,6 +100,6 @@ fn launchers_are_known_by_their_names() {
     assert_eq!(with(&[("PMI_RANK", "0"), ("PMI_SIZE", "2")]), Some(Launched { rank: 0, size: 2, local: 1 }));
     let slurm = with(&[("PMIX_RANK", "1"), ("SLURM_STEP_NUM_TASKS", "6"), ("SLURM_NTASKS_PER_NODE", "2")]);
     assert_eq!(slurm, Some(Launched { rank: 1, size: 6, local: 2 }));
-    // A batch script by itself is one process, whatever its job has asked for.
+    // A batch script itself is one process, whatever its job requested.
     assert_eq!(with(&[("SLURM_NTASKS", "6"), ("SLURM_PROCID", "0")]), None);
 }

@@ -1,8 +1,8 @@
-//! Warnings are said on stderr, kept in `run.json` and shown in the report.
+//! Warnings are printed on stderr, kept in `run.json` and shown in the report.
 
 use crate::common::*;
 
-/// Runs what must be warned of, and returns the warnings.
+/// Runs a command that must warn, and returns the warnings.
 #[track_caller]
 fn warned(desk: &Desk, words: &str, out: &str) -> Vec<String> {
     let output = desk.output(&format!("{words} --out {out}"));
@@ -21,7 +21,7 @@ fn warned(desk: &Desk, words: &str, out: &str) -> Vec<String> {
     warnings
 }
 
-/// 40 x 12, in which one column outweighs the rest.
+/// 40 x 12, with one column that dominates.
 fn dominated() -> Vec<f64> {
     (0..40 * 12)
         .map(|place| if place % 12 == 4 { 100.0 } else { 1.0 } + (place * 7 % 5) as f64 / 10.0)
@@ -38,7 +38,7 @@ fn factors_that_are_zero_are_a_warning() {
     let quiet = desk.output(&format!("{zero} --l1-u 20 --l1-v 20 --quiet --out quiet"));
     assert!(quiet.status.success() && quiet.stderr.is_empty(), "{quiet:?}");
     assert_eq!(desk.json("quiet/run.json")["warnings"].as_array().unwrap().len(), 1);
-    // A component of a given start that stays 0.
+    // A component of a given start that remains 0.
     std::fs::create_dir(desk.path("start")).unwrap();
     desk.write("m.csv", "1,2,3\n2,1,2\n3,3,3\n");
     for name in ["start/U.npy", "start/V.npy"] {

@@ -1,10 +1,10 @@
-//! What parties agree on before anything is summed, and what they do not allow.
+//! What parties agree on before anything is summed, and what their policies forbid.
 
 use std::fs;
 
 use crate::trial::*;
 
-/// One party with changed data: all say what differs, none says a name, and nothing was uploaded.
+/// One party with changed data: all report what differs, no message contains a name, and nothing is uploaded.
 fn disagree(change: impl Fn(&Trial), words: &str) {
     let trial = Trial::new(3, &["--rounds", "4"]);
     change(&trial);
@@ -41,7 +41,7 @@ fn the_number_of_features_must_agree() {
     );
 }
 
-/// What a party's own file does not allow is refused by it, whatever the coordinator proposes.
+/// A party refuses what its own file does not allow, whatever the coordinator proposes.
 #[test]
 fn the_coordinator_cannot_widen_a_policy() {
     let edits = [
@@ -62,7 +62,7 @@ fn the_coordinator_cannot_widen_a_policy() {
         trial.edit("trial/party-1/party.toml", to, from);
         coordinator.wait_for_times("party-1 stops: \"policy\"", count + 1);
     }
-    // Another identity than the pinned one.
+    // An identity other than the pinned one.
     let file = trial.party_folder(1).join("party.toml");
     let text = fs::read_to_string(&file).unwrap();
     let pinned = text.split("party-2 = \"sha256:").nth(1).unwrap()[..64].to_string();
@@ -95,7 +95,7 @@ fn files_that_are_wrong_say_where() {
     }
 }
 
-/// A pooled run shows a small party's records: refused by the party itself, unless all accept it.
+/// A pooled run reveals a small party's records: that party refuses it, unless all accept the risk.
 #[test]
 fn risks_are_refused_by_the_party_that_has_them() {
     let trial = Trial::new(3, &["--protocol", "pooled"]);

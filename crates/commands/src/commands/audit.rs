@@ -1,5 +1,5 @@
-//! `partwise audit`, and what `partwise simulate --audit` says: what left each party, who could read it, what attackers
-//! make of it.
+//! `partwise audit`, and the output of `partwise simulate --audit`: what left each party, who could read it, and
+//! what attacks recover from it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self as stdio, Write};
@@ -19,10 +19,10 @@ use crate::args::{AuditArgs, ReadArgs, SimulateArgs};
 use crate::context::Context;
 use crate::{flags, machine, output, report};
 
-/// What is held out unless asked otherwise.
+/// The share of records held out by default.
 pub const HOLDOUT: Amount = Amount::Share(0.2);
 
-/// More was found than `--max-auc` allows.
+/// An attack exceeded `--max-auc`.
 #[derive(Debug, thiserror::Error)]
 #[error("limit exceeded: the AUC {found:.3} is above --max-auc {limit}")]
 pub struct OverLimit {
@@ -30,7 +30,7 @@ pub struct OverLimit {
     limit: f64,
 }
 
-/// Where an audit finds the data again; nothing if the path is not UTF-8, which JSON cannot hold.
+/// Where an audit finds the data again; `None` if the path is not UTF-8, which JSON requires.
 pub fn recorded(args: &SimulateArgs, dealt: &[Vec<usize>], held_out: &[Vec<usize>]) -> Option<RecordedData> {
     let path = std::fs::canonicalize(&args.file).unwrap_or_else(|_| args.file.clone());
     path.to_str()?;
@@ -39,7 +39,8 @@ pub fn recorded(args: &SimulateArgs, dealt: &[Vec<usize>], held_out: &[Vec<usize
     Some(RecordedData { path, header, row_names, images, dealt, held_out })
 }
 
-/// Refuses a transcript that does not fit the memory: of each sum the words of every party, masked and not, and the sum.
+/// Refuses a transcript that does not fit in memory: for each sum the words of every party, masked and not, and the
+/// sum.
 pub fn check_memory(settings: &Settings, parties: usize, features: usize) -> Result<()> {
     let words = features.saturating_mul(settings.rank.saturating_mul(2)) as u64 * 4;
     let needed = words.saturating_mul(parties as u64 + 1).saturating_mul(settings.rounds as u64);
@@ -69,7 +70,7 @@ pub fn write(file: &mut dyn Write, audit: &Audit) -> stdio::Result<()> {
     writeln!(file)
 }
 
-/// Prints what was found, and fails if that is more than is allowed.
+/// Prints the findings, and fails if they exceed the limit.
 pub fn conclude(context: &Context, audit: &Audit, limit: Option<f64>, quiet: bool) -> Result<()> {
     if !quiet {
         context.console.tell(&text(audit));
@@ -92,7 +93,7 @@ pub fn run(args: &AuditArgs, context: &Context) -> Result<()> {
         audit_folder(&Request { dir, data, colluders, limits: limits(), cancel: &Cancel::default() })?
             .named(flags::name);
     context.outputs.write_into(dir, output::AUDIT, output::DIR, |file| write(file, &audit))?;
-    // A page that is there shows it.
+    // An existing page is regenerated to show the audit.
     report::after_run(context, dir, dir.join(report::NAME).exists());
     if args.json {
         context.console.answer(&serde_json::to_string(&audit)?)?;
@@ -100,7 +101,7 @@ pub fn run(args: &AuditArgs, context: &Context) -> Result<()> {
     conclude(context, &audit, args.max_auc, args.quiet || args.json)
 }
 
-/// Tables and verdict.
+/// The tables and the verdict.
 fn text(audit: &Audit) -> String {
     let mut text = String::from("\nwhat left the parties\n");
     text.push_str(&table(
@@ -122,7 +123,7 @@ fn text(audit: &Audit) -> String {
     text
 }
 
-/// What the words in the first table mean, those that are in it.
+/// Explains those words of the first table that occur in it.
 fn legend(audit: &Audit) -> String {
     let covers: BTreeSet<Cover> = audit.left.iter().map(|left| left.cover).collect();
     let meaning = |cover: &Cover| match cover {
@@ -136,7 +137,7 @@ fn legend(audit: &Audit) -> String {
     std::iter::once(products).chain(covers.iter().map(meaning)).collect()
 }
 
-/// Parties of which the same left are one line.
+/// Parties with the same entries share one line.
 fn left(all: &[Left]) -> Vec<Vec<String>> {
     let mut parties: BTreeMap<(Cover, &str, u64, u64), Vec<u16>> = BTreeMap::new();
     for left in all {
@@ -210,7 +211,7 @@ fn recoveries(audit: &Audit) -> Vec<Vec<String>> {
     audit.recoveries.iter().map(line).collect()
 }
 
-/// Columns as wide as what is in them.
+/// Makes columns as wide as their content.
 fn table(header: &[&str], lines: &[Vec<String>]) -> String {
     let header: Vec<String> = header.iter().map(|name| name.to_string()).collect();
     let all = || std::iter::once(&header).chain(lines);

@@ -1,4 +1,4 @@
-//! `partwise calibrate`: measures the machine, and under `mpirun` the network, and keeps the constants.
+//! `partwise calibrate`: measures the machine, and under `mpirun` the network, and stores the constants.
 
 use std::fmt::Write;
 
@@ -29,7 +29,7 @@ fn run_on(args: &CalibrateArgs, context: &Context, comm: &dyn Comm) -> Result<()
     agree(comm, written)
 }
 
-/// The file to write; rank 0 alone looks whether it may.
+/// The file to write; only process 0 checks it.
 fn place(args: &CalibrateArgs, chief: bool) -> Result<std::path::PathBuf> {
     let no_home = || anyhow!("--out: there is no home folder for the constants; choose a file with --out");
     let out = args.out.clone().or_else(constants::usual).ok_or_else(no_home)?;

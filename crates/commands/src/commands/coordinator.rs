@@ -1,4 +1,4 @@
-//! `partwise coordinator`: a federation's centre.
+//! `partwise coordinator`: sets up and runs the coordinator of a federation.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
@@ -24,7 +24,7 @@ use crate::args::{CoordinatorCommand, CoordinatorInitArgs, CoordinatorRunArgs, S
 use crate::context::Context;
 use crate::{flags, output, report};
 
-/// The name of the configuration in the folder that `init` makes.
+/// The name of the configuration file in the folder that `init` creates.
 pub const FILE: &str = "federation.toml";
 
 pub fn run(command: &CoordinatorCommand, context: &Context) -> Result<()> {
@@ -45,7 +45,7 @@ fn init(args: &CoordinatorInitArgs, context: &Context) -> Result<()> {
     Ok(())
 }
 
-/// The folder with the authority and the coordinator's certificate.
+/// Creates the folder with the authority and the coordinator's certificate.
 pub fn make(folder: &Path, federation: &str, hosts: &[String], days: u32) -> Result<()> {
     check_name(federation).map_err(|problem| anyhow!("{problem}"))?;
     output::make_private_folder(folder)?;
@@ -123,7 +123,7 @@ fn sign(args: &SignArgs, context: &Context) -> Result<()> {
     Ok(())
 }
 
-/// A party in federation.toml.
+/// The lines of a party in federation.toml.
 pub fn member(name: &str, identity: &str) -> String {
     format!("\n[[party]]\nname = \"{name}\"\nidentity = \"{identity}\"\n")
 }
@@ -174,7 +174,7 @@ fn serve(args: &CoordinatorRunArgs, context: &Context) -> Result<()> {
 
 fn write(context: &Context, out: &Path, outcome: &FederationOutcome, terms: &Terms) -> Result<()> {
     let settings = &terms.settings;
-    // Each party's file has its records in rows or in columns; here they are taken to be rows, as is usual.
+    // Each party chooses the side of its records; here they are assumed to be rows, which is the default.
     let shared_factor = SharedFactor::of(Side::Rows);
     let shared = shared_factor.file();
     let end = CoordinatorRecord {
@@ -202,7 +202,7 @@ fn write(context: &Context, out: &Path, outcome: &FederationOutcome, terms: &Ter
     let record = RunRecord::new(outcome.relative_error, RunKind::Federation(Box::new(record)));
     let staging = context.outputs.private_folder(out)?;
     staging.write(shared, |file| file.write_all(&outcome.factor))?;
-    // It came from a party.
+    // The factor comes from a party, so its shape is checked.
     let read = partwise::io::npy::read_array::<f32>(
         &staging.path().join(shared),
         crate::machine::available_memory(),

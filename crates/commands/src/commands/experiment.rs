@@ -1,4 +1,4 @@
-//! `partwise experiment`: what a file describes, run and drawn.
+//! `partwise experiment`: runs an experiment that a file describes, and draws its charts.
 
 use anyhow::{Result, bail};
 use partwise_experiment::{Error, Experiment, Scope, Stage, perform, search, write};
@@ -55,7 +55,7 @@ pub fn run(args: &ExperimentArgs, context: &Context) -> Result<()> {
     Ok(())
 }
 
-/// Ctrl-C reaches the runs as well as the experiment, in any order: the exit code is the same.
+/// Ctrl-C reaches the runs as well as the experiment, in any order, with the same exit code.
 fn interrupted(error: Error) -> anyhow::Error {
     if let Error::Interrupted = error { Interrupted.into() } else { error.into() }
 }

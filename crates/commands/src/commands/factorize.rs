@@ -1,4 +1,4 @@
-//! `partwise factorize`: from a file to factors, in one process or as one rank of an MPI job.
+//! `partwise factorize`: from a file to factors, in one process or as one process of an MPI job.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -36,7 +36,7 @@ pub fn run(args: &FactorizeArgs, context: &Context, comm: Option<&dyn Comm>) -> 
 }
 
 fn run_in<T: Real>(args: &FactorizeArgs, context: &Context, team: Team<'_>) -> Result<()> {
-    // What is wrong whatever the matrix is said before it is read.
+    // Errors that do not depend on the matrix are reported before it is read.
     let request = team.agree(prepare(args, team))?;
     let given = team.agree(args.init_from.as_deref().map(folder::read::<T>).transpose())?;
     let parted = team.comm().map(|comm| open_parts(args, team, comm)).transpose()?;
@@ -77,7 +77,7 @@ fn run_in<T: Real>(args: &FactorizeArgs, context: &Context, team: Team<'_>) -> R
     interrupt::ended(stopped_by)
 }
 
-/// What can be wrong before any file is read.
+/// Checks what can be wrong before any file is read.
 fn prepare(args: &FactorizeArgs, team: Team<'_>) -> Result<pipeline::Request> {
     let request = request::request(args, &team)?;
     if team.is_chief() {
@@ -87,7 +87,7 @@ fn prepare(args: &FactorizeArgs, team: Team<'_>) -> Result<pipeline::Request> {
     Ok(request)
 }
 
-/// Looks at the file that all ranks of a job share, or the folder of their parts.
+/// Opens the file that all processes of a job share, or the folder of their parts.
 fn open_parts(args: &FactorizeArgs, team: Team<'_>, comm: &dyn Comm) -> Result<PartedInput> {
     let input = team.agree(parts::open(&args.file, comm.size()))?;
     let print = team.agree(input.fingerprint())?;
@@ -95,7 +95,7 @@ fn open_parts(args: &FactorizeArgs, team: Team<'_>, comm: &dyn Comm) -> Result<P
     Ok(input)
 }
 
-/// Rank 0 alone reads all of the file, without keeping it.
+/// Only process 0 reads the whole file, without keeping it.
 fn hash_in_background(args: &FactorizeArgs, parted: Option<&PartedInput>) -> JoinHandle<Result<String>> {
     let file = args.file.clone();
     match parted {
@@ -104,20 +104,20 @@ fn hash_in_background(args: &FactorizeArgs, parted: Option<&PartedInput>) -> Joi
     }
 }
 
-/// The hash of the input, on every rank.
+/// The hash of the input, on every process.
 fn hashed(args: &FactorizeArgs, team: Team<'_>, hash: Option<JoinHandle<Result<String>>>) -> Result<String> {
     let hash =
         hash.map(|thread| thread.join().map_err(|_| anyhow!("hashing {} failed", args.file.display()))?);
     team.share(team.agree(hash.transpose())?.unwrap_or_default())
 }
 
-/// What there is to see of a matrix before a run takes it.
+/// What is taken from a matrix before the run consumes it.
 struct Found<T> {
-    /// Where it is, in words.
+    /// Where the matrix is, in words.
     place: String,
-    /// How a row or column is a picture.
+    /// The image size of a row or column.
     image: Option<ImageShape>,
-    /// Pictures as they were.
+    /// Original images for the page.
     frames: Option<Kept<T>>,
     /// The row and the column that dominate.
     dominant: (Option<Dominant>, Option<Dominant>),
@@ -142,7 +142,8 @@ impl<T: Real> Found<T> {
     }
 }
 
-/// Where the run begins: at the factors of an earlier run, in the order of this matrix, or at its own checkpoint.
+/// The starting point of the run: the factors of an earlier run, in the order of this matrix, or its own
+/// checkpoint.
 fn start<T: Real>(
     args: &FactorizeArgs,
     team: Team<'_>,
@@ -168,7 +169,7 @@ fn start<T: Real>(
     Ok(start)
 }
 
-/// Says what was read, and returns what says how it is computed once the run has begun.
+/// Prints what was read, and returns a closure that prints the method once the run has started.
 fn introduce<T: Real>(
     args: &FactorizeArgs,
     context: &Context,
@@ -195,7 +196,7 @@ fn introduce<T: Real>(
     }))
 }
 
-/// Who computes, in words.
+/// The workers or processes and their threads, in words.
 fn workers(plan: &RunPlan, team: Team<'_>) -> String {
     let nodes = plan.machine.nodes;
     let threads = many(plan.machine.threads, "thread");
@@ -210,7 +211,7 @@ fn workers(plan: &RunPlan, team: Team<'_>) -> String {
     format!("{processes}{arranged} with {threads} each")
 }
 
-/// Says what a user should know before it starts.
+/// Prints what a user should know before the run starts.
 fn warn<T: Real>(
     warnings: &mut Warnings,
     args: &FactorizeArgs,
@@ -223,13 +224,13 @@ fn warn<T: Real>(
     warnings.dominant(dominant, (row_labels.as_deref(), col_labels.as_deref()));
 }
 
-/// Shows progress, listens for Ctrl-C and saves.
+/// Shows progress, listens for Ctrl-C and saves checkpoints.
 struct Watch {
     display: Display,
     settings: Settings,
     stop: Arc<AtomicUsize>,
     checkpoint: Checkpoint,
-    /// Says what the method does.
+    /// Prints the description of the method.
     announce: Option<Announce>,
 }
 
@@ -256,7 +257,7 @@ impl<T: Real> Monitor<T> for Watch {
     }
 }
 
-/// An overflow with what can be done about it in this run.
+/// The message for an overflow, with the advice that applies to this run.
 fn explain<T: Real>(error: Error, args: &FactorizeArgs, team: Team<'_>) -> anyhow::Error {
     let Error::Diverged { iteration } = error else { return team.failed(error) };
     let precision = match T::PRECISION {
@@ -274,7 +275,7 @@ fn explain<T: Real>(error: Error, args: &FactorizeArgs, team: Team<'_>) -> anyho
     );
     match team.comm() {
         None => anyhow!(sentence),
-        // The error has the same number on every rank.
+        // The error has the same iteration on every process.
         Some(_) => Agreed(sentence).into(),
     }
 }

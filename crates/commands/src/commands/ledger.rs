@@ -1,4 +1,4 @@
-//! `partwise audit` of a party of a federation: what its ledger says that left it.
+//! `partwise audit` of a party of a federation: what left it, by its ledger.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use crate::args::AuditArgs;
 use crate::context::Context;
 use crate::input;
 
-/// The ledger, if this is one or a folder with one.
+/// The path of the ledger, if `dir` is one or contains one.
 pub fn found(path: &Path) -> Option<PathBuf> {
     let path = if path.is_dir() { path.join(ledger::NAME) } else { path.to_path_buf() };
     path.is_file().then_some(path)

@@ -1,4 +1,4 @@
-//! One file a command.
+//! The commands, one file per command.
 
 pub mod audit;
 pub mod calibrate;

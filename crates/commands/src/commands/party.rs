@@ -1,4 +1,4 @@
-//! `partwise party`: one organisation of a federation.
+//! `partwise party`: sets up and runs a party of a federation.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use crate::args::{JoinArgs, PartyCommand, PartyInitArgs};
 use crate::context::Context;
 use crate::{flags, input, machine, output, report};
 
-/// The name of the configuration in the folder that `init` makes.
+/// The name of the configuration file in the folder that `init` creates.
 pub const FILE: &str = "party.toml";
 
 pub fn run(command: &PartyCommand, context: &Context, hooks: &Arc<dyn Hooks>) -> Result<()> {
@@ -51,7 +51,7 @@ fn init(args: &PartyInitArgs, context: &Context) -> Result<()> {
     Ok(())
 }
 
-/// The folder with a party's keys and request.
+/// Creates the folder with a party's keys and request.
 pub fn make(folder: &Path, federation: &str, name: &str) -> Result<Fingerprint> {
     for name in [federation, name] {
         check_name(name).map_err(|problem| anyhow!("{problem}"))?;
@@ -60,7 +60,7 @@ pub fn make(folder: &Path, federation: &str, name: &str) -> Result<Fingerprint> 
     Ok(certificates::make_request(folder, federation, name)?)
 }
 
-/// party.toml; `policy` has further lines.
+/// The content of party.toml; `policy` has additional lines.
 pub fn skeleton(name: &str, federation: &str, coordinator: &str, policy: &str) -> String {
     let protocols = match policy.contains("protocols") {
         true => "",
@@ -98,18 +98,18 @@ fn join<T: Real>(args: &JoinArgs, context: &Context, hooks: &Arc<dyn Hooks>) -> 
         .and_then(|input| input::check_range(&args.data, &input.matrix).map(|()| input));
     let Input { matrix, row_labels, col_labels, assumptions, .. } =
         read.map_err(|error| match args.line.log {
-            // It may quote an entry, and such logs may be collected elsewhere.
+            // The message may quote an entry, and such logs may be collected elsewhere.
             Format::Json => anyhow!(
                 "{}: cannot be used as records; --check --log text shows the place and the reason",
                 args.data.display()
             ),
             Format::Text => error.into(),
         })?;
-    // A log may be collected elsewhere, and this shows entries.
+    // A log may be collected elsewhere, and the full message shows entries.
     if args.line.log == Format::Text {
         input::warn_assumptions(context.console, &args.data, &assumptions);
     }
-    // Features by records, whatever the file has.
+    // Features by records, whichever side the file has them on.
     let (matrix, names) = match args.records {
         Side::Rows => (matrix.into_transpose(), &col_labels),
         Side::Columns => (matrix, &row_labels),
@@ -162,7 +162,7 @@ fn write<T: Real>(
         party: party.to_string(),
         own_relative_error: joined.own_relative_error,
         records: joined.records,
-        // As `evaluate` and `transform` read the file again.
+        // As `evaluate` and `transform` expect the file.
         transpose: args.read.transpose,
         precision: T::PRECISION,
     };

@@ -1,4 +1,4 @@
-//! `partwise plan`: what a factorization will take on a cluster, before there is one.
+//! `partwise plan`: estimates what a factorization needs on a cluster.
 
 use std::fmt::Write;
 
@@ -13,7 +13,7 @@ use crate::constants::{self, Known};
 use crate::context::Context;
 use crate::input::size;
 
-/// Where nobody says what the network is.
+/// The network that is assumed if none is given.
 const USUAL: &str = "10Gbit/s,20us";
 
 const METHODS: [Algorithm; 3] = [Algorithm::Auto, Algorithm::Hals, Algorithm::Dsanls];
@@ -35,7 +35,7 @@ pub fn run(args: &PlanArgs, context: &Context) -> Result<()> {
     }
 }
 
-/// The network that was given, or measured, or else a usual one; and in the latter cases a word on that.
+/// The given, measured or assumed network; in the latter cases with a note.
 fn network(args: &PlanArgs, known: &Known) -> (Network, &'static str) {
     let combine = known.constants.combine;
     let usual = || USUAL.parse().unwrap_or_else(|_| unreachable!("a network"));
@@ -64,7 +64,7 @@ impl View<'_> {
         METHODS.iter().map(|&method| job.estimate(method, &self.network, self.constants())).collect()
     }
 
-    /// The best on so many nodes; nothing if it does not fit.
+    /// The best method on this many processes; `None` if nothing fits.
     fn best(&self, nodes: usize) -> Option<Estimate> {
         let mut job = Job { nodes, ..self.job.clone() };
         if nodes != self.job.nodes {
@@ -82,7 +82,7 @@ impl View<'_> {
         of(best).cloned()
     }
 
-    /// Half and twice as many nodes.
+    /// Half and twice as many processes.
     fn others(&self) -> [(usize, Option<Estimate>); 2] {
         let nodes = self.job.nodes;
         [nodes / 2, nodes.saturating_mul(2)].map(|nodes| (nodes, self.best(nodes)))

@@ -1,4 +1,4 @@
-//! `partwise provision --demo`: all keys and files of a federation at once, for trials.
+//! `partwise provision --demo`: creates all keys and files of a federation at once, for trials.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
@@ -20,7 +20,7 @@ pub fn run(args: &ProvisionArgs, context: &Context) -> Result<()> {
     output::make_private_folder(&args.out)?;
     let made = make(args);
     if made.is_err() {
-        // Nothing half made is left behind.
+        // Nothing incomplete remains.
         let _ = fs::remove_dir_all(&args.out);
     }
     made?;
@@ -68,7 +68,7 @@ fn make(args: &ProvisionArgs) -> Result<()> {
     }
     let path = centre.join(coordinator::FILE);
     write_new(&path, &federation, false)?;
-    // What was asked for must be a federation.
+    // The options may not describe a valid federation.
     let Terms { settings, groups, .. } = FederationConfig::read(&path, args.continue_without)?.terms;
     let policy = format!(
         "protocols = [\"{}\"]\naccept = [{}]\ncontinue_without = {}\n",

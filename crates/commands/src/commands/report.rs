@@ -1,4 +1,4 @@
-//! `partwise report`: the page of a run, made again.
+//! `partwise report`: regenerates the page of a run.
 
 use std::process::{Command, Stdio};
 
@@ -22,7 +22,7 @@ pub fn run(args: &ReportArgs, context: &Context) -> Result<()> {
     if args.open { open(&page) } else { Ok(()) }
 }
 
-/// Hands the page to the system's browser.
+/// Opens the page in the system's browser.
 fn open(page: &std::path::Path) -> Result<()> {
     let (program, first): (&str, &[&str]) = match std::env::consts::OS {
         "macos" => ("open", &[]),

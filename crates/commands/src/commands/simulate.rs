@@ -1,4 +1,4 @@
-//! `partwise simulate`: parties that show nobody their data, in one process or as ranks of an MPI job.
+//! `partwise simulate`: runs a federation on one machine, in one process or as processes of an MPI job.
 
 use std::path::Path;
 
@@ -41,21 +41,21 @@ pub fn run(args: &SimulateArgs, context: &Context, comm: Option<&dyn Comm>) -> R
     }
 }
 
-/// What was read, and who has what of it.
+/// The input and its division between the parties.
 struct Dealt<M> {
     matrix: M,
     features: usize,
-    /// The parties' names, where a file gives them.
+    /// The names of the parties, if a file gives them.
     names: Vec<String>,
     records: Vec<Vec<usize>>,
-    /// Records that nobody has, by the party whose kind they are.
+    /// Held-out records, by the party that would have had them.
     held_out: Vec<Vec<usize>>,
     plan: Plan,
-    /// What the record says of the file.
+    /// The input as the record describes it.
     source: InputRecord,
-    /// What features are called, and how a record is a picture.
+    /// The names of the features, and the image size of a record.
     labels: Option<Vec<String>>,
-    /// What records are called, which each party keeps of its own.
+    /// The names of the records, which each party keeps to itself.
     record_labels: Option<Vec<String>>,
     image: Option<ImageShape>,
     warnings: Vec<String>,
@@ -66,7 +66,7 @@ impl<M> Dealt<M> {
         self.records.iter().map(Vec::len).collect()
     }
 
-    /// Where messages are kept, if they are.
+    /// The recorder of messages, if they are kept.
     fn recording(&self, args: &SimulateArgs) -> Result<Option<Recording>> {
         if !args.audit && !args.record {
             return Ok(None);
@@ -75,7 +75,7 @@ impl<M> Dealt<M> {
         Ok(Some(Recording::default()))
     }
 
-    /// The audit, if there is the matrix to ask about.
+    /// The audit, if there are held-out records to compare with.
     fn audit<T: Real>(
         &self,
         matrix: Option<&Matrix<T>>,
@@ -87,7 +87,7 @@ impl<M> Dealt<M> {
         audit::of(&Evidence { transcript, settings, matrix, dealt, held_out, u }).map(Some)
     }
 
-    /// The matrix, and the rest.
+    /// The matrix and what belongs to it.
     fn apart(self) -> (M, Dealt<()>) {
         let Dealt {
             matrix,
@@ -119,7 +119,7 @@ impl<M> Dealt<M> {
     }
 }
 
-/// All parties in this process.
+/// Runs all parties in this process.
 fn alone<T: Real>(args: &SimulateArgs, context: &Context) -> Result<()> {
     output::check_private_folder(&args.out, args.force)?;
     let (matrix, dealt) = read::<T>(args, context)?.apart();
@@ -127,7 +127,7 @@ fn alone<T: Real>(args: &SimulateArgs, context: &Context) -> Result<()> {
     input::check_memory("the simulation", matrix.bytes().saturating_mul(4))?;
     let parts = split::parts(&matrix, &dealt.records)?;
     let recording = dealt.recording(args)?;
-    // An audit asks about records.
+    // An audit needs the records.
     let matrix = args.audit.then_some(matrix);
     introduce(args, context.console, &dealt);
     let outcome = match &recording {
@@ -152,8 +152,8 @@ fn alone<T: Real>(args: &SimulateArgs, context: &Context) -> Result<()> {
     audit.map_or(Ok(()), |audit| audit::conclude(context, &audit, args.max_auc, args.quiet || args.json))
 }
 
-/// The coordinator, or one party, as a rank of a job: each reads the file and keeps its own records, each party writes its
-/// own factors, and rank 0 the rest.
+/// Runs the coordinator or one party as a process of an MPI job: each reads the file and keeps its own records,
+/// each party writes its own factors, and process 0 writes the rest.
 fn on_ranks<T: Real>(args: &SimulateArgs, context: &Context, comm: &dyn Comm) -> Result<()> {
     let chief = comm.rank() == 0;
     if args.network.is_some() {
@@ -178,7 +178,7 @@ fn on_ranks<T: Real>(args: &SimulateArgs, context: &Context, comm: &dyn Comm) ->
     let ran = run_on_rank_recorded(comm, part, &sizes, &dealt.plan, recorder);
     let ran = ran.map_err(|error| match error {
         Error::Core(error @ (CoreError::Transport { .. } | CoreError::RankLost { .. })) => local(comm, error),
-        // Every rank has it.
+        // Every process has it.
         error => Agreed(error.wording().named(flags::name)).into(),
     })?;
 
@@ -214,7 +214,7 @@ fn on_ranks<T: Real>(args: &SimulateArgs, context: &Context, comm: &dyn Comm) ->
     audit.map_or(Ok(()), |audit| audit::conclude(context, &audit, args.max_auc, args.quiet || args.json))
 }
 
-/// What all ranks have recorded, and the final U, on rank 0; on the others their own.
+/// Gathers the recorded messages and the final U on process 0; the other processes keep their own.
 fn gather<T: Real>(
     comm: &dyn Comm,
     mut own: Transcript,
@@ -248,7 +248,7 @@ fn gather<T: Real>(
 
 fn read<T: Real>(args: &SimulateArgs, context: &Context) -> Result<Dealt<Matrix<T>>> {
     let settings = args.settings();
-    // What is wrong whatever the matrix is said before it is read.
+    // Errors that do not depend on the matrix are reported before it is read.
     settings.check()?;
     let read = input::read::<T>(&args.file, &args.read, Some(&args.labels))?;
     let Input { matrix, row_labels, col_labels, format, image, assumptions, .. } = read;
@@ -260,7 +260,7 @@ fn read<T: Real>(args: &SimulateArgs, context: &Context) -> Result<Dealt<Matrix<
         args.read.images,
         Some(args.records),
     )?;
-    // Said only once nothing is refused any more.
+    // Printed only after all checks have passed.
     let mut warnings = Warnings::new(context.console, true);
     warnings.assumptions(&args.file, &assumptions);
     let names = (row_labels, col_labels);
@@ -306,7 +306,7 @@ fn read<T: Real>(args: &SimulateArgs, context: &Context) -> Result<Dealt<Matrix<
     })
 }
 
-/// What users should know before it starts.
+/// Prints what users should know before the run starts.
 fn introduce<M>(args: &SimulateArgs, console: Console, dealt: &Dealt<M>) {
     if !args.quiet {
         dealt.warnings.iter().for_each(|sentence| console.warn(&format!("warning: {sentence}")));
@@ -326,7 +326,7 @@ fn introduce<M>(args: &SimulateArgs, console: Console, dealt: &Dealt<M>) {
     }
 }
 
-/// The records that parties have, and those that nobody has.
+/// The records of the parties, and the held-out ones.
 fn hold_out(args: &SimulateArgs, records: usize) -> Result<(Vec<usize>, Vec<usize>)> {
     let asked = args.holdout.or((args.audit || args.record).then_some(audit::HOLDOUT));
     let count = match asked {
@@ -340,7 +340,7 @@ fn hold_out(args: &SimulateArgs, records: usize) -> Result<(Vec<usize>, Vec<usiz
     Ok(split::hold_out(records, count, args.seed))
 }
 
-/// The parties' names, where a file gives them, their records, of those that are kept, and those of their kind that are not.
+/// The parties' names, if a file gives them, the records that each keeps, and the held-out records of its kind.
 type Hands = (Vec<String>, Vec<Vec<usize>>, Vec<Vec<usize>>);
 
 fn deal(args: &SimulateArgs, records: usize, kept: &[usize], held_out: &[usize]) -> Result<Hands> {
@@ -382,11 +382,11 @@ fn deal(args: &SimulateArgs, records: usize, kept: &[usize], held_out: &[usize])
     Ok((names, dealt, held_out))
 }
 
-/// What users should know before it starts.
+/// Prints what users should know before the run starts.
 fn warn(console: Console, plan: &Plan, records: &[usize], features: usize) {
     let (settings, parties) = (&plan.settings, records.len());
     let hidden = risk::hidden(settings, records);
-    // Below half of the features it is refused, or was accepted.
+    // Below half the number of features the run is refused or was accepted.
     if settings.aggregation == Aggregation::Secure && (risk::few(features)..2 * features).contains(&hidden) {
         console.warn(&format!(
             "note: sums cover {hidden} records without those of {} colluding, for {features} features; below two records per feature they can reveal membership, which --audit measures",
@@ -462,7 +462,7 @@ fn record<T: Real>(
     Ok(RunRecord::new(outcome.relative_error, RunKind::Simulation(Box::new(record))))
 }
 
-/// What the record says of a party that stayed to the end.
+/// The record of a party that stayed to the end.
 fn stayed<T>(party: &PartyOutcome<T>) -> SimulatedEnd {
     let sent = party.sent.iter().map(|sent| SentRecord {
         kind: sent.kind.clone(),
@@ -473,7 +473,7 @@ fn stayed<T>(party: &PartyOutcome<T>) -> SimulatedEnd {
     SimulatedEnd::Stayed(PartyResult { records, relative_error, sent: sent.collect() })
 }
 
-/// What a party would have.
+/// The files that a party would have.
 fn write_party<T: Real>(
     staging: &output::Staging,
     args: &SimulateArgs,
@@ -486,7 +486,7 @@ fn write_party<T: Real>(
     for (name, (rows, factor)) in [("U.npy", u), ("V.npy", v)] {
         staging.write(&format!("{folder}/{name}"), |file| io::npy::write(file, rows, args.rank, factor))?;
     }
-    // The names of a party's records are nobody else's; they are in no file but its own.
+    // The names of a party's records are only in its own folder.
     let own = dealt.record_labels.as_ref().map(|labels| -> Vec<String> {
         dealt.records[number - 1].iter().map(|&record| labels[record].clone()).collect()
     });

@@ -1,4 +1,4 @@
-//! `partwise top`: each component's strongest features and samples.
+//! `partwise top`: lists the strongest features and samples of each component.
 
 use std::fmt::Write;
 

@@ -1,4 +1,4 @@
-//! `partwise transform`: new rows or columns in terms of fixed factors.
+//! `partwise transform`: fits new rows or columns to fixed factors.
 
 use anyhow::{Result, bail};
 use partwise::run::Side;
@@ -18,7 +18,7 @@ pub fn run(args: &TransformArgs, context: &Context) -> Result<()> {
     };
     output::check_file(&args.out, "--out", args.force)?;
     let record = folder::record(&args.dir)?;
-    // In f64 whatever the run was: an exact fit should be one.
+    // In f64 whatever the precision of the run, because the fit is exact.
     let mut folder = folder::read::<f64>(&args.dir)?;
     let input = input::read_turned::<f64>(
         &args.file,
@@ -45,7 +45,7 @@ pub fn run(args: &TransformArgs, context: &Context) -> Result<()> {
             args.dir.display()
         );
     }
-    // The products, the fit, and a copy of it while it is put together.
+    // The products, the fit, and a copy of it while it is assembled.
     input::check_memory("the fit", (count as u64).saturating_mul(k as u64).saturating_mul(24))?;
     output::check_room(
         &args.out,
