@@ -1,4 +1,4 @@
-//! What can be checked before a coordinator runs.
+//! Checks before a coordinator runs.
 
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
 

@@ -1,4 +1,4 @@
-//! One party's connection: who it is, and from when to when it is there.
+//! One party's connection: its identity, and its arrival and departure.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -24,15 +24,15 @@ pub struct Joiner {
     /// The address of the other end.
     pub from: String,
     pub counts: Arc<Counts>,
-    /// Changes when the connection is gone.
+    /// Signals the end of the connection.
     pub gone: watch::Receiver<()>,
 }
 
-/// What a certificate says about its party's place, or what is wrong with it; nothing without TLS.
+/// The party that the certificate identifies, or what is wrong with it; `None` without TLS.
 type CertifiedPlace = Option<Result<u16, &'static str>>;
 
 impl Joiner {
-    /// What is called for each stream of the connection.
+    /// The function that is called for each stream of the connection.
     pub fn join(self, place: CertifiedPlace) -> impl Fn(Ingoing, Outgoing) + Clone + Send + Sync + 'static {
         move |ingoing, outgoing| {
             let joiner = self.clone();
@@ -44,7 +44,7 @@ impl Joiner {
                     Err(status) => Err(status),
                 };
                 if let Err(status) = attended {
-                    // Whoever is not there any more need not know.
+                    // A client that has left need not be told.
                     let _ = SEND.limit(outgoing.send(Err(status))).await;
                 }
             });
@@ -52,7 +52,7 @@ impl Joiner {
     }
 }
 
-/// A party that has said who it is.
+/// A party that has identified itself.
 struct Entered {
     place: u16,
     name: String,
@@ -61,7 +61,7 @@ struct Entered {
     ingoing: Ingoing,
 }
 
-/// Reads who it is; nothing if that was all it wanted.
+/// Reads the party's identity; `None` if it only wanted to check.
 async fn enter(
     joiner: &Joiner,
     place: CertifiedPlace,
@@ -79,7 +79,7 @@ async fn enter(
     let first = ENTER.limit(ingoing.message()).await;
     let first = first.map_err(|Late { .. }| {
         shared.log.reject("a silent party", from);
-        // It may be slow, and try again.
+        // It may be slow, and can retry.
         Status::deadline_exceeded("this took too long")
     })?;
     let first = first.map_err(|_| refuse("a malformed first frame"))?.unwrap_or_default();
@@ -108,7 +108,7 @@ async fn enter(
     Ok(Some(Entered { place, name, run: run.map(|run| run.0), welcome, ingoing }))
 }
 
-/// Passes on what the party says and what it is told, until it leaves.
+/// Passes messages on in both directions until the party leaves.
 async fn attend(joiner: Joiner, entered: Entered, outgoing: &Outgoing) -> Result<(), Status> {
     let Joiner { shared, counts, mut gone, .. } = joiner;
     let Entered { place, name, run, welcome, ingoing } = entered;
@@ -147,7 +147,7 @@ async fn closed(writer: &tokio::task::JoinHandle<()>) {
     }
 }
 
-/// Until the connection is gone, and what came over it should be read.
+/// Until the connection has ended and everything received is read.
 async fn last_words(gone: &mut watch::Receiver<()>) {
     // Nothing is ever sent.
     let _ = gone.changed().await;

@@ -1,4 +1,4 @@
-//! A party before the run: it agrees with all others, and begins a journal.
+//! A party before the run: it agrees with all others, and starts a journal.
 
 use std::time::Duration;
 
@@ -19,13 +19,13 @@ use crate::text::{Fingerprint, Hex, unix_seconds};
 
 /// A run that this party has agreed to.
 pub struct BegunRun {
-    /// What was agreed on.
+    /// The agreement.
     pub head: PartyHead,
     /// Read up to its first record.
     pub journal: JournalFile,
 }
 
-/// Whether the data are those that the run was begun with.
+/// Checks that the data are those that the run was started with.
 pub fn check_head<T: Real>(head: &PartyHead, given: &PartyData<T>, state: &StateFolder) -> Result<()> {
     if head.data == given.digest {
         return Ok(());
@@ -45,7 +45,7 @@ pub struct Joining<'a, T> {
 }
 
 impl<T: Real> Joining<'_, T> {
-    /// The journal that was just begun or found, from its beginning.
+    /// The journal that was created or found, at its beginning.
     pub fn reopened(&self) -> Result<JournalFile> {
         match JournalFile::open::<PartyHead>(&self.state.journal())? {
             Some((records, _)) => Ok(records),
@@ -53,7 +53,8 @@ impl<T: Real> Joining<'_, T> {
         }
     }
 
-    /// What the coordinator proposes instead of a run that nothing was summed in yet, if it does not know of that.
+    /// The coordinator's proposal, if it does not know of the run that this party has started and nothing was
+    /// summed in it yet.
     pub fn other_than(&self, head: &PartyHead) -> Result<Option<Box<Terms>>> {
         self.connection.set_run(Some(head.run.0));
         loop {
@@ -82,7 +83,7 @@ impl<T: Real> Joining<'_, T> {
         }
     }
 
-    /// Until all parties have agreed with each other; begins with what is proposed, if that is known.
+    /// Until all parties agree; starts with the proposal, if it is known.
     pub fn agree(&self, proposed: Option<Box<Terms>>) -> Result<BegunRun> {
         let agreed = self.negotiate(proposed);
         if let Err(error) = &agreed {
@@ -92,7 +93,7 @@ impl<T: Real> Joining<'_, T> {
                 _ => Reason::Trouble,
             };
             self.connection.say(FromParty::Stopping { reason });
-            // What was said should arrive.
+            // Gives the last message time to arrive.
             std::thread::sleep(Duration::from_millis(100));
         }
         agreed
@@ -116,7 +117,7 @@ impl<T: Real> Joining<'_, T> {
         }
     }
 
-    /// What the coordinator proposes.
+    /// The coordinator's proposal.
     fn proposal(&self) -> Result<Box<Terms>> {
         loop {
             match self.connection.next(None) {
@@ -141,7 +142,7 @@ impl<T: Real> Joining<'_, T> {
         self.connection.say(words);
     }
 
-    /// Agrees on these terms, or begins again where the connection was lost meanwhile.
+    /// Agrees on these terms, or starts over if the connection was lost meanwhile.
     fn negotiate_on(&self, terms: Terms, own: &Fingerprint) -> Result<Negotiated> {
         let place = self.party.accept(&terms, own)?;
         let mut talk: Option<Talk> = None;
@@ -151,7 +152,7 @@ impl<T: Real> Joining<'_, T> {
                 Some(ConnectionEvent::Said(words)) => words,
                 Some(ConnectionEvent::Failed(error)) => return Err(error),
                 Some(ConnectionEvent::Lost) => return self.lost(begun),
-                // The same connection does not welcome twice.
+                // A connection sends one welcome.
                 _ => continue,
             };
             match (words, &mut talk) {
@@ -190,7 +191,7 @@ impl<T: Real> Joining<'_, T> {
         Ok(negotiation)
     }
 
-    /// The connection was lost, perhaps when the run had begun.
+    /// The connection was lost, perhaps after the run had started.
     fn lost(&self, begun: Option<PartyHead>) -> Result<Negotiated> {
         let Some(head) = begun else { return Ok(Negotiated::Again(None)) };
         match self.other_than(&head)? {
@@ -217,16 +218,16 @@ impl<T: Real> Joining<'_, T> {
     }
 }
 
-/// An attempt to agree that is under way.
+/// An attempt to agree.
 struct Talk<'a> {
     attempt: u32,
     negotiation: Negotiation<'a>,
 }
 
-/// How an agreement went.
+/// The outcome of an attempt.
 enum Negotiated {
     /// All agree.
     Begun(Box<BegunRun>),
-    /// From the beginning, with what is proposed if that is known.
+    /// Start over, with the proposal if it is known.
     Again(Option<Box<Terms>>),
 }

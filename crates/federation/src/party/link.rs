@@ -1,4 +1,4 @@
-//! The connection as the methods see it: a link that is never lost, only slow.
+//! The connection as the protocols see it: a link that is never lost, only slow.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -30,7 +30,7 @@ pub struct PartyLink {
 }
 
 impl PartyLink {
-    /// What an event means for a run that is under way; nothing if the methods need not know.
+    /// Translates an event for a run in progress; `None` if the protocols need not know.
     pub fn understand(&self, event: ConnectionEvent) -> Result<Option<Vec<u8>>, Error> {
         match event {
             ConnectionEvent::Message(bytes) => Ok(Some(bytes)),
@@ -81,7 +81,7 @@ fn misbehave(connection: &Connection, bytes: &[u8]) {
         changed(1, 1),
         partwise_secure::session::addressed(0, &early),
     ];
-    // With its key it must not, while a sum may still be taken.
+    // With its key it must not leave, while a sum may still be taken.
     let count = if bytes[0] == 1 { bad.len() - 1 } else { bad.len() };
     for bytes in bad.into_iter().take(count) {
         connection.message("mischief", Cover::Public, bytes);

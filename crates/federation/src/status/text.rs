@@ -1,4 +1,4 @@
-//! A run's status as text: JSON, and the format of Prometheus.
+//! The status of a run as JSON, and in the format of Prometheus.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -7,11 +7,11 @@ use serde_json::json;
 
 use super::{PartyStatus, RunStatus};
 
-/// How often what was rejected.
+/// The number of rejections by reason.
 type Rejections = BTreeMap<&'static str, u64>;
 
 impl RunStatus {
-    /// As JSON; `rejected` is how often what was rejected.
+    /// The status as JSON; `rejected` is the number of rejections by reason.
     pub(super) fn json(&self, rejected: &Rejections) -> String {
         let settings = &self.terms.settings;
         let parties = self.parties.iter().map(|party| {
@@ -41,7 +41,7 @@ impl RunStatus {
         .to_string()
     }
 
-    /// In the text format of Prometheus.
+    /// The status in the text format of Prometheus.
     pub(super) fn metrics(&self, rejected: &Rejections) -> String {
         let mut text = String::new();
         let mut family = |name: &str, kind: &str, help: &str, values: Vec<(String, f64)>| {
