@@ -137,8 +137,8 @@ impl<T: Real> Matrix<T> {
     }
 }
 
-/// Why products with a matrix whose largest entry is this would leave the range of the arithmetic, which no error shows:
-/// they become 0.
+/// The reason why products with a matrix with this largest entry would underflow or overflow, which would not show
+/// as an error.
 pub fn range_problem<T: Real>(largest: f64) -> Option<Wording> {
     if largest == 0.0 {
         return Some("every entry is 0, so there is nothing to factorize; check the file".into());

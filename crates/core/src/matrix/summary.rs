@@ -1,4 +1,4 @@
-//! What `partwise inspect` tells of a matrix.
+//! A summary of a matrix, for `partwise inspect`.
 
 use serde::Serialize;
 
@@ -34,16 +34,16 @@ pub struct Summary {
     pub empty_rows: usize,
     /// Columns without a nonzero.
     pub empty_cols: usize,
-    /// The row that holds nearly all of ‖M‖², if one does.
+    /// The row with nearly all of ‖M‖², if there is one.
     pub dominant_row: Option<Dominant>,
-    /// The column that holds nearly all of ‖M‖², if one does.
+    /// The column with nearly all of ‖M‖², if there is one.
     pub dominant_col: Option<Dominant>,
 }
 
-/// A row or column that holds nearly all of ‖M‖², so that the others hardly count in the factorization.
+/// A row or column with nearly all of ‖M‖², so that the others hardly count in the factorization.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Dominant {
-    /// Its place, from 0.
+    /// Its index, from 0.
     pub index: usize,
     /// Its share of ‖M‖².
     pub share: f64,
@@ -52,7 +52,7 @@ pub struct Dominant {
 impl Dominant {
     /// Above this share of ‖M‖², a row or column dominates.
     const SHARE: f64 = 0.9;
-    /// With fewer rows or columns, one that dominates is no surprise.
+    /// With fewer rows or columns, a dominant one is to be expected.
     const FEWEST: usize = 10;
 
     /// The row (or column) that dominates, if one does, given the squared norms of all of them.
@@ -72,7 +72,7 @@ impl Summary {
     }
 }
 
-/// What is known of a matrix of which some entries have been seen.
+/// The summary of the entries seen so far.
 pub(crate) struct Tally {
     summary: Summary,
     row_used: Vec<bool>,
@@ -194,7 +194,7 @@ mod tests {
         assert_eq!(dominant(20, 12, |_, col| weighted(9.99, col == 7)), [None, Some(7)]);
         assert_eq!(dominant(20, 12, |_, col| weighted(9.49, col == 7)), [None, None]);
         assert_eq!(dominant(12, 20, |row, _| weighted(9.99, row == 0)), [Some(0), None]);
-        // Of few columns, one is often the largest by far.
+        // Of few columns, one is often by far the largest.
         assert_eq!(dominant(20, 9, |_, col| weighted(100.0, col == 3)), [None, None]);
         assert_eq!(Dominant::among(&[1.0; 10].map(|one| one * 0.0)), None);
         assert_eq!(Dominant::among(&[&[98.0][..], &[0.25; 8]].concat()), None);

@@ -1,4 +1,4 @@
-//! The first step: the matrix is there, in memory or in its file, and was checked.
+//! The first step: reads or opens the matrix and checks it.
 
 use super::part::{self, Part};
 use super::request::Request;
@@ -11,10 +11,10 @@ use crate::matrix::{Dominant, Matrix, Shape, range_problem};
 use crate::run::{Demand, MatrixSize, RunSettings, Streamed};
 use crate::wording::Wording;
 
-/// What is known of a matrix beside its entries.
+/// What is known about a matrix in addition to its entries.
 #[derive(Clone, Debug)]
 pub struct Facts {
-    /// The file, or what errors call the matrix.
+    /// The file, or the name of the matrix in errors.
     pub name: String,
     /// m.
     pub rows: usize,
@@ -28,9 +28,9 @@ pub struct Facts {
     pub row_labels: Option<Vec<String>>,
     /// Names of the columns.
     pub col_labels: Option<Vec<String>>,
-    /// How a row or a column is a picture.
+    /// The image size of a row or a column.
     pub image: Option<ImageShape>,
-    /// What was taken for granted of a text table that could mean something else.
+    /// The assumptions made for an ambiguous text table.
     pub assumptions: Vec<Assumption>,
 }
 
@@ -51,7 +51,7 @@ impl Facts {
     }
 }
 
-/// A matrix, opened for a request whose settings fit it.
+/// A matrix, opened for a request with suitable settings.
 pub struct Opened<'a, T> {
     pub(super) facts: Facts,
     pub(super) size: MatrixSize,
@@ -69,7 +69,7 @@ pub(super) enum Data<'a, T> {
 }
 
 impl<T: Real> Opened<'_, T> {
-    /// What is known of the matrix.
+    /// What is known about the matrix.
     pub fn facts(&self) -> &Facts {
         &self.facts
     }
@@ -79,7 +79,7 @@ impl<T: Real> Opened<'_, T> {
         if let Data::Whole(matrix) = &self.data { Some(matrix) } else { None }
     }
 
-    /// The matrix, if it stays in its file.
+    /// The matrix, if it is streamed from its file.
     pub fn streamed(&self) -> Option<&Streamed> {
         if let Data::Streamed(streamed) = &self.data { Some(streamed) } else { None }
     }
@@ -106,7 +106,7 @@ impl<T: Real> Opened<'_, T> {
     }
 }
 
-/// Opens a matrix for a request: settings, entries and memory are checked. Over ranks, all of them call this.
+/// Opens a matrix for a request, checking settings, entries and memory. Every rank calls this.
 pub fn open<T: Real>(source: Source<'_, T>, request: Request) -> Result<Opened<'_, T>> {
     match source {
         Source::File(file) => open_file(file, request),
@@ -133,8 +133,8 @@ fn facts_of<T: Real>(name: &str, matrix: &Matrix<T>, transposed: bool) -> Facts 
     Facts::new(name.into(), Shape { rows, cols }, matrix.stored(), "in memory".into())
 }
 
-/// The size of a matrix in memory and the settings for it, if its entries and the memory that is left allow the run;
-/// `refuse` makes the error for its entries.
+/// The size of a matrix in memory and the settings for it, if its entries and the available memory allow the run;
+/// `refuse` creates the error for its entries.
 fn admit<T: Real>(
     request: &Request,
     facts: &Facts,
@@ -180,7 +180,7 @@ fn open_file<'a, T: Real>(file: FileSource, request: Request) -> Result<Opened<'
     Ok(Opened { facts, size, request, settings, data: Data::Whole(matrix) })
 }
 
-/// Reads a file whole; labels of their own files replace those of the file.
+/// Reads a whole file; label files replace the labels of the file.
 fn read<T: Real>(file: &FileSource, memory: u64) -> Result<Input<T>> {
     let mut input = io::read::<T>(&file.path, &ReadOptions { memory, ..file.options })?;
     if file.transpose {
@@ -192,7 +192,7 @@ fn read<T: Real>(file: &FileSource, memory: u64) -> Result<Input<T>> {
     Ok(input)
 }
 
-/// Looks through a file that the matrix stays in.
+/// Scans the file of a streamed matrix.
 fn open_stream<'a, T: Real>(file: &FileSource, stream: Stream, request: Request) -> Result<Opened<'a, T>> {
     let settings = request.settings.for_matrix(stream.rows(), stream.cols())?;
     let machine = &request.resources.machine;

@@ -1,4 +1,4 @@
-//! The pipeline gives the bits of the functions that it is made of, and refuses what cannot run before it runs.
+//! The pipeline gives the same bits as the functions that it calls, and refuses impossible runs before they start.
 
 use super::*;
 use crate::comm::{Network, run_ranks};
@@ -137,7 +137,8 @@ fn all_ranks_learn_what_is_wrong_with_the_part_of_one() {
     }
 }
 
-/// Where products with the whole matrix are slow the sketched way wins, for which ranks need other parts of the matrix.
+/// If products with the whole matrix are slow, the sketched method wins, for which ranks need other parts of the
+/// matrix.
 #[test]
 fn auto_chooses_alike_on_workers_and_on_ranks() {
     let matrix = matrix::<f32>(60, 60);

@@ -1,4 +1,4 @@
-//! Plans that cannot be, and what would do.
+//! Refuses impossible plans, with advice.
 
 use super::Job;
 use crate::error::{Error, Result, human_bytes as size};
@@ -6,10 +6,10 @@ use crate::grid::Grid;
 use crate::partition::Access;
 use crate::run::{Algorithm, Footprint};
 
-/// The methods of which one must fit.
+/// The methods of which at least one must fit.
 const METHODS: [Algorithm; 3] = [Algorithm::Hals, Algorithm::Auto, Algorithm::Dsanls];
 
-/// Refuses a job that no such nodes can do; `memory` is what one of them has.
+/// Refuses a job that does not fit; `memory` is the limit per process.
 pub fn check(job: &Job, memory: Option<u64>) -> Result<()> {
     let too_few = |name: &str| Err(Error::parameter(name, "0 is too few; give 1 or more"));
     for (name, count) in
@@ -47,7 +47,7 @@ pub fn check(job: &Job, memory: Option<u64>) -> Result<()> {
     }
 }
 
-/// Bytes of the method that needs the least.
+/// The memory of the method that needs the least.
 fn needed(job: &Job) -> Footprint {
     let of = |algorithm: Algorithm| {
         let grid = match algorithm.access() {
@@ -60,7 +60,7 @@ fn needed(job: &Job) -> Footprint {
     all.into_iter().min_by_key(Footprint::most).unwrap_or(all[0])
 }
 
-/// What would fit: more nodes, or if none are enough, larger ones, or a lower rank.
+/// Advice on what would fit: more processes, or if none are enough, larger machines or fewer components.
 fn advice(job: &Job, memory: u64, stored: u128) -> String {
     let with = |nodes: usize| needed(&Job { nodes, grid: None, ..job.clone() });
     let fits = |nodes: usize| with(nodes).most() <= memory;
@@ -68,12 +68,12 @@ fn advice(job: &Job, memory: u64, stored: u128) -> String {
     let begin = format!("a process needs {} but has {}", size(need.most()), size(memory));
     let largest = usize::try_from(stored).unwrap_or(usize::MAX).min(1 << 40);
     let mut enough = job.nodes;
-    // What is gathered to be saved does not depend on the nodes.
+    // The memory for saving does not depend on the number of processes.
     while need.saving < memory && enough < largest && !fits(enough) {
         enough = enough.saturating_mul(2).min(largest);
     }
     if fits(enough) {
-        // Sizes of grids make it uneven, so that this is not always the least; it always fits.
+        // Sizes of grids make it uneven, so this is not always the smallest number; it always fits.
         let (mut low, mut high) = (job.nodes, enough);
         while high - low > 1 {
             let middle = low + (high - low) / 2;
