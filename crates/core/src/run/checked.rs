@@ -1,4 +1,4 @@
-//! Settings that were checked, once, into types that only hold valid values: a run takes no others.
+//! Settings that were checked once, in types that can only hold valid values: a run accepts no others.
 //!
 //! [`Settings::checked`] gives [`CheckedSettings`], before anything is read; [`CheckedSettings::for_matrix`] gives
 //! [`RunSettings`], as soon as the size of the matrix is known.
@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::matrix::Shape;
 use crate::wording::Wording;
 
-/// Settings that are valid by themselves and do not contradict each other.
+/// Settings that are valid and do not contradict each other.
 #[derive(Clone, Debug)]
 pub struct CheckedSettings(Settings);
 
@@ -81,9 +81,9 @@ impl RunSettings {
         settings.checked()?.for_matrix(self.rows, self.cols)
     }
 
-    /// Whether a run can begin there.
+    /// Whether a run can start this way.
     pub(crate) fn check_start<T: Real>(&self, from: Option<StartFrom<'_, T>>) -> Result<()> {
-        // Sketches differ from run to run whatever the start.
+        // Sketches differ between runs, whatever the start.
         let same = self.restarts > 1 && !self.algorithm.spec().draws;
         let problem = match from {
             None if same && matches!(self.init, Init::Nndsvd | Init::Nndsvda) => {
@@ -102,7 +102,7 @@ impl RunSettings {
         Err(Error::parameter("restarts", problem))
     }
 
-    /// Whether a run can read its matrix block by block; `started` if it begins from given factors.
+    /// Whether a run can stream its matrix; `started` if it starts from given factors.
     pub(crate) fn check_streamed(&self, streamed: &Streamed, started: bool) -> Result<()> {
         if self.init != Init::Random && !started {
             let problem =

@@ -1,4 +1,4 @@
-//! The result: U and V, in an order and scale that people can read.
+//! The result: U and V, in an order and scale for people.
 
 use serde::{Deserialize, Serialize};
 
@@ -95,13 +95,13 @@ impl<T: Real> Factors<T> {
         squares.into_iter().map(f64::sqrt).collect()
     }
 
-    /// ‖U_j‖ ‖V_j‖, how much of M each component carries.
+    /// ‖U_j‖ ‖V_j‖, the energy of each component.
     pub fn energies(&self) -> Vec<f64> {
         let norms = Self::norms(&self.u, self.k).into_iter().zip(Self::norms(&self.v, self.k));
         norms.map(|(u, v)| u * v).collect()
     }
 
-    /// Puts the strongest component first.
+    /// Sorts the components by energy, largest first.
     pub fn order_by_energy(&mut self) {
         let energies = self.energies();
         let mut order: Vec<usize> = (0..self.k).collect();
@@ -119,10 +119,10 @@ impl<T: Real> Factors<T> {
         scale::normalize(&Alone, threads, how, &mut self.u, &mut self.v, self.k)
     }
 
-    /// The nonnegative W that fits new rows (or columns) of M best with the other factor fixed, exactly, penalties
-    /// counted in: a row of W for each of them, by row. `start` is a guess of W, which saves time. A row of it that
-    /// fits better than the solution is kept: rounding errors of products in `f32` are large where components are
-    /// nearly dependent. A bound is not kept.
+    /// The nonnegative W that best fits new rows (or columns) of M with the other factor fixed, exactly, including
+    /// penalties: one row of W for each of them. `start` is an initial guess of W. A row of the guess that fits
+    /// better than the solution is kept: rounding errors of products in `f32` are large if components are nearly
+    /// dependent. Bounds are not enforced.
     pub fn transform(
         &self,
         matrix: Matrix<T>,
@@ -190,7 +190,7 @@ fn fit<T: Real>(
     start: Option<&[T]>,
     threads: &Threads,
 ) -> Result<Vec<T>> {
-    // Before products are formed, which in f32 could be infinite or zero.
+    // Before products are formed, which could overflow or underflow in f32.
     let scales = scale::column_scales(&Alone, fixed, k)?;
     let even: Vec<T> = scaled(fixed, &scales).map(T::from_f64).collect();
     let mut gram = gram_in_f64(threads, &even, k);

@@ -1,4 +1,4 @@
-//! The drivers: where communication and arithmetic meet.
+//! The drivers, where communication and arithmetic meet.
 //!
 //! [`factorize`] runs in-process ranks, each of them a `driver::Run` on its communicator.
 

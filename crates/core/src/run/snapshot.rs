@@ -1,4 +1,4 @@
-//! A run in the middle, as it is saved and taken up again: one line of magic, one of JSON, then the factors' numbers.
+//! Snapshots of a run, which are saved and resumed: one line of magic, one of JSON, then the factors' numbers.
 
 use std::io::{self, Read, Write};
 use std::path::Path;
@@ -14,23 +14,23 @@ use crate::{Precision, Real};
 
 const MAGIC: &str = "partwise checkpoint 3";
 
-/// All that it takes to go on to the same bits.
+/// Everything needed to continue to the same bits.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Snapshot<T> {
     /// The parameters of the run.
     pub settings: Settings,
-    /// The factors at that moment.
+    /// The factors at that point.
     pub factors: Factors<T>,
-    /// The further factors of a method with momentum.
+    /// The auxiliary factors of a method with momentum.
     pub(super) auxiliary: Option<Factors<T>>,
     pub(super) log: RunLog,
-    /// Final errors of the restarts that are done.
+    /// The final errors of finished restarts.
     pub errors: Vec<f64>,
     /// The best of them.
     pub best: Option<(Factors<T>, Report)>,
 }
 
-/// Everything but the numbers.
+/// The content without the numbers.
 #[derive(Serialize, Deserialize)]
 struct Header {
     precision: Precision,
@@ -41,7 +41,7 @@ struct Header {
     errors: Vec<f64>,
     auxiliary: bool,
     best: Option<Report>,
-    /// What the caller wants back, such as the hash of the input.
+    /// A note of the caller, such as the hash of the input.
     note: String,
 }
 
@@ -51,8 +51,8 @@ impl<T: Real> Snapshot<T> {
         self.log.iteration()
     }
 
-    /// Whether a run with these settings on an m x n matrix can go on from here. When to stop may change, how to get
-    /// there may not.
+    /// Checks that a run with these settings on an m x n matrix can continue from here. Only settings for stopping
+    /// may change.
     pub fn check(&self, settings: &Settings, m: usize, n: usize) -> Result<()> {
         let refuse = |what: String| {
             Err(Error::parameter(
@@ -86,7 +86,7 @@ impl<T: Real> Snapshot<T> {
         Ok(())
     }
 
-    /// Writes all of it; `note` comes back from [`Snapshot::read`].
+    /// Writes the snapshot; [`Snapshot::read`] returns `note`.
     pub fn write(&self, mut writer: impl Write, note: &str) -> io::Result<()> {
         let header = Header {
             precision: T::PRECISION,
@@ -110,7 +110,7 @@ impl<T: Real> Snapshot<T> {
         writer.flush()
     }
 
-    /// Reads what [`Snapshot::write`] wrote, on a machine of the same byte order, and the note.
+    /// Reads the output of [`Snapshot::write`], on a machine with the same byte order, and the note.
     pub fn read(path: &Path) -> Result<(Self, String)> {
         let bad = |problem: &str| {
             let problem = Wording::new(format!("{problem}; start over without ")).field("resume");
@@ -238,8 +238,8 @@ mod tests {
         assert!(read(&[&none, &bytes[numbers..]].concat()).is_err());
     }
 
-    /// Found by fuzzing: a mean below 0 panicked in the first step, and so did the mean of a start whose squares are beyond
-    /// the range, where that of one factor was missing. What a method remembers is what it could be.
+    /// Found by fuzzing: a negative mean panicked in the first step, and so did an overflowing mean of a start
+    /// without that of the other factor. The state of a method is checked for plausibility.
     #[test]
     fn what_a_method_remembers_must_be_possible() {
         let (bytes, numbers) = checkpoint(Algorithm::Dsanls);
