@@ -12,7 +12,7 @@ pub enum Error {
     /// The library's own.
     #[error(transparent)]
     Core(#[from] partwise::Error),
-    /// Something that others could learn from, and that nobody has accepted.
+    /// A risk that was not accepted.
     #[error("{}", risk(problem, cure, accept))]
     Risk {
         /// What others would see.
@@ -22,13 +22,13 @@ pub enum Error {
         /// The field of [`Accepted`](crate::risk::Accepted) that accepts it.
         accept: &'static str,
     },
-    /// The parties have too few records together, by what their first sums say, and nobody has accepted that.
+    /// All parties together have too few records, according to their first sums, and the risk was not accepted.
     #[error("{risk}")]
     FewRecords {
         /// The risk, an [`Error::Risk`].
         risk: Box<Error>,
     },
-    /// A message that breaks the protocol. Whoever notices does not go on.
+    /// A message that violates the protocol. Its receiver stops.
     #[error(
         "{who} received from {from} {problem} and stops; find out why before the parties run again, under a new epoch"
     )]
@@ -88,7 +88,7 @@ pub enum Error {
         /// What is wrong with it, and what to do.
         problem: Wording,
     },
-    /// Another rank could not go on; the words are its own.
+    /// Another rank failed; the message is its own.
     #[error("{problem}")]
     Elsewhere {
         /// What it said.

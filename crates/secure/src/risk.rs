@@ -1,4 +1,5 @@
-//! What is refused unless somebody accepts it in as many words. The bounds follow the measurements in `docs/privacy.md`.
+//! Settings that are refused unless their risk is accepted. The bounds follow the measurements in
+//! `docs/privacy.md`.
 
 use partwise::wording::Wording;
 use serde::{Deserialize, Serialize};
@@ -10,13 +11,13 @@ use crate::simulate::group_count;
 /// Risks that were accepted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Accepted {
-    /// With two parties, the sum less the own share is the other's share.
+    /// With two parties, the sum minus the own share is the other party's share.
     pub two_parties_see_each_other: bool,
     /// Without masks the coordinator sees every party's share, and with few records a share is records.
     pub plain_shares_show_records: bool,
     /// Sums of M_r V_r over many rounds span the records of a party that has fewer of them than there are features.
     pub pooled_sums_show_records: bool,
-    /// The sum before somebody left minus the one after is nearly that party's share.
+    /// The sum before a party left minus the one after is nearly that party's share.
     pub going_on_shows_the_leaver: bool,
     /// A subsampled sketch of M is columns of M.
     pub subsampling_opens_records: bool,
@@ -50,10 +51,10 @@ fn guards_few(settings: &Settings) -> bool {
         && !settings.accepted.few_records_show_in_sums
 }
 
-/// The refusal of few records between parties of which each knows its own count and the sum of all counts, and nothing
-/// else. What [`hidden`] counts, the records of the smallest `rest` parties, is at least `rest` times the smallest count,
-/// and at least the sum less the largest count times the number of the other parties. Where neither is enough the run is
-/// refused: never less than by [`check`], with c = 1 just as by it, and with more colluders in some cases more.
+/// Refuses few records between parties of which each knows only its own count and the sum of all counts. What
+/// [`hidden`] counts, the records of the smallest `rest` parties, is at least `rest` times the smallest count, and
+/// at least the sum minus the largest count times the number of the other parties. If neither is enough, the run is
+/// refused: never less than by [`check`], with c = 1 exactly as by it, and with more colluders in some cases more.
 pub(crate) struct FewRecords {
     needed: usize,
     rest: usize,
@@ -128,7 +129,8 @@ pub fn check(settings: &Settings, records: &[usize], features: usize) -> Result<
     risks.next().map_or(Ok(()), Err)
 }
 
-/// What a run shows, and of how many records. Each risk is an [`Error::Risk`], unless it was accepted or is none.
+/// What a run discloses, and about how many records. Each risk is an [`Error::Risk`], unless it is accepted or does
+/// not apply.
 pub(crate) struct Exposure<'a> {
     pub settings: &'a Settings,
     /// Of each party.
@@ -161,7 +163,7 @@ impl Exposure<'_> {
         self.settings.protocol.definition().enough_records(self.settings, self.features)
     }
 
-    /// With two parties, the sum less the own share is the other's share.
+    /// With two parties, the sum minus the own share is the other party's share.
     fn two_parties(&self) -> Option<Error> {
         (self.records.len() == 2 && !self.accepted().two_parties_see_each_other).then(|| Error::Risk {
             problem: "with two parties each can compute the other's contribution by subtracting its own from the sum".into(),
@@ -170,7 +172,7 @@ impl Exposure<'_> {
         })
     }
 
-    /// Done once more without a leaver, the sums of the same sketches differ by exactly what it had in them.
+    /// If the run is repeated without a leaver, the sums of the same sketches differ by exactly its share.
     pub fn leaver(&self) -> Option<Error> {
         let (Smallest { party, records }, enough) = (self.smallest(), self.enough());
         let shown = self.accepted().going_on_shows_the_leaver && !self.is_plain() && records < enough;
@@ -242,8 +244,8 @@ mod tests {
         }
     }
 
-    /// What parties refuse that know the sum of the counts and their own: all that is refused where all counts are known,
-    /// and with one colluder nothing else.
+    /// Parties that know only the sum of the counts and their own refuse everything that is refused if all counts
+    /// are known, and with one colluder nothing else.
     #[test]
     fn few_records_are_refused_by_the_sum_of_counts_as_by_the_counts() {
         let mut rng = stream(7, Purpose::Fill, 0, 0);

@@ -1,4 +1,4 @@
-//! The coordinator over links between threads or ranks: whoever breaks the protocol or leaves ends the run.
+//! The coordinator over links between threads or ranks: a party that violates the protocol or leaves ends the run.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -33,7 +33,7 @@ pub struct Served {
     pub bytes: u64,
 }
 
-/// Serves until every party that is still there has said that it needs nothing more.
+/// Serves until every remaining party needs nothing more.
 pub fn serve(
     link: &mut dyn Link,
     hubs: Vec<(u8, Hub)>,

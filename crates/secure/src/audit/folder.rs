@@ -34,7 +34,7 @@ pub struct Request<'a> {
     pub colluders: Option<usize>,
     /// How much is computed.
     pub limits: Limits,
-    /// Stops it wherever it is.
+    /// Stops it at any point.
     pub cancel: &'a Cancel,
 }
 

@@ -134,7 +134,7 @@ pub fn audit<T: Real>(evidence: &Evidence<'_, T>, limits: &Limits, cancel: &Canc
 }
 
 impl Audit {
-    /// The same in the words of a front end, which has names of its own for fields.
+    /// The message with a front end's names for fields.
     pub fn named(self, naming: Naming) -> Self {
         let verdict = self.verdict.iter().map(|sentence| sentence.named(naming).into()).collect();
         Audit { verdict, ..self }

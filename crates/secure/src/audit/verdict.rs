@@ -82,7 +82,7 @@ fn sentence_of(adversary: Adversary) -> String {
     adversary[..1].to_uppercase() + &adversary[1..]
 }
 
-/// What somebody can tell, and what would lower it.
+/// What an adversary can infer, and what would reduce it.
 pub(super) fn membership(audit: &Audit, worst: &Finding, floor: f64) -> Wording {
     let adversary = sentence_of(worst.adversary);
     let (auc, error) = (worst.auc.value, worst.auc.standard_error);

@@ -61,7 +61,7 @@ impl Room {
         }
     }
 
-    /// Something happens at the coordinator; whatever it wants sent arrives.
+    /// Passes an event to the coordinator and delivers its messages.
     fn bring(&mut self, incoming: Incoming) {
         let mut events = VecDeque::from([incoming]);
         while let Some(incoming) = events.pop_front() {
@@ -183,7 +183,7 @@ fn whoever_keeps_the_others_waiting_is_overdue_once() {
     assert_eq!(room.opened.len(), 3);
 }
 
-/// Answers when it is told to.
+/// A server that answers on request.
 struct Held(Arc<Mutex<bool>>);
 
 impl Answer for Held {

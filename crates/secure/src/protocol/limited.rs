@@ -1,5 +1,5 @@
-//! DSANLS between parties, for as many iterations as show no record (Sec. 4.1): A = M S and B = SᵀV are opened as sums
-//! over the parties, and everybody moves the whole of U; V_r is the party's own affair.
+//! DSANLS between parties, for as many iterations as determine no record (Sec. 4.1): A = M S and B = SᵀV are opened
+//! as sums over the parties, and every party updates the whole of U; V_r stays at its party.
 
 use partwise::Real;
 use partwise::run::Amount;
@@ -64,7 +64,7 @@ impl Definition for Limited {
         ]
     }
 
-    /// M_r S_r, as it is, is of the records' span.
+    /// M_r S_r lies in the span of the records.
     fn enough_records(&self, settings: &Settings, features: usize) -> usize {
         features.max(settings.rank).saturating_mul(2)
     }
@@ -78,8 +78,8 @@ impl Definition for Limited {
         ]
     }
 
-    /// The parties draw their sketches from seeds that all know, each a round ahead: whoever would show a record by the next
-    /// one says so with this one, and all stop.
+    /// The parties draw their sketches from seeds that all know, each one round ahead: a party that the next one
+    /// would expose says so with this one, and all stop.
     fn run<T: Real>(&self, run: &mut PartyRun<'_, '_, T>) -> Result<Finish> {
         let PartyRun { settings, local, session, curve, .. } = run;
         let distribution = limited_sketch(settings, session.me(), local.records());

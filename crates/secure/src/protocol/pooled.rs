@@ -44,7 +44,7 @@ impl Definition for Pooled {
         vec![SumShape::new(SumKind::ProductV, parts)]
     }
 
-    /// M_r V_r, as it is, is of the records' span.
+    /// M_r V_r lies in the span of the records.
     fn enough_records(&self, settings: &Settings, features: usize) -> usize {
         features.max(settings.rank).saturating_mul(2)
     }
@@ -65,7 +65,7 @@ impl Definition for Pooled {
         Some("another protocol, or more records per party than features, reduces this")
     }
 
-    /// One sum an iteration, which also has what the error of the last one needs.
+    /// One sum per iteration, which also has what the error of the last one needs.
     fn run<T: Real>(&self, run: &mut PartyRun<'_, '_, T>) -> Result<Finish> {
         let PartyRun { settings, local, session, curve, .. } = run;
         let k = settings.rank;

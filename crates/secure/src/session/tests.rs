@@ -88,8 +88,8 @@ fn sums(numbers: &[[f64; 2]], may_leave: bool, diary: &Diary) -> (Vec<Vec<f64>>,
     (totals, opened.into_inner().unwrap())
 }
 
-/// Where one party's numbers are outside the range, the sum of the others' is not opened: beside the sum of all it
-/// would show that party's.
+/// If one party's numbers are outside the range, the sum of the others' is not opened: together with the sum of all
+/// it would reveal that party's.
 #[test]
 fn a_range_that_is_too_narrow_opens_noise() {
     let numbers = [[1.0, 1.0], [1.0, 1.0], [1.0, 1.0], [1.0, 1000.0]];

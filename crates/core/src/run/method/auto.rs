@@ -142,7 +142,7 @@ impl Plan {
         self.sweeps
     }
 
-    /// The plan for a given start, without samples.
+    /// The plan without samples.
     pub fn without_samples(self) -> Self {
         Plan { samples: Vec::new(), ..self }
     }
