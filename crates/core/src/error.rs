@@ -47,7 +47,7 @@ pub enum Error {
         /// What to do about it.
         cure: Wording,
     },
-    /// Something does not fit the memory; found out before it is allocated.
+    /// Something does not fit in memory, which is detected before it is allocated.
     #[error("{}{cure}", begin_memory(what, *needed, *available))]
     Memory {
         /// What was to be held.

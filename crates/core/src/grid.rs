@@ -56,8 +56,8 @@ impl Grid {
         self.rows.saturating_mul(self.cols)
     }
 
-    /// The grid on which an iteration sends the least: (pr − 1) n k / N + (pc − 1) m k / N numbers a rank in each half
-    /// step. Nonzeros do not matter: they stay where they are. Parts without a row or column are avoided.
+    /// The grid on which an iteration sends the least: (pr − 1) n k / N + (pc − 1) m k / N numbers per rank in each
+    /// half step. Nonzeros do not matter, because they are not sent. Parts without a row or column are avoided.
     pub fn choose(m: usize, n: usize, size: usize) -> Self {
         let cost = |grid: &Grid| {
             let empty = grid.rows.saturating_sub(m) + grid.cols.saturating_sub(n);
@@ -71,7 +71,7 @@ impl Grid {
             .unwrap_or(Grid::ONE)
     }
 
-    /// The grid that was asked for, or else the best, for `size` ranks.
+    /// The requested grid, or otherwise the best one, for `size` ranks.
     pub fn of(asked: Option<Grid>, m: usize, n: usize, size: usize) -> Result<Self> {
         match asked {
             None => Ok(Self::choose(m, n, size)),
@@ -106,7 +106,7 @@ impl FromStr for Grid {
     }
 }
 
-/// Where a rank stands, on what matrix, and with whom it shares what.
+/// A rank's place in the grid, and the matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Placement {
     /// m.

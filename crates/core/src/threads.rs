@@ -58,13 +58,13 @@ impl Threads {
         Ok(Threads { pool: Some(pool), timed: None, cancel: Cancel::default() })
     }
 
-    /// The same threads, and where their processor time is counted, but for the calling thread's.
+    /// The same threads with the same counter of processor time, which excludes the calling thread.
     pub fn timed(self) -> (Self, PoolTime) {
         let time = PoolTime::default();
         (Threads { timed: Some(time.clone()), ..self }, time)
     }
 
-    /// The same threads, which stop between two pieces of work once `cancel` says so.
+    /// The same threads, which stop between two pieces of work once `cancel` is triggered.
     pub fn with_cancel(self, cancel: &Cancel) -> Self {
         Threads { cancel: cancel.clone(), ..self }
     }

@@ -42,25 +42,25 @@ impl Wording {
         Wording::default().text(text)
     }
 
-    /// Goes on with text.
+    /// Appends text.
     pub fn text(mut self, text: impl Into<Cow<'static, str>>) -> Self {
         self.0.push(Part::Text(text.into()));
         self
     }
 
-    /// Goes on with the name of a field.
+    /// Appends the name of a field.
     pub fn field(mut self, name: impl Into<Cow<'static, str>>) -> Self {
         self.0.push(Part::Field(Field { name: name.into(), value: None }));
         self
     }
 
-    /// Goes on with the name of a field and the value that it is to have.
+    /// Appends the name of a field and a recommended value.
     pub fn choice(mut self, name: &'static str, value: impl Into<Cow<'static, str>>) -> Self {
         self.0.push(Part::Field(Field { name: name.into(), value: Some(value.into()) }));
         self
     }
 
-    /// Goes on with more.
+    /// Appends another wording.
     pub fn then(mut self, more: Wording) -> Self {
         self.0.extend(more.0);
         self

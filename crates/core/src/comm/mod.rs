@@ -78,7 +78,7 @@ pub trait Comm: Send + Sync {
     fn send(&self, to: usize, tag: Tag, message: Vec<u8>) -> Result<()>;
     /// Waits for the next message of a rank.
     fn receive(&self, from: usize, tag: Tag) -> Result<Vec<u8>>;
-    /// The next message of a rank, if it is there by now.
+    /// The next message of a rank, if it has arrived.
     fn try_receive(&self, from: usize, tag: Tag) -> Result<Option<Vec<u8>>>;
     /// Seconds on this rank's clock, for differences between two times: the real clock, or on modelled networks one
     /// for each of them.

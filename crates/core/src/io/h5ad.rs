@@ -104,7 +104,7 @@ impl AnnData<'_> {
         };
         let element = self.element("X", dataset.dtype())?;
         let is_byte = element.name() == "uint8";
-        // The bytes as stored are there beside the numbers made of them.
+        // The stored bytes are in memory together with the numbers made of them.
         let width = if is_byte { 1 } else { element.width() + T::PRECISION.bytes() };
         self.budget.check_dense(rows, cols, width)?;
         let bytes = dataset.read_raw_bytes().map_err(self.wrong("X"))?;
@@ -161,7 +161,7 @@ impl AnnData<'_> {
         let member = |name: &str| group.dataset(name).map_err(self.wrong(&format!("X/{name}")));
         let [data, indices, offsets] = [member("data")?, member("indices")?, member("indptr")?];
         let stored = data.num_elements().map_err(self.wrong("X/data"))?;
-        // One array at a time is there as stored too, and counts as a copy.
+        // One stored array at a time is in memory too, and counts as a copy.
         self.budget.check_sparse::<T>(majors, minors, stored, copies + 1)?;
         let element = self.element("X/data", data.dtype())?;
         let mut values = self.budget.vec("the values", stored as usize)?;
@@ -248,7 +248,7 @@ impl AnnData<'_> {
         }
     }
 
-    /// The index of `obs` or `var`; nothing if there is none, as before version 0.7 of AnnData.
+    /// The index of `obs` or `var`; `None` if there is none, as before version 0.7 of AnnData.
     fn names(&self, table: &str, count: usize) -> Result<Option<Vec<String>>> {
         let Ok(group) = self.root.group(table) else { return Ok(None) };
         let index = group.attribute("_index").and_then(|name| name.read_string());

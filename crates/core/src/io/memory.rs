@@ -30,9 +30,8 @@ impl Budget<'_> {
         self.check(&format!("the dense matrix of {rows} x {cols} entries"), needed)
     }
 
-    /// Refuses a sparse matrix that does not fit, with `copies` of its entries and their two coordinates held
-    /// beside it while it is put in order. Offsets are counted for rows and columns: every method needs the
-    /// matrix both ways.
+    /// Refuses a sparse matrix that does not fit, with `copies` of its entries and their two coordinates while it
+    /// is sorted. Offsets are counted for rows and columns, because every method needs the matrix both ways.
     pub fn check_sparse<T: Real>(&self, rows: u64, cols: u64, stored: u64, copies: u64) -> Result<()> {
         let offsets = rows.saturating_add(cols).saturating_add(2).saturating_mul(8);
         let triplet = 8 + T::PRECISION.bytes();

@@ -122,7 +122,7 @@ fn read_parts<T: Real>(path: &Path, budget: Budget, wanted: Wanted<'_>) -> Resul
     Ok(Parts { rows, cols, parts: keep.finish()?, format, precision: element.precision() })
 }
 
-/// How a matrix is laid out in the archive; nothing if it is compressed, or coo, which has no order.
+/// The layout of a matrix in the archive; `None` if it is compressed, or coo, which has no order.
 fn layout(path: &Path, budget: Budget) -> Result<Option<Layout>> {
     let mut archive = Archive::open(path, budget)?;
     if archive.zip.index_for_name("format.npy").is_none() {

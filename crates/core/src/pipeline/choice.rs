@@ -93,7 +93,7 @@ pub(super) fn choose<T: Real>(request: &Request, settings: &RunSettings, size: M
     Some(Choice { algorithm, samples, why })
 }
 
-/// The same on every rank, by rank 0's costs: those of other machines may differ.
+/// The choice on every rank, by rank 0's costs, since those of other machines may differ.
 pub(super) fn choose_on<T: Real>(
     comm: &dyn Comm,
     request: &Request,

@@ -42,7 +42,7 @@ pub struct Constants {
     pub bytes_sampled: Vec<f64>,
     /// An entry of a sparse block by row in a product.
     pub gather: Vec<Vec<f64>>,
-    /// The same of a block by column.
+    /// An entry of a sparse block by column in a product.
     pub scatter: Vec<Vec<f64>>,
     /// A column of a sample of a sparse block by column, without its entries.
     pub pick: f64,

@@ -64,7 +64,7 @@ impl RunSettings {
         (self.rows, self.cols)
     }
 
-    /// The same with names.
+    /// The size of the matrix, with names.
     pub fn shape(&self) -> Shape {
         Shape { rows: self.rows, cols: self.cols }
     }

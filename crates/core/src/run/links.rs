@@ -35,7 +35,7 @@ impl<'a> Groups<'a> {
         self.all
     }
 
-    /// The same ranks with a meter of its own.
+    /// The same ranks with a separate meter.
     pub fn metered(&self, place: Placement) -> Meters<'_> {
         let all = Metered::new(self.all);
         let row = all.sharing(self.group(&self.row, place.grid.cols));

@@ -109,7 +109,7 @@ fn what_each_rank_hands_to_each_collective_is_what_the_grid_says() {
                         let scattered = if_several(cols, cols * m / p) + if_several(rows, rows * n / p);
                         assert_eq!(report.method.reduce_scatter.bytes, words(scattered));
                     }
-                    // Two Gram matrices an iteration and one before the first; one number for the error.
+                    // Two Gram matrices per iteration and one before the first; one number for the error.
                     let reduced = (2 * ITERATIONS + 1) * k * k * 8 + ITERATIONS * 8;
                     assert_eq!(report.method.all_reduce.bytes, reduced as u64);
                     assert_eq!(report.method.broadcast.bytes + report.method.message.bytes, 0);

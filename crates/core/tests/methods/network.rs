@@ -58,7 +58,7 @@ fn clocks_meet_in_a_collective_and_move_by_its_cost() {
     });
     let cost = SLOW.all_reduce(3, 32);
     for time in &times {
-        // The last rank to come worked for 0.03 s; its clock and the others' go on by what reading them takes.
+        // The last rank to arrive worked for 0.03 s; its clock and the others' advance by the time of reading them.
         assert!((cost + 0.03..cost + 1.0).contains(&time[0]), "{times:?}");
         assert!((0.03..1.0).contains(&time[1]), "{times:?}");
     }
@@ -112,7 +112,8 @@ fn a_rank_that_fails_leaves_nobody_waiting() {
     assert!(result.unwrap_err().to_string().contains("rank"));
 }
 
-/// An iteration's virtual time is that of its collectives, by the sizes that the meter counts, and some computing.
+/// The virtual time of an iteration is that of its collectives, by the sizes that the meter counts, plus some
+/// computing.
 #[test]
 fn an_iteration_takes_what_its_collectives_do() {
     const ITERATIONS: usize = 5;

@@ -239,7 +239,7 @@ fn dsanls_samples_stretches_of_the_file() {
             }
             let (settings, first) = (file.adjusted(given), file.stream().bytes_read());
             let one = factors::<f32>(&file, 1, &settings);
-            // 54 samples of a quarter, and six whole passes beside the first two.
+            // 54 samples of a quarter, and six whole passes in addition to the first two.
             let passes = (file.stream().bytes_read() as f64 / first as f64).round();
             assert!((18.0..=24.0).contains(&passes), "{place}: {passes}");
             let other = streamed::<f32>(&path, transpose, 1 << 20, 4);

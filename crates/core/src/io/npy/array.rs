@@ -228,7 +228,7 @@ impl<'a> Array<'a> {
         }
     }
 
-    /// Where the data are, in a file in which the array begins at `first`, and nothing follows them.
+    /// The position of the data, in a file in which the array starts at `first`, and nothing follows them.
     pub fn part(&self, first: u64) -> Result<ArrayAt> {
         let element = self.element()?;
         let bytes = self.count(element)? as u64 * element.width();
@@ -239,7 +239,7 @@ impl<'a> Array<'a> {
         }
     }
 
-    /// Hands the data over piece by piece and makes sure that nothing follows them; `take` may refuse with a
+    /// Passes the data on piece by piece and makes sure that nothing follows them; `take` may refuse with a
     /// sentence.
     fn each_chunk(
         &mut self,
@@ -253,7 +253,7 @@ impl<'a> Array<'a> {
         self.end()
     }
 
-    /// Nothing may follow; asking also makes a decompressor verify its checksum.
+    /// Nothing may follow; reading on also makes a decompressor verify its checksum.
     fn end(&mut self) -> Result<()> {
         if !self.source.peek()?.is_empty() {
             return Err(self.surplus());

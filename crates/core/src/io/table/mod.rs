@@ -119,7 +119,7 @@ fn read<T: Real>(source: Source, budget: Budget, delimiter: u8, options: &ReadOp
     })
 }
 
-/// Writes the given rows of a matrix, below its column names and beside its row names if it has them.
+/// Writes the given rows of a matrix, with its column names and row names if it has any.
 fn write<T: Real>(
     writer: &mut dyn Write,
     input: &Input<T>,

@@ -1,4 +1,4 @@
-//! What is said of tables whose names could be numbers, and that nothing is said of ordinary ones.
+//! Warnings about tables whose names could be numbers, and no warnings about ordinary ones.
 
 use super::*;
 

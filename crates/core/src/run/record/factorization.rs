@@ -88,7 +88,8 @@ pub struct RunSummary {
 }
 
 impl RunSummary {
-    /// How the best restart went, given the errors of all and the method in words. Warnings are added by whoever warned.
+    /// The outcome of the best restart, given the errors of all and the method in words. The caller adds the
+    /// warnings.
     pub fn new(report: &Report, errors: &[f64], plan: String, clock: Clock) -> Self {
         RunSummary {
             iterations: report.iterations,

@@ -13,7 +13,7 @@ use crate::wording::Wording;
 /// Larger blocks read no faster, and the first of a pass is read while nothing is computed.
 const LARGEST_BLOCK: u64 = 64 << 20;
 
-/// What a streamed run may take, and what it needs beside the blocks.
+/// The memory limit of a streamed run, and what it needs in addition to the blocks.
 #[derive(Clone, Copy, Debug)]
 pub struct Demand {
     /// Bytes for everything.
