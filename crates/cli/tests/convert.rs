@@ -58,7 +58,7 @@ fn through_every_format_and_back() {
 }
 
 #[test]
-fn names_that_are_lost_or_unclear_are_told() {
+fn lost_or_ambiguous_names_are_reported() {
     let folder = folder();
     let outcome = convert(&folder, &["m.csv", "m.mtx"]).success();
     let said = text(&outcome.get_output().stderr);

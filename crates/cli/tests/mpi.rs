@@ -277,7 +277,7 @@ fn bad_input_is_one_sentence_from_rank_0() {
 /// One party per process, and the coordinator: the synchronous methods give the same bits as one process, and each
 /// party writes its own factors.
 #[test]
-fn parties_as_ranks_give_what_they_give_in_one_process() {
+fn parties_as_ranks_equal_parties_in_one_process() {
     let desk = Desk::with_digits();
     for (protocol, parties) in [
         ("pooled", 3),
@@ -404,7 +404,7 @@ fn different_files_on_different_ranks_are_refused() {
 }
 
 #[test]
-fn a_killed_rank_ends_the_job_and_another_number_of_ranks_goes_on_from_its_checkpoint() {
+fn a_killed_process_ends_the_job_which_resumes_with_another_number() {
     let desk = Desk::with_digits();
     let common =
         "factorize digits.npy --rank 8 --algorithm dsanls --seed 2 --quiet --out result --checkpoint-every 5";

@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_for_must_fit() {
+    fn invalid_requests_are_refused() {
         assert_eq!("2x3".parse(), Ok(Grid { rows: 2, cols: 3 }));
         for bad in ["", "2", "x", "0x3", "2x-1", "2x3x1", "ax2"] {
             assert!(bad.parse::<Grid>().is_err(), "{bad}");

@@ -168,7 +168,7 @@ mod tests {
     /// Reading and writing both fail, also if the connection accepts no more bytes; data that arrives in time
     /// resets the deadline.
     #[test]
-    fn a_silent_stream_fails_and_says_that_it_is_closed() {
+    fn a_silent_stream_fails_as_closed() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let limit = Duration::from_millis(300);

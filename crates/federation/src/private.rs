@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_others_could_read_is_closed_when_it_is_opened() {
+    fn readable_files_become_private_when_opened() {
         let folder = tempfile::tempdir().unwrap();
         let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
         let (file, inner) = (folder.path().join("file"), folder.path().join("a/b"));

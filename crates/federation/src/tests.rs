@@ -193,7 +193,7 @@ async fn send_all(address: &str, frames: Vec<Bytes>) {
 }
 
 #[test]
-fn hostile_frames_are_counted_and_the_run_goes_on() {
+fn hostile_frames_are_counted_and_the_run_continues() {
     in_time(send_hostile_frames);
 }
 
@@ -341,7 +341,7 @@ fn a_refusal_before_the_counts_changes_nothing() {
 
 /// A coordinator whose proposals would make a party's sums smaller than they appear, or crash the party.
 #[test]
-fn terms_that_are_none_are_refused_by_the_party() {
+fn invalid_terms_are_refused_by_the_party() {
     let folder = tempfile::tempdir().unwrap();
     let (federation, parties) = setting(folder.path());
     let (party, good) = (&parties[0], federation.terms);
@@ -438,7 +438,7 @@ fn polite() -> party::PartyOptions {
 
 /// A coordinator that sends an endless message, and more components than fit in memory.
 #[test]
-fn what_a_coordinator_sends_is_bounded() {
+fn messages_of_a_coordinator_are_bounded() {
     let folder = tempfile::tempdir().unwrap();
     let (federation, parties) = setting(folder.path());
     let runtime = tokio::runtime::Runtime::new().unwrap();

@@ -103,7 +103,7 @@ fn a_limit_that_is_passed_is_exit_code_3() {
 }
 
 #[test]
-fn what_cannot_be_audited_is_refused() {
+fn runs_that_cannot_be_audited_are_refused() {
     let desk = Desk::with_digits();
     assert_says(&desk.refused("audit none"), &["none", "not a folder", "simulate --record"]);
     std::fs::create_dir(desk.path("empty")).unwrap();

@@ -173,7 +173,7 @@ fn absurd_sizes_cost_nothing() {
 }
 
 #[test]
-fn what_does_not_fit_the_memory_is_said_with_the_figure() {
+fn a_matrix_beyond_the_memory_is_refused_with_its_need() {
     let mtx = "%%MatrixMarket matrix coordinate real general\n1000000000000 1000000000000 1\n1 1 1\n";
     refused("m.mtx", mtx, &["1000000000000 x 1000000000000", "needs 14.6 TiB of memory", "available;"]);
     let desk = Desk::with_digits();

@@ -158,7 +158,7 @@ fn precision_and_normalization() {
 }
 
 #[test]
-fn a_given_start_goes_on_and_keeps_its_order() {
+fn a_given_start_continues_and_keeps_its_order() {
     let desk = Desk::with_digits();
     let common = "factorize digits.npy --rank 4 --quiet --tolerance 0";
     desk.run(&format!("{common} --iterations 10 --out first"));
@@ -201,7 +201,7 @@ fn the_best_of_several_runs_is_kept() {
 }
 
 #[test]
-fn a_component_that_dies_is_redrawn_and_said() {
+fn a_dead_component_is_redrawn_and_reported() {
     let desk = Desk::with_digits();
     desk.run("factorize digits.npy --rank 3 --iterations 5 --out r --quiet");
     let (rows, k, mut v) = desk.factor("r/V.npy");

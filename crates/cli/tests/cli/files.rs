@@ -131,7 +131,7 @@ fn warnings(desk: &Desk, words: &str) -> String {
 }
 
 #[test]
-fn assumptions_about_a_table_are_said_with_the_option() {
+fn assumptions_about_a_table_are_reported_with_the_option() {
     let desk = Desk::new();
     let rows = |ids: [usize; 6]| {
         ids.map(|id| format!("{id},{},{},{}\n", id % 3, id * id % 7, (id + 1) % 4)).concat()
@@ -179,7 +179,7 @@ fn assumptions_about_a_table_are_said_with_the_option() {
 }
 
 #[test]
-fn nothing_is_said_of_tables_that_convert_wrote() {
+fn tables_written_by_convert_cause_no_warnings() {
     let desk = Desk::with_digits();
     for options in ["", "--transpose"] {
         desk.run(&format!("convert digits.npy m.csv {options} --force"));

@@ -3,7 +3,7 @@
 use crate::common::*;
 
 #[test]
-fn refusals_say_what_helps() {
+fn refusals_give_advice_that_works() {
     let desk = Desk::with_digits();
     let simulate =
         "simulate digits.npy --rank 3 --parties 4 --rounds 2 --protocol syn-sd --quiet --no-report";

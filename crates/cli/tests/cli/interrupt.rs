@@ -26,7 +26,7 @@ fn wait(child: &mut Child) -> i32 {
 }
 
 #[test]
-fn what_there_is_is_saved_and_the_exit_code_is_130() {
+fn an_interrupted_run_saves_its_result_and_exits_with_130() {
     for (options, signal) in [
         ("", "-INT"),
         ("--algorithm dsanls --nodes 3 --trace-every 100000", "-INT"),
@@ -59,7 +59,7 @@ fn what_there_is_is_saved_and_the_exit_code_is_130() {
 
 /// Simulations, conversions and similar commands save nothing before their end, and leave no files.
 #[test]
-fn what_has_nothing_to_save_ends_at_once() {
+fn commands_with_nothing_to_save_end_at_once() {
     let desk = Desk::with_digits();
     let experiment = "title = \"Long\"\nfigure = \"Fig. 0\"\ndraws = \"error-over-time\"\ncommand = \"simulate\"\nrank = 4\n\
          nodes = [4]\nlimits = { steps = 1000000 }\n[[method]]\nname = \"Syn-SD\"\narguments = [\"--protocol\", \"syn-sd\"]\n\

@@ -134,7 +134,7 @@ fn a_matrix_that_fits_is_read_whole() {
 }
 
 #[test]
-fn too_little_memory_is_said_and_how_much_it_takes() {
+fn too_little_memory_is_reported_with_the_need() {
     let desk = Desk::with_digits();
     let refused = |file: &str, memory: &str| {
         desk.refused(&format!("factorize {file} --rank 3 --out r --memory {memory}"))
@@ -155,7 +155,7 @@ fn too_little_memory_is_said_and_how_much_it_takes() {
 }
 
 #[test]
-fn what_does_not_go_with_streaming() {
+fn options_that_exclude_streaming_are_refused() {
     let desk = Desk::new();
     write_dense(&desk, "M.npy");
     let refused = |options: &str| {

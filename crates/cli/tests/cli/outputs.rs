@@ -41,7 +41,7 @@ fn links_are_not_followed_into_nowhere() {
 }
 
 #[test]
-fn an_empty_folder_is_as_good_as_none() {
+fn an_empty_folder_is_accepted() {
     let desk = Desk::with_digits();
     for (words, made) in [
         ("factorize digits.npy --rank 2", "U.npy"),

@@ -23,7 +23,7 @@ fn refused(desk: &Desk, words: &str) -> String {
 }
 
 #[test]
-fn a_plan_says_everything() {
+fn a_plan_prints_every_estimate() {
     let desk = Desk::new();
     let text = answer(&desk, CLUSTER);
     for words in [
@@ -149,7 +149,7 @@ fn a_modelled_network_gives_virtual_seconds() {
 }
 
 #[test]
-fn auto_chooses_by_the_network_and_says_so() {
+fn auto_chooses_by_the_network_and_reports_it() {
     let desk = Desk::with_digits();
     let common = "factorize digits.npy --rank 8 --iterations 5 --tolerance 0 --nodes 4 --quiet";
     let plan = |out: &str, options: &str| {
@@ -181,7 +181,7 @@ fn auto_chooses_by_the_network_and_says_so() {
 
 /// A run that starts on samples is exact, whatever the network, and does not use sketch sizes.
 #[test]
-fn auto_is_exact_where_it_is_told_to_begin_on_samples() {
+fn auto_is_exact_when_it_must_start_on_samples() {
     const SIDE: usize = 1600;
     let desk = Desk::new();
     let values: Vec<u8> = (0..SIDE * SIDE).map(|i| 1 + (i * 7919 % 997 % 50) as u8).collect();

@@ -103,7 +103,7 @@ fn top_lists_the_strongest() {
 
 /// A genes x samples table: its rows are the features.
 #[test]
-fn samples_are_on_the_side_that_the_run_was_told() {
+fn samples_are_on_the_side_that_the_run_chose() {
     let desk = Desk::new();
     desk.write("genes.csv", "gene,cell 1,cell 2,cell 3\nBRCA1,1,0,2\nTP53,3,1,0\n");
     let page = |folder: &str| desk.read(&format!("{folder}/report.html"));

@@ -17,7 +17,7 @@ fn killed(desk: &Desk, words: &str, after: Duration) -> bool {
 }
 
 #[test]
-fn killed_at_any_moment_it_goes_on_to_the_same_bits() {
+fn a_run_killed_at_any_time_resumes_to_the_same_bits() {
     let desk = Desk::with_digits();
     for (method, resumed) in [
         ("--algorithm hals --threads 1", "--algorithm hals --threads 2"),
@@ -50,7 +50,7 @@ fn killed_at_any_moment_it_goes_on_to_the_same_bits() {
 }
 
 #[test]
-fn a_time_limit_leaves_a_checkpoint_to_go_on_from() {
+fn a_time_limit_leaves_a_checkpoint_to_resume() {
     let desk = Desk::with_digits();
     desk.run(&format!("{RUN} straight --threads 1"));
     desk.run(&format!("{RUN} part --threads 1 --time-limit 0.005 --checkpoint-every 1h"));

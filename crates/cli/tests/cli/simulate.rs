@@ -6,7 +6,7 @@ use crate::common::*;
 const SHORT: &str = "simulate digits.npy --rank 4 --rounds 5 --quiet --out r";
 
 #[test]
-fn every_party_has_its_factors_and_the_record_says_how_it_went() {
+fn every_party_has_its_factors_and_the_record_the_outcome() {
     let desk = Desk::with_digits();
     let said = desk.run(
         "simulate digits.npy --parties 5 --protocol pooled --rank 4 --rounds 30 --split first=0.5 --out r",

@@ -37,7 +37,7 @@ fn parts_are_the_rows_and_columns_of_the_matrix() {
 }
 
 #[test]
-fn what_cannot_be_split_is_refused() {
+fn matrices_that_cannot_be_split_are_refused() {
     let desk = Desk::with_digits();
     desk.write("m.csv", "1,2\n3,4\n");
     assert_says(&desk.refused("split m.csv --nodes 2 --out x"), &["m.csv", "partwise convert"]);

@@ -114,7 +114,7 @@ fn methods_that_take_a_bound_keep_it() {
 }
 
 #[test]
-fn names_of_other_programs_are_told_apart() {
+fn options_of_other_programs_get_a_hint() {
     let desk = Desk::new();
     let mut said = String::new();
     for option in ["--beta-loss kl", "--max-iter 5", "--n_components 3", "--alpha-W 1", "--rnak 3"] {

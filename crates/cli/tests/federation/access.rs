@@ -46,7 +46,7 @@ fn good(command: Command) {
 }
 
 #[test]
-fn what_parties_write_is_their_owners_alone() {
+fn files_of_parties_are_private() {
     let trial = Trial::new(3, &["--rounds", "4"]);
     let demo = trial.path("demo");
     let mut provision = program();
@@ -91,7 +91,7 @@ fn what_parties_write_is_their_owners_alone() {
 }
 
 #[test]
-fn what_a_simulation_writes_of_parties_is_its_owners_alone() {
+fn files_of_a_simulation_are_private() {
     let folder = tempfile::tempdir().unwrap();
     let (data, out) = (folder.path().join("all.csv"), folder.path().join("out"));
     fs::write(&data, records(0, 3 * RECORDS, FEATURES)).unwrap();
@@ -143,7 +143,7 @@ fn what_a_simulation_writes_of_parties_is_its_owners_alone() {
 }
 
 #[test]
-fn what_a_coordinator_issues_can_be_replaced_by_nobody_else() {
+fn issued_certificates_can_only_be_replaced_by_their_owner() {
     let folder = tempfile::tempdir().unwrap();
     let (coordinator, party) = (folder.path().join("coordinator"), folder.path().join("north"));
     let of_party = ["party", "init", "north", "--federation", "demo", "--coordinator", "localhost:7400"];

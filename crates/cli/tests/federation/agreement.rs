@@ -71,7 +71,7 @@ fn the_coordinator_cannot_widen_a_policy() {
 }
 
 #[test]
-fn files_that_are_wrong_say_where() {
+fn errors_in_files_name_the_place() {
     let trial = Trial::new(3, &[]);
     let file = trial.path("trial/coordinator/federation.toml");
     let good = fs::read_to_string(&file).unwrap();

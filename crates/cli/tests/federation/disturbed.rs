@@ -119,13 +119,13 @@ pub fn command(trial: &Trial, party: usize, seed: Option<u64>, fault: Option<&st
     let arguments = [plain.get_program()].into_iter().chain(plain.get_args()).map(OsString::from).collect();
     let told = Disturbed { arguments, seed, fault: fault.map(Fault::parse) };
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["disturbed::this_process_is_a_party_if_it_is_told_to", "--exact", "--nocapture"]);
+    command.args(["disturbed::this_process_runs_as_a_party_on_request", "--exact", "--nocapture"]);
     command.env(VARIABLE, serde_json::to_string(&told).unwrap());
     command
 }
 
 #[test]
-fn this_process_is_a_party_if_it_is_told_to() {
+fn this_process_runs_as_a_party_on_request() {
     let Ok(told) = std::env::var(VARIABLE) else { return };
     let disturbed: Arc<Disturbed> = Arc::new(serde_json::from_str(&told).unwrap());
     let hooks: Arc<dyn Hooks> = disturbed.clone();

@@ -141,7 +141,7 @@ fn within_the_threshold_the_round_completes() {
 /// A run that continues ends as well as one that the leaver was never part of; a party that returns ends with the
 /// others.
 #[test]
-fn the_others_go_on_if_all_allow_it() {
+fn the_others_continue_if_all_allow_it() {
     let options = ["--rank", "2", "--rounds", "60", "--continue-without", "--method", "tolerance=0"];
     let trial = insecure(5, &options);
     for party in 0..5 {
@@ -200,7 +200,7 @@ fn the_others_go_on_if_all_allow_it() {
 /// A group continues without one of its parties, and then both groups repeat the run, across a restart of the
 /// coordinator.
 #[test]
-fn an_asynchronous_run_is_done_once_more_too() {
+fn an_asynchronous_run_is_repeated_too() {
     let options = ["--rank", "2", "--rounds", "150", "--continue-without", "--protocol", "asyn-sd"];
     let trial = insecure(8, &options);
     let mut coordinator = trial.coordinator(&["--continue-without"]);
@@ -324,7 +324,7 @@ fn a_coordinator_that_hangs_is_noticed_and_found_again() {
 
 /// A party that computes for too long is only reported; it is still connected.
 #[test]
-fn a_party_that_says_nothing_for_long_is_named() {
+fn a_silent_party_is_reported() {
     let trial = insecure(3, &["--rounds", "3", "--deadline", "1"]);
     let mut coordinator = trial.coordinator(&[]);
     let mut others = [party(&trial, 1, None), party(&trial, 3, None)];

@@ -15,7 +15,7 @@ fn pooled_file(trial: &Trial) {
 
 /// The same bits as the simulation of the same federation, given the same starts of V.
 #[test]
-fn a_federation_computes_what_the_simulation_does() {
+fn a_federation_gives_the_same_bits_as_the_simulation() {
     for protocol in ["syn-sd", "pooled", "syn-ssd-uv", "dsanls-limited"] {
         let accept = if protocol == "pooled" { &["--accept", "pooled-sums-show-records"][..] } else { &[] };
         let options = ["--protocol", protocol, "--rounds", "12"];

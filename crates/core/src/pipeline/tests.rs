@@ -169,7 +169,7 @@ fn auto_chooses_alike_on_workers_and_on_ranks() {
 }
 
 #[test]
-fn what_cannot_run_is_refused_before_it_runs() {
+fn impossible_runs_are_refused_before_they_start() {
     let refused = |settings: Settings, start: Start<f64>, samples: Presence| {
         let request = request(&settings, Machine::new(1, 1)).with_samples(samples);
         match through(Source::Matrix(matrix(20, 9)), request, start) {

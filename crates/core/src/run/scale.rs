@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn every_scale_is_what_it_says_and_leaves_the_product() {
+    fn every_scale_is_as_named_and_keeps_the_product() {
         let u = [1.0, 4.0, 0.0, 3.0, 2.0, 0.0, 0.5, 1.0, 0.0];
         let v = [10.0, 0.1, 7.0, 20.0, 0.2, 7.0];
         let product = |u: &[f64], v: &[f64]| -> Vec<f64> {

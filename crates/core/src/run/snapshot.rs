@@ -241,7 +241,7 @@ mod tests {
     /// Found by fuzzing: a negative mean panicked in the first step, and so did an overflowing mean of a start
     /// without that of the other factor. The state of a method is checked for plausibility.
     #[test]
-    fn what_a_method_remembers_must_be_possible() {
+    fn an_implausible_method_state_is_refused() {
         let (bytes, numbers) = checkpoint(Algorithm::Dsanls);
         assert!(read(&bytes).is_ok());
         let header = std::str::from_utf8(&bytes[..numbers]).unwrap();

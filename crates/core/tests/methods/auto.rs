@@ -91,7 +91,7 @@ impl<T> Monitor<T> for Told {
 
 /// Only the first iteration shows whether a start on samples pays.
 #[test]
-fn the_plan_that_is_told_is_the_one_that_was_run() {
+fn the_reported_plan_is_the_one_that_ran() {
     let (_, matrix) = matrices::<f32>(401, 60).remove(0);
     let done = run(&matrix, 1, 1, &settings(Algorithm::Auto, 3, 300));
     for (from, restarts, sampled) in [(None, 2, true), (Some(StartFrom::Factors(&done.factors)), 1, false)] {

@@ -71,7 +71,7 @@ fn a_good_fit_is_evaluated_from_residuals_on_a_grid_too() {
 /// A half step of U hands its rows of V (n k / p numbers on average) to the all-gather of a grid column and the products of
 /// its block (m k / pr numbers) to the reduce-scatter of a grid row; V's likewise; Gram matrices are k² numbers of f64.
 #[test]
-fn what_each_rank_hands_to_each_collective_is_what_the_grid_says() {
+fn bytes_per_collective_follow_from_the_grid() {
     const ITERATIONS: usize = 7;
     for (m, n) in [(48, 36), (67, 41)] {
         let (_, matrix) = matrices::<f32>(m, n).remove(1);

@@ -46,7 +46,7 @@ fn bytes_are_those_of_the_meters() {
 }
 
 #[test]
-fn a_slower_network_takes_longer_and_latency_and_transfer_are_told_apart() {
+fn a_slower_network_takes_longer_and_latency_is_separate_from_transfer() {
     // Collectives that take nothing on the machine itself.
     let known = Constants::built_in();
     let nothing = vec![0.0; known.footprints.len()];
@@ -95,7 +95,7 @@ fn the_choice_follows_the_network() {
 }
 
 #[test]
-fn memory_shrinks_with_nodes_and_impossible_plans_say_what_would_do() {
+fn memory_shrinks_with_nodes_and_impossible_plans_give_advice() {
     let refused = |job: &Job, memory: Option<u64>| check(job, memory).unwrap_err().to_string();
     let large = job(1_000_000, 1_000_000, Some(10_000_000_000), 10, 4);
     let gib = 1u64 << 30;

@@ -255,7 +255,7 @@ fn dsanls_samples_stretches_of_the_file() {
 }
 
 #[test]
-fn what_cannot_be_streamed_is_said() {
+fn matrices_that_cannot_be_streamed_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("M.npy");
     save(&matrices::<f32>(67, 41).remove(1).1, &path);

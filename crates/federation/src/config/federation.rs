@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_speed_is_refused_where_nobody_uses_it() {
+    fn an_unused_speed_is_refused() {
         let ignored = problem("protocol = \"syn-sd\"\nrank = 3\n", "speed = 2.0\n");
         assert!(ignored.starts_with("party c: speed: syn-sd does not use it"), "{ignored}");
         assert!(ignored.ends_with("choose asyn-sd or asyn-ssd-v"), "{ignored}");

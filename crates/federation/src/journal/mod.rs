@@ -177,7 +177,7 @@ mod tests {
     use crate::status::CurvePoint;
 
     #[test]
-    fn what_was_not_written_whole_is_not_there() {
+    fn an_incomplete_record_is_ignored() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("journal");
         assert!(JournalFile::open::<u32>(&path).unwrap().is_none());

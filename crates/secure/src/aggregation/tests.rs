@@ -644,7 +644,7 @@ fn who_is_awaited() {
 
 /// A party that was away without losing its place joins a new epoch, and the round is done with all.
 #[test]
-fn whoever_comes_back_is_waited_for() {
+fn a_returning_party_is_waited_for() {
     let mut room = Room::new(4, false);
     for lost_reply in [false, true] {
         let before = room.answers.get(&1).map_or(0, Vec::len);

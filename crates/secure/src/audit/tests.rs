@@ -92,7 +92,7 @@ fn the_server_of_one_group_hides_no_sums() {
 }
 
 #[test]
-fn groups_and_single_clients_are_told_apart() {
+fn groups_and_single_clients_are_distinguished() {
     let secure = settings(Protocol::AsynSd);
     let grouped = transcript(&secure, 6, None);
     let others = View::new(&grouped, &secure, Adversary::AllOthers, 5);

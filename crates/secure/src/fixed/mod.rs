@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn votes_tell_the_largest_exponent_alone() {
+    fn votes_reveal_only_the_largest_exponent() {
         let mut rng = entropy().unwrap();
         let vote = |value: f64, rng: &mut _| votes(&[Part::scalars(&[value])], FIRST, rng).unwrap();
         let (mut one, mut three) = (vote(1000.0, &mut rng), vote(0.001, &mut rng));

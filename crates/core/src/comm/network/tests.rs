@@ -135,7 +135,7 @@ fn exchange(size: usize, part: f64) -> f64 {
 }
 
 #[test]
-fn formulas_are_what_messages_add_up_to() {
+fn formulas_match_the_sum_of_messages() {
     for size in 2..=17 {
         for part in [0, 1, 7, 1000] {
             let bytes = part * size;

@@ -21,7 +21,7 @@ pub fn sparse_file(sizes: [i32; 3], offsets: &[i32], indices: &[i32], values: &[
 }
 
 #[test]
-fn the_length_tells_the_precision() {
+fn the_length_determines_the_precision() {
     let folder = Folder::new();
     let values = [1.5, 0.0, 3.0, 4.0, 5.0, 6.25];
     let narrow = dense_file(2, 3, &f32s(&values.map(|value| value as f32)));

@@ -317,7 +317,7 @@ fn lines_are_counted_whatever_ends_them() {
 }
 
 #[test]
-fn the_user_overrules_what_a_table_looks_like() {
+fn the_user_overrides_the_guess_about_a_table() {
     let folder = Folder::new();
     let path = folder.write("m.csv", ",2001,2002\n1,5,6\n2,7,8\n");
     let options = ReadOptions { header: Presence::Yes, ..OPTIONS };

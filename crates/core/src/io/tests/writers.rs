@@ -120,7 +120,7 @@ fn numbers_keep_their_type() {
 }
 
 #[test]
-fn what_cannot_be_written() {
+fn unwritable_matrices_are_refused() {
     let matrix = Matrix::Sparse(Csr::new(1 << 20, 1 << 20, vec![0; (1 << 20) + 1], Vec::new(), Vec::new()));
     let mut input = Input::<f64>::unlabelled(matrix, String::new(), Precision::F64);
     for name in ["m.npy", "m.csv", "m.tsv.gz"] {

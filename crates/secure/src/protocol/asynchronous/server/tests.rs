@@ -25,7 +25,7 @@ fn answer(server: &mut Server, group: u8) -> ServerAnswer {
 
 /// A group that others keep waiting does no more rounds than all together were to do.
 #[test]
-fn a_group_stops_though_another_was_never_heard() {
+fn a_group_stops_although_another_never_uploaded() {
     let settings = plain(3);
     let mut server = Server::new(&settings, &[(1, 1), (2, 1)]);
     let stops: Vec<bool> = (0..6).map(|_| answer(&mut server, 1).stop).collect();
