@@ -103,7 +103,7 @@ def test_audit_of_a_recorded_simulation(tmp_path: Path) -> None:
     assert {left["cover"] for left in told["left"]} == {"masked", "control"}
     assert partwise.audit(out, colluders=1, n_jobs=1)["findings"] == told["findings"]
     matrix.rename(tmp_path / "moved.npy")
-    with pytest.raises(ValueError, match="not there"):
+    with pytest.raises(ValueError, match="does not exist"):
         partwise.audit(out)
     assert partwise.audit(out, data=tmp_path / "moved.npy")["verdict"] == told["verdict"]
 

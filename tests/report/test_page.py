@@ -343,7 +343,7 @@ def test_bad_folders(partwise, tmp_path):
     assert "is not a folder" in partwise("report", tmp_path / "none", code=2)
     assert "has no U.npy" in partwise("report", tmp_path, code=2)
     (tmp_path / "run.json").write_text("{")
-    assert "run.json: not the JSON of a run" in partwise("report", tmp_path, code=2)
+    assert "run.json: not the record of a run" in partwise("report", tmp_path, code=2)
     (tmp_path / "run.json").write_text('{"parties": []}')
     assert "has no party-1" in partwise("report", tmp_path, code=2)
     (tmp_path / "run.json").unlink()

@@ -80,7 +80,7 @@ fn precision() {
     convert(&folder, &["m.npy", "narrow.csv", "--precision", "f32"]).success();
     assert!(fs::read_to_string(folder.path().join("narrow.csv")).unwrap().contains("\n0.1,3\n"));
     fs::write(folder.path().join("large.csv"), "1,1e300\n").unwrap();
-    refused(&folder, &["large.csv", "l.npy", "--precision", "f32"], "beyond the range of f32");
+    refused(&folder, &["large.csv", "l.npy", "--precision", "f32"], "the range of f32");
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn refusals() {
         (&["m.csv", "o.zip"], "Partwise writes"),
         (&["m.csv", "o.h5ad"], "Partwise writes"),
         (&["m.txt", "o.npy"], "m.txt"),
-        (&["m.csv", "m.csv"], "exists already; choose another OUT, or replace it with --force"),
+        (&["m.csv", "m.csv"], "already exists; choose another OUT, or replace it with --force"),
         (&["m.csv", "none/o.npy"], "create this folder first, or choose another OUT"),
         (&["bad.csv", "o.npy"], "line 2: 1 cells"),
         (&["negative.csv", "o.npy"], "row 1, column 2 (counted from 1) is -2"),

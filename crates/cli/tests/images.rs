@@ -71,7 +71,7 @@ fn refusals() {
     let folder = folder();
     let frames = folder.path().join("frames");
     save(&frames.join("6.png"));
-    refused(&folder, "frames", "image 6.png: 2 x 2 pixels, grey, where 0.png is 4 x 3 pixels, RGB");
+    refused(&folder, "frames", "image 6.png: 2 x 2 pixels, grey, but 0.png is 4 x 3 pixels, RGB");
     let whole = fs::read(frames.join("5.png")).unwrap();
     fs::write(frames.join("6.png"), &whole[..whole.len() / 2]).unwrap();
     refused(&folder, "frames", "image 6.png: the file ends too early");

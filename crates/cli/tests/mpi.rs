@@ -195,7 +195,7 @@ fn grids_are_chosen_given_and_refused() {
     assert_eq!(desk.json("chosen/run.json")["grid"], "4x1");
     let said =
         run(&desk, 4, "factorize digits.npy --rank 4 --algorithm hals --iterations 5 --grid 2x2 --out given");
-    assert!(said.contains("MPI ranks 4 as 2x2") && said.contains("seconds by rank"), "{said}");
+    assert!(said.contains("4 MPI processes as 2x2") && said.contains("seconds/process"), "{said}");
     let record = desk.json("given/run.json");
     assert_eq!(record["grid"], "2x2");
     assert!((error(&desk, "chosen") - error(&desk, "given")).abs() < 1e-5);
@@ -207,7 +207,7 @@ fn grids_are_chosen_given_and_refused() {
         &desk,
         4,
         "factorize digits.npy --rank 4 --grid 2x3 --out x",
-        &["--grid", "6 ranks, but there are 4"],
+        &["--grid", "needs 6 processes, but there are 4"],
     );
     refused(
         &desk,
@@ -241,7 +241,7 @@ fn a_folder_of_parts_gives_the_same_result_and_is_looked_at() {
     }
     let folder = "digits.npy.partsdsanls";
     let dsanls = format!("factorize {folder} --rank 4 --algorithm dsanls --out x");
-    refused(&desk, 2, &dsanls, &["split for 4 ranks, but there are 2"]);
+    refused(&desk, 2, &dsanls, &["split for 4 processes, but 2 are running"]);
     refused(&desk, 4, &format!("{dsanls} --transpose"), &["--transpose"]);
     let part = desk.bytes(&format!("{folder}/rows-2.npy"));
     std::fs::remove_file(desk.path(format!("{folder}/rows-2.npy"))).unwrap();
@@ -252,7 +252,7 @@ fn a_folder_of_parts_gives_the_same_result_and_is_looked_at() {
     desk.write(format!("{folder}/split.json"), "{");
     refused(&desk, 4, &dsanls, &["split.json", "split the matrix again"]);
     assert_says(&desk.refused("split digits.npy --nodes 0 --out y"), &["--nodes"]);
-    assert_says(&desk.refused("split digits.npy --nodes 2 --out digits.npy"), &["digits.npy exists already"]);
+    assert_says(&desk.refused("split digits.npy --nodes 2 --out digits.npy"), &["digits.npy already exists"]);
 }
 
 #[test]
@@ -357,9 +357,9 @@ fn ranks_refuse_what_one_process_refuses_in_one_sentence() {
     let desk = Desk::with_digits();
     let simulate = "simulate digits.npy --rank 4 --rounds 4 --out x --protocol";
     for (ranks, options, expected) in [
-        (4, "syn-sd --parties 5", ["--parties", "are 6 ranks, but there are 4"]),
-        (3, "syn-sd --parties 2", ["each sees the other's share", "--accept-that-two-parties"]),
-        (4, "syn-sd --parties 3 --lose 2@3", ["--lose", "nobody leaves"]),
+        (4, "syn-sd --parties 5", ["--parties", "need 6 processes, but there are 4"]),
+        (3, "syn-sd --parties 2", ["each can compute the other's contribution", "--accept-that-two-parties"]),
+        (4, "syn-sd --parties 3 --lose 2@3", ["--lose", "no party can leave"]),
         (4, "syn-sd --parties 3 --speeds 1,2", ["--speeds", "clocks are real"]),
         (4, "syn-sd --parties 3 --network 1Gbit/s,1ms", ["--network", "clocks are real"]),
         (4, "syn-sd", ["--parties", "missing"]),
@@ -399,7 +399,7 @@ fn different_files_on_different_ranks_are_refused() {
     command = started;
     assert_says(
         &sentence(&command.output().unwrap(), "start.sh"),
-        &["digits.npy", "rank 1 sees another file"],
+        &["digits.npy", "process 1 sees a different file"],
     );
 }
 

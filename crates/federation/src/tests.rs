@@ -333,7 +333,7 @@ fn a_refusal_before_the_counts_changes_nothing() {
             };
             outgoing.send(enter.encode()).await.unwrap();
             let begin = Frame::control(&ToParty::Begin).encode();
-            while ingoing.message().await.unwrap().expect("the run goes on") != begin {}
+            while ingoing.message().await.unwrap().expect("the run resumes") != begin {}
         });
         assert!(journal.exists() && !centre.is_finished());
     });
@@ -364,20 +364,20 @@ fn invalid_terms_are_refused_by_the_party() {
     };
     for (terms, words) in [
         // The party, and the coordinator under the party's name: its sums would cover itself only.
-        (roster(vec![a.clone(), member("a", forged), member("a", Fingerprint([7; 32]))]), "is there twice"),
+        (roster(vec![a.clone(), member("a", forged), member("a", Fingerprint([7; 32]))]), "is listed twice"),
         // One party that colludes with the coordinator, in two places.
-        (roster(vec![a.clone(), b.clone(), b.clone()]), "is there twice"),
-        (roster(vec![a.clone(), b.clone(), member("c", b.identity)]), "is there twice"),
+        (roster(vec![a.clone(), b.clone(), b.clone()]), "is listed twice"),
+        (roster(vec![a.clone(), b.clone(), member("c", b.identity)]), "is listed twice"),
         (roster(vec![a.clone(), b.clone(), member("d", c.identity)]), "d as another party"),
-        (roster(vec![a.clone(), b.clone(), member("c\nrejected", c.identity)]), "is no name"),
+        (roster(vec![a.clone(), b.clone(), member("c\nrejected", c.identity)]), "is not a valid name"),
         (roster(vec![member("a", forged), b.clone(), c.clone()]), "for this party"),
         (roster(vec![a.clone()]), "1 parties"),
-        (groups(&[&[1, 1, 1], &[2, 2, 2]]), "share out"),
-        (groups(&[&[1, 2, 3], &[1, 2, 3]]), "share out"),
-        (groups(&[&[0, 1, 2]]), "share out"),
-        (groups(&[&[1, 2, 4]]), "share out"),
-        (groups(&[]), "share out"),
-        (Terms { groups: vec![vec![1, 2, 3]], ..good.clone() }, "share out"),
+        (groups(&[&[1, 1, 1], &[2, 2, 2]]), "partition the parties"),
+        (groups(&[&[1, 2, 3], &[1, 2, 3]]), "partition the parties"),
+        (groups(&[&[0, 1, 2]]), "partition the parties"),
+        (groups(&[&[1, 2, 4]]), "partition the parties"),
+        (groups(&[]), "partition the parties"),
+        (Terms { groups: vec![vec![1, 2, 3]], ..good.clone() }, "partition the parties"),
         (groups(&[&[1], &[2, 3]]), "sums over 1 parties"),
         (method(&|settings| settings.colluders = 0), "colluders = 0"),
         (method(&|settings| settings.rounds = 501), "501 rounds"),
@@ -444,7 +444,7 @@ fn messages_of_a_coordinator_are_bounded() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let mut large = federation.terms.clone();
     large.settings.rank = 1 << 40;
-    for (terms, words) in [(federation.terms.clone(), "something oversized"), (large, "more than 4 GiB")] {
+    for (terms, words) in [(federation.terms.clone(), "something oversized"), (large, "exceed 4 GiB")] {
         let served = impostor(&runtime, &federation.address, terms, 0.0);
         let party = parties[0].clone();
         let error = in_time(move || party::join(&party, given(0), &polite()).err().unwrap().to_string());

@@ -178,7 +178,7 @@ pub fn run_on_rank_recorded<T: Real>(
     if comm.size() != records.len() + 1 {
         let (parties, ranks) = (records.len(), comm.size());
         let problem = format!(
-            "{parties} parties and the coordinator are {} ranks, but there are {ranks}; start as many",
+            "{parties} parties and the coordinator need {} processes, but there are {ranks}; start as many",
             parties + 1
         );
         return Err(Error::parameter("parties", problem));

@@ -15,7 +15,7 @@ fn an_audit_prints_tables_and_a_verdict_and_writes_json() {
         "what left the parties",
         "masked     all others together",
         "2 parties and the coordinator  matching",
-        "looks like random words",
+        "look like random words",
         "The coordinator ",
         "Anyone who has the final U",
     ] {
@@ -62,17 +62,17 @@ fn a_recorded_run_can_be_audited_later_with_the_same_result() {
     // The existing page shows it.
     assert!(desk.read("r/report.html").contains("Anyone who has the final U"));
     assert!(
-        said.contains("attacks: can somebody tell") && said.contains("Anyone who has the final U"),
+        said.contains("attacks: can an adversary tell") && said.contains("Anyone who has the final U"),
         "{said}"
     );
     assert_eq!(desk.read("r/audit.json"), first);
-    assert_says(&desk.refused("audit r"), &["r/audit.json", "exists already", "--force"]);
+    assert_says(&desk.refused("audit r"), &["r/audit.json", "already exists", "--force"]);
     let printed: serde_json::Value =
         serde_json::from_str(&desk.run("audit r --force --json --colluders 2")).unwrap();
     assert_eq!(printed["run"]["colluders"], 2);
     // The same bytes at another path are accepted; others are not.
     std::fs::rename(desk.path("digits.npy"), desk.path("moved.npy")).unwrap();
-    assert_says(&desk.refused("audit r --force"), &["digits.npy", "not there", "--data"]);
+    assert_says(&desk.refused("audit r --force"), &["digits.npy", "does not exist", "--data"]);
     desk.run("audit r --force --quiet --data moved.npy");
     desk.write_factor("other.npy", &(5, 2, vec![1.0; 10]));
     assert_says(
@@ -94,7 +94,7 @@ fn a_limit_that_is_passed_is_exit_code_3() {
     let output = desk.output(&format!("{simulate} --max-auc 0.6 --record --out r"));
     assert_eq!(output.status.code(), Some(3), "{output:?}");
     let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.starts_with("over the limit: AUC ") && said.contains("--max-auc 0.6"), "{said}");
+    assert!(said.starts_with("limit exceeded: the AUC ") && said.contains("--max-auc 0.6"), "{said}");
     // The result is written nevertheless.
     assert!(desk.json("r/audit.json")["highest_auc"].as_f64().unwrap() > 0.9);
     assert_eq!(desk.output("audit r --force --quiet --max-auc 0.9").status.code(), Some(3));
@@ -115,10 +115,7 @@ fn runs_that_cannot_be_audited_are_refused() {
         &desk.refused(&format!("{simulate} --holdout 1797 --audit")),
         &["--holdout", "1797 of 1797", "fewer"],
     );
-    assert_says(
-        &desk.refused(&format!("{simulate} --holdout 0 --audit")),
-        &["--holdout", "0 would leave nothing"],
-    );
+    assert_says(&desk.refused(&format!("{simulate} --holdout 0 --audit")), &["--holdout", "0 is too few"]);
     assert_says(&desk.refused(&format!("{simulate} --audit --max-auc 0.4")), &["--max-auc", "from 0.5"]);
     assert_says(&desk.refused(&format!("{simulate} --max-auc 0.6")), &["--audit"]);
     assert_says(
@@ -129,17 +126,17 @@ fn runs_that_cannot_be_audited_are_refused() {
     desk.run(RECORDED.replace("--out r", "--force --out r").as_str());
     let whole = desk.bytes("r/transcript.bin");
     desk.write("r/transcript.bin", &whole[..whole.len() / 2]);
-    assert_says(&desk.refused("audit r"), &["r/transcript.bin", "ends too early", "--record"]);
+    assert_says(&desk.refused("audit r"), &["r/transcript.bin", "truncated", "--record"]);
     desk.write("r/transcript.bin", b"something else that is longer than its beginning");
     assert_says(&desk.refused("audit r"), &["r/transcript.bin", "no transcript", "--record"]);
     desk.write("r/transcript.bin", &whole);
     let mut record = desk.json("r/run.json");
     record["recorded"]["held_out"][1][0] = 99999.into();
     desk.write("r/run.json", record.to_string());
-    assert_says(&desk.refused("audit r"), &["run.json", "records that there are not"]);
+    assert_says(&desk.refused("audit r"), &["run.json", "records that do not exist"]);
     record["recorded"]["dealt"] = serde_json::json!([]);
     desk.write("r/run.json", record.to_string());
     assert_says(&desk.refused("audit r"), &["run.json", "records of 0 parties"]);
     desk.write("r/run.json", "{");
-    assert_says(&desk.refused("audit r"), &["run.json", "not the JSON of a run"]);
+    assert_says(&desk.refused("audit r"), &["run.json", "not the record of a run"]);
 }

@@ -118,7 +118,7 @@ fn labels_of_their_own_files_travel() {
     let index = listing[0]["columns"][0]["index"].as_u64().unwrap();
     assert_eq!(label, format!("r{}", index + 1));
     let said = desk.refused("factorize m.npy --rank 2 --col-labels rows.txt --out x");
-    assert_says(&said, &["rows.txt", "4 labels, where the matrix needs 3", "one a line"]);
+    assert_says(&said, &["rows.txt", "4 labels, but the matrix needs 3", "one per line"]);
     let said = desk.refused("factorize m.npy --rank 2 --row-labels none.txt --out x");
     assert_says(&said, &["none.txt", "No such file", "check the path"]);
 }

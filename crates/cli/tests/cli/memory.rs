@@ -161,7 +161,7 @@ fn options_that_exclude_streaming_are_refused() {
     let refused = |options: &str| {
         desk.refused(&format!("factorize M.npy --rank 3 --out r --quiet --memory 24MiB {options}"))
     };
-    assert_says(&refused("--nodes 2"), &["--nodes", "one node", "--memory"]);
+    assert_says(&refused("--nodes 2"), &["--nodes", "in one process", "--memory"]);
     assert_says(&refused("--init nndsvd"), &["--init", "--memory"]);
     assert_says(&refused("--algorithm dsanls --sketch srht"), &["--sketch", "subsample"]);
     assert_says(&refused("--algorithm dsanls --sketch-cols 10%"), &["--sketch-cols", "whole lines"]);

@@ -10,11 +10,11 @@ fn places_that_cannot_be_written_to() {
     desk.write("folder/notes.txt", "mine");
     std::fs::create_dir_all(desk.path("odd/U.npy")).unwrap();
     let factorize = |options: &str| desk.refused(&format!("factorize digits.npy --rank 2 --out {options}"));
-    assert_says(&factorize("folder"), &["folder exists already", "another --out", "--force"]);
-    assert_says(&factorize("file"), &["file exists already", "--force"]);
+    assert_says(&factorize("folder"), &["folder already exists", "another --out", "--force"]);
+    assert_says(&factorize("file"), &["file already exists", "--force"]);
     assert_says(&factorize("file --force"), &["file is a file, not a folder", "another --out"]);
     assert_says(&factorize("file/r"), &["folder file: Not a directory", "another --out"]);
-    assert_says(&factorize("none/deep/r"), &["folder none/deep: No such file", "create that folder first"]);
+    assert_says(&factorize("none/deep/r"), &["folder none/deep: No such file", "create this folder first"]);
     assert_says(&factorize("odd --force"), &["odd/U.npy is a folder", "another --out"]);
     assert_says(&factorize(".. --quiet"), &["..", "--force"]);
     if cfg!(target_os = "linux") {
@@ -22,9 +22,9 @@ fn places_that_cannot_be_written_to() {
     }
     desk.run("factorize digits.npy --rank 2 --out r");
     let transform = |options: &str| desk.refused(&format!("transform r digits.npy --out {options}"));
-    assert_says(&transform("digits.npy"), &["digits.npy exists already", "--force"]);
-    assert_says(&transform("W.txt"), &["W.txt ends neither in .npy nor in .tsv", "--out"]);
-    assert_says(&transform("none/W.npy"), &["folder none: No such file", "create that folder first"]);
+    assert_says(&transform("digits.npy"), &["digits.npy already exists", "--force"]);
+    assert_says(&transform("W.txt"), &["W.txt ends in neither .npy nor .tsv", "--out"]);
+    assert_says(&transform("none/W.npy"), &["folder none: No such file", "create this folder first"]);
     assert_says(&transform("odd/U.npy --force"), &["is a folder, not a file"]);
 }
 
@@ -33,7 +33,7 @@ fn places_that_cannot_be_written_to() {
 fn links_are_not_followed_into_nowhere() {
     let desk = Desk::with_digits();
     std::os::unix::fs::symlink("nowhere", desk.path("link")).unwrap();
-    assert_says(&desk.refused("factorize digits.npy --rank 2 --out link"), &["link exists already"]);
+    assert_says(&desk.refused("factorize digits.npy --rank 2 --out link"), &["link already exists"]);
     assert_says(&desk.refused("factorize digits.npy --rank 2 --out link --force"), &["not a folder"]);
     std::fs::create_dir(desk.path("nowhere")).unwrap();
     desk.run("factorize digits.npy --rank 2 --out link --force");
@@ -60,7 +60,7 @@ fn an_empty_folder_is_accepted() {
             std::fs::read_dir(&folder).unwrap().all(|entry| !hidden(entry.unwrap().file_name())),
             "{words}"
         );
-        assert_says(&desk.refused(&format!("{words} --out empty")), &["empty exists already"]);
+        assert_says(&desk.refused(&format!("{words} --out empty")), &["empty already exists"]);
         std::fs::remove_dir_all(&folder).unwrap();
     }
     // All parts exist.
@@ -76,7 +76,7 @@ fn force_replaces_results_and_nothing_else() {
     desk.run("factorize m.csv --rank 1 --tsv --out r");
     desk.write("r/notes.txt", "mine");
     std::fs::create_dir(desk.path("r/mine")).unwrap();
-    assert_says(&desk.refused("factorize digits.npy --rank 2 --out r"), &["r exists already"]);
+    assert_says(&desk.refused("factorize digits.npy --rank 2 --out r"), &["r already exists"]);
     desk.run("factorize digits.npy --rank 2 --out r --force");
     let mut names: Vec<_> = std::fs::read_dir(desk.path("r"))
         .unwrap()
@@ -145,10 +145,7 @@ fn full_and_read_only_disks() {
     desk.write("m.csv", table_bytes(20, &values, ","));
     // Too large for the disk, which is detected before computing.
     let said = desk.refused("factorize digits.npy --rank 32 --out disk/new");
-    assert_says(
-        &said,
-        &["disk/new", "the results need 232.6 KiB", "of which 80.0 KiB are free", "make room"],
-    );
+    assert_says(&said, &["disk/new", "the results need 232.6 KiB", "but only 80.0 KiB is free", "make room"]);
     desk.run("factorize m.csv --rank 1 --iterations 3 --no-report --out disk/r");
     desk.run("factorize m.csv --rank 1 --iterations 3 --no-report --out disk --force");
     // No space for the page: the results exist, and no message claims that there is a page.

@@ -29,9 +29,9 @@ fn a_plan_prints_every_estimate() {
     for words in [
         "1000000000 x 10000000, 1000000000000 nonzeros, rank 100, f32, on 1024 nodes, 100Gbit/s,5us",
         "by built-in constants (`partwise calibrate` measures this machine)",
-        "memory a node",
-        "sent an iteration",
-        "seconds an iteration",
+        "memory/process",
+        "sent/iteration",
+        "seconds/iteration",
         "best  ",
         "bottleneck  ",
         "512 nodes",
@@ -59,18 +59,18 @@ fn a_plan_prints_every_estimate() {
 fn plans_that_cannot_be() {
     let desk = Desk::new();
     for (words, expected) in [
-        (format!("{CLUSTER} --memory 64GiB"), ["--memory", "more nodes do not help", "would do"]),
+        (format!("{CLUSTER} --memory 64GiB"), ["--memory", "more processes do not help", "machines with"]),
         (
             "plan --rows 1e6 --cols 1e6 --rank 10 --nodes 2 --memory 16GiB".into(),
-            ["--memory", "a node needs", "nodes would do"],
+            ["--memory", "a process needs", "processes, which need"],
         ),
         (
             "plan --rows 3 --cols 4 --rank 2 --nodes 20".into(),
-            ["--nodes", "more than the matrix has entries", "at most 12"],
+            ["--nodes", "entries of the matrix", "at most 12"],
         ),
         (
             "plan --rows 3 --cols 4 --rank 2 --nodes 4 --grid 3x2".into(),
-            ["--grid", "3x2 is 6 ranks", "product is 4"],
+            ["--grid", "3x2 needs 6 processes", "product is 4"],
         ),
         ("plan --rows 3 --cols 4 --nonzeros 13 --rank 2 --nodes 2".into(), ["--nonzeros", "13", "12"]),
         ("plan --rows 0 --cols 4 --rank 2 --nodes 2".into(), ["--rows", "0 is too few", "1 or more"]),
@@ -94,7 +94,7 @@ fn plans_that_cannot_be() {
     }
     desk.write("bad.json", "{\"ks\":[1]}");
     let said = refused(&desk, "plan --rows 3 --cols 4 --rank 2 --nodes 2 --constants bad.json");
-    assert_says(&said, &["bad.json", "no constants", "partwise calibrate"]);
+    assert_says(&said, &["bad.json", "does not contain measured constants", "partwise calibrate"]);
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn constants_are_kept_where_plans_find_them() {
     );
     let plan = "plan --rows 1e5 --cols 1e4 --rank 10 --nodes 4";
     assert_says(&answer(&desk, plan), &["config/partwise/calibration.json", "10Gbit/s,20us (assumed"]);
-    assert_says(&refused(&desk, "calibrate --quick"), &["calibration.json", "exists already", "--force"]);
+    assert_says(&refused(&desk, "calibrate --quick"), &["calibration.json", "already exists", "--force"]);
     answer(&desk, "calibrate --quick --threads 2 --force");
     let json: serde_json::Value =
         serde_json::from_str(&answer(&desk, "calibrate --quick --threads 1 --json --out mine.json")).unwrap();
@@ -115,7 +115,7 @@ fn constants_are_kept_where_plans_find_them() {
     assert_says(&answer(&desk, &format!("{plan} --constants mine.json")), &["constants of mine.json"]);
     assert_says(
         &refused(&desk, "calibrate --quick --threads 0 --out other.json"),
-        &["--threads", "0 threads"],
+        &["--threads", "0 is too few"],
     );
     assert_says(&refused(&desk, "calibrate --quick --out none/mine.json"), &["none/mine.json"]);
 }
@@ -125,7 +125,7 @@ fn a_modelled_network_gives_virtual_seconds() {
     let desk = Desk::with_digits();
     let common = "factorize digits.npy --rank 8 --algorithm hals --iterations 5 --tolerance 0 --nodes 5";
     let text = answer(&desk, &format!("{common} --out r --network 1Mbit/s,10ms --network unlimited"));
-    assert_says(&text, &["threads a node 1", "s on the virtual clock, on 1Mbit/s,10ms"]);
+    assert_says(&text, &["workers with 1 thread each", "s on the virtual clock of 1Mbit/s,10ms"]);
     let trace = desk.read("r/trace.csv");
     assert!(
         trace.starts_with(
@@ -145,7 +145,7 @@ fn a_modelled_network_gives_virtual_seconds() {
     assert!(desk.read("real/trace.csv").starts_with("iteration,seconds,"));
 
     let said = refused(&desk, "factorize digits.npy --rank 8 --out s --memory 300KiB --network unlimited");
-    assert_says(&said, &["--network", "one node"]);
+    assert_says(&said, &["--network", "in one process"]);
 }
 
 #[test]

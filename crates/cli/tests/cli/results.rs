@@ -82,7 +82,7 @@ fn top_lists_the_strongest() {
     desk.run("factorize digits.npy --rank 3 --out r --quiet");
     let text = desk.run("top r --count 4");
     assert_eq!(text.lines().count(), 10);
-    assert!(text.starts_with("energy: a component's share of the sum of ‖U_j‖ ‖V_j‖"), "{text}");
+    assert!(text.starts_with("energy: the component's share of the sum of ‖U_j‖ ‖V_j‖"), "{text}");
     assert!(text.contains("\ncomponent 1 ("), "{text}");
     assert!(text.contains("  samples   row ") && text.contains("  features  column "), "{text}");
     let listing: serde_json::Value = serde_json::from_str(&desk.run("top r --json")).unwrap();
@@ -235,5 +235,5 @@ fn names_on_one_side_or_twice_keep_the_order() {
     desk.write("turned.csv", "b,a,a\n3,1,2\n0,3,1\n5,2,2\n");
     desk.run("factorize m.csv --rank 2 --out r");
     assert_eq!(error(&desk, "evaluate r m.csv"), error(&desk, "evaluate r unnamed.csv"));
-    assert_says(&desk.refused("evaluate r turned.csv"), &["\"a\" occurs more than once; rename it"]);
+    assert_says(&desk.refused("evaluate r turned.csv"), &["\"a\" occurs more than once; rename one"]);
 }

@@ -11,7 +11,7 @@ fn every_party_has_its_factors_and_the_record_the_outcome() {
     let said = desk.run(
         "simulate digits.npy --parties 5 --protocol pooled --rank 4 --rounds 30 --split first=0.5 --out r",
     );
-    assert!(said.contains("5 parties with 224 to 899 records of 64 features"), "{said}");
+    assert!(said.contains("5 parties with 224 to 899 records and 64 features"), "{said}");
     assert!(said.contains("relative error 0.") && said.contains("round trips"), "{said}");
     let shared = desk.factor("r/party-1/V.npy");
     assert_eq!((shared.0, shared.1), (64, 4));
@@ -80,7 +80,7 @@ fn records_may_be_columns_and_parties_may_have_names() {
     assert_eq!(desk.json("r/run.json")["parties"][1]["name"], "south");
     assert_says(
         &desk.refused(&format!("{command} --force --parties 4")),
-        &["--parties", "4 is asked for", "names 3", "leave one of them out"],
+        &["--parties", "4 was given", "names 3", "leave one of them out"],
     );
     desk.write("short.txt", "a\nb\n");
     assert_says(
@@ -198,7 +198,7 @@ fn risks_are_refused_until_they_are_accepted() {
     for (options, expected, flag) in [
         (
             "--parties 2 --protocol syn-sd",
-            "each sees the other's share",
+            "each can compute the other's contribution",
             "--accept-that-two-parties-see-each-other",
         ),
         ("--parties 300 --protocol syn-sd --aggregation plain", "give 2 to 255", ""),
@@ -210,7 +210,7 @@ fn risks_are_refused_until_they_are_accepted() {
         ("--parties 30 --protocol pooled", "span its records", "--accept-that-pooled-sums-show-records"),
         (
             "--parties 5 --protocol dsanls-limited --sketch subsample",
-            "opens records at once",
+            "reveals records directly",
             "--accept-that-subsampling-opens-records",
         ),
         (
@@ -276,12 +276,15 @@ fn warnings_say_what_others_can_see() {
         assert!(output.status.success(), "{output:?}");
         String::from_utf8(output.stderr).unwrap()
     };
-    assert!(warned("--parties 4 --protocol syn-sd --aggregation plain").contains("sees every party's share"));
+    assert!(
+        warned("--parties 4 --protocol syn-sd --aggregation plain")
+            .contains("sees what every party contributes")
+    );
     assert!(warned("--parties 3 --protocol syn-sd").contains("three parties tolerate no dropout"));
     assert!(warned("--parties 5 --protocol asyn-sd").contains("one group"));
     assert_eq!(warned("--parties 6 --protocol asyn-sd"), "");
     // 40 records at five parties, 32 without those of a colluding one, for 64 features; 155 and 124; 165 and 132.
-    assert!(warned("--parties 5 --protocol syn-sd --holdout 1757").contains("--audit tells how well"));
-    assert!(warned("--parties 5 --protocol syn-sd --holdout 1642").contains("--audit tells how well"));
+    assert!(warned("--parties 5 --protocol syn-sd --holdout 1757").contains("which --audit measures"));
+    assert!(warned("--parties 5 --protocol syn-sd --holdout 1642").contains("which --audit measures"));
     assert_eq!(warned("--parties 5 --protocol syn-sd --holdout 1632"), "");
 }

@@ -42,7 +42,7 @@ fn matrices_that_cannot_be_split_are_refused() {
     desk.write("m.csv", "1,2\n3,4\n");
     assert_says(&desk.refused("split m.csv --nodes 2 --out x"), &["m.csv", "partwise convert"]);
     assert_says(&desk.refused("split digits.npy --nodes 0 --out x"), &["--nodes", "give 1 or more"]);
-    assert_says(&desk.refused("split digits.npy --nodes 2 --out m.csv"), &["m.csv exists already"]);
+    assert_says(&desk.refused("split digits.npy --nodes 2 --out m.csv"), &["m.csv already exists"]);
     assert_says(&desk.refused("split none.npy --nodes 2 --out x"), &["none.npy", "check the path"]);
     assert_says(
         &desk.refused("factorize digits.npy --rank 2 --nodes 4 --grid 3x1 --out x"),
@@ -77,7 +77,7 @@ fn without_mpi_several_ranks_are_refused() {
     for names in [["OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"], ["PMI_RANK", "PMI_SIZE"]] {
         let mut command = desk.command(words);
         command.env(names[0], "0").env(names[1], "2");
-        assert_says(&desk.refused_command(command, words), &["2 ranks", "--features mpi", "--nodes 2"]);
+        assert_says(&desk.refused_command(command, words), &["2 processes", "--features mpi", "--nodes 2"]);
         let output = desk.command(words).env(names[0], "1").env(names[1], "2").output().unwrap();
         assert_eq!(output.status.code(), Some(2));
         assert!(output.stderr.is_empty() && output.stdout.is_empty());

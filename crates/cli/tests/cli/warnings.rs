@@ -55,7 +55,7 @@ fn a_row_or_column_that_dominates_is_a_warning() {
     let names: String = (1..=12).map(|number| format!("gene {number}\n")).collect();
     desk.write("names.txt", names);
     desk.run("convert m.csv m.npy");
-    let expected = "holds 99.8% of the squared norm of the matrix";
+    let expected = "accounts for 99.8% of the squared norm of the matrix";
     for (options, out, column) in [
         ("m.csv --col-labels names.txt", "named", "column 5 (gene 5) "),
         ("m.npy --transpose", "turned", "row 5 "),

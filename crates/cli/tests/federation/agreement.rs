@@ -77,14 +77,14 @@ fn errors_in_files_name_the_place() {
     let good = fs::read_to_string(&file).unwrap();
     for (from, to, words) in [
         ("rank = 4", "rnk = 4", "rank is missing"),
-        ("rank = 4", "rank = 4\nrnk = 4", "there is no rnk"),
+        ("rank = 4", "rank = 4\nrnk = 4", "rnk is unknown"),
         ("rank = 4", "rank = 0", "[method]: rank: 0"),
         ("rank = 4", "rank =", "line 10"),
         ("heartbeat = 1.0", "heartbeat = 0.0", "heartbeat: 0"),
         ("heartbeat = 1.0", "heartbeat = 1.0\ncohort = 7", "cohort: 7 is out of range"),
-        ("accept = []", "accept = [\"x\"]", "there is no risk \"x\""),
+        ("accept = []", "accept = [\"x\"]", "the risk \"x\" is unknown"),
         ("protocol = \"syn-sd\"", "protocol = \"x\"", "[method]"),
-        ("name = \"party-2\"", "name = \"party-1\"", "is there twice"),
+        ("name = \"party-2\"", "name = \"party-1\"", "is listed twice"),
     ] {
         assert!(good.contains(from), "{good}");
         fs::write(&file, good.replace(from, to)).unwrap();
@@ -101,7 +101,7 @@ fn risks_are_refused_by_the_party_that_has_them() {
     let trial = Trial::new(3, &["--protocol", "pooled"]);
     fs::write(trial.path("data-1.csv"), records(0, 20, FEATURES)).unwrap();
     let _coordinator = trial.coordinator(&[]);
-    let error = trial.party(1).fail("party 1 has 20 records and there are 24 features");
+    let error = trial.party(1).fail("party 1 has 20 records for 24 features");
     assert!(error.contains("accept = [\"pooled-sums-show-records\"]"), "{error}");
 }
 

@@ -429,7 +429,7 @@ fn a_full_disk_at_a_party_ends_it_with_its_state_whole() {
     let _mounted = Mounted(state.clone());
     let mut coordinator = trial.coordinator(&[]);
     let mut others = [party(&trial, 1, None), party(&trial, 3, None)];
-    party(&trial, 2, None).fail("make room there and start again");
+    party(&trial, 2, None).fail("free space there and start again");
     assert!(mount(&["-o", "remount,size=20m"], &state));
     party(&trial, 2, None).succeed();
     others.iter_mut().for_each(Process::succeed);

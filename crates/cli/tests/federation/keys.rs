@@ -117,7 +117,7 @@ fn parties_make_their_own_keys_and_the_coordinator_signs() {
     let end = request.find("partwise identity").unwrap();
     fs::write(path("forged.request"), format!("{}{}", &request[..end], &stolen[identity..])).unwrap();
     for (name, words) in [
-        ("forged.request", "is not signed by the identity key"),
+        ("forged.request", "is not signed by its own identity key"),
         ("thief/alpha.request", "with another identity"),
     ] {
         let (code, text) = output(program().args(["coordinator", "sign"]).arg(path("c")).arg(path(name)));
@@ -145,7 +145,7 @@ fn a_check_finds_what_is_wrong() {
     refused(check(1), "start the coordinator");
     let coordinator = trial.coordinator(&[]);
     // An address that is in use.
-    refused(output(program().args(["coordinator", "run", "--check"]).arg(&file)), "cannot be listened on");
+    refused(output(program().args(["coordinator", "run", "--check"]).arg(&file)), "cannot listen");
     // A policy, data, and a certificate of another party.
     trial.edit("trial/party-1/party.toml", "maximum_rounds = 500", "maximum_rounds = 3");
     refused(check(1), "4 rounds");

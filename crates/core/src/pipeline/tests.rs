@@ -205,7 +205,7 @@ fn a_matrix_beyond_the_memory_is_streamed_or_refused() {
         Request::new(settings.clone().checked().unwrap(), resources).unwrap()
     };
     let finished = through::<f32>(Source::File(file(&path)), limited(16 << 20), Start::default()).unwrap();
-    let how = finished.streamed.clone().expect("a matrix that stays in its file");
+    let how = finished.streamed.clone().expect("a streamed matrix");
     assert!(how.blocks > 1 && finished.plan.memory.most() <= 16 << 20, "{how:?}");
     assert_eq!(record(&finished).machine.memory, Some(16 << 20));
     let refused = through(Source::Matrix(matrix), limited(16 << 20), Start::default());

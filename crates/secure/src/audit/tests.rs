@@ -176,8 +176,8 @@ fn few_records_are_no_proof() {
         finding.auc = Auc { value, standard_error, members: count, others: count };
         membership(&audit, &finding, 0.5).to_string()
     };
-    assert!(sentence(0.6, 20).contains("is not certain") && sentence(0.6, 20).contains("20 members"));
+    assert!(sentence(0.6, 20).contains("uncertain") && sentence(0.6, 20).contains("20 members"));
     assert!(sentence(0.6, 2000).starts_with("A curious party can tell with AUC 0.60"));
     assert!(sentence(0.52, 100).contains("could not tell better than by guessing"));
-    assert!(sentence(0.54, 9000).contains("hardly better than by guessing"));
+    assert!(sentence(0.54, 9000).contains("only slightly better than by guessing"));
 }

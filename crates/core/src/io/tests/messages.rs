@@ -24,7 +24,7 @@ fn names_and_content() {
         (
             "m.npy",
             b"1,2\n3,4\n".to_vec(),
-            "content: no NumPy signature but text; save the array with numpy.save, or correct the name",
+            "content: text instead of a NumPy signature; save the array with numpy.save, or correct the name",
         ),
         (
             "m.csv",
@@ -257,8 +257,8 @@ fn archive_members() {
 fn table_cells() {
     let folder = Folder::new();
     for (text, message) in [
-        ("a,b\n1,2\n3\n", "line 3: 1 cells, where line 2 has 2; complete or remove the line"),
-        ("1,2\n1,2,3\n", "line 2: 3 cells, where line 1 has 2; complete or remove the line"),
+        ("a,b\n1,2\n3\n", "line 3: 1 cells, but line 2 has 2; complete or remove the line"),
+        ("1,2\n1,2,3\n", "line 2: 3 cells, but line 1 has 2; complete or remove the line"),
         (
             "1,2\n3,x\n",
             "line 2, column 2: \"x\" is not a number; correct it, and check that commas separate the cells",
@@ -279,7 +279,7 @@ fn table_cells() {
             ",5\n1,2\n",
             "line 1, column 1: the cell is empty; correct it, or specify that the table has a header",
         ),
-        ("a,b,c\n1,2\n", "line 1: 3 column names, where line 2 has 2 cells; complete the header"),
+        ("a,b,c\n1,2\n", "line 1: 3 column names, but line 2 has 2 cells; complete the header"),
         ("a;b\n1;2\n", "line 1: row names without values; check that commas separate the cells"),
         ("a,b\n", "shape: the matrix is empty (0 x 0); give one with rows and columns"),
     ] {
@@ -296,12 +296,12 @@ fn lines_are_counted_whatever_ends_them() {
     let folder = Folder::new();
     for (text, place) in [
         ("a,b|1,2|3,x|", "line 3, column 2:"),
-        ("a,b|1,2|3|", "line 3: 1 cells, where line 2 has 2;"),
+        ("a,b|1,2|3|", "line 3: 1 cells, but line 2 has 2;"),
         ("a,b||1,2|||3,x", "line 6, column 2:"),
-        ("||a,b|1,2|3|", "line 5: 1 cells, where line 4 has 2;"),
+        ("||a,b|1,2|3|", "line 5: 1 cells, but line 4 has 2;"),
         ("\u{feff}a,b|1,x|", "line 2, column 2:"),
         ("\"a|c\",b|\"1\",2|3,x|", "line 4, column 2:"),
-        ("|a,b,c|1,2|", "line 2: 3 column names, where line 3 has 2 cells;"),
+        ("|a,b,c|1,2|", "line 2: 3 column names, but line 3 has 2 cells;"),
         ("|a;b|1;2|", "line 2: row names but no values"),
     ] {
         for end in ["\n", "\r\n", "\r"] {
