@@ -145,7 +145,7 @@ pub fn sign(folder: &Path, federation: &str, request: &Path, days: u32) -> Resul
             key.is_some_and(|key| key.has_signed(&request_text(before), &signature.0))
         });
     if !signed {
-        let problem = "is not signed by its own identity key; ask the party for a new one";
+        let problem = "the request is not signed by its own identity key; ask the party for a new one";
         return Err(Error::file(request, problem));
     }
     // This checks the signature on the request.
@@ -153,7 +153,7 @@ pub fn sign(folder: &Path, federation: &str, request: &Path, days: u32) -> Resul
         Error::file(request, format!("not a certificate request ({error}); ask the party for a new one"))
     })?;
     let [SanType::DnsName(dns)] = &asked.params.subject_alt_names[..] else {
-        return Err(Error::file(request, "must be for one name; create it with `partwise party init`"));
+        return Err(Error::file(request, "the request must be for one name; create it with `partwise party init`"));
     };
     let suffix = party_dns(federation, "");
     let name = dns.as_ref().strip_suffix(&suffix).unwrap_or_default().to_string();
@@ -161,7 +161,7 @@ pub fn sign(folder: &Path, federation: &str, request: &Path, days: u32) -> Resul
         return Err(Error::file(
             request,
             format!(
-                "is for {}, which is not a party of {federation}; create it for this federation",
+                "the request is for {}, which is not a party of {federation}; create it for this federation",
                 dns.as_ref()
             ),
         ));

@@ -25,7 +25,7 @@ fn disagree(change: impl Fn(&Trial), words: &str) {
 fn names_of_features_must_agree_and_are_not_told() {
     disagree(
         |trial| trial.edit("data-2.csv", "code7,", "secretcode,"),
-        "do not agree on the names of the features (both have 24 of them)",
+        "disagree on the names of the features (both have 24 of them)",
     );
     disagree(
         |trial| trial.edit("data-2.csv", "code7,code8,", "code8,code7,"),
@@ -37,7 +37,7 @@ fn names_of_features_must_agree_and_are_not_told() {
 fn the_number_of_features_must_agree() {
     disagree(
         |trial| fs::write(trial.path("data-2.csv"), records(0, RECORDS, FEATURES + 1)).unwrap(),
-        "do not agree on the number of features",
+        "disagree on the number of features",
     );
 }
 

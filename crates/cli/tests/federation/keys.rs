@@ -101,7 +101,7 @@ fn parties_make_their_own_keys_and_the_coordinator_signs() {
     let (code, text) =
         output(program().args(["coordinator", "sign"]).arg(path("c")).arg(path("delta/delta.request")));
     assert_eq!(code, Some(2), "{text}");
-    assert!(text.contains("is no party of study"), "{text}");
+    assert!(text.contains("is not a party of study"), "{text}");
 
     // A request with another party's identity, which is public; and one with the own identity under another party's
     // name.
