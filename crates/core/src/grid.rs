@@ -215,7 +215,7 @@ mod tests {
         }
         assert!(Grid::of(Some(Grid { rows: 2, cols: 2 }), 9, 9, 4).is_ok());
         let message = Grid::of(Some(Grid { rows: 2, cols: 3 }), 9, 9, 4).unwrap_err().to_string();
-        assert!(message.contains("2x3 is 6 ranks, but there are 4"), "{message}");
+        assert!(message.contains("2x3 needs 6 processes, but there are 4"), "{message}");
     }
 
     #[test]

@@ -46,7 +46,7 @@ fn matrices_that_cannot_be_split_are_refused() {
     assert_says(&desk.refused("split none.npy --nodes 2 --out x"), &["none.npy", "check the path"]);
     assert_says(
         &desk.refused("factorize digits.npy --rank 2 --nodes 4 --grid 3x1 --out x"),
-        &["--grid", "3x1 is 3 ranks, but there are 4"],
+        &["--grid", "3x1 needs 3 processes, but there are 4"],
     );
     assert_says(
         &desk.refused("factorize digits.npy --rank 2 --nodes 4 --grid 2x2 --algorithm dsanls --out x"),

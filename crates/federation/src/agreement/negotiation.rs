@@ -271,7 +271,7 @@ mod tests {
     fn every_difference_is_named_and_no_feature_is() {
         let mut changed = sides();
         changed[1].terms.settings.rounds = 7;
-        assert!(problem(&changed).contains("b and this party do not agree on rounds: 7 there, 500 here"));
+        assert!(problem(&changed).contains("b and this party disagree on rounds: 7 there, 500 here"));
         let mut changed = sides();
         changed[1].terms.settings.seed = 7;
         assert!(problem(&changed).contains("seed: 7 there"));

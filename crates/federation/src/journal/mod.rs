@@ -218,7 +218,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("journal");
         for (first, words) in [
-            (serde_json::json!(7), "cannot go on with"),
+            (serde_json::json!(7), "cannot resume"),
             (
                 serde_json::json!({ "agreement": AGREEMENT_VERSION, "sums": 1, "head": 7 }),
                 "sums of version 1, not 2",
