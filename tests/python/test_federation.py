@@ -112,7 +112,7 @@ def test_what_is_wrong_is_said(tmp_path: Path) -> None:
     X = records(1, 60)
     with pytest.raises(ValueError, match="two parties"):
         partwise.simulate(X, 3, parties=2)
-    with pytest.raises(ValueError, match="there is no setting"):
+    with pytest.raises(ValueError, match="is not a setting"):
         partwise.simulate(X, 3, sede=1)
     with pytest.raises(ValueError, match="rho: syn-sd does not use it"):
         partwise.simulate(X, 3, rho=5.0)

@@ -89,7 +89,7 @@ pub fn picture(
         (true, false) => ImageSide::Rows,
         (false, true) => ImageSide::Columns,
         (false, false) => bail!(
-            "--image-shape: {width} x {height} with {channels} channel(s) has {size} values, but a row of this {m} x {n} matrix has {n} and a column {m}; use the size of a sample, or change --records"
+            "--image-shape: {width} x {height} x {channels} gives {size} values, but a row of this {m} x {n} matrix has {n} and a column {m}; use the size of a sample, or change --records"
         ),
     };
     Ok(Some(ImageShape { width, height, channels, images }))

@@ -84,7 +84,7 @@ fn read(dir: &Path, view: &View) -> Result<Run> {
         let shape = Shape { width: width as usize, height: height as usize, channels: channels.into() };
         if shape.size() != run.features.rows {
             bail!(
-                "--image-shape: {width} x {height} with {channels} channel(s) has {} values, but a sample in {} has {}; use the size of a sample, or change --records",
+                "--image-shape: {width} x {height} x {channels} gives {} values, but a sample in {} has {}; use the size of a sample, or change --records",
                 shape.size(),
                 dir.display(),
                 run.features.rows

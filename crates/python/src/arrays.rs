@@ -96,7 +96,7 @@ fn sparse<T: Real + Element>(x: &Bound<'_, PyAny>, majors: usize, minors: usize)
     let largest = Csr::<T>::MAX_DIMENSION;
     if majors > largest || minors > largest {
         let problem =
-            format!("X is too large: a sparse matrix may have {largest} rows and columns; drop empty ones");
+            format!("X is too large: a sparse matrix may have {largest} rows and columns; remove empty ones");
         return Err(PyValueError::new_err(problem));
     }
     let offsets = x.getattr(intern!(py, "indptr"))?;

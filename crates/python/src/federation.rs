@@ -182,7 +182,7 @@ fn settings_of(protocol: &str, rank: usize, given: &str) -> PyResult<Settings> {
             name => changed["accepted"].get_mut(name),
         };
         let Some(place) = place else {
-            return Err(PyValueError::new_err(format!("there is no setting {name}")));
+            return Err(PyValueError::new_err(format!("{name} is not a setting")));
         };
         *place = value.clone();
         settings = serde_json::from_value(changed).map_err(|error| wrong(&name, &value, error))?;

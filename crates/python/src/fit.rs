@@ -67,7 +67,7 @@ fn fit_in<T: Real + Element>(
 
 /// The advice for too little memory.
 const ADVICE: MemoryAdvice = MemoryAdvice {
-    too_large: "lower n_components, give float32, or take a machine with more memory",
+    too_large: "use fewer n_components, float32 or a machine with more memory",
     ..MemoryAdvice::GENERAL
 };
 

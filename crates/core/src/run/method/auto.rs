@@ -178,7 +178,7 @@ impl std::fmt::Display for Plan {
         }
         if let [.., last] = self.samples[..] {
             let kind = if self.rows { "rows" } else { "columns" };
-            write!(f, "; {} sample(s) of up to {last} of {} {kind}", self.samples.len(), self.length)?;
+            write!(f, "; samples: {} of up to {last} of {} {kind}", self.samples.len(), self.length)?;
         }
         Ok(())
     }
