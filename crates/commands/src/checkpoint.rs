@@ -66,7 +66,8 @@ impl Checkpoint {
         let (input, reading) = note.split_once(' ').unwrap_or((&note, ""));
         if input == self.input && reading != self.reading {
             bail!(
-                "{}: the checkpoint belongs to a run with different --transpose, --images, --header, --row-names, --init-from or --network; use the same options, or start over without --resume",
+                "{}: the checkpoint belongs to a run with different --transpose, --images, --header, --row-names, \
+                 --init-from or --network; use the same options, or start over without --resume",
                 self.path.display()
             );
         }

@@ -64,7 +64,8 @@ fn check_kind(dir: &Path) -> Result<()> {
     let (here, party) = (dir.display(), dir.join(format!("{}1", output::PARTY)));
     if party.is_dir() && !dir.join("U.npy").exists() {
         bail!(
-            "{here} is a result of `partwise simulate`; its error is in run.json and its factors are in the folders of the parties, so give one of these, such as {}",
+            "{here} is a result of `partwise simulate`; its error is in run.json and its factors are in the folders \
+             of the parties, so give one of these, such as {}",
             party.display()
         );
     }

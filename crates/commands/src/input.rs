@@ -55,12 +55,15 @@ pub fn assumed(path: &Path, assumptions: &[Assumption]) -> impl Iterator<Item = 
     assumptions.iter().map(|assumption| {
         let words = match assumption {
             Assumption::FirstColumnIsData { shown } => format!(
-                "column 1 ({shown}) looks like identifiers but is read as data; use --row-names yes if it contains names, or --row-names no to confirm"
+                "column 1 ({shown}) looks like identifiers but is read as data; use --row-names yes if it contains \
+                 names, or --row-names no to confirm"
             ),
             Assumption::FirstLineIsData { shown } => format!(
-                "line 1 ({shown}) looks like a header but is read as data; use --header yes if it contains names, or --header no to confirm"
+                "line 1 ({shown}) looks like a header but is read as data; use --header yes if it contains names, or \
+                 --header no to confirm"
             ),
-            Assumption::RecordsAreRows => "the lines look like (row, column, value) triples but are read as rows of a dense matrix; save triples as Matrix Market (.mtx), or use --row-names no to confirm"
+            Assumption::RecordsAreRows => "the lines look like (row, column, value) triples but are read as rows of a \
+                 dense matrix; save triples as Matrix Market (.mtx), or use --row-names no to confirm"
                 .to_string(),
         };
         format!("{}: {words}", path.display())
@@ -89,7 +92,8 @@ pub fn picture(
         (true, false) => ImageSide::Rows,
         (false, true) => ImageSide::Columns,
         (false, false) => bail!(
-            "--image-shape: {width} x {height} x {channels} gives {size} values, but a row of this {m} x {n} matrix has {n} and a column {m}; use the size of a sample, or change --records"
+            "--image-shape: {width} x {height} x {channels} gives {size} values, but a row of this {m} x {n} matrix \
+             has {n} and a column {m}; use the size of a sample, or change --records"
         ),
     };
     Ok(Some(ImageShape { width, height, channels, images }))

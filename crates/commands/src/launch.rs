@@ -89,7 +89,8 @@ pub(crate) fn join(
     };
     let Some(join) = join else {
         bail!(
-            "mpirun started {size} processes, but this program was built without MPI; build it with `cargo build --release -p partwise-cli --features mpi`, or run it without mpirun{otherwise}"
+            "mpirun started {size} processes, but this program was built without MPI; build it with `cargo build \
+             --release -p partwise-cli --features mpi`, or run it without mpirun{otherwise}"
         );
     };
     join(sums).map(Some)

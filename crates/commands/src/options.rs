@@ -78,7 +78,8 @@ fn whole(file: &Path) -> Result<()> {
     let processes = split.map_or("N".to_string(), |split| split.nodes.to_string());
     let file = file.display();
     bail!(
-        "{file} contains parts of a matrix for {processes} processes; use `mpirun -n {processes} partwise factorize {file} ...` with a program built with MPI, or give the original matrix"
+        "{file} contains parts of a matrix for {processes} processes; use `mpirun -n {processes} partwise factorize \
+         {file} ...` with a program built with MPI, or give the original matrix"
     )
 }
 

@@ -68,7 +68,8 @@ fn read(dir: &Path, view: &View) -> Result<Run> {
     let secure = record.as_ref().is_some_and(|record| record.protocol().is_some());
     if secure && view.records.is_some() {
         bail!(
-            "--records: {} is the result of several parties and already knows which side the records are on; leave it out",
+            "--records: {} is the result of several parties and already knows which side the records are on; leave it \
+             out",
             dir.display()
         );
     }
@@ -84,7 +85,8 @@ fn read(dir: &Path, view: &View) -> Result<Run> {
         let shape = Shape { width: width as usize, height: height as usize, channels: channels.into() };
         if shape.size() != run.features.rows {
             bail!(
-                "--image-shape: {width} x {height} x {channels} gives {} values, but a sample in {} has {}; use the size of a sample, or change --records",
+                "--image-shape: {width} x {height} x {channels} gives {} values, but a sample in {} has {}; use the \
+                 size of a sample, or change --records",
                 shape.size(),
                 dir.display(),
                 run.features.rows

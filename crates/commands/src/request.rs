@@ -11,7 +11,8 @@ use crate::{constants, input, launch, machine};
 /// The advice for too little memory.
 const ADVICE: MemoryAdvice = MemoryAdvice {
     too_large: input::TOO_LARGE,
-    unstreamable: "this format cannot be streamed; convert the file with `partwise convert IN OUT.npy` (or OUT.npz --uncompressed), or raise --memory",
+    unstreamable: "this format cannot be streamed; convert the file with `partwise convert IN OUT.npy` (or OUT.npz \
+         --uncompressed), or raise --memory",
 };
 
 /// The request, if it is valid for any matrix.

@@ -61,7 +61,8 @@ impl Warnings {
             let Some(Dominant { index, share }) = found else { continue };
             let name = labels.map_or(String::new(), |labels| format!(" ({})", labels[index]));
             self.add(format!(
-                "{what} {}{name} accounts for {:.1}% of the squared norm of the matrix, so the other {what}s hardly count; rescale the {what}s, or remove this one",
+                "{what} {}{name} accounts for {:.1}% of the squared norm of the matrix, so the other {what}s hardly \
+                 count; rescale the {what}s, or remove this one",
                 index + 1,
                 100.0 * share
             ));

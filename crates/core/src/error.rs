@@ -89,7 +89,8 @@ pub enum Error {
     },
     /// Two ranks no longer run the same program.
     #[error(
-        "process {rank} received {got} from process {peer} but expected {expected}; this is a bug in Partwise, please report it"
+        "process {rank} received {got} from process {peer} but expected {expected}; this is a bug in Partwise, please \
+         report it"
     )]
     Protocol {
         /// The rank that noticed.
@@ -125,7 +126,8 @@ pub enum Error {
     },
     /// A `run.json` of a later program.
     #[error(
-        "{}: written by Partwise {version} in format {format}, but this program reads formats up to {}; update Partwise", path.display(), crate::run::record::FORMAT_VERSION
+        "{}: written by Partwise {version} in format {format}, but this program reads formats up to {}; update \
+         Partwise", path.display(), crate::run::record::FORMAT_VERSION
     )]
     NewerRecord {
         /// The file concerned.
@@ -140,7 +142,8 @@ pub enum Error {
     Interrupted,
     /// An iterate stopped being finite.
     #[error(
-        "the factors overflowed at iteration {iteration}; use double precision, rescale the matrix, or increase the damping of sketched steps"
+        "the factors overflowed at iteration {iteration}; use double precision, rescale the matrix, or increase the \
+         damping of sketched steps"
     )]
     Diverged {
         /// The iteration at which it was seen.

@@ -79,7 +79,8 @@ impl Grid {
             Some(grid) => Err(Error::parameter(
                 "grid",
                 format!(
-                    "{grid} needs {} processes, but there are {size}; give two numbers whose product is {size}, or leave it out",
+                    "{grid} needs {} processes, but there are {size}; give two numbers whose product is {size}, or \
+                     leave it out",
                     grid.size()
                 ),
             )),

@@ -189,10 +189,12 @@ fn page(experiment: &Experiment, done: &[Done], panels: &str) -> String {
     clocks.dedup();
     let clock = clocks.into_iter().map(|clock| match clock {
         "virtual" => {
-            "There are more nodes than cores, so the clock is virtual: the processor time of each node's thread plus the time that its messages would take on the network of the experiment. "
+            "There are more nodes than cores, so the clock is virtual: the processor time of each node's thread plus \
+             the time that its messages would take on the network of the experiment. "
         }
         "simulated" => {
-            "There are more parties than cores, so the clock is simulated: each multiplication, byte and message has a fixed cost. "
+            "There are more parties than cores, so the clock is simulated: each multiplication, byte and message has \
+             a fixed cost. "
         }
         _ => "The clock is real. ",
     });

@@ -153,7 +153,10 @@ pub fn sign(folder: &Path, federation: &str, request: &Path, days: u32) -> Resul
         Error::file(request, format!("not a certificate request ({error}); ask the party for a new one"))
     })?;
     let [SanType::DnsName(dns)] = &asked.params.subject_alt_names[..] else {
-        return Err(Error::file(request, "the request must be for one name; create it with `partwise party init`"));
+        return Err(Error::file(
+            request,
+            "the request must be for one name; create it with `partwise party init`",
+        ));
     };
     let suffix = party_dns(federation, "");
     let name = dns.as_ref().strip_suffix(&suffix).unwrap_or_default().to_string();

@@ -96,7 +96,8 @@ pub enum Error {
     },
     /// The operating system has no randomness to give.
     #[error(
-        "the operating system provides no randomness for keys ({problem}); repair it, because nothing is secret without it"
+        "the operating system provides no randomness for keys ({problem}); repair it, because nothing is secret \
+         without it"
     )]
     Entropy {
         /// What it said.

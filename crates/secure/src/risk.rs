@@ -109,7 +109,9 @@ impl FewRecords {
 fn few_records(who: &str, colluders: usize, features: usize) -> Error {
     Error::Risk {
         problem: format!(
-            "{who} for {features} features: without the records of the parties that may collude ({colluders}), a sum covers fewer records than half the number of features, so membership can be inferred from the sums of any protocol"
+            "{who} for {features} features: without the records of the parties that may collude ({colluders}), a sum \
+             covers fewer records than half the number of features, so membership can be inferred from the sums of \
+             any protocol"
         ),
         cure: "find more records, or merge or remove rare features".into(),
         accept: "few_records_show_in_sums",
@@ -178,7 +180,8 @@ impl Exposure<'_> {
         let shown = self.accepted().going_on_shows_the_leaver && !self.is_plain() && records < enough;
         (shown && !self.accepted().plain_shares_show_records).then(|| Error::Risk {
             problem: format!(
-                "a party that leaves loses its masks, and party {party} has {records} records, fewer than {enough}, so its contribution reveals some of them or who is among them"
+                "a party that leaves loses its masks, and party {party} has {records} records, fewer than {enough}, \
+                 so its contribution reveals some of them or who is among them"
             ),
             cure: "let the others wait".into(),
             accept: "plain_shares_show_records",
@@ -191,7 +194,8 @@ impl Exposure<'_> {
         let shown = self.is_plain() && records < enough;
         (shown && !self.accepted().plain_shares_show_records).then(|| Error::Risk {
             problem: format!(
-                "without masks the coordinator sees every contribution, and party {party} has {records} records, fewer than {enough}, so its contribution reveals some of them or who is among them"
+                "without masks the coordinator sees every contribution, and party {party} has {records} records, \
+                 fewer than {enough}, so its contribution reveals some of them or who is among them"
             ),
             cure: Wording::new("use ").choice("aggregation", "secure"),
             accept: "plain_shares_show_records",
@@ -203,7 +207,8 @@ impl Exposure<'_> {
         let (Smallest { party, records }, features) = (self.smallest(), self.features);
         (records <= features && !self.accepted().pooled_sums_show_records).then(|| Error::Risk {
             problem: format!(
-                "party {party} has {records} records for {features} features: the sums that pooled opens span its records, so membership can be inferred"
+                "party {party} has {records} records for {features} features: the sums that pooled opens span its \
+                 records, so membership can be inferred"
             ),
             cure: "choose another protocol".into(),
             accept: "pooled_sums_show_records",

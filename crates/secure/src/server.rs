@@ -97,7 +97,8 @@ fn cure(cohort: &Cohort) -> Wording {
         )
         .into(),
         leavers => Wording::new(format!(
-            "the others wait for it, because a sum without it would reveal nearly its contribution; run again when it is back, or continue without up to {leavers} with "
+            "the others wait for it, because a sum without it would reveal nearly its contribution; run again when it \
+             is back, or continue without up to {leavers} with "
         ))
         .field("accepted.going_on_shows_the_leaver"),
     }

@@ -47,7 +47,8 @@ pub fn check_memory(settings: &Settings, parties: usize, features: usize) -> Res
     let available = machine::available_memory();
     if needed > available {
         bail!(
-            "--rounds: the messages of {} rounds need up to {}, but only {} is free; use fewer rounds or a smaller --rank",
+            "--rounds: the messages of {} rounds need up to {}, but only {} is free; use fewer rounds or a smaller \
+             --rank",
             settings.rounds,
             human_bytes(needed),
             human_bytes(available)

@@ -76,7 +76,8 @@ pub fn same_file(comm: &dyn Comm, print: &[u8], path: &Path) -> Result<()> {
     match prints.iter().position(|print| *print != prints[0]) {
         None => Ok(()),
         Some(rank) => bail!(
-            "{}: process {rank} sees a different file than process 0; use a shared file system, or copy the same file to each machine",
+            "{}: process {rank} sees a different file than process 0; use a shared file system, or copy the same file \
+             to each machine",
             path.display()
         ),
     }

@@ -39,7 +39,8 @@ fn init(args: &CoordinatorInitArgs, context: &Context) -> Result<()> {
     make(&args.out, &args.federation, &args.host, args.days)?;
     write_new(&args.out.join(FILE), &skeleton(&args.federation), false)?;
     context.console.tell(&format!(
-        "created {0}: complete {0}/{FILE}, give {0}/ca.crt to every party, and sign their requests with `partwise coordinator sign {0} REQUEST`; keep ca.key and coordinator.key secret",
+        "created {0}: complete {0}/{FILE}, give {0}/ca.crt to every party, and sign their requests with `partwise \
+         coordinator sign {0} REQUEST`; keep ca.key and coordinator.key secret",
         args.out.display()
     ));
     Ok(())

@@ -43,7 +43,8 @@ fn init(args: &PartyInitArgs, context: &Context) -> Result<()> {
     let text = skeleton(&args.name, &args.federation, &args.coordinator, "");
     write_new(&args.out.join(FILE), &text, false)?;
     context.console.tell(&format!(
-        "created {0}: send {0}/{1}.request to the coordinator, put its answer {1}.crt and its ca.crt into {0}, and complete {0}/{FILE}; keep {1}.key and identity.key secret",
+        "created {0}: send {0}/{1}.request to the coordinator, put its answer {1}.crt and its ca.crt into {0}, and \
+         complete {0}/{FILE}; keep {1}.key and identity.key secret",
         args.out.display(),
         args.name
     ));

@@ -133,7 +133,8 @@ impl View<'_> {
         writeln!(text)?;
         writeln!(
             text,
-            "method  grid       memory/process      sent/iteration       seconds/iteration = product + solve + gram + sketch + latency + transfer"
+            "method  grid       memory/process      sent/iteration       seconds/iteration = product + solve + gram + \
+             sketch + latency + transfer"
         )?;
         for estimate in self.estimates(&self.job) {
             let parts: Vec<String> = estimate.parts.named().map(|(_, seconds)| digits(seconds)).to_vec();

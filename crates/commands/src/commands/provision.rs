@@ -25,7 +25,8 @@ pub fn run(args: &ProvisionArgs, context: &Context) -> Result<()> {
     }
     made?;
     context.console.tell(&format!(
-        "created {} for trials only: the owner of all keys can read everything; in production every party runs `partwise party init` itself",
+        "created {} for trials only: the owner of all keys can read everything; in production every party runs \
+         `partwise party init` itself",
         args.out.display()
     ));
     Ok(())
@@ -45,7 +46,8 @@ fn make(args: &ProvisionArgs) -> Result<()> {
         items.join(", ")
     };
     let mut federation = format!(
-        "# For trials only: all keys were created in one place.\nfederation = \"{}\"\naddress = \"{}\"\ndeadline = {:?}\nheartbeat = \
+        "# For trials only: all keys were created in one place.\nfederation = \"{}\"\naddress = \"{}\"\ndeadline = \
+         {:?}\nheartbeat = \
          {:?}\naccept = [{}]\n\n[method]\n{}",
         args.federation,
         args.address,

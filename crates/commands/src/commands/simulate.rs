@@ -389,13 +389,15 @@ fn warn(console: Console, plan: &Plan, records: &[usize], features: usize) {
     // Below half the number of features the run is refused or was accepted.
     if settings.aggregation == Aggregation::Secure && (risk::few(features)..2 * features).contains(&hidden) {
         console.warn(&format!(
-            "note: sums cover {hidden} records without those of {} colluding, for {features} features; below two records per feature they can reveal membership, which --audit measures",
+            "note: sums cover {hidden} records without those of {} colluding, for {features} features; below two \
+             records per feature they can reveal membership, which --audit measures",
             settings.colluders
         ));
     }
     if settings.aggregation == Aggregation::Plain {
         console.warn(
-            "warning: without masks the coordinator sees what every party contributes, which reveals much about its records; without --aggregation plain it sees only sums",
+            "warning: without masks the coordinator sees what every party contributes, which reveals much about its \
+             records; without --aggregation plain it sees only sums",
         );
     } else if parties == 3 {
         console.warn("note: three parties tolerate no dropout, because a sum of two is not opened");
@@ -554,7 +556,8 @@ fn conclude<T>(
     }
     if let &[first, second] = &outcome.attempts[..] {
         console.tell(&format!(
-            "repeated without it: relative error {first:.6} in the first attempt, {second:.6} in the second; the better one is kept"
+            "repeated without it: relative error {first:.6} in the first attempt, {second:.6} in the second; the \
+             better one is kept"
         ));
     }
     console.tell(&format!(
@@ -563,7 +566,8 @@ fn conclude<T>(
     ));
     let cost = outcome.cost;
     console.tell(&format!(
-        "{} sent and received per party, in {:.0} sums of {:.1} round trips; {:.2} s on this machine, of which masking {:.2} s",
+        "{} sent and received per party, in {:.0} sums of {:.1} round trips; {:.2} s on this machine, of which \
+         masking {:.2} s",
         input::size(cost.bytes_per_party),
         cost.sums,
         cost.round_trips_per_sum,

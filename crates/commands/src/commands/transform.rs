@@ -40,7 +40,8 @@ pub fn run(args: &TransformArgs, context: &Context) -> Result<()> {
     };
     if length != expected {
         bail!(
-            "{} has {length} {what}, but the factors in {} belong to a matrix with {expected}; use data with the same {what}, or try --side or --transpose",
+            "{} has {length} {what}, but the factors in {} belong to a matrix with {expected}; use data with the same \
+             {what}, or try --side or --transpose",
             args.file.display(),
             args.dir.display()
         );

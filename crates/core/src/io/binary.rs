@@ -196,7 +196,8 @@ fn precision(source: &mut Source, budget: Budget, before: u64, stored: u64) -> R
     }
     let more = if length > expected[1] && length < source.at_most { "more than " } else { "" };
     let problem = format!(
-        "{more}{length} bytes, but the sizes require {} with float32 or {} with float64; create or download the file again",
+        "{more}{length} bytes, but the sizes require {} with float32 or {} with float64; create or download the file \
+         again",
         expected[0], expected[1]
     );
     Err(source.error("length", problem))

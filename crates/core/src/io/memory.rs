@@ -49,7 +49,8 @@ impl Budget<'_> {
                 self.path,
                 "shape",
                 format!(
-                    "{rows} x {cols} is too large, because a sparse matrix can have at most {limit} rows and columns; remove empty ones"
+                    "{rows} x {cols} is too large, because a sparse matrix can have at most {limit} rows and columns; \
+                     remove empty ones"
                 ),
             ));
         }

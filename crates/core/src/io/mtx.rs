@@ -105,7 +105,8 @@ fn read<T: Real>(mut source: Source, budget: Budget) -> Result<Input<T>> {
 fn read_parts<T: Real>(mut source: Source, budget: Budget, wanted: Wanted<'_>) -> Result<Parts<T>> {
     let (banner, sizes) = header(&mut source)?;
     if !banner.coordinate {
-        let problem = "MPI processes cannot read parts of a Matrix Market array; convert it to .npy with `partwise convert`";
+        let problem = "MPI processes cannot read parts of a Matrix Market array; convert it to .npy with `partwise \
+             convert`";
         return Err(source.line_error(problem));
     }
     let promised = entries_promised(&source, &banner, &sizes)?;
@@ -202,7 +203,8 @@ fn check_count(source: &Source, count: Option<u64>, shortest: u64, items: &str) 
     count.filter(fits).and_then(|count| usize::try_from(count).ok()).ok_or_else(|| {
         let promised = count.map_or("2^64 or more".to_string(), |count| count.to_string());
         source.line_error(format!(
-            "{promised} {items} are announced, more than the file can contain; correct the line, or download the file again"
+            "{promised} {items} are announced, more than the file can contain; correct the line, or download the file \
+             again"
         ))
     })
 }

@@ -233,7 +233,8 @@ impl<'a> Archive<'a> {
             list.push_str(", ...");
         }
         let problem = format!(
-            "the archive contains {} members ({list:.200}) but no SciPy sparse matrix; use scipy.sparse.save_npz, or save a single array as .npy",
+            "the archive contains {} members ({list:.200}) but no SciPy sparse matrix; use scipy.sparse.save_npz, or \
+             save a single array as .npy",
             names.len()
         );
         Err(Error::format(self.path, "archive", problem))

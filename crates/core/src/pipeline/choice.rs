@@ -84,7 +84,8 @@ pub(super) fn choose<T: Real>(request: &Request, settings: &RunSettings, size: M
     };
     let seconds = |algorithm| job.estimate(algorithm, &network, &costs.constants).parts.seconds();
     let why = format!(
-        "on {network} by {}: {:.2e} s per exact iteration, {:.2e} s per iteration of dsanls, about {} of which equal an exact one",
+        "on {network} by {}: {:.2e} s per exact iteration, {:.2e} s per iteration of dsanls, about {} of which equal \
+         an exact one",
         costs.origin,
         seconds(Algorithm::Auto),
         seconds(Algorithm::Dsanls),

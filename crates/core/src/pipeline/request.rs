@@ -49,7 +49,8 @@ impl MemoryAdvice {
     /// Advice that names no parameter of any front end.
     pub const GENERAL: MemoryAdvice = MemoryAdvice {
         too_large: "use fewer components, f32 or a machine with more memory",
-        unstreamable: "this format cannot be streamed; convert the file to .npy or uncompressed .npz, or allow more memory",
+        unstreamable: "this format cannot be streamed; convert the file to .npy or uncompressed .npz, or allow more \
+             memory",
     };
 }
 

@@ -90,7 +90,8 @@ fn advice(job: &Job, memory: u64, stored: u128) -> String {
         rank => format!(", or fewer than {} components", rank + 1),
     };
     format!(
-        "{begin}, and more processes do not help, because each holds both factors when they are saved ({}); use machines with {} per process{rank}",
+        "{begin}, and more processes do not help, because each holds both factors when they are saved ({}); use \
+         machines with {} per process{rank}",
         size(need.saving),
         size(need.most())
     )

@@ -63,7 +63,8 @@ impl<T: Real> Factors<T> {
             return Err(Error::parameter(
                 "factors",
                 format!(
-                    "they belong to a {} x {} matrix with {} components, but this run has {m} x {n} with {k}; use factors of this matrix",
+                    "they belong to a {} x {} matrix with {} components, but this run has {m} x {n} with {k}; use \
+                     factors of this matrix",
                     self.rows, self.cols, self.k
                 ),
             ));

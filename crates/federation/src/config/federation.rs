@@ -160,8 +160,11 @@ impl FederationConfig {
 /// Checks that certificates distinguish the parties, and that two parties accept their risk.
 fn check_parties(parties: &[MemberText], settings: &Settings) -> Result<(), String> {
     if parties.len() == 2 && !settings.accepted.two_parties_see_each_other {
-        return Err("with two parties each can compute the other's contribution; find a third, or write accept = [\"two-parties-see-each-other\"]"
-            .into());
+        return Err(
+            "with two parties each can compute the other's contribution; find a third, or write accept = \
+             [\"two-parties-see-each-other\"]"
+                .into(),
+        );
     }
     for (place, party) in parties.iter().enumerate() {
         let same = |other: &MemberText| {

@@ -297,7 +297,8 @@ impl Driver {
         self.wait_for_leaving();
         let journal = journal_path(&self.shared.federation);
         std::fs::remove_file(&journal).map_err(Error::io(&journal))?;
-        let problem = "all parties together have too few records for the number of features, so they refuse the run; see the message of each party";
+        let problem = "all parties together have too few records for the number of features, so they refuse the run; \
+             see the message of each party";
         Err(Error::State { problem: problem.into() })
     }
 

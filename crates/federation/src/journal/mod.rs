@@ -59,7 +59,8 @@ pub struct JournalFile {
 /// The error for a run that this version cannot resume.
 fn unreadable(path: &Path, why: &str) -> Error {
     let problem = format!(
-        "contains a run that this version cannot resume ({why}); finish it with the version that started it, or remove the file to start a new run"
+        "contains a run that this version cannot resume ({why}); finish it with the version that started it, or \
+         remove the file to start a new run"
     );
     Error::file(path, problem)
 }

@@ -77,7 +77,8 @@ impl<T: Real> Joining<'_, T> {
         self.connection.say(FromParty::Stopping { reason: Reason::State });
         Error::State {
             problem: format!(
-                "a run is in progress, but {} has no state of it; restore the state, or let the coordinator start a new run",
+                "a run is in progress, but {} has no state of it; restore the state, or let the coordinator start a \
+                 new run",
                 self.state.path.display()
             ),
         }

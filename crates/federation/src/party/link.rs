@@ -36,7 +36,8 @@ impl PartyLink {
             ConnectionEvent::Message(bytes) => Ok(Some(bytes)),
             ConnectionEvent::Welcome { terms, run, .. } => {
                 if run != Some(self.run) || *terms != self.terms {
-                    let problem = "the coordinator has another run than this party; restore the coordinator's state, or remove this party's state to start a new run";
+                    let problem = "the coordinator has another run than this party; restore the coordinator's state, \
+                         or remove this party's state to start a new run";
                     return Err(Error::State { problem: problem.into() });
                 }
                 self.log.info("connected; resuming the run", json!({ "event": "connected" }));

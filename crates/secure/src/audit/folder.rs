@@ -118,7 +118,8 @@ fn read_run(dir: &Path) -> Result<RecordedRun> {
         match audited {
             true => wrong(
                 Wording::new(format!(
-                    "{dir} was audited while it ran, and its messages were not kept; see {dir}/audit.json or the report, or simulate again with "
+                    "{dir} was audited while it ran, and its messages were not kept; see {dir}/audit.json or the \
+                     report, or simulate again with "
                 ))
                 .field("record"),
             ),

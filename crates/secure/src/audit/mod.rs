@@ -94,7 +94,8 @@ fn attacks<T: Real>() -> [Attack<T>; 3] {
 /// Runs all attacks from all adversaries, until `cancel` stops them.
 pub fn audit<T: Real>(evidence: &Evidence<'_, T>, limits: &Limits, cancel: &Cancel) -> Result<Audit> {
     if evidence.held_out.iter().all(Vec::is_empty) {
-        let problem = "no records were held out, so members cannot be compared with non-members; give a number or a share";
+        let problem = "no records were held out, so members cannot be compared with non-members; give a number or a \
+             share";
         return Err(Error::parameter("holdout", problem));
     }
     let settings = evidence.settings;

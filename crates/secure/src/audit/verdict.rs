@@ -22,7 +22,8 @@ pub fn of(audit: &Audit) -> Vec<Wording> {
         let recovered = recovered.max_by(|a, b| a.recovered.total_cmp(&b.recovered));
         sentences.extend(recovered.map(|best| {
             format!(
-                "{} can compute {:.0}% of the nonzero entries to within a tenth of their value, by {} from {} opened sketches{}.",
+                "{} can compute {:.0}% of the nonzero entries to within a tenth of their value, by {} from {} opened \
+                 sketches{}.",
                 sentence_of(adversary),
                 100.0 * best.recovered,
                 best.method,
@@ -33,7 +34,8 @@ pub fn of(audit: &Audit) -> Vec<Wording> {
         }));
     }
     let of_result = format!(
-        "Anyone who has the final U, without any messages, can tell members from others with AUC {floor:.2}{}; no protocol can be below that, only fewer components or more records can.",
+        "Anyone who has the final U, without any messages, can tell members from others with AUC {floor:.2}{}; no \
+         protocol can be below that, only fewer components or more records can.",
         if floor < GUESSING { ", which is hardly better than guessing" } else { "" }
     );
     sentences.extend([of_result.into(), limits(audit.run.protocol).into()]);
@@ -44,7 +46,8 @@ pub fn of(audit: &Audit) -> Vec<Wording> {
 fn limits(protocol: Protocol) -> String {
     let untried = protocol.definition().untried_attack();
     format!(
-        "These are averages over records, for participants that follow the protocol. Single records can be exposed more, and a coordinator or a party that deviates can recover individual records.{untried}"
+        "These are averages over records, for participants that follow the protocol. Single records can be exposed \
+         more, and a coordinator or a party that deviates can recover individual records.{untried}"
     )
 }
 
@@ -94,15 +97,18 @@ pub(super) fn membership(audit: &Audit, worst: &Finding, floor: f64) -> Wording 
     let figures = format!("standard error {error:.2}, {attack} on {on}");
     match (auc < GUESSING, auc - 2.0 * error < 0.5) {
         (true, true) => format!(
-            "{adversary} could not tell better than by guessing whether a given record was in {whose} (AUC at most {auc:.2}, {figures}){floor_alone}."
+            "{adversary} could not tell better than by guessing whether a given record was in {whose} (AUC at most \
+             {auc:.2}, {figures}){floor_alone}."
         )
         .into(),
         (true, false) => format!(
-            "{adversary} can tell only slightly better than by guessing whether a given record was in {whose} (AUC {auc:.2}, {figures}){floor_alone}."
+            "{adversary} can tell only slightly better than by guessing whether a given record was in {whose} (AUC \
+             {auc:.2}, {figures}){floor_alone}."
         )
         .into(),
         (false, true) => Wording::new(format!(
-            "It is uncertain whether {} can tell if a given record was in {whose}: the AUC is {auc:.2} ({figures}), but {} members and {} others are too few to rule out chance{floor_alone}; use more data, or a larger ",
+            "It is uncertain whether {} can tell if a given record was in {whose}: the AUC is {auc:.2} ({figures}), \
+             but {} members and {} others are too few to rule out chance{floor_alone}; use more data, or a larger ",
             in_words(worst.adversary),
             worst.auc.members,
             worst.auc.others

@@ -44,7 +44,8 @@ impl Definition for Limited {
         if let Some(Amount::Share(_)) = settings.sketch_records {
             return Err(Error::parameter(
                 "sketch_records",
-                "dsanls-limited needs the same number at every party, but a share depends on the number of records; give a number",
+                "dsanls-limited needs the same number at every party, but a share depends on the number of records; \
+                 give a number",
             ));
         }
         Ok(())
@@ -149,7 +150,8 @@ impl Guard {
         let total = session.sum(ALL, SumKind::FirstSketch, vec![Part::scalars(&[refused])])?;
         if total.parts[0][0] > 0.5 {
             let problem = format!(
-                "a sketch with {} columns would reveal a record of a party with few records; use a smaller one, or another protocol",
+                "a sketch with {} columns would reveal a record of a party with few records; use a smaller one, or \
+                 another protocol",
                 self.distribution.size
             );
             return Err(Error::parameter("sketch_records", problem));

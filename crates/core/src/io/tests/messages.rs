@@ -18,7 +18,8 @@ fn names_and_content() {
         (
             "m.npy",
             zip.clone(),
-            "content: this is a zip archive, not a NumPy array; rename it to .npz if NumPy or SciPy wrote it, or to .zip if it contains images",
+            "content: this is a zip archive, not a NumPy array; rename it to .npz if NumPy or SciPy wrote it, or to \
+             .zip if it contains images",
         ),
         ("m.npy", gzip(&npy), "content: this is gzip data, not a NumPy array; add .gz to its name"),
         (
@@ -269,11 +270,13 @@ fn table_cells() {
         ),
         (
             "1,2\n3,\n",
-            "line 2, column 2: the cell is empty; missing values are not supported; fill it in (with 0 only if 0 was measured), or remove the row or column",
+            "line 2, column 2: the cell is empty; missing values are not supported; fill it in (with 0 only if 0 was \
+             measured), or remove the row or column",
         ),
         (
             "1,NA\n3,4\n",
-            "line 1, column 2: \"NA\" is not a number; missing values are not supported; fill it in (with 0 only if 0 was measured), or remove the row or column",
+            "line 1, column 2: \"NA\" is not a number; missing values are not supported; fill it in (with 0 only if 0 \
+             was measured), or remove the row or column",
         ),
         (
             ",5\n1,2\n",
