@@ -6,10 +6,13 @@ use std::path::Path;
 use anyhow::{Result, anyhow, bail};
 use partwise::error::Error;
 use partwise::io::ImageSide;
+use partwise::matrix::Shape;
 use partwise::run::record::{RunKind, RunRecord};
 use partwise::run::{Factors, Side};
 use partwise::{Precision, Real, io};
 
+use crate::args::ReadArgs;
+use crate::input::Turned;
 use crate::machine::available_memory;
 use crate::output;
 
@@ -57,7 +60,11 @@ pub fn read<T: Real>(dir: &Path) -> Result<Folder<T>> {
 }
 
 /// Names of the rows and columns of a matrix, of those that have any.
-pub type Names<'a> = (Option<&'a [String]>, Option<&'a [String]>);
+#[derive(Clone, Copy, Default)]
+pub struct Names<'a> {
+    pub rows: Option<&'a [String]>,
+    pub cols: Option<&'a [String]>,
+}
 
 /// Refuses results without both factors in one place, and says where they are.
 fn check_kind(dir: &Path) -> Result<()> {
@@ -83,11 +90,11 @@ fn check_kind(dir: &Path) -> Result<()> {
 impl<T: Real> Folder<T> {
     /// Puts the rows of U and V into the order that the rows and columns of `file` have by their names, where both have
     /// names; refuses other names.
-    pub fn match_names(&mut self, dir: &Path, file: &Path, (rows, cols): Names<'_>) -> Result<()> {
+    pub fn match_names(&mut self, dir: &Path, file: &Path, names: Names<'_>) -> Result<()> {
         let k = self.factors.k;
         for (what, known, given, factor) in [
-            ("rows", &mut self.row_labels, rows, &mut self.factors.u),
-            ("columns", &mut self.col_labels, cols, &mut self.factors.v),
+            ("rows", &mut self.row_labels, names.rows, &mut self.factors.u),
+            ("columns", &mut self.col_labels, names.cols, &mut self.factors.v),
         ] {
             let (Some(known), Some(given)) = (known, given) else { continue };
             let order = order(known, given).map_err(|problem| {
@@ -104,8 +111,9 @@ impl<T: Real> Folder<T> {
         Ok(())
     }
 
-    /// Refuses factors of another matrix than the m x n one in `file`, or with another number of components.
-    pub fn check(&self, dir: &Path, file: &Path, (m, n): (usize, usize), rank: Option<usize>) -> Result<()> {
+    /// Refuses factors of another matrix than the one in `file`, or with another number of components.
+    pub fn check(&self, dir: &Path, file: &Path, shape: Shape, rank: Option<usize>) -> Result<()> {
+        let Shape { rows: m, cols: n } = shape;
         let Factors { rows, cols, k, .. } = self.factors;
         if (rows, cols) != (m, n) {
             let cure = if (rows, cols) == (n, m) {
@@ -165,6 +173,13 @@ pub struct Record {
     pub precision: Precision,
     /// The side of M that the samples are on.
     pub samples: Side,
+}
+
+impl Record {
+    /// How a matrix lies that is read for these factors.
+    pub fn turned(&self, args: &ReadArgs) -> Turned {
+        Turned { transpose: self.transpose != args.transpose, images: self.images }
+    }
 }
 
 /// Reads `run.json`; a folder with factors alone, made by hand, is taken as untransposed and f64.
