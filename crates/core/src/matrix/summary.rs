@@ -52,17 +52,19 @@ pub struct Dominant {
 impl Dominant {
     /// Above this share of ‖M‖², a row or column dominates.
     const SHARE: f64 = 0.9;
-    /// The same of few rows or columns, where a large share is no surprise.
+    /// The same of few rows or columns, of which one often has a large share.
     const SHARE_OF_FEW: f64 = 0.99;
     /// Fewer rows or columns are few.
     const FEW: usize = 10;
+    /// With fewer rows or columns, one that dominates is no surprise.
+    const FEWEST: usize = 5;
 
     /// The row (or column) that dominates, if one does, given the squared norms of all of them.
     pub fn among(squares: &[f64]) -> Option<Self> {
         let (index, largest) = squares.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1))?;
         let share = largest / squares.iter().sum::<f64>();
         let dominates = match squares.len() {
-            0 | 1 => false,
+            count if count < Self::FEWEST => false,
             count if count < Self::FEW => share > Self::SHARE_OF_FEW,
             _ => share > Self::SHARE,
         };
@@ -221,9 +223,9 @@ mod tests {
         assert_eq!(dominant(20, 9, |_, col| weighted(80.0, col == 3)), [None, Some(3)]);
         assert_eq!(dominant(20, 9, |_, col| weighted(19.6, col == 3)), [None, None]);
         assert_eq!(Dominant::among(&[1.0; 10].map(|one| one * 0.0)), None);
-        assert_eq!(Dominant::among(&[0.1, 999.9]), Some(Dominant { index: 1, share: 0.9999 }));
-        assert_eq!(Dominant::among(&[4.0, 96.0]), None, "no surprise among few");
-        assert_eq!(Dominant::among(&[7.0]), None, "there are no others");
+        let among_few =
+            |count: usize| Dominant::among(&[&[999.0][..], &vec![1.0 / count as f64; count - 1]].concat());
+        assert_eq!((among_few(5).map(|found| found.index), among_few(4)), (Some(0), None));
         assert_eq!(Dominant::among(&[&[98.0][..], &[0.25; 8]].concat()), None);
         assert_eq!(
             Dominant::among(&[&[97.75][..], &[0.25; 9]].concat()),
