@@ -254,13 +254,7 @@ fn read<T: Real>(args: &SimulateArgs, context: &Context) -> Result<Dealt<Matrix<
     let read = input::read::<T>(&args.file, &args.read, Some(&args.labels))?;
     let Input { matrix, row_labels, col_labels, format, image, assumptions, .. } = read;
     input::check_range(&args.file, &matrix)?;
-    let image = input::picture(
-        &args.shape,
-        matrix.shape(),
-        image,
-        args.read.images,
-        Some(args.records),
-    )?;
+    let image = input::picture(&args.shape, matrix.shape(), image, args.read.images, Some(args.records))?;
     // Said only once nothing is refused any more.
     let mut warnings = Warnings::new(context.console, true);
     warnings.assumptions(&args.file, &assumptions);

@@ -63,14 +63,12 @@ fn write(
 ) -> Result<()> {
     let tsv = args.out.extension().is_some_and(|extension| extension == "tsv");
     let rows = fitted.len() / k;
-    context.outputs.write_from(Some(&args.dir), &args.out, "--out", |file| {
-        match (tsv, precision) {
-            (true, _) => io::tsv::write_factor(file, labels, rows, k, fitted),
-            (false, Precision::F64) => io::npy::write(file, rows, k, fitted),
-            (false, Precision::F32) => {
-                let narrow: Vec<f32> = fitted.iter().map(|&value| value as f32).collect();
-                io::npy::write(file, rows, k, &narrow)
-            }
+    context.outputs.write_from(Some(&args.dir), &args.out, "--out", |file| match (tsv, precision) {
+        (true, _) => io::tsv::write_factor(file, labels, rows, k, fitted),
+        (false, Precision::F64) => io::npy::write(file, rows, k, fitted),
+        (false, Precision::F32) => {
+            let narrow: Vec<f32> = fitted.iter().map(|&value| value as f32).collect();
+            io::npy::write(file, rows, k, &narrow)
         }
     })?;
     let what = match args.side {
