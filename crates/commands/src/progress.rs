@@ -1,5 +1,5 @@
-//! What a long run shows while it works: a bar on a terminal, a line every few seconds elsewhere, JSON for
-//! machines, nothing if asked for nothing.
+//! Shows the progress of a long run: a bar on a terminal, a line every few seconds elsewhere, JSON for programs,
+//! nothing with `--quiet`.
 
 use std::io::{IsTerminal, stderr};
 use std::time::{Duration, Instant};
@@ -11,10 +11,10 @@ use serde_json::json;
 
 use crate::console::Console;
 
-/// Time between two lines where there is no terminal.
+/// Time between two lines without a terminal.
 const PAUSE: Duration = Duration::from_secs(3);
 
-/// Shows how far a run is.
+/// Shows the progress of a run.
 pub struct Display {
     console: Console,
     style: Style,
@@ -59,12 +59,12 @@ impl Display {
         match &mut self.style {
             Style::Bar(bar) => {
                 bar.set_position(iteration as u64);
-                bar.set_message(format!("{relative_error:.6}{run}  {left} left at most"));
+                bar.set_message(format!("{relative_error:.6}{run}  at most {left} left"));
             }
             Style::Lines { last } if last.elapsed() >= PAUSE => {
                 *last = Instant::now();
                 self.console.warn(&format!(
-                    "iteration {iteration}/{}{run}, error {relative_error:.6}, {seconds:.1} s, {left} left at most",
+                    "iteration {iteration}/{}{run}, error {relative_error:.6}, {seconds:.1} s, at most {left} left",
                     settings.iterations
                 ));
             }

@@ -1,4 +1,4 @@
-"""Federations: taking part in one, trying one on this machine, and auditing what left its parties."""
+"""Federations: joining one, simulating one on this machine, and auditing what left its parties."""
 
 import hashlib
 import json
@@ -17,7 +17,7 @@ from partwise._checks import amount, number, readable, threads, unmasked
 
 @dataclass(frozen=True)
 class Joined:
-    """What a party has at the end: X ≈ U Vᵀ with a row of X for each of its records."""
+    """The result of a party: X ≈ U Vᵀ with one row of X per record."""
 
     U: NDArray[Any]
     """This party's own factor, records x components."""
@@ -27,7 +27,7 @@ class Joined:
 
 
 def _checked(X: Any) -> tuple[Any, str]:
-    """X as the compiled part reads it, and a digest of it."""
+    """X in a form that the compiled part reads, and its digest."""
     X = readable(check_array(unmasked(X), accept_sparse="csr", dtype=[np.float64, np.float32], order="C"))
     parts = [X.data, X.indices, X.indptr] if hasattr(X, "indptr") else [X]
     if parts[0].min(initial=0) < 0:
@@ -50,10 +50,10 @@ def join(
     insecure: bool = False,
     n_jobs: int | None = None,
 ) -> Joined:
-    """Takes part in a federation with the rows of X as this party's records, as ``partwise party join`` does.
+    """Join a federation with the rows of X as this party's records, like ``partwise party join``.
 
-    ``party`` is the party's ``party.toml``. Names of features are compared with those of the other parties without
-    being shown; they are the columns' names of a data frame unless they are given.
+    ``party`` is the path of the party's ``party.toml``. Names of features are compared with those of the other parties
+    without being disclosed; by default they are the column names of a data frame.
     """
     if feature_names is None and hasattr(X, "columns"):
         feature_names = [str(name) for name in X.columns]
@@ -74,7 +74,7 @@ def join(
 
 @dataclass(frozen=True)
 class Simulated:
-    """What all parties of a simulated federation would have."""
+    """The results of all parties of a simulated federation."""
 
     U: list[NDArray[Any]]
     """Each party's own factor, records x components, in the order of its records."""
@@ -84,7 +84,7 @@ class Simulated:
 
 
 def _setting(name: str, value: Any) -> Any:
-    """A setting as JSON has it."""
+    """A setting in JSON form."""
     if name in ("sketch_records", "sketch_features"):
         return amount(name, value)
     if isinstance(value, np.generic):
@@ -102,11 +102,11 @@ def simulate(
     protocol: str = "syn-sd",
     **settings: Any,
 ) -> Simulated:
-    """Runs on this machine what parties would do that keep their records to themselves, as ``partwise simulate`` does.
+    """Simulate a federation on this machine, like ``partwise simulate``.
 
-    ``parties`` is their number, among whom the rows of X are dealt out evenly in their order, or a party's number for
-    each row, from 0. ``settings`` are those of the method by their names in ``run.json``: ``rounds``, ``seed``,
-    ``tolerance``, ``aggregation``, ..., and risks that are accepted, such as ``pooled_sums_show_records=True``.
+    ``parties`` is the number of parties, among which the rows of X are divided evenly in order, or the party of each
+    row, from 0. ``settings`` are those of the protocol by their names in ``run.json`` (``rounds``, ``seed``,
+    ``tolerance``, ``aggregation``, ...) and accepted risks such as ``pooled_sums_show_records=True``.
     """
     number("n_components", n_components, Integral, 1)
     X, _ = _checked(X)
@@ -114,7 +114,7 @@ def simulate(
     if np.ndim(parties) == 0:
         number("parties", parties, Integral, 2, 255)
         count = int(parties)  # type: ignore[arg-type]
-        # The first ones have one record more where it does not come out even.
+        # If the rows do not divide evenly, the first parties have one more.
         sizes = [records // count + (party < records % count) for party in range(count)]
         parties = np.repeat(np.arange(count), sizes)
     whose = np.asarray(parties)
@@ -139,13 +139,13 @@ def audit(
     colluders: int | None = None,
     n_jobs: int | None = None,
 ) -> dict[str, Any]:
-    """What left the parties, and what attackers make of it, as ``partwise audit`` tells.
+    """Report what left the parties and what attacks recover from it, like ``partwise audit``.
 
-    Of a folder that ``partwise simulate --record`` wrote, all attacks are run, and the result is what ``audit.json`` has:
+    For a folder of ``partwise simulate --record``, this runs all attacks and returns the content of ``audit.json``:
     ``left``, ``findings``, ``recoveries``, ``highest_auc``, ``verdict``, ... Nothing is written. ``data`` is the matrix,
-    if it is not where the run found it; ``colluders`` how many parties collude, if not as the run had it.
+    if it has moved; ``colluders`` is the number of colluding parties, if it differs from the run's.
 
-    Of a party's state folder, or its ledger, it is what left that party, after the chain of hashes was checked.
+    For a party's state folder or its ledger, it verifies the chain of hashes and returns what left that party.
     """
     told: dict[str, Any] = json.loads(
         _partwise.audit(
