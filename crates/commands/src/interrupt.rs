@@ -44,7 +44,7 @@ pub fn end_at_once(outputs: &Outputs) -> Result<()> {
     listen(move || outputs.abandon(INTERRUPTED.into()))
 }
 
-/// The same, after a sentence about what was saved.
+/// Makes Ctrl-C end the program at once, after a sentence about what was saved.
 pub fn end_saying(context: &Context, sentence: String) -> Result<()> {
     let Context { console, outputs } = context.clone();
     listen(move || {

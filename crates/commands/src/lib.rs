@@ -71,7 +71,7 @@ pub fn run_with(args: Vec<OsString>, join: Option<Join>, hooks: &Arc<dyn Hooks>)
         // Help and version.
         Err(error) => error.exit(),
     };
-    // Only a factorization saves its result when it is interrupted.
+    // These save what they have when they are interrupted.
     let listening = match cli.command {
         Command::Factorize(_) | Command::Ranks(_) => Ok(()),
         _ => interrupt::end_at_once(&context.outputs),

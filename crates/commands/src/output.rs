@@ -10,7 +10,7 @@ use partwise::error::human_bytes;
 use partwise_federation::private;
 pub use partwise_secure::audit::folder::{PARTY, TRANSCRIPT};
 
-/// Every file that a run may write into its folder.
+/// Every file that a run can write into its folder.
 const NAMES: [&str; 15] = [
     "U.npy",
     "V.npy",

@@ -87,7 +87,7 @@ impl Display {
     }
 }
 
-/// Shows how many of many fits have ended.
+/// Shows how many fits have ended.
 pub struct FitCount {
     console: Console,
     style: Style,
@@ -133,7 +133,7 @@ impl FitCount {
     }
 }
 
-/// What this run takes at its pace so far if nothing but its iterations or its time ends it.
+/// The remaining time at the pace so far, if only the number of iterations or the time limit ends the run.
 fn time_left(progress: &Progress, settings: &Settings) -> String {
     let each = progress.seconds / progress.iteration.max(1) as f64;
     let left = each * settings.iterations.saturating_sub(progress.iteration) as f64;

@@ -67,32 +67,10 @@ pub enum Command {
     /// Factorize a matrix
     #[command(after_help = factorize::EXAMPLES)]
     Factorize(Box<FactorizeArgs>),
-    /// Compare numbers of components by held-out loss and stability, and suggest one
+    /// Compare numbers of components by held-out loss and stability
     #[command(after_help = ranks::EXAMPLES)]
     Ranks(RanksArgs),
-    /// Write a matrix in another format, exactly
-    #[command(after_help = convert::EXAMPLES)]
-    Convert(ConvertArgs),
-    /// Part a matrix into a folder with a part for each rank of a job, on a cluster
-    #[command(after_help = split::EXAMPLES)]
-    Split(SplitArgs),
-    /// Show a matrix's size, density, range and the memory that a factorization needs
-    #[command(after_help = inspect::EXAMPLES)]
-    Inspect(InspectArgs),
-    /// Recompute the relative error of a result on a matrix
-    #[command(after_help = evaluate::EXAMPLES)]
-    Evaluate(EvaluateArgs),
-    /// Fit new rows (or columns) to the fixed factors of a result, exactly
-    #[command(after_help = transform::EXAMPLES)]
-    Transform(TransformArgs),
-    /// Run a federation on one machine: parties that keep their records share one factor of the features
-    #[command(after_help = simulate::EXAMPLES)]
-    Simulate(Box<SimulateArgs>),
-    /// What left each party of a recorded simulation, who could read it, and what attackers make of it; or what left a
-    /// party of a federation, by its ledger
-    #[command(after_help = audit::EXAMPLES)]
-    Audit(AuditArgs),
-    /// Regenerate the report page of a run: components, samples, error curve, time, traffic
+    /// Regenerate the report page of a result
     #[command(after_help = report::EXAMPLES)]
     Report(ReportArgs),
     /// List the strongest features and samples of each component

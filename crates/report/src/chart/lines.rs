@@ -35,7 +35,7 @@ pub struct Series {
     pub points: Vec<(f64, f64)>,
     /// The tooltip at each point; if empty, its values.
     pub tips: Vec<String>,
-    /// Half the height of each point's error bar; where empty, there are none.
+    /// Half the height of the error bar of each point; empty if there are none.
     pub bars: Vec<f64>,
     /// Whether the points are drawn without a line between them.
     pub scattered: bool,
@@ -124,8 +124,18 @@ impl Lines<'_> {
         self.axes(&mut svg, Frame { left, top, height }, &across, &up);
         self.entries(&mut svg, &legend);
         for series in self.series {
-            self.line(&mut svg, series, &x, &y);
-            if style.is_none() || self.marks {
+            if !series.scattered {
+                self.line(&mut svg, series, &x, &y);
+            }
+            for (across, low, high) in series.ends() {
+                let (across, low, high) = (x.place(across), y.place(low), y.place(high));
+                let (colour, left) = (series.colour, across - 3.0);
+                let _ = write!(
+                    svg,
+                    "<path class=\"line c{colour}\" d=\"M{across:.1} {low:.1}V{high:.1}M{left:.1} {low:.1}h6M{left:.1} {high:.1}h6\"/>"
+                );
+            }
+            if style.is_none() || self.marks || series.scattered {
                 self.points(&mut svg, series, &x, &y);
             }
         }
@@ -141,9 +151,9 @@ impl Lines<'_> {
                 let Series { name, colour, dashed, .. } = series;
                 let dashed = if *dashed { " dashed" } else { "" };
                 let key = if series.scattered {
+                    let middle = place + 11.0;
                     format!(
-                        "<g class=\"points c{colour}\"><circle class=\"mark\" cx=\"{:.0}\" cy=\"{at}\" r=\"2\"/></g>",
-                        place + 11.0
+                        "<g class=\"points c{colour}\"><circle class=\"mark\" cx=\"{middle:.0}\" cy=\"{at}\" r=\"2\"/></g>"
                     )
                 } else {
                     format!("<path class=\"line c{colour}{dashed}\" d=\"M{place:.0} {at}h22\"/>")
@@ -157,26 +167,6 @@ impl Lines<'_> {
                 );
             }
         }
-        for series in self.series {
-            if !series.scattered {
-                self.line(&mut svg, series, &x, &y);
-            }
-            for (across, low, high) in series.ends() {
-                let (across, low, high) = (x.place(across), y.place(low), y.place(high));
-                let _ = write!(
-                    svg,
-                    "<path class=\"line c{}\" d=\"M{across:.1} {low:.1}V{high:.1}M{:.1} {low:.1}h6M{:.1} {high:.1}h6\"/>",
-                    series.colour,
-                    across - 3.0,
-                    across - 3.0
-                );
-            }
-            if style.is_none() || self.marks || series.scattered {
-                self.points(&mut svg, series, &x, &y);
-            }
-        }
-        svg.push_str("</svg>");
-        svg
     }
 
     /// The legend's lines, each with its entries and their positions; empty for a single series.
@@ -325,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn error_bars_and_scattered_points_are_within_the_chart() {
+    fn error_bars_and_scattered_points_are_drawn() {
         let line = Series { points: vec![(1.0, 0.5), (2.0, 0.4)], bars: vec![0.3, 0.0], ..Series::default() };
         let dots = Series { points: vec![(1.0, 0.1)], scattered: true, ..Series::default() };
         let series = [line, dots];
