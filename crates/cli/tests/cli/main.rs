@@ -5,6 +5,7 @@ mod bad_arguments;
 mod bad_files;
 mod bad_folders;
 mod common;
+mod components;
 mod factorize;
 mod fields;
 mod files;

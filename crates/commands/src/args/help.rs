@@ -4,12 +4,13 @@ use std::ffi::OsString;
 
 use clap::{Command, CommandFactory};
 
-use super::{Cli, factorize, party, plan, simulate};
+use super::{Cli, factorize, party, plan, ranks, simulate};
 
 /// Commands with many options, and the options that `-h` shows.
-const COMMON: [(&[&str], &[&str]); 4] = [
+const COMMON: [(&[&str], &[&str]); 5] = [
     (&["factorize"], factorize::COMMON),
     (&["plan"], plan::COMMON),
+    (&["ranks"], ranks::COMMON),
     (&["simulate"], simulate::COMMON),
     (&["party", "join"], party::COMMON),
 ];

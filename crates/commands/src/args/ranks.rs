@@ -14,6 +14,10 @@ Examples:
   partwise ranks M.npz --components 2..20 --restarts 10 --out ranks
   partwise ranks counts.csv --components 5,8,13,20 --out ranks --seed 1";
 
+/// The options that `-h` shows.
+pub const COMMON: &[&str] =
+    &["components", "restarts", "out", "force", "resume", "seed", "threads", "transpose", "json"];
+
 #[derive(Debug, Args)]
 pub struct RanksArgs {
     /// The matrix, in any format that `factorize` reads

@@ -6,7 +6,7 @@ use anyhow::Result;
 use partwise::cancel::Cancel;
 use partwise::pipeline::{self, Facts, FileSource, Request, Resources, Source};
 use partwise::run::{CheckedSettings, Machine, Settings};
-use partwise::selection::{Survey, SurveyRequest, SurveyRow, Surveyed, survey};
+use partwise::selection::{Survey, SurveyRequest, SurveyRow, Surveyed, check_shape, survey};
 use partwise::{Precision, Real};
 use partwise_report::{SurveyPage, survey_page};
 use serde_json::json;
@@ -53,11 +53,12 @@ fn run_in<T: Real>(args: &RanksArgs, context: &Context) -> Result<()> {
     let Some(matrix) = opened.into_matrix(&Cancel::default()) else {
         unreachable!("no limit of memory was given")
     };
+    check_shape(matrix.shape())?;
+    let store = FitFolder::open(&args.out, args.resume, &made_from(args, &settings)?)?;
     if !args.quiet && !args.json {
         let Facts { name, rows, cols, format, .. } = &facts;
         console.tell(&format!("{name}: {rows} x {cols}, {format}"));
     }
-    let store = FitFolder::open(&args.out, args.resume, &made_from(args, &settings)?)?;
     let request = SurveyRequest {
         settings,
         components: args.components.0.clone(),
@@ -74,6 +75,7 @@ fn run_in<T: Real>(args: &RanksArgs, context: &Context) -> Result<()> {
 
 fn settings(args: &RanksArgs, rank: usize) -> Result<CheckedSettings> {
     let settings = Settings {
+        restarts: args.restarts,
         algorithm: args.algorithm,
         seed: args.seed,
         iterations: args.iterations,
@@ -86,7 +88,7 @@ fn settings(args: &RanksArgs, rank: usize) -> Result<CheckedSettings> {
 /// What fits must have in common to be compared: the input, how it was read, and the settings. Numbers of components and
 /// restarts may be added.
 fn made_from(args: &RanksArgs, settings: &CheckedSettings) -> Result<serde_json::Value> {
-    let settings = Settings { rank: 1, ..(**settings).clone() };
+    let settings = Settings { rank: 1, restarts: 1, ..(**settings).clone() };
     Ok(json!({
         "sha256": input::sha256(&args.file)?,
         "reading": format!(

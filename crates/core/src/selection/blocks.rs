@@ -39,19 +39,20 @@ fn folds(count: usize, seed: u64, side: Side) -> Vec<Vec<usize>> {
     folds
 }
 
-impl<T: Real> HeldOut<T> {
-    /// Refuses a matrix whose rows or columns are too few for the folds.
-    pub fn check(shape: Shape) -> Result<()> {
-        let Shape { rows, cols } = shape;
-        if rows < FOLDS || cols < FOLDS {
-            let problem = format!(
-                "cross-validation holds out a fifth of the rows and of the columns, but the matrix is {rows} x {cols}; give one with at least {FOLDS} of each"
-            );
-            return Err(Error::parameter("matrix", problem));
-        }
-        Ok(())
+/// Refuses a matrix whose rows or columns are too few for the folds.
+pub fn check_shape(shape: Shape) -> Result<()> {
+    let Shape { rows, cols } = shape;
+    if rows < FOLDS || cols < FOLDS {
+        let problem = format!(
+            "cross-validation holds out a fifth of the rows and of the columns, but the matrix is {rows} x {cols}; give one \
+             with at least {FOLDS} of each"
+        );
+        return Err(Error::parameter("matrix", problem));
     }
+    Ok(())
+}
 
+impl<T: Real> HeldOut<T> {
     /// The block of one fold. Rows and columns are dealt out by the seed alone.
     pub fn new(matrix: &Matrix<T>, fold: usize, seed: u64, settings: &RunSettings, cancel: &Cancel) -> Self {
         let held_rows = folds(matrix.rows(), seed, Side::Rows).swap_remove(fold);

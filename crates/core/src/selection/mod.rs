@@ -10,7 +10,7 @@ mod suggestion;
 mod survey;
 
 pub use assignment::assign;
-pub use blocks::{FOLDS, HeldOut};
+pub use blocks::{FOLDS, HeldOut, check_shape};
 pub use cophenetic::cophenetic_correlation;
 pub use similarity::{Stability, cosines};
 pub use suggestion::{STABLE, Suggestion, suggest};

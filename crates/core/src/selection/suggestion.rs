@@ -20,16 +20,15 @@ pub struct Suggestion {
 /// is at least [`STABLE`].
 pub fn suggest(rows: &[SurveyRow]) -> Suggestion {
     let none = |reason: String| Suggestion { suggested: None, reason };
-    let best = rows.iter().min_by(|a, b| a.heldout_loss.total_cmp(&b.heldout_loss));
-    let (Some(best), Some(first), Some(last)) = (best, rows.first(), rows.last()) else {
-        return none("no number of components was tried".into());
-    };
-    if rows.len() < 3 {
+    let [first, .., before, last] = rows else {
         return none("fewer than three numbers of components were tried; try more".into());
-    }
-    if best.components == last.components {
+    };
+    let Some(best) = rows.iter().min_by(|a, b| a.heldout_loss.total_cmp(&b.heldout_loss)) else {
+        unreachable!("at least three rows")
+    };
+    if best.components == last.components && still_falls(before, last) {
         return none(format!(
-            "the held-out loss is lowest at {}, the largest number that was tried; try larger ones",
+            "the held-out loss still falls at {}, the largest number that was tried; try larger ones",
             last.components
         ));
     }
@@ -56,6 +55,14 @@ pub fn suggest(rows: &[SurveyRow]) -> Suggestion {
             best.components
         )),
     }
+}
+
+/// Whether the held-out loss falls from one number to the next by more than one standard error of the difference, which is
+/// smaller than that of the losses: all numbers share their folds.
+fn still_falls(before: &SurveyRow, last: &SurveyRow) -> bool {
+    let losses = before.heldout_of_folds.iter().zip(&last.heldout_of_folds);
+    let (mean, error) = mean_and_error(&losses.map(|(before, last)| before - last).collect::<Vec<f64>>());
+    mean > error
 }
 
 /// The mean and its standard error.
@@ -104,6 +111,17 @@ mod tests {
     }
 
     #[test]
+    fn a_plateau_up_to_the_edge_is_no_reason_to_try_larger_numbers() {
+        let rows = [
+            row(2, [0.50, 0.52, 0.51], 1.0),
+            row(3, [0.30, 0.33, 0.31], 0.99),
+            row(4, [0.31, 0.32, 0.31], 0.7),
+            row(5, [0.30, 0.33, 0.30], 0.7),
+        ];
+        assert_eq!(suggest(&rows).suggested, Some(3), "{}", suggest(&rows).reason);
+    }
+
+    #[test]
     fn a_minimum_at_the_edge_or_without_stability_suggests_nothing() {
         let falling = [row(2, [0.5; 3], 1.0), row(3, [0.4; 3], 1.0), row(4, [0.3; 3], 1.0)];
         let suggestion = suggest(&falling);
@@ -114,6 +132,7 @@ mod tests {
         let unstable = [row(2, [0.5; 3], 1.0), row(3, [0.3; 3], 0.4), row(4, [0.4; 3], 0.3)];
         assert!(suggest(&unstable).reason.contains("stability"));
         assert_eq!(suggest(&[]).suggested, None);
+        assert_eq!(suggest(&falling[..2]).suggested, None);
         let one = [row(1, [0.3; 3], 1.0), row(2, [0.4; 3], 1.0), row(3, [0.5; 3], 1.0)];
         assert_eq!(suggest(&one).suggested, Some(1), "there is nothing below 1");
     }

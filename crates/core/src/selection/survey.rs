@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use rand::seq::index;
 use serde::{Deserialize, Serialize};
 
-use super::blocks::{FOLDS, HeldOut};
+use super::blocks::{FOLDS, HeldOut, check_shape};
 use super::cophenetic::cophenetic_correlation;
 use super::parallel::for_each_job;
 use super::similarity::Stability;
@@ -163,7 +163,7 @@ pub fn survey<T: Real>(
     if request.restarts == 0 {
         return Err(Error::parameter("restarts", "0 is too few; give 1 or more"));
     }
-    HeldOut::<T>::check(matrix.shape())?;
+    check_shape(matrix.shape())?;
     request.cancel.scope(|| {
         let total = components.len() * (FOLDS + request.restarts);
         let progress = SurveyProgress { done: 0, total, stored: 0 };
