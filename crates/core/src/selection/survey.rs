@@ -373,7 +373,7 @@ mod tests {
     use crate::random::uniform;
     use crate::run::Settings;
 
-    /// A matrix of `rank` sparse components and noise of the given share.
+    /// A matrix of `rank` sparse components and noise, relative to the mean.
     fn planted(rows: usize, cols: usize, rank: usize, noise: f64, seed: u64) -> Matrix<f64> {
         let mut rng = stream(seed, Purpose::Fill, 0, 0);
         let mut factor = |count: usize| -> Vec<f64> {
@@ -388,7 +388,10 @@ mod tests {
                 entries.push(u.iter().zip(v).map(|(u, v)| u * v).sum::<f64>());
             }
         }
-        entries.iter_mut().for_each(|entry| *entry *= 1.0 + noise * (2.0 * uniform(&mut rng) - 1.0));
+        let scale = noise * entries.iter().sum::<f64>() / entries.len() as f64;
+        // Nearly normal, by the sum of twelve uniform numbers.
+        let mut normal = || (0..12).map(|_| uniform(&mut rng)).sum::<f64>() - 6.0;
+        entries.iter_mut().for_each(|entry| *entry = f64::max(0.0, *entry + scale * normal()));
         Matrix::Dense(Dense::new(rows, cols, Order::RowMajor, Values::Real(entries.into())))
     }
 
@@ -465,6 +468,6 @@ mod tests {
         assert!(run(planted(4, 30, 2, 0.1, 3)).to_string().contains("at least 5"));
         let zero = Dense::new(20, 20, Order::RowMajor, Values::Real(vec![0.0; 400].into()));
         let refusal = run(Matrix::Dense(zero)).to_string();
-        assert!(refusal.contains("zero"), "{refusal}");
+        assert!(refusal.contains("every entry is 0"), "{refusal}");
     }
 }
