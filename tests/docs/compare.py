@@ -6,7 +6,7 @@ import re
 # What depends on the machine, the clock or chance, and what stands for it in a comparison.
 WILDCARDS = [
     (re.compile(r"\b\d+(\.\d+)?(e[+-]?\d+)? ?(s|ms|µs|us|seconds?)\b"), "<time>"),
-    (re.compile(r"\bthreads a node \d+|\b\d+ threads?\b"), "<threads>"),
+    (re.compile(r"\b\d+ threads?\b"), "<threads>"),
     (re.compile(r"\bsha256:[0-9a-f]+"), "<fingerprint>"),
     (re.compile(r"\b127\.0\.0\.1:\d+"), "<address>"),
     (re.compile(r"(?<![\w.])/[\w./-]+"), "<path>"),

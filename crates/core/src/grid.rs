@@ -102,7 +102,7 @@ impl FromStr for Grid {
         let sizes = text.split_once('x').map(|(rows, cols)| (rows.parse(), cols.parse()));
         match sizes {
             Some((Ok(rows), Ok(cols))) if rows > 0 && cols > 0 => Ok(Grid { rows, cols }),
-            _ => Err("a grid is two numbers of 1 or more with an x between them, such as 2x3".into()),
+            _ => Err("give two numbers of 1 or more, such as 2x3".into()),
         }
     }
 }

@@ -462,7 +462,7 @@ fn a_check_compares_clocks() {
     let served = impostor(&runtime, &federation.address, federation.terms.clone(), 3600.0);
     let party = parties[0].clone();
     let error = in_time(move || party::check(&party, &given(0), &polite()).err().unwrap().to_string());
-    assert!(error.contains("clocks differ by 3600 s; set them right"), "{error}");
+    assert!(error.contains("the clocks differ by 3600 s; correct them"), "{error}");
     served.abort();
 }
 

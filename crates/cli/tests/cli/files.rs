@@ -142,11 +142,11 @@ fn assumptions_about_a_table_are_reported_with_the_option() {
     for (file, expected) in [
         (
             "ids.csv",
-            "warning: ids.csv: column 1 (1, 2, 3, ...) looks like identifiers but is read as data; give --row-names yes",
+            "warning: ids.csv: column 1 (1, 2, 3, ...) looks like identifiers but is read as data; use --row-names yes",
         ),
         (
             "years.csv",
-            "warning: years.csv: line 1 (1990, 1991) looks like a header but is read as data; give --header yes",
+            "warning: years.csv: line 1 (1990, 1991) looks like a header but is read as data; use --header yes",
         ),
         (
             "triples.csv",

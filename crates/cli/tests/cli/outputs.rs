@@ -152,7 +152,10 @@ fn full_and_read_only_disks() {
     desk.write("disk/ballast", vec![0; 24 << 10]);
     let output = desk.output("factorize m.csv --rank 1 --iterations 3 --out disk/page");
     assert!(output.status.success(), "{output:?}");
-    assert_says(&String::from_utf8_lossy(&output.stderr), &["the results are written, but not report.html"]);
+    assert_says(
+        &String::from_utf8_lossy(&output.stderr),
+        &["the results were written, but report.html was not"],
+    );
     assert!(!String::from_utf8_lossy(&output.stdout).contains("shows it"), "{output:?}");
     assert!(desk.path("disk/page/U.npy").exists() && !desk.path("disk/page/report.html").exists());
     std::fs::remove_dir_all(desk.path("disk/page")).unwrap();
@@ -181,6 +184,6 @@ fn full_and_read_only_disks() {
     let said = desk.refused("report disk/r");
     assert_says(
         &said,
-        &["cannot write disk/r/report.html", "Read-only", "; copy the folder to where you can write"],
+        &["cannot write disk/r/report.html", "Read-only", "; copy the folder to a place where you can write"],
     );
 }

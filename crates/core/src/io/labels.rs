@@ -57,7 +57,7 @@ mod tests {
         assert_eq!(read(&path, 4).unwrap(), ["a", "", "ü b\tc", "two lines"]);
         for expected in [0, 3, 5] {
             let message = read(&path, expected).unwrap_err().to_string();
-            assert!(message.contains(&format!("4 labels, where the matrix needs {expected}")), "{message}");
+            assert!(message.contains(&format!("4 labels, but the matrix needs {expected}")), "{message}");
         }
         std::fs::write(&path, b"\xef\xbb\xbfx\r\ny").unwrap();
         assert_eq!(read(&path, 2).unwrap(), ["x", "y"]);

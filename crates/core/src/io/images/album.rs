@@ -82,7 +82,7 @@ impl Album for Folder<'_> {
     }
 
     fn cure(&self) -> &'static str {
-        "give one that holds them itself, not in folders within, or give a file"
+        "give a folder with images (subfolders are not searched), or a file"
     }
 }
 

@@ -69,7 +69,7 @@ pub fn blocks<T: Real>(stream: &Stream, demand: &Demand) -> Result<Cut> {
     let room = demand.memory.saturating_sub(footprint.most()) / 2;
     if longest > room {
         return Err(Error::Memory {
-            what: format!("{}: the factors and two lines of the matrix", stream.path().display()),
+            what: format!("{}: streaming it", stream.path().display()),
             needed: footprint.most().saturating_add(2 * longest),
             available: demand.memory,
             cure: Wording::new("raise ")
