@@ -130,6 +130,6 @@ impl Album for Zip<'_> {
     }
 
     fn cure(&self) -> &'static str {
-        "put some into it, or rename it to end in .npz if NumPy or SciPy made it"
+        "add some, or rename it to .npz if NumPy or SciPy wrote it"
     }
 }
