@@ -272,7 +272,10 @@ impl Settings {
                     ));
                 }
                 Some(Amount::Share(share)) if !(share > 0.0 && share <= 1.0) => {
-                    return Err(Error::parameter(name, format!("{share} is not a share above 0 and at most 1.0")));
+                    return Err(Error::parameter(
+                        name,
+                        format!("{share} is not a share above 0 and at most 1.0"),
+                    ));
                 }
                 _ => {}
             }

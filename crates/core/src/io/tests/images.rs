@@ -122,8 +122,7 @@ fn refusals() {
     );
     assert_eq!(
         refusal(vec![("a.txt", vec![1]), ("__MACOSX/a.png", vec![1])]),
-        "content: no JPEG or PNG images in a zip archive; put some into it, or rename it to end in .npz if NumPy or \
-         SciPy made it"
+        "content: no JPEG or PNG images in a zip archive; add some, or rename it to .npz if NumPy or SciPy wrote it"
     );
     assert_eq!(
         refusal(vec![("a.jpg", b"plain text".to_vec())]),
