@@ -150,7 +150,7 @@ mod tests {
             assert_eq!(parse(text.as_bytes()), Err(NOT_A_HEADER.to_string()), "{text}");
         }
         let negative = parse(b"{'descr': '<f8', 'fortran_order': True, 'shape': (-3, 2)}").unwrap_err();
-        assert!(negative.contains("which is no size"), "{negative}");
+        assert!(negative.contains("is not a size"), "{negative}");
         let huge =
             parse(b"{'descr': '<f8', 'fortran_order': True, 'shape': (99999999999999999999,)}").unwrap_err();
         assert!(huge.contains("\"99999999999999999999\""), "{huge}");

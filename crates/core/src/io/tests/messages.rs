@@ -11,8 +11,8 @@ fn names_and_content() {
         (
             "m.txt",
             b"1".to_vec(),
-            "name: unknown ending; Partwise reads .npy, .npz, .mtx, .csv, .tsv, .bin and .h5ad, each also with .gz, and images \
-             in a folder or a .zip",
+            "name: unknown file type; Partwise reads .npy, .npz, .mtx, .csv, .tsv, .bin and .h5ad, each also with .gz, and \
+             images in a folder or .zip",
         ),
         ("m.npy", b"".to_vec(), "content: the file is empty; create or download it again"),
         (
