@@ -1,9 +1,9 @@
-"""Compares what a page shows with what a command printed."""
+"""Compares the output shown in a page with the output of a command."""
 
 import difflib
 import re
 
-# What depends on the machine, the clock or chance, and what stands for it in a comparison.
+# Patterns that depend on the machine, the clock or chance, and their placeholders in a comparison.
 WILDCARDS = [
     (re.compile(r"\b\d+(\.\d+)?(e[+-]?\d+)? ?(s|ms|µs|us|seconds?)\b"), "<time>"),
     (re.compile(r"\b\d+ threads?\b"), "<threads>"),
@@ -57,7 +57,7 @@ def matches(expected: list[str], actual: list[str]) -> bool:
 
 
 def difference(expected: str, actual: str) -> str | None:
-    """What differs between a page's output and the real one, or nothing."""
+    """The difference between a page's output and the real one, or None."""
     lines = [[line for line in text.splitlines() if line.strip()] for text in (expected, actual)]
     if matches(*lines):
         return None

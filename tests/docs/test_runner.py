@@ -1,4 +1,4 @@
-"""The runner itself: what it must not let pass."""
+"""Tests of the runner itself: errors that it must detect."""
 
 from pathlib import Path
 
