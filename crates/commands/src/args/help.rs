@@ -4,14 +4,15 @@ use std::ffi::OsString;
 
 use clap::{Command, CommandFactory};
 
-use super::{Cli, factorize, party, plan, simulate};
+use super::{Cli, factorize, party, plan, provision, simulate};
 
 /// Commands with many options, and the options that `-h` shows.
-const COMMON: [(&[&str], &[&str]); 4] = [
+const COMMON: [(&[&str], &[&str]); 5] = [
     (&["factorize"], factorize::COMMON),
     (&["plan"], plan::COMMON),
     (&["simulate"], simulate::COMMON),
     (&["party", "join"], party::COMMON),
+    (&["provision"], provision::COMMON),
 ];
 
 const ALL_OPTIONS: &str = "Use --help to see all options.";
