@@ -1,5 +1,5 @@
-//! Images, one a column or a row: the JPEG and PNG files of a folder or a zip archive, in the byte order of their
-//! names. Pixels stay bytes, row by row with the channels of a pixel side by side.
+//! Images, one per column or row: the JPEG and PNG files of a folder or a zip archive, in the byte order of their
+//! names. Pixels stay bytes, row by row with the channels of a pixel next to each other.
 
 mod album;
 mod decode;
@@ -23,10 +23,10 @@ pub use album::files;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ImageSide {
-    /// An image a column.
+    /// An image per column.
     #[default]
     Columns,
-    /// An image a row.
+    /// An image per row.
     Rows,
 }
 
@@ -43,14 +43,14 @@ impl ImageSide {
     }
 }
 
-/// How to see a column, or a row, as a picture again.
+/// How to restore an image from a column or row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ImageShape {
-    /// Pixels in a line.
+    /// Pixels per line.
     pub width: u32,
     /// Lines.
     pub height: u32,
-    /// Bytes of a pixel: 1 for grey, 3 for RGB.
+    /// Bytes per pixel: 1 for grey, 3 for RGB.
     pub channels: u8,
     /// Which side of the matrix the images are.
     pub images: ImageSide,
@@ -68,13 +68,13 @@ impl Format for Images {
         writes: Writes::Nothing,
     };
 
-    /// Reads the images of the archive, in folders within it too.
+    /// Reads the images of the archive, including those in folders.
     fn read<T: Real>(file: Opened<'_>, options: &ReadOptions) -> Result<Input<T>> {
         read(Zip::open(file.budget)?, file.budget, options.images, "a zip archive")
     }
 }
 
-/// Reads the images of a folder; folders within it are not searched.
+/// Reads the images of a folder; subfolders are not searched.
 pub(super) fn read_folder<T: Real>(budget: Budget, side: ImageSide) -> Result<Input<T>> {
     read(Folder::open(budget)?, budget, side, "a folder")
 }

@@ -1,6 +1,6 @@
-//! The header of a `.npy` file: a Python dictionary of three keys, read by one pass without recursion.
+//! The header of a `.npy` file: a Python dictionary of three keys, parsed in one pass without recursion.
 
-/// What the header says.
+/// The content of the header.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Header {
     /// The element type, such as `<f8`.
@@ -113,7 +113,7 @@ impl<'a> Cursor<'a> {
         Ok(sizes)
     }
 
-    /// What stands where digits should, shortened for a message.
+    /// The text in place of digits, shortened for a message.
     fn lossy(&self, digits: &[u8]) -> String {
         let shown = if digits.is_empty() { self.rest } else { digits };
         String::from_utf8_lossy(&shown[..shown.len().min(24)]).into_owned()
