@@ -114,7 +114,7 @@ fn refusals() {
     );
     assert!(
         refusal(vec![first.clone(), ("b.png", png(3, 2, ExtendedColorType::L8, &RGB[..6]))])
-            .contains("image b.png: 3 x 2 pixels, grey, where a.png is 3 x 2 pixels, RGB;")
+            .contains("image b.png: 3 x 2 pixels, grey, but a.png is 3 x 2 pixels, RGB;")
     );
     assert_eq!(
         refusal(vec![first.clone(), ("c.gif", b"GIF89a".to_vec())]),
