@@ -61,7 +61,7 @@ def test_parameters(parameters, sentence):
         (np.zeros((5, 5)), "X: every entry is 0, so there is nothing to factorize"),
         (sp.csr_array((5, 5)), "X: every entry is 0, so there is nothing to factorize"),
         (np.full((5, 5), 1e-30, np.float32), "use float64, or rescale the matrix"),
-        (np.full((5, 5), 1e200), "the largest is 1.00e200, where the arithmetic needs one from"),
+        (np.full((5, 5), 1e200), "the largest is 1.00e200, but the arithmetic needs one from"),
         (np.ones(5), "Expected 2D array"),
         (np.ones((0, 5)), "Found array with 0 sample"),
         (np.array([["a", "b"]]), "could not convert string"),

@@ -222,7 +222,7 @@ fn io_cure(error: &std::io::Error) -> &'static str {
     match error.kind() {
         ErrorKind::NotFound | ErrorKind::NotADirectory => "check the path",
         ErrorKind::PermissionDenied => "check its permissions",
-        ErrorKind::StorageFull => "make room there",
+        ErrorKind::StorageFull => "free space there",
         _ => "check the path, the permissions and the free space",
     }
 }

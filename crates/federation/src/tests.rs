@@ -228,7 +228,7 @@ fn send_hostile_frames() {
     let outcome = centre.join().unwrap().unwrap();
     assert!(errors.iter().all(|error| *error == outcome.relative_error));
     assert!(outcome.agreed && outcome.missing.is_empty());
-    assert_eq!(outcome.epochs, 1, "nobody had to begin anew");
+    assert_eq!(outcome.epochs, 1, "no party had to start over");
     let rejected = log.rejections();
     // An offer, an agreement and its confirmation sent twice, and errors of rounds that do not exist.
     assert!(rejected["a message out of turn"] >= 4, "{rejected:?}");

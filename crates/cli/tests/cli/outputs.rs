@@ -145,7 +145,7 @@ fn full_and_read_only_disks() {
     desk.write("m.csv", table_bytes(20, &values, ","));
     // Too large for the disk, which is detected before computing.
     let said = desk.refused("factorize digits.npy --rank 32 --out disk/new");
-    assert_says(&said, &["disk/new", "the results need 232.6 KiB", "but only 80.0 KiB is free", "make room"]);
+    assert_says(&said, &["disk/new", "the results need 232.6 KiB", "but only 80.0 KiB is free", "free space"]);
     desk.run("factorize m.csv --rank 1 --iterations 3 --no-report --out disk/r");
     desk.run("factorize m.csv --rank 1 --iterations 3 --no-report --out disk --force");
     // No space for the page: the results exist, and no message claims that there is a page.
@@ -165,7 +165,7 @@ fn full_and_read_only_disks() {
     for out in ["disk/r", "disk", "disk/new"] {
         let words = format!("factorize m.csv --rank 20 --iterations 3 --tsv --no-report --out {out} --force");
         let said = refusal(&desk.output(&words), &words);
-        assert_says(&said, &["cannot write", out, "No space left", "make room there"]);
+        assert_says(&said, &["cannot write", out, "No space left", "free space there"]);
         assert!(before == desk.snapshot(), "{out}");
     }
     let words = "transform disk/r m.csv --out disk/W.tsv";
@@ -174,7 +174,7 @@ fn full_and_read_only_disks() {
     desk.write("long.csv", table_bytes(20, &long, ","));
     let before = desk.snapshot();
     let said = refusal(&desk.output(&words.replace("m.csv", "long.csv")), words);
-    assert_says(&said, &["cannot write disk/W.tsv", "No space left", "make room there"]);
+    assert_says(&said, &["cannot write disk/W.tsv", "No space left", "free space there"]);
     assert!(before == desk.snapshot());
     disk.make_read_only();
     for out in ["disk/new", "disk/r --force"] {
