@@ -9,7 +9,7 @@ from pathlib import Path
 from pages import blocks, code_spans
 
 # Texts that start like a command but are not: the first lines of files, imports, and a message.
-NOT_COMMANDS = ("partwise checkpoint ", "partwise transcript ", "from partwise ", "import partwise", "make room there")
+NOT_COMMANDS = ("partwise checkpoint ", "partwise transcript ", "from partwise ", "import partwise")
 
 
 @cache
