@@ -182,7 +182,7 @@ fn a_matrix_beyond_the_memory_is_refused_with_its_need() {
         [("digits.npy", "100000000"), ("digits.npy", "18446744073709551615"), ("s.csv", "3000000")]
     {
         let said = desk.refused(&format!("factorize {file} --rank {rank} --out r"));
-        assert_says(&said, &["the factorization needs", "iB of memory", "is available", "lower --rank"]);
+        assert_says(&said, &["the factorization needs", "iB of memory", "is available", "a smaller --rank"]);
     }
 }
 
@@ -213,7 +213,7 @@ fn no_file_there() {
     for (name, expected) in [
         ("none.npy", ["No such file", "check the path"]),
         ("none", ["No such file", "check the path"]),
-        ("folder.npy", ["no JPEG or PNG images in a folder", "give a file"]),
+        ("folder.npy", ["no JPEG or PNG images in a folder", "give a folder"]),
         ("file/m.npy", ["Not a directory", "check the path"]),
         ("/dev/null", ["this is a pipe or a device", "save its data as a file"]),
     ] {

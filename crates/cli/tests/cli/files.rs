@@ -63,7 +63,7 @@ fn inspect_for_people() {
     let text = desk.run("inspect m.csv");
     for words in [
         "unusable    1 NaN, 2 negative, 1 infinite; the first at row 2, column 4 (counted from 1)\n",
-        "dominant    column 3 (c3) holds 100.0% of the squared norm of the matrix\n",
+        "dominant    column 3 (c3) accounts for 100.0% of the squared norm of the matrix\n",
         "range       -2 to 900",
     ] {
         assert!(text.contains(words), "{text}");

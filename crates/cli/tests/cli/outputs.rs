@@ -145,7 +145,10 @@ fn full_and_read_only_disks() {
     desk.write("m.csv", table_bytes(20, &values, ","));
     // Too large for the disk, which is detected before computing.
     let said = desk.refused("factorize digits.npy --rank 32 --out disk/new");
-    assert_says(&said, &["disk/new", "the results need 232.6 KiB", "but only 80.0 KiB is free", "free space"]);
+    assert_says(
+        &said,
+        &["disk/new", "the results need 232.6 KiB", "but only 80.0 KiB is free", "free space"],
+    );
     desk.run("factorize m.csv --rank 1 --iterations 3 --no-report --out disk/r");
     desk.run("factorize m.csv --rank 1 --iterations 3 --no-report --out disk --force");
     // No space for the page: the results exist, and no message claims that there is a page.

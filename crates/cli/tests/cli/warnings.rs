@@ -45,7 +45,7 @@ fn factors_that_are_zero_are_a_warning() {
         desk.write_factor(name, &(3, 2, vec![1.0, 0.0, 2.0, 0.0, 1.0, 0.0]));
     }
     let said = warned(&desk, "factorize m.csv --rank 2 --algorithm mu --init-from start", "one");
-    assert_eq!(said, ["1 of 2 components is 0; try another start, or give a lower --rank"]);
+    assert_eq!(said, ["1 of 2 components is 0; try another start, or a smaller --rank"]);
 }
 
 #[test]
