@@ -23,6 +23,8 @@ fn mpirun(desk: &Desk, ranks: usize, words: &str) -> Command {
         ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"),
         ("OMPI_MCA_rmaps_base_oversubscribe", "1"),
         ("OMPI_MCA_mpi_yield_when_idle", "1"),
+        // Seconds after which both mpirun end a job that hangs.
+        ("MPIEXEC_TIMEOUT", "300"),
     ]);
     // Limits concurrent jobs: the first job to end removes the folder of temporary files that Open MPI has per
     // user.

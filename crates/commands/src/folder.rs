@@ -6,10 +6,13 @@ use std::path::Path;
 use anyhow::{Result, anyhow, bail};
 use partwise::error::Error;
 use partwise::io::ImageSide;
+use partwise::matrix::Shape;
 use partwise::run::record::{RunKind, RunRecord};
 use partwise::run::{Factors, Side};
 use partwise::{Precision, Real, io};
 
+use crate::args::ReadArgs;
+use crate::input::Turned;
 use crate::machine::available_memory;
 use crate::output;
 
@@ -56,8 +59,12 @@ pub fn read<T: Real>(dir: &Path) -> Result<Folder<T>> {
     })
 }
 
-/// The names of a matrix's rows and columns, where there are any.
-pub type Names<'a> = (Option<&'a [String]>, Option<&'a [String]>);
+/// Names of the rows and columns of a matrix, of those that have any.
+#[derive(Clone, Copy, Default)]
+pub struct Names<'a> {
+    pub rows: Option<&'a [String]>,
+    pub cols: Option<&'a [String]>,
+}
 
 /// Refuses results whose factors are in several folders, and says where they are.
 fn check_kind(dir: &Path) -> Result<()> {
@@ -81,13 +88,13 @@ fn check_kind(dir: &Path) -> Result<()> {
 }
 
 impl<T: Real> Folder<T> {
-    /// Reorders the rows of U and V to match the names of the rows and columns of `file`, where both have names;
-    /// refuses different names.
-    pub fn match_names(&mut self, dir: &Path, file: &Path, (rows, cols): Names<'_>) -> Result<()> {
+    /// Puts the rows of U and V into the order that the rows and columns of `file` have by their names, where both have
+    /// names; refuses other names.
+    pub fn match_names(&mut self, dir: &Path, file: &Path, names: Names<'_>) -> Result<()> {
         let k = self.factors.k;
         for (what, known, given, factor) in [
-            ("rows", &mut self.row_labels, rows, &mut self.factors.u),
-            ("columns", &mut self.col_labels, cols, &mut self.factors.v),
+            ("rows", &mut self.row_labels, names.rows, &mut self.factors.u),
+            ("columns", &mut self.col_labels, names.cols, &mut self.factors.v),
         ] {
             let (Some(known), Some(given)) = (known, given) else { continue };
             let order = order(known, given).map_err(|problem| {
@@ -102,8 +109,9 @@ impl<T: Real> Folder<T> {
         Ok(())
     }
 
-    /// Refuses factors of another matrix than the m x n one in `file`, or with another number of components.
-    pub fn check(&self, dir: &Path, file: &Path, (m, n): (usize, usize), rank: Option<usize>) -> Result<()> {
+    /// Refuses factors of another matrix than the one in `file`, or with another number of components.
+    pub fn check(&self, dir: &Path, file: &Path, shape: Shape, rank: Option<usize>) -> Result<()> {
+        let Shape { rows: m, cols: n } = shape;
         let Factors { rows, cols, k, .. } = self.factors;
         if (rows, cols) != (m, n) {
             let cure =
@@ -164,7 +172,14 @@ pub struct Record {
     pub samples: Side,
 }
 
-/// Reads `run.json`. A folder with factors only is assumed to be untransposed and in f64.
+impl Record {
+    /// How a matrix lies that is read for these factors.
+    pub fn turned(&self, args: &ReadArgs) -> Turned {
+        Turned { transpose: self.transpose != args.transpose, images: self.images }
+    }
+}
+
+/// Reads `run.json`; a folder with factors alone, made by hand, is taken as untransposed and f64.
 pub fn record(dir: &Path) -> Result<Record> {
     let record = RunRecord::read_if_there(dir).map_err(|error| match error {
         Error::DamagedRecord { path, problem } => {

@@ -6,7 +6,7 @@ use anyhow::bail;
 use partwise::Real;
 use partwise::error::{Error, Result, human_bytes};
 use partwise::io::{self, Assumption, ImageShape, ImageSide, Input, ReadOptions};
-use partwise::matrix::{Matrix, range_problem};
+use partwise::matrix::{Matrix, Shape, range_problem};
 use partwise::run::Side;
 pub use partwise_secure::digest::sha256;
 
@@ -16,24 +16,32 @@ use crate::machine;
 
 /// Reads a matrix and applies `--transpose` and the label files.
 pub fn read<T: Real>(path: &Path, args: &ReadArgs, labels: Option<&LabelArgs>) -> Result<Input<T>> {
-    read_turned(path, args, (args.transpose, None), labels)
+    read_turned(path, args, Turned { transpose: args.transpose, images: None }, labels)
 }
 
-/// Reads a matrix for existing factors, transposed and with images on the side that the record says.
+/// How a matrix lies, for factors that are there.
+pub struct Turned {
+    /// Whether it is the transpose of what is in the file.
+    pub transpose: bool,
+    /// The side that images were on.
+    pub images: Option<ImageSide>,
+}
+
+/// Reads a matrix for factors that are there.
 pub fn read_turned<T: Real>(
     path: &Path,
     args: &ReadArgs,
-    (transpose, recorded): (bool, Option<ImageSide>),
+    turned: Turned,
     labels: Option<&LabelArgs>,
 ) -> Result<Input<T>> {
-    let mut input = io::read::<T>(path, &options(args, recorded, machine::available_memory()))?;
+    let mut input = io::read::<T>(path, &options(args, turned.images, machine::available_memory()))?;
     if let Some(file) = labels.and_then(|labels| labels.row_labels.as_ref()) {
         input.row_labels = Some(io::labels::read(file, input.matrix.rows())?);
     }
     if let Some(file) = labels.and_then(|labels| labels.col_labels.as_ref()) {
         input.col_labels = Some(io::labels::read(file, input.matrix.cols())?);
     }
-    if transpose {
+    if turned.transpose {
         input = input.into_transpose();
     }
     Ok(input)
@@ -76,15 +84,17 @@ pub fn check_range<T: Real>(path: &Path, matrix: &Matrix<T>) -> Result<()> {
         .map_or(Ok(()), |problem| Err(Error::format(path, "entries", problem)))
 }
 
-/// The image size of the rows or columns of an m x n matrix: that of `--image-shape`, or as they were read.
+/// How to see the rows or columns of a matrix as pictures: as `--image-shape` says, of the samples where their side was
+/// given, or as they were read.
 pub fn picture(
-    shape: &ShapeArgs,
-    (m, n): (usize, usize),
+    args: &ShapeArgs,
+    shape: Shape,
     read: Option<ImageShape>,
     side: Option<ImageSide>,
     samples: Option<Side>,
 ) -> anyhow::Result<Option<ImageShape>> {
-    let Some(Picture { width, height, channels }) = shape.image_shape else { return Ok(read) };
+    let Some(Picture { width, height, channels }) = args.image_shape else { return Ok(read) };
+    let Shape { rows: m, cols: n } = shape;
     let size = (width as usize).saturating_mul(height as usize).saturating_mul(channels.into());
     let fits = (size == n && samples != Some(Side::Columns), size == m && samples != Some(Side::Rows));
     let images = match fits {

@@ -66,15 +66,15 @@ pub fn open(path: &Path, size: usize) -> Result<PartedInput> {
     Ok(PartedInput::Folder(path.to_path_buf(), Box::new(split)))
 }
 
-fn region((rows, cols): (std::ops::Range<usize>, std::ops::Range<usize>)) -> Region {
-    Region { rows, cols }
-}
-
-/// The blocks that a process keeps: its block of the grid, or with sampled access whole rows and whole columns.
+/// The blocks that a rank keeps: its block of the grid, or with sampled access whole rows and whole columns.
 pub fn wanted(place: Placement) -> Vec<Region> {
-    let mut regions = vec![region(place.block(Factor::U))];
+    let region = |factor| {
+        let (rows, cols) = place.block(factor);
+        Region { rows, cols }
+    };
+    let mut regions = vec![region(Factor::U)];
     if place.access == Access::Sampled && place.grid.size() > 1 {
-        regions.push(region(place.block(Factor::V)));
+        regions.push(region(Factor::V));
     }
     regions
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use partwise::Real;
 use partwise::io::Assumption;
-use partwise::matrix::{Dominant, Matrix};
+use partwise::matrix::{Dominant, Dominants, Matrix, Shape};
 use partwise::run::{Factors, Settings};
 
 use crate::console::Console;
@@ -35,13 +35,13 @@ impl Warnings {
         self.all
     }
 
-    /// Warns about more components than an m x n matrix supports.
-    pub fn rank(&mut self, settings: &Settings, (m, n): (usize, usize)) {
-        if settings.rank > m.min(n) {
+    /// More components than a matrix can have.
+    pub fn rank(&mut self, settings: &Settings, shape: Shape) {
+        let smaller = shape.rows.min(shape.cols);
+        if settings.rank > smaller {
             self.add(format!(
-                "{} components are more than the smaller side of the matrix ({}), so some are redundant",
-                settings.rank,
-                m.min(n)
+                "rank {} is above the smaller side of the matrix ({}), so that components cannot all matter",
+                settings.rank, smaller
             ));
         }
     }
@@ -51,13 +51,10 @@ impl Warnings {
         input::assumed(file, assumptions).for_each(|sentence| self.add(sentence));
     }
 
-    /// Warns about a row and a column that dominate the matrix.
-    pub fn dominant(
-        &mut self,
-        (row, col): (Option<Dominant>, Option<Dominant>),
-        (row_labels, col_labels): Names<'_>,
-    ) {
-        for (what, found, labels) in [("row", row, row_labels), ("column", col, col_labels)] {
+    /// A row and a column beside which the others hardly count.
+    pub fn dominant(&mut self, dominants: Dominants, names: Names<'_>) {
+        let Dominants { row, col } = dominants;
+        for (what, found, labels) in [("row", row, names.rows), ("column", col, names.cols)] {
             let Some(Dominant { index, share }) = found else { continue };
             let name = labels.map_or(String::new(), |labels| format!(" ({})", labels[index]));
             self.add(format!(
@@ -93,7 +90,7 @@ impl Warnings {
 }
 
 /// The row and the column that dominate a matrix.
-pub fn dominant_of<T: Real>(matrix: &Matrix<T>) -> (Option<Dominant>, Option<Dominant>) {
+pub fn dominant_of<T: Real>(matrix: &Matrix<T>) -> Dominants {
     let (rows, cols) = matrix.squared_norms();
-    (Dominant::among(&rows), Dominant::among(&cols))
+    Dominants::among(&rows, &cols)
 }

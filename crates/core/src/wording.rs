@@ -16,10 +16,10 @@ pub fn many(count: usize, noun: &str) -> String {
 
 /// A sentence, or a part of one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Wording(Vec<Part>);
+pub struct Wording(Vec<Segment>);
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-enum Part {
+enum Segment {
     Text(Cow<'static, str>),
     Field(Field),
 }
@@ -44,19 +44,19 @@ impl Wording {
 
     /// Appends text.
     pub fn text(mut self, text: impl Into<Cow<'static, str>>) -> Self {
-        self.0.push(Part::Text(text.into()));
+        self.0.push(Segment::Text(text.into()));
         self
     }
 
     /// Appends the name of a field.
     pub fn field(mut self, name: impl Into<Cow<'static, str>>) -> Self {
-        self.0.push(Part::Field(Field { name: name.into(), value: None }));
+        self.0.push(Segment::Field(Field { name: name.into(), value: None }));
         self
     }
 
     /// Appends the name of a field and a recommended value.
     pub fn choice(mut self, name: &'static str, value: impl Into<Cow<'static, str>>) -> Self {
-        self.0.push(Part::Field(Field { name: name.into(), value: Some(value.into()) }));
+        self.0.push(Segment::Field(Field { name: name.into(), value: Some(value.into()) }));
         self
     }
 
@@ -68,9 +68,9 @@ impl Wording {
 
     /// The sentence with a front end's names of fields.
     pub fn named(&self, naming: Naming) -> String {
-        let words = |part: &Part| match part {
-            Part::Text(text) => text.to_string(),
-            Part::Field(field) => naming(field),
+        let words = |segment: &Segment| match segment {
+            Segment::Text(text) => text.to_string(),
+            Segment::Field(field) => naming(field),
         };
         self.0.iter().map(words).collect()
     }

@@ -57,7 +57,7 @@ pub enum Error {
     #[error(transparent)]
     Record(partwise::Error),
     /// None of the panels has its data.
-    #[error("none of the matrices is in {}: {names}; give their folder as --data", folder.display())]
+    #[error("none of the matrices is in {}: {names}; give the folder that has them", folder.display())]
     NoData {
         /// The data folder.
         folder: PathBuf,

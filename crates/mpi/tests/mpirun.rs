@@ -13,6 +13,8 @@ fn mpi_conforms_on_1_to_4_ranks() {
                 ("OMPI_ALLOW_RUN_AS_ROOT", "1"),
                 ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"),
                 ("OMPI_MCA_rmaps_base_oversubscribe", "1"),
+                // Seconds after which both mpirun end a job that hangs.
+                ("MPIEXEC_TIMEOUT", "300"),
             ])
             .output()
             .expect("mpirun; `make test` installs it");

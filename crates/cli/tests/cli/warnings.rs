@@ -63,6 +63,15 @@ fn a_row_or_column_that_dominates_is_a_warning() {
         let said = warned(&desk, &format!("factorize {options} --rank 2"), out);
         assert!(said.len() == 1 && said[0].starts_with(&format!("{column}{expected}")), "{said:?}");
     }
+    // Among few columns only one that holds more than 99 %.
+    let few = |largest: f64| {
+        (0..40 * 8).map(|place| if place % 8 == 7 { largest } else { 1.0 }).collect::<Vec<_>>()
+    };
+    desk.write("few.csv", table_bytes(8, &few(40.0), ","));
+    let said = warned(&desk, "factorize few.csv --rank 2", "few");
+    assert!(said.len() == 1 && said[0].starts_with("column 8 holds 99.6% of"), "{said:?}");
+    desk.write("fewer.csv", table_bytes(8, &few(20.0), ","));
+    assert_eq!(warned(&desk, "factorize fewer.csv --rank 2", "fewer"), [""; 0]);
     let said = warned(&desk, "simulate m.npy --rank 2 --parties 4 --protocol syn-sd --rounds 2", "s");
     assert!(said.len() == 1 && said[0].starts_with(&format!("column 5 {expected}")), "{said:?}");
 }

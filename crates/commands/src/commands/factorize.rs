@@ -8,7 +8,7 @@ use anyhow::{Result, anyhow};
 use partwise::comm::Comm;
 use partwise::error::Error;
 use partwise::io::ImageShape;
-use partwise::matrix::Dominant;
+use partwise::matrix::{Dominants, Shape};
 use partwise::partition::Access;
 use partwise::pipeline::{self, Facts, Opened, Planned, RunPlan, Source, Start};
 use partwise::run::{Directive, Monitor, Progress, Settings, Snapshot, headline};
@@ -19,7 +19,7 @@ use super::cluster::{Agreed, Team, same_file};
 use crate::args::FactorizeArgs;
 use crate::checkpoint::{self, Checkpoint};
 use crate::context::Context;
-use crate::folder::{self, Folder};
+use crate::folder::{self, Folder, Names};
 use crate::parts::{self, PartReader, PartedInput};
 use crate::progress::Display;
 use crate::report::{self, Kept};
@@ -120,13 +120,13 @@ struct Found<T> {
     /// Original images for the page.
     frames: Option<Kept<T>>,
     /// The row and the column that dominate.
-    dominant: (Option<Dominant>, Option<Dominant>),
+    dominant: Dominants,
 }
 
 impl<T: Real> Found<T> {
     fn of(args: &FactorizeArgs, opened: &Opened<'_, T>) -> Result<Self> {
         let Facts { rows, cols, image, .. } = *opened.facts();
-        let image = input::picture(&args.shape, (rows, cols), image, args.read.images, args.records)?;
+        let image = input::picture(&args.shape, Shape { rows, cols }, image, args.read.images, args.records)?;
         let frames = opened.matrix().and_then(|matrix| report::kept(matrix, image));
         let place = match (opened.matrix(), opened.streamed()) {
             (Some(matrix), _) => format!("{} in memory", input::size(matrix.bytes())),
@@ -151,19 +151,19 @@ fn start<T: Real>(
     given: Option<Folder<T>>,
     checkpoint: &Checkpoint,
 ) -> Result<Start<T>> {
-    let size = (facts.rows, facts.cols);
+    let shape = facts.shape();
     let mut start = Start::default();
     if let (Some(mut folder), Some(dir)) = (given, &args.init_from) {
-        let names = (facts.row_labels.as_deref(), facts.col_labels.as_deref());
+        let names = Names { rows: facts.row_labels.as_deref(), cols: facts.col_labels.as_deref() };
         folder.match_names(dir, &args.file, names)?;
-        folder.check(dir, &args.file, size, Some(args.rank))?;
+        folder.check(dir, &args.file, shape, Some(args.rank))?;
         start.factors = Some(folder.factors);
     }
     if args.resume {
         start.snapshot = checkpoint.read::<T>()?;
     }
     if team.is_chief() {
-        let entries = (size.0 as u64 + size.1 as u64).saturating_mul(args.rank as u64);
+        let entries = (shape.rows as u64 + shape.cols as u64).saturating_mul(args.rank as u64);
         output::check_room(&args.out, entries.saturating_mul(T::PRECISION.bytes()))?;
     }
     Ok(start)
@@ -216,12 +216,12 @@ fn warn<T: Real>(
     warnings: &mut Warnings,
     args: &FactorizeArgs,
     planned: &Planned<'_, T>,
-    dominant: (Option<Dominant>, Option<Dominant>),
+    dominant: Dominants,
 ) {
-    let Facts { rows, cols, assumptions, row_labels, col_labels, .. } = planned.facts();
-    warnings.rank(&planned.plan().settings, (*rows, *cols));
+    let Facts { assumptions, row_labels, col_labels, .. } = planned.facts();
+    warnings.rank(&planned.plan().settings, planned.facts().shape());
     warnings.assumptions(&args.file, assumptions);
-    warnings.dominant(dominant, (row_labels.as_deref(), col_labels.as_deref()));
+    warnings.dominant(dominant, Names { rows: row_labels.as_deref(), cols: col_labels.as_deref() });
 }
 
 /// Shows progress, listens for Ctrl-C and saves checkpoints.

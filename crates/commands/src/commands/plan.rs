@@ -112,8 +112,19 @@ impl View<'_> {
     }
 
     fn text(&self) -> Result<String> {
-        let Job { rows, cols, nonzeros, ref settings, nodes, precision, .. } = self.job;
         let mut text = String::new();
+        self.request_text(&mut text)?;
+        self.methods_text(&mut text)?;
+        if let Some(best) = self.best(self.job.nodes) {
+            self.best_text(&mut text, &best)?;
+            self.others_text(&mut text, &best)?;
+        }
+        Ok(text)
+    }
+
+    /// What is asked for.
+    fn request_text(&self, text: &mut String) -> Result<()> {
+        let Job { rows, cols, nonzeros, ref settings, nodes, precision, .. } = self.job;
         let entries = match nonzeros {
             Some(count) => format!("{count} nonzeros"),
             None if self.job.bytes => "dense bytes".into(),
@@ -131,6 +142,11 @@ impl View<'_> {
         )?;
         writeln!(text, "by {}", self.known.words())?;
         writeln!(text)?;
+        Ok(())
+    }
+
+    /// A line for each method.
+    fn methods_text(&self, text: &mut String) -> Result<()> {
         writeln!(
             text,
             "method  grid       memory/process      sent/iteration       seconds/iteration = product + solve + gram + \
@@ -150,7 +166,11 @@ impl View<'_> {
             )?;
         }
         writeln!(text)?;
-        let Some(best) = self.best(nodes) else { return Ok(text) };
+        Ok(())
+    }
+
+    /// The best method, and what limits it.
+    fn best_text(&self, text: &mut String, best: &Estimate) -> Result<()> {
         let grid =
             if best.algorithm == Algorithm::Dsanls { String::new() } else { format!(" on {}", best.grid) };
         writeln!(
@@ -167,6 +187,11 @@ impl View<'_> {
             size(best.memory.saving)
         )?;
         writeln!(text, "bottleneck   {}", words(best.parts.bottleneck()))?;
+        Ok(())
+    }
+
+    /// What other numbers of nodes take.
+    fn others_text(&self, text: &mut String, best: &Estimate) -> Result<()> {
         for (other, there) in self.others() {
             let what = match there {
                 _ if other == 0 => continue,
@@ -183,7 +208,7 @@ impl View<'_> {
             };
             writeln!(text, "{:<12} {what}", format!("{other} node{}", if other == 1 { "" } else { "s" }))?;
         }
-        Ok(text)
+        Ok(())
     }
 }
 

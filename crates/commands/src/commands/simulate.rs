@@ -29,6 +29,7 @@ use super::cluster::{Agreed, agree, local, same_file};
 use crate::args::SimulateArgs;
 use crate::console::Console;
 use crate::context::Context;
+use crate::folder::Names;
 use crate::warnings::{self, Warnings};
 use crate::{flags, input, output, report};
 
@@ -253,20 +254,14 @@ fn read<T: Real>(args: &SimulateArgs, context: &Context) -> Result<Dealt<Matrix<
     let read = input::read::<T>(&args.file, &args.read, Some(&args.labels))?;
     let Input { matrix, row_labels, col_labels, format, image, assumptions, .. } = read;
     input::check_range(&args.file, &matrix)?;
-    let image = input::picture(
-        &args.shape,
-        (matrix.rows(), matrix.cols()),
-        image,
-        args.read.images,
-        Some(args.records),
-    )?;
-    // Printed only after all checks have passed.
+    let image = input::picture(&args.shape, matrix.shape(), image, args.read.images, Some(args.records))?;
+    // Said only once nothing is refused any more.
     let mut warnings = Warnings::new(context.console, true);
     warnings.assumptions(&args.file, &assumptions);
-    let names = (row_labels, col_labels);
-    warnings.dominant(warnings::dominant_of(&matrix), (names.0.as_deref(), names.1.as_deref()));
+    let of_lines = Names { rows: row_labels.as_deref(), cols: col_labels.as_deref() };
+    warnings.dominant(warnings::dominant_of(&matrix), of_lines);
     let warnings = warnings.into_sentences();
-    let (record_labels, labels) = factors::by_side(args.records, names.0, names.1);
+    let (record_labels, labels) = factors::by_side(args.records, row_labels, col_labels);
     let side = match args.records {
         Side::Rows => ImageSide::Rows,
         Side::Columns => ImageSide::Columns,

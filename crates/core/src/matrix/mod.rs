@@ -10,7 +10,7 @@ pub use buffer::Buffer;
 pub use dense::{Dense, Order, Values};
 pub use sparse::Csr;
 pub(crate) use summary::Tally;
-pub use summary::{Dominant, Summary};
+pub use summary::{Dominant, Dominants, Summary};
 
 use std::ops::Range;
 

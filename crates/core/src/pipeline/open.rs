@@ -1,13 +1,13 @@
 //! The first step: reads or opens the matrix and checks it.
 
-use super::part::{self, Part};
+use super::part::{self, RankPart};
 use super::request::Request;
 use super::source::{FileSource, SharedMatrix, Source};
 use crate::Real;
 use crate::error::{Error, Result};
 use crate::io::stream::Stream;
 use crate::io::{self, Assumption, ImageShape, Input, ReadOptions};
-use crate::matrix::{Dominant, Matrix, Shape, range_problem};
+use crate::matrix::{Dominants, Matrix, Shape, range_problem};
 use crate::run::{Demand, MatrixSize, RunSettings, Streamed};
 use crate::wording::Wording;
 
@@ -35,6 +35,11 @@ pub struct Facts {
 }
 
 impl Facts {
+    /// Its sides.
+    pub fn shape(&self) -> Shape {
+        Shape { rows: self.rows, cols: self.cols }
+    }
+
     pub(super) fn new(name: String, shape: Shape, stored: usize, format: String) -> Self {
         let Shape { rows, cols } = shape;
         Facts {
@@ -65,7 +70,7 @@ pub(super) enum Data<'a, T> {
     Whole(Matrix<T>),
     Shared(&'a (dyn SharedMatrix<T> + Sync)),
     Streamed(Box<Streamed>),
-    Part(Part<'a, T>),
+    Part(RankPart<'a, T>),
 }
 
 impl<T: Real> Opened<'_, T> {
@@ -85,22 +90,24 @@ impl<T: Real> Opened<'_, T> {
     }
 
     /// The row and the column that dominate the matrix.
-    pub fn dominant(&self) -> (Option<Dominant>, Option<Dominant>) {
-        let of = |rows: &[f64], cols: &[f64]| (Dominant::among(rows), Dominant::among(cols));
+    pub fn dominant(&self) -> Dominants {
         match &self.data {
             Data::Whole(matrix) => {
                 let (rows, cols) = matrix.squared_norms();
-                of(&rows, &cols)
+                Dominants::among(&rows, &cols)
             }
             Data::Shared(shared) => {
                 let (stored, transposed) = shared.stored();
                 let (majors, minors) = stored.squared_norms();
-                if transposed { of(&minors, &majors) } else { of(&majors, &minors) }
+                match transposed {
+                    true => Dominants::among(&minors, &majors),
+                    false => Dominants::among(&majors, &minors),
+                }
             }
             Data::Streamed(streamed) => streamed.dominant(),
             Data::Part(part) => {
                 let (rows, cols) = part.squares.split_at(self.facts.rows);
-                of(rows, cols)
+                Dominants::among(rows, cols)
             }
         }
     }

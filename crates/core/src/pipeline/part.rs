@@ -32,8 +32,8 @@ pub trait RankReader<T> {
     fn read(&self, place: PlaceOf<'_>) -> Result<RankBlocks<T>>;
 }
 
-/// A rank's part, and what is known about all parts together.
-pub(super) struct Part<'a, T> {
+/// A rank's part, and what is known of all parts together.
+pub(super) struct RankPart<'a, T> {
     pub comm: &'a dyn Comm,
     reader: &'a dyn RankReader<T>,
     pub shard: Shard<T>,
@@ -68,22 +68,22 @@ pub(super) fn open<'a, T: Real>(
     let facts = Facts::new(name, shard.shape(), shard.stored, format);
     let facts = Facts { row_labels, col_labels, ..facts };
     let size = MatrixSize::of_shard(&shard);
-    let data = Data::Part(Part { comm, reader, shard, squares });
+    let data = Data::Part(RankPart { comm, reader, shard, squares });
     Ok(Opened { facts, size, request, settings, data })
 }
 
-impl<T: Real> Part<'_, T> {
-    /// Reads what these settings need, if it is not what was read before.
+impl<T: Real> RankPart<'_, T> {
+    /// Reads what these settings need, if that is not what is there.
     pub fn read_again(self, request: &Request, settings: &RunSettings) -> Result<Self> {
         if settings.algorithm.access() == self.shard.place.access {
             return Ok(self);
         }
-        let Part { comm, reader, shard, squares } = self;
-        // The old part is dropped first to save memory.
+        let RankPart { comm, reader, shard, squares } = self;
+        // There is room for one of both.
         drop(shard);
         let checked = agree(comm, (**settings).clone().checked())?;
         let shard = read_all(comm, reader, request, &checked)?.shard;
-        Ok(Part { comm, reader, shard, squares })
+        Ok(RankPart { comm, reader, shard, squares })
     }
 }
 

@@ -6,7 +6,6 @@
 use std::ops::Deref;
 
 use super::factorize::StartFrom;
-use super::method::Algorithm;
 use super::settings::{Init, Settings};
 use super::streamed::Streamed;
 use crate::Real;
@@ -110,9 +109,9 @@ impl RunSettings {
                     .field("memory");
             return Err(Error::parameter("init", problem));
         }
-        match self.algorithm {
-            Algorithm::Dsanls => streamed.check_sketch(self),
-            _ => Ok(()),
+        match self.algorithm.uses("sketch") {
+            true => streamed.check_sketch(self),
+            false => Ok(()),
         }
     }
 }
@@ -120,7 +119,7 @@ impl RunSettings {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::Amount;
+    use crate::run::{Algorithm, Amount};
 
     fn refused<R>(result: Result<R>) -> String {
         match result {

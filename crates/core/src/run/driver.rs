@@ -265,10 +265,10 @@ impl<'a, T: Real> Run<'a, T> {
     fn decide(&self, watch: &mut dyn FnMut(&RunLog) -> Directive) -> Result<Decision> {
         let mut decision = Decision::default();
         if self.overhead.all.rank() == 0 {
-            let wish = watch(&self.log);
-            let stop = self.log.decide(self.settings, wish.stop);
+            let directive = watch(&self.log);
+            let stop = self.log.decide(self.settings, directive.stop);
             let early = matches!(stop, Some(Stop::Interrupted | Stop::TimeLimit));
-            decision = Decision { stop, snapshot: wish.save || early && wish.save_if_stopped };
+            decision = Decision { stop, snapshot: directive.save || early && directive.save_if_stopped };
         }
         agree(&self.overhead.all, decision)
     }

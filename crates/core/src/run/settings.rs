@@ -230,7 +230,7 @@ impl Settings {
         }
         not_negative("target_error", self.target_error.unwrap_or(0.0))?;
         not_negative("time_limit", self.time_limit.unwrap_or(0.0))?;
-        if self.algorithm == Algorithm::Dsanls && self.alpha + self.beta == 0.0 {
+        if self.algorithm.uses("alpha") && self.alpha + self.beta == 0.0 {
             return Err(Error::parameter(
                 "alpha",
                 Wording::default()
@@ -240,7 +240,7 @@ impl Settings {
                     .text(" cannot both be 0, which turns the damping off; give one of them"),
             ));
         }
-        if self.algorithm == Algorithm::Dsanls && self.solver == SketchedSolver::Pgd && self.alpha == 0.0 {
+        if self.algorithm.uses("alpha") && self.solver == SketchedSolver::Pgd && self.alpha == 0.0 {
             return Err(Error::parameter(
                 "alpha",
                 "0 makes the first gradient step infinite; give a number above 0",

@@ -6,7 +6,7 @@ use crate::common::{matrices, run, settings};
 use partwise::Real;
 use partwise::io::stream::Stream;
 use partwise::io::{ImageSide, Input, Presence, ReadOptions, WriteOptions, read, write};
-use partwise::matrix::{Dense, Matrix, Order, Values};
+use partwise::matrix::{Dense, Dominants, Matrix, Order, Values};
 use partwise::run::{
     Algorithm, Amount, Demand, Directive, Factorization, Init, Monitor, Progress, Settings, Snapshot,
     StartFrom, Streamed, factorize_streamed,
@@ -76,7 +76,7 @@ fn a_row_or_column_that_dominates_is_found_in_the_first_pass() {
     let path = folder.path().join("m.npy");
     save(&matrix, &path);
     let found = |transpose| {
-        let (row, col) = streamed::<f64>(&path, transpose, 1 << 12, 2).dominant();
+        let Dominants { row, col } = streamed::<f64>(&path, transpose, 1 << 12, 2).dominant();
         (row.map(|row| row.index), col.map(|col| col.index))
     };
     assert_eq!((found(false), found(true)), ((None, Some(13)), (Some(13), None)));

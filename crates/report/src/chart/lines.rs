@@ -109,6 +109,19 @@ impl Lines<'_> {
             );
         }
         self.axes(&mut svg, Frame { left, top, height }, &across, &up);
+        self.entries(&mut svg, &legend);
+        for series in self.series {
+            self.line(&mut svg, series, &x, &y);
+            if style.is_none() || self.marks {
+                self.points(&mut svg, series, &x, &y);
+            }
+        }
+        svg.push_str("</svg>");
+        svg
+    }
+
+    /// The legend's entries at their places.
+    fn entries(&self, svg: &mut String, legend: &[Vec<(f64, &Series)>]) {
         for (line, entries) in legend.iter().enumerate() {
             for &(place, series) in entries {
                 let at = 13.0 + LINE * line as f64;
@@ -124,14 +137,6 @@ impl Lines<'_> {
                 );
             }
         }
-        for series in self.series {
-            self.line(&mut svg, series, &x, &y);
-            if style.is_none() || self.marks {
-                self.points(&mut svg, series, &x, &y);
-            }
-        }
-        svg.push_str("</svg>");
-        svg
     }
 
     /// The legend's lines, each with its entries and their positions; empty for a single series.
