@@ -1,12 +1,12 @@
-//! The memory and cores of this machine.
+//! What this machine has: memory and cores.
 
 use sysinfo::{MemoryRefreshKind, RefreshKind, System};
 
-/// Bytes that can still be allocated, within the limits of a container if there is one (page cache does not count
-/// as used).
+/// Bytes that can still be allocated, within the limits of a container if there is one (page cache, which makes
+/// room when asked, does not count as used).
 pub fn available_memory() -> u64 {
     let memory = RefreshKind::nothing().with_memory(MemoryRefreshKind::nothing().with_ram());
-    // If the system does not report it, there is no check rather than a refusal.
+    // A system that does not tell gets no check rather than a refusal.
     let Ok(system) = System::new_with_specifics(memory) else { return u64::MAX };
     let limit =
         system.cgroup_limits().map_or(u64::MAX, |limits| limits.total_memory.saturating_sub(limits.rss));

@@ -45,7 +45,7 @@ mod write;
 #[cfg(test)]
 mod tests;
 
-/// A matrix from a file, with the labels of its rows and columns.
+/// A matrix as it came from a file, with what the file says of its rows and columns.
 #[derive(Clone, Debug)]
 pub struct Input<T> {
     /// The matrix; [`read`] has checked that it is finite, nonnegative, not empty and not all zero.
@@ -58,7 +58,7 @@ pub struct Input<T> {
     pub format: String,
     /// The narrower of the two real types that holds every number of the file's type.
     pub precision: Precision,
-    /// The image size of each column, or row, if the input is images.
+    /// What each column, or row, looks like, if the input is images.
     pub image: Option<ImageShape>,
     /// The assumptions made for an ambiguous text table.
     pub assumptions: Vec<Assumption>,
@@ -90,11 +90,11 @@ impl<T: Real> Input<T> {
     }
 }
 
-/// Whether a text table has a header line, or row names: specified by the user, or detected.
+/// Whether a text table has a header line, or row names: told by the user, or found out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Presence {
-    /// Detect it.
+    /// Look at the file.
     #[default]
     Auto,
     /// Present.
@@ -108,7 +108,7 @@ impl Presence {
     pub const ALL: [Presence; 3] = [Presence::Auto, Presence::Yes, Presence::No];
 }
 
-/// How to read a file.
+/// How to read.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ReadOptions {
     /// The memory limit in bytes for the matrix, including what reading it needs; checked before anything of that
@@ -122,7 +122,7 @@ pub struct ReadOptions {
     pub images: ImageSide,
 }
 
-// The registry: one line per format.
+// The registry: one line a format.
 formats! {
     /// NumPy array, `.npy`.
     Npy in npy;
@@ -143,7 +143,7 @@ formats! {
 }
 
 impl FileFormat {
-    /// The format that a file's name specifies, apart from `.gz`. A folder is read as images, whatever its name.
+    /// The format that a file's name promises, `.gz` aside. A folder, whatever its name, is one of images.
     pub fn of(path: &Path) -> Result<FileFormat> {
         if path.is_dir() {
             return Ok(FileFormat::Images);
@@ -187,16 +187,16 @@ fn read_checked<T: Real>(path: &Path, options: &ReadOptions) -> Result<Input<T>>
     Ok(input)
 }
 
-/// A matrix that may have entries that cannot be factorized: negative, infinite or NaN.
+/// A matrix that may have entries that no factorization takes: negative, infinite or NaN.
 #[allow(clippy::large_enum_variant)]
 pub enum Unchecked {
     /// In memory.
     Whole(Input<f64>),
-    /// In its file, because it does not fit in memory.
+    /// In its file, because the memory does not hold it.
     Streamed(stream::Stream),
 }
 
-/// Reads a matrix with any entries, to inspect it.
+/// Reads a matrix to look at its entries, whatever they are.
 pub fn read_to_inspect(path: &Path, options: &ReadOptions, transpose: bool) -> Result<Unchecked> {
     let input = match read_unchecked::<f64>(path, options) {
         Err(error @ Error::Memory { .. }) => {

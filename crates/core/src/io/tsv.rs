@@ -61,7 +61,7 @@ pub fn write_factor<T: Real>(
     write(writer, "label", &components, labels, rows, k, values)
 }
 
-/// Display never uses an exponent and would write hundreds of zeros.
+/// Display never uses an exponent and would spell out hundreds of zeros.
 pub(super) fn write_shortest<T: Real>(number: &mut Vec<u8>, value: T) -> io::Result<()> {
     let wide = value.to_f64();
     if wide == 0.0 || (1e-5..1e16).contains(&wide.abs()) {

@@ -1,7 +1,7 @@
 //! Random matrices S with E[S Sᵀ] = I (Sec. 3.4), drawn from the seed and never sent.
 //!
-//! A [`Distribution`] describes S, and an [`Operator`] is one drawn S. A kind is one file, which implements
-//! `Sketch` and [`Operator`], and one line in `sketches!`, from which all lists of kinds follow.
+//! A [`Distribution`] says what is drawn; an [`Operator`] is one drawn S. A kind is one file, which implements `Sketch` and
+//! [`Operator`], and one line in `sketches!`, from which all lists of kinds come.
 
 mod count;
 mod gaussian;
@@ -20,8 +20,8 @@ use crate::random::Purpose;
 use crate::real::precompiled;
 use crate::threads::Threads;
 
-/// Declares the kinds of sketch. A line has the help text, the variant, which is also the name of the type that
-/// implements [`Sketch`], and the file with that type. The file's name is the name of the kind.
+/// Declares the kinds of sketch. A line has what `--help` says of the kind, the variant, which is also the name of the type
+/// that implements [`Sketch`], and the file with that type. The file's name is what people choose the kind by.
 macro_rules! sketches {
     ($(#[doc = $help:literal] $kind:ident in $file:ident;)*) => {
         /// The kinds of sketch.
@@ -35,14 +35,14 @@ macro_rules! sketches {
             /// All kinds.
             pub const ALL: [SketchKind; [$(stringify!($kind)),*].len()] = [$(SketchKind::$kind),*];
 
-            /// The name of the kind.
+            /// The name by which people choose it.
             pub fn name(self) -> &'static str {
                 match self {
                     $(SketchKind::$kind => stringify!($file),)*
                 }
             }
 
-            /// Its help text.
+            /// What it is, in one line.
             pub fn help(self) -> &'static str {
                 match self {
                     $(SketchKind::$kind => $help.trim_ascii(),)*
@@ -71,13 +71,13 @@ macro_rules! sketches {
     };
 }
 
-// The registry: one line per kind.
+// The registry: one line a kind.
 sketches! {
     /// d columns of M, drawn without replacement.
     Subsample in subsample;
     /// Independent normal entries.
     Gaussian in gaussian;
-    /// Columns of M summed with random signs in d groups.
+    /// Columns of M added up with random signs in d groups.
     Count in count;
     /// The subsampled randomized Hadamard transform.
     Srht in srht;
@@ -100,7 +100,7 @@ impl FromStr for SketchKind {
     }
 }
 
-/// What a kind of sketch implements.
+/// What the registry needs of a kind.
 trait Sketch: Sized {
     /// See [`SketchKind::picks_columns`].
     const PICKS_COLUMNS: bool = false;
@@ -114,14 +114,14 @@ trait Sketch: Sized {
     }
 }
 
-/// The distribution of random n x d matrices S.
+/// Where random matrices S of n x d are drawn from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Distribution {
     /// The kind.
     pub kind: SketchKind,
-    /// n, the sketched length.
+    /// n, the length that is sketched.
     pub length: usize,
-    /// d, the length after sketching. If it equals n, there is no sketch: S = I.
+    /// d, the length that is left. Equal to n, there is no sketch: S = I.
     pub size: usize,
     /// The run's seed.
     pub seed: u64,
@@ -150,14 +150,14 @@ precompiled! {
     fn draw_operator<T>(distribution: &Distribution, iteration: usize) -> Box<dyn Operator<T>> = draw;
 }
 
-/// One S. The sketched step needs B = Vᵀ S and A Bᵀ = M (S Bᵀ); A = M S itself is not formed, which costs less if k
-/// < d and keeps a sparse M sparse.
+/// One S. The sketched step needs B = Vᵀ S and A Bᵀ = M (S Bᵀ) of it; A = M S itself is not formed, which costs
+/// less whenever k < d and keeps a sparse M sparse.
 pub trait Operator<T: Real> {
     /// (S_{rows:})ᵀ V_{rows:}, a rank's summand of Bᵀ: d rows of k.
     fn project(&self, threads: &Threads, rows: Range<usize>, factor: &[T], k: usize) -> Vec<T>;
 
-    /// The nonzero part of S Bᵀ: the columns of M that it selects and, for each of them or of the groups that they
-    /// are summed in, a row of k weights. Any S can return [`Columns::All`] with a row for each column of M.
+    /// S Bᵀ where it is not zero: the columns of M that it meets and, for each of them or of the groups that they
+    /// are added up in, a row of k weights. Any S can give [`Columns::All`] with a row for each column of M.
     fn lift(&self, threads: &Threads, b: &[T], k: usize) -> (Columns<'_>, Vec<T>);
 }
 

@@ -1,14 +1,13 @@
-//! How much the opened sketches reveal about a party's records, assuming that all others collude (Theorems
+//! How much of a party's records the sketches that it has opened give away, all others assumed to collude (Theorems
 //! `theorem:secure` and `theorem:nosecure`).
 //!
-//! Others know S_r and M_r S_r of every iteration so far. Record j is a column of M_r, and it is determined once
-//! M_r e_j is a combination of the columns of M_r S_r, that is, once the unit vector e_j lies in the span of the
-//! columns of all S_r so far. The bound is necessary, not sufficient: nonnegativity and sparsity reveal records
-//! long before.
+//! Others know S_r and M_r S_r of every iteration so far. Record j is a column of M_r, and it is known for certain once
+//! M_r e_j is a combination of the columns of M_r S_r, that is, once the unit vector e_j lies in the span of the columns
+//! of all S_r so far. The bound is necessary, not sufficient: nonnegativity and sparsity give records away long before.
 
 use crate::basis::Basis;
 
-/// The span of what was opened, and how close each unit vector is to it.
+/// The span of what was opened, and how near each unit vector is to it.
 pub struct Budget {
     records: usize,
     basis: Basis,
@@ -16,7 +15,7 @@ pub struct Budget {
     leverage: Vec<f64>,
 }
 
-/// A unit vector this close to the span counts as in it.
+/// A unit vector this near to the span counts as in it.
 const NEAR: f64 = 1e-6;
 
 impl Budget {
@@ -25,10 +24,10 @@ impl Budget {
         Budget { records, basis: Basis::new(records), leverage: vec![0.0; records] }
     }
 
-    /// Adds a sketch (records x `size`, by row), if no record is determined after it.
+    /// Takes a sketch (records x `size`, by row) into account, if no record is known for certain after it.
     pub fn open(&mut self, sketch: &[f64], size: usize) -> bool {
         let columns = (0..size).flat_map(|col| sketch.iter().skip(col).step_by(size).copied()).collect();
-        // The remainder of a column within the span is rounding.
+        // What is left of a column within the span is rounding.
         let fresh = self.basis.fresh(columns, 1e-9);
         let mut leverage = self.leverage.clone();
         for column in fresh.chunks_exact(self.records) {

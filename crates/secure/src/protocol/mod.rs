@@ -59,7 +59,7 @@ protocols! {
     AsynSd, "asyn-sd", Asynchronous { sketches_records: false };
     /// `syn-sd` with V sketched in the U-subproblem.
     AsynSsdV, "asyn-ssd-v", Asynchronous { sketches_records: true };
-    /// DSANLS on the sums of M_r S_r, for as many iterations as determine no record (Sec. 4.1).
+    /// DSANLS on the sums of M_r S_r, for as many iterations as show no record (Sec. 4.1).
     DsanlsLimited, "dsanls-limited", Limited;
 }
 
@@ -80,12 +80,12 @@ pub(crate) trait Definition: Sync {
         false
     }
 
-    /// The default number of local iterations between two exchanges of U: T2, and T of the asynchronous protocols.
+    /// Local iterations between two exchanges of U, unless asked otherwise: T2, and T of the asynchronous methods.
     fn inner(&self) -> usize {
         2
     }
 
-    /// The default kind of sketch.
+    /// The kind of sketch, unless asked otherwise.
     fn sketch(&self) -> SketchKind {
         SketchKind::Subsample
     }
@@ -95,7 +95,7 @@ pub(crate) trait Definition: Sync {
         true
     }
 
-    /// Whether a parameter of [`Settings`] is used. Every parameter that some protocol ignores is listed here.
+    /// Whether a parameter of [`Settings`] is used. Every parameter that some method ignores is listed here.
     fn uses(&self, parameter: &str) -> bool {
         match parameter {
             "rho" | "speed" => self.is_asynchronous(),
@@ -107,7 +107,7 @@ pub(crate) trait Definition: Sync {
         }
     }
 
-    /// Refuses settings that are invalid for this protocol only.
+    /// Refuses settings that only this method cannot have.
     fn check(&self, _settings: &Settings) -> Result<()> {
         Ok(())
     }
@@ -120,8 +120,8 @@ pub(crate) trait Definition: Sync {
         settings.rank.saturating_mul(2).max(features)
     }
 
-    /// Whether its sums only reveal records if all parties together have few. Otherwise each party's own count
-    /// matters, which is a separate risk.
+    /// Whether few records show in its sums if they are few at all parties together. Otherwise each party's own count
+    /// matters, which is a risk of its own.
     fn hides_in_the_crowd(&self) -> bool {
         true
     }
@@ -131,23 +131,23 @@ pub(crate) trait Definition: Sync {
         vec![exposure.plain_shares(), exposure.few_records()]
     }
 
-    /// The attacks that the audit does not include for this protocol, as the end of its verdict.
+    /// What the audit does not try of this method, as the end of its verdict.
     fn untried_attack(&self) -> &'static str {
         ""
     }
 
-    /// What reduces the findings of the audit, in addition to fewer rounds and more records.
+    /// What lowers what the audit has found, if more than fewer rounds and more records does.
     fn membership_cure(&self) -> Option<&'static str> {
         None
     }
 
-    /// Runs a party from the start of U and V_r to a U.
+    /// What a party does from the start of U and V_r to a U.
     fn run<T: Real>(&self, run: &mut PartyRun<'_, '_, T>) -> Result<Finish>
     where
         Self: Sized;
 }
 
-/// The state of a party that runs a protocol.
+/// What a party has while it runs a protocol.
 pub(crate) struct PartyRun<'r, 's, T> {
     pub settings: &'r Settings,
     pub local: &'r mut Local<T>,
@@ -166,7 +166,7 @@ pub(crate) struct Finish {
     pub stopped_by: Stop,
 }
 
-/// The first sum of the protocols that damp U's steps.
+/// What the methods that damp U's steps sum first.
 fn first_diagonal_sum() -> SumShape {
     SumShape::scalars(SumKind::FirstDiagonal, 1)
 }
@@ -177,8 +177,8 @@ struct Diagonals {
     parties: usize,
 }
 
-/// Sums the diagonals of V_rᵀV_r, with V_r fitted once to the start of U: the scale of the weight of U's first
-/// steps. That of the start itself can be far off if a few records are much larger than the others.
+/// Sums the diagonals of V_rᵀV_r, with V_r fitted once to the start of U: the scale that the weight of U's steps begins with.
+/// That of the start itself can be far off where a few records are much larger than the others.
 fn first_diagonal<T: Real>(local: &mut Local<T>, session: &mut Session<'_>) -> Result<Diagonals> {
     local.sweep_v();
     session.work(local.take_work());

@@ -1,5 +1,5 @@
-//! Syn-SD and Syn-SSD (Alg. `Syn_SD` and `Syn_SSD`): every party factorizes with its own copy of U, and all copies
-//! are averaged every T2 iterations; sketched, the V-step uses the average of S U in each of them.
+//! Syn-SD and Syn-SSD (Alg. `Syn_SD` and `Syn_SSD`): every party factorizes by itself with its own copy of U, and all
+//! copies are averaged every T2 iterations; sketched, the V-step uses the average of S U in each of them.
 
 use partwise::Real;
 use partwise::run::{Damping, SketchedSide};
@@ -14,9 +14,9 @@ use crate::fixed::{Part, PartShape};
 use crate::session::{ALL, Session};
 use crate::sum::{SumKind, SumShape};
 
-/// Iterations between two evaluations if the error costs an additional product: about a tenth of the time.
+/// Iterations between two evaluations where the error costs a product more: about a tenth of the time.
 const EVALUATE_EVERY: usize = 10;
-/// The minimum number of evaluations of a short run.
+/// In how many parts evaluations divide even a short run.
 const EVALUATED_PARTS: usize = 4;
 
 /// `syn-sd`, `syn-ssd-u`, `syn-ssd-v` and `syn-ssd-uv`.
@@ -44,9 +44,9 @@ impl Definition for Synchronous {
         sums
     }
 
-    /// T1 rounds of T2 iterations. U's steps are proximal, with the same weight at all parties: a party that hardly
-    /// uses a component then hardly changes it, although the minimum of its own problem could be anywhere; and as
-    /// the weight grows, the mean of all steps becomes a step of the pooled problem.
+    /// T1 rounds of T2 iterations. U's steps are proximal, with the same weight at all parties: one that hardly uses a
+    /// component then hardly moves it, where the minimum of its own problem would lie anywhere; and as the weight grows, the
+    /// mean of all steps becomes a step of the pooled problem.
     fn run<T: Real>(&self, run: &mut PartyRun<'_, '_, T>) -> Result<Finish> {
         let PartyRun { settings, local, session, curve, .. } = run;
         let records = local.records_sketch(settings, session.me());
@@ -110,7 +110,7 @@ impl Steps {
         }
     }
 
-    /// A step on U; returns the party's error before it, if it is to be evaluated.
+    /// A step on U; the party's error before it, if it is to be evaluated.
     fn step_u<T: Real>(&mut self, local: &mut Local<T>, iteration: usize, evaluated: bool) -> Option<f64> {
         let solver = self.damping.next::<T>(iteration, self.diagonal, 0.0);
         let product = (self.records.is_none() || evaluated).then(|| local.product_v());
@@ -120,7 +120,7 @@ impl Steps {
         };
         match (&self.records, product) {
             (Some(sketch), _) => {
-                // Evaluation does not count as work.
+                // Evaluation counts as no work.
                 local.take_work();
                 local.sketched_u(&*solver, sketch, iteration);
             }

@@ -1,5 +1,5 @@
-//! Images, one per column or row: the JPEG and PNG files of a folder or a zip archive, in the byte order of their
-//! names. Pixels stay bytes, row by row with the channels of a pixel next to each other.
+//! Images, one a column or a row: the JPEG and PNG files of a folder or a zip archive, in the byte order of their
+//! names. Pixels stay bytes, row by row with the channels of a pixel side by side.
 
 mod album;
 mod decode;
@@ -23,10 +23,10 @@ pub use album::files;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ImageSide {
-    /// An image per column.
+    /// An image a column.
     #[default]
     Columns,
-    /// An image per row.
+    /// An image a row.
     Rows,
 }
 
@@ -43,14 +43,14 @@ impl ImageSide {
     }
 }
 
-/// How to restore an image from a column or row.
+/// How to see a column, or a row, as a picture again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ImageShape {
-    /// Pixels per line.
+    /// Pixels in a line.
     pub width: u32,
     /// Lines.
     pub height: u32,
-    /// Bytes per pixel: 1 for grey, 3 for RGB.
+    /// Bytes of a pixel: 1 for grey, 3 for RGB.
     pub channels: u8,
     /// Which side of the matrix the images are.
     pub images: ImageSide,
@@ -68,13 +68,13 @@ impl Format for Images {
         writes: Writes::Nothing,
     };
 
-    /// Reads the images of the archive, including those in folders.
+    /// Reads the images of the archive, in folders within it too.
     fn read<T: Real>(file: Opened<'_>, options: &ReadOptions) -> Result<Input<T>> {
         read(Zip::open(file.budget)?, file.budget, options.images, "a zip archive")
     }
 }
 
-/// Reads the images of a folder; subfolders are not searched.
+/// Reads the images of a folder; folders within it are not searched.
 pub(super) fn read_folder<T: Real>(budget: Budget, side: ImageSide) -> Result<Input<T>> {
     read(Folder::open(budget)?, budget, side, "a folder")
 }
@@ -108,7 +108,7 @@ fn read<T: Real>(mut album: impl Album, budget: Budget, side: ImageSide, place: 
         converted.add(decode::pixels(decoder, &file, &mut pixels[begin..]).map_err(damaged)?);
     }
     let Some(Picture { width, height, channels }) = first else {
-        let problem = format!("no JPEG or PNG images in {place}; {}", album.cure());
+        let problem = format!("no JPEG or PNG image in {place}; {}", album.cure());
         return Err(Error::format(budget.path, "content", problem));
     };
     let length = pixels.len() / names.len();
