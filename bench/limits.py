@@ -1,4 +1,4 @@
-"""How near an iteration is to what it must cost: writes docs/performance/limits-*.csv.
+"""How close iterations are to their lower bounds: writes docs/performance/limits-*.csv.
 
     bench/.venv/bin/python bench/limits.py target/release/partwise
 

@@ -1,4 +1,4 @@
-"""2 MPI ranks over 1, one thread each: seconds an iteration of hals with rank 100, taken in turns.
+"""Seconds per iteration of hals, k = 100, with 1 and 2 MPI processes of one thread each, measured in turn.
 
     python3 bench/mpi.py target/release/partwise [--reduction ordered] [MATRIX ...]
 

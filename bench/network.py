@@ -1,4 +1,4 @@
-"""Which method reaches an error first, on so many nodes and such a network: docs/performance/network.csv.
+"""The method that reaches an error first, by number of nodes and network: writes docs/performance/network.csv.
 
     python3 bench/network.py target/release/partwise FOLDER [--budget SECONDS] [--report FILE]
 

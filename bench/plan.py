@@ -1,4 +1,4 @@
-"""What `partwise plan` predicts against what an iteration takes, with 1 and 2 ranks of one thread.
+"""Predictions of `partwise plan` against measured iterations, with 1 and 2 processes of one thread.
 
     python3 bench/plan.py target/release/partwise FOLDER [--part calibrate|MATRIX ...] [--report FILE]
 

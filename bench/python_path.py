@@ -1,4 +1,4 @@
-"""The same factorization from the command line and from Python, turn by turn: are the times the same?
+"""Compares the times of the same factorization from the command line and from Python, in turn.
 
     python bench/python_path.py [--rounds 3] [--iterations 30] [--data FOLDER] [--program PARTWISE]
 

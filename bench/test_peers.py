@@ -1,4 +1,4 @@
-"""The hooks change no result: a peer that is watched ends with the error that it has when it is left alone."""
+"""The hooks do not change results: a peer ends with the same error with and without them."""
 
 import json
 import pathlib

@@ -1,4 +1,4 @@
-"""The cells of the tables, from made-up runs."""
+"""The cells of the tables, from synthetic runs."""
 
 import types
 

@@ -1,4 +1,4 @@
-"""What the tables say is computed from curves: times to an error, the errors themselves, ratios."""
+"""The numbers that tables are computed from: times to an error, errors, ratios."""
 
 import math
 import time

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes sure that Chromium is there, for the tests that look at pages as a browser shows them: installs it where it can.
+# Installs Chromium if it is missing and this is possible, for the tests that open pages in a browser.
 set -e
 for name in chromium chromium-browser google-chrome; do
     if command -v "$name" > /dev/null; then exit 0; fi

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Repeats tests of one test executable beside processes that keep all cores busy. A repeat that fails, or does not end
-# within LIMIT seconds, ends all with what it said. Meant as a runner of `cargo test`, by `make stress`.
+# Repeats the tests of one test executable while other processes keep all cores busy. A repeat that fails, or takes longer
+# than LIMIT seconds, ends everything with its output. Used as a runner of `cargo test` by `make stress`.
 #
 #   tools/stress.sh EXECUTABLE [FILTER...]     REPEATS=500 times, JOBS=8 at a time
 set -euo pipefail

@@ -1,4 +1,4 @@
-"""What is factorized: a matrix and a rank, such as `mnist-20`, and where each program begins."""
+"""The cases: a matrix and a number of components, such as `mnist-20`, and the common start."""
 
 import dataclasses
 import gzip
@@ -13,7 +13,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 DATA = pathlib.Path(os.environ.get("PARTWISE_DATA", ROOT.parent / "shared/data"))
 BUILT = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).resolve()
 PROGRAM = pathlib.Path(os.environ.get("PARTWISE_BIN", BUILT / "release/partwise"))
-# Raw results, starts and converted matrices: nothing of it belongs into the repository.
+# Raw results, starts and converted matrices, which do not belong in the repository.
 WORK = BUILT / "bench"
 
 FILES = {

@@ -1,8 +1,8 @@
-"""Who takes part, by name. A further program is a line in PARTWISE, or a function in a peers_*.py and a line in PEERS."""
+"""The compared programs, by name. A new one is a line in PARTWISE, or a function in a peers_*.py and a line in PEERS."""
 
 import importlib
 
-# Options beside those that every run has.
+# Options in addition to those of every run.
 PARTWISE = {
     "partwise": [],
     "partwise hals": ["--algorithm", "hals"],

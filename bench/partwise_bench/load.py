@@ -1,4 +1,4 @@
-"""How much other processes took of the machine while a run was measured."""
+"""The load that other processes caused while a run was measured."""
 
 import os
 import pathlib
@@ -7,7 +7,7 @@ import time
 
 STAT = pathlib.Path("/proc/stat")
 
-# In cores. A run that others took more from is said to be disturbed, and made again on request.
+# In cores. Runs with more load from other processes count as disturbed, and are repeated on request.
 DISTURBING = 0.1
 
 

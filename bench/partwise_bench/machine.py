@@ -1,4 +1,4 @@
-"""The machine and the versions, without which a table of times says nothing."""
+"""The machine and the versions, which tables of times depend on."""
 
 import os
 import pathlib

@@ -1,4 +1,4 @@
-"""One run of one program, in a process of its own: what it is asked comes as JSON, what came out goes to stdout."""
+"""One run of one program in a separate process: the request is JSON, the result goes to stdout."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""Scikit-learn's NMF and MiniBatchNMF, with a hook behind each iteration and no stopping rule of their own."""
+"""Scikit-learn's NMF and MiniBatchNMF, with a hook after each iteration and without their stopping rules."""
 
 import sklearn.decomposition
 from sklearn.decomposition import _nmf

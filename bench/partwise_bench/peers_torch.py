@@ -1,4 +1,4 @@
-"""nmf-torch and torchnmf, with a hook behind each iteration and no stopping rule of their own."""
+"""nmf-torch and torchnmf, with a hook after each iteration and without their stopping rules."""
 
 import contextlib
 import io

@@ -39,7 +39,7 @@ class Results:
         }
 
     def compared(self, milestone):
-        """The fastest peer, its seconds in each repeat, and (least, median, greatest) ratio of everybody to it."""
+        """The fastest peer, its seconds in each repeat, and (least, median, greatest) ratio of each program to it."""
         peers = self.times(milestone, PEERS)
         best = fastest(peers)
         everyone = self.times(milestone, self.runs)

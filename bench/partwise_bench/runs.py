@@ -1,4 +1,4 @@
-"""Which runs are made, in which order, and for how long."""
+"""The runs, their order and their time limits."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""A clock that stops while the error is evaluated, and the curve that comes of it."""
+"""A clock that stops while the error is evaluated, and the error curve."""
 
 import contextlib
 import signal
@@ -6,10 +6,10 @@ import time
 
 import numpy as np
 
-# Scikit-learn's coordinate descent after these iterations gives the errors that all have to reach.
+# The errors to reach are those of scikit-learn's coordinate descent after these iterations.
 MILESTONES = [10, 50, 200]
 
-# Seconds between two looks at the cap.
+# Seconds between two checks of the cap.
 LOOK = 0.25
 
 

@@ -1,4 +1,4 @@
-"""Raw results, a JSON line a run, so that tables are drawn again without running anything."""
+"""Raw results, one JSON line per run, so that tables can be redrawn without running anything."""
 
 import datetime
 import functools

@@ -1,5 +1,5 @@
-"""Each hospital's result of the federation against what it finds alone: the error on its own patients, on patients who came
-later, and how well its components are the conditions that the data were made of (best cosine for each condition, averaged)."""
+"""Compares each hospital's federated result with what it finds alone: the error on its own patients, the error on later
+patients, and how well its components match the conditions behind the data (best cosine for each condition, averaged)."""
 
 import json
 import struct

@@ -1,7 +1,7 @@
-"""Made-up patients of three hospitals: counts of 60 diagnoses in a year, from five conditions that go together.
+"""Synthetic patients of three hospitals: yearly counts of 60 diagnoses, from five groups of related conditions.
 
-Each hospital sees the conditions in other shares, and all are small. For each there are also 200 patients who came later,
-whom nobody learns from. Nothing here comes from anybody's records.
+The hospitals are small and see the conditions in different proportions. For each there are also 200 later patients, who are
+not used for fitting. No real records are involved.
 """
 
 import math

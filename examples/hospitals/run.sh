@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Three hospitals and a coordinator, each a process of its own, over TLS on this machine: makes data and keys, runs, and
-# shows what each hospital has of it against working alone.
+# Three hospitals and a coordinator as separate processes on this machine, over TLS: creates data and keys, runs the federation,
+# and compares its result with what each hospital finds alone.
 #
 #   examples/hospitals/run.sh [FOLDER]     PARTWISE=/path/to/partwise to use another program than the one in PATH
 set -euo pipefail
@@ -9,9 +9,9 @@ partwise=${PARTWISE:-partwise}
 folder=${1:-$(mktemp -d -t hospitals-XXXXXX)}
 port=${PORT:-7400}
 mkdir -p "$folder"
-[ ! -e "$folder/trial" ] || { echo "$folder/trial exists already; choose another folder" >&2; exit 2; }
+[ ! -e "$folder/trial" ] || { echo "$folder/trial already exists; choose another folder" >&2; exit 2; }
 
-echo "== data: three hospitals, the same 60 diagnoses, different patients (made up)"
+echo "== data: three hospitals, the same 60 diagnoses, different patients (synthetic)"
 python3 "$here/make_data.py" "$folder"
 
 echo "== keys: all at once, which is for trials"

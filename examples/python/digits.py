@@ -2,7 +2,7 @@
 
     python examples/python/digits.py [PICTURE]
 
-needs partwise, numpy and matplotlib, and writes digits.png, or PICTURE.
+Needs partwise, numpy and matplotlib; writes digits.png, or PICTURE.
 """
 
 import pathlib

@@ -1,10 +1,10 @@
-"""Topics in text: what Python's own language reference is about.
+"""Topics in text: the language reference of Python.
 
     python examples/python/topics.py [PICTURE]
     python examples/python/topics.py --matrix MATRIX.mtx WORDS.txt
 
-needs partwise and matplotlib, and writes topics.png, or PICTURE; or, for the program `partwise`, the matrix of paragraphs and words
-and the words. The text comes with every Python, as what `help()` shows of its topics, under the PSF licence.
+Needs partwise and matplotlib; writes topics.png, or PICTURE. With --matrix it writes the matrix of paragraphs and words for the program
+`partwise`. The text comes with every Python, as the topics of `help()`, under the PSF licence.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""What the program can be told, from its help, and the command lines that pages show."""
+"""The options of the program, from its help, and the command lines in pages."""
 
 import re
 import shlex
@@ -8,8 +8,8 @@ from pathlib import Path
 
 from pages import blocks, code_spans
 
-# Texts that begin like a command and are none: the first lines of files, imports, and a message.
-NOT_COMMANDS = ("partwise checkpoint ", "partwise transcript ", "from partwise ", "import partwise", "make room there")
+# Texts that start like a command but are not: the first lines of files, imports, and a message.
+NOT_COMMANDS = ("partwise checkpoint ", "partwise transcript ", "from partwise ", "import partwise")
 
 
 @cache
@@ -33,7 +33,7 @@ def options(program: Path, command: tuple[str, ...] = ()) -> dict[tuple[str, ...
 
 
 def words(line: str) -> list[str]:
-    """As a shell splits them; what no shell could read, such as a lone quote, at its blanks."""
+    """The words of a line as a shell splits them; a line that no shell can read is split at blanks."""
     try:
         return shlex.split(line, comments=True)
     except ValueError:
@@ -51,7 +51,7 @@ def command_lines(text: str) -> list[tuple[int, str]]:
 
 
 def problem_of(line: str, program: Path) -> str | None:
-    """What is wrong with a command line, if it is one of ours: an unknown command or option."""
+    """The problem of a command line of Partwise: an unknown command or option."""
     known = options(program)
     rest = words(line)
     # `cargo run -p partwise` names the library.

@@ -1,4 +1,4 @@
-"""Where the program is; it can be set from outside."""
+"""The path of the program, which the environment can set."""
 
 import os
 from pathlib import Path
@@ -16,5 +16,5 @@ def program() -> Path:
 
 @pytest.fixture(scope="session")
 def mpi() -> bool:
-    """Whether the program was built with MPI, and `mpirun` is there."""
+    """Whether the program was built with MPI and `mpirun` is installed."""
     return os.environ.get("PARTWISE_MPI", "yes") != "no"

@@ -1,4 +1,4 @@
-"""Runs the blocks of a page in order, in one folder, and says what is not as the page has it."""
+"""Runs the blocks of a page in order, in one folder, and reports deviations from the page."""
 
 import ast
 import contextlib
@@ -49,7 +49,7 @@ exit 1
 
 
 def free_port() -> int:
-    """A port that is free, below those that the system gives to connections."""
+    """A free port, below the range that the system assigns to connections."""
     while True:
         port = random.randrange(10_000, 32_000)
         with socket.socket() as listener, contextlib.suppress(OSError):
@@ -220,7 +220,7 @@ class Runner:
             signal.signal(signal.SIGALRM, before)
 
     def python(self, block: Block) -> str:
-        """Statement by statement; a comment behind `print(...)` is what that prints."""
+        """Runs Python statement by statement; a comment after `print(...)` is the expected output."""
         where = f"<page, line {block.line}>"
         lines = block.text.splitlines()
         printed = ""
@@ -241,7 +241,7 @@ class Runner:
         return printed
 
     def rust(self, block: Block) -> str:
-        """Not run, but every line of it must be in the code, whatever its blanks; `...` stands for anything."""
+        """Checks that every line of a block is in the code, ignoring blanks; `...` stands for anything."""
         code = "\n".join(re.sub(r"\s+", "", path.read_text()) for path in sorted((ROOT / "crates").rglob("*.rs")))
         for line in block.text.splitlines():
             pieces = re.sub(r"\s+", "", line.partition("//")[0]).split("...")

@@ -8,10 +8,10 @@ from pages import ROOT
 
 PAGE = ROOT / "docs/architecture.md"
 
-# A line of the table: a crate, its modules, what they hold.
+# A line of the table: a crate, its modules, their content.
 ROW = re.compile(r"^\| `(\w+)` \| ([^|]+) \| [^|]+ \|$", re.MULTILINE)
 
-# What is in a crate's src and is no module that a reader looks for: roots, unit tests of the crate, further programs.
+# Files in a crate's src that the table leaves out: roots, unit tests of the crate, additional programs.
 NO_MODULES = {"lib", "main", "tests", "bin"}
 
 

@@ -1,4 +1,4 @@
-"""Every command and snippet of every page runs and prints what the page says."""
+"""Every command and snippet of every page runs and prints the output that the page shows."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Where the program and the real data are; both can be set from outside."""
+"""The paths of the program and the real data, which the environment can set."""
 
 import json
 import os

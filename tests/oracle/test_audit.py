@@ -159,7 +159,7 @@ def test_linear_recovery_is_numpys_and_scipys(equations):
     assert (nonnegative >= 0).all()
     for row, x in zip(y, nonnegative):
         best = scipy.optimize.nnls(s.T, row)
-        # With too few equations there are many best ones.
+        # With too few equations there are many solutions.
         assert np.linalg.norm(s.T @ x - row) <= best[1] + 1e-3
         if equations > 12:
             np.testing.assert_allclose(x, best[0], atol=1e-6)

@@ -52,7 +52,7 @@ def write_bin(matrix):
 
 
 def read(path):
-    """What NumPy and SciPy find in a file, before any change of type."""
+    """The content of a file according to NumPy and SciPy, before any conversion."""
     data = path.read_bytes()
     if path.suffix == ".gz":
         data, path = gzip.decompress(data), path.with_suffix("")
@@ -73,7 +73,7 @@ def widened(found):
 
 
 def write(path, matrix):
-    """Writes without the program, as NumPy, SciPy and the format's description have it."""
+    """Writes a file without the program, with NumPy, SciPy or by the format's description."""
     ending = path.suffix[1:]
     if ending == "npy":
         np.save(path, np.asfortranarray(matrix))
@@ -140,7 +140,7 @@ PIL = pytest.importorskip("PIL.Image")
 
 
 def frames(folder):
-    """Images of every kind that becomes RGB, and what the matrix should hold."""
+    """Images of every kind that becomes RGB, and the expected matrix."""
     rng = np.random.default_rng(5)
     pixels = rng.integers(0, 256, (4, 12, 17, 3)).astype("u1")
     PIL.fromarray(pixels[0]).save(folder / "b.png")

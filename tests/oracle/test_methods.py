@@ -209,7 +209,7 @@ def test_starts_from_singular_vectors_are_scikit_learns(factorize, tmp_path, mon
     # scikit-learn's own is randomized too, and with four iterations not exact on a flat spectrum.
     monkeypatch.setattr(_nmf, "_randomized_svd", exact_svd)
     matrix = sample(kind)
-    # One sketched step with an enormous damping moves nothing: the factors are the start.
+    # One sketched step with an enormous damping changes nothing: the factors are the start.
     got_u, got_v, _ = factorize(
         save(matrix, tmp_path), "--rank", RANK, "--algorithm", "dsanls", "--alpha", 1e14, "--iterations", 1,
         "--precision", "f64", "--init", init, "--nodes", nodes, "--normalize", "none",
@@ -221,7 +221,7 @@ def test_starts_from_singular_vectors_are_scikit_learns(factorize, tmp_path, mon
     # Ours is randomized as well: the flat spectrum of the sparse sample shows it (scikit-learn's own ends 1e-3 away).
     close = {"dense": 1e-8, "sparse": 1e-4}[kind]
     if init == "nndsvdar":
-        # The random filling is of another generator, but as small.
+        # The random filling comes from another generator, but is as small.
         for got, want in [(got_u, want_u), (got_v, want_v)]:
             filled = want < 0.05 * matrix.mean()
             assert (got[filled] < 0.06 * matrix.mean()).all() and (got >= 0).all() and (got > 0).mean() > 0.99

@@ -1,4 +1,4 @@
-"""Files larger than the memory given, against NumPy and against the same files in memory."""
+"""Files larger than the memory limit, against NumPy and against the same files in memory."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What is read, in which type, and that nothing is copied that need not be."""
+"""The supported inputs, their types, and that nothing is copied unnecessarily."""
 
 import io
 import subprocess
@@ -210,7 +210,7 @@ def test_a_fit_needs_no_room_for_a_copy():
     lines = [line.split() for line in done.stdout.splitlines()]
     assert len(lines) == 8
     for kind, order, share in lines:
-        # A sparse matrix is kept once more, by its other side. Beside X there are factors, small but for bytes.
+        # A sparse matrix is also stored by its other side. In addition to X there are factors, which are small except for bytes.
         assert float(share) < (1.5 if kind in ("csr", "csc") else 0.5), (kind, order, share)
 
 

@@ -1,4 +1,4 @@
-"""Whatever is wrong is a Python error of the right kind, with one sentence that says what to do."""
+"""Every error is a Python exception of the right kind, with one sentence that gives advice."""
 
 import numpy as np
 import partwise
@@ -61,7 +61,7 @@ def test_parameters(parameters, sentence):
         (np.zeros((5, 5)), "X: every entry is 0, so there is nothing to factorize"),
         (sp.csr_array((5, 5)), "X: every entry is 0, so there is nothing to factorize"),
         (np.full((5, 5), 1e-30, np.float32), "use float64, or rescale the matrix"),
-        (np.full((5, 5), 1e200), "the largest is 1.00e200, where the arithmetic needs one from"),
+        (np.full((5, 5), 1e200), "the largest is 1.00e200, but the arithmetic needs one from"),
         (np.ones(5), "Expected 2D array"),
         (np.ones((0, 5)), "Found array with 0 sample"),
         (np.array([["a", "b"]]), "could not convert string"),
@@ -154,7 +154,7 @@ def test_several_runs_have_different_starts():
     best = NMF(4, n_init=3, random_state=0, tol=0, max_iter=5).fit(X)
     starts = [NMF(4, init="random", random_state=seed, tol=0, max_iter=5).fit(X) for seed in range(3)]
     assert best.relative_error_ == min(start.relative_error_ for start in starts)
-    # Sketches differ whatever the start.
+    # Sketches differ between runs.
     NMF(4, n_init=2, init="nndsvda", solver="dsanls", max_iter=2).fit(X)
 
 

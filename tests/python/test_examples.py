@@ -1,4 +1,4 @@
-"""The examples run, and what they write is a picture."""
+"""The examples run and write a picture."""
 
 import pathlib
 import subprocess

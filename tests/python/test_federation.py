@@ -1,4 +1,4 @@
-"""A federation from Python: the coordinator is the program, the parties are interpreters of their own."""
+"""A federation from Python: the coordinator is the program, the parties are separate interpreters."""
 
 import contextlib
 import json
@@ -25,7 +25,7 @@ def records(first: int, count: int, features: int = 16) -> np.ndarray:
 
 
 def free_port() -> int:
-    """One that was free a moment ago, and that the system gives to no connection."""
+    """A port that was free a moment ago, outside the range that the system assigns to connections."""
     while True:
         port = random.randrange(10_000, 32_000)
         with socket.socket() as listener, contextlib.suppress(OSError):
@@ -88,7 +88,7 @@ def test_damping_that_is_not_given_is_that_of_the_solver() -> None:
 
 @pytest.mark.skipif(not os.path.exists(PROGRAM), reason="the program is not built")
 def test_audit_of_a_recorded_simulation(tmp_path: Path) -> None:
-    """The same as the program says of it; members of few records are told from others."""
+    """The same result as the program's; with few records members are distinguished from others."""
     matrix, out = tmp_path / "m.npy", tmp_path / "out"
     np.save(matrix, np.random.default_rng(0).exponential(size=(60, 80)) ** 3)
     options = ["--parties", "3", "--protocol", "pooled", "--rank", "5", "--rounds", "20", "--seed", "1", "--quiet"]

@@ -1,4 +1,4 @@
-"""What belongs to the package beside its code."""
+"""The parts of the package other than its code."""
 
 import ast
 import importlib.metadata

@@ -1,4 +1,4 @@
-"""What can be done with a run while it works, and what it leaves behind."""
+"""Callbacks, interruption and progress of a run, and its results."""
 
 import os
 import signal
@@ -97,7 +97,7 @@ def test_other_threads_run_meanwhile():
     finally:
         stop.set()
         thread.join()
-    # It came forward within iterations, again and again, and not only when the callback gave it a chance.
+    # It advanced during iterations, and not only when the callback released the lock.
     assert seen[-1] - before > 30
 
 
@@ -135,7 +135,7 @@ PROGRAM_OF_A_PHASE = """
 import os, signal, sys, threading, time
 import numpy as np, partwise
 from partwise import NMF
-# Python leaves a signal alone that whoever started the tests ignores, as a shell does for jobs in the background.
+# Python does not handle a signal that its parent process ignores, as a shell does for jobs in the background.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 rng = np.random.default_rng(0)
 {phase}

@@ -1,4 +1,4 @@
-"""That Partwise's NMF is an estimator of scikit-learn's, and does what theirs does."""
+"""Partwise's NMF is a scikit-learn estimator, and behaves like scikit-learn's NMF."""
 
 import pathlib
 import pickle
@@ -43,7 +43,7 @@ def test_scikit_learns_own_tests_with_our_class():
 
 
 def test_exempt_cases_are_about_what_is_not_there():
-    """Each case left out names its reason, and is of one of the three kinds that may be."""
+    """Each exempt case has a reason, of one of the three allowed kinds."""
     kinds = {"MiniBatchNMF", "beta_loss", "private"}
     kind = None
     for line in (HERE / "exempt.txt").read_text().splitlines():

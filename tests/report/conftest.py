@@ -1,4 +1,4 @@
-"""Runs whose pages are looked at, and the browser that looks."""
+"""Runs for the tests of pages, and the browser."""
 
 import os
 import pathlib

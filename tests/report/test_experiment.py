@@ -79,15 +79,15 @@ def test_a_figure_in_the_browser(browser, experiment, scale):
             assert page.locator("svg title").count() >= count
             assert overlaps(page, "svg") == []
             assert all(len(label) <= 8 for label in page.locator("svg .tick").all_text_contents())
-            # Points are there for the pointer alone, unless they are what is drawn.
+            # Points only serve the pointer, unless they are drawn.
             assert set(page.evaluate("[...document.querySelectorAll('circle')].map(point => getComputedStyle(point).stroke)")) == {"none"}
     with opened(browser, folder / "digits.svg") as page:
         assert page.said == []
-    # Again: everything is kept, and the figures are the same.
+    # A second run keeps everything, and the figures are the same.
     before = (folder / "digits.svg").read_bytes()
     _, said = experiment(draws, GENERAL.format(draws=draws, nodes=nodes))
     assert said.count("kept") == count and (folder / "digits.svg").read_bytes() == before
-    # Something else is asked for: it runs again.
+    # With other settings it runs again.
     _, said = experiment(draws, GENERAL.format(draws=draws, nodes=nodes).replace("rank = 8", "rank = 6"), "--quick")
     assert "kept" not in said
 

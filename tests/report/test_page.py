@@ -21,9 +21,9 @@ SECURE = ["parties", "audited"]
 
 @contextlib.contextmanager
 def opened(browser, file, width=1400, scheme="light"):
-    """The page, and what it said and asked for."""
+    """The page, with its console messages and requests."""
     context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
-    # The machine may be busy with other things.
+    # The machine may be busy.
     context.set_default_timeout(300_000)
     page = context.new_page()
     page.said, page.asked = [], []
@@ -36,7 +36,7 @@ def opened(browser, file, width=1400, scheme="light"):
 
 
 def unfold(page):
-    """Opens everything that is folded up."""
+    """Opens all collapsed sections."""
     page.evaluate("document.querySelectorAll('details').forEach(details => { details.open = true })")
 
 
@@ -236,7 +236,7 @@ def test_components_are_what_they_should_be(browser, runs):
 
 
 def test_an_audit_is_told_in_words_and_numbers(browser, runs):
-    """All that audit.json has to say of a run that was really audited."""
+    """The page of an audited run shows all of audit.json."""
     audit = json.loads((runs["audited"] / "audit.json").read_text())
     with opened(browser, page_of(runs, "audited")) as page:
         assert "not audited" not in page.locator("main").inner_text()
@@ -253,7 +253,7 @@ def test_an_audit_is_told_in_words_and_numbers(browser, runs):
 
 
 def test_the_foreground_is_what_moves(browser, runs):
-    """Where the square is, the difference is brighter than where nothing moves."""
+    """The difference is brighter at the square than where nothing moves."""
     with opened(browser, page_of(runs, "film")) as page:
         left = page.locator(".three div:nth-child(3) img").first
         levels = left.evaluate(

@@ -101,7 +101,7 @@ fn refusals() {
         (&["m.csv", "none/o.npy"], "create this folder first, or choose another OUT"),
         (&["bad.csv", "o.npy"], "line 2: 1 cells"),
         (&["negative.csv", "o.npy"], "row 1, column 2 (counted from 1) is -2"),
-        (&["bad.bin", "o.npy"], "length: 10 bytes, where the sizes need 13 with float32 and 17 with float64"),
+        (&["bad.bin", "o.npy"], "length: 10 bytes, but the sizes require 13 with float32 or 17 with float64"),
         (&["huge.mtx", "o.npy"], "of memory"),
         (&["huge.mtx", "o.csv.gz"], "of memory"),
         (&["m.csv"], "OUT"),

@@ -74,13 +74,13 @@ fn refusals() {
     refused(&folder, "frames", "image 6.png: 2 x 2 pixels, grey, but 0.png is 4 x 3 pixels, RGB");
     let whole = fs::read(frames.join("5.png")).unwrap();
     fs::write(frames.join("6.png"), &whole[..whole.len() / 2]).unwrap();
-    refused(&folder, "frames", "image 6.png: the file ends too early");
+    refused(&folder, "frames", "image 6.png: the file is truncated");
     fs::remove_file(frames.join("6.png")).unwrap();
     fs::write(frames.join("6.gif"), "GIF89a").unwrap();
     refused(&folder, "frames", "image 6.gif: images of this kind are not read");
     fs::create_dir(folder.path().join("empty")).unwrap();
     fs::write(folder.path().join("empty/notes.txt"), "nothing here").unwrap();
-    refused(&folder, "empty", "no JPEG or PNG image in a folder");
+    refused(&folder, "empty", "no JPEG or PNG images in a folder");
     fs::write(folder.path().join("cut.zip"), b"PK\x03\x04 and no more").unwrap();
     refused(&folder, "cut.zip", "archive: truncated or damaged");
 }

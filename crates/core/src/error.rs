@@ -1,4 +1,4 @@
-//! What can go wrong, with the data that a person needs to put it right.
+//! The errors of the library, with the data that users need to correct them.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -10,53 +10,53 @@ use crate::wording::Wording;
 /// The library's result type.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Every error of the library; each message names the place and says what to do. Fields have the names that they have in
-/// the settings; [`Error::wording`] keeps these apart, for front ends that call them otherwise.
+/// Every error of the library; each message names the place and gives advice. Fields are named as in the settings;
+/// [`Error::wording`] marks them for front ends with other names.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The operating system refused to read or write a file.
     #[error("{}: {source}; {}", path.display(), io_cure(source))]
     Io {
-        /// The file concerned.
+        /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's message.
         source: std::io::Error,
     },
-    /// A file is not what its name says, or is damaged.
+    /// The content of a file does not match its name, or is damaged.
     #[error("{}{problem}", begin_format(path, place))]
     Format {
-        /// The file concerned.
+        /// The file.
         path: PathBuf,
         /// Where in the file (header, line 3, member data.npy, ...).
         place: String,
-        /// What is wrong there, and what to do.
+        /// The problem and its remedy.
         problem: Wording,
     },
-    /// An entry that no nonnegative factorization can take.
+    /// An entry that cannot be factorized.
     #[error("{}{cure}", begin_entry(path, *row, *column, value))]
     Entry {
-        /// The file concerned.
+        /// The file.
         path: PathBuf,
         /// Row, from 0.
         row: usize,
         /// Column, from 0.
         column: usize,
-        /// The offending value, as text.
+        /// The entry as text.
         value: String,
-        /// What to do about it.
+        /// The remedy.
         cure: Wording,
     },
     /// Something does not fit in memory, which is detected before it is allocated.
     #[error("{}{cure}", begin_memory(what, *needed, *available))]
     Memory {
-        /// What was to be held.
+        /// The object.
         what: String,
-        /// Bytes it needs.
+        /// The bytes that it needs.
         needed: u64,
-        /// Bytes there are.
+        /// The available bytes.
         available: u64,
-        /// What to do about it.
+        /// The remedy.
         cure: Wording,
     },
     /// A parameter out of its range.
@@ -64,27 +64,27 @@ pub enum Error {
     Parameter {
         /// The parameter, by its name in the settings (`rank`).
         name: String,
-        /// What is wrong with it, and what to do.
+        /// The problem and its remedy.
         problem: Wording,
     },
-    /// Another rank ended before this one had its answer.
+    /// Another rank ended before this one received its answer.
     #[error("process {rank} lost its connection to process {peer}, whose own message says why")]
     RankLost {
-        /// The rank that noticed.
+        /// The rank that noticed it.
         rank: usize,
-        /// The rank that is gone.
+        /// The rank that ended.
         peer: usize,
     },
-    /// The network between ranks, or the library that drives it, failed.
+    /// The network between ranks, or its library, failed.
     #[error(
         "process {rank}: {call} failed ({problem}); if no other process gives a reason, see the messages of mpirun"
     )]
     Transport {
-        /// The rank that noticed.
+        /// The rank that noticed it.
         rank: usize,
-        /// What was called.
+        /// The call that failed.
         call: &'static str,
-        /// What it said.
+        /// The library's message.
         problem: String,
     },
     /// Two ranks no longer run the same program.
@@ -93,44 +93,44 @@ pub enum Error {
          report it"
     )]
     Protocol {
-        /// The rank that noticed.
+        /// The rank that noticed it.
         rank: usize,
-        /// The rank that sent.
+        /// The rank that sent the message.
         peer: usize,
         /// What came.
         got: String,
-        /// What should have come.
+        /// The expected message.
         expected: String,
     },
-    /// A rank's part of a matrix cannot be used.
+    /// A rank's part of a matrix is unusable.
     #[error("{}: {problem}", path.display())]
     Part {
         /// The file, or the folder of all parts.
         path: PathBuf,
-        /// What is wrong with it, and what to do.
+        /// The problem and its remedy.
         problem: String,
     },
-    /// An error that all ranks of a job know of: that of the first rank that had one.
+    /// An error that all ranks of a job know: that of the first rank with an error.
     #[error("{problem}")]
     Agreed {
-        /// What it said.
+        /// Its message.
         problem: Wording,
     },
-    /// A `run.json` that is no record of a run.
+    /// A `run.json` that is not the record of a run.
     #[error("{}: not the record of a run ({problem}); run it again", path.display())]
     DamagedRecord {
-        /// The file concerned.
+        /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem.
         problem: serde_json::Error,
     },
-    /// A `run.json` of a later program.
+    /// A `run.json` of a later version of the program.
     #[error(
         "{}: written by Partwise {version} in format {format}, but this program reads formats up to {}; update \
          Partwise", path.display(), crate::run::record::FORMAT_VERSION
     )]
     NewerRecord {
-        /// The file concerned.
+        /// The file.
         path: PathBuf,
         /// Its layout.
         format: u32,
@@ -140,13 +140,13 @@ pub enum Error {
     /// The computation was cancelled ([`crate::cancel::Cancel`]).
     #[error("interrupted")]
     Interrupted,
-    /// An iterate stopped being finite.
+    /// An iterate is not finite.
     #[error(
         "the factors overflowed at iteration {iteration}; use double precision, rescale the matrix, or increase the \
          damping of sketched steps"
     )]
     Diverged {
-        /// The iteration at which it was seen.
+        /// The iteration at which it was noticed.
         iteration: usize,
     },
 }
@@ -168,7 +168,7 @@ impl Error {
         Error::Parameter { name: name.into(), problem: problem.into() }
     }
 
-    /// An [`Error::Parameter`] for one that the chosen method would ignore, with the methods that use it.
+    /// An [`Error::Parameter`] for a parameter that the chosen method would ignore, with the methods that use it.
     pub fn unused<M: Serialize>(parameter: &str, method: M, users: &[M]) -> Error {
         let name = |method: &M| match serde_json::to_value(method) {
             Ok(serde_json::Value::String(name)) => name,
@@ -184,7 +184,7 @@ impl Error {
         Error::parameter(parameter, problem)
     }
 
-    /// The error in words, with the fields that it names kept apart from them.
+    /// The message with its fields marked.
     pub fn wording(&self) -> Wording {
         match self {
             Error::Format { path, place, problem } => {
@@ -217,12 +217,12 @@ fn begin_memory(what: &str, needed: u64, available: u64) -> String {
     format!("{what} needs {} of memory, but {} is available; ", human_bytes(needed), human_bytes(available))
 }
 
-/// What to do when the operating system refuses.
+/// The remedy for an error of the operating system.
 fn io_cure(error: &std::io::Error) -> &'static str {
     match error.kind() {
         ErrorKind::NotFound | ErrorKind::NotADirectory => "check the path",
         ErrorKind::PermissionDenied => "check its permissions",
-        ErrorKind::StorageFull => "make room there",
+        ErrorKind::StorageFull => "free space there",
         _ => "check the path, the permissions and the free space",
     }
 }

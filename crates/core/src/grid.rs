@@ -1,8 +1,9 @@
-//! The process grid of the exact methods (Kannan, Ballard and Park 2016, "MPI-FAUN"), and who owns what on it.
+//! The process grid of the exact methods (Kannan, Ballard and Park 2016, "MPI-FAUN"), and the ownership of rows on
+//! it.
 //!
-//! N ranks stand in pr rows and pc columns, rank r in row r / pc and column r mod pc. Rank (i, j) keeps the block of M in
-//! the i-th of pr parts of the rows and the j-th of pc parts of the columns. Of the rows of U that belong to grid row i,
-//! each of its ranks owns a part, and likewise of the rows of V and grid columns.
+//! N ranks form pr rows and pc columns, rank r in row r / pc and column r mod pc. Rank (i, j) keeps the block of M
+//! in the i-th of pr parts of the rows and the j-th of pc parts of the columns. Of the rows of U that belong to
+//! grid row i, each of its ranks owns a part, and likewise for the rows of V and grid columns.
 
 use std::fmt;
 use std::ops::Range;
@@ -14,7 +15,7 @@ use crate::comm::owned;
 use crate::error::{Error, Result};
 use crate::partition::Access;
 
-/// How ranks are arranged.
+/// An arrangement of ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grid {
     /// Parts that the rows of M are cut into, pr.
@@ -33,7 +34,7 @@ pub enum Factor {
 }
 
 impl Factor {
-    /// The other one.
+    /// The other factor.
     pub fn other(self) -> Self {
         match self {
             Factor::U => Factor::V,
@@ -102,7 +103,7 @@ impl FromStr for Grid {
         let sizes = text.split_once('x').map(|(rows, cols)| (rows.parse(), cols.parse()));
         match sizes {
             Some((Ok(rows), Ok(cols))) if rows > 0 && cols > 0 => Ok(Grid { rows, cols }),
-            _ => Err("a grid is two numbers of 1 or more with an x between them, such as 2x3".into()),
+            _ => Err("give two numbers of 1 or more, such as 2x3".into()),
         }
     }
 }
@@ -118,7 +119,8 @@ pub struct Placement {
     pub grid: Grid,
     /// The rank.
     pub rank: usize,
-    /// Whether each side has its own block, whole rows and whole columns of M, or both have one block of the grid.
+    /// Whether each side has its own block (whole rows and whole columns of M), or both share one block of the
+    /// grid.
     pub access: Access,
 }
 
@@ -150,7 +152,7 @@ impl Placement {
         self.owned_by(self.rank, factor)
     }
 
-    /// The ranks whose rows of a factor make up the rows of that factor's block.
+    /// The ranks that own the rows of a factor's block.
     pub fn mates(self, factor: Factor) -> Vec<usize> {
         match (self.access, factor) {
             (Access::Sampled | Access::Lines, _) => vec![self.rank],
@@ -159,7 +161,7 @@ impl Placement {
         }
     }
 
-    /// The ranks whose rows of the other factor a factor's block is multiplied with.
+    /// The ranks that own the rows of the other factor by which a factor's block is multiplied.
     pub fn sources(self, factor: Factor) -> Vec<usize> {
         match self.access {
             Access::Sampled | Access::Lines => (0..self.grid.size()).collect(),
@@ -181,7 +183,7 @@ impl Placement {
         }
     }
 
-    /// The block of M, by rows and columns of M, that moves a factor.
+    /// The block of M, by rows and columns of M, that updates a factor.
     pub fn block(self, factor: Factor) -> (Range<usize>, Range<usize>) {
         let own = self.span(&self.mates(factor), factor);
         let other = self.span(&self.sources(factor), factor.other());
@@ -237,7 +239,7 @@ mod tests {
                         for (owners, factor) in owners.iter_mut().zip([Factor::U, Factor::V]) {
                             place(rank).own(factor).for_each(|row| owners[row] += 1);
                         }
-                        // Mates own the block's rows one after the other.
+                        // Members of a group own the block's rows one after the other.
                         for (factor, span) in [(Factor::U, rows), (Factor::V, cols)] {
                             let mates = place(rank).mates(factor);
                             let rows: Vec<usize> =

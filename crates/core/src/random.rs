@@ -1,10 +1,10 @@
-//! Random numbers without state: a stream is named by (seed, purpose, iteration, row), so that every rank draws
-//! the same numbers without being sent any, and in any order.
+//! Stateless random numbers: a stream is named by (seed, purpose, iteration, row), so that every rank draws the
+//! same numbers in any order without communication.
 
 use chacha20::ChaCha8Rng;
 use rand::{Rng, SeedableRng};
 
-/// What a stream is for. Two purposes never share a stream.
+/// The purpose of a stream. Two purposes never share a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
 pub enum Purpose {
@@ -16,13 +16,13 @@ pub enum Purpose {
     SketchU = 3,
     /// The sketch S' of the V-subproblem.
     SketchV = 4,
-    /// Columns of V that died.
+    /// Redrawn columns of V.
     Redraw = 5,
     /// The sketch of a randomized SVD.
     Svd = 6,
     /// Small numbers in place of zeros.
     Fill = 7,
-    /// Rows of M that a run begins with.
+    /// Rows of M that a run starts on.
     Sample = 8,
     /// Rows and columns that cross-validation holds out, and rows whose clusters are compared.
     Folds = 9,
@@ -40,8 +40,7 @@ pub fn stream(seed: u64, purpose: Purpose, iteration: usize, row: usize) -> ChaC
     rng
 }
 
-/// A uniform number of (0, 1], with 53 random bits: never 0, which would be a start that cannot move under
-/// multiplicative updates.
+/// A uniform number in (0, 1], with 53 random bits: never 0, which multiplicative updates could not change.
 pub fn uniform(rng: &mut impl Rng) -> f64 {
     ((rng.next_u64() >> 11) + 1) as f64 * (1.0 / (1u64 << 53) as f64)
 }

@@ -1,6 +1,6 @@
-//! Registries: one line for each variant gives the enum, its names, its list, its parsing and its help.
+//! Registries: one line per variant defines an enum with names, a list, parsing and help texts.
 
-/// Makes an enum of named choices. Every line is `Variant = "name", "what it is";`.
+/// Defines an enum of named choices. Every line is `Variant = "name", "help text";`.
 macro_rules! registry {
     (
         $(#[$meta:meta])*
@@ -15,17 +15,17 @@ macro_rules! registry {
         }
 
         impl $name {
-            /// All of them, in the order in which they are offered.
+            /// All variants, in the order in which they are offered.
             pub const ALL: &'static [$name] = &[$($(#[cfg($cfg)])? $name::$variant),+];
 
-            /// The name by which people choose it.
+            /// The name of the variant.
             pub fn name(self) -> &'static str {
                 match self {
                     $($(#[cfg($cfg)])? $name::$variant => $label,)+
                 }
             }
 
-            /// What it is, in one line.
+            /// The help text of the variant.
             pub fn help(self) -> &'static str {
                 match self {
                     $($(#[cfg($cfg)])? $name::$variant => $help,)+

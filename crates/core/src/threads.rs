@@ -1,4 +1,4 @@
-//! The threads of one rank, passed to whatever may use them, and the processor time that they take.
+//! The threads of one rank, which are passed to all code that uses them, and their processor time.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -6,16 +6,16 @@ use std::sync::{Arc, Mutex};
 use crate::cancel::Cancel;
 use crate::error::{Error, Result};
 
-/// A rank's own threads. What is computed with them never depends on how many they are: work is cut into
-/// pieces by size alone, and pieces are combined in their order.
+/// A rank's threads. Results never depend on their number: work is cut into pieces by size alone, and pieces are
+/// combined in order.
 pub struct Threads {
     pool: Option<rayon::ThreadPool>,
     timed: Option<PoolTime>,
     cancel: Cancel,
 }
 
-/// Processor time of a pool, as if its threads had a core each: of pieces of work that are done at the same time, the
-/// sum divided by the threads, and at least the longest piece.
+/// Processor time of a pool, as if each thread had a core: for pieces of work that are done at the same time, the
+/// sum divided by the number of threads, and at least the longest piece.
 #[derive(Clone, Default)]
 pub struct PoolTime(Arc<AtomicU64>);
 
@@ -32,7 +32,7 @@ impl PoolTime {
     }
 }
 
-/// Seconds that the processor has spent on the calling thread; where the system does not tell, that have passed.
+/// Processor time of the calling thread in seconds; elapsed time if the system does not provide it.
 pub fn thread_time() -> f64 {
     #[cfg(unix)]
     {
@@ -69,17 +69,17 @@ impl Threads {
         Threads { cancel: cancel.clone(), ..self }
     }
 
-    /// What can stop them, for pieces of work that take long themselves.
+    /// What can stop them, for pieces of work that take long.
     pub fn cancel(&self) -> &Cancel {
         &self.cancel
     }
 
-    /// How many there are.
+    /// The number of threads.
     pub fn count(&self) -> usize {
         self.pool.as_ref().map_or(1, |pool| pool.current_num_threads())
     }
 
-    /// Applies `work` to every piece, with scratch memory made by `init` once a thread, and returns the results
+    /// Applies `work` to every piece, with scratch memory made by `init` once per thread, and returns the results
     /// in the order of the pieces.
     pub fn map<P: Send, S, R: Send>(
         &self,
@@ -87,7 +87,7 @@ impl Threads {
         init: impl Fn() -> S + Sync,
         work: impl Fn(&mut S, P) -> R + Sync,
     ) -> Vec<R> {
-        // One piece is the calling thread's: the others need not be woken.
+        // A single piece runs on the calling thread, without waking the others.
         let pool = self.pool.as_ref().filter(|_| pieces.len() > 1);
         let threads = pool.map_or(1, |pool| pool.current_num_threads());
         let mut done: Vec<Option<(R, f64)>> = pieces.iter().map(|_| None).collect();
@@ -95,7 +95,7 @@ impl Threads {
         on_each(pool, &|| {
             let mut scratch = None;
             loop {
-                // Neighbours together, fewer as the end comes near, so that no thread waits long for another.
+                // Neighbouring pieces together, fewer toward the end, so that no thread waits long for another.
                 let mut left = left.lock().unwrap();
                 let count = left.len().div_ceil(2 * threads);
                 let some: Vec<_> = left.by_ref().take(count).collect();
@@ -124,8 +124,8 @@ impl Threads {
     }
 }
 
-/// Calls `share` on every thread at the same time. Of no type parameters, so that what the pool is made of is compiled
-/// once and not for each kernel.
+/// Calls `share` on every thread at the same time. It has no type parameters, so that the pool is compiled once and
+/// not for each kernel.
 fn on_each(pool: Option<&rayon::ThreadPool>, share: &(dyn Fn() + Sync)) {
     match pool {
         None => share(),
@@ -158,7 +158,7 @@ mod tests {
                 let squares: Vec<usize> = found.iter().map(|(square, _)| *square).collect();
                 assert_eq!(squares, (0..pieces).map(|piece| piece * piece).collect::<Vec<_>>());
                 assert!(made.into_inner() <= count.min(pieces));
-                // Scratch memory is kept from one piece to the next.
+                // Scratch memory is reused for the next piece.
                 assert!(pieces == 0 || found.iter().any(|(_, calls)| calls * count >= pieces));
             }
         }

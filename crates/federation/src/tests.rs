@@ -228,7 +228,7 @@ fn send_hostile_frames() {
     let outcome = centre.join().unwrap().unwrap();
     assert!(errors.iter().all(|error| *error == outcome.relative_error));
     assert!(outcome.agreed && outcome.missing.is_empty());
-    assert_eq!(outcome.epochs, 1, "nobody had to begin anew");
+    assert_eq!(outcome.epochs, 1, "no party had to start over");
     let rejected = log.rejections();
     // An offer, an agreement and its confirmation sent twice, and errors of rounds that do not exist.
     assert!(rejected["a message out of turn"] >= 4, "{rejected:?}");
@@ -462,7 +462,7 @@ fn a_check_compares_clocks() {
     let served = impostor(&runtime, &federation.address, federation.terms.clone(), 3600.0);
     let party = parties[0].clone();
     let error = in_time(move || party::check(&party, &given(0), &polite()).err().unwrap().to_string());
-    assert!(error.contains("clocks differ by 3600 s; set them right"), "{error}");
+    assert!(error.contains("the clocks differ by 3600 s; correct them"), "{error}");
     served.abort();
 }
 

@@ -128,7 +128,7 @@ fn runs_that_cannot_be_audited_are_refused() {
     desk.write("r/transcript.bin", &whole[..whole.len() / 2]);
     assert_says(&desk.refused("audit r"), &["r/transcript.bin", "truncated", "--record"]);
     desk.write("r/transcript.bin", b"something else that is longer than its beginning");
-    assert_says(&desk.refused("audit r"), &["r/transcript.bin", "no transcript", "--record"]);
+    assert_says(&desk.refused("audit r"), &["r/transcript.bin", "not a transcript", "--record"]);
     desk.write("r/transcript.bin", &whole);
     let mut record = desk.json("r/run.json");
     record["recorded"]["held_out"][1][0] = 99999.into();

@@ -149,7 +149,7 @@ fn matrix_market_that_disagrees_with_itself() {
         ("2 2 1\n3 1 1\n", ["line 3", "row 3 is outside 1 to 2", "correct"]),
         ("2 2 1\n1 0 1\n", ["line 3", "column 0 is outside 1 to 2", "correct"]),
         ("2 2 3\n1 1 1.5\n2 2 1.5\n", ["line 4", "only 2 entries, but the sizes announce 3", "correct"]),
-        ("2 2 1\n1 1 1\n2 2 1\n", ["line 4", "more entries where the sizes promise 1", "correct"]),
+        ("2 2 1\n1 1 1\n2 2 1\n", ["line 4", "more entries, but the sizes announce 1", "correct"]),
         ("2 2 1\n1 x 1\n", ["line 3", "\"x\" is not a column number", "correct"]),
         ("2 2 1\n1 1 one\n", ["line 3", "\"one\" is not a number", "correct"]),
         ("two 2 1\n1 1 1\n", ["line 2", "three sizes", "correct"]),
@@ -182,7 +182,7 @@ fn a_matrix_beyond_the_memory_is_refused_with_its_need() {
         [("digits.npy", "100000000"), ("digits.npy", "18446744073709551615"), ("s.csv", "3000000")]
     {
         let said = desk.refused(&format!("factorize {file} --rank {rank} --out r"));
-        assert_says(&said, &["the factorization needs", "iB of memory", "is available", "lower --rank"]);
+        assert_says(&said, &["the factorization needs", "iB of memory", "is available", "a smaller --rank"]);
     }
 }
 
@@ -213,7 +213,7 @@ fn no_file_there() {
     for (name, expected) in [
         ("none.npy", ["No such file", "check the path"]),
         ("none", ["No such file", "check the path"]),
-        ("folder.npy", ["no JPEG or PNG image in a folder", "give a file"]),
+        ("folder.npy", ["no JPEG or PNG images in a folder", "give a folder"]),
         ("file/m.npy", ["Not a directory", "check the path"]),
         ("/dev/null", ["this is a pipe or a device", "save its data as a file"]),
     ] {

@@ -67,8 +67,11 @@ fn results_of_another_matrix() {
             "transform r digits.npy --side columns --out W.npy",
             ["digits.npy has 1797 rows", "a matrix with 2"],
         ),
-        ("factorize digits.npy --rank 2 --init-from r --out s", ["1797 x 64", "in r are of a 2 x 3 matrix"]),
-        ("factorize m.csv --rank 1 --init-from r --out s", ["have 2 components", "give --rank 2"]),
+        (
+            "factorize digits.npy --rank 2 --init-from r --out s",
+            ["1797 x 64", "in r belong to a 2 x 3 matrix"],
+        ),
+        ("factorize m.csv --rank 1 --init-from r --out s", ["have 2 components", "use --rank 2"]),
         ("factorize m.csv --rank 2 --transpose --init-from r --out s", ["m.csv is 3 x 2", "--transpose"]),
     ] {
         assert_says(&desk.refused(words), &expected);

@@ -63,7 +63,7 @@ fn inspect_for_people() {
     let text = desk.run("inspect m.csv");
     for words in [
         "unusable    1 NaN, 2 negative, 1 infinite; the first at row 2, column 4 (counted from 1)\n",
-        "dominant    column 3 (c3) holds 100.0% of the squared norm of the matrix\n",
+        "dominant    column 3 (c3) accounts for 100.0% of the squared norm of the matrix\n",
         "range       -2 to 900",
     ] {
         assert!(text.contains(words), "{text}");
@@ -142,11 +142,11 @@ fn assumptions_about_a_table_are_reported_with_the_option() {
     for (file, expected) in [
         (
             "ids.csv",
-            "warning: ids.csv: column 1 (1, 2, 3, ...) looks like identifiers but is read as data; give --row-names yes",
+            "warning: ids.csv: column 1 (1, 2, 3, ...) looks like identifiers but is read as data; use --row-names yes",
         ),
         (
             "years.csv",
-            "warning: years.csv: line 1 (1990, 1991) looks like a header but is read as data; give --header yes",
+            "warning: years.csv: line 1 (1990, 1991) looks like a header but is read as data; use --header yes",
         ),
         (
             "triples.csv",

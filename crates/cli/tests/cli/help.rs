@@ -52,7 +52,7 @@ fn every_command_has_a_help_text_with_two_examples() {
 #[test]
 fn the_short_help_shows_the_common_options_only() {
     let desk = Desk::new();
-    for command in ["factorize", "simulate", "plan", "party join"] {
+    for command in ["factorize", "simulate", "plan", "party join", "provision"] {
         let text = desk.run(&format!("{command} -h"));
         assert!(text.contains("Use --help to see all options."), "{text}");
         assert!(text.len() < desk.run(&format!("{command} --help")).len(), "{text}");

@@ -44,7 +44,7 @@ fn an_interrupted_run_saves_its_result_and_exits_with_130() {
         interrupt(&child, signal);
         assert_eq!(wait(&mut child), 130, "{options}");
         let rest: Vec<String> = stdout.map(Result::unwrap).collect();
-        assert!(rest.iter().any(|line| line.ends_with("(stopped by the user)")), "{rest:?}");
+        assert!(rest.iter().any(|line| line.ends_with("(interrupted)")), "{rest:?}");
         let record = desk.json("r/run.json");
         assert_eq!(record["stopped_by"], "interrupted");
         assert!(record["iterations"].as_u64().unwrap() > 1);

@@ -145,14 +145,20 @@ fn full_and_read_only_disks() {
     desk.write("m.csv", table_bytes(20, &values, ","));
     // Too large for the disk, which is detected before computing.
     let said = desk.refused("factorize digits.npy --rank 32 --out disk/new");
-    assert_says(&said, &["disk/new", "the results need 232.6 KiB", "but only 80.0 KiB is free", "make room"]);
+    assert_says(
+        &said,
+        &["disk/new", "the results need 232.6 KiB", "but only 80.0 KiB is free", "free space"],
+    );
     desk.run("factorize m.csv --rank 1 --iterations 3 --no-report --out disk/r");
     desk.run("factorize m.csv --rank 1 --iterations 3 --no-report --out disk --force");
     // No space for the page: the results exist, and no message claims that there is a page.
     desk.write("disk/ballast", vec![0; 24 << 10]);
     let output = desk.output("factorize m.csv --rank 1 --iterations 3 --out disk/page");
     assert!(output.status.success(), "{output:?}");
-    assert_says(&String::from_utf8_lossy(&output.stderr), &["the results are written, but not report.html"]);
+    assert_says(
+        &String::from_utf8_lossy(&output.stderr),
+        &["the results were written, but report.html was not"],
+    );
     assert!(!String::from_utf8_lossy(&output.stdout).contains("shows it"), "{output:?}");
     assert!(desk.path("disk/page/U.npy").exists() && !desk.path("disk/page/report.html").exists());
     std::fs::remove_dir_all(desk.path("disk/page")).unwrap();
@@ -162,7 +168,7 @@ fn full_and_read_only_disks() {
     for out in ["disk/r", "disk", "disk/new"] {
         let words = format!("factorize m.csv --rank 20 --iterations 3 --tsv --no-report --out {out} --force");
         let said = refusal(&desk.output(&words), &words);
-        assert_says(&said, &["cannot write", out, "No space left", "make room there"]);
+        assert_says(&said, &["cannot write", out, "No space left", "free space there"]);
         assert!(before == desk.snapshot(), "{out}");
     }
     let words = "transform disk/r m.csv --out disk/W.tsv";
@@ -171,7 +177,7 @@ fn full_and_read_only_disks() {
     desk.write("long.csv", table_bytes(20, &long, ","));
     let before = desk.snapshot();
     let said = refusal(&desk.output(&words.replace("m.csv", "long.csv")), words);
-    assert_says(&said, &["cannot write disk/W.tsv", "No space left", "make room there"]);
+    assert_says(&said, &["cannot write disk/W.tsv", "No space left", "free space there"]);
     assert!(before == desk.snapshot());
     disk.make_read_only();
     for out in ["disk/new", "disk/r --force"] {
@@ -181,6 +187,6 @@ fn full_and_read_only_disks() {
     let said = desk.refused("report disk/r");
     assert_says(
         &said,
-        &["cannot write disk/r/report.html", "Read-only", "; copy the folder to where you can write"],
+        &["cannot write disk/r/report.html", "Read-only", "; copy the folder to a place where you can write"],
     );
 }

@@ -56,7 +56,7 @@ fn progress_of_a_long_run() {
     let output = words.wait_with_output().unwrap();
     let stderr = String::from_utf8(output.stderr).unwrap();
     assert!(stderr.starts_with("iteration ") && stderr.contains(", error 0."), "{stderr}");
-    assert!(stderr.lines().next().unwrap().ends_with(" s left at most"), "{stderr}");
+    assert!(stderr.lines().next().unwrap().ends_with(" s left"), "{stderr}");
     let output = json.wait_with_output().unwrap();
     let stdout = String::from_utf8(output.stdout).unwrap();
     let first: serde_json::Value = serde_json::from_str(stdout.lines().next().unwrap()).unwrap();

@@ -33,7 +33,7 @@ fn factors_that_are_zero_are_a_warning() {
     let desk = Desk::with_digits();
     let zero = "factorize digits.npy --rank 4";
     let said = warned(&desk, &format!("{zero} --l1-u 20 --l1-v 20"), "all");
-    assert_eq!(said, ["every component is 0, so that the result says nothing; lower --l1-u 20, --l1-v 20"]);
+    assert_eq!(said, ["every component is 0, so the result is meaningless; lower --l1-u 20, --l1-v 20"]);
     assert_eq!(warned(&desk, zero, "none"), [""; 0]);
     let quiet = desk.output(&format!("{zero} --l1-u 20 --l1-v 20 --quiet --out quiet"));
     assert!(quiet.status.success() && quiet.stderr.is_empty(), "{quiet:?}");
@@ -45,7 +45,7 @@ fn factors_that_are_zero_are_a_warning() {
         desk.write_factor(name, &(3, 2, vec![1.0, 0.0, 2.0, 0.0, 1.0, 0.0]));
     }
     let said = warned(&desk, "factorize m.csv --rank 2 --algorithm mu --init-from start", "one");
-    assert_eq!(said, ["1 of 2 components is 0; try another start, or give a lower --rank"]);
+    assert_eq!(said, ["1 of 2 components is 0; try another start, or a smaller --rank"]);
 }
 
 #[test]

@@ -29,7 +29,7 @@ Examples:
 
 #[derive(Debug, Subcommand)]
 pub enum CoordinatorCommand {
-    /// Create the federation's certificate authority, the coordinator's certificate and federation.toml
+    /// Create the certificate authority, the coordinator's certificate and federation.toml
     #[command(after_help = INIT_EXAMPLES)]
     Init(CoordinatorInitArgs),
     /// Sign the parties' certificate requests and add the parties to federation.toml
@@ -70,10 +70,10 @@ pub struct SignArgs {
 /// Connections and logs of coordinators and parties.
 #[derive(Debug, Args)]
 pub struct LineArgs {
-    /// Check configuration, certificates, clock, connection and data without sharing anything
+    /// Check configuration, certificates, clock, connection and data, then exit
     #[arg(long)]
     pub check: bool,
-    /// Disable certificates and encryption for trials on one machine (loopback addresses only)
+    /// Disable certificates and encryption, for trials on one machine
     #[arg(long)]
     pub insecure: bool,
     /// Format of the log lines on stderr
@@ -95,7 +95,7 @@ pub struct CoordinatorRunArgs {
     /// Do not write report.html
     #[arg(long)]
     pub no_report: bool,
-    /// Continue without parties that left, if all allow it; reveals nearly their share
+    /// Continue without parties that left; reveals nearly what they contributed
     #[arg(long)]
     pub continue_without: bool,
     /// Address of the read-only status page, /metrics and /healthz, or none

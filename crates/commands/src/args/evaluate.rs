@@ -11,8 +11,7 @@ Examples:
   partwise evaluate result M.npz
   partwise evaluate result M.npz --json
 
-The file has the same layout as the original: if the run transposed its matrix, this command does too.
-With --transpose it does the opposite.";
+Give the file in its original layout: if the run used --transpose, this command does too.";
 
 #[derive(Debug, Args)]
 pub struct EvaluateArgs {

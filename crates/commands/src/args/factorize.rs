@@ -122,7 +122,7 @@ pub struct FactorizeArgs {
     /// In-process workers, each with its own block of the matrix
     #[arg(value_parser = count, allow_negative_numbers = true, long, default_value_t = 1, value_name = "N", help_heading = "Resources")]
     pub nodes: usize,
-    /// Process grid of the exact methods [default: the one that sends the least]
+    /// Process grid of the exact methods [default: least communication]
     #[arg(long, value_name = "RxC", help_heading = "Resources")]
     pub grid: Option<Grid>,
     /// Simulate a network between workers, such as 1Gbit/s,100us; repeatable

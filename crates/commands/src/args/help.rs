@@ -4,15 +4,16 @@ use std::ffi::OsString;
 
 use clap::{Command, CommandFactory};
 
-use super::{Cli, factorize, party, plan, ranks, simulate};
+use super::{Cli, factorize, party, plan, provision, ranks, simulate};
 
 /// Commands with many options, and the options that `-h` shows.
-const COMMON: [(&[&str], &[&str]); 5] = [
+const COMMON: [(&[&str], &[&str]); 6] = [
     (&["factorize"], factorize::COMMON),
     (&["plan"], plan::COMMON),
     (&["ranks"], ranks::COMMON),
     (&["simulate"], simulate::COMMON),
     (&["party", "join"], party::COMMON),
+    (&["provision"], provision::COMMON),
 ];
 
 const ALL_OPTIONS: &str = "Use --help to see all options.";

@@ -15,7 +15,7 @@ Examples:
   partwise plan --rows 1e9 --cols 1e7 --nonzeros 1e12 -k 100 --nodes 1024 --network 100Gbit/s,5us
   partwise plan --rows 70000 --cols 784 -k 20 --nodes 8 --network 1Gbit/s,100us --memory 16GiB
 
-Estimates assume evenly spread nonzeros and one core per process, unless `partwise calibrate` has measured this machine.";
+Nonzeros are assumed to be spread evenly. Without `partwise calibrate`, a process has one core.";
 
 /// The options that `-h` shows.
 pub const COMMON: &[&str] =
@@ -47,7 +47,7 @@ pub struct PlanArgs {
     /// Maximum memory per process, such as 16GiB [default: no limit]
     #[arg(value_parser = size, long, value_name = "SIZE")]
     pub memory: Option<u64>,
-    /// Process grid of the exact methods [default: the one that sends the least]
+    /// Process grid of the exact methods [default: least communication]
     #[arg(long, value_name = "RxC")]
     pub grid: Option<Grid>,
     /// Columns in U's subproblem of dsanls, a share or a number [default: by size]

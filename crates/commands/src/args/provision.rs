@@ -11,6 +11,10 @@ Examples:
   partwise provision --demo --parties 3 -k 8 --out trial
   partwise provision --demo --protocol pooled --accept pooled-sums-show-records --out trial";
 
+/// The options that `-h` shows.
+pub const COMMON: &[&str] =
+    &["demo", "out", "federation", "parties", "address", "protocol", "rank", "rounds", "method", "accept"];
+
 #[derive(Debug, Args)]
 pub struct ProvisionArgs {
     /// Confirm that this is a trial; in production every party creates its own keys

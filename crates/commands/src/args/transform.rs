@@ -13,8 +13,7 @@ Examples:
   partwise transform result new.npz --out W.npy
   partwise transform result new.csv --side columns --out V.tsv
 
-The file has the same layout as the original: if the run transposed its matrix, this command does too.
-With --transpose it does the opposite.";
+Give the file in its original layout: if the run used --transpose, this command does too.";
 
 #[derive(Debug, Args)]
 pub struct TransformArgs {

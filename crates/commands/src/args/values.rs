@@ -66,7 +66,7 @@ pub fn interval(text: &str) -> Result<Interval, String> {
         Ok(count) => Ok(Interval::Iterations(count)),
         Err(_) => seconds(text)
             .map(Interval::Seconds)
-            .map_err(|_| "an interval is a number of iterations, or a time such as 30s, 10m or 2h".into()),
+            .map_err(|_| "give a number of iterations, or a time such as 30s, 10m or 2h".into()),
     }
 }
 
@@ -80,7 +80,7 @@ pub fn seconds(text: &str) -> Result<f64, String> {
     };
     match number.parse::<f64>() {
         Ok(time) if time.is_finite() && time >= 0.0 => Ok(time * unit),
-        _ => Err("a time is a number of seconds, or a number with s, m or h behind it".into()),
+        _ => Err("give seconds, or a time such as 90s, 10m or 2h".into()),
     }
 }
 
@@ -101,7 +101,7 @@ pub fn size(text: &str) -> Result<u64, String> {
         (Ok(number), Some(exponent)) if number.is_finite() && number > 0.0 => {
             Ok((number * 1024f64.powi(exponent)) as u64)
         }
-        _ => Err("a size is a number of bytes, or a number with KiB, MiB, GiB or TiB behind it".into()),
+        _ => Err("give bytes, or a size such as 256MiB or 2GiB".into()),
     }
 }
 

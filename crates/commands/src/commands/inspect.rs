@@ -140,6 +140,10 @@ fn in_words(args: &InspectArgs, findings: &Findings) -> Result<String> {
     let named = |labels: &Option<Vec<String>>| if labels.is_some() { "named" } else { "not named" };
     writeln!(text, "  labels      rows {}, columns {}", named(row_labels), named(col_labels))?;
     let (hals, dsanls) = (size(*bytes_hals), size(*bytes_dsanls));
-    writeln!(text, "  memory      {hals} for hals, {dsanls} for dsanls (rank {}, f32, one node)", args.rank)?;
+    writeln!(
+        text,
+        "  memory      {hals} for hals, {dsanls} for dsanls ({} components, f32, one process)",
+        args.rank
+    )?;
     Ok(text)
 }

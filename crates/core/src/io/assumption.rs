@@ -26,10 +26,10 @@ pub enum Assumption {
     RecordsAreRows,
 }
 
-/// Records that are looked at; the beginning of a table tells what it is.
+/// Records that are examined; the beginning of a table is enough.
 const LOOKED_AT: usize = 10_000;
 
-/// Cells of a record that are looked at.
+/// Cells of a record that are examined.
 const CELLS: usize = 4;
 
 /// Tables with fewer rows look like identifiers by chance.
@@ -47,7 +47,7 @@ const VALUES: [&str; 5] = ["rating", "value", "count", "score", "weight"];
 pub(super) struct Beginning(Vec<[f64; CELLS]>);
 
 impl Beginning {
-    /// Keeps a value if it is one of the first; values come row by row.
+    /// Keeps a value if it is among the first; values come row by row.
     #[inline]
     pub fn note(&mut self, row: usize, col: usize, value: f64) {
         if row < LOOKED_AT && col < CELLS {
@@ -63,7 +63,7 @@ impl Beginning {
     }
 }
 
-/// A table that was read.
+/// A table and how it was read.
 pub(super) struct Table<'a, T> {
     pub options: &'a ReadOptions,
     pub col_labels: Option<&'a [String]>,
@@ -75,7 +75,7 @@ pub(super) struct Table<'a, T> {
 }
 
 impl<T: Real> Table<'_, T> {
-    /// What was assumed without being told, where the table suggests otherwise.
+    /// The assumptions that the table itself casts doubt on.
     pub fn assumptions(&self) -> Vec<Assumption> {
         let guessed = |told: Presence| told == Presence::Auto;
         if guessed(self.options.row_names) && self.looks_like_triples() {
@@ -123,7 +123,7 @@ impl<T: Real> Table<'_, T> {
         let others =
             self.values[..self.rows_looked_at() * self.cols].chunks(self.cols).flat_map(|row| &row[1..]);
         let largest = || others.fold(0.0, |largest: f64, value| largest.max(value.to_f64()));
-        // A column with a name of its own may hold calories.
+        // A named column may contain calories, which look like years.
         let long = if self.col_labels.is_some() { 1e5 } else { 1e3 };
         let one_length = least >= long && least.log10().floor() == most.log10().floor();
         column.len() >= FEWEST
@@ -132,7 +132,7 @@ impl<T: Real> Table<'_, T> {
                 || one_length && least > 10.0 * largest())
     }
 
-    /// Whether the first line holds years in order, or the numbers of the columns, and the second does not.
+    /// Whether the first line has ascending years or the numbers of the columns, and the second does not.
     fn looks_like_header(&self) -> bool {
         let (first, second) = (self.row(0), self.row(1));
         let fewest = if self.row_labels.is_some() { 2 } else { 3 };
@@ -148,8 +148,9 @@ impl<T: Real> Table<'_, T> {
         dated || whole(&first) && numbered()
     }
 
-    /// Whether records are (row, column, value), perhaps with one more cell such as a time: no place comes twice, though rows and
-    /// columns do, and places are named or in order, or are so many that independent data would repeat some.
+    /// Whether records are (row, column, value), perhaps with one more cell such as a time: no position occurs
+    /// twice, although rows and columns do, and positions are named or in order, or are so many that independent
+    /// data would repeat some.
     fn looks_like_triples(&self) -> bool {
         let named = usize::from(self.row_labels.is_some());
         if !(3..=4).contains(&(self.cols + named)) {
@@ -196,7 +197,7 @@ impl<T: Real> Table<'_, T> {
 /// How the first of two numbers repeats.
 struct Repeats {
     distinct: usize,
-    /// The share of pairs of records that have it in common.
+    /// The share of pairs of records with the same first number.
     chance: f64,
 }
 

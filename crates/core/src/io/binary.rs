@@ -60,10 +60,10 @@ impl Format for Bin {
     }
 }
 
-/// The largest size or number of entries that the format can say.
+/// The largest size or number of entries in the format.
 const LARGEST: u64 = i32::MAX as u64;
 
-/// What stands before the numbers.
+/// The header before the numbers.
 struct BinHeader {
     sparse: bool,
     rows: u64,
@@ -123,12 +123,12 @@ fn read<T: Real>(mut source: Source, budget: Budget) -> Result<Input<T>> {
         let values = reals(&mut source, budget, stored as usize, element)?;
         Matrix::Dense(Dense::new(rows as usize, cols as usize, Order::RowMajor, Values::Real(values.into())))
     };
-    // Asking for more makes a decompressor verify its checksum.
+    // Reading on makes a decompressor verify its checksum.
     source.peek()?;
     Ok(Input::unlabelled(matrix, header.format(), precision))
 }
 
-/// How a matrix is laid out in a file that is not compressed.
+/// The layout of a matrix in an uncompressed file.
 fn layout(mut source: Source, budget: Budget) -> Result<Layout> {
     let header = BinHeader::read(&mut source, budget)?;
     let (rows, cols, stored) = (header.rows as usize, header.cols as usize, header.stored as usize);
@@ -145,7 +145,8 @@ fn layout(mut source: Source, budget: Budget) -> Result<Layout> {
     Ok(Layout { rows, cols, order: Order::RowMajor, body, format: header.format() })
 }
 
-/// Reads the wanted parts of a matrix; column numbers and values side by side, through a file opened for each.
+/// Reads the selected parts of a matrix; column numbers and values are read in parallel, through a file opened for
+/// each.
 fn read_parts<T: Real>(mut source: Source, budget: Budget, wanted: Wanted<'_>) -> Result<Parts<T>> {
     let header = BinHeader::read(&mut source, budget)?;
     let (rows, cols, stored) = (header.rows as usize, header.cols as usize, header.stored as usize);
@@ -203,7 +204,7 @@ fn precision(source: &mut Source, budget: Budget, before: u64, stored: u64) -> R
     Err(source.error("length", problem))
 }
 
-/// The number of bytes in a compressed file, counted no further than `limit`.
+/// The number of bytes in a compressed file, counted up to `limit`.
 fn count(budget: Budget, limit: u64) -> Result<u64> {
     let mut source = Source::open(budget.path)?;
     let mut buffer = vec![0u8; 1 << 16];
@@ -242,7 +243,7 @@ fn integers<I>(
     whole(source, integers, count)
 }
 
-/// The file may have become shorter since its length was taken.
+/// The file may have been truncated after its length was read.
 fn whole<I>(source: &Source, items: Vec<I>, count: usize) -> Result<Vec<I>> {
     if items.len() == count {
         return Ok(items);
@@ -254,7 +255,7 @@ fn cut_off(source: &Source) -> Error {
     source.error("data", "the file is truncated; create or download it again")
 }
 
-/// Where each row begins, and the end.
+/// The start of each row, and the end.
 fn offsets(source: &mut Source, budget: Budget, rows: usize, stored: usize) -> Result<Vec<usize>> {
     let mut rising = Offsets::to(stored);
     let offsets = integers(source, budget, rows + 1, |_, offset| rising.next(offset))?;

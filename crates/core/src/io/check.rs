@@ -1,4 +1,4 @@
-//! What every input must be, whatever its format: not empty, finite, nonnegative, not all zero.
+//! Requirements of every input, whatever its format: not empty, finite, nonnegative, not all zero.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use crate::matrix::{Dense, Matrix, Order, Values};
 use crate::real::{Precision, Real};
 use crate::wording::Wording;
 
-/// An entry that no factorization can take.
+/// An entry that cannot be factorized.
 pub(super) struct BadEntry {
     pub row: usize,
     pub column: usize,
@@ -53,7 +53,7 @@ pub(super) fn entry<T: Real>(matrix: &Matrix<T>, row: usize, column: usize) -> f
     }
 }
 
-/// The error for an entry that was read as `bad` and is `exact`, if known, in the file.
+/// The error for an entry that was read as `bad` and is `exact` in the file, if known.
 pub(super) fn entry_error(path: &Path, bad: &BadEntry, exact: Option<f64>) -> Error {
     let value = exact.unwrap_or(bad.value);
     let cure: Wording = if value.is_nan() {
@@ -65,19 +65,19 @@ pub(super) fn entry_error(path: &Path, bad: &BadEntry, exact: Option<f64>) -> Er
     } else {
         "replace or remove infinite values".into()
     };
-    // Scientific notation beyond the digits that anyone counts.
+    // Scientific notation if there are too many digits to count.
     let value =
         if value.is_finite() && value.abs() >= 1e16 { format!("{value:e}") } else { value.to_string() };
     Error::Entry { path: path.to_path_buf(), row: bad.row, column: bad.column, value, cure }
 }
 
-/// What to do about numbers that f32 cannot hold.
+/// The advice for numbers beyond the range of f32.
 fn beyond(what: &'static str) -> Wording {
     Wording::new(what).choice("precision", "f64").text(", or rescale the matrix")
 }
 
-/// Refuses entries that are not finite and nonnegative. A value infinite in f32 may be finite in the file, which
-/// a second look by `reread` tells.
+/// Refuses entries that are not finite and nonnegative. A value that is infinite in f32 may be finite in the file,
+/// which `reread` checks.
 pub(super) fn entries<T: Real>(
     path: &Path,
     matrix: Matrix<T>,
@@ -94,7 +94,7 @@ pub(super) fn entries<T: Real>(
     Err(entry_error(path, &bad, exact))
 }
 
-/// Refuses entries of a part of a matrix that are not finite and nonnegative; places are those in the whole.
+/// Refuses entries of a part of a matrix that are not finite and nonnegative; positions are those in the whole.
 pub(super) fn part<T: Real>(path: &Path, part: &Matrix<T>, region: &Region) -> Result<()> {
     let Some(bad) = bad_entry(part) else { return Ok(()) };
     let exact = (T::PRECISION == Precision::F64 || !bad.value.is_infinite()).then_some(bad.value);
@@ -120,8 +120,7 @@ pub(super) fn shape(path: &Path, rows: usize, cols: usize) -> Result<()> {
     Err(Error::format(path, "shape", problem))
 }
 
-/// Refuses a matrix without a nonzero. A value that is 0 in f32 may be above it in the file, which a second look by
-/// `reread` tells.
+/// Refuses a matrix without a nonzero. A value that is 0 in f32 may be above 0 in the file, which `reread` checks.
 pub(super) fn substance<T: Real>(
     path: &Path,
     matrix: &Matrix<T>,
@@ -133,7 +132,7 @@ pub(super) fn substance<T: Real>(
     Err(nothing(path, T::PRECISION == Precision::F32 && reread().is_ok_and(|wide| has_nonzero(&wide))))
 }
 
-/// The error for a matrix without a nonzero, at least none within the range of f32.
+/// The error for a matrix without a nonzero, at least within the range of f32.
 pub(super) fn nothing(path: &Path, beyond_range: bool) -> Error {
     let problem = if beyond_range {
         beyond("every entry is below the range of f32; use ")

@@ -1,4 +1,4 @@
-//! What a file format is: one file implements [`Format`], and one line in [`formats!`] registers it.
+//! File formats: one file implements [`Format`], and one line in [`formats!`] registers it.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -19,15 +19,15 @@ pub(super) struct FormatInfo {
     pub name: &'static str,
     /// Endings of file names, without the dot.
     pub endings: &'static [&'static str],
-    /// How all its files begin, if they begin alike.
+    /// The first bytes of all its files, if they are the same.
     pub signature: Option<Signature>,
     /// Whether [`Format::read_parts`] works.
     pub in_parts: bool,
-    /// Whether, and what, [`Format::write`] writes.
+    /// Whether, and how, [`Format::write`] works.
     pub writes: Writes,
 }
 
-/// What a format writes.
+/// The output of a format.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Writes {
     /// The format is read only.
@@ -38,16 +38,16 @@ pub(super) enum Writes {
     Sparse,
 }
 
-/// The first bytes of a file that tell its format.
+/// The first bytes that identify a format.
 pub(super) struct Signature {
     pub bytes: &'static [u8],
-    /// What a file that begins so is, with its article.
+    /// The format of a file with these first bytes, with its article.
     pub what: &'static str,
     /// The advice if the name suggests another format.
     pub cure: &'static str,
 }
 
-/// A file, opened, that does not contradict its name.
+/// An opened file that does not contradict its name.
 pub(super) struct Opened<'a> {
     pub source: Source<'a>,
     pub budget: Budget<'a>,
@@ -76,7 +76,7 @@ pub(super) trait Format {
         Ok(())
     }
 
-    /// What will not be in the written file as one might expect, in a sentence.
+    /// What is lost or unexpected in the written file, as a sentence.
     fn write_note<T: Real>(input: &Input<T>) -> Option<Wording> {
         let labelled = input.row_labels.is_some() || input.col_labels.is_some();
         labelled.then(|| "the format cannot store row and column names, so they are dropped".into())
@@ -89,7 +89,8 @@ pub(super) trait Format {
 }
 
 /// Declares the formats. A line has a description, the variant, which is also the name of the type that implements
-/// [`Format`], and the module with that type. Where several formats begin alike, the first one names them.
+/// [`Format`], and the module with that type. If several formats start with the same bytes, the first one
+/// identifies them.
 macro_rules! formats {
     ($(#[doc = $what:literal] $format:ident in $module:ident;)*) => {
         /// The formats that [`read`] knows.

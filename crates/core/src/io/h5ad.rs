@@ -64,7 +64,7 @@ fn open(budget: Budget) -> Result<Group> {
     let storage: DynStorage = if split_gz(budget.path).1 {
         Arc::new(BytesStorage::new(expand(budget.path, budget)?))
     } else {
-        // Not mapped: a file cut short while it is mapped ends the process.
+        // Not memory-mapped: truncating a mapped file ends the process.
         Arc::new(FileStorage::open(budget.path).map_err(wrong)?)
     };
     let limit = usize::try_from(budget.available).unwrap_or(usize::MAX);
@@ -125,7 +125,7 @@ impl AnnData<'_> {
                 "missing or damaged; save the AnnData object with its matrix as X, or download it again",
             )
         })?;
-        // The second of each name is of AnnData before version 0.7.
+        // The second name of each is that of AnnData before version 0.7.
         let attribute = |names: [&str; 2]| {
             names.iter().find_map(|name| group.attribute(name).ok()).ok_or_else(|| {
                 self.error("X", format!("no attribute {:?}; save the object again with anndata", names[0]))
@@ -279,7 +279,7 @@ impl AnnData<'_> {
         }
     }
 
-    /// Strings that each refer to a place in the file. Many may refer to one large place, so that they are counted
+    /// Strings that each refer to a place in the file. Many may refer to one large place, so they are counted
     /// against the memory one by one.
     fn varying_strings(&self, place: &str, dataset: &Dataset, count: usize) -> Result<Vec<String>> {
         let width = dataset.vlen_reference_size();
@@ -300,7 +300,7 @@ impl AnnData<'_> {
 }
 
 fn hdf_error(budget: Budget, place: &str, error: hdf5_reader::error::Error) -> Error {
-    // Its message may show names of the file, of any length.
+    // The message may quote names of any length from the file.
     let what: String = error.to_string().replace(['\n', '\r'], " ").chars().take(200).collect();
     Error::format(
         budget.path,

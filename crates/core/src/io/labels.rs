@@ -1,4 +1,4 @@
-//! Names of rows or columns in a text file of their own, one a line.
+//! Names of rows or columns in a text file, one per line.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -13,10 +13,10 @@ pub fn read(path: &Path, expected: usize) -> Result<Vec<String>> {
     let mut count = 0usize;
     let mut line = Vec::new();
     while source.line(&mut line)? {
-        // Lines may also end in CR alone, the last one included.
+        // Lines may also end in CR only, including the last one.
         for bytes in line.strip_suffix(b"\r").unwrap_or(&line).split(|&byte| byte == b'\r') {
             count += 1;
-            // Those beyond are only counted.
+            // Additional ones are only counted.
             if count > expected {
                 continue;
             }
@@ -36,7 +36,7 @@ pub fn read(path: &Path, expected: usize) -> Result<Vec<String>> {
     Ok(labels)
 }
 
-/// Writes labels, one a line. Line ends within a label, which would make two of it, become blanks.
+/// Writes labels, one per line. Line ends within a label become blanks.
 pub fn write(mut writer: impl Write, labels: &[impl AsRef<str>]) -> io::Result<()> {
     for label in labels {
         writeln!(writer, "{}", label.as_ref().replace(['\r', '\n'], " "))?;
@@ -57,7 +57,7 @@ mod tests {
         assert_eq!(read(&path, 4).unwrap(), ["a", "", "ü b\tc", "two lines"]);
         for expected in [0, 3, 5] {
             let message = read(&path, expected).unwrap_err().to_string();
-            assert!(message.contains(&format!("4 labels, where the matrix needs {expected}")), "{message}");
+            assert!(message.contains(&format!("4 labels, but the matrix needs {expected}")), "{message}");
         }
         std::fs::write(&path, b"\xef\xbb\xbfx\r\ny").unwrap();
         assert_eq!(read(&path, 2).unwrap(), ["x", "y"]);

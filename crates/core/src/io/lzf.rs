@@ -9,7 +9,7 @@ pub(super) fn expand(block: &[u8]) -> Result<Vec<u8>, String> {
     let mut rest = block.iter().copied();
     let mut next = || rest.next().map(usize::from);
     while let Some(control) = next() {
-        // A run of bytes as they are, or a distance back to bytes that were there before.
+        // A literal run of bytes, or a reference to earlier bytes.
         if control < 32 {
             for _ in 0..=control {
                 out.push(next().ok_or("the LZF data end within a run")? as u8);
@@ -23,7 +23,7 @@ pub(super) fn expand(block: &[u8]) -> Result<Vec<u8>, String> {
         }
         let distance = ((control & 31) << 8) + next().ok_or(cut)? + 1;
         let begin = out.len().checked_sub(distance).ok_or("the LZF data refer to before their beginning")?;
-        // What is copied may be what was just copied.
+        // The copied bytes may overlap with their source.
         (begin..begin + length).for_each(|place| out.push(out[place]));
     }
     Ok(out)

@@ -1,4 +1,4 @@
-//! The guard in front of every allocation whose size a file decides.
+//! Checks every allocation whose size depends on a file.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use crate::matrix::Csr;
 use crate::real::Real;
 use crate::wording::Wording;
 
-/// The memory that reading a file may take.
+/// The memory limit for reading a file.
 #[derive(Clone, Copy)]
 pub(super) struct Budget<'a> {
     pub path: &'a Path,
@@ -15,8 +15,8 @@ pub(super) struct Budget<'a> {
 }
 
 impl Budget<'_> {
-    /// Refuses what does not fit. Sizes are products of untrusted numbers, multiplied with saturation:
-    /// `u64::MAX` stands for "even more" and never fits.
+    /// Refuses what does not fit. Sizes are products of untrusted numbers, multiplied with saturation: `u64::MAX`
+    /// never fits.
     pub fn check(&self, what: &str, needed: u64) -> Result<()> {
         if needed <= self.available && needed < u64::MAX {
             return Ok(());
@@ -57,8 +57,8 @@ impl Budget<'_> {
         Ok(())
     }
 
-    /// An empty vector with room for `len` items. Memory that the system commits when it is first written
-    /// makes this cheap even where the file turns out to be shorter than it claims.
+    /// An empty vector with capacity for `len` items. The system commits memory when it is first written, so this
+    /// is cheap even if the file is shorter than it claims.
     pub fn vec<E>(&self, what: &str, len: usize) -> Result<Vec<E>> {
         let needed = (len as u64).saturating_mul(size_of::<E>() as u64);
         self.check(what, needed)?;
@@ -67,7 +67,7 @@ impl Budget<'_> {
         Ok(vec)
     }
 
-    /// Makes room for `more` items, for data whose size only its end tells.
+    /// Reserves capacity for `more` items, for data of unknown size.
     pub fn grow<E>(&self, what: &str, vec: &mut Vec<E>, more: usize) -> Result<()> {
         let needed = (vec.len() as u64).saturating_add(more as u64).saturating_mul(size_of::<E>() as u64);
         self.check(what, needed)?;

@@ -45,7 +45,7 @@ impl Format for MatrixMarket {
     }
 }
 
-/// What the first line says.
+/// The content of the first line.
 struct Banner {
     coordinate: bool,
     field: String,
@@ -101,7 +101,7 @@ fn read<T: Real>(mut source: Source, budget: Budget) -> Result<Input<T>> {
     Ok(Input::unlabelled(matrix, banner.format(), Precision::F64))
 }
 
-/// Reads the wanted parts of a matrix.
+/// Reads the selected parts of a matrix.
 fn read_parts<T: Real>(mut source: Source, budget: Budget, wanted: Wanted<'_>) -> Result<Parts<T>> {
     let (banner, sizes) = header(&mut source)?;
     if !banner.coordinate {
@@ -194,9 +194,9 @@ fn check_square(source: &Source, rows: u64, cols: u64) -> Result<()> {
         .line_error(format!("a symmetric matrix cannot be {rows} x {cols}; correct the sizes or the banner")))
 }
 
-/// Refuses a number of items, of at least `shortest` bytes each, that the file cannot hold.
+/// Refuses a number of items, of at least `shortest` bytes each, that exceeds the file.
 fn check_count(source: &Source, count: Option<u64>, shortest: u64, items: &str) -> Result<usize> {
-    // The last item may lack its line end.
+    // The last item may lack a line end.
     let fits = |count: &u64| {
         count.checked_mul(shortest).is_some_and(|bytes| bytes <= source.at_most.saturating_add(1))
     };
@@ -217,7 +217,7 @@ fn wrong_count(source: &Source, found: usize, promised: usize, items: &str) -> E
     ))
 }
 
-/// The number of entries of a coordinate file, once the file can hold as many.
+/// The number of entries of a coordinate file, after checking that the file is large enough.
 fn entries_promised(source: &Source, banner: &Banner, sizes: &[u64]) -> Result<usize> {
     if banner.symmetric {
         check_square(source, sizes[0], sizes[1])?;
@@ -232,7 +232,7 @@ struct Promised {
     entries: usize,
 }
 
-/// Hands over the entries of a coordinate file, of a symmetric one both halves.
+/// Passes on the entries of a coordinate file, for a symmetric one both halves.
 fn coordinate<T: Real>(
     source: &mut Source,
     banner: &Banner,
@@ -307,7 +307,7 @@ fn array<T: Real>(
     Ok(Matrix::Dense(Dense::new(rows, cols, Order::ColMajor, Values::Real(values.into()))))
 }
 
-/// The whole of a symmetric matrix from its lower triangle, column by column.
+/// The complete symmetric matrix from its lower triangle, column by column.
 fn mirrored<T: Real>(budget: Budget, size: usize, lower: &[T]) -> Result<Vec<T>> {
     let mut whole = budget.vec("the values", size * size)?;
     whole.resize(size * size, T::ZERO);
@@ -360,7 +360,7 @@ fn write<T: Real>(writer: &mut dyn Write, matrix: &Matrix<T>) -> io::Result<()> 
     }
 }
 
-/// Words between blanks.
+/// The words of a line.
 struct Tokens<'a>(&'a [u8]);
 
 impl<'a> Iterator for Tokens<'a> {

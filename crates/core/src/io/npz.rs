@@ -21,7 +21,7 @@ use crate::error::{Error, Result};
 use crate::matrix::{Csr, Matrix, Order};
 use crate::real::{Precision, Real};
 
-/// How zip archives begin.
+/// The first bytes of zip archives.
 pub(super) const ZIP: Signature = Signature {
     bytes: b"PK\x03\x04",
     what: "a zip archive",
@@ -80,8 +80,8 @@ fn read<T: Real>(path: &Path, budget: Budget) -> Result<Input<T>> {
     Ok(Input::unlabelled(Matrix::Sparse(matrix), words, element.precision()))
 }
 
-/// Reads the wanted parts of a matrix. Indices and values are members that are read side by side, through an archive
-/// opened for each.
+/// Reads the selected parts of a matrix. Indices and values are members that are read in parallel, through an
+/// archive opened for each.
 fn read_parts<T: Real>(path: &Path, budget: Budget, wanted: Wanted<'_>) -> Result<Parts<T>> {
     let mut archive = Archive::open(path, budget)?;
     if archive.zip.index_for_name("format.npy").is_none() {
@@ -166,20 +166,20 @@ impl<'a> Archive<'a> {
         Ok(Archive { path, length, zip })
     }
 
-    /// Where a member's bytes begin in the file, if they are stored as they are.
+    /// The position of a member's bytes in the file, if they are stored uncompressed.
     fn place(&mut self, name: &str) -> Result<Option<u64>> {
         let file = self.zip.by_name(name).map_err(|error| zip_error(self.path, Some(name), error))?;
         let stored = file.compression() == CompressionMethod::Stored;
         Ok(file.data_start().filter(|_| stored))
     }
 
-    /// Where a member's numbers are in the file, likewise.
+    /// The position of a member's numbers in the file, if they are stored uncompressed.
     fn part(&mut self, name: &str) -> Result<Option<ArrayAt>> {
         let Some(first) = self.place(name)? else { return Ok(None) };
         self.member(name)?.part(first).map(Some)
     }
 
-    /// A member with an integer for each of `count` entries, to be read a few at a time.
+    /// A member with an integer for each of `count` entries, which is read in pieces.
     fn entries(&mut self, name: &str, count: usize) -> Result<Column<'_>> {
         let array = self.member(name)?;
         check_length(&array, count as u64, "as data.npy has values")?;
@@ -187,7 +187,7 @@ impl<'a> Archive<'a> {
         array.column()
     }
 
-    /// Where each of `majors` compressed vectors begins, and the end, which is `stored`.
+    /// The start of each of `majors` compressed vectors, and the end, which is `stored`.
     fn offsets(&mut self, budget: Budget, majors: u64, stored: usize) -> Result<Vec<usize>> {
         let mut array = self.member("indptr.npy")?;
         check_length(&array, majors + 1, "for this shape")?;
@@ -250,7 +250,7 @@ impl<'a> Archive<'a> {
         Ok([shape[0], shape[1]])
     }
 
-    /// The values, once a matrix of this shape with as many entries is known to fit, and their type.
+    /// The values and their type, after checking that a matrix with this shape and number of entries fits.
     fn values<T: Real>(
         &mut self,
         budget: Budget,
@@ -328,7 +328,7 @@ pub(super) fn zip_error(path: &Path, member: Option<&str>, error: ZipError) -> E
     }
 }
 
-/// Writes a csr matrix as `scipy.sparse.save_npz` does; of a dense one only what is not 0.
+/// Writes a csr matrix as `scipy.sparse.save_npz` does; of a dense one only the nonzeros.
 fn write<T: Real>(
     writer: &mut dyn Write,
     matrix: &Matrix<T>,
@@ -343,7 +343,7 @@ fn write<T: Real>(
     let (rows, cols, stored) = (matrix.rows(), matrix.cols(), offsets[matrix.rows()]);
     let wide = stored.max(cols as u64) > i32::MAX as u64;
     let integer = if wide { "<i8" } else { "<i4" };
-    // Sizes are not known before a member ends; those that may pass 4 GiB must say so in advance.
+    // Sizes are unknown before a member ends; members that may exceed 4 GiB must declare it in advance.
     let large = stored.max(rows as u64 + 1) >= 1 << 28;
     let method = if uncompressed { CompressionMethod::Stored } else { CompressionMethod::Deflated };
     let options = SimpleFileOptions::default().compression_method(method).large_file(large);
@@ -375,7 +375,7 @@ fn put_integers(writer: &mut dyn Write, wide: bool, integers: impl Iterator<Item
     writer.write_all(&bytes)
 }
 
-/// Hands over the columns and values of each row.
+/// Passes on the columns and values of each row.
 fn each_compressed<T: Real>(
     matrix: &Matrix<T>,
     mut take: impl FnMut(&[u32], &[T]) -> io::Result<()>,

@@ -17,13 +17,13 @@ use crate::real::{Precision, Real, precompiled};
 /// Rows and columns of the matrix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Region {
-    /// From row to row.
+    /// Row by row.
     pub rows: Range<usize>,
-    /// From column to column.
+    /// Column by column.
     pub cols: Range<usize>,
 }
 
-/// What was kept of a matrix.
+/// The selected part of a matrix.
 #[derive(Clone, Debug)]
 pub struct Parts<T> {
     /// Rows of the whole matrix.
@@ -38,7 +38,7 @@ pub struct Parts<T> {
     pub precision: Precision,
 }
 
-/// Which regions to keep of a matrix of so many rows and columns.
+/// Selects the regions to keep of a matrix with this many rows and columns.
 pub type Choose<'a> = &'a dyn Fn(usize, usize) -> Result<Vec<Region>>;
 
 precompiled! {
@@ -77,7 +77,7 @@ pub(super) fn not_in_parts(path: &Path) -> Error {
     Error::format(path, "format", problem)
 }
 
-/// Checks the shape, and says what to keep.
+/// Checks the shape, and returns the regions to keep.
 pub(super) type Wanted<'a> = &'a mut dyn FnMut(usize, usize) -> Result<Vec<Region>>;
 
 /// A dense matrix in a file.
@@ -89,7 +89,7 @@ pub(super) struct DenseArray {
     pub element: Element,
 }
 
-/// The regions of a dense matrix whose numbers come next.
+/// Reads the regions of a dense matrix whose numbers come next.
 pub(super) fn dense<T: Real>(
     source: &mut Source,
     budget: Budget,
@@ -145,7 +145,7 @@ pub(super) fn dense<T: Real>(
     Ok(Some(kept.into_iter().zip(regions).map(matrix).collect()))
 }
 
-/// Entries of a sparse matrix as they come, those of the regions kept.
+/// Collects the entries of a sparse matrix that are in the regions.
 pub(super) struct Keep<'a, T> {
     budget: Budget<'a>,
     regions: Vec<Region>,
@@ -181,7 +181,7 @@ impl<'a, T: Real> Keep<'a, T> {
     }
 }
 
-/// Numbers of a file, one after the other.
+/// Numbers of a file in sequence.
 pub(super) struct Column<'a> {
     pub source: Source<'a>,
     pub element: Element,
@@ -250,13 +250,13 @@ pub(super) fn coordinates<T: Real>(
 pub(super) struct CompressedVectors<'a> {
     /// Rows if by row, else columns.
     pub order: Order,
-    /// Where each vector begins, and the end.
+    /// The start of each vector, and the end.
     pub offsets: &'a [usize],
     /// Entries have numbers below this.
     pub minors: u64,
 }
 
-/// Entries of compressed vectors. Vectors that no region has are left out.
+/// Reads entries of compressed vectors, skipping vectors outside of all regions.
 pub(super) fn compressed<T: Real>(
     keep: &mut Keep<'_, T>,
     vectors: CompressedVectors<'_>,

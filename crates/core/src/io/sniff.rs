@@ -1,4 +1,4 @@
-//! What a file's first bytes say it is, to tell a wrong name from a damaged file.
+//! Identifies a file by its first bytes, to distinguish a wrong name from a damaged file.
 
 use super::FileFormat;
 use super::format::Signature;

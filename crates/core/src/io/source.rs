@@ -96,7 +96,7 @@ fn open_any(path: &Path) -> Result<(Reader<'static>, u64)> {
     let mut raw = BufReader::with_capacity(BUFFER, file);
     let start = raw.fill_buf().map_err(Error::io(path))?;
     if start.is_empty() {
-        return Err(Error::format(path, "content", "the file is empty; make or fetch it again"));
+        return Err(Error::format(path, "content", "the file is empty; create or download it again"));
     }
     if !split_gz(path).1 {
         return Ok((Reader::File(raw), length));

@@ -1,11 +1,11 @@
-//! From entries in any order, some of them perhaps given twice, to canonical compressed rows.
+//! Converts entries in any order, perhaps with duplicates, to canonical compressed rows.
 
 use super::memory::Budget;
 use crate::error::Result;
 use crate::matrix::Csr;
 use crate::real::Real;
 
-/// Entries as they come, each below the matrix's sizes.
+/// Entries in order of arrival, each within the matrix's sizes.
 pub(super) struct Triplets<T> {
     pub rows: Vec<u32>,
     pub cols: Vec<u32>,
@@ -44,7 +44,7 @@ impl<T: Real> Triplets<T> {
         indices.resize(count, 0u32);
         let mut values = budget.vec("the values", count)?;
         values.resize(count, T::ZERO);
-        // Each offset serves as its row's next free place and so ends up where the next row begins.
+        // Each offset serves as its row's next free position and ends up where the next row starts.
         for ((&row, &col), &value) in self.rows.iter().zip(&self.cols).zip(&self.values) {
             let place = &mut offsets[row as usize];
             indices[*place] = col;
@@ -82,7 +82,7 @@ impl Offsets {
     }
 }
 
-/// A row or column number below `size`, the `place`th of them; an error is a sentence.
+/// A row or column number below `size`, at position `place`; an error is a sentence.
 pub(super) fn index_below(place: usize, index: i64, size: u64) -> std::result::Result<u32, String> {
     match u32::try_from(index) {
         Ok(small) if u64::from(small) < size => Ok(small),
@@ -90,8 +90,7 @@ pub(super) fn index_below(place: usize, index: i64, size: u64) -> std::result::R
     }
 }
 
-/// Compressed rows with columns in any order, sorted, and entries of the same place summed, in f64 and in the
-/// order in which they came.
+/// Compressed rows with columns in any order, sorted, with duplicates summed in f64 in the order of arrival.
 pub(super) fn canonical<T: Real>(
     budget: Budget,
     rows: usize,

@@ -1,4 +1,4 @@
-//! Writing a matrix in the format that a name asks for.
+//! Writes a matrix in the format of a file name.
 
 use std::io::{self, Write};
 use std::ops::Range;
@@ -31,14 +31,13 @@ impl FileFormat {
     }
 }
 
-/// Checks that a matrix can be written under this name, and tells in sentences what will not be there as one
-/// might expect.
+/// Checks that a matrix can be written under this name, and returns notes on what will be lost or unexpected.
 pub fn check_write<T: Real>(path: &Path, input: &Input<T>, memory: u64) -> Result<Vec<Wording>> {
     let format = FileFormat::to_write(path)?;
     let (rows, cols) = (input.matrix.rows(), input.matrix.cols());
     let budget = Budget { path, available: memory };
     if format.info().writes == Writes::Dense && matches!(input.matrix, Matrix::Sparse(_)) {
-        // Row by row it could be written, but no longer be read here.
+        // It could be written row by row, but not read again here.
         budget.check_dense(rows as u64, cols as u64, input.precision.bytes())?;
     }
     format.check_write(path, &input.matrix)?;
@@ -48,10 +47,10 @@ pub fn check_write<T: Real>(path: &Path, input: &Input<T>, memory: u64) -> Resul
 /// How to write.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WriteOptions {
-    /// The type of the numbers of binary formats; without it the file's own: bytes stay bytes where the format has
-    /// them, and f32 stays f32.
+    /// The type of the numbers in binary formats; by default the file's own: bytes stay bytes if the format
+    /// supports them, and f32 stays f32.
     pub precision: Option<Precision>,
-    /// Whether an `.npz` stores its arrays as they are, so that they can be read block by block.
+    /// Whether an `.npz` stores its arrays uncompressed, so that they can be streamed.
     pub uncompressed: bool,
 }
 
@@ -62,8 +61,8 @@ impl WriteOptions {
     }
 }
 
-/// Writes a matrix in the format and compression that the name of `path` asks for. Text has as many digits as it takes
-/// to read the same `T` back.
+/// Writes a matrix in the format and compression of `path`. Text has as many digits as needed to read the same `T`
+/// back.
 pub fn write<T: Real>(
     writer: impl Write,
     path: &Path,
@@ -80,7 +79,7 @@ pub fn write<T: Real>(
     format.write(&mut writer, input, options)
 }
 
-/// Hands over the given rows, with their zeros, one by one.
+/// Passes on the given rows, with their zeros, one by one.
 pub(super) fn each_row<T: Real>(
     matrix: &Matrix<T>,
     rows: Range<usize>,
@@ -101,7 +100,7 @@ pub(super) fn each_row<T: Real>(
     }
 }
 
-/// Hands over the given rows in row-major order, or columns in column-major order, whatever the matrix's own.
+/// Passes on the given rows in row-major order, or columns in column-major order, whatever the matrix's own order.
 pub(super) fn each_line<T: Real>(
     dense: &Dense<T>,
     order: Order,
@@ -124,7 +123,7 @@ pub(super) fn each_line<T: Real>(
         }
         return Ok(());
     }
-    // Several lines at a time, so that each cache line fetched serves all of them.
+    // Several lines at a time, so that each fetched cache line serves all of them.
     const BLOCK: usize = 64;
     let majors = dense.majors();
     let mut block = vec![T::ZERO; majors * BLOCK.min(lines.len())];

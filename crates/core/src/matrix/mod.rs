@@ -153,7 +153,7 @@ pub fn range_problem<T: Real>(largest: f64) -> Option<Wording> {
     };
     (!range.contains(&largest)).then(|| {
         let problem = format!(
-            "the largest is {largest:.2e}, where the arithmetic needs one from {:e} to {:e}; ",
+            "the largest is {largest:.2e}, but the arithmetic needs one from {:e} to {:e}; ",
             range.start(),
             range.end()
         );

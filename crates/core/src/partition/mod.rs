@@ -1,4 +1,4 @@
-//! The blocks of M that a rank keeps (Sec. 3.1), and how they are stored.
+//! The blocks of M that a rank keeps (Sec. 3.1), and their storage.
 
 mod block;
 mod dense;
@@ -17,10 +17,10 @@ pub use block::Block;
 pub use dense::DenseBlock;
 pub use sums::RowSums;
 
-/// How a method reads its blocks, which decides how they are stored.
+/// How a method reads its blocks, which determines their storage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Whole products: rows of the block one after the other, and one copy of a dense M serves both sides.
+    /// Whole products: rows of the block in sequence, and one copy of a dense M serves both sides.
     Whole,
     /// Sampled columns of the block, each contiguous.
     Sampled,
@@ -35,7 +35,7 @@ impl Access {
     }
 }
 
-/// All that one rank holds of M.
+/// The part of M that one rank holds.
 #[derive(Clone, Debug)]
 pub struct Shard<T> {
     /// m.
@@ -44,20 +44,20 @@ pub struct Shard<T> {
     pub cols: usize,
     /// Stored entries of the whole of M.
     pub stored: usize,
-    /// Where the rank stands.
+    /// The rank's place in the grid.
     pub place: Placement,
     /// I_r, the rows of U that the rank owns.
     pub own_rows: Range<usize>,
     /// J_r, the rows of V that the rank owns.
     pub own_cols: Range<usize>,
-    /// The block that moves U: M_{I_r:}, or the rank's block of the grid.
+    /// The block that updates U: M_{I_r:}, or the rank's block of the grid.
     pub by_rows: Block<T>,
-    /// The block that moves V: (M_{:J_r})ᵀ, or the transpose of the rank's block of the grid.
+    /// The block that updates V: (M_{:J_r})ᵀ, or the transpose of the rank's block of the grid.
     pub by_cols: Block<T>,
 }
 
 impl<T: Real> Shard<T> {
-    /// The sides of the whole of M.
+    /// The sizes of the whole of M.
     pub fn shape(&self) -> Shape {
         Shape { rows: self.rows, cols: self.cols }
     }
@@ -100,7 +100,7 @@ impl<T: Real> Shard<T> {
         }
     }
 
-    /// The block that moves a factor.
+    /// The block that updates a factor.
     pub fn block(&self, factor: Factor) -> &Block<T> {
         match factor {
             Factor::U => &self.by_rows,
@@ -144,12 +144,13 @@ fn stored_both_ways<T: Real>(part: Matrix<T>, access: Access, cancel: &Cancel) -
     }
 }
 
-/// Deals M out to the ranks of a grid. One rank gets M itself, without a copy for an exact method on a dense M.
+/// Distributes M to the ranks of a grid. A single rank gets M itself, without a copy for an exact method on a dense
+/// M.
 pub fn shards<T: Real>(matrix: Matrix<T>, grid: Grid, access: Access) -> Vec<Shard<T>> {
     shards_until(matrix, grid, access, &Cancel::default())
 }
 
-/// What [`shards`] returns, unless it is cancelled ([`Cancel::scope`]): of a large matrix it takes a while.
+/// Does the work of [`shards`], unless it is cancelled ([`Cancel::scope`]), because a large matrix takes a while.
 pub fn shards_until<T: Real>(
     matrix: Matrix<T>,
     grid: Grid,

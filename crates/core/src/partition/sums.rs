@@ -5,7 +5,7 @@ use crate::Real;
 use crate::matrix::Values;
 use crate::threads::Threads;
 
-/// What a pass over a block tells of its rows.
+/// The statistics of a block's rows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RowSums {
     /// Σ_j M_ij.
@@ -20,7 +20,7 @@ impl RowSums {
         RowSums { sums: vec![0.0; rows], squares: vec![0.0; rows] }
     }
 
-    /// The first row with an entry that no factorization can take.
+    /// The first row with an entry that cannot be factorized.
     pub fn first_bad_row(&self) -> Option<usize> {
         self.sums.iter().position(|sum| !sum.is_finite())
     }
@@ -28,7 +28,7 @@ impl RowSums {
 
 impl<T: Real> Block<T> {
     /// Sums and sums of squares of the rows, in one pass; a row's terms are added in the order of its columns,
-    /// however the block is stored. A row with an entry that no factorization can take (negative, infinite, NaN) has
+    /// however the block is stored. A row with an entry that cannot be factorized (negative, infinite, NaN) has
     /// sums that are not finite.
     pub fn row_sums(&self, threads: &Threads) -> RowSums {
         const PARTS: usize = 64;
@@ -88,7 +88,7 @@ impl<T: Real> DenseBlock<T> {
         sums: &mut [f64],
         squares: &mut [f64],
     ) {
-        /// Rows added up side by side: one alone would wait for each of its sums.
+        /// Several rows are summed at the same time, because a single one would wait for each addition.
         const ABREAST: usize = 8;
         if self.row_stride == 1 {
             for col in 0..self.cols {
@@ -103,7 +103,7 @@ impl<T: Real> DenseBlock<T> {
         }
         let targets = sums.chunks_mut(ABREAST).zip(squares.chunks_mut(ABREAST));
         for (group, (sums, squares)) in targets.enumerate() {
-            // A last group of fewer rows has its last one several times.
+            // The last group, if it has fewer rows, repeats its last row.
             let row = |row: usize| first + group * ABREAST + row.min(sums.len() - 1);
             let rows: [&[E]; ABREAST] =
                 std::array::from_fn(|index| &values[row(index) * self.row_stride..][..self.cols]);

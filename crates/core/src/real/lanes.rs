@@ -1,4 +1,4 @@
-//! The few SIMD operations that kernels need, for both element types.
+//! The SIMD operations that kernels need, for both element types.
 
 use pulp::Simd;
 
@@ -6,7 +6,7 @@ use super::sealed::Sealed;
 
 /// An element type's SIMD registers.
 pub trait Lanes: Sealed + Sized {
-    /// As many elements as a register of `S` holds.
+    /// A register of `S`.
     type Vector<S: Simd>: Copy;
     /// The numbers as registers; what is left over at the end is cut off.
     fn vectors<S: Simd>(numbers: &[Self]) -> &[Self::Vector<S>];

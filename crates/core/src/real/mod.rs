@@ -13,13 +13,13 @@ pub use per_type::PerReal;
 pub(crate) use per_type::precompiled;
 
 mod sealed {
-    /// Keeps [`Real`](super::Real) to the types in this file.
+    /// Seals [`Real`](super::Real) to the types in this file.
     pub trait Sealed {}
     impl Sealed for f32 {}
     impl Sealed for f64 {}
 }
 
-/// A floating-point type that factors are stored and computed in. It knows nothing of what is computed.
+/// A floating-point type of factors and arithmetic.
 pub trait Real:
     sealed::Sealed
     + faer::traits::RealField
@@ -54,7 +54,7 @@ pub trait Real:
     fn to_f64(self) -> f64;
     /// `self * factor + addend`, rounded once.
     fn mul_add(self, factor: Self, addend: Self) -> Self;
-    /// Chooses between two values: one made for `f32`, and one for `f64`.
+    /// Chooses between a value for `f32` and one for `f64`.
     fn select<F: PerReal>(narrow: F::Of<f32>, wide: F::Of<f64>) -> F::Of<Self>;
 }
 

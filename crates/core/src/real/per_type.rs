@@ -1,7 +1,7 @@
-//! Code that is compiled for both element types in the crate that contains it.
+//! Generic code that is compiled for both element types in the crate that contains it.
 //!
-//! Rust compiles a generic function in every crate that calls it. For functions with much below them, [`precompiled!`]
-//! avoids that: what callers compile is a choice between two functions that exist.
+//! Rust compiles a generic function in every crate that calls it. For large functions, [`precompiled!`] avoids
+//! that: callers compile a choice between two existing functions.
 
 use super::Real;
 

@@ -29,7 +29,7 @@ impl std::str::FromStr for Amount {
     fn from_str(text: &str) -> Result<Self, String> {
         let share = |number: &str, unit: f64| match number.parse::<f64>() {
             Ok(share) if share > 0.0 && share / unit <= 1.0 => Ok(Amount::Share(share / unit)),
-            _ => Err(format!("{text} is not above 0 and at most 1.0")),
+            _ => Err(format!("{text} is not a share above 0 and at most 1.0")),
         };
         if let Some(percent) = text.strip_suffix('%') {
             share(percent, 100.0)
@@ -272,7 +272,10 @@ impl Settings {
                     ));
                 }
                 Some(Amount::Share(share)) if !(share > 0.0 && share <= 1.0) => {
-                    return Err(Error::parameter(name, format!("{share} is not above 0 and at most 1.0")));
+                    return Err(Error::parameter(
+                        name,
+                        format!("{share} is not a share above 0 and at most 1.0"),
+                    ));
                 }
                 _ => {}
             }

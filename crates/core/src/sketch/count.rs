@@ -1,4 +1,4 @@
-//! The count sketch (Clarkson and Woodruff 2013): every row of S has one entry, 1 or -1, at a random place.
+//! The count sketch (Clarkson and Woodruff 2013): every row of S has one entry, 1 or -1, in a random column.
 
 use std::ops::Range;
 
@@ -17,14 +17,14 @@ pub struct Count {
 }
 
 impl Sketch for Count {
-    /// One number a row; E[S Sᵀ] = I without a scale.
+    /// One number per row; E[S Sᵀ] = I without scaling.
     fn draw(distribution: &Distribution, iteration: usize) -> Self {
         let &Distribution { length, size, seed, purpose, .. } = distribution;
         let mut rng = stream(seed, purpose, iteration, 0);
         let places = (0..length)
             .map(|_| {
                 let word = rng.next_u64();
-                // The upper bits pick the column evenly up to 2^-32, the lowest the sign.
+                // The upper bits choose the column, evenly up to 2^-32, the lowest bit the sign.
                 let place = (((word >> 32) * size as u64) >> 32) as i32 + 1;
                 if word & 1 == 0 { place } else { -place }
             })

@@ -10,10 +10,11 @@ use crate::threads::Threads;
 use faer::linalg::matmul::matmul;
 use faer::{Accum, MatMut, MatRef, Par};
 
-/// Rows of S that are made at a time.
+/// Rows of S that are generated at a time.
 const BLOCK: usize = 64;
 
-/// S, of which a block of rows exists at a time; row j has its own stream, so that any rank makes any row.
+/// S, of which one block of rows exists at a time; row j has its own stream, so that every rank can generate every
+/// row.
 pub struct Gaussian {
     distribution: Distribution,
     iteration: usize,
@@ -25,7 +26,7 @@ impl Sketch for Gaussian {
         Gaussian { distribution: *distribution, iteration }
     }
 
-    /// S is made twice.
+    /// S is generated twice.
     fn work(distribution: &Distribution, stored: usize) -> f64 {
         stored as f64 + 2.0 * (distribution.length * distribution.size) as f64
     }

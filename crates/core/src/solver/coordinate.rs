@@ -10,7 +10,7 @@ use crate::kernels::{Tile, sweep};
 pub struct CoordinateDescent {
     /// μ_t.
     pub mu: f64,
-    /// How many; with μ > 0 each starts from where the last one ended.
+    /// The number of sweeps; with μ > 0 each starts from the result of the last one.
     pub sweeps: usize,
 }
 

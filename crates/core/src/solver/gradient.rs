@@ -32,8 +32,8 @@ impl<T: Real> Solver<T> for GradientDescent {
     }
 }
 
-/// Default damping of sketched steps: α and β of η_t = 1 / (α + β t). A step longer than α = 1 allows overshoots on the
-/// mean problem, and at 1 still on some sketches.
+/// Default damping of sketched steps: α and β of η_t = 1 / (α + β t). A smaller α than 1 allows overshoots on the
+/// mean problem, and α = 1 still does on some sketches.
 pub const DAMPING: (f64, f64) = (2.0, 0.002);
 
 /// The damped step of a sketched subproblem.

@@ -1,4 +1,4 @@
-//! How the rows of a factor move, given G = B Bᵀ and P = A Bᵀ of a (sketched) least-squares problem.
+//! Updates of a factor's rows, given G = B Bᵀ and P = A Bᵀ of a (sketched) least-squares problem.
 //!
 //! A solver is one file. Those that DSANLS offers for its sketched subproblems have a line in [`SketchedSolver`].
 
@@ -21,17 +21,17 @@ pub use gradient::GradientDescent;
 pub use multiplicative::Multiplicative;
 pub use pivoting::Pivoting;
 
-/// What is done to every row of the factor, independently of the other rows.
+/// An update of every row of a factor, independently of the other rows.
 pub trait Solver<T: Real>: std::fmt::Debug + Send + Sync {
-    /// What it is called.
+    /// Its name.
     fn name(&self) -> &'static str;
 
-    /// Whether it wants P itself and takes the l1 penalty from the problem; the others get P − l1.
+    /// Whether it needs P itself and takes the l1 penalty from the problem; the others get P − l1.
     fn adds_l1(&self) -> bool {
         false
     }
 
-    /// Moves the first `rows` rows of a tile. `product` may be used up.
+    /// Updates the first `rows` rows of a tile. `product` may be overwritten.
     fn move_tile(
         &self,
         problem: &Quadratic<T>,
@@ -42,14 +42,15 @@ pub trait Solver<T: Real>: std::fmt::Debug + Send + Sync {
     );
 }
 
-/// One side's problem in the type that is computed in: ½ x G xᵀ − x P + penalties for every row x, within 0 and the bound.
+/// One side's problem in the type of the arithmetic: ½ x G xᵀ − x P + penalties for every row x, within 0 and the
+/// bound.
 #[derive(Debug)]
 pub struct Quadratic<T> {
     /// Number of components.
     pub k: usize,
     /// G, with the l2 penalty in its diagonal.
     pub gram: Vec<T>,
-    /// The same before it was rounded.
+    /// G before it was rounded.
     pub exact_gram: Vec<f64>,
     /// The l1 penalty.
     pub l1: T,
@@ -60,14 +61,14 @@ pub struct Quadratic<T> {
 macro_rules! sketched_solvers {
     ($($variant:ident = $label:literal, $module:ident, $help:literal;)+) => {
         registry! {
-            /// What DSANLS does with a sketched subproblem.
+            /// The solver of sketched subproblems in DSANLS.
             pub enum SketchedSolver of "solver" {
                 $($variant = $label, $help;)+
             }
         }
 
         impl SketchedSolver {
-            /// Default damping: the beginning α and its growth β.
+            /// Default damping: the initial α and the growth β.
             pub fn damping(self) -> (f64, f64) {
                 match self {
                     $(SketchedSolver::$variant => $module::DAMPING,)+
@@ -89,12 +90,12 @@ sketched_solvers! {
     Pgd = "pgd", gradient, "Projected gradient descent (Eq. `eq:gradient_descent`)";
 }
 
-/// How strongly a sketched step is damped.
+/// The damping of a sketched step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Damped {
     /// α + β t.
     pub weight: f64,
-    /// The mean Gram diagonal, where the weight is unit-free; absent where it is in the units of the data.
+    /// The mean Gram diagonal if the weight is unit-free; `None` if it is in the units of the data.
     pub mean: Option<f64>,
     /// Number of components.
     pub k: usize,
@@ -109,7 +110,7 @@ pub struct Penalty {
     pub l1: f64,
     /// Weight of the sum of squares.
     pub l2: f64,
-    /// The largest that an entry may become (Eq. `eq:extra_con`); infinite without a bound.
+    /// The largest allowed entry (Eq. `eq:extra_con`); infinite without a bound.
     pub upper: f64,
 }
 
@@ -117,13 +118,13 @@ impl Penalty {
     /// No penalty, no bound.
     pub const NONE: Penalty = Penalty { l1: 0.0, l2: 0.0, upper: f64::INFINITY };
 
-    /// Whether U Vᵀ alone counts, so that the scale of components is free.
+    /// Whether only U Vᵀ counts, so that the scale of components is free.
     pub fn leave_scale_free(terms: (Penalty, Penalty)) -> bool {
         terms == (Penalty::NONE, Penalty::NONE)
     }
 }
 
-/// One side's least-squares problem: everything but the product and the factor itself.
+/// One side's least-squares problem without the product and the factor.
 pub struct Problem<'a, T> {
     /// The solver.
     pub solver: &'a dyn Solver<T>,
@@ -133,7 +134,7 @@ pub struct Problem<'a, T> {
     pub terms: Penalty,
 }
 
-/// Moves every row of a factor by a least-squares step, tile by tile, on the CPU.
+/// Updates every row of a factor by a least-squares step, tile by tile, on the CPU.
 pub fn update<T: Real>(
     threads: &Threads,
     problem: &Problem<'_, T>,

@@ -40,15 +40,14 @@ impl<T: Real> Solver<T> for Pivoting {
     }
 }
 
-/// Exchanges of all infeasible variables that may fail to lower their number before the backup rule, which
-/// exchanges one variable at a time and is sure to end, takes over.
+/// How often exchanging all infeasible variables may fail to lower their number before the backup rule takes over,
+/// which exchanges one variable at a time and always terminates.
 const FULL_EXCHANGES: usize = 3;
 
-/// Sets up to this size are solved in place: most belong to one row, and are not worth the setting up of a larger
-/// machinery.
+/// Sets up to this size are solved in place: most belong to one row, and do not justify larger machinery.
 const SMALL: usize = 48;
 
-/// One row's problem on its way to the solution.
+/// One row's problem while it is being solved.
 struct Row {
     passive: Vec<bool>,
     fewest: usize,
@@ -69,12 +68,12 @@ pub fn nnls(gram: &[f64], products: &[f64], start: Option<&[f64]>, k: usize, can
     for (row, scale) in unit.chunks_exact_mut(k).zip(&scales) {
         row.iter_mut().for_each(|value| *value *= scale);
     }
-    // A column of zeros takes no part, and its weight comes out as 0.
+    // A column of zeros is excluded, and its weight is 0.
     (0..k).filter(|&j| scales[j] == 0.0).for_each(|j| unit[j * (k + 1)] = 1.0);
     scaled(&solve_scaled(&unit, &scaled(products), start, k, cancel))
 }
 
-/// The power of two s that brings s² G_jj into [1/2, 2]; 0 where G_jj is 0, and NaN, to be noticed, where it is not
+/// The power of two s that brings s² G_jj into [1/2, 2]; 0 if G_jj is 0, and NaN, to be noticed, if it is not
 /// finite.
 fn unit_scale(diagonal: f64) -> f64 {
     if diagonal == 0.0 { 0.0 } else { (-0.5 * diagonal.log2()).round().exp2() + 0.0 * diagonal }
@@ -101,7 +100,7 @@ fn solve_scaled(
         })
         .collect();
     let mut open: Vec<usize> = (0..rows).collect();
-    // Some ten rounds are usual. The backup rule ends by itself, but it may take long, and rounding may make two sets
+    // About ten rounds are usual. The backup rule terminates, but it may take long, and rounding may make two sets
     // alternate.
     for _ in 0..(k + 50) {
         solve_groups(gram, products, &state, &open, &mut x, k, cancel);
@@ -114,18 +113,18 @@ fn solve_scaled(
             break;
         }
     }
-    // Exchanges that did not end, or met a set that rounding makes singular: one variable at a time does.
+    // If exchanges did not terminate, or met a set that rounding makes singular, solve one variable at a time.
     for &row in &open {
         let solution = active_set(gram, &products[row * k..][..k], cancel);
         x[row * k..][..k].copy_from_slice(&solution);
     }
-    // What is not finite stays visible.
+    // Values that are not finite stay visible.
     x.iter_mut().filter(|value| **value < 0.0).for_each(|value| *value = 0.0);
     x
 }
 
-/// The same problem for one row by Lawson and Hanson's active set method (1974): slower, but x never leaves the
-/// feasible set and the objective falls with every exchange.
+/// Solves the problem for one row by Lawson and Hanson's active set method (1974): slower, but x never leaves the
+/// feasible set and the objective decreases with every exchange.
 fn active_set(gram: &[f64], product: &[f64], cancel: &Cancel) -> Vec<f64> {
     let k = product.len();
     let slack = 1e-12 * product.iter().fold(f64::MIN_POSITIVE, |max, value| max.max(value.abs()));
@@ -142,11 +141,11 @@ fn active_set(gram: &[f64], product: &[f64], cancel: &Cancel) -> Vec<f64> {
             cancel.check();
             let right = Mat::<f64>::from_fn(set.len(), 1, |place, _| product[set[place]]);
             let solution = solve(gram, &set, right, k);
-            // What a singular set gives counts as blocked.
+            // The result of a singular set counts as blocked.
             let at =
                 |place: usize| Some(solution[(place, 0)]).filter(|value| value.is_finite()).unwrap_or(0.0);
             if at(set.len() - 1) <= 0.0 && set[set.len() - 1] == entering && x[entering] == 0.0 {
-                // Rounding alone made it look promising.
+                // It only looked promising because of rounding.
                 barred[entering] = true;
                 set.pop();
                 break;
@@ -217,7 +216,7 @@ fn solve_groups(
     }
     let (mut factor, mut solution) = (Vec::new(), Vec::new());
     for (passive, rows) in groups {
-        // With hundreds of components a tile takes seconds.
+        // With hundreds of components a tile takes seconds, so cancellation is checked.
         cancel.check();
         let set: Vec<usize> = (0..k).filter(|&j| passive[j]).collect();
         if set.len() <= SMALL {
@@ -255,7 +254,7 @@ fn factorize(gram: &[f64], set: &[usize], k: usize, factor: &mut Vec<f64>) -> bo
             below[col] = rest / above[col * (size + 1)];
         }
         let pivot = gram[set[row] * (k + 1)] - dot(&below[..row], &below[..row]);
-        // NaN is not sound either.
+        // NaN is invalid too.
         if pivot.is_nan() || pivot <= 0.0 {
             return false;
         }
@@ -264,7 +263,7 @@ fn factorize(gram: &[f64], set: &[usize], k: usize, factor: &mut Vec<f64>) -> bo
     true
 }
 
-/// The solution of L Lᵀ x = p, in the place of p.
+/// The solution of L Lᵀ x = p, in place of p.
 fn substitute(factor: &[f64], x: &mut [f64]) {
     let size = x.len();
     for row in 0..size {
@@ -278,7 +277,7 @@ fn substitute(factor: &[f64], x: &mut [f64]) {
     }
 }
 
-/// ⟨a, b⟩ in four sums, which SIMD can hold.
+/// ⟨a, b⟩ in four sums, for SIMD.
 fn dot(a: &[f64], b: &[f64]) -> f64 {
     let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<4>(), b.as_chunks::<4>());
     let mut sums = [0.0; 4];
@@ -292,13 +291,13 @@ fn solve(gram: &[f64], set: &[usize], right: Mat<f64>, k: usize) -> Mat<f64> {
     let part = Mat::<f64>::from_fn(set.len(), set.len(), |row, col| gram[set[row] * k + set[col]]);
     match part.llt(faer::Side::Lower) {
         Ok(factor) => factor.solve(&right),
-        // Parts of a well-posed G are well posed, up to rounding; the caller notices.
+        // Parts of a well-posed G are well posed, up to rounding, which the caller notices.
         Err(_) => Mat::full(right.nrows(), right.ncols(), f64::NAN),
     }
 }
 
-/// G, whose diagonal is near 1, if its Cholesky factor shows it well conditioned, else G with a ridge, which makes the
-/// problem strictly convex: only then do exchanges end, and at one solution of the many.
+/// G, whose diagonal is near 1, if its Cholesky factor shows that it is well conditioned; otherwise G with a ridge,
+/// which makes the problem strictly convex: only then do exchanges terminate, at one of the many solutions.
 fn well_posed(gram: &[f64], k: usize) -> Vec<f64> {
     const SMALLEST: f64 = 1e-10;
     // The ridge is raised until it outweighs the rounding errors in G, which in single precision are larger.
@@ -349,7 +348,7 @@ mod tests {
         }
     }
 
-    /// Where exchanges do not end: thirty columns that differ from one another by 1e-4.
+    /// A case in which exchanges do not terminate: thirty columns that differ by 1e-4.
     #[test]
     fn nearly_equal_columns_are_fitted_as_well_as_can_be() {
         let (k, d) = (30, 40);
@@ -371,7 +370,7 @@ mod tests {
             };
             let one_by_one = active_set(&gram, product, &Cancel::default());
             assert!(x.iter().all(|&value| value >= 0.0 && value.is_finite()));
-            // Objectives are negative: as low, up to a millionth.
+            // Objectives are negative: equally low, up to a millionth.
             assert!(
                 objective(x) <= objective(&one_by_one) * (1.0 - 1e-6),
                 "{} {}",

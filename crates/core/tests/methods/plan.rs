@@ -100,8 +100,8 @@ fn memory_shrinks_with_nodes_and_impossible_plans_give_advice() {
     let large = job(1_000_000, 1_000_000, Some(10_000_000_000), 10, 4);
     let gib = 1u64 << 30;
     let said = refused(&large, Some(8 * gib));
-    assert!(said.starts_with("memory: a node needs") && said.contains("processes, which need"), "{said}");
-    let nodes: usize = said.split("; ").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap();
+    assert!(said.starts_with("memory: a process needs") && said.contains("processes, which need"), "{said}");
+    let nodes: usize = said.split("; use ").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap();
     assert!(check(&Job { nodes, ..large.clone() }, Some(8 * gib)).is_ok(), "{said}");
     assert!(check(&Job { nodes: nodes / 2, ..large.clone() }, Some(8 * gib)).is_err(), "{said}");
     assert!(check(&large, None).is_ok());
@@ -112,7 +112,7 @@ fn memory_shrinks_with_nodes_and_impossible_plans_give_advice() {
     for words in [
         "more processes do not help",
         "each holds both factors",
-        "TiB would do",
+        "TiB per process",
         "or fewer than 22 components",
     ] {
         assert!(said.contains(words), "{said}");

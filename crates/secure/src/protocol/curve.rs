@@ -1,4 +1,4 @@
-//! The error over rounds, and when it has converged. All parties see the same errors and stop together.
+//! The error over rounds, and convergence. All parties see the same errors and stop together.
 
 use partwise::run::Convergence;
 use serde::{Deserialize, Serialize};
@@ -19,12 +19,12 @@ pub struct TracePoint {
     pub bytes: u64,
 }
 
-/// Notes the errors of an attempt.
+/// Records the errors of an attempt.
 pub(crate) struct Curve {
     tolerance: f64,
     /// ‖M‖² of all parties.
     norm: f64,
-    /// Rounds of the attempt before.
+    /// Rounds of the previous attempt.
     pub(super) before: usize,
     /// Errors of a second attempt may be of fewer parties; this makes them relative to the norm of all.
     scale: f64,
@@ -33,7 +33,7 @@ pub(crate) struct Curve {
 }
 
 impl Curve {
-    /// Of an attempt that is the first, or comes after another.
+    /// The curve of the first attempt, or of one that follows another.
     pub fn new(settings: &Settings, common: &Common, before: Option<&Ended>) -> Self {
         Curve {
             tolerance: settings.tolerance,

@@ -31,7 +31,7 @@ impl Definition for Limited {
         1
     }
 
-    /// Subsampling would open records.
+    /// Subsampling would reveal records.
     fn sketch(&self) -> SketchKind {
         SketchKind::Gaussian
     }
@@ -124,11 +124,11 @@ impl Definition for Limited {
     }
 }
 
-/// What a party's sketches have given away so far.
+/// What the sketches have revealed about a party so far.
 struct Guard {
     distribution: Distribution,
     budget: Budget,
-    /// Whether a sketch that shows a record is refused.
+    /// Whether a sketch that determines a record is refused.
     checked: bool,
 }
 
@@ -138,13 +138,13 @@ impl Guard {
         Guard { distribution, budget: Budget::new(distribution.length), checked }
     }
 
-    /// Whether the sketch of a round shows no record, with those before it.
+    /// Whether the sketch of a round, together with those before it, determines no record.
     fn may_open<T: Real>(&mut self, local: &Local<T>, round: usize) -> bool {
         let size = self.distribution.size;
         !self.checked || self.budget.open(&local.sketch_matrix(&self.distribution, round), size)
     }
 
-    /// Whether the first sketches of all parties show no record.
+    /// Whether the first sketches of all parties determine no record.
     fn check_first<T: Real>(&mut self, local: &Local<T>, session: &mut Session<'_>) -> Result<()> {
         let refused = refusal(self.may_open(local, 0));
         let total = session.sum(ALL, SumKind::FirstSketch, vec![Part::scalars(&[refused])])?;
@@ -160,8 +160,8 @@ impl Guard {
     }
 }
 
-/// All stop at any sum above 0. It tells how many parties have reached their bound, and the round in which it does tells
-/// about how many records the smallest of them has: `docs/secure.md` says so.
+/// All stop at any sum above 0. It reveals how many parties have reached their bound, and the round in which it
+/// does reveals about how many records the smallest of them has, as `docs/secure.md` says.
 fn refusal(may_open: bool) -> f64 {
     if may_open { 0.0 } else { 1.0 }
 }
@@ -170,7 +170,7 @@ fn refusal(may_open: bool) -> f64 {
 pub fn sketch_size(settings: &Settings) -> usize {
     match settings.sketch_records {
         Some(Amount::Count(count)) => count,
-        // A share of what? The number of records is not to be known.
+        // A share would refer to the number of records, which must not be disclosed.
         _ => 2 * settings.rank,
     }
 }

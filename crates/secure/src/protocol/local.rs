@@ -1,4 +1,4 @@
-//! What a party computes by itself, all of it with the library's own steps.
+//! The local computations of a party, with the steps of the core library.
 
 use partwise::Real;
 use partwise::error::Result as CoreResult;
@@ -19,10 +19,10 @@ use crate::error::Result;
 /// One sweep of exact coordinate descent.
 pub const HALS: CoordinateDescent = CoordinateDescent::HALS;
 
-/// Sweeps with which V_r is fitted to the final U.
+/// The number of sweeps that fit V_r to the final U.
 const LAST_SWEEPS: usize = 20;
 
-/// A party's M_r, its copy of U, its V_r, and what it has computed.
+/// A party's M_r, its copy of U, its V_r, and intermediate results.
 pub struct Local<T> {
     shard: Shard<T>,
     threads: Threads,
@@ -118,8 +118,9 @@ impl<T: Real> Local<T> {
         squares
     }
 
-    /// Brings U's columns near the norms that they began with, and V's the other way, by powers of two: U Vᵀ stays what
-    /// it is. Left alone, scales drift apart until the largest entry of the Gram matrix damps all columns but its own.
+    /// Brings the norms of U's columns close to their initial values, and V's the other way, by powers of two: U Vᵀ
+    /// does not change. Otherwise scales drift apart until the largest entry of the Gram matrix damps all columns
+    /// but its own.
     pub fn rescale(&mut self, begun: &[f64]) {
         let exponent = |(now, begun): (&f64, &f64)| ((begun / now).log2() / 2.0).round();
         let exponents = self.squares_u().iter().zip(begun).map(exponent).collect::<Vec<_>>();
@@ -147,7 +148,7 @@ impl<T: Real> Local<T> {
         multiply(&self.threads, &self.shard.by_rows, Columns::All, &self.v, self.k)
     }
 
-    /// One step on U, given P = M V and VᵀV of whomever they are.
+    /// One step on U, given P = M V and VᵀV of any set of parties.
     pub fn step_u(&mut self, solver: &dyn Solver<T>, product: Vec<T>, gram: &[f64]) {
         self.work += (self.shard.rows * self.k * self.k) as f64;
         let problem = Problem { solver, gram, terms: Penalty::NONE };
@@ -175,7 +176,7 @@ impl<T: Real> Local<T> {
         update(&self.threads, &problem, &product, MovingRows::plain(&mut self.v), self.k).cross
     }
 
-    /// V_r for a U that stays: several sweeps with one product.
+    /// Fits V_r to a fixed U: several sweeps with one product.
     pub fn fit_v(&mut self) {
         let gram = self.gram_u();
         let product = multiply(&self.threads, &self.shard.by_cols, Columns::All, &self.u, self.k);
@@ -191,7 +192,7 @@ impl<T: Real> Local<T> {
         self.norm - 2.0 * cross + model
     }
 
-    /// ‖M_r − U V_rᵀ‖², computed afresh. It is for reports, and counts as no work.
+    /// ‖M_r − U V_rᵀ‖², computed from scratch. It is for reports, and does not count as work.
     pub fn squared_error(&self) -> CoreResult<f64> {
         let (rows, cols, k) = (self.shard.rows, self.shard.cols, self.k);
         let factors = Factors { rows, cols, k, u: self.u.clone(), v: self.v.clone() };
@@ -278,7 +279,7 @@ impl<T: Real> Local<T> {
         self.side(settings, features_sketch(settings, self.shard.rows), squares / self.k as f64)
     }
 
-    /// A side that is sketched so, its damping beginning with a mean Gram diagonal.
+    /// A sketched side, whose damping starts with a mean Gram diagonal.
     pub fn side(&self, settings: &Settings, distribution: Distribution, diagonal: f64) -> SketchedSide {
         SketchedSide {
             distribution,

@@ -1,4 +1,5 @@
-//! HALS on the pooled matrix: U moves by the sums of M_r V_r and V_rᵀV_r, as if all records were in one place.
+//! HALS on the pooled matrix: U is updated from the sums of M_r V_r and V_rᵀV_r, as if all records were in one
+//! place.
 
 use partwise::Real;
 
@@ -69,7 +70,7 @@ impl Definition for Pooled {
     fn run<T: Real>(&self, run: &mut PartyRun<'_, '_, T>) -> Result<Finish> {
         let PartyRun { settings, local, session, curve, .. } = run;
         let k = settings.rank;
-        // This party's part of the error but for the terms of U.
+        // This party's part of the error without the terms of U.
         let mut own_error = local.norm();
         for round in 0..=settings.rounds {
             let gram = Part::gram(&local.gram_v(), k);

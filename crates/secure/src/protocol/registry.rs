@@ -1,8 +1,9 @@
-//! Makes the list of all protocols, from which come the names in files and on the command line, and the lists in tests.
+//! Defines the list of all protocols, which gives the names in files and on the command line, and the lists in
+//! tests.
 
 use super::Protocol;
 
-/// Each line is a protocol: what it is, its variant, its name, and its `Definition`.
+/// Each line is a protocol: its help text, its variant, its name, and its `Definition`.
 macro_rules! protocols {
     ($($(#[$doc:meta])* $variant:ident, $name:literal, $definition:expr;)+) => {
         /// The methods.
@@ -24,7 +25,7 @@ macro_rules! protocols {
                 }
             }
 
-            /// What a party does.
+            /// The implementation of the protocol.
             fn run<T: Real>(self, run: &mut PartyRun<'_, '_, T>) -> Result<Finish> {
                 match self {
                     $(Protocol::$variant => $definition.run(run),)+

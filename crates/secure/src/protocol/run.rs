@@ -1,4 +1,4 @@
-//! What a party does from joining to leaving, whatever the protocol.
+//! A party's run from joining to leaving, for any protocol.
 
 use partwise::Real;
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ use crate::risk::{FewRecords, OpenedCounts};
 use crate::session::{ALL, Announcement, Session};
 use crate::sum::SumKind;
 
-/// Records of a party at most, as far as the first sum's range goes. Larger counts are summed too, after a vote.
+/// The largest count that fits the range of the first sum. Larger counts are summed too, after a vote.
 const MOST_RECORDS: f64 = (1u64 << 40) as f64;
 
 /// What the parties know together before the first step, from one opened sum.
@@ -27,9 +27,9 @@ pub struct Common {
 /// How a party's run ended.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Ended {
-    /// What all know.
+    /// What all parties know.
     pub common: Common,
-    /// The error over rounds; empty for the asynchronous methods, of which the server has it.
+    /// The error over rounds; empty for the asynchronous protocols, where the server has it.
     pub trace: Vec<TracePoint>,
     /// Rounds done.
     pub rounds: usize,
@@ -37,7 +37,7 @@ pub struct Ended {
     pub stopped_by: Stop,
     /// Σ ‖M_r − U V_rᵀ‖² over all parties, at the end.
     pub squared_error: f64,
-    /// Σ ‖M_r‖² over the parties that are still there.
+    /// Σ ‖M_r‖² over the remaining parties.
     pub present_norm: f64,
     /// The party's own ‖M_r − U V_rᵀ‖², which it keeps to itself.
     pub own_squared_error: f64,
@@ -51,11 +51,11 @@ pub struct Ended {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Stop {
-    /// All rounds done.
+    /// The maximum number of rounds was reached.
     Rounds,
     /// The error has converged.
     Tolerance,
-    /// One round more would show a record.
+    /// Another round would reveal a record.
     LeakBudget,
 }
 
@@ -103,11 +103,11 @@ struct Attempt<'a> {
     private_seed: u64,
     group: u8,
     common: Common,
-    /// The attempt before.
+    /// The previous attempt.
     before: Option<&'a Ended>,
 }
 
-/// What an attempt comes to.
+/// The outcome of an attempt.
 struct Attempted {
     ended: Ended,
     /// Whether a party was missing from a sum that any party saw.
@@ -164,7 +164,7 @@ fn count_records<T: Real>(
     session: &mut Session<'_>,
 ) -> Result<RecordCount> {
     let own = local.records();
-    // A range that holds every count: a vote on it would tell about how many the largest party has.
+    // A range that fits every count: a vote on it would reveal about how many the largest party has.
     session.expect(ALL, SumKind::Records, &[Part::scalars(&[MOST_RECORDS])]);
     let total = session.sum(ALL, SumKind::Records, vec![Part::scalars(&[own as f64])])?;
     let records = total.parts[0][0].round();
@@ -182,7 +182,7 @@ fn count_records<T: Real>(
     Ok(RecordCount { records, parties: total.parties })
 }
 
-/// What follows: the sums of entries and of their squares.
+/// The sums of entries and of their squares.
 fn meet<T: Real>(local: &Local<T>, session: &mut Session<'_>, counted: RecordCount) -> Result<Common> {
     let scalars = [local.sum(), local.norm()];
     let total = session.sum(ALL, SumKind::Norms, vec![Part::scalars(&scalars)])?;
@@ -193,7 +193,7 @@ fn meet<T: Real>(local: &Local<T>, session: &mut Session<'_>, counted: RecordCou
     Ok(Common { norm, mean: sum / (records * local.features() as f64), records })
 }
 
-/// The records of so many parties together.
+/// The records of this many parties together.
 struct RecordCount {
     records: f64,
     parties: usize,

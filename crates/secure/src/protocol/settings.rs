@@ -1,4 +1,4 @@
-//! What the parties of a run agree on.
+//! The settings that the parties of a run agree on.
 
 use partwise::run::{Amount, Damping, SketchedSolver, Step};
 use partwise::sketch::SketchKind;
@@ -10,13 +10,13 @@ use crate::encoding::{self, encode};
 use crate::error::{Error, Result};
 use crate::risk::Accepted;
 
-/// How shares travel.
+/// The protection of contributions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Aggregation {
-    /// Masked: only sums are seen.
+    /// Masked: only sums can be read.
     Secure,
-    /// As they are: the paper's exchange, in which the coordinator sees every share.
+    /// Unprotected: the paper's exchange, in which the coordinator sees every contribution.
     Plain,
 }
 
@@ -25,7 +25,7 @@ impl Aggregation {
     pub const ALL: [Aggregation; 2] = [Aggregation::Secure, Aggregation::Plain];
 }
 
-/// All that the parties agree on before a run.
+/// Everything that the parties agree on before a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
     /// The method.
@@ -54,25 +54,25 @@ pub struct Settings {
     pub beta: f64,
     /// Units of the damping.
     pub step: Step,
-    /// Stop when the error moved by no more than this share of itself a round, over 10 rounds.
+    /// Stop when the relative change of the error per round is at most this, over 10 rounds.
     pub tolerance: f64,
     /// How shares travel.
     pub aggregation: Aggregation,
-    /// c, how many parties are assumed to collude.
+    /// c, the assumed number of colluding parties.
     pub colluders: usize,
-    /// The risks that were accepted.
+    /// The accepted risks.
     pub accepted: Accepted,
 }
 
 impl Settings {
-    /// Default rounds at most.
+    /// The default maximum number of rounds.
     pub const ROUNDS: usize = 500;
-    /// Default relative change of the error at which to stop.
+    /// The default tolerance.
     pub const TOLERANCE: f64 = 1e-5;
     /// Default ρ.
     pub const RHO: f64 = 10.0;
 
-    /// The defaults of a method.
+    /// The defaults of a protocol.
     pub fn new(protocol: Protocol, rank: usize) -> Self {
         let definition = protocol.definition();
         let (alpha, beta) = SketchedSolver::Pcd.damping();
@@ -116,7 +116,7 @@ impl Settings {
         Ok(())
     }
 
-    /// Refuses the first of the parameters that were given, by name, although the method does not use it.
+    /// Refuses the first given parameter, by name, that the protocol does not use.
     pub fn check_given<'a>(&self, given: impl IntoIterator<Item = &'a str>) -> partwise::Result<()> {
         let method = self.protocol;
         // A tolerance of 0 asks for all rounds, which the asynchronous methods do anyway.
@@ -128,7 +128,7 @@ impl Settings {
         Err(partwise::error::Error::unused(unused, method, &users))
     }
 
-    /// Takes from the solver what was not given of its damping.
+    /// Fills in the damping that was not given from the solver's defaults.
     pub fn default_damping(&mut self, given: impl Fn(&str) -> bool) {
         let (alpha, beta) = self.solver.damping();
         if !given("alpha") {
@@ -159,7 +159,7 @@ impl Settings {
         self.of_sketches().sketch_sizes(features, features).1.min(features)
     }
 
-    /// As the library's drivers have them.
+    /// In the form of the core library.
     pub(super) fn of_sketches(&self) -> partwise::run::Settings {
         partwise::run::Settings {
             algorithm: partwise::run::Algorithm::Dsanls,
@@ -175,12 +175,12 @@ impl Settings {
         }
     }
 
-    /// The damping of U's steps, beginning with a mean Gram diagonal of `start`.
+    /// The damping of U's steps, starting with a mean Gram diagonal of `start`.
     pub(super) fn damping(&self, start: f64) -> Damping {
         Damping::new(&self.of_sketches(), start)
     }
 
-    /// The run's name, in which all parties must agree.
+    /// The digest of the settings, in which all parties must agree.
     pub fn run_hash(&self) -> [u8; 32] {
         // A run with other settings has other masks.
         Sha256::digest(encode("partwise run", 2, &encoding::settings(self))).into()

@@ -1,4 +1,4 @@
-//! Where sketches are drawn from: by seeds that all parties know, or that belong to one.
+//! The sources of sketches: seeds that all parties know, or that belong to one.
 
 use partwise::Real;
 use partwise::kernels::Columns;
@@ -29,7 +29,7 @@ pub fn party_seed(seed: u64, purpose: &str, party: u16) -> u64 {
     u64::from_le_bytes(std::array::from_fn(|i| hash[i]))
 }
 
-/// S as columns to be taken and weights for them.
+/// S as selected columns with weights.
 pub(super) struct SketchRows<'o, T> {
     pub columns: Columns<'o>,
     pub weights: Vec<T>,

@@ -1,4 +1,4 @@
-//! Where images come from: a folder or a zip archive.
+//! The sources of images: a folder or a zip archive.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -17,11 +17,11 @@ pub(super) trait Album {
     fn names(&self) -> Vec<String>;
     /// A file's bytes.
     fn load(&mut self, index: usize) -> Result<Vec<u8>>;
-    /// What to do if there is no image.
+    /// The advice if there are no images.
     fn cure(&self) -> &'static str;
 }
 
-/// What a file is by its name; `Err` for images that are not read.
+/// The kind of a file by its name; `Err` for unsupported images.
 fn is_image(name: &str) -> Result<bool, &'static str> {
     let hidden = name.split('/').any(|part| part.starts_with('.') || part == "__MACOSX");
     let extension = name.rsplit_once('.').map(|(_, extension)| extension.to_lowercase());
@@ -43,7 +43,7 @@ pub fn files(folder: &Path) -> Result<Vec<PathBuf>> {
         let name = label(&path);
         let wanted = is_image(&name)
             .map_err(|problem| Error::format(folder, format!("image {name}"), problem))?
-            // A link may lead to a folder; opening a pipe would wait.
+            // A link may point to a folder; opening a pipe would block.
             && std::fs::metadata(&path).map_err(Error::io(&path))?.is_file();
         if wanted {
             files.push(path);
@@ -82,7 +82,7 @@ impl Album for Folder<'_> {
     }
 
     fn cure(&self) -> &'static str {
-        "give one that holds them itself, not in folders within, or give a file"
+        "give a folder with images (subfolders are not searched), or a file"
     }
 }
 
@@ -123,13 +123,13 @@ impl Album for Zip<'_> {
         let at_most = file.compressed_size().min(self.length).saturating_mul(DEFLATE_RATIO).min(file.size());
         let what = format!("the image {name}");
         let mut bytes = self.budget.vec(&what, usize::try_from(at_most).unwrap_or(usize::MAX))?;
-        // One more than there should be makes the archive's reader verify the checksum.
+        // Requesting one more byte makes the archive's reader verify the checksum.
         let read = file.take(at_most.saturating_add(1)).read_to_end(&mut bytes);
         read.map_err(|error| read_error(path, Some(name), error))?;
         Ok(bytes)
     }
 
     fn cure(&self) -> &'static str {
-        "put some into it, or rename it to end in .npz if NumPy or SciPy made it"
+        "add some, or rename it to .npz if NumPy or SciPy wrote it"
     }
 }

@@ -5,8 +5,8 @@ use std::io::Cursor;
 
 use image::{ColorType, DynamicImage, ImageDecoder, ImageError, ImageFormat, ImageReader, Limits};
 
-/// A byte of a file stands for no more bytes of pixels than this: DEFLATE's ratio, times eight pixels a byte at
-/// one bit each, times three for a palette's colours. A JPEG's byte covers at most eight blocks of 64 pixels.
+/// The maximum number of pixel bytes per byte of a file: DEFLATE's ratio, times eight pixels per byte at one bit
+/// each, times three for a palette's colours. A JPEG's byte covers at most eight blocks of 64 pixels.
 const EXPANSION: u64 = 1032 * 24;
 
 /// Size and channels of an image, as they come out.
@@ -32,7 +32,7 @@ impl fmt::Display for Picture {
     }
 }
 
-/// What was changed to make 8-bit grey or RGB of it; displayed as further words of a format.
+/// The conversions that were needed for 8-bit grey or RGB, shown as part of the format.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Converted {
     depth: bool,
@@ -41,7 +41,7 @@ pub(super) struct Converted {
 }
 
 impl Converted {
-    /// What was changed in either.
+    /// The conversions of both.
     pub fn add(&mut self, other: Converted) {
         self.depth |= other.depth;
         self.alpha |= other.alpha;
@@ -86,7 +86,7 @@ pub(super) fn open(file: &[u8], memory: u64) -> Result<(Picture, impl ImageDecod
     Ok((picture, decoder))
 }
 
-/// Decodes into `out`, which has the picture's size.
+/// Decodes into `out`, which has the image's size.
 pub(super) fn pixels(decoder: impl ImageDecoder, file: &[u8], out: &mut [u8]) -> Result<Converted, String> {
     let color = decoder.color_type();
     if matches!(color, ColorType::L8 | ColorType::Rgb8) {
@@ -120,7 +120,7 @@ fn damaged(error: ImageError) -> String {
 
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n";
 
-/// Whether the chunks of a PNG file lead to its end. A decoder would be content without the last ones.
+/// Whether the chunks of a PNG file are complete. A decoder would accept missing ones at the end.
 fn png_ends(file: &[u8]) -> bool {
     let mut rest = file.get(PNG.len()..).unwrap_or_default();
     while let Some((head, _)) = rest.split_first_chunk::<8>() {
@@ -136,7 +136,7 @@ fn png_ends(file: &[u8]) -> bool {
     false
 }
 
-/// Whether the markers of a JPEG file lead to its end. A decoder would fill in what is missing.
+/// Whether the markers of a JPEG file are complete. A decoder would fill in missing data.
 fn jpeg_ends(file: &[u8]) -> bool {
     let mut rest = file.get(2..).unwrap_or_default();
     loop {

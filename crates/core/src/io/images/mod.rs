@@ -108,7 +108,7 @@ fn read<T: Real>(mut album: impl Album, budget: Budget, side: ImageSide, place: 
         converted.add(decode::pixels(decoder, &file, &mut pixels[begin..]).map_err(damaged)?);
     }
     let Some(Picture { width, height, channels }) = first else {
-        let problem = format!("no JPEG or PNG image in {place}; {}", album.cure());
+        let problem = format!("no JPEG or PNG images in {place}; {}", album.cure());
         return Err(Error::format(budget.path, "content", problem));
     };
     let length = pixels.len() / names.len();

@@ -1,4 +1,4 @@
-//! An array in a file: its header, and its numbers as they come.
+//! An array in a file: its header, and its numbers in sequence.
 
 use super::header::{self, Header};
 use super::{Element, sniff};
@@ -96,7 +96,7 @@ impl<'a> Array<'a> {
         if self.header.fortran { Order::ColMajor } else { Order::RowMajor }
     }
 
-    /// A matrix, once the file can hold its numbers.
+    /// A matrix, after checking that the file is large enough.
     pub fn matrix(&self) -> Result<DenseArray> {
         let (rows, cols) = self.shape_2d()?;
         let element = self.element()?;
@@ -104,7 +104,7 @@ impl<'a> Array<'a> {
         Ok(DenseArray { rows, cols, order: self.order(), element })
     }
 
-    /// Regions of a matrix, and nothing may follow it.
+    /// Regions of a matrix, which must not be followed by anything.
     pub fn regions<T: Real>(
         &mut self,
         budget: Budget,
@@ -128,7 +128,7 @@ impl<'a> Array<'a> {
         format!("NumPy array, {}, {order} order", element.name())
     }
 
-    /// The numbers alone, to be read a few at a time.
+    /// The numbers alone, read in pieces.
     pub fn column(self) -> Result<Column<'a>> {
         let element = self.element()?;
         self.count(element)?;
@@ -156,7 +156,7 @@ impl<'a> Array<'a> {
         Ok(reals)
     }
 
-    /// The element type, which must be one that can count.
+    /// The element type, which must be an integer type.
     pub fn check_integers(&self) -> Result<Element> {
         let element = self.element()?;
         if element.is_integer() {
@@ -165,7 +165,7 @@ impl<'a> Array<'a> {
         Err(self.error(format!("{} numbers instead of integers; save it again", element.name())))
     }
 
-    /// All integers, in storage order, each passed through `convert`, which gets its place in the data too.
+    /// All integers, in storage order, each passed through `convert` with its position.
     pub fn integers<I>(
         &mut self,
         budget: Budget,
@@ -204,7 +204,7 @@ impl<'a> Array<'a> {
             return Err(self.truncated());
         }
         self.end()?;
-        // ASCII in UTF-32 of either byte order is its bytes among zeros.
+        // ASCII in UTF-32 of either byte order consists of its bytes among zeros.
         Ok(bytes.into_iter().filter(|&byte| byte != 0).map(char::from).collect())
     }
 
@@ -218,7 +218,7 @@ impl<'a> Array<'a> {
         Ok(all)
     }
 
-    /// The number of elements, once the file can hold as many.
+    /// The number of elements, after checking that the file is large enough.
     fn count(&self, element: Element) -> Result<usize> {
         let count = self.shape().iter().try_fold(1u64, |product, &size| product.checked_mul(size));
         let bytes = count.and_then(|count| count.checked_mul(element.width()));

@@ -25,7 +25,7 @@ pub(crate) struct Element {
     big_endian: bool,
 }
 
-/// Runs `$body` with `$decode` bound to a function from `$width` bytes to the stored number.
+/// Expands `$body` with `$decode` bound to a function from `$width` bytes to the stored number.
 macro_rules! with_decoder {
     ($element:expr, |$decode:ident| $body:expr) => {{
         macro_rules! number {
@@ -131,7 +131,7 @@ impl Element {
         }
     }
 
-    /// Whether the type can count.
+    /// Whether the type is an integer type.
     pub fn is_integer(self) -> bool {
         !matches!(self.kind, ElementKind::Bool | ElementKind::F32 | ElementKind::F64)
     }
@@ -145,7 +145,7 @@ impl Element {
         self.kind == kind && self.big_endian == cfg!(target_endian = "big")
     }
 
-    /// Whether any byte but 0 means 1.
+    /// Whether any nonzero byte means 1.
     pub fn is_bool(self) -> bool {
         self.kind == ElementKind::Bool
     }
@@ -170,7 +170,8 @@ impl Element {
         })
     }
 
-    /// Appends the integers in `bytes` to `out`; those above `i64::MAX`, which no size reaches, become it.
+    /// Appends the integers in `bytes` to `out`; those above `i64::MAX`, which is larger than any size, are clamped
+    /// to it.
     pub fn integers(self, bytes: &[u8], out: &mut Vec<i64>) {
         with_decoder!(self, |decode| {
             out.extend(

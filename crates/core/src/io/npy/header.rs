@@ -1,6 +1,6 @@
-//! The header of a `.npy` file: a Python dictionary of three keys, read by one pass without recursion.
+//! The header of a `.npy` file: a Python dictionary of three keys, parsed in one pass without recursion.
 
-/// What the header says.
+/// The content of the header.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Header {
     /// The element type, such as `<f8`.
@@ -113,7 +113,7 @@ impl<'a> Cursor<'a> {
         Ok(sizes)
     }
 
-    /// What stands where digits should, shortened for a message.
+    /// The text in place of digits, shortened for a message.
     fn lossy(&self, digits: &[u8]) -> String {
         let shown = if digits.is_empty() { self.rest } else { digits };
         String::from_utf8_lossy(&shown[..shown.len().min(24)]).into_owned()
@@ -150,7 +150,7 @@ mod tests {
             assert_eq!(parse(text.as_bytes()), Err(NOT_A_HEADER.to_string()), "{text}");
         }
         let negative = parse(b"{'descr': '<f8', 'fortran_order': True, 'shape': (-3, 2)}").unwrap_err();
-        assert!(negative.contains("which is no size"), "{negative}");
+        assert!(negative.contains("is not a size"), "{negative}");
         let huge =
             parse(b"{'descr': '<f8', 'fortran_order': True, 'shape': (99999999999999999999,)}").unwrap_err();
         assert!(huge.contains("\"99999999999999999999\""), "{huge}");

@@ -54,7 +54,7 @@ impl Format for Npy {
     }
 }
 
-/// Reads a matrix, in the order and for bytes in the width that the file has.
+/// Reads a matrix, in the order and for bytes in the width of the file.
 pub(super) fn read<T: Real>(source: Source, budget: Budget) -> Result<Input<T>> {
     let mut array = Array::open(source)?;
     let part::DenseArray { rows, cols, order, element } = array.matrix()?;
@@ -70,7 +70,7 @@ pub(super) fn read<T: Real>(source: Source, budget: Budget) -> Result<Input<T>> 
     Ok(Input::unlabelled(matrix, format, element.precision()))
 }
 
-/// How a matrix is laid out in a file in which the array begins at `first`.
+/// The layout of a matrix in a file in which the array starts at `first`.
 pub(super) fn layout(source: Source, first: u64) -> Result<Layout> {
     let array = Array::open(source)?;
     let (rows, cols) = array.shape_2d()?;
@@ -80,7 +80,7 @@ pub(super) fn layout(source: Source, first: u64) -> Result<Layout> {
     Ok(Layout { rows, cols, order, body: Body::Dense(part), format })
 }
 
-/// Reads the wanted parts of a matrix.
+/// Reads the selected parts of a matrix.
 pub(super) fn read_parts<T: Real>(source: Source, budget: Budget, wanted: Wanted<'_>) -> Result<Parts<T>> {
     let mut array = Array::open(source)?;
     let matrix = array.matrix()?;

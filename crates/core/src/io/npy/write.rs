@@ -50,7 +50,7 @@ pub(in crate::io) fn descr(precision: Precision) -> &'static str {
     }
 }
 
-/// Writes what stands before the data, in version 1.0.
+/// Writes the header in version 1.0.
 pub(in crate::io) fn write_header(
     writer: &mut dyn Write,
     descr: &str,

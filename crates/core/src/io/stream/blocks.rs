@@ -1,4 +1,4 @@
-//! Reading blocks at their places in the file, the next one while the last is worked on.
+//! Reads blocks at their positions in the file, the next one while the last is processed.
 
 use std::any::Any;
 use std::fs::File;
@@ -72,7 +72,7 @@ impl Stream {
         spare.extend(blocks.into_iter().map(|block| Box::new(block) as Box<dyn Any + Send>));
     }
 
-    /// One block, in the memory of another that is no longer needed.
+    /// Reads one block into the memory of another that is no longer needed.
     pub(super) fn read<T: Real>(&self, lines: Range<usize>, used: Option<Matrix<T>>) -> Result<Matrix<T>> {
         let (count, length) = (lines.len(), self.line_length());
         match &self.layout.body {
@@ -130,7 +130,7 @@ impl Stream {
         })
     }
 
-    /// Places within lines, in place of those in `places`; checked at every pass, since files may change.
+    /// Positions within lines, in place of those in `places`; checked in every pass, since files may change.
     fn indices(&self, part: ArrayAt, entries: Range<usize>, places: &mut Vec<u32>) -> Result<()> {
         let (first, size) = (entries.start, self.line_length() as u64);
         places.clear();
@@ -146,7 +146,7 @@ impl Stream {
         })
     }
 
-    /// Hands over the bytes of a part's entries piece by piece; `take` may refuse with a sentence.
+    /// Passes on the bytes of a part's entries piece by piece; `take` may refuse with a sentence.
     fn chunks(
         &self,
         part: ArrayAt,
@@ -166,7 +166,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Fills `buffer` from a place in the file.
+    /// Fills `buffer` from a position in the file.
     fn fill(&self, place: u64, buffer: &mut [u8]) -> Result<()> {
         let mut filled = 0;
         while filled < buffer.len() {
@@ -185,7 +185,7 @@ impl Stream {
     }
 }
 
-/// Writes no zeros where numbers were before, and takes no more memory than it needs.
+/// Does not overwrite numbers with zeros first, and takes no more memory than needed.
 fn resize<T: Clone>(numbers: &mut Vec<T>, length: usize, zero: T) {
     numbers.reserve_exact(length.saturating_sub(numbers.len()));
     numbers.resize(length, zero);

@@ -1,7 +1,8 @@
-//! A matrix that stays in its file and is read again and again, block by block, because the memory cannot hold it.
+//! A streamed matrix: it stays in its file and is read repeatedly, block by block, because it does not fit in
+//! memory.
 //!
-//! The file is a row of *lines*: rows in C order and compressed rows, columns otherwise. A block is some lines that
-//! follow each other, in memory as a matrix of which they are the rows.
+//! The file is a sequence of *lines*: rows in C order and compressed rows, columns otherwise. A block is a number
+//! of consecutive lines, in memory as a matrix of which they are the rows.
 
 mod blocks;
 
@@ -26,16 +27,17 @@ use crate::wording::Wording;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ArrayAt {
     pub element: Element,
-    /// Where it begins.
+    /// Its position.
     pub offset: u64,
 }
 
-/// Where a file has what.
+/// The layout of a file.
 #[derive(Debug)]
 pub(super) enum Body {
     /// All entries, line by line.
     Dense(ArrayAt),
-    /// For each line the place of its first entry, and the end; for each entry its place in the line, and its value.
+    /// For each line the position of its first entry, and the end; for each entry its place in the line, and its
+    /// value.
     Sparse { offsets: Vec<usize>, indices: ArrayAt, values: ArrayAt },
 }
 
@@ -58,8 +60,8 @@ pub struct Stream {
     layout: Layout,
     transposed: bool,
     bytes_read: AtomicU64,
-    /// Blocks of the last pass, for the memory of the next one's: each pass reads in a thread of its own, and what such
-    /// threads free the allocator keeps for them.
+    /// Blocks of the last pass, whose memory the next one reuses: each pass reads in a separate thread, and the
+    /// allocator keeps what such threads free.
     spare: Mutex<Vec<Box<dyn Any + Send>>>,
 }
 
@@ -142,7 +144,7 @@ impl Stream {
         }
     }
 
-    /// Bytes that are kept while the file is open.
+    /// Bytes that are in memory while the file is open.
     pub fn bytes_kept(&self) -> u64 {
         match &self.layout.body {
             Body::Dense(_) => 0,
@@ -185,7 +187,7 @@ impl Stream {
         Err(check::entry_error(&self.path, &bad, exact))
     }
 
-    /// Counts and range of the entries, whatever they are, of which so many bytes are in memory at a time, or one line.
+    /// Counts and range of any entries, with at most this many bytes, or one line, in memory at a time.
     pub fn summary(&self, memory: u64) -> Result<Summary> {
         // Two blocks exist at a time.
         let room = memory / 3;
@@ -212,7 +214,7 @@ impl Stream {
         Ok(summary)
     }
 
-    /// The error for a matrix of which a pass has found no nonzero.
+    /// The error for a matrix in which a pass found no nonzero.
     pub fn nothing<T: Real>(&self, blocks: &[Range<usize>]) -> Error {
         let beyond = T::PRECISION == Precision::F32
             && blocks.iter().any(|lines| {

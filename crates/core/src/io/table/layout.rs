@@ -1,4 +1,4 @@
-//! Whether a table has a header and row names, as its first two records tell.
+//! Detects a header and row names from the first two records of a table.
 
 use csv::ByteRecord;
 
@@ -13,7 +13,7 @@ pub struct TableLayout {
 }
 
 impl TableLayout {
-    /// Decides from the first two records what the user did not say.
+    /// Decides from the first two records what the user did not specify.
     pub fn find(
         first: &ByteRecord,
         second: Option<&ByteRecord>,
@@ -35,9 +35,9 @@ impl TableLayout {
     }
 }
 
-/// Whether the first record is a header with nothing above the row names: an empty cell in the manner of
-/// pandas, or one cell less than the values have in the manner of R. Numbers alone could be a gap or a ragged
-/// table, except where they count up as pandas numbers columns.
+/// Whether the first record is a header with nothing above the row names: an empty cell in the style of pandas, or
+/// one cell less than the values have in the style of R. Numbers alone could be a gap or a ragged table, unless
+/// they count up as pandas numbers columns.
 fn has_corner(first: &ByteRecord, second: Option<&ByteRecord>, header: Presence) -> bool {
     let told = header == Presence::Yes;
     let empty = first.len() > 1 && first.get(0).is_some_and(|cell| cell.trim_ascii().is_empty());

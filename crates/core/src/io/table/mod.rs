@@ -150,7 +150,7 @@ fn write<T: Real>(
     table.flush()
 }
 
-/// What to say if reading the written table would take names for numbers or the other way round.
+/// The warning if reading the written table would take names for numbers or the other way round.
 fn unclear<T: Real>(input: &Input<T>, delimiter: u8) -> Option<Wording> {
     let written = TableLayout { header: input.col_labels.is_some(), row_names: input.row_labels.is_some() };
     let mut text = Vec::new();

@@ -11,8 +11,8 @@ use crate::io::memory::Budget;
 use crate::io::source::{Source, read_error};
 use crate::wording::Wording;
 
-/// Reads a table row by row. A quote that is never closed, or a stream without line ends, makes the rest of the file
-/// one record: its bytes are counted against the memory.
+/// Reads a table row by row. An unclosed quote, or a stream without line ends, makes the rest of the file one
+/// record: its bytes are counted against the memory.
 pub struct TableRows<'a> {
     budget: Budget<'a>,
     reader: csv::Reader<LimitedReader<'a>>,
@@ -39,7 +39,7 @@ impl Read for LimitedReader<'_> {
 impl<'a> TableRows<'a> {
     pub fn new(source: Source<'a>, budget: Budget<'a>, delimiter: u8) -> Self {
         let record_bytes = Rc::new(Cell::new(0));
-        // The parser reads ahead by one buffer, whatever the memory.
+        // The parser reads ahead by one buffer, which is not counted.
         let limit = budget.available.saturating_add(1 << 20);
         let metered =
             LimitedReader { inner: source.into_reader(), record_bytes: record_bytes.clone(), limit };
@@ -79,13 +79,13 @@ pub fn line_error(budget: Budget, begin: u64, problem: impl Into<Wording>) -> Er
     Error::format(budget.path, format!("line {}", line(budget, begin)), problem)
 }
 
-/// Where the parser began to look for a record, in bytes.
+/// Where the parser started to look for a record, in bytes.
 pub fn begin(record: &ByteRecord) -> u64 {
     record.position().map_or(0, csv::Position::byte)
 }
 
-/// The line of the record that the parser found from this byte on. Its own count misses line ends of CR alone, the LF of
-/// a CRLF before the record, and empty lines, so the lines of the file are counted; only a message needs them.
+/// The line of the record that the parser found from this byte on. Its own count misses line ends of CR only, the
+/// LF of a CRLF before the record, and empty lines, so the lines of the file are counted, for messages only.
 pub fn line(budget: Budget, begin: u64) -> u64 {
     Source::open(budget.path).and_then(|source| source.line_from(begin)).unwrap_or(1)
 }

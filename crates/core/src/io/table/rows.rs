@@ -14,7 +14,7 @@ use crate::real::Real;
 pub struct Rows<T> {
     pub layout: TableLayout,
     delimiter: u8,
-    /// Cells of the first record, and where it begins.
+    /// Cells of the first record, and its position.
     pub width: Option<(usize, u64)>,
     pub count: usize,
     pub values: Vec<T>,

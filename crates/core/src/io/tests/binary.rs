@@ -53,13 +53,13 @@ fn refusals() {
     for (file, message) in [
         (
             vec![7, 0, 0],
-            "header: the first byte is 7, where 0 means dense and 1 sparse; correct the file or its name",
+            "header: the first byte is 7 instead of 0 (dense) or 1 (sparse); correct the file or its name",
         ),
         (vec![0, 1, 0, 0, 0, 2], "header: the file is truncated; create or download it again"),
-        (dense_file(-1, 2, &good), "header: -1 rows cannot be; make or fetch the file again"),
+        (dense_file(-1, 2, &good), "header: -1 rows are impossible; create or download the file again"),
         (
             dense_file(1, 3, &good),
-            "length: 25 bytes, where the sizes need 21 with float32 and 33 with float64; make or fetch the file again",
+            "length: 25 bytes, but the sizes require 21 with float32 or 33 with float64; create or download the file again",
         ),
         (
             sparse_file([2, 2, 2], &[0, 3, 2], &[0, 1], &good),
@@ -67,7 +67,7 @@ fn refusals() {
         ),
         (
             sparse_file([2, 2, 2], &[0, 1, 1], &[0, 1], &good),
-            "data: the last offset is 1, where 2 entries belong; write the file again",
+            "data: the last offset is 1, but there are 2 entries; write the file again",
         ),
         (
             sparse_file([2, 2, 2], &[0, 1, 2], &[0, 2], &good),
@@ -80,6 +80,6 @@ fn refusals() {
     let long = gzip(&dense_file(1, 2, &[0; 4096]));
     assert_eq!(
         folder.refusal("m.bin.gz", long),
-        "length: more than 26 bytes, where the sizes need 17 with float32 and 25 with float64; make or fetch the file again"
+        "length: more than 26 bytes, but the sizes require 17 with float32 or 25 with float64; create or download the file again"
     );
 }

@@ -170,7 +170,7 @@ fn offsets_of_a_sparse_matrix_need_memory_too() {
     let text = "%%MatrixMarket matrix coordinate real general\n5000000000 5 1\n1 1 1\n";
     for error in refused_fast(&folder, "m.mtx", text.as_bytes(), u64::MAX - 1) {
         assert!(
-            error.to_string().contains("a sparse matrix may have 4294967295 rows and columns"),
+            error.to_string().contains("a sparse matrix can have at most 4294967295 rows and columns"),
             "{error}"
         );
     }

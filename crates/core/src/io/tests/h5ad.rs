@@ -55,7 +55,7 @@ fn refusals() {
     let message = folder.refusal("m.h5ad", &FILES[0].1[..100]);
     assert!(message.starts_with("X: missing or damaged; "), "{message}");
     let message = folder.refusal("m.h5ad", &FILES[0].1[..50]);
-    assert!(message.starts_with("content: truncated, damaged or not read ("), "{message}");
+    assert!(message.starts_with("content: truncated, damaged or not supported ("), "{message}");
     assert_eq!(
         folder.refusal("m.npy", FILES[0].1),
         "content: this is an HDF5 file, not a NumPy array; rename it to .h5ad if AnnData wrote it"

@@ -110,12 +110,11 @@ fn refusals() {
     let first = ("a.png", png(3, 2, ExtendedColorType::Rgb8, &RGB));
     assert_eq!(
         refusal(vec![first.clone(), ("b.png", png(2, 3, ExtendedColorType::Rgb8, &RGB))]),
-        "image b.png: 2 x 3 pixels, RGB, where a.png is 3 x 2 pixels, RGB; \
-         give images of one size and kind, or convert them"
+        "image b.png: 2 x 3 pixels, RGB, but a.png is 3 x 2 pixels, RGB; use images of one size and kind, or convert them"
     );
     assert!(
         refusal(vec![first.clone(), ("b.png", png(3, 2, ExtendedColorType::L8, &RGB[..6]))])
-            .contains("image b.png: 3 x 2 pixels, grey, where a.png is 3 x 2 pixels, RGB;")
+            .contains("image b.png: 3 x 2 pixels, grey, but a.png is 3 x 2 pixels, RGB;")
     );
     assert_eq!(
         refusal(vec![first.clone(), ("c.gif", b"GIF89a".to_vec())]),
@@ -123,8 +122,7 @@ fn refusals() {
     );
     assert_eq!(
         refusal(vec![("a.txt", vec![1]), ("__MACOSX/a.png", vec![1])]),
-        "content: no JPEG or PNG image in a zip archive; put some into it, or rename it to end in .npz if NumPy or \
-         SciPy made it"
+        "content: no JPEG or PNG images in a zip archive; add some, or rename it to .npz if NumPy or SciPy wrote it"
     );
     assert_eq!(
         refusal(vec![("a.jpg", b"plain text".to_vec())]),
@@ -182,7 +180,10 @@ fn small_files_cannot_claim_large_images() {
     file[29..33].copy_from_slice(&checksum.sum().to_be_bytes());
     let folder = tempfile::tempdir().unwrap();
     let message = read_alone(&folder, "a.png", &file).unwrap_err().to_string();
-    assert!(message.contains("image a.png: the file cannot hold 60000 x 60000 pixels, RGB"), "{message}");
+    assert!(
+        message.contains("image a.png: the file is too short for 60000 x 60000 pixels, RGB"),
+        "{message}"
+    );
 
     // Zeros that deflate packs a thousandfold, once in the archive and once within the image.
     let tight = ReadOptions { memory: 1 << 16, ..OPTIONS };

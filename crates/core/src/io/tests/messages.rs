@@ -11,10 +11,10 @@ fn names_and_content() {
         (
             "m.txt",
             b"1".to_vec(),
-            "name: unknown ending; Partwise reads .npy, .npz, .mtx, .csv, .tsv, .bin and .h5ad, each also with .gz, and images \
-             in a folder or a .zip",
+            "name: unknown file type; Partwise reads .npy, .npz, .mtx, .csv, .tsv, .bin and .h5ad, each also with .gz, and \
+             images in a folder or .zip",
         ),
-        ("m.npy", b"".to_vec(), "content: the file is empty; make or fetch it again"),
+        ("m.npy", b"".to_vec(), "content: the file is empty; create or download it again"),
         (
             "m.npy",
             zip.clone(),
@@ -37,7 +37,7 @@ fn names_and_content() {
         (
             "m.mtx",
             b"1 2\n3 4\n".to_vec(),
-            "line 1: no %%MatrixMarket banner but text; a Matrix Market file begins with one, so correct the file or its name",
+            "line 1: the first line is text instead of a %%MatrixMarket banner; correct the file or its name",
         ),
     ] {
         assert_eq!(folder.refusal(name, bytes), message, "{name}");
@@ -61,7 +61,7 @@ fn missing_files_and_folders() {
     std::fs::create_dir(folder.0.path().join("m.npy")).unwrap();
     let message = read::<f32>(&folder.0.path().join("m.npy"), &OPTIONS).unwrap_err().to_string();
     assert!(
-        message.contains("content: no JPEG or PNG image in a folder; give one that holds them"),
+        message.contains("content: no JPEG or PNG images in a folder; give a folder with images"),
         "{message}"
     );
 }
@@ -110,11 +110,11 @@ fn numpy_headers() {
     let refusal = |descr, shape, data: &[u8]| folder.refusal("m.npy", npy_file(descr, "False", shape, data));
     assert_eq!(
         refusal("<f8", "(2, 2)", &[0; 31]),
-        "data: fewer bytes than the 2 x 2 of float64 that the header promises; make or fetch the file again"
+        "data: fewer bytes than the 2 x 2 of float64 that the header announces; create or download the file again"
     );
     assert_eq!(
         refusal("<f8", "(2, 2)", &[0; 33]),
-        "data: more bytes than the 2 x 2 of float64 that the header promises; save the array again"
+        "data: more bytes than the 2 x 2 of float64 that the header announces; save the array again"
     );
     assert_eq!(
         refusal("<f8", "(2, 2, 2)", &[0; 64]),
@@ -122,8 +122,7 @@ fn numpy_headers() {
     );
     assert_eq!(
         refusal("<c16", "(2, 2)", &[0; 64]),
-        "header: the array holds complex numbers (type \"<c16\"), where Partwise reads 8- to 64-bit integers, \
-         float32 and float64; convert it, for instance with .astype('float32')"
+        "header: the array contains complex numbers (type \"<c16\"), but Partwise reads 8- to 64-bit integers, float32 and float64; convert it, for example with .astype('float32')"
     );
 }
 
@@ -141,11 +140,11 @@ fn matrix_market_lines() {
         ("2 3 1\n1 1 1 1\n", "line 4: \"1\" follows the entry; remove it"),
         (
             "2 3 2\n1 1 1.000\n",
-            "line 4: only 1 entries where the sizes promise 2; correct the sizes, or fetch the file again",
+            "line 4: only 1 entries, but the sizes announce 2; correct the sizes, or download the file again",
         ),
         (
             "2 3 1\n1 1 1\n\n2 1 1\n",
-            "line 6: more entries where the sizes promise 1; correct the sizes, or fetch the file again",
+            "line 6: more entries, but the sizes announce 1; correct the sizes, or download the file again",
         ),
         (
             "2 3\n1 1 1\n",
@@ -182,18 +181,18 @@ fn archive_members() {
         (
             0,
             name_member("bsr"),
-            "member format.npy: the sparse format \"bsr\" is not read; convert the matrix with .tocsr()",
+            "member format.npy: the sparse format \"bsr\" is not supported; convert the matrix with .tocsr()",
         ),
         (
             1,
             offsets(&[4, 3, 2]),
-            "member shape.npy, header: 3 entries, where 2 belong for a matrix; save the matrix again",
+            "member shape.npy, header: 3 entries instead of 2 for a matrix; save the matrix again",
         ),
         (1, offsets(&[-4, 3]), "member shape.npy, data: the size -4 is negative; save the matrix again"),
         (
             2,
             offsets(&[0, 2, 4, 5]),
-            "member indptr.npy, header: 4 entries, where 5 belong for this shape; save the matrix again",
+            "member indptr.npy, header: 4 entries instead of 5 for this shape; save the matrix again",
         ),
         (
             2,
@@ -213,7 +212,7 @@ fn archive_members() {
         (
             2,
             offsets(&[0, 2, 2, 4, 4]),
-            "member indptr.npy, data: the last offset is 4, where data.npy has 5 values; save the matrix again",
+            "member indptr.npy, data: the last offset is 4, but data.npy has 5 values; save the matrix again",
         ),
         (
             3,
@@ -228,12 +227,12 @@ fn archive_members() {
         (
             3,
             offsets(&[2, 0]),
-            "member indices.npy, header: 2 entries, where 5 belong as data.npy has values; save the matrix again",
+            "member indices.npy, header: 2 entries instead of 5 as data.npy has values; save the matrix again",
         ),
         (
             3,
             vector_f64(&[0.0; 5]),
-            "member indices.npy, header: float64 numbers, where integers belong; save it again",
+            "member indices.npy, header: float64 numbers instead of integers; save it again",
         ),
     ] {
         let mut members = csr_members();
@@ -249,8 +248,7 @@ fn archive_members() {
     members.remove(0);
     assert_eq!(
         folder.refusal("m.npz", zip_file(&members, zip::CompressionMethod::Stored)),
-        "archive: the archive holds 3 members (shape.npy, indices.npy, data.npy) and no SciPy sparse matrix; \
-         use scipy.sparse.save_npz, or save the one array as .npy"
+        "archive: the archive contains 3 members (shape.npy, indices.npy, data.npy) but no SciPy sparse matrix; use scipy.sparse.save_npz, or save a single array as .npy"
     );
 }
 
@@ -305,7 +303,7 @@ fn lines_are_counted_whatever_ends_them() {
         ("\u{feff}a,b|1,x|", "line 2, column 2:"),
         ("\"a|c\",b|\"1\",2|3,x|", "line 4, column 2:"),
         ("|a,b,c|1,2|", "line 2: 3 column names, but line 3 has 2 cells;"),
-        ("|a;b|1;2|", "line 2: row names but no values"),
+        ("|a;b|1;2|", "line 2: row names without values"),
     ] {
         for end in ["\n", "\r\n", "\r"] {
             let text = text.replace('|', end);

@@ -21,9 +21,9 @@ pub type Solvers<T> = (Box<dyn Solver<T>>, Box<dyn Solver<T>>);
 
 /// Alternating steps on the unsketched problem.
 ///
-/// Where lines are rows, U moves within the pass and V after it, from the sums. Where they are columns, V moves within
-/// the pass and its sums, M V, wait for the next iteration's U, so that the order is U, V, U, V in either case; only
-/// the first iteration takes one more pass.
+/// If lines are rows, U is updated within the pass and V after it, from the sums. If they are columns, V is updated
+/// within the pass and its sums, M V, wait for the next iteration's U, so that the order is U, V, U, V in either
+/// case; only the first iteration takes one more pass.
 pub struct Exact<'a, T> {
     plan: String,
     streamed: &'a Streamed,
@@ -33,7 +33,7 @@ pub struct Exact<'a, T> {
     constants: Constants,
     /// The summary of V, kept from the end of one iteration to the beginning of the next.
     of_v: Option<Fixed>,
-    /// Mᵀ X over lines, and whether it belongs to the present X.
+    /// Mᵀ X over lines, and whether it belongs to the current X.
     sums: Vec<T>,
     current: bool,
     /// Whether the columns of a fixed factor are scaled before products and its Gram matrix are formed.
@@ -44,12 +44,12 @@ pub struct Exact<'a, T> {
 struct Fixed {
     /// The Gram matrix of its scaled columns.
     gram: Vec<f64>,
-    /// The powers of two that they were multiplied by.
+    /// The powers of two by which they were multiplied.
     scales: Option<Vec<f64>>,
 }
 
 impl Fixed {
-    /// Scales the columns of a factor, which [`Fixed::release`] takes back, and forms their Gram matrix.
+    /// Scales the columns of a factor, which [`Fixed::release`] undoes, and forms their Gram matrix.
     fn new<T: Real>(
         rank: &Rank<'_, T>,
         rows: &mut [T],
@@ -66,7 +66,7 @@ impl Fixed {
         HalfStep { solver, summary: &self.gram, terms, scales: self.scales.as_deref(), k }
     }
 
-    /// The scales of a factor that was solved for while this one was fixed: they bring it to the size of M.
+    /// The scales of a factor that was solved for while this one was fixed, which restore the size of M.
     fn inverse(&self) -> Option<Vec<f64>> {
         self.scales.as_ref().map(|scales| scales.iter().map(|scale| scale.recip()).collect())
     }
@@ -87,7 +87,7 @@ struct Iterated {
 }
 
 impl<'a, T: Real> Exact<'a, T> {
-    /// A run about to begin, which `plan` describes.
+    /// Creates a run, which `plan` describes.
     pub fn new(
         plan: String,
         streamed: &'a Streamed,
@@ -100,7 +100,7 @@ impl<'a, T: Real> Exact<'a, T> {
         Exact { plan, streamed, solvers, terms, constants, of_v: None, sums, current: false, scales_columns }
     }
 
-    /// Scales a factor by its own entries, if that is asked for, and forms its Gram matrix.
+    /// Scales a factor by its own entries, if requested, and forms its Gram matrix.
     fn fix(&self, rank: &Rank<'_, T>, rows: &mut [T], phases: &mut Phases) -> Result<Fixed> {
         let scales = match self.scales_columns {
             true => Some(column_scales(&Alone, rows, rank.k)?),
@@ -171,7 +171,7 @@ impl<'a, T: Real> Exact<'a, T> {
         Ok(Iterated { of_u, of_v, cross })
     }
 
-    /// Moves the factor whose products are the sums; returns ⟨M V, U⟩.
+    /// Updates the factor whose products are the sums; returns ⟨M V, U⟩.
     fn step_of_sums(
         &self,
         rank: &Rank<'_, T>,

@@ -1,9 +1,8 @@
-//! Factorizing a matrix that stays in its file: every iteration is one pass over its blocks, which serves both
-//! products.
+//! Factorizes a streamed matrix: every iteration is one pass over its blocks, which serves both products.
 //!
-//! Let X be the factor whose rows belong to the file's lines (U where lines are rows of M) and Y the other. A pass
-//! takes block after block M_b, moves the rows X_b by P_b = M_b Y, and adds M_bᵀ X_b to the sums from which Y moves
-//! next. The iterates are those of the same method in memory.
+//! Let X be the factor whose rows belong to the file's lines (U if lines are rows of M) and Y the other. A pass
+//! takes block after block M_b, updates the rows X_b from P_b = M_b Y, and adds M_bᵀ X_b to the sums from which Y
+//! is updated next. The iterates are those of the same method in memory.
 
 mod exact;
 mod plan;
@@ -36,7 +35,7 @@ use crate::run::memory::Footprint;
 use crate::run::scale::scale_columns;
 use crate::threads::Threads;
 
-/// A file, cut into blocks that fit the memory, and looked through once.
+/// A file, cut into blocks that fit in memory, and scanned once.
 #[derive(Debug)]
 pub struct Streamed {
     stream: Stream,
@@ -49,22 +48,22 @@ pub struct Streamed {
     passes: AtomicU64,
 }
 
-/// What a pass goes over.
+/// The input of a pass.
 struct PassOver<'a, T> {
     /// The factor of the file's lines.
     x: &'a mut [T],
     /// The other one.
     y: &'a [T],
-    /// Takes Mᵀ X.
+    /// Receives Mᵀ X.
     sums: &'a mut [T],
-    /// What the columns of X are multiplied by before they are summed, where they could overflow.
+    /// The factors by which the columns of X are multiplied before they are summed, if they could overflow.
     scales: Option<&'a [f64]>,
     /// Number of components.
     k: usize,
 }
 
 impl Streamed {
-    /// Cuts the file into blocks and reads it once: every entry is checked, and what a start needs is summed.
+    /// Cuts the file into blocks and reads it once: every entry is checked, and the sums for a start are computed.
     pub fn new<T: Real>(stream: Stream, demand: &Demand) -> Result<Self> {
         let plan::Cut { blocks, block_bytes, footprint } = plan::blocks::<T>(&stream, demand)?;
         let threads = Threads::new(demand.threads)?;
@@ -93,12 +92,12 @@ impl Streamed {
         self.blocks.len()
     }
 
-    /// Bytes of the largest block in memory, where two of them are at a time.
+    /// Bytes of the largest block in memory; two blocks exist at a time.
     pub fn block_bytes(&self) -> u64 {
         self.block_bytes
     }
 
-    /// What a run takes of the memory.
+    /// The memory of a run.
     pub fn footprint(&self) -> Footprint {
         self.footprint
     }
@@ -108,7 +107,7 @@ impl Streamed {
         self.passes.load(Ordering::Relaxed)
     }
 
-    /// Settings as they are meant for this file: with DSANLS, the side of whole lines is not sketched.
+    /// The settings adapted to this file: with DSANLS, the side of whole lines is not sketched.
     pub fn adjusted(&self, settings: Settings) -> Settings {
         sampled::adjusted(self, settings)
     }
@@ -130,7 +129,7 @@ impl Streamed {
         within.map(|block| block.start.max(lines.start)..block.end.min(lines.end))
     }
 
-    /// Hands over each block, by line and turned, and notes the time without one.
+    /// Passes on each block, by line and transposed, and records the waiting time.
     fn pass<T: Real>(
         &self,
         blocks: &[Range<usize>],
@@ -197,7 +196,7 @@ impl Streamed {
         let (gram_u, gram_v) = (gram_in_f64(threads, u, k), gram_in_f64(threads, v, k));
         let (_, gram) = self.sides(&gram_u, &gram_v);
         let (mut residual, mut cross, mut model) = (0.0, 0.0, 0.0);
-        // All of it is a phase of its own, waiting included.
+        // All of it is one phase, waiting included.
         self.pass(&self.blocks, &mut Phases::default(), |lines, by_line, _, _| {
             let x = &x[lines.start * k..lines.end * k];
             if let Block::Dense(dense) = by_line {

@@ -1,4 +1,4 @@
-//! How a file is cut into blocks within a budget of memory.
+//! Cuts a file into blocks within a memory budget.
 
 use std::ops::Range;
 
@@ -10,37 +10,37 @@ use crate::run::memory::{Footprint, Layout, MatrixSize, Workload};
 use crate::run::method::Algorithm;
 use crate::wording::Wording;
 
-/// Larger blocks read no faster, and the first of a pass is read while nothing is computed.
+/// Larger blocks are not read faster, and the first block of a pass is read while nothing is computed.
 const LARGEST_BLOCK: u64 = 64 << 20;
 
 /// The memory limit of a streamed run, and what it needs in addition to the blocks.
 #[derive(Clone, Copy, Debug)]
 pub struct Demand {
-    /// Bytes for everything.
+    /// The budget in bytes.
     pub memory: u64,
     /// k.
     pub rank: usize,
-    /// How often U and V are held at once: their own, a given start, a checkpoint being written, ...
+    /// The number of copies of U and V: the current ones, a given start, a checkpoint being written, ...
     pub copies: u64,
-    /// Bytes that the caller holds, for labels for instance.
+    /// Bytes that the caller holds, such as labels.
     pub kept: u64,
     /// Threads that compute.
     pub threads: usize,
-    /// Bytes of a block at most.
+    /// The maximum size of a block in bytes.
     pub largest_block: u64,
 }
 
 impl Demand {
-    /// A run that holds its factors once and nothing else.
+    /// A run with one copy of its factors and nothing else.
     pub fn new(memory: u64, rank: usize, threads: usize) -> Self {
         Demand { memory, rank, copies: 1, kept: 0, threads, largest_block: LARGEST_BLOCK }
     }
 
-    /// What is taken of the memory, but for the blocks.
+    /// The memory of everything except the blocks.
     fn footprint<T: Real>(&self, stream: &Stream) -> Footprint {
         let Demand { rank, copies, threads, .. } = *self;
         let size = MatrixSize::of_stream(stream);
-        // All methods take the same on a stream.
+        // All methods need the same memory on a stream.
         let workload = Workload { size, algorithm: Algorithm::Auto, rank, precision: T::PRECISION };
         let kept = stream.bytes_kept().saturating_add(self.kept);
         let layout = Layout::Streamed { threads, copies, line_length: stream.line_length(), kept };
@@ -51,13 +51,13 @@ impl Demand {
 /// A file, cut into blocks.
 pub struct Cut {
     pub blocks: Vec<Range<usize>>,
-    /// Bytes of the largest.
+    /// Bytes of the largest block.
     pub block_bytes: u64,
-    /// What the run takes, two blocks included.
+    /// The memory of the run, two blocks included.
     pub footprint: Footprint,
 }
 
-/// Cuts a file into blocks that fit the memory.
+/// Cuts a file into blocks that fit in memory.
 pub fn blocks<T: Real>(stream: &Stream, demand: &Demand) -> Result<Cut> {
     let lines = stream.lines();
     let longest = if stream.is_sparse() {
@@ -69,10 +69,7 @@ pub fn blocks<T: Real>(stream: &Stream, demand: &Demand) -> Result<Cut> {
     let room = demand.memory.saturating_sub(footprint.most()) / 2;
     if longest > room {
         return Err(Error::Memory {
-            what: format!(
-                "{}: holding the factors and two lines of the matrix at a time",
-                stream.path().display()
-            ),
+            what: format!("{}: streaming it", stream.path().display()),
             needed: footprint.most().saturating_add(2 * longest),
             available: demand.memory,
             cure: Wording::new("raise ")
@@ -83,15 +80,15 @@ pub fn blocks<T: Real>(stream: &Stream, demand: &Demand) -> Result<Cut> {
                 .choice("precision", "f32"),
         });
     }
-    // Half of it again: the allocator may keep what a block had before it grew.
+    // Plus a half: the allocator may keep the memory that a block had before it grew.
     let fitting = (room / 2).min(demand.largest_block).max(longest);
     let blocks = cut::<T>(stream, fitting);
     let block_bytes = blocks.iter().map(|lines| stream.bytes_of::<T>(lines.clone())).max().unwrap_or(0);
     Ok(Cut { blocks, block_bytes, footprint: Footprint { matrix: 2 * block_bytes, ..footprint } })
 }
 
-/// Lines cut into blocks of at most `bytes`, which is at least a line. Dense ones have a multiple of [`DEPTH`] lines
-/// where that fits, for which sums over them have the bits of a product in memory.
+/// Cuts lines into blocks of at most `bytes`, at least one line each. Dense blocks have a multiple of [`DEPTH`]
+/// lines if that fits, so that sums over them have the bits of a product in memory.
 fn cut<T: Real>(stream: &Stream, bytes: u64) -> Vec<Range<usize>> {
     let lines = stream.lines();
     let mut blocks = Vec::new();

@@ -1,5 +1,5 @@
-//! DSANLS with subsampling (Alg. `alg:disSANLS`), where a sample is of whole stretches of the file: an iteration reads
-//! only those, in the order of the file.
+//! DSANLS with subsampling (Alg. `alg:disSANLS`), where a sample consists of whole chunks of the file: an iteration
+//! reads only those, in file order.
 
 use std::ops::Range;
 
@@ -20,7 +20,7 @@ use crate::sketch::SketchKind;
 use crate::solver::{CoordinateDescent, MovingRows, Penalty, Problem, update};
 use crate::wording::Wording;
 
-/// Stretches that a file is cut into at most.
+/// The maximum number of chunks of a file.
 const STRETCHES: usize = 256;
 
 /// X_b ← a step of coordinate descent on the lines of the drawn stretches, exact and undamped, since all of each line
@@ -39,14 +39,14 @@ pub struct Sampled<'a, T> {
     /// Iterations from one that takes all stretches to the next; the last of the run does too.
     every: usize,
     last: usize,
-    /// Lines of a stretch, and how many stretches are drawn.
+    /// Lines per chunk, and the number of drawn chunks.
     height: usize,
     drawn: usize,
-    /// Mᵀ X over the lines taken.
+    /// Mᵀ X over the sampled lines.
     sums: Vec<T>,
 }
 
-/// The share of lines that settings ask for is that of the side that is sampled; the other side's step has whole lines.
+/// The share of lines in the settings is that of the sampled side; the other side's step has whole lines.
 pub(super) fn adjusted(streamed: &Streamed, mut settings: Settings) -> Settings {
     let by_columns = streamed.stream.by_columns();
     let amount = if by_columns { &mut settings.sketch_rows } else { &mut settings.sketch_cols };
@@ -54,7 +54,7 @@ pub(super) fn adjusted(streamed: &Streamed, mut settings: Settings) -> Settings 
     settings
 }
 
-/// Refuses sketches that a pass over stretches is none of.
+/// Refuses sketches that a pass over chunks cannot implement.
 pub(super) fn check(streamed: &Streamed, settings: &Settings) -> Result<()> {
     if settings.sketch != SketchKind::Subsample {
         let problem = Wording::new("a streamed matrix can only be subsampled; use ")
@@ -78,7 +78,7 @@ pub(super) fn check(streamed: &Streamed, settings: &Settings) -> Result<()> {
 }
 
 impl<'a, T: Real> Sampled<'a, T> {
-    /// A run about to begin from `state`.
+    /// Creates a run from `state`.
     pub fn new(streamed: &'a Streamed, beginning: &Beginning<'a, '_, T>) -> Self {
         let &Beginning { settings, seed, every, terms, constants, state, .. } = beginning;
         let (rows, cols) = (streamed.stream.rows(), streamed.stream.cols());
@@ -104,7 +104,7 @@ impl<'a, T: Real> Sampled<'a, T> {
         }
     }
 
-    /// The stretches of an iteration, ascending.
+    /// The chunks of an iteration, ascending.
     fn draw(&self, iteration: usize, all: bool) -> Vec<Range<usize>> {
         let lines = self.streamed.stream.lines();
         let stretches = lines.div_ceil(self.height);
@@ -139,7 +139,7 @@ impl<T: Real> Method<T> for Sampled<'_, T> {
         let blocks: Vec<_> = stretches.iter().flat_map(|lines| self.streamed.blocks_of(lines)).collect();
         let pass = PassOver { x, y, sums: &mut self.sums, scales: None, k };
         self.streamed.step(threads, &blocks, Some(&half_step), pass, phases)?;
-        // By stretch, so that the sum does not depend on the blocks.
+        // By chunk, so that the sum does not depend on the blocks.
         let mut gram_x = vec![0.0; k * k];
         for lines in &stretches {
             let part = phases.product(|| gram(threads, &x[lines.start * k..lines.end * k], k));

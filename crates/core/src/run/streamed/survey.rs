@@ -11,9 +11,9 @@ use crate::partition::{Block, RowSums};
 use crate::run::start::{MatrixStats, constants_of};
 use crate::threads::Threads;
 
-/// What a pass over M has found.
+/// The results of a pass over M.
 pub struct Survey {
-    /// What a start needs to know, with the bits that it has in memory.
+    /// The sums for a start, with the same bits as in memory.
     pub known: MatrixStats,
     /// The largest entry.
     pub largest: f64,
