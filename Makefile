@@ -111,7 +111,7 @@ test-all: test sdist long-runs federation stress mpich deny fuzz-short
 
 # What is too long for `make unit`: 180 random matrices, 3000 iterations each, in both precisions.
 long-runs:
-	$(CARGO) test --release --locked -p partwise --test methods -- --ignored
+	$(CARGO) test --release --locked -p partwise-core --test methods -- --ignored
 
 # Trials that take minutes, in addition to what `make unit` has of federations: docs/federation.md. Network namespaces need root.
 federation: chromium-installed

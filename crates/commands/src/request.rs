@@ -107,14 +107,10 @@ fn threads(args: &FactorizeArgs, nodes: usize) -> Result<usize> {
     Ok(threads)
 }
 
-/// How often U and V are in memory at once: the current ones, those that were given or read from a checkpoint, the best
-/// restart so far and its copy for checkpoints, and what a checkpoint is written from. A run that can be resumed counts
-/// what resuming needs, so that a resumed run has the same blocks and with them the same bits.
+/// How often U and V are in memory at once.
 fn copies(args: &FactorizeArgs, settings: &Settings) -> u64 {
     let resumable = args.checkpoint_every.is_some() || args.resume;
-    let given = args.init_from.is_some() || resumable;
-    let restarts = settings.restarts > 1;
-    1 + u64::from(given) + 2 * u64::from(restarts) + u64::from(resumable) * (1 + u64::from(restarts))
+    Resources::copies(args.init_from.is_some(), resumable, settings.restarts)
 }
 
 #[cfg(test)]

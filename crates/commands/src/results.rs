@@ -1,6 +1,5 @@
 //! What a factorization leaves: factors, labels, the error curve, `run.json` and the page, and the last words on it.
 
-use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::Result;
@@ -11,7 +10,7 @@ use partwise::pipeline::{self, Facts, Finished};
 use partwise::run::record::{
     Clock, FactorizationRecord, RUN_FILE, ReadingRecord, RunKind, RunRecord, SumOrder, Transport,
 };
-use partwise::run::{Factorization, Factors, RankReport, Report, Stop, TraceLine};
+use partwise::run::{self, Factorization, Factors, RankReport, Report, Stop};
 use serde_json::json;
 
 use crate::args::FactorizeArgs;
@@ -136,22 +135,9 @@ fn write_files<T: Real>(
         staging.write("frames.npy", |file| io::npy::write(file, numbers.len(), *size, values))?;
     }
     let clock = if record.has_virtual_clock() { "virtual_seconds" } else { "seconds" };
-    staging.write("trace.csv", |file| write_trace(file, &finished.result.report.trace, clock))?;
+    staging.write("trace.csv", |file| run::write_trace(file, &finished.result.report.trace, clock))?;
     staging.write(RUN_FILE, |file| record.write(file))?;
     staging.commit()
-}
-
-/// The error curve, with a column of seconds for each network that was modelled.
-fn write_trace(file: &mut dyn Write, trace: &[TraceLine], clock: &str) -> std::io::Result<()> {
-    let others = trace.first().map_or(0, |line| line.elsewhere.len());
-    let others: String = (2..others + 2).map(|network| format!(",{clock}_{network}")).collect();
-    writeln!(file, "iteration,{clock},relative_error,bytes_sent{others}")?;
-    for line in trace {
-        let TraceLine { iteration, seconds, relative_error, bytes_sent, elsewhere } = line;
-        let others: String = elsewhere.iter().map(|seconds| format!(",{seconds:.6}")).collect();
-        writeln!(file, "{iteration},{seconds:.6},{relative_error:.9},{bytes_sent}{others}")?;
-    }
-    Ok(())
 }
 
 fn conclude(
