@@ -47,13 +47,7 @@ pub(crate) fn fit<T: Float>(nmf: &Nmf, source: Source<'_>, observer: &mut dyn Ob
         match source {
             Source::Matrix(matrix) => {
                 let lent = matrix.lend::<T>();
-                if let Some((row, col, value)) = lent.bad_entry() {
-                    let problem = format!(
-                        "row {row}, column {col} (counted from 0) is {value}; entries must be finite and at least 0{}",
-                        if matrix.get(row, col).is_finite() && value.is_infinite() { ", so compute in f64" } else { "" }
-                    );
-                    return Err(Error::of_parameter("matrix", problem));
-                }
+                lent.check(matrix)?;
                 let opened = pipeline::open(CoreSource::Shared(&lent, "matrix"), request)?;
                 let finished = run(nmf, opened, start, &fingerprint(&lent), observer)?;
                 let mut model = Model::new(finished);
@@ -62,7 +56,8 @@ pub(crate) fn fit<T: Float>(nmf: &Nmf, source: Source<'_>, observer: &mut dyn Ob
             }
             Source::File(reader) => {
                 let file = reader.source();
-                let note = if nmf.checkpoint.is_some() { fingerprint_of_file(&file.path)? } else { String::new() };
+                let note =
+                    if nmf.checkpoint.is_some() { fingerprint_of_file(&file.path)? } else { String::new() };
                 let note = format!("{note} {:?} {}", file.options, file.transpose);
                 let opened = pipeline::open(CoreSource::File(file), request)?;
                 Ok(Model::new(run(nmf, opened, start, &note, observer)?))
@@ -106,7 +101,8 @@ fn saved<T: Float>(nmf: &Nmf, input: &str) -> Result<Option<Snapshot<T>>> {
     }
     let (snapshot, note) = Snapshot::read(&checkpoint.path)?;
     if note != input {
-        let problem = format!("{} is of another matrix; give the same, or begin anew", checkpoint.path.display());
+        let problem =
+            format!("{} is of another matrix; give the same, or begin anew", checkpoint.path.display());
         return Err(Error::of_parameter("resume", problem));
     }
     Ok(Some(snapshot))
@@ -180,7 +176,10 @@ fn fingerprint_of_file(path: &Path) -> Result<String> {
     use std::io::BufRead;
     let mut hash = Fnv::default();
     if path.is_dir() {
-        return Err(Error::of_parameter("checkpoint", "runs on folders of images cannot be saved; read them first"));
+        return Err(Error::of_parameter(
+            "checkpoint",
+            "runs on folders of images cannot be saved; read them first",
+        ));
     }
     let file = File::open(path).map_err(CoreError::io(path))?;
     let mut file = std::io::BufReader::with_capacity(1 << 16, file);

@@ -192,15 +192,19 @@ impl Model {
         }
     }
 
-    fn solve<T: Float>(&self, rows: &Matrix<'_>, fixed: &Matrix<'_>, terms: Penalty) -> Result<Matrix<'static>> {
+    fn solve<T: Float>(
+        &self,
+        rows: &Matrix<'_>,
+        fixed: &Matrix<'_>,
+        terms: Penalty,
+    ) -> Result<Matrix<'static>> {
         let k = self.components();
         let factors = Factors { rows: 0, cols: fixed.rows(), k, u: Vec::new(), v: fixed.to_vec::<T>() };
         let threads = Threads::new(machine::cores())?;
         // As for the rows of the run, a bound is not kept.
         let terms = Penalty { upper: f64::INFINITY, ..terms };
-        let solved = Cancel::default().scope(|| {
-            solve_rows(&rows.lend::<T>(), &factors, terms, None, &threads).map_err(Error::from)
-        })?;
+        let solved = Cancel::default()
+            .scope(|| solve_rows(&rows.lend::<T>(), &factors, terms, None, &threads).map_err(Error::from))?;
         let mut solved = factor(rows.rows(), k, solved);
         solved.row_labels = rows.row_labels.clone();
         Ok(solved)
@@ -224,7 +228,8 @@ impl Model {
     pub fn write(&self, folder: impl AsRef<Path>) -> Result<()> {
         let folder = folder.as_ref();
         fs::create_dir_all(folder).map_err(CoreError::io(folder))?;
-        for (name, labels_name, factor) in [("U.npy", "rows.txt", &self.u), ("V.npy", "columns.txt", &self.v)] {
+        for (name, labels_name, factor) in [("U.npy", "rows.txt", &self.u), ("V.npy", "columns.txt", &self.v)]
+        {
             replace(&folder.join(name), |mut file| match factor.as_slice::<f32>() {
                 Some(entries) => npy::write(&mut file, factor.rows(), factor.cols(), entries),
                 None => npy::write(&mut file, factor.rows(), factor.cols(), &factor.to_vec::<f64>()),
@@ -236,7 +241,8 @@ impl Model {
                 None => {}
             }
         }
-        let record = RunRecord::new(self.relative_error(), RunKind::Factorization(Box::new(self.record.clone())));
+        let record =
+            RunRecord::new(self.relative_error(), RunKind::Factorization(Box::new(self.record.clone())));
         let clock = if record.has_virtual_clock() { "virtual_seconds" } else { "seconds" };
         replace(&folder.join("trace.csv"), |file| write_trace(file, &self.report.trace, clock))?;
         replace(&folder.join(RUN_FILE), |mut file| {
@@ -252,12 +258,18 @@ impl Model {
         let RunRecord { relative_error, kind, .. } = RunRecord::read(folder)?;
         let RunKind::Factorization(record) = kind else {
             let here = folder.display();
-            return Err(Error::data(format!("{here}: it is not the result of a factorization; give one that is")));
+            return Err(Error::data(format!(
+                "{here}: it is not the result of a factorization; give one that is"
+            )));
         };
         let memory = machine::available_memory();
         let factor_of = |name: &str| match record.machine.precision {
-            Precision::F32 => npy::read_array(&folder.join(name), memory).map(|(m, k, all)| factor::<f32>(m, k, all)),
-            Precision::F64 => npy::read_array(&folder.join(name), memory).map(|(m, k, all)| factor::<f64>(m, k, all)),
+            Precision::F32 => {
+                npy::read_array(&folder.join(name), memory).map(|(m, k, all)| factor::<f32>(m, k, all))
+            }
+            Precision::F64 => {
+                npy::read_array(&folder.join(name), memory).map(|(m, k, all)| factor::<f64>(m, k, all))
+            }
         };
         let (mut u, mut v) = (factor_of("U.npy")?, factor_of("V.npy")?);
         if u.cols() != v.cols() {
@@ -277,8 +289,7 @@ impl Model {
             upper: f64::INFINITY,
         };
         let method = &record.method;
-        let terms =
-            (terms(method.l1_u, method.l2_u, v.rows()), terms(method.l1_v, method.l2_v, u.rows()));
+        let terms = (terms(method.l1_u, method.l2_u, v.rows()), terms(method.l1_v, method.l2_v, u.rows()));
         let report = report_of(&record, relative_error);
         let errors = record.summary.errors_of_restarts.clone();
         Ok(Model { u, v, report, errors, record: *record, terms })

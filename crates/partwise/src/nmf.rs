@@ -14,7 +14,8 @@ use crate::matrix::Matrix;
 use crate::model::Model;
 use crate::observe::{CancelToken, Nobody, Observer};
 use crate::options::{
-    Amount, Every, Grid, Init, Loss, Method, Network, Normalize, Precision, SketchChoice, SketchedSolver, Step,
+    Amount, Every, Grid, Init, Loss, Method, Network, Normalize, Precision, SketchChoice, SketchedSolver,
+    Step,
 };
 
 /// A nonnegative matrix factorization to be done: M ≈ U Vᵀ with k components and no entry below 0.
@@ -345,11 +346,7 @@ impl Nmf {
     /// assert_eq!((model.iterations(), model.stopped_by()), (10, Stop::Interrupted));
     /// # Ok::<(), partwise::Error>(())
     /// ```
-    pub fn fit_with<'a>(
-        &self,
-        source: impl Into<Source<'a>>,
-        observer: &mut dyn Observer,
-    ) -> Result<Model> {
+    pub fn fit_with<'a>(&self, source: impl Into<Source<'a>>, observer: &mut dyn Observer) -> Result<Model> {
         match self.precision {
             Precision::F32 => fit::fit::<f32>(self, source.into(), observer),
             Precision::F64 => fit::fit::<f64>(self, source.into(), observer),
@@ -372,7 +369,9 @@ impl Nmf {
         }
         let cores = if self.networks.is_empty() { machine::cores() } else { 1 };
         let threads = self.threads.unwrap_or((cores / self.workers.max(1)).max(1));
-        for (name, count, most) in [("workers", self.workers, MOST_WORKERS), ("threads", threads, MOST_THREADS)] {
+        for (name, count, most) in
+            [("workers", self.workers, MOST_WORKERS), ("threads", threads, MOST_THREADS)]
+        {
             if !(1..=most).contains(&count) {
                 return Err(Error::of_parameter(name, format!("{count} is out of range; give 1 to {most}")));
             }
@@ -393,7 +392,9 @@ impl Nmf {
 
     fn check_files(&self) -> Result<()> {
         match &self.checkpoint {
-            None if self.resume => Err(Error::of_parameter("resume", "there is no checkpoint to go on from; give one")),
+            None if self.resume => {
+                Err(Error::of_parameter("resume", "there is no checkpoint to go on from; give one"))
+            }
             Some(Checkpoint { every: Every::Iterations(0), .. }) => {
                 Err(Error::of_parameter("checkpoint", "it cannot be every 0 iterations; give 1 or more"))
             }

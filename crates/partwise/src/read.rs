@@ -103,7 +103,8 @@ impl Reader {
         let (row_labels, col_labels) = self.source.labels(input.matrix.shape())?;
         let Input { matrix, row_labels: own_rows, col_labels: own_cols, precision, image, .. } = input;
         let narrow = precision == Precision::F32 || is_bytes(&matrix);
-        let stored = if narrow { Stored::F32(crate::matrix::converted(&matrix)) } else { Stored::F64(matrix) };
+        let stored =
+            if narrow { Stored::F32(crate::matrix::converted(&matrix)) } else { Stored::F64(matrix) };
         let mut matrix = Matrix::new(stored, false).into_owned();
         matrix.row_labels = row_labels.or(own_rows);
         matrix.col_labels = col_labels.or(own_cols);

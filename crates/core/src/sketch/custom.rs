@@ -54,14 +54,16 @@ impl CustomSketch {
     pub(crate) fn draw(&self, distribution: &Distribution, iteration: usize) -> Result<CustomOperator> {
         let &Distribution { length, size, seed, purpose, .. } = distribution;
         let Some(draw) = &self.draw else {
-            let problem = format!("{} is the name of a sketch that this program does not have; give it", self.name);
+            let problem =
+                format!("{} is the name of a sketch that this program does not have; give it", self.name);
             return Err(Error::parameter("sketch", problem));
         };
         let (mut offsets, mut entries, mut of_row) = (vec![0], Vec::new(), Vec::new());
         for row in 0..length {
             let mut rng = stream(seed, purpose, iteration, row);
             draw.row(SketchSize { rows: length, cols: size }, &mut || rng.next_u64(), &mut of_row);
-            if let Some((col, value)) = of_row.iter().find(|(col, value)| *col >= size || !value.is_finite()) {
+            if let Some((col, value)) = of_row.iter().find(|(col, value)| *col >= size || !value.is_finite())
+            {
                 let problem = format!(
                     "{} drew the entry {value} in column {col} of {size}; columns count from 0, and entries must be finite",
                     self.name
@@ -188,9 +190,8 @@ mod tests {
         let k = 2;
         let factor: Vec<f64> = (0..DISTRIBUTION.length * k).map(|i| (i % 13) as f64).collect();
         let projected = operator.project(0..DISTRIBUTION.length, &factor, k);
-        let halves = [0..1000, 1000..3000].map(|rows| {
-            operator.project(rows.clone(), &factor[rows.start * k..rows.end * k], k)
-        });
+        let halves = [0..1000, 1000..3000]
+            .map(|rows| operator.project(rows.clone(), &factor[rows.start * k..rows.end * k], k));
         for (place, sum) in projected.iter().enumerate() {
             assert_eq!(*sum, halves[0][place] + halves[1][place]);
         }

@@ -94,11 +94,13 @@ impl Matrix<'static> {
     ) -> Result<Self> {
         let mut triplets: Vec<(usize, usize, T)> = triplets.into_iter().collect();
         triplets.sort_by_key(|&(row, col, _)| (row, col));
-        let (mut offsets, mut indices, mut entries) = (vec![0; rows.saturating_add(1)], Vec::new(), Vec::<T>::new());
+        let (mut offsets, mut indices, mut entries) =
+            (vec![0; rows.saturating_add(1)], Vec::new(), Vec::<T>::new());
         let mut last = None;
         for (row, col, entry) in triplets {
             if row >= rows || col >= cols {
-                let problem = format!("there is an entry at row {row}, column {col} (from 0) of {rows} x {cols}");
+                let problem =
+                    format!("there is an entry at row {row}, column {col} (from 0) of {rows} x {cols}");
                 return Err(Error::of_parameter("matrix", problem));
             }
             if last == Some((row, col)) {

@@ -6,6 +6,7 @@ use partwise_core::matrix::{Buffer, Csr, Dense, Matrix as CoreMatrix, Values};
 use partwise_core::pipeline::SharedMatrix;
 
 use super::{Float, Matrix, either};
+use crate::error::{Error, Result};
 
 /// A matrix in the type that is computed in, as it is stored.
 pub(crate) struct Lent<T> {
@@ -35,15 +36,23 @@ impl<T: Real> Lent<T> {
         }
     }
 
-    /// Whether every entry is a finite number of at least 0; else the first row and column of one that is not.
-    pub fn bad_entry(&self) -> Option<(usize, usize, f64)> {
+    /// Refuses a matrix with an entry that is negative or not finite; `given` is the matrix that it was made from.
+    pub fn check(&self, given: &Matrix<'_>) -> Result<()> {
         let mut bad = None;
         self.matrix.for_each_stored(|row, col, value| {
             if bad.is_none() && !(value >= 0.0 && value.is_finite()) {
-                bad = Some(if self.transposed { (col, row, value) } else { (row, col, value) });
+                bad = Some(if self.transposed { (col, row) } else { (row, col) });
             }
         });
-        bad
+        let Some((row, col)) = bad else { return Ok(()) };
+        let value = given.get(row, col);
+        // Finite as it was given, it is beyond the range of the type that is computed in.
+        let cure = match value.is_finite() && value >= 0.0 {
+            true => "which is beyond f32; compute in f64",
+            false => "where a finite number of at least 0 is needed",
+        };
+        let problem = format!("row {row}, column {col} (counted from 0) is {value}, {cure}");
+        Err(Error::of_parameter("matrix", problem))
     }
 }
 
