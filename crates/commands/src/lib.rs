@@ -23,6 +23,7 @@ mod results;
 mod warnings;
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -52,8 +53,22 @@ pub fn run(join: Option<Join>) -> ExitCode {
 
 /// The program with these arguments, its own name first. `hooks` are those of a party, if it is to be one.
 pub fn run_with(args: Vec<OsString>, join: Option<Join>, hooks: &Arc<dyn Hooks>) -> ExitCode {
+    ExitCode::from(exit_code(args, join, hooks, None))
+}
+
+/// The program within another one, which starts it again by `program`. Returns its exit code.
+pub fn run_embedded(args: Vec<OsString>, program: PathBuf) -> u8 {
+    exit_code(args, None, &(Arc::new(NoHooks) as Arc<dyn Hooks>), Some(program))
+}
+
+fn exit_code(
+    args: Vec<OsString>,
+    join: Option<Join>,
+    hooks: &Arc<dyn Hooks>,
+    program: Option<PathBuf>,
+) -> u8 {
     let launched = launch::launched();
-    let mut context = Context::default();
+    let mut context = Context { program, ..Context::default() };
     if launched.is_some_and(|launched| launched.rank > 0) {
         context.console = Console::silent();
     }
@@ -119,15 +134,15 @@ fn perform(
 }
 
 /// The exit code of a command that ended like this, after its last words.
-fn conclude(result: anyhow::Result<()>, console: Console, job: Option<&dyn Job>) -> ExitCode {
+fn conclude(result: anyhow::Result<()>, console: Console, job: Option<&dyn Job>) -> u8 {
     // The messages of both crates quote their causes themselves.
     match result {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => 0,
         Err(error) if error.is::<OverLimit>() => {
             console.warn(&error.to_string());
-            ExitCode::from(OVER_LIMIT)
+            OVER_LIMIT
         }
-        Err(error) if error.is::<Interrupted>() => ExitCode::from(INTERRUPTED),
+        Err(error) if error.is::<Interrupted>() => INTERRUPTED,
         Err(error) if error.is::<Agreed>() => fail(console, &error.to_string()),
         Err(error) => {
             // Others do not know, and may wait for this rank.
@@ -141,7 +156,7 @@ fn conclude(result: anyhow::Result<()>, console: Console, job: Option<&dyn Job>)
 }
 
 /// Says what is wrong before the ranks know of each other: rank 0 speaks before mpirun sees another one end, and ends all.
-fn fail_before_mpi(console: Console, message: &str, launched: Option<Launched>) -> ExitCode {
+fn fail_before_mpi(console: Console, message: &str, launched: Option<Launched>) -> u8 {
     if launched.is_some_and(|launched| launched.rank > 0) {
         std::thread::sleep(std::time::Duration::from_secs(1));
     }
@@ -149,10 +164,10 @@ fn fail_before_mpi(console: Console, message: &str, launched: Option<Launched>) 
 }
 
 /// One line on stderr, whatever the error.
-fn fail(console: Console, message: &str) -> ExitCode {
+fn fail(console: Console, message: &str) -> u8 {
     let line: Vec<&str> = message.split(char::is_control).filter(|part| !part.is_empty()).collect();
     console.warn(&format!("error: {}", line.join(" ").trim()));
-    ExitCode::from(FAILURE)
+    FAILURE
 }
 
 /// Clap's message with its suggestion but without its usage block, which `--help` shows better.

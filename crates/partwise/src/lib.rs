@@ -14,7 +14,7 @@
 //!
 //! Since nothing can cancel, the k components are parts that add up: strokes of digits, topics of texts, programmes of genes.
 //!
-#![doc = include_str!("digits.svg")]
+#![doc = include_str!("digits.html")]
 //!
 //! *The first eight of sixteen components of 1797 handwritten digits, 8 x 8 pixels each.*
 //!
