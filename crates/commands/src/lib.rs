@@ -51,6 +51,11 @@ pub fn run(join: Option<Join>) -> ExitCode {
     run_with(std::env::args_os().collect(), join, &(Arc::new(NoHooks) as Arc<dyn Hooks>))
 }
 
+/// All commands and their options, for completions and man pages.
+pub fn command() -> clap::Command {
+    Cli::command()
+}
+
 /// The program with these arguments, its own name first. `hooks` are those of a party, if it is to be one.
 pub fn run_with(args: Vec<OsString>, join: Option<Join>, hooks: &Arc<dyn Hooks>) -> ExitCode {
     ExitCode::from(exit_code(args, join, hooks, None))
