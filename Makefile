@@ -54,7 +54,7 @@ DOCUMENTED := $(if $(MPI_TESTS),$(WITH_MPI),$(PACKAGES))
 # Neither benchmarks nor the Python module, which its wheel builds.
 TESTS := --bins --tests
 # What tests of other languages call; by the choice of packages and targets it is built from what the tests were.
-PROGRAMS := --bins --example dump --example factorize --example solve
+PROGRAMS := --bins --example dump --example digits --example solve
 
 # $(call make-venv,folder,requirements): a Python environment with what is required, rebuilt if that changed; by uv, which
 # takes a third of the time, or by pip where that finds its way to the packages and uv does not.
