@@ -1,4 +1,4 @@
-//! A matrix that stays in its file: 8 MiB factorized within 4 MiB, and the same result as in memory.
+//! A matrix that stays in its file: 32 MiB factorized within 16 MiB, and the same result as in memory.
 
 use std::io::Write;
 
@@ -7,12 +7,12 @@ use partwise::{Nmf, Reader};
 pub(crate) fn main() -> Result<(), Box<dyn std::error::Error>> {
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("large.npy");
-    write(&path, 4096, 512)?;
+    write(&path, 8192, 1024)?;
 
-    let nmf = Nmf::new(4).iterations(20).tolerance(0.0).threads(1);
-    let streamed = nmf.clone().memory(4 << 20).fit(&Reader::new(&path))?;
+    let nmf = Nmf::new(4).iterations(10).tolerance(0.0).threads(1);
+    let streamed = nmf.clone().memory(16 << 20).fit(&Reader::new(&path))?;
     let whole = nmf.fit(&Reader::new(&path))?;
-    println!("{} x {}, 8 MiB", streamed.u().rows(), streamed.v().rows());
+    println!("{} x {}, 32 MiB", streamed.u().rows(), streamed.v().rows());
     println!("streamed: {}", streamed.plan());
     println!(
         "relative error {:.6} streamed, {:.6} in memory",
