@@ -15,8 +15,7 @@ type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 pub(crate) fn main() -> Result<(), Failure> {
     let folder = tempfile::tempdir()?;
-    // A port that is free now.
-    let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?.to_string();
+    let address = free_address().ok_or("no port is free")?;
     configure(folder.path(), &address)?;
 
     let all = partwise::read("data/digits.npy")?;
@@ -53,6 +52,13 @@ pub(crate) fn main() -> Result<(), Failure> {
         outcome.relative_error
     );
     Ok(())
+}
+
+/// A port that is free now, and that the system gives to no connection.
+fn free_address() -> Option<String> {
+    let first = 10_000 + std::process::id() % 20_000;
+    let mut addresses = (first..32_000).map(|port| format!("127.0.0.1:{port}"));
+    addresses.find(|address| TcpListener::bind(address).is_ok())
 }
 
 /// A party's records: a third of the rows.
