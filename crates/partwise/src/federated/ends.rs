@@ -22,6 +22,14 @@ use crate::matrix::{Float, Matrix};
 use crate::observe::CancelToken;
 
 /// The end that brings the parties together and adds up what they have masked. It sees sums, and nothing of any party.
+///
+/// ```no_run
+/// use partwise::Coordinator;
+///
+/// let outcome = Coordinator::from_file("centre/federation.toml")?.run()?;
+/// println!("{:.4} after {} rounds", outcome.relative_error, outcome.rounds);
+/// # Ok::<(), partwise::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Coordinator {
     config: FederationConfig,
@@ -106,6 +114,15 @@ fn shared_factor(bytes: &[u8], state: &Path, [features, k]: [usize; 2]) -> Resul
 }
 
 /// One organisation of a federation, with its records.
+///
+/// ```no_run
+/// use partwise::Party;
+///
+/// let records = partwise::read("records.csv")?; // a row for each record
+/// let joined = Party::from_file("hospital/party.toml")?.join(&records, "export of 1 May")?;
+/// println!("U: {:?}, V: {:?}", joined.u, joined.v);
+/// # Ok::<(), partwise::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct Party {
     config: PartyConfig,
