@@ -153,7 +153,7 @@ pub use federated::{Coordinator, Party};
 pub use fit::Source;
 pub use matrix::{Element, ElementType, Float, Matrix};
 pub use model::{Model, TracePoint};
-pub use nmf::{IntoAmount, Nmf};
+pub use nmf::Nmf;
 pub use observe::{CancelToken, Observer, Progress};
 pub use read::{Reader, read};
 pub use sketch::{Sketch, SketchSize};

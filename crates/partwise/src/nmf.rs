@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use partwise_core::io::Presence;
 use partwise_core::machine;
-use partwise_core::pipeline::{Finish, MemoryAdvice, Request, Resources};
+use partwise_core::pipeline::{Costs, Finish, MemoryAdvice, Request, Resources};
+use partwise_core::plan::Constants;
 use partwise_core::run::{Machine, Settings};
 
 use crate::error::{Error, Result};
@@ -14,7 +15,7 @@ use crate::matrix::Matrix;
 use crate::model::Model;
 use crate::observe::{CancelToken, Nobody, Observer};
 use crate::options::{
-    Amount, Every, Grid, Init, Loss, Method, Network, Normalize, Precision, SketchChoice, SketchedSolver,
+    Every, Grid, Init, IntoAmount, Loss, Method, Network, Normalize, Precision, SketchChoice, SketchedSolver,
     Step,
 };
 
@@ -282,8 +283,8 @@ impl Nmf {
         self
     }
 
-    /// Keeps a virtual clock, as if the workers were machines on this network. More than one network may be given; the trace
-    /// has the seconds of each.
+    /// Keeps a virtual clock, as if the workers were machines on this network, by which `auto` chooses. More than one network may
+    /// be given; seconds are those of the first.
     pub fn network(mut self, network: Network) -> Self {
         self.networks.push(network);
         self
@@ -387,7 +388,12 @@ impl Nmf {
         let copies = Resources::copies(self.start.is_some(), resumable, settings.restarts);
         let resources = Resources { memory: self.memory, copies, advice: ADVICE, ..Resources::new(machine) };
         let request = Request::new(settings.checked()?, resources)?;
-        Ok(request.with_samples(self.samples).with_finish(self.finish))
+        let costs = self.networks.first().filter(|_| request.is_open()).map(|&network| Costs {
+            network,
+            constants: Constants::built_in(),
+            origin: "built-in constants".into(),
+        });
+        Ok(request.with_costs(costs).with_samples(self.samples).with_finish(self.finish))
     }
 
     fn check_files(&self) -> Result<()> {
@@ -417,27 +423,3 @@ const ADVICE: MemoryAdvice = MemoryAdvice {
     too_large: "give fewer components, compute in f32, or take a machine with more memory",
     ..MemoryAdvice::GENERAL
 };
-
-/// A number (`usize`) or a share (`f64`) of rows or columns.
-pub trait IntoAmount {
-    /// As an amount.
-    fn into_amount(self) -> Amount;
-}
-
-impl IntoAmount for usize {
-    fn into_amount(self) -> Amount {
-        Amount::Count(self)
-    }
-}
-
-impl IntoAmount for f64 {
-    fn into_amount(self) -> Amount {
-        Amount::Share(self)
-    }
-}
-
-impl IntoAmount for Amount {
-    fn into_amount(self) -> Amount {
-        self
-    }
-}

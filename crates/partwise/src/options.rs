@@ -37,3 +37,27 @@ impl From<crate::Sketch> for SketchChoice {
         SketchChoice::Custom(sketch)
     }
 }
+
+/// A number (`usize`) or a share (`f64`) of rows or columns.
+pub trait IntoAmount {
+    /// As an amount.
+    fn into_amount(self) -> Amount;
+}
+
+impl IntoAmount for usize {
+    fn into_amount(self) -> Amount {
+        Amount::Count(self)
+    }
+}
+
+impl IntoAmount for f64 {
+    fn into_amount(self) -> Amount {
+        Amount::Share(self)
+    }
+}
+
+impl IntoAmount for Amount {
+    fn into_amount(self) -> Amount {
+        self
+    }
+}

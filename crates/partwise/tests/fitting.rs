@@ -82,6 +82,9 @@ fn every_method_and_start_runs() {
     let plain = Nmf::new(3).fit(&dense()).unwrap().relative_error();
     let workers = Nmf::new(3).workers(3).fit(&dense()).unwrap().relative_error();
     assert!((plain - workers).abs() < 1e-4);
+    let network = "1Gbit/s,100us".parse().unwrap();
+    let modelled = Nmf::new(3).workers(2).network(network).iterations(5).fit(&dense()).unwrap();
+    assert!(modelled.plan().contains("built-in constants"), "{}", modelled.plan());
     let penalized = Nmf::new(3).l1_u(0.5).l2_v(0.1).fit(&dense()).unwrap();
     assert!(penalized.relative_error() > plain);
     let best = Nmf::new(3).restarts(3).fit(&dense()).unwrap();

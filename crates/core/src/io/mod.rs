@@ -58,6 +58,31 @@ mod write;
 #[cfg(all(test, feature = "images", feature = "h5ad"))]
 mod tests;
 
+#[cfg(all(test, not(feature = "io")))]
+mod left_out_tests {
+    use super::*;
+
+    #[test]
+    fn what_a_build_cannot_read_is_refused_with_the_feature_that_it_lacks() {
+        let folder = tempfile::tempdir().unwrap();
+        let options = ReadOptions { memory: 1 << 20, ..ReadOptions::default() };
+        for (name, bytes, feature) in [
+            ("M.npz", &b"PK\x03\x04"[..], "io"),
+            ("M.csv", b"1,2\n", "io"),
+            ("M.mtx.gz", b"\x1f\x8b", "io"),
+            ("M.h5ad", b"\x89HDF\r\n", "h5ad"),
+            ("M.zip", b"PK\x03\x04", "images"),
+        ] {
+            let path = folder.path().join(name);
+            std::fs::write(&path, bytes).unwrap();
+            let message = read::<f64>(&path, &options).unwrap_err().to_string();
+            assert!(message.contains(&format!("feature `{feature}`")), "{message}");
+        }
+        let message = read::<f64>(folder.path(), &options).unwrap_err().to_string();
+        assert!(message.contains("feature `images`"), "{message}");
+    }
+}
+
 /// A matrix as it came from a file, with what the file says of its rows and columns.
 #[derive(Clone, Debug)]
 pub struct Input<T> {
@@ -247,6 +272,10 @@ fn read_unchecked<T: Real>(path: &Path, options: &ReadOptions) -> Result<Input<T
     #[cfg(feature = "images")]
     if path.is_dir() {
         return images::read_folder(budget, options.images);
+    }
+    #[cfg(not(feature = "images"))]
+    if path.is_dir() {
+        FileFormat::of(path)?;
     }
     let mut source = Source::open(path)?;
     let format = FileFormat::of(path)?;
