@@ -1,4 +1,4 @@
-# `make test` checks everything, on a machine that has Rust; the rest are parts of it, and what helps.
+# `make test` checks everything on a machine with Rust; the other targets are parts of it, benchmarks and tools.
 #
 # Every Cargo call that compiles code is --release: one profile, so that dependencies build once.
 
@@ -14,13 +14,13 @@ VENV := .venv
 BENCH_VENV := bench/.venv
 export PARTWISE_DATA ?= $(CURDIR)/../shared/data
 
-# Its own target folder may be given to Cargo in the environment.
+# Cargo's target folder can be set in the environment.
 BUILT := $(abspath $(or $(CARGO_TARGET_DIR),target))
 
 WHEELS := $(BUILT)/wheels
-# Tests at a time: more than there are cores, since many wait.
+# Simultaneous tests: more than cores, because many wait.
 JOBS := $(shell echo $$(( 2 * $$(getconf _NPROCESSORS_ONLN) )))
-# Python keeps what it compiled of the packages, or each of many processes would compile them again.
+# Python caches compiled packages, or each of many processes would compile them again.
 unexport PYTHONDONTWRITEBYTECODE
 PYTEST := $(VENV)/bin/python -m pytest -q -rs -p no:cacheprovider -n $(JOBS)
 
@@ -30,7 +30,7 @@ SECONDS ?= 1800
 FUZZ_TARGETS := $(basename $(notdir $(wildcard fuzz/fuzz_targets/*.rs)))
 FUZZ_SHORT := 20
 
-# What `make bench` runs: CASES=mnist-20,rcv1-100 some of it, QUICK=1 little of it, FRESH=1 all of it again.
+# What `make bench` runs: CASES=mnist-20,rcv1-100 selects cases, QUICK=1 is a short version, FRESH=1 repeats everything.
 CASES ?=
 BENCH := $(if $(CASES),--cases $(CASES)) $(if $(QUICK),--quick) $(if $(FRESH),--fresh)
 
@@ -73,52 +73,53 @@ define make-venv
 endef
 
 help:
-	@echo 'make test      format, lints, docs, unit, property, command-line, documentation and oracle tests, MPI, Python, pages'
-	@echo 'make test-all  the same, sdist, long-runs, federation, stress, mpich, deny and fuzz-short'
-	@echo 'make report    the report page in headless Chromium, which it installs if it can'
-	@echo 'make long-runs  minutes of random matrices, for the scale of components'
-	@echo 'make federation  long trials of federations: 50 parties, faults in every phase, cut lines; needs PARTWISE_DATA and root'
-	@echo 'make stress    connections to a coordinator, 500 times under load'
-	@echo 'make mpi       the transport and whole runs under Open MPI with 2, 3 and 4 ranks; installs Open MPI if it can'
+	@echo 'make test      format, lints, unit, property, command-line, documentation, oracle, MPI, Python and report page tests'
+	@echo 'make test-all  make test, and sdist, long-runs, federation, stress, mpich, deny and fuzz-short'
+	@echo 'make report    test the report page in headless Chromium; installs it if possible'
+	@echo 'make long-runs  long runs on random matrices, which test the scale of components'
+	@echo 'make federation  long trials of federations: 50 parties, faults in every phase, cut connections; needs PARTWISE_DATA and root'
+	@echo 'make stress    test connections to a coordinator, 500 times under load'
+	@echo 'make mpi       test the transport and whole runs under Open MPI with 2, 3 and 4 processes; installs Open MPI if possible'
 	@echo 'make mpich     the same under MPICH'
-	@echo 'make paper     the figures of the paper, up to an hour, goes on where it was; QUICK=1: a little of each, minutes'
-	@echo 'make bench-mpi 2 ranks over 1, seconds an iteration'
-	@echo 'make bench-plan  what `partwise plan` predicts against what an iteration takes'
-	@echo 'make bench-network  which method reaches an error first on which network, half an hour'
+	@echo 'make paper     the figures of the paper, up to an hour, resumes after an interruption; QUICK=1: short versions, minutes'
+	@echo 'make bench-mpi seconds per iteration with 1 and 2 processes'
+	@echo 'make bench-plan  predictions of `partwise plan` against measured iterations'
+	@echo 'make bench-network  the fastest method on each network, half an hour'
 	@echo 'make bench     Partwise against other programs, hours; QUICK=1: 5 minutes; CASES=mnist-20,rcv1-100: these'
-	@echo 'make privacy   attack results of every protocol on four tables, hours; goes on where it was'
+	@echo 'make privacy   attack results of every protocol on four tables, hours; resumes after an interruption'
 	@echo 'make bench-python  the Python package against the program'
-	@echo 'make bench-claims  the claims of the paper on general NMF; make bench-seeds  auto against HALS over five seeds'
-	@echo 'make bench-limits  an iteration over its kernels, threads, memory, sparse products against SciPy'
+	@echo 'make bench-claims  the claims of the paper on general NMF'
+	@echo 'make bench-seeds  auto against HALS over five seeds'
+	@echo 'make bench-limits  iterations against their kernels, threads, memory, sparse products against SciPy'
 	@echo 'make bench-kernels  each kernel against its floor'
-	@echo 'make bench-report  its tables and curves again, from what was measured'
+	@echo 'make bench-report  tables and curves of make bench from existing measurements'
 	@echo 'make wheel     the Python package, in $(WHEELS)'
 	@echo 'make python    the Python package, installed in $(VENV) and tested'
 	@echo 'make docs      run the commands and snippets in the README and docs, compare their output, check links and references'
 	@echo 'make book      the guide as a website, in target/book'
-	@echo 'make sdist     the source distribution, built and installed by pip outside of this folder'
-	@echo 'make bench-memory  8 GiB within 2 GiB, 60 million nonzeros within 256 MiB; 9 GiB of disk, some minutes'
-	@echo 'make deny      licences, advisories and sources of the dependencies; builds cargo-deny if it is missing'
-	@echo 'make fuzz-short  every reader on damaged files, $(FUZZ_SHORT) seconds each; by cargo-fuzz if it is there'
-	@echo 'make fuzz TARGET=npy SECONDS=1800  one reader for long; needs cargo-fuzz and the nightly toolchain'
+	@echo 'make sdist     the source distribution, built and installed by pip in another folder'
+	@echo 'make bench-memory  8 GiB within 2 GiB, 60 million nonzeros within 256 MiB; 9 GiB of disk, a few minutes'
+	@echo 'make deny      check licences, advisories and sources of the dependencies; builds cargo-deny if it is missing'
+	@echo 'make fuzz-short  every reader on damaged files, $(FUZZ_SHORT) seconds each; with cargo-fuzz if installed'
+	@echo 'make fuzz TARGET=npy SECONDS=1800  fuzz one reader; needs cargo-fuzz and the nightly toolchain'
 	@echo 'make fmt       format the code'
 	@echo 'make doc       the documentation of the library, in $(BUILT)/doc'
-	@echo 'make clean     remove what was built, the Python environment too'
+	@echo 'make clean     remove everything built, including the Python environments'
 
 test: fmt-check clippy doc unit doctest oracle report $(MPI_TESTS) python docs
 
 test-all: test sdist long-runs federation stress mpich deny fuzz-short
 
-# What is too long for `make unit`: 180 random matrices, 3000 iterations each, in both precisions.
+# Tests too long for `make unit`: 180 random matrices, 3000 iterations each, in both precisions.
 long-runs:
 	$(CARGO) test --release --locked -p partwise-core --test methods -- --ignored
 
-# Trials that take minutes, in addition to what `make unit` has of federations: docs/federation.md. Network namespaces need root.
+# Trials of federations that take minutes (docs/federation.md). Network namespaces need root.
 federation: chromium-installed
 	$(CARGO) test --release --locked -p partwise-cli --test federation -- --ignored --nocapture --test-threads 1
 
-# Connections that are opened and refused, 500 times while other processes keep all cores busy: a hang that came once in a
-# thousand times is not seen otherwise. Without the tests that wait for deadlines.
+# Opens and refuses connections 500 times while other processes keep all cores busy, to find hangs that occur once in a
+# thousand times. Without the tests that wait for deadlines.
 stress:
 	$(CARGO) test --release --locked -p partwise-federation --lib --config "target.'cfg(all())'.runner = '$(CURDIR)/tools/stress.sh'" \
 		-- tests:: --skip silent
@@ -135,11 +136,11 @@ fmt-check:
 clippy:
 	$(CARGO) clippy --release $(PACKAGES) --all-targets --locked -- -D warnings
 
-# The program and the library have the same name, and so the same page; the library's is the one to read.
+# The program and the library have the same name and therefore the same page; the library's is kept.
 doc:
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --release --no-deps --locked $(PACKAGES) --lib
 
-# nextest where it is installed: it runs each test in a process of its own and all of them at once.
+# With nextest if installed: it runs each test in a separate process and all of them in parallel.
 unit:
 	@if $(CARGO) nextest --version >/dev/null 2>&1; then \
 		set -x; $(CARGO) nextest run --release $(PACKAGES) $(TESTS) --locked --test-threads $(JOBS); \
@@ -157,17 +158,17 @@ oracle: $(VENV)/ready
 	PARTWISE_DUMP='$(BUILT)/release/examples/dump' \
 		$(PYTEST) tests/oracle bench
 
-# The page of a run, in headless Chromium, of which one is faster than two. PARTWISE_SCREENSHOTS=FOLDER keeps what it looks like.
+# The report page in headless Chromium; one instance is faster than two. PARTWISE_SCREENSHOTS=FOLDER keeps screenshots.
 report: $(VENV)/ready chromium-installed
 	$(CARGO) build --release $(PACKAGES) $(PROGRAMS) --locked
 	PARTWISE_BIN='$(BUILT)/release/partwise' $(PYTEST) -n 0 tests/report
 
-# In the same target folder and profile as all else, so that dependencies are not built again.
+# In the same target folder and profile as everything else, so that dependencies are not built again.
 wheel: $(VENV)/ready
 	rm -rf '$(WHEELS)'
 	CARGO_TARGET_DIR='$(BUILT)' $(VENV)/bin/maturin build --release --locked --out '$(WHEELS)'
 
-# As users have it: installed from its wheel. The examples in docstrings are tests too.
+# The package as users install it, from its wheel. The examples in docstrings are tests too.
 python: installed
 	$(PYTEST) tests/python
 	$(VENV)/bin/python -m pytest -q -p no:cacheprovider --doctest-modules --pyargs partwise
@@ -175,8 +176,8 @@ python: installed
 installed: wheel
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --force-reinstall '$(WHEELS)'/*.whl
 
-# Every command and snippet that pages show, by the program and the Python package as users have them, and what pages name, tables of
-# registries included: CONTRIBUTING.md.
+# Runs every command and snippet of the documentation with the built program and the installed package, and checks the names and
+# tables in it (CONTRIBUTING.md).
 docs: installed
 	$(CARGO) build --release $(DOCUMENTED) $(PROGRAMS) --locked
 	PARTWISE_BIN='$(BUILT)/release/partwise' PARTWISE_MPI='$(MPI)' $(PYTEST) tests/docs
@@ -185,7 +186,7 @@ docs: installed
 book: $(VENV)/ready
 	$(VENV)/bin/mdbook build docs
 
-# As users have it where there is no wheel: built by pip, with nothing but Rust there.
+# The package as users without a wheel build it: by pip, with only Rust installed.
 SDIST := $(BUILT)/sdist
 sdist: $(VENV)/ready
 	rm -rf '$(SDIST)'
@@ -209,14 +210,14 @@ $(BENCH_VENV)/ready: bench/requirements.txt bench/peers.txt
 	done < bench/peers.txt
 	@touch $@
 
-# Every run is kept in $(BUILT)/bench: what was interrupted goes on where it was.
+# Every run is stored in $(BUILT)/bench, so an interrupted benchmark resumes.
 bench: $(BENCH_VENV)/ready
 	$(CARGO) build --release --locked -p partwise-cli
 	$(BENCH_VENV)/bin/python -m pytest -q -p no:cacheprovider bench/test_times.py bench/test_report.py
 	cd bench && CARGO_TARGET_DIR='$(BUILT)' .venv/bin/python -m partwise_bench $(BENCH)
 	$(MAKE) bench-python
 
-# What the paper says of general NMF, measured: docs/performance/claims.csv.
+# The paper's claims on general NMF, measured: docs/performance/claims.csv.
 bench-claims:
 	$(CARGO) build --release --locked -p partwise-cli
 	$(PYTHON) bench/claims.py '$(BUILT)/release/partwise'
@@ -240,7 +241,7 @@ bench-python: installed
 bench-kernels:
 	$(CARGO) bench --locked -p partwise-kernels
 
-# Attack results of every protocol on four tables, hours; goes on where it was. docs/privacy.md has the summary.
+# Attack results of every protocol on four tables, in hours; resumes. docs/privacy.md has the summary.
 privacy:
 	$(CARGO) build --release --locked -p partwise-secure --example privacy
 	'$(BUILT)/release/examples/privacy' '$(BUILT)/privacy.csv'
@@ -251,7 +252,7 @@ privacy:
 bench-report: $(BENCH_VENV)/ready
 	cd bench && CARGO_TARGET_DIR='$(BUILT)' .venv/bin/python -m partwise_bench $(BENCH) --part report
 
-# The figures of the paper's Sec. 5, in $(PAPER); what is finished is kept. QUICK=1: a little of each.
+# The figures of the paper's Sec. 5, in $(PAPER); finished runs are kept. QUICK=1: short versions.
 PAPER := $(BUILT)/paper$(if $(QUICK),-quick)
 paper:
 	$(CARGO) build --release --locked -p partwise-cli
@@ -263,7 +264,7 @@ paper:
 	done
 	@echo 'The figures are in $(PAPER), each with an index.html.'
 
-# Most of its time goes by while ranks find each other.
+# Most of the time is spent connecting the processes.
 mpi: mpi-installed
 	$(CARGO) clippy --release $(WITH_MPI) --all-targets --locked -- -D warnings
 	$(CARGO) test --release $(WITH_MPI) --test mpirun --test mpi --locked -- --test-threads $(JOBS)
@@ -280,7 +281,7 @@ mpi-installed:
 		fi; \
 	fi
 
-# In a target folder of its own: the bindings are those of another library.
+# In a separate target folder, because the bindings are those of another library.
 mpich: mpi-installed
 	@if ! command -v mpicc.mpich >/dev/null && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 		apt-get install -y -qq --no-install-recommends mpich libmpich-dev >/dev/null; \
@@ -293,31 +294,31 @@ bench-mpi: mpi-installed
 	$(CARGO) build --release -p partwise-cli --features mpi --locked
 	$(PYTHON) bench/mpi.py '$(BUILT)/release/partwise'
 
-# Reads PARTWISE_DATA, and keeps what it measured in $(BUILT)/bench-plan. Nothing else should run on the machine.
+# Reads PARTWISE_DATA, and stores measurements in $(BUILT)/bench-plan. Nothing else should run on the machine.
 bench-plan: mpi-installed
 	$(CARGO) build --release -p partwise-cli --features mpi --locked
 	$(PYTHON) bench/plan.py '$(BUILT)/release/partwise' '$(BUILT)/bench-plan' --report docs/performance/plan.csv
 
-# Reads PARTWISE_DATA, and goes on where it was interrupted, by what is in $(BUILT)/bench-network.
+# Reads PARTWISE_DATA, and resumes from $(BUILT)/bench-network.
 bench-network:
 	$(CARGO) build --release -p partwise-cli --locked
 	$(PYTHON) bench/network.py '$(BUILT)/release/partwise' '$(BUILT)/bench-network' --report docs/performance/network.csv
 
-# Matrices larger than the memory given, made and removed again in FOLDER (default: where temporary files go).
+# Matrices larger than the memory limit, created and removed in FOLDER (default: the temporary folder).
 bench-memory: $(VENV)/ready
 	$(CARGO) build --release --locked
 	$(VENV)/bin/python bench/memory.py '$(BUILT)/release/partwise' $(if $(FOLDER),--folder '$(FOLDER)')
 
-# Not in `make test`: building cargo-deny takes minutes, and its advisories come over the network.
+# Not in `make test`: building cargo-deny takes minutes, and its advisories are downloaded.
 deny:
 	@if ! $(CARGO) deny --version >/dev/null 2>&1; then \
 		set -x; $(CARGO) install --locked cargo-deny; \
 	fi
 	$(CARGO) deny check
 
-# A reader is given 64 MiB; beyond that there is the fuzzer's own memory.
+# A reader may use 64 MiB; the rest is the fuzzer's own memory.
 LIBFUZZER := -rss_limit_mb=512 -malloc_limit_mb=300 -timeout=10 -print_final_stats=1
-# Findings name their lines. Freed memory is kept aside for a while, which counts.
+# Findings name their lines. The quarantine of freed memory counts.
 RUN_FUZZER := CARGO_PROFILE_RELEASE_DEBUG=line-tables-only ASAN_OPTIONS=quarantine_size_mb=32 $(CARGO) +nightly fuzz run --features libfuzzer
 
 fuzz: fuzz-seeds
@@ -327,8 +328,8 @@ fuzz: fuzz-seeds
 fuzz-seeds:
 	$(CARGO) run --release --locked -p partwise-fuzz --example seeds -- fuzz/corpus
 
-# Without cargo-fuzz or the nightly toolchain, random changes of the seeds that do not see what they reach. An overflow
-# that only wraps is a finding too.
+# Without cargo-fuzz or the nightly toolchain: random changes of the seeds without coverage feedback. Overflows are findings
+# too.
 fuzz-short:
 	@if $(CARGO) +nightly fuzz --version >/dev/null 2>&1; then \
 		$(MAKE) fuzz-seeds; \

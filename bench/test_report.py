@@ -42,7 +42,7 @@ def test_ratios_to_the_fastest_peer_with_their_spread(tmp_path):
     assert results.cell("partwise", 2) == "0.50 (0.25 to 1.00)"
     assert results.cell("nmf-torch hals", 2) == "> 0.15"
     assert results.cell("torchnmf", 1) == "4.00 (4.00 to 4.00) *"
-    assert section(tmp_path, results) == "![mnist-20: relative error over time](mnist-20.svg)"
+    assert section(tmp_path, results) == "![mnist-20](mnist-20.svg)"
     rows = {(row[1], row[2]): row for row in rows_of(results)}
     assert rows["nmf-torch halsvar", ""][-1] == "takes no sparse matrix"
     assert rows["partwise", 200][5:] == ["0.50", "0.25", "1.00", "no", ""]
@@ -50,7 +50,7 @@ def test_ratios_to_the_fastest_peer_with_their_spread(tmp_path):
     assert not any(name == "scikit-learn mu" for name, _ in rows), "it has not all repeats yet"
     assert (tmp_path / "mnist-20.svg").read_text().startswith("<svg")
     line = summary([results]).splitlines()[2]
-    assert line.endswith("nmf-torch hals, 1.00 s; nmf-torch hals, 5.00 s; scikit-learn cd, 40 s |")
+    assert line.endswith("nmf-torch hals; scikit-learn cd |")
 
 
 def test_reached_in_some_repeats_only():

@@ -13,8 +13,10 @@ mkdir -p "$folder/completions" "$folder/man"
 built="${CARGO_TARGET_DIR:-target}/$target/release/partwise"
 [ -f "$built" ] || built="$built.exe"
 cp "$built" LICENSE-APACHE LICENSE-MIT README.md CHANGELOG.md "$folder"
-cargo run --quiet --release --locked -p partwise-commands --target "$target" --example generate -- \
-	"$folder/completions" "$folder/man"
+for shell in bash zsh fish powershell; do
+	"$built" completions "$shell" >"$folder/completions/partwise.$shell"
+done
+"$built" man "$folder/man"
 case "$target" in
 *windows*) (cd "$staging" && 7z a -bso0 "$out/$name.zip" "$name") ;;
 *) tar -C "$staging" -czf "$out/$name.tar.gz" "$name" ;;

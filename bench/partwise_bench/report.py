@@ -45,20 +45,19 @@ class Results:
         everyone = self.times(milestone, self.runs)
         return best, peers[best], {name: ratios(times, peers[best]) for name, times in everyone.items()}
 
-    def cell(self, name, milestone):
+    def cell(self, name, milestone, spread=True):
         """The ratio in words, with a star where other processes disturbed either of the two."""
         best, seconds, compared = self.compared(milestone)
         star = " *" if any(map(is_disturbed, self.runs[name] + self.runs[best])) else ""
-        return self.ratio(name, seconds, *compared[name]) + star
+        return self.ratio(name, seconds, *compared[name], spread) + star
 
-    def ratio(self, name, seconds, least, middle, greatest):
+    def ratio(self, name, seconds, least, middle, greatest, spread=True):
         if math.isinf(middle):
             shortest = min(run["ended"] for run in self.runs[name])
             return f"> {figure(shortest / statistics.median(seconds))}"
-        if len(seconds) == 1:
+        if len(seconds) == 1 or not spread:
             return figure(middle)
-        spread = f"{figure(least)} to {figure(greatest)}" if math.isfinite(greatest) else f"{figure(least)} to never"
-        return f"{figure(middle)} ({spread})"
+        return f"{figure(middle)} ({figure(least)} to {figure(greatest) if math.isfinite(greatest) else 'never'})"
 
 
 def figure(value):
@@ -74,15 +73,13 @@ def write(out, plan, growth_store, doublings):
     cases = [results for case in everything() if (results := Results(plan, case)).ready]
     page = [
         "# Whole runs, measured",
-        "Written by `make bench`; [Performance](../performance.md) says what is measured and how to read it. Every ratio of every "
-        "program is in [results.csv](results.csv); the seconds of the whole process, with reading and writing, are in "
-        "[processes.csv](processes.csv).",
+        "Written by `make bench`; see [Performance](../performance.md). [results.csv](results.csv) has every ratio of every program, "
+        "[processes.csv](processes.csv) the seconds of whole processes, with reading and writing.",
         machine.description([run for results in cases for runs in results.runs.values() for run in runs]),
         "## Partwise against the fastest peer",
-        f"The time that `partwise` takes with default options, divided by the time of the fastest other program, to the three errors "
-        f"that scikit-learn's coordinate descent has after {', '.join(map(str, MILESTONES[:-1]))} and {MILESTONES[-1]} "
-        f"iterations: median (least to greatest) of {plan.repeats} repeats. Below 1, Partwise is faster. A star marks unreliable "
-        f"figures: other processes used more than {DISTURBING} cores meanwhile.",
+        f"Time of `partwise` with default options relative to the fastest other program, to the errors that scikit-learn's coordinate "
+        f"descent has after {', '.join(map(str, MILESTONES[:-1]))} and {MILESTONES[-1]} iterations: medians of {plan.repeats} "
+        f"repeats. Below 1, Partwise is faster. A star marks figures that other processes disturbed.",
         summary(cases),
         "## Error over time",
         *[section(out, results) for results in cases],
@@ -111,12 +108,11 @@ def summary(cases):
     for results in (results for results in cases if DEFAULT in results.runs):
         cells, peers = [], []
         for milestone in range(len(MILESTONES)):
-            best, seconds, _ = results.compared(milestone)
-            cells.append(results.cell(DEFAULT, milestone) + note(results, milestone))
-            peers.append(f"{best}, {seconds_of(statistics.median(seconds))}")
+            peers.append(results.compared(milestone)[0])
+            cells.append(results.cell(DEFAULT, milestone, spread=False) + note(results, milestone))
         rows.append([f"`{results.case}`", *cells, "; ".join(dict.fromkeys(peers))])
-    heads = ["case", *(f"{wanted} iterations" for wanted in MILESTONES), "fastest peer, its time to each"]
-    capped = "An error marked (i) is that after i iterations, where scikit-learn was stopped by the cap."
+    heads = ["case", *(f"{wanted} iterations" for wanted in MILESTONES), "fastest peer"]
+    capped = "(i): the error after i iterations, where scikit-learn was stopped by the cap."
     return table(heads, rows) + ("\n\n" + capped if any(note(r, m) for r in cases for m in range(3)) else "")
 
 
@@ -165,7 +161,7 @@ def row_of(results, name, milestone):
 
 def section(out, results):
     (out / f"{results.case}.svg").write_text(curves(results))
-    return f"![{results.case}: relative error over time]({results.case}.svg)"
+    return f"![{results.case}]({results.case}.svg)"
 
 
 def curves(results):

@@ -1,5 +1,5 @@
-//! What is fuzzed, and with what: one function a reader, a few valid files to begin with, and mutations for where
-//! `cargo fuzz` is not at hand.
+//! Fuzz targets: one function per reader, a few valid files as seeds, and mutations for machines without `cargo
+//! fuzz`.
 
 use std::fs;
 use std::path::{Path, PathBuf};

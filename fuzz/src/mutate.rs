@@ -1,4 +1,4 @@
-//! Mutations without a look at what they reach: the fallback where libFuzzer is not at hand.
+//! Mutations without coverage feedback: the fallback without libFuzzer.
 
 /// A small generator of pseudorandom numbers (SplitMix64).
 pub struct Dice(pub u64);

@@ -130,7 +130,7 @@ pub fn checkpoint(bytes: &[u8]) {
     snapshot::<f64>(bytes);
 }
 
-/// What is read can be written and read again, and a run goes on from it or refuses.
+/// A checkpoint that is read can be written and read again, and a run resumes from it or refuses.
 fn snapshot<T: Real>(bytes: &[u8]) {
     let file = Scratch::file(".ckpt", bytes);
     let Ok((snapshot, note)) = Snapshot::<T>::read(&file.0) else { return };

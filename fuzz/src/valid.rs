@@ -1,4 +1,4 @@
-//! What must hold of everything that a reader accepts.
+//! The properties of everything that a reader accepts.
 
 use partwise::Real;
 use partwise::io::{ImageSide, Input};

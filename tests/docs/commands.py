@@ -24,6 +24,7 @@ def options(program: Path, command: tuple[str, ...] = ()) -> dict[tuple[str, ...
     text = help_of(program, command)
     found = {command: set(re.findall(r"^ +(?:-\w, )?(--[a-z][\w-]*)", text, re.MULTILINE))}
     found[command] |= set(re.findall(r"^ +(-\w)\b", text, re.MULTILINE)) | {"--help", "-h"}
+    found[command] |= {alias for aliases in re.findall(r"\[alias(?:es)?: ([^]]*)\]", text) for alias in aliases.split(", ")}
     listed = re.search(r"^Commands:\n((?:  .*\n|\n)+)", text, re.MULTILINE)
     for name in re.findall(r"^  ([a-z][\w-]*)", listed.group(1) if listed else "", re.MULTILINE):
         if name != "help":

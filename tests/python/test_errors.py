@@ -38,7 +38,7 @@ X = np.random.default_rng(0).random((20, 10))
         ({"n_jobs": 0}, "n_jobs is 0; give a number of threads"),
         ({"n_jobs": 10**6}, "give a number of threads up to 4096"),
         ({"n_init": 0}, "n_init is 0; give an integer of 1 or more"),
-        ({"n_init": 5, "init": "nndsvda"}, "n_init: runs from the same singular vectors are all the same"),
+        ({"n_init": 5, "init": "nndsvda"}, "n_init: all runs from the same singular vectors are identical"),
         ({"alpha_W": float("inf")}, "alpha_W is inf; give a finite number of 0 or more"),
         ({"alpha_H": np.float32("inf")}, "give a finite number of 0 or more"),
         ({"target_error": -0.1}, "target_error is -0.1; give a number of 0 or more"),
@@ -126,7 +126,7 @@ def test_what_scikit_learn_ignores_with_a_given_H_stays_ignored():
 
 
 def test_more_than_the_memory_is_refused_before_it_is_taken():
-    with pytest.raises(MemoryError, match="lower n_components"):
+    with pytest.raises(MemoryError, match="use fewer n_components"):
         NMF(10**6, init="random").fit(X)
 
 
@@ -166,7 +166,7 @@ def test_simulations_name_parameters_as_python_does(tmp_path):
         ({"rounds": "ten"}, 'rounds is "ten"; '),
         ({"rounds": np.inf}, "rounds is inf; give a finite number"),
         ({"protocol": "sum"}, 'protocol is "sum"; '),
-        ({"rank": 4}, "there is no setting rank"),
+        ({"rank": 4}, "rank is not a setting"),
         ({"sketch_records": 1.5, "protocol": "syn-ssd-v"}, "sketch_records is 1.5; give a finite number from 0 to 1"),
         ({"parties": 300}, "parties is 300; give an integer from 2 to 255"),
         ({"parties": 2}, "accept it with two_parties_see_each_other=True"),

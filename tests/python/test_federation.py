@@ -103,7 +103,7 @@ def test_audit_of_a_recorded_simulation(tmp_path: Path) -> None:
     assert {left["cover"] for left in told["left"]} == {"masked", "control"}
     assert partwise.audit(out, colluders=1, n_jobs=1)["findings"] == told["findings"]
     matrix.rename(tmp_path / "moved.npy")
-    with pytest.raises(ValueError, match="not there"):
+    with pytest.raises(ValueError, match="does not exist"):
         partwise.audit(out)
     assert partwise.audit(out, data=tmp_path / "moved.npy")["verdict"] == told["verdict"]
 
@@ -112,7 +112,7 @@ def test_what_is_wrong_is_said(tmp_path: Path) -> None:
     X = records(1, 60)
     with pytest.raises(ValueError, match="two parties"):
         partwise.simulate(X, 3, parties=2)
-    with pytest.raises(ValueError, match="there is no setting"):
+    with pytest.raises(ValueError, match="is not a setting"):
         partwise.simulate(X, 3, sede=1)
     with pytest.raises(ValueError, match="rho: syn-sd does not use it"):
         partwise.simulate(X, 3, rho=5.0)

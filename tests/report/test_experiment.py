@@ -1,4 +1,4 @@
-"""A small experiment: its files, its page in headless Chromium, and that what is finished is kept."""
+"""A small experiment: its files, its page in headless Chromium, and that finished runs are kept."""
 
 import pathlib
 
@@ -64,7 +64,7 @@ def experiment(partwise, tmp_path_factory):
 def test_a_figure_in_the_browser(browser, experiment, scale):
     draws, nodes = ("speed-over-nodes", "[2, 4]") if scale else ("error-over-time", "[4]")
     folder, said = experiment(draws, GENERAL.format(draws=draws, nodes=nodes))
-    assert "ABSENT is left out" in said and "DIGITS, DSANLS/S" in said
+    assert "skipping ABSENT" in said and "DIGITS, DSANLS/S" in said
     count = 4 if scale else 2
     assert len((folder / "runs.csv").read_text().splitlines()) == 1 + count
     assert (folder / "digits.svg").stat().st_size < 20_000
@@ -109,13 +109,13 @@ def test_what_is_wrong_is_said(partwise, experiment, tmp_path):
     _, said = experiment("wrong", text.replace("rank", "rang"), code=2)
     assert "wrong.toml: line 6: unknown field `rang`" in said
     _, said = experiment("failing", text.replace('"hals"', '"halz"'), code=2)
-    assert "DIGITS, HALS, 2 nodes" in said and "what is finished is kept" in said
+    assert "DIGITS, HALS, 2 nodes" in said and "finished runs are kept" in said
     _, said = experiment("only", text, "--only", "NONE", code=2)
     assert "has no panel NONE; it has DIGITS, ABSENT" in said
     (tmp_path / "full").mkdir()
     (tmp_path / "full/notes.txt").write_text("mine")
     (tmp_path / "e.toml").write_text(text)
     said = partwise("experiment", tmp_path / "e.toml", "--data", ROOT / "data", "--out", tmp_path / "full", code=2)
-    assert "no experiment's folder" in said
+    assert "is not the folder of an experiment" in said
     said = partwise("experiment", tmp_path / "e.toml", "--data", tmp_path, "--out", tmp_path / "new", code=2)
     assert "none of the matrices is in" in said

@@ -312,7 +312,7 @@ def test_what_is_not_ours_is_kept(partwise, runs):
     before = page.read_bytes()
     page.write_text("<p>my notes</p>")
     said = partwise("report", runs["curves"], code=2)
-    assert "report.html was not made by Partwise" in said and page.read_text() == "<p>my notes</p>"
+    assert "report.html was not written by Partwise" in said and page.read_text() == "<p>my notes</p>"
     partwise("report", runs["curves"], "--force")
     assert page.read_bytes() == before
 
@@ -323,7 +323,7 @@ def test_other_views(browser, partwise, runs, tmp_path):
     with opened(browser, tmp_path / "r/report.html") as page:
         assert page.locator(".terms article").count() == 2  # The frames' names.
     said = partwise("report", tmp_path / "r", "--image-shape", "7x7", code=2)
-    assert "--image-shape: 7 x 7 with 1 channels are 49 numbers" in said and "has 3600" in said
+    assert "--image-shape: 7 x 7 x 1 gives 49 values" in said and "has 3600" in said
 
 
 def test_the_browser_is_asked_to_open_it(partwise, runs, tmp_path, monkeypatch):
@@ -331,7 +331,7 @@ def test_the_browser_is_asked_to_open_it(partwise, runs, tmp_path, monkeypatch):
         pytest.skip("xdg-open is Linux's")
     monkeypatch.setenv("PATH", str(tmp_path))
     said = partwise("report", runs["curves"], "--open", code=2)
-    assert "no browser answers to `xdg-open`" in said and "report.html yourself" in said
+    assert "`xdg-open` found no browser" in said and "report.html yourself" in said
     browser = tmp_path / "xdg-open"
     browser.write_text(f'#!/bin/sh\necho "$1" > {tmp_path}/asked\n')
     browser.chmod(0o755)
@@ -343,7 +343,7 @@ def test_bad_folders(partwise, tmp_path):
     assert "is not a folder" in partwise("report", tmp_path / "none", code=2)
     assert "has no U.npy" in partwise("report", tmp_path, code=2)
     (tmp_path / "run.json").write_text("{")
-    assert "run.json: not the JSON of a run" in partwise("report", tmp_path, code=2)
+    assert "run.json: not the record of a run" in partwise("report", tmp_path, code=2)
     (tmp_path / "run.json").write_text('{"parties": []}')
     assert "has no party-1" in partwise("report", tmp_path, code=2)
     (tmp_path / "run.json").unlink()
@@ -356,5 +356,5 @@ def test_a_folder_in_its_place_is_said_before_any_work(partwise, tmp_path):
     table.write_text("1,2\n3,4\n")
     (tmp_path / "r/report.html").mkdir(parents=True)
     said = partwise("factorize", table, "--rank", 1, "--out", tmp_path / "r", "--force", code=2)
-    assert "report.html is a folder and will not be replaced" in said
+    assert "report.html is a folder, which is not replaced" in said
     assert not (tmp_path / "r/U.npy").exists()

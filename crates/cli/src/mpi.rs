@@ -1,4 +1,4 @@
-//! Ranks under MPI.
+//! Joins the processes of an MPI job.
 
 use std::panic;
 
@@ -13,14 +13,14 @@ struct MpiJob {
     comm: MpiComm,
 }
 
-/// Joins the other ranks.
+/// Joins the other processes.
 pub fn join(sums: Sums) -> Result<Box<dyn Job>> {
     let session = Session::begin()?;
     let comm = session.comm(match sums {
         Sums::Ordered => partwise_mpi::Sums::Ordered,
         Sums::Native => partwise_mpi::Sums::Native,
     })?;
-    // A panic must not leave the other ranks waiting.
+    // A panic must not leave the other processes waiting.
     let usual = panic::take_hook();
     panic::set_hook(Box::new(move |panic| {
         usual(panic);
@@ -35,7 +35,7 @@ impl Job for MpiJob {
     }
 
     fn leave(self: Box<Self>) {
-        // Whoever cannot be reached any more does not wait for us either.
+        // Processes that cannot be reached do not wait for this one.
         let _ = self.session.end(&self.comm);
     }
 

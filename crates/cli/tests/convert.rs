@@ -1,4 +1,4 @@
-//! `partwise convert`: what it writes, and how it refuses.
+//! `partwise convert`: what it writes and what it refuses.
 
 use std::fs;
 use std::path::Path;
@@ -14,7 +14,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
-/// Exit code 2, one line that holds `words`, and no new file.
+/// Expects exit code 2, one line with `words`, and no new file.
 fn refused(folder: &TempDir, arguments: &[&str], words: &str) {
     let before = names(folder.path());
     let outcome = convert(folder, arguments).code(2);
@@ -58,11 +58,11 @@ fn through_every_format_and_back() {
 }
 
 #[test]
-fn names_that_are_lost_or_unclear_are_told() {
+fn lost_or_ambiguous_names_are_reported() {
     let folder = folder();
     let outcome = convert(&folder, &["m.csv", "m.mtx"]).success();
     let said = text(&outcome.get_output().stderr);
-    assert_eq!(said, "note: m.mtx: the format has no place for row and column names, so they are dropped\n");
+    assert_eq!(said, "note: m.mtx: the format cannot store row and column names, so they are dropped\n");
     let said = text(&outcome.get_output().stdout);
     assert_eq!(said, "3 x 2, comma-separated table, header, row names, written to m.mtx\n");
     fs::write(folder.path().join("years.txt"), "2001\n2002\n").unwrap();
@@ -80,7 +80,7 @@ fn precision() {
     convert(&folder, &["m.npy", "narrow.csv", "--precision", "f32"]).success();
     assert!(fs::read_to_string(folder.path().join("narrow.csv")).unwrap().contains("\n0.1,3\n"));
     fs::write(folder.path().join("large.csv"), "1,1e300\n").unwrap();
-    refused(&folder, &["large.csv", "l.npy", "--precision", "f32"], "beyond the range of f32");
+    refused(&folder, &["large.csv", "l.npy", "--precision", "f32"], "the range of f32");
 }
 
 #[test]
@@ -97,8 +97,8 @@ fn refusals() {
         (&["m.csv", "o.zip"], "Partwise writes"),
         (&["m.csv", "o.h5ad"], "Partwise writes"),
         (&["m.txt", "o.npy"], "m.txt"),
-        (&["m.csv", "m.csv"], "exists already; choose another OUT, or replace it with --force"),
-        (&["m.csv", "none/o.npy"], "create that folder first, or choose another OUT"),
+        (&["m.csv", "m.csv"], "already exists; choose another OUT, or replace it with --force"),
+        (&["m.csv", "none/o.npy"], "create this folder first, or choose another OUT"),
         (&["bad.csv", "o.npy"], "line 2: 1 cells"),
         (&["negative.csv", "o.npy"], "row 1, column 2 (counted from 1) is -2"),
         (&["bad.bin", "o.npy"], "length: 10 bytes, where the sizes need 13 with float32 and 17 with float64"),

@@ -12,7 +12,7 @@ fn partwise(folder: &TempDir, arguments: &[&str]) -> assert_cmd::assert::Assert 
     Command::cargo_bin("partwise").unwrap().current_dir(folder).args(arguments).assert()
 }
 
-/// A folder `frames` of six PNG images of 4 x 3 pixels, and a file that is none.
+/// A folder `frames` with six PNG images of 4 x 3 pixels and one other file.
 fn folder() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     let frames = folder.path().join("frames");
@@ -56,7 +56,7 @@ fn the_size_of_the_pictures_is_remembered() {
     }
 }
 
-/// Exit code 2, one line that holds `words`, and no result.
+/// Expects exit code 2, one line with `words`, and no result.
 fn refused(folder: &TempDir, file: &str, words: &str) {
     let outcome = partwise(folder, &["factorize", file, "--rank", "2", "--out", "result"]).code(2);
     let said = String::from_utf8(outcome.get_output().stderr.clone()).unwrap();
@@ -71,7 +71,7 @@ fn refusals() {
     let folder = folder();
     let frames = folder.path().join("frames");
     save(&frames.join("6.png"));
-    refused(&folder, "frames", "image 6.png: 2 x 2 pixels, grey, where 0.png is 4 x 3 pixels, RGB");
+    refused(&folder, "frames", "image 6.png: 2 x 2 pixels, grey, but 0.png is 4 x 3 pixels, RGB");
     let whole = fs::read(frames.join("5.png")).unwrap();
     fs::write(frames.join("6.png"), &whole[..whole.len() / 2]).unwrap();
     refused(&folder, "frames", "image 6.png: the file ends too early");

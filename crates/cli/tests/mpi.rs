@@ -1,4 +1,4 @@
-//! The program under a real `mpirun`, with 2, 3 and 4 ranks.
+//! The program under a real `mpirun`, with 2, 3 and 4 processes.
 #![cfg(feature = "mpi")]
 
 #[allow(dead_code)]
@@ -11,19 +11,23 @@ use std::time::{Duration, Instant};
 
 use common::*;
 
-/// `mpirun -n RANKS partwise WORDS` in the folder.
+/// Runs `mpirun -n RANKS partwise WORDS` in the folder.
 fn mpirun(desk: &Desk, ranks: usize, words: &str) -> Command {
     let mut command = Command::new(std::env::var_os("MPIRUN").unwrap_or("mpirun".into()));
     command.args(["-n", &ranks.to_string()]).arg(assert_cmd::cargo::cargo_bin!("partwise"));
     command.args(words.split_whitespace()).current_dir(desk.path("")).stdin(Stdio::null());
-    // What Open MPI asks of root and of machines with fewer cores than ranks; others do not look at it.
+    // Settings that Open MPI needs for root and for machines with fewer cores than processes; other libraries
+    // ignore them.
     command.envs([
         ("OMPI_ALLOW_RUN_AS_ROOT", "1"),
         ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"),
         ("OMPI_MCA_rmaps_base_oversubscribe", "1"),
         ("OMPI_MCA_mpi_yield_when_idle", "1"),
+        // Seconds after which both mpirun end a job that hangs.
+        ("MPIEXEC_TIMEOUT", "300"),
     ]);
-    // Jobs at the same time: the one that ends first removes the folder of temporary files that Open MPI has for a user.
+    // Limits concurrent jobs: the first job to end removes the folder of temporary files that Open MPI has per
+    // user.
     command.env("TMPDIR", desk.path(""));
     command
 }
@@ -34,7 +38,7 @@ fn run(desk: &Desk, ranks: usize, words: &str) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// The one line that Partwise says when it refuses; mpirun may say more.
+/// The line that Partwise prints when it refuses; mpirun may print more.
 fn sentence(output: &Output, words: &str) -> String {
     assert_eq!(output.status.code(), Some(2), "{words}: {output:?}");
     let stderr = String::from_utf8_lossy(&output.stderr);
@@ -64,7 +68,7 @@ fn error(desk: &Desk, out: &str) -> f64 {
     desk.json(&format!("{out}/run.json"))["relative_error"].as_f64().unwrap()
 }
 
-/// A sparse matrix that is no multiple of anything.
+/// A sparse matrix whose sizes have no common divisor with the number of processes.
 fn sparse() -> (usize, usize, Vec<f64>) {
     let (rows, cols) = (53, 37);
     let value = |place: usize| if place * 7 % 11 < 3 { ((place * 31) % 17 + 1) as f64 } else { 0.0 };
@@ -155,7 +159,7 @@ fn every_format_is_read_in_parts() {
     refused(&desk, 2, "factorize m.csv --rank 2 --out x", &["m.csv", "partwise convert"]);
 }
 
-/// Where messages are what takes long, `auto` reads again what DSANLS needs, and does what DSANLS does.
+/// Where messages dominate, `auto` reads again what DSANLS needs and then does the same as DSANLS.
 #[test]
 fn auto_chooses_by_the_network() {
     let desk = Desk::new();
@@ -193,7 +197,7 @@ fn grids_are_chosen_given_and_refused() {
     assert_eq!(desk.json("chosen/run.json")["grid"], "4x1");
     let said =
         run(&desk, 4, "factorize digits.npy --rank 4 --algorithm hals --iterations 5 --grid 2x2 --out given");
-    assert!(said.contains("MPI ranks 4 as 2x2") && said.contains("seconds by rank"), "{said}");
+    assert!(said.contains("4 MPI processes as 2x2") && said.contains("seconds/process"), "{said}");
     let record = desk.json("given/run.json");
     assert_eq!(record["grid"], "2x2");
     assert!((error(&desk, "chosen") - error(&desk, "given")).abs() < 1e-5);
@@ -205,7 +209,7 @@ fn grids_are_chosen_given_and_refused() {
         &desk,
         4,
         "factorize digits.npy --rank 4 --grid 2x3 --out x",
-        &["--grid", "6 ranks, but there are 4"],
+        &["--grid", "needs 6 processes, but there are 4"],
     );
     refused(
         &desk,
@@ -239,7 +243,7 @@ fn a_folder_of_parts_gives_the_same_result_and_is_looked_at() {
     }
     let folder = "digits.npy.partsdsanls";
     let dsanls = format!("factorize {folder} --rank 4 --algorithm dsanls --out x");
-    refused(&desk, 2, &dsanls, &["split for 4 ranks, but there are 2"]);
+    refused(&desk, 2, &dsanls, &["split for 4 processes, but 2 are running"]);
     refused(&desk, 4, &format!("{dsanls} --transpose"), &["--transpose"]);
     let part = desk.bytes(&format!("{folder}/rows-2.npy"));
     std::fs::remove_file(desk.path(format!("{folder}/rows-2.npy"))).unwrap();
@@ -250,7 +254,7 @@ fn a_folder_of_parts_gives_the_same_result_and_is_looked_at() {
     desk.write(format!("{folder}/split.json"), "{");
     refused(&desk, 4, &dsanls, &["split.json", "split the matrix again"]);
     assert_says(&desk.refused("split digits.npy --nodes 0 --out y"), &["--nodes"]);
-    assert_says(&desk.refused("split digits.npy --nodes 2 --out digits.npy"), &["digits.npy exists already"]);
+    assert_says(&desk.refused("split digits.npy --nodes 2 --out digits.npy"), &["digits.npy already exists"]);
 }
 
 #[test]
@@ -272,10 +276,10 @@ fn bad_input_is_one_sentence_from_rank_0() {
     refused(&desk, 2, "convert digits.npy m.csv", &["without mpirun"]);
 }
 
-/// A party a rank, and the coordinator: the synchronous methods give the bits of one process, and each party writes its
-/// own factors.
+/// One party per process, and the coordinator: the synchronous methods give the same bits as one process, and each
+/// party writes its own factors.
 #[test]
-fn parties_as_ranks_give_what_they_give_in_one_process() {
+fn parties_as_ranks_equal_parties_in_one_process() {
     let desk = Desk::with_digits();
     for (protocol, parties) in [
         ("pooled", 3),
@@ -309,7 +313,8 @@ fn parties_as_ranks_give_what_they_give_in_one_process() {
             }
         }
         let (alone, ranks) = (error(&desk, "alone"), error(&desk, "ranks"));
-        // So does how far it gets in a few rounds; V, fitted last, is better than none with any U.
+        // Its progress in a few rounds depends on the clock too; V, which is fitted last, is better than none with
+        // any U.
         assert!(
             if protocol.starts_with("asyn") { ranks < 1.0 } else { ranks == alone },
             "{protocol} {ranks}"
@@ -317,7 +322,7 @@ fn parties_as_ranks_give_what_they_give_in_one_process() {
     }
 }
 
-/// What ranks record joins to what one process records, and the audit finds the same in it.
+/// The messages recorded by the processes join to those of one process, and the audit finds the same in them.
 #[test]
 fn an_audit_of_ranks_is_that_of_one_process() {
     let desk = Desk::with_digits();
@@ -325,11 +330,11 @@ fn an_audit_of_ranks_is_that_of_one_process() {
     desk.run(&format!("{common} --quiet --out alone"));
     let said = run(&desk, 4, &format!("{common} --out ranks"));
     assert_eq!(said.matches("what left the parties").count(), 1, "{said}");
-    assert!(said.contains("Whoever has the final U"), "{said}");
+    assert!(said.contains("Anyone who has the final U"), "{said}");
     let (alone, ranks) = (desk.json("alone/audit.json"), desk.json("ranks/audit.json"));
     assert_eq!(alone["left"], ranks["left"]);
     let of = |audit: &serde_json::Value| -> Vec<(String, f64)> {
-        // Masks are other ones.
+        // The masks differ.
         let told = audit["findings"].as_array().unwrap().iter().filter(|finding| finding["on"] != "messages");
         let name = |finding: &serde_json::Value| {
             format!("{} {} {}", finding["attack"], finding["seat"], finding["on"])
@@ -340,7 +345,7 @@ fn an_audit_of_ranks_is_that_of_one_process() {
     for ((name, one), (other, several)) in of(&alone).into_iter().zip(of(&ranks)) {
         assert!(name == other && (one - several).abs() < 0.01, "{name} {one}, {other} {several}");
     }
-    // Kept whole, it can be audited later, in one process.
+    // A stored transcript can be audited later, in one process.
     std::fs::remove_file(desk.path("ranks/audit.json")).unwrap();
     desk.run("audit ranks --quiet");
     assert_eq!(desk.json("ranks/audit.json")["findings"], ranks["findings"]);
@@ -354,13 +359,13 @@ fn ranks_refuse_what_one_process_refuses_in_one_sentence() {
     let desk = Desk::with_digits();
     let simulate = "simulate digits.npy --rank 4 --rounds 4 --out x --protocol";
     for (ranks, options, expected) in [
-        (4, "syn-sd --parties 5", ["--parties", "are 6 ranks, but there are 4"]),
-        (3, "syn-sd --parties 2", ["each sees the other's share", "--accept-that-two-parties"]),
-        (4, "syn-sd --parties 3 --lose 2@3", ["--lose", "nobody leaves"]),
+        (4, "syn-sd --parties 5", ["--parties", "need 6 processes, but there are 4"]),
+        (3, "syn-sd --parties 2", ["each can compute the other's contribution", "--accept-that-two-parties"]),
+        (4, "syn-sd --parties 3 --lose 2@3", ["--lose", "no party can leave"]),
         (4, "syn-sd --parties 3 --speeds 1,2", ["--speeds", "clocks are real"]),
         (4, "syn-sd --parties 3 --network 1Gbit/s,1ms", ["--network", "clocks are real"]),
         (4, "syn-sd", ["--parties", "missing"]),
-        // Found out by the parties, when they have begun.
+        // The parties detect this after they have started.
         (4, "dsanls-limited --parties 3 --sketch-records 700", ["--sketch-records", "would show a record"]),
     ] {
         refused(&desk, ranks, &format!("{simulate} {options}"), &expected);
@@ -368,7 +373,7 @@ fn ranks_refuse_what_one_process_refuses_in_one_sentence() {
     refused(&desk, 4, "simulate none.npy --rank 4 --out x --protocol syn-sd --parties 3", &["none.npy"]);
 }
 
-/// Ranks that see different files under the same name: each rank runs in a folder of its own.
+/// Processes that see different files under the same name: each runs in a folder of its own.
 #[test]
 fn different_files_on_different_ranks_are_refused() {
     let desk = Desk::with_digits();
@@ -396,12 +401,12 @@ fn different_files_on_different_ranks_are_refused() {
     command = started;
     assert_says(
         &sentence(&command.output().unwrap(), "start.sh"),
-        &["digits.npy", "rank 1 sees another file"],
+        &["digits.npy", "process 1 sees a different file"],
     );
 }
 
 #[test]
-fn a_killed_rank_ends_the_job_and_another_number_of_ranks_goes_on_from_its_checkpoint() {
+fn a_killed_process_ends_the_job_which_resumes_with_another_number() {
     let desk = Desk::with_digits();
     let common =
         "factorize digits.npy --rank 8 --algorithm dsanls --seed 2 --quiet --out result --checkpoint-every 5";
@@ -422,7 +427,7 @@ fn a_killed_rank_ends_the_job_and_another_number_of_ranks_goes_on_from_its_check
     assert!(killed.elapsed() < Duration::from_secs(10), "{:?}", killed.elapsed());
     assert!(!status.success());
     assert!(!desk.path("result").exists());
-    // The result of going on with 2 ranks, and with one process, is the one that was never interrupted.
+    // Resuming with 2 processes, or with one, gives the result of the uninterrupted run.
     let saved = desk.bytes("result.checkpoint");
     let at: usize = {
         let text = String::from_utf8_lossy(&saved[..4096.min(saved.len())]).into_owned();
@@ -435,7 +440,7 @@ fn a_killed_rank_ends_the_job_and_another_number_of_ranks_goes_on_from_its_check
     run(&desk, 2, &format!("{common} {stop} --resume"));
     desk.run(&format!("{common} {stop}").replace("--out result", "--out whole"));
     same(&desk, "whole", "result");
-    // A checkpoint of another k, and of another matrix.
+    // A checkpoint with another k, and one of another matrix.
     desk.write("result.checkpoint", &saved);
     let other = format!("{common} {stop} --resume --force").replace("--rank 8", "--rank 7");
     refused(&desk, 2, &other, &["--resume", "rank = 8, not 7"]);
@@ -445,7 +450,7 @@ fn a_killed_rank_ends_the_job_and_another_number_of_ranks_goes_on_from_its_check
     refused(&desk, 2, &other, &["result.checkpoint", "another input file"]);
 }
 
-/// The process that is the given rank of the job in this folder.
+/// The operating system's number of the process with this MPI number in this folder.
 fn ranks_of(desk: &Desk, rank: &str) -> String {
     let folder = std::fs::canonicalize(desk.path("")).unwrap();
     for entry in std::fs::read_dir("/proc").unwrap().flatten() {
@@ -466,7 +471,7 @@ fn ranks_of(desk: &Desk, rank: &str) -> String {
     panic!("rank {rank} is not there");
 }
 
-/// A rank that alone cannot go on, here rank 0 that cannot save, ends all of them with its message.
+/// If a single process cannot continue, here process 0 that cannot save, it ends all of them with its message.
 #[test]
 fn a_rank_that_fails_in_the_middle_ends_the_job() {
     let desk = Desk::with_digits();
@@ -486,8 +491,8 @@ fn a_rank_that_fails_in_the_middle_ends_the_job() {
     assert!(desk.path("elsewhere/result.checkpoint").exists());
 }
 
-/// No rank ever holds the whole matrix: 96 MiB of f64, of which each of 4 ranks needs a quarter once for hals, and twice for
-/// dsanls (whole rows and whole columns).
+/// No process ever holds the whole matrix: 96 MiB of f64, of which each of 4 processes needs a quarter once for
+/// hals, and twice for dsanls (whole rows and whole columns).
 #[test]
 fn no_rank_holds_the_whole_matrix() {
     if !Path::new("/proc/self/status").exists() {
@@ -502,7 +507,7 @@ fn no_rank_holds_the_whole_matrix() {
         desk.json(&format!("{out}/run.json"))["ranks"][rank]["peak_memory"].as_u64().unwrap() as f64
     };
     let whole = (rows * cols * 8) as f64;
-    // By columns, dsanls copies a block once; reading adds nothing that grows with the matrix.
+    // By columns, dsanls copies a block once; reading needs no additional memory that grows with the matrix.
     for (algorithm, share) in [("hals", 0.25), ("dsanls", 0.75)] {
         let common =
             format!("--rank 4 --iterations 2 --precision f64 --algorithm {algorithm} --threads 1 --quiet");

@@ -1,4 +1,4 @@
-//! Where a run saves itself while it works, and takes itself up again.
+//! Saves checkpoints of a run and resumes from them.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -11,32 +11,32 @@ use partwise::run::{Progress, Snapshot};
 use crate::args::{FactorizeArgs, Interval, ReadArgs};
 use crate::output::Outputs;
 
-/// The file beside the output folder.
+/// The checkpoint, next to the output folder.
 pub struct Checkpoint {
     outputs: Outputs,
     path: PathBuf,
     every: Option<Interval>,
-    /// The hash of the input, and how it is read: another matrix of the same size is another run.
+    /// The hash of the input and how it is read: another matrix of the same size belongs to another run.
     input: String,
     reading: String,
-    /// The results that the run began from.
+    /// The results that the run started from.
     began_from: Option<PathBuf>,
     last: Instant,
 }
 
-/// `result` saves to `result.checkpoint`.
+/// The checkpoint of `result` is `result.checkpoint`.
 fn path_beside(out: &Path) -> PathBuf {
-    // Without a slash at the end.
+    // Removes a trailing slash.
     let mut name = out.components().as_path().as_os_str().to_owned();
     name.push(".checkpoint");
     name.into()
 }
 
-/// Refuses to overwrite an earlier run's checkpoint, before any work.
+/// Refuses to overwrite the checkpoint of an earlier run, before any work.
 pub fn check(args: &FactorizeArgs) -> Result<()> {
     let path = path_beside(&args.out);
     if args.checkpoint_every.is_some() && path.exists() && !args.resume && !args.force {
-        bail!("{} exists already; go on from it with --resume, or replace it with --force", path.display());
+        bail!("{} already exists; resume from it with --resume, or replace it with --force", path.display());
     }
     Ok(())
 }
@@ -57,7 +57,7 @@ impl Checkpoint {
         }
     }
 
-    /// What an earlier run left, if anything.
+    /// The checkpoint of an earlier run, if there is one.
     pub fn read<T: Real>(&self) -> Result<Option<Snapshot<T>>> {
         if !self.path.exists() {
             return Ok(None);
@@ -66,26 +66,26 @@ impl Checkpoint {
         let (input, reading) = note.split_once(' ').unwrap_or((&note, ""));
         if input == self.input && reading != self.reading {
             bail!(
-                "{}: it is of a run with other --transpose, --images, --header, --row-names, --init-from or --network; \
-                 give the same, or begin anew without --resume",
+                "{}: the checkpoint belongs to a run with different --transpose, --images, --header, --row-names, \
+                 --init-from or --network; use the same options, or start over without --resume",
                 self.path.display()
             );
         }
         if input != self.input {
             bail!(
-                "{}: it is of another input file; give the same, or begin anew without --resume",
+                "{}: the checkpoint belongs to another input file; use the same file, or start over without --resume",
                 self.path.display()
             );
         }
         Ok(Some(snapshot))
     }
 
-    /// Whether runs are saved at all.
+    /// Whether this run saves checkpoints.
     pub fn active(&self) -> bool {
         self.every.is_some()
     }
 
-    /// Whether to save now.
+    /// Whether a checkpoint is due.
     pub fn due(&mut self, progress: &Progress) -> bool {
         match self.every {
             None => false,
@@ -94,7 +94,7 @@ impl Checkpoint {
         }
     }
 
-    /// Replaces the file, whole or not at all.
+    /// Replaces the file as a whole or not at all.
     pub fn save<T: Real>(&mut self, snapshot: &Snapshot<T>) -> partwise::Result<()> {
         self.last = Instant::now();
         let failed = |error: anyhow::Error| Error::Io {
@@ -107,9 +107,9 @@ impl Checkpoint {
         written.map_err(failed)
     }
 
-    /// The results are written: nothing to go on from.
+    /// Removes the checkpoint after the results are written.
     pub fn remove(&self) {
-        // A checkpoint that stays is no harm.
+        // A checkpoint that remains does no harm.
         let _ = std::fs::remove_file(&self.path);
     }
 

@@ -1,4 +1,4 @@
-//! Text for whoever reads stdout and stderr, who may leave early: `partwise top result | head` is no failure.
+//! Writes to stdout and stderr. A closed pipe is not an error: `partwise top result | head` succeeds.
 
 use std::io::{self, ErrorKind, Write};
 
@@ -6,7 +6,7 @@ use anyhow::{Result, anyhow};
 use partwise_federation::text::timestamp;
 use serde_json::json;
 
-/// How this process talks.
+/// How this process prints messages.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Console {
     silent: bool,
@@ -14,38 +14,38 @@ pub struct Console {
 }
 
 impl Console {
-    /// A process that says nothing, because another one says it for all.
+    /// A console that prints nothing, because process 0 prints for all processes.
     pub fn silent() -> Self {
         Console { silent: true, json: false }
     }
 
-    /// For what this process alone knows, also where another one speaks for all.
+    /// A console that prints, for messages that only this process can give.
     pub fn speaking(self) -> Self {
         Console { silent: false, ..self }
     }
 
-    /// Lines on stderr are JSON objects.
+    /// Prints lines on stderr as JSON objects.
     pub fn in_json(self) -> Self {
         Console { json: true, ..self }
     }
 
-    /// Writes an answer to stdout, whole lines at once. A reader who has left has read enough; an answer that is
-    /// lost otherwise, on a full disk for instance, is an error.
+    /// Writes an answer to stdout, in whole lines. A closed pipe is ignored; other failures, such as a full disk,
+    /// are errors.
     pub fn answer(self, text: &str) -> Result<()> {
         match self.write(&mut io::stdout().lock(), text) {
             Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-                Err(anyhow!("cannot write to stdout: {error}; send it elsewhere"))
+                Err(anyhow!("cannot write to stdout: {error}; redirect it elsewhere"))
             }
             _ => Ok(()),
         }
     }
 
-    /// A line on stdout alongside the work, which goes on even if nobody can read it.
+    /// Prints a progress line on stdout; the work continues if that fails.
     pub fn tell(self, line: &str) {
         let _ = self.write(&mut io::stdout().lock(), line);
     }
 
-    /// A line on stderr, likewise.
+    /// Prints a line on stderr; the work continues if that fails.
     pub fn warn(self, line: &str) {
         let _ = match self.json {
             true => self.write(&mut io::stderr().lock(), &as_json(line)),
@@ -63,7 +63,7 @@ impl Console {
     }
 }
 
-/// As the logs of federations have it.
+/// The JSON object for a line, as in the logs of federations.
 fn as_json(line: &str) -> String {
     let (level, message) = match line.split_once(": ") {
         Some(("error", message)) => ("error", message),

@@ -1,4 +1,4 @@
-//! Where the constants of this machine are: what `calibrate` wrote, or those that are built in.
+//! Finds the constants of this machine: those that `calibrate` wrote, or the built-in ones.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -6,15 +6,15 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, bail};
 use partwise::plan::Constants;
 
-/// Constants, and where they are from.
+/// Constants and the file that they come from.
 pub struct Known {
     pub constants: Constants,
-    /// Nothing if they are built in.
+    /// `None` for the built-in constants.
     pub file: Option<PathBuf>,
 }
 
 impl Known {
-    /// Where they are from, in words.
+    /// The origin of the constants, in words.
     pub fn words(&self) -> String {
         match &self.file {
             Some(file) => format!("constants of {}", file.display()),
@@ -23,25 +23,25 @@ impl Known {
     }
 }
 
-/// The file of this user: below `XDG_CONFIG_HOME`, or `.config` at home.
+/// The constants file of this user, in `XDG_CONFIG_HOME` or `~/.config`.
 pub fn usual() -> Option<PathBuf> {
     let folder = |name: &str| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let config = folder("XDG_CONFIG_HOME").or_else(|| Some(folder("HOME")?.join(".config")))?;
     Some(config.join("partwise").join("calibration.json"))
 }
 
-/// Those of the file that was asked for, or of the usual one, or the built-in ones.
+/// The constants of the given file, of the user's file, or the built-in ones.
 pub fn known(asked: Option<&Path>) -> Result<Known> {
     let file = asked.map(Path::to_path_buf).or_else(|| usual().filter(|file| file.exists()));
     let Some(file) = file else { return Ok(Known { constants: Constants::built_in(), file: None }) };
     let text = match std::fs::read_to_string(&file) {
         Ok(text) => text,
-        Err(error) => bail!("{}: {error}; make it with `partwise calibrate`", file.display()),
+        Err(error) => bail!("{}: {error}; create it with `partwise calibrate`", file.display()),
     };
     match serde_json::from_str::<Constants>(&text) {
         Ok(constants) if constants.is_plausible() => Ok(Known { constants, file: Some(file) }),
         _ => bail!(
-            "{}: these are no constants of a machine; make them anew with `partwise calibrate`",
+            "{}: this file does not contain measured constants; create it with `partwise calibrate`",
             file.display()
         ),
     }

@@ -1,11 +1,11 @@
-//! What every command is given besides its arguments.
+//! The context that every command receives in addition to its arguments.
 
 use std::path::PathBuf;
 
 use crate::console::Console;
 use crate::output::Outputs;
 
-/// How a command talks, and what it is writing.
+/// The console, and the outputs that are being written.
 #[derive(Clone, Default)]
 pub struct Context {
     pub console: Console,

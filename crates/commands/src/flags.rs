@@ -1,11 +1,11 @@
-//! The options that stand for the fields which the libraries' errors name.
+//! Maps the fields that library errors name to command-line options.
 
 use partwise::error::Error as CoreError;
 use partwise::wording::{Field, Wording};
 use partwise_federation::Error as FederationError;
 use partwise_secure::Error as SecureError;
 
-/// Fields that are not options: what an argument has in it, or what is at fault whatever was given.
+/// Fields that are not options.
 const NOT_OPTIONS: [(&str, &str); 6] = [
     ("factors", "factors"),
     ("file", "FILE"),
@@ -15,10 +15,10 @@ const NOT_OPTIONS: [(&str, &str); 6] = [
     ("start", "start"),
 ];
 
-/// The risks, which are accepted one by one.
+/// The prefix of risks, each of which is accepted by an option of its own.
 const ACCEPTED: &str = "accepted.";
 
-/// What the user calls a field: `--sketch-cols 5` for `sketch_cols`, if 5 is meant.
+/// The option for a field, with its value if there is one: `--sketch-cols 5`.
 pub fn name(field: &Field) -> String {
     let known = NOT_OPTIONS.iter().find(|(name, _)| *name == field.name);
     let option = match (known, field.name.strip_prefix(ACCEPTED)) {
@@ -36,7 +36,7 @@ fn kebab(name: &str) -> String {
     name.replace('_', "-")
 }
 
-/// An error in the program's words.
+/// The message of an error, with options in place of fields.
 pub fn words(error: &anyhow::Error) -> String {
     let wording: Option<Wording> = None
         .or_else(|| Some(error.downcast_ref::<CoreError>()?.wording()))

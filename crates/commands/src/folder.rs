@@ -1,4 +1,4 @@
-//! A folder that `factorize` wrote, read again.
+//! Reads the result folder of `factorize`.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -6,14 +6,17 @@ use std::path::Path;
 use anyhow::{Result, anyhow, bail};
 use partwise::error::Error;
 use partwise::io::ImageSide;
+use partwise::matrix::Shape;
 use partwise::run::record::{RunKind, RunRecord};
 use partwise::run::{Factors, Side};
 use partwise::{Precision, Real, io};
 
+use crate::args::ReadArgs;
+use crate::input::Turned;
 use crate::machine::available_memory;
 use crate::output;
 
-/// The factors of a run, its labels, and what its record says.
+/// The factors of a run, its labels and its record.
 pub struct Folder<T> {
     pub factors: Factors<T>,
     pub row_labels: Option<Vec<String>>,
@@ -23,25 +26,25 @@ pub struct Folder<T> {
 /// Reads the factors and labels of a folder.
 pub fn read<T: Real>(dir: &Path) -> Result<Folder<T>> {
     if !dir.is_dir() {
-        bail!("{} is not a folder; give one that `partwise factorize --out` wrote", dir.display());
+        bail!("{} is not a folder; give a result folder of `partwise factorize`", dir.display());
     }
     check_kind(dir)?;
     for name in ["U.npy", "V.npy"] {
         if !dir.join(name).exists() {
-            bail!("{} has no {name}; give a folder that `partwise factorize --out` wrote", dir.display());
+            bail!("{} has no {name}; give a result folder of `partwise factorize`", dir.display());
         }
     }
     let (rows, k, u) = io::npy::read_array::<T>(&dir.join("U.npy"), available_memory())?;
     let (cols, k_of_v, v) = io::npy::read_array::<T>(&dir.join("V.npy"), available_memory())?;
     if k != k_of_v {
         bail!(
-            "{}: U.npy has {k} columns but V.npy has {k_of_v}; they are not of the same run, factorize again",
+            "{}: U.npy has {k} columns but V.npy has {k_of_v}, so they come from different runs; factorize again",
             dir.display()
         );
     }
     if rows == 0 || cols == 0 || k == 0 {
         bail!(
-            "{}: U.npy is {rows} x {k} and V.npy {cols} x {k}, which is empty; factorize again",
+            "{}: the factors are empty (U.npy is {rows} x {k}, V.npy {cols} x {k}); factorize again",
             dir.display()
         );
     }
@@ -57,24 +60,28 @@ pub fn read<T: Real>(dir: &Path) -> Result<Folder<T>> {
 }
 
 /// Names of the rows and columns of a matrix, of those that have any.
-pub type Names<'a> = (Option<&'a [String]>, Option<&'a [String]>);
+#[derive(Clone, Copy, Default)]
+pub struct Names<'a> {
+    pub rows: Option<&'a [String]>,
+    pub cols: Option<&'a [String]>,
+}
 
-/// Refuses results without both factors in one place, and says where they are.
+/// Refuses results whose factors are in several folders, and says where they are.
 fn check_kind(dir: &Path) -> Result<()> {
     let (here, party) = (dir.display(), dir.join(format!("{}1", output::PARTY)));
     if party.is_dir() && !dir.join("U.npy").exists() {
         bail!(
-            "{here} is a result of `partwise simulate`, whose relative error is in run.json and whose factors are with the \
-             parties; give the folder of one of them, such as {}",
+            "{here} is a result of `partwise simulate`; its error is in run.json and its factors are in the folders \
+             of the parties, so give one of these, such as {}",
             party.display()
         );
     }
     let factors = ["U.npy", "V.npy"].iter().filter(|name| dir.join(name).exists()).count();
-    // Where a record cannot be read, the missing factor is what is said.
+    // If the record cannot be read, the error is about the missing factor.
     let record = if factors == 1 { RunRecord::read(dir).ok() } else { None };
     if record.is_some_and(|record| matches!(record.kind, RunKind::Federation(_))) {
         bail!(
-            "{here} is a coordinator's, which has only the shared factor; give the folder of a party's result"
+            "{here} is the result of a coordinator, which has only the shared factor; give the result folder of a party"
         );
     }
     Ok(())
@@ -83,18 +90,16 @@ fn check_kind(dir: &Path) -> Result<()> {
 impl<T: Real> Folder<T> {
     /// Puts the rows of U and V into the order that the rows and columns of `file` have by their names, where both have
     /// names; refuses other names.
-    pub fn match_names(&mut self, dir: &Path, file: &Path, (rows, cols): Names<'_>) -> Result<()> {
+    pub fn match_names(&mut self, dir: &Path, file: &Path, names: Names<'_>) -> Result<()> {
         let k = self.factors.k;
         for (what, known, given, factor) in [
-            ("rows", &mut self.row_labels, rows, &mut self.factors.u),
-            ("columns", &mut self.col_labels, cols, &mut self.factors.v),
+            ("rows", &mut self.row_labels, names.rows, &mut self.factors.u),
+            ("columns", &mut self.col_labels, names.cols, &mut self.factors.v),
         ] {
             let (Some(known), Some(given)) = (known, given) else { continue };
             let order = order(known, given).map_err(|problem| {
                 let (file, dir) = (file.display(), dir.display());
-                anyhow!(
-                    "{file}: its {what} are matched by name to those of the factors in {dir}, but {problem}"
-                )
+                anyhow!("{file}: {what} are matched by name with the factors in {dir}, but {problem}")
             })?;
             if let Some(order) = order {
                 *factor = order.iter().flat_map(|&place| &factor[place * k..][..k]).copied().collect();
@@ -104,24 +109,22 @@ impl<T: Real> Folder<T> {
         Ok(())
     }
 
-    /// Refuses factors of another matrix than the m x n one in `file`, or with another number of components.
-    pub fn check(&self, dir: &Path, file: &Path, (m, n): (usize, usize), rank: Option<usize>) -> Result<()> {
+    /// Refuses factors of another matrix than the one in `file`, or with another number of components.
+    pub fn check(&self, dir: &Path, file: &Path, shape: Shape, rank: Option<usize>) -> Result<()> {
+        let Shape { rows: m, cols: n } = shape;
         let Factors { rows, cols, k, .. } = self.factors;
         if (rows, cols) != (m, n) {
-            let cure = if (rows, cols) == (n, m) {
-                "add or drop --transpose"
-            } else {
-                "give those that belong together"
-            };
+            let cure =
+                if (rows, cols) == (n, m) { "add or drop --transpose" } else { "use files of the same run" };
             bail!(
-                "{} is {m} x {n}, but the factors in {} are of a {rows} x {cols} matrix; {cure}",
+                "{} is {m} x {n}, but the factors in {} belong to a {rows} x {cols} matrix; {cure}",
                 file.display(),
                 dir.display()
             );
         }
         match rank {
             Some(rank) if rank != k => bail!(
-                "--rank: {rank} is asked for, but the factors in {} have {k} components; give --rank {k}, or another --init-from",
+                "--rank {rank}: the factors in {} have {k} components; use --rank {k} or another --init-from",
                 dir.display()
             ),
             _ => Ok(()),
@@ -129,9 +132,9 @@ impl<T: Real> Folder<T> {
     }
 }
 
-/// For each given name its place among the known ones; nothing if they are the same in the same order.
+/// The position of each given name among the known ones; `None` if the order is the same.
 fn order(known: &[String], given: &[String]) -> Result<Option<Vec<usize>>, String> {
-    // A folder has a label a line, and a table has none with blanks around it.
+    // A folder has one label per line, and a table has none with surrounding blanks.
     let plain = |names: &[String]| -> Vec<String> {
         names.iter().map(|name| name.replace(['\r', '\n'], " ").trim().to_string()).collect()
     };
@@ -146,32 +149,41 @@ fn order(known: &[String], given: &[String]) -> Result<Option<Vec<usize>>, Strin
         given.iter().find(|name| !places.contains_key(name)).map(|name| format!("{name:?} is unexpected"));
     let problems: Vec<String> = missing.into_iter().chain(unexpected).collect();
     if !problems.is_empty() {
-        return Err(format!("{}; give data with the same names, or try --transpose", problems.join(" and ")));
+        return Err(format!("{}; use data with the same names, or try --transpose", problems.join(" and ")));
     }
     let mut seen = HashSet::new();
-    // As sets they are the same, so either all names are different or one comes twice on the longer side.
+    // The sets are equal, so either all names are distinct or one occurs twice on the longer side.
     let longer = if given.len() >= known.len() { &given } else { &known };
     if let Some(name) = longer.iter().find(|name| !seen.insert(*name)) {
-        return Err(format!("{name:?} occurs more than once; rename it, or keep the order of the run"));
+        return Err(format!(
+            "{name:?} occurs more than once; rename one of them, or keep the order of the run"
+        ));
     }
     Ok(Some(given.iter().map(|name| places[name]).collect()))
 }
 
-/// What `run.json` says, as far as other commands need it.
+/// The parts of `run.json` that other commands need.
 pub struct Record {
     pub transpose: bool,
-    /// The side that images were on when they were read.
+    /// The side that images were read as.
     pub images: Option<ImageSide>,
     pub precision: Precision,
     /// The side of M that the samples are on.
     pub samples: Side,
 }
 
+impl Record {
+    /// How a matrix lies that is read for these factors.
+    pub fn turned(&self, args: &ReadArgs) -> Turned {
+        Turned { transpose: self.transpose != args.transpose, images: self.images }
+    }
+}
+
 /// Reads `run.json`; a folder with factors alone, made by hand, is taken as untransposed and f64.
 pub fn record(dir: &Path) -> Result<Record> {
     let record = RunRecord::read_if_there(dir).map_err(|error| match error {
         Error::DamagedRecord { path, problem } => {
-            anyhow!("{}: not the JSON of a run ({problem}); factorize again", path.display())
+            anyhow!("{}: not the record of a run ({problem}); factorize again", path.display())
         }
         error => error.into(),
     })?;

@@ -1,4 +1,4 @@
-//! Reading a matrix as the arguments ask.
+//! Reads matrices as the arguments specify.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use anyhow::bail;
 use partwise::Real;
 use partwise::error::{Error, Result, human_bytes};
 use partwise::io::{self, Assumption, ImageShape, ImageSide, Input, ReadOptions};
-use partwise::matrix::{Matrix, range_problem};
+use partwise::matrix::{Matrix, Shape, range_problem};
 use partwise::run::Side;
 pub use partwise_secure::digest::sha256;
 
@@ -14,78 +14,87 @@ use crate::args::{LabelArgs, Picture, ReadArgs, ShapeArgs};
 use crate::console::Console;
 use crate::machine;
 
-/// Reads a matrix; `--transpose` and the label files are applied.
+/// Reads a matrix and applies `--transpose` and the label files.
 pub fn read<T: Real>(path: &Path, args: &ReadArgs, labels: Option<&LabelArgs>) -> Result<Input<T>> {
-    read_turned(path, args, (args.transpose, None), labels)
+    read_turned(path, args, Turned { transpose: args.transpose, images: None }, labels)
 }
 
-/// Reads a matrix for factors that are there: turned if `transpose` says so, images on the side that was recorded.
+/// How a matrix lies, for factors that are there.
+pub struct Turned {
+    /// Whether it is the transpose of what is in the file.
+    pub transpose: bool,
+    /// The side that images were on.
+    pub images: Option<ImageSide>,
+}
+
+/// Reads a matrix for factors that are there.
 pub fn read_turned<T: Real>(
     path: &Path,
     args: &ReadArgs,
-    (transpose, recorded): (bool, Option<ImageSide>),
+    turned: Turned,
     labels: Option<&LabelArgs>,
 ) -> Result<Input<T>> {
-    let mut input = io::read::<T>(path, &options(args, recorded, machine::available_memory()))?;
+    let mut input = io::read::<T>(path, &options(args, turned.images, machine::available_memory()))?;
     if let Some(file) = labels.and_then(|labels| labels.row_labels.as_ref()) {
         input.row_labels = Some(io::labels::read(file, input.matrix.rows())?);
     }
     if let Some(file) = labels.and_then(|labels| labels.col_labels.as_ref()) {
         input.col_labels = Some(io::labels::read(file, input.matrix.cols())?);
     }
-    if transpose {
+    if turned.transpose {
         input = input.into_transpose();
     }
     Ok(input)
 }
 
-/// How to read a file as the arguments ask, images on the side that was recorded, if they do not say.
+/// The options for reading a file; images are on the recorded side unless the arguments say otherwise.
 pub fn options(args: &ReadArgs, recorded: Option<ImageSide>, memory: u64) -> ReadOptions {
     let images = args.images.or(recorded).unwrap_or_default();
     ReadOptions { memory, header: args.header, row_names: args.row_names, images }
 }
 
-/// Says what was assumed of a table that could mean something else, and how to tell.
+/// Warns about the assumptions made for an ambiguous table, and names the options that change them.
 pub fn warn_assumptions(console: Console, path: &Path, assumptions: &[Assumption]) {
     assumed(path, assumptions).for_each(|sentence| console.warn(&format!("warning: {sentence}")));
 }
 
-/// What was assumed, a sentence each.
+/// The assumptions made for a table, one sentence each.
 pub fn assumed(path: &Path, assumptions: &[Assumption]) -> impl Iterator<Item = String> {
     assumptions.iter().map(|assumption| {
         let words = match assumption {
             Assumption::FirstColumnIsData { shown } => format!(
-                "column 1 ({shown}) looks like identifiers but is read as data; give --row-names yes if it holds names, \
-                 --row-names no if it is data"
+                "column 1 ({shown}) looks like identifiers but is read as data; use --row-names yes if it contains \
+                 names, or --row-names no to confirm"
             ),
             Assumption::FirstLineIsData { shown } => format!(
-                "line 1 ({shown}) looks like a header but is read as data; give --header yes if it holds names, --header no \
-                 if it is data"
+                "line 1 ({shown}) looks like a header but is read as data; use --header yes if it contains names, or \
+                 --header no to confirm"
             ),
-            Assumption::RecordsAreRows => "the lines look like (row, column, value) triples but are read as rows of a dense \
-                 matrix; if they are triples, save them as Matrix Market (.mtx) first, else give --row-names no"
+            Assumption::RecordsAreRows => "the lines look like (row, column, value) triples but are read as rows of a \
+                 dense matrix; save triples as Matrix Market (.mtx), or use --row-names no to confirm"
                 .to_string(),
         };
         format!("{}: {words}", path.display())
     })
 }
 
-/// Refuses a matrix whose products would leave the range of the arithmetic, which no error shows: they become 0.
+/// Refuses a matrix whose products would underflow or overflow, which would not show as an error.
 pub fn check_range<T: Real>(path: &Path, matrix: &Matrix<T>) -> Result<()> {
     range_problem::<T>(matrix.largest())
         .map_or(Ok(()), |problem| Err(Error::format(path, "entries", problem)))
 }
 
-/// How to see the rows or columns of an m x n matrix as pictures: as `--image-shape` says, of the samples where their side was
+/// How to see the rows or columns of a matrix as pictures: as `--image-shape` says, of the samples where their side was
 /// given, or as they were read.
 pub fn picture(
-    shape: &ShapeArgs,
-    (m, n): (usize, usize),
+    args: &ShapeArgs,
+    shape: Shape,
     read: Option<ImageShape>,
     side: Option<ImageSide>,
     samples: Option<Side>,
 ) -> anyhow::Result<Option<ImageShape>> {
-    let Some(Picture { width, height, channels }) = shape.image_shape else { return Ok(read) };
+    let Some(Picture { width, height, channels }) = args.image_shape else { return Ok(read) };
+    let Shape { rows: m, cols: n } = shape;
     let size = (width as usize).saturating_mul(height as usize).saturating_mul(channels.into());
     let fits = (size == n && samples != Some(Side::Columns), size == m && samples != Some(Side::Rows));
     let images = match fits {
@@ -93,18 +102,17 @@ pub fn picture(
         (true, false) => ImageSide::Rows,
         (false, true) => ImageSide::Columns,
         (false, false) => bail!(
-            "--image-shape: {width} x {height} with {channels} channels are {size} numbers, but a row of this {m} x {n} matrix \
-             has {n} and a column {m}; give the size of a sample, or change --records"
+            "--image-shape: {width} x {height} x {channels} gives {size} values, but a row of this {m} x {n} matrix \
+             has {n} and a column {m}; use the size of a sample, or change --records"
         ),
     };
     Ok(Some(ImageShape { width, height, channels, images }))
 }
 
-/// What can be done about work that is too large for this machine.
-pub const TOO_LARGE: &str =
-    "lower --rank, use --precision f32, give --memory, or take a machine with more memory";
+/// The advice for work that is too large for this machine.
+pub const TOO_LARGE: &str = "use a smaller --rank, --precision f32, --memory or a machine with more memory";
 
-/// Refuses work that does not fit the memory that is left, before it starts.
+/// Refuses work that does not fit the available memory, before it starts.
 pub fn check_memory(what: &str, needed: u64) -> Result<()> {
     let available = machine::available_memory();
     if needed > available {
@@ -113,7 +121,7 @@ pub fn check_memory(what: &str, needed: u64) -> Result<()> {
     Ok(())
 }
 
-/// The size of a file, or of the images of a folder together.
+/// The size of a file, or of all images in a folder.
 pub fn bytes(path: &Path) -> Option<u64> {
     let length = |path: &Path| Some(std::fs::metadata(path).ok()?.len());
     if !path.is_dir() {
@@ -122,7 +130,7 @@ pub fn bytes(path: &Path) -> Option<u64> {
     io::images::files(path).ok()?.iter().map(|file| length(file)).sum()
 }
 
-/// `12.3 MiB`, for the reader of a report.
+/// A size for people, such as `12.3 MiB`.
 pub fn size(bytes: u64) -> String {
     human_bytes(bytes)
 }

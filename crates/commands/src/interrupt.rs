@@ -1,4 +1,4 @@
-//! What Ctrl-C and SIGTERM do.
+//! Handles Ctrl-C and SIGTERM.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,20 +9,20 @@ use partwise::run::Stop;
 use crate::context::Context;
 use crate::output::Outputs;
 
-/// Exit code of an interrupted command, as shells have it.
+/// The usual exit code of an interrupted command.
 pub const INTERRUPTED: u8 = 130;
 
-/// A run was interrupted after it had begun. What there is has been saved, and that has been said.
+/// The run was interrupted after it had started; its result so far is saved and reported.
 #[derive(Debug, thiserror::Error)]
 #[error("interrupted")]
 pub struct Interrupted;
 
-/// The end of a run whose result is written.
+/// Whether a run whose results are written was interrupted.
 pub fn ended(by: Stop) -> Result<()> {
     if by == Stop::Interrupted { Err(Interrupted.into()) } else { Ok(()) }
 }
 
-/// The first Ctrl-C ends the run after its iteration, and what there is is saved; the second ends the program.
+/// The first Ctrl-C ends the run after the current iteration and saves the result; the second one quits.
 pub fn stop_after_iteration(context: &Context, quiet: bool) -> Result<Arc<AtomicUsize>> {
     let asked = Arc::new(AtomicUsize::new(0));
     let (flag, Context { console, outputs, .. }) = (asked.clone(), context.clone());
@@ -31,13 +31,14 @@ pub fn stop_after_iteration(context: &Context, quiet: bool) -> Result<Arc<Atomic
             outputs.abandon(INTERRUPTED.into());
         }
         if !quiet {
-            console.warn("stopping after this iteration, then saving; once more ends without saving");
+            console
+                .warn("stopping after this iteration and saving; press Ctrl-C again to quit without saving");
         }
     })?;
     Ok(asked)
 }
 
-/// Ctrl-C ends the program at once and leaves nothing unfinished behind.
+/// Makes Ctrl-C end the program at once, without leaving partial results.
 pub fn end_at_once(outputs: &Outputs) -> Result<()> {
     let outputs = outputs.clone();
     listen(move || outputs.abandon(INTERRUPTED.into()))

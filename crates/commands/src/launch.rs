@@ -1,4 +1,4 @@
-//! How this process was started: by itself, or as one rank of an MPI job.
+//! Detects how this process was started: alone, or as a process of an MPI job.
 
 use std::env;
 
@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::args::Command;
 
-/// Who adds up over MPI processes.
+/// How sums over MPI processes are computed.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Sums {
     /// MPI.
     Native,
-    /// Partwise, in the order of the ranks.
+    /// By Partwise, in the order of the processes.
     Ordered,
 }
 
@@ -28,14 +28,14 @@ impl Sums {
 pub struct Launched {
     /// This one.
     pub rank: usize,
-    /// All of them.
+    /// The number of processes.
     pub size: usize,
-    /// Ranks on this machine.
+    /// The number of processes on this machine.
     pub local: usize,
 }
 
-/// Rank and number of ranks, as Open MPI, MPICH (and Intel MPI and Slurm's PMI-2), MVAPICH, and Slurm with PMIx name
-/// them.
+/// The variables for the process number and the number of processes of Open MPI, MPICH (with Intel MPI and Slurm's
+/// PMI-2), MVAPICH, and Slurm with PMIx.
 const NAMES: [(&str, &str); 4] = [
     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
     ("PMI_RANK", "PMI_SIZE"),
@@ -43,38 +43,38 @@ const NAMES: [(&str, &str); 4] = [
     ("PMIX_RANK", "SLURM_STEP_NUM_TASKS"),
 ];
 
-/// Ranks on this machine, likewise.
+/// The variables for the number of processes on this machine.
 const LOCAL: [&str; 4] =
     ["OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "MV2_COMM_WORLD_LOCAL_SIZE", "SLURM_NTASKS_PER_NODE"];
 
-/// How this process was started, if not by itself.
+/// How an MPI launcher started this process, if one did.
 pub fn launched() -> Option<Launched> {
     launched_in(&|name| env::var(name).ok())
 }
 
-/// The same where these are the environment's variables.
+/// Reads the same from these environment variables.
 pub fn launched_in(variable: &dyn Fn(&str) -> Option<String>) -> Option<Launched> {
     let number = |name: &str| variable(name)?.parse::<usize>().ok();
     let local = LOCAL.iter().find_map(|name| number(name)).unwrap_or(1).max(1);
     NAMES.iter().find_map(|(rank, size)| Some(Launched { rank: number(rank)?, size: number(size)?, local }))
 }
 
-/// The ranks that work on a command.
+/// The MPI processes that work on a command.
 pub trait Job {
-    /// How they reach each other.
+    /// The communicator that connects the processes.
     fn comm(&self) -> &dyn Comm;
 
-    /// Takes leave of the others after a run that all ranks know the end of.
+    /// Leaves the job after a run whose end all processes know.
     fn leave(self: Box<Self>);
 
-    /// Ends the job on every rank, if the others may still be at work.
+    /// Ends the job on every process, if the others may still be working.
     fn abort(&self);
 }
 
-/// How a process joins the others.
+/// The function with which a process joins an MPI job.
 pub type Join = fn(Sums) -> Result<Box<dyn Job>>;
 
-/// Joins the others, if there are any.
+/// Joins the other processes, if there are any.
 pub(crate) fn join(
     launched: Option<Launched>,
     command: &Command,
@@ -85,12 +85,12 @@ pub(crate) fn join(
         Command::Factorize(args) => (args.reduction, format!(" and with --nodes {size}")),
         Command::Simulate(_) => (Sums::Ordered, String::new()),
         Command::Calibrate(_) => (Sums::Native, String::new()),
-        _ => bail!("this command works in one process, but mpirun started {size}; run it without mpirun"),
+        _ => bail!("this command runs in one process, but mpirun started {size}; run it without mpirun"),
     };
     let Some(join) = join else {
         bail!(
-            "mpirun started {size} ranks, but this program was built without MPI; build it with `cargo build --release -p \
-             partwise-cli --features mpi`, or run it without mpirun{otherwise}"
+            "mpirun started {size} processes, but this program was built without MPI; build it with `cargo build \
+             --release -p partwise-cli --features mpi`, or run it without mpirun{otherwise}"
         );
     };
     join(sums).map(Some)

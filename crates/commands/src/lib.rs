@@ -1,5 +1,5 @@
-//! The program `partwise` but for its start: arguments, commands, progress, folders. How ranks join each other is given to it,
-//! so that the program with MPI is built from the same library as the one without.
+//! Everything in the program `partwise` except its start: arguments, commands, progress and folders. The way to
+//! join an MPI job is passed in, so that the programs with and without MPI use the same library.
 
 mod args;
 mod checkpoint;
@@ -40,23 +40,18 @@ use launch::{Job, Join, Launched};
 use partwise::comm::Comm;
 use partwise_federation::party::{Hooks, NoHooks};
 
-/// Exit code of everything that went wrong, bad arguments included.
+/// Exit code of every failure, bad arguments included.
 pub const FAILURE: u8 = 2;
 
-/// Exit code of an audit that found more than was allowed.
+/// Exit code of an audit that exceeds its limit.
 const OVER_LIMIT: u8 = 3;
 
-/// The program: does what its arguments say. Without `join`, it works in one process alone.
+/// Runs the program with its command line. Without `join` it runs in one process.
 pub fn run(join: Option<Join>) -> ExitCode {
     run_with(std::env::args_os().collect(), join, &(Arc::new(NoHooks) as Arc<dyn Hooks>))
 }
 
-/// All commands and their options, for completions and man pages.
-pub fn command() -> clap::Command {
-    Cli::command()
-}
-
-/// The program with these arguments, its own name first. `hooks` are those of a party, if it is to be one.
+/// Runs the program with these arguments, of which the first is its name. `hooks` are those of `party join`.
 pub fn run_with(args: Vec<OsString>, join: Option<Join>, hooks: &Arc<dyn Hooks>) -> ExitCode {
     ExitCode::from(exit_code(args, join, hooks, None))
 }
@@ -77,7 +72,7 @@ fn exit_code(
     if launched.is_some_and(|launched| launched.rank > 0) {
         context.console = Console::silent();
     }
-    let parsed = Cli::command()
+    let parsed = args::command(&args)
         .try_get_matches_from(&args)
         .and_then(|matches| Cli::from_arg_matches(&matches).map(|cli| (cli, matches)));
     let (cli, matches) = match parsed {
@@ -87,10 +82,10 @@ fn exit_code(
         {
             return fail_before_mpi(context.console, &usage_error(&error, &args), launched);
         }
-        // Help and version, asked for or needed.
+        // Help and version.
         Err(error) => error.exit(),
     };
-    // A factorization saves what there is; nothing else has anything to save yet.
+    // Only a factorization saves its result when it is interrupted.
     let listening = match cli.command {
         Command::Factorize(_) => Ok(()),
         _ => interrupt::end_at_once(&context.outputs),
@@ -111,7 +106,7 @@ fn exit_code(
     code
 }
 
-/// Does what a command says.
+/// Runs a command.
 fn perform(
     command: &Command,
     context: &Context,
@@ -135,12 +130,14 @@ fn perform(
         Command::Top(args) => commands::top::run(args, context),
         Command::Plan(args) => commands::plan::run(args, context),
         Command::Calibrate(args) => commands::calibrate::run(args, context, comm),
+        Command::Completions(args) => commands::completions::run(args, context),
+        Command::Man(args) => commands::completions::man(args, context),
     }
 }
 
-/// The exit code of a command that ended like this, after its last words.
+/// The exit code of a command, after its error message is printed.
 fn conclude(result: anyhow::Result<()>, console: Console, job: Option<&dyn Job>) -> u8 {
-    // The messages of both crates quote their causes themselves.
+    // Library errors include their causes in their messages.
     match result {
         Ok(()) => 0,
         Err(error) if error.is::<OverLimit>() => {
@@ -150,7 +147,7 @@ fn conclude(result: anyhow::Result<()>, console: Console, job: Option<&dyn Job>)
         Err(error) if error.is::<Interrupted>() => INTERRUPTED,
         Err(error) if error.is::<Agreed>() => fail(console, &error.to_string()),
         Err(error) => {
-            // Others do not know, and may wait for this rank.
+            // The other processes do not know of the error, and may wait for this one.
             let code = fail(console.speaking(), &flags::words(&error));
             if let Some(job) = job {
                 job.abort();
@@ -160,7 +157,7 @@ fn conclude(result: anyhow::Result<()>, console: Console, job: Option<&dyn Job>)
     }
 }
 
-/// Says what is wrong before the ranks know of each other: rank 0 speaks before mpirun sees another one end, and ends all.
+/// Prints an error before the MPI processes are connected: process 0 prints before mpirun sees another one end.
 fn fail_before_mpi(console: Console, message: &str, launched: Option<Launched>) -> u8 {
     if launched.is_some_and(|launched| launched.rank > 0) {
         std::thread::sleep(std::time::Duration::from_secs(1));
@@ -168,14 +165,14 @@ fn fail_before_mpi(console: Console, message: &str, launched: Option<Launched>) 
     fail(console, message)
 }
 
-/// One line on stderr, whatever the error.
+/// Prints an error as one line on stderr.
 fn fail(console: Console, message: &str) -> u8 {
     let line: Vec<&str> = message.split(char::is_control).filter(|part| !part.is_empty()).collect();
     console.warn(&format!("error: {}", line.join(" ").trim()));
     FAILURE
 }
 
-/// Clap's message with its suggestion but without its usage block, which `--help` shows better.
+/// Clap's message with its suggestion, but without the usage block.
 fn usage_error(error: &clap::Error, args: &[OsString]) -> String {
     let text = error.to_string();
     let first: Vec<&str> = text.lines().take_while(|line| !line.is_empty()).map(str::trim).collect();
@@ -198,7 +195,7 @@ fn usage_error(error: &clap::Error, args: &[OsString]) -> String {
     )
 }
 
-/// What to do about an option that other programs have and Partwise does not, or under another name.
+/// A hint for options of other programs that Partwise does not have, or names differently.
 fn foreign(error: &clap::Error) -> Option<String> {
     const LOSS: &str = "the loss is always the squared error; leave it out";
     let (ErrorKind::UnknownArgument, Some(ContextValue::String(given))) =
@@ -220,7 +217,7 @@ fn foreign(error: &clap::Error) -> Option<String> {
     Some(format!("did you mean {ours}?"))
 }
 
-/// The command that the user named, if it is one.
+/// The command that the user named, if it exists.
 fn asked_command(args: &[OsString]) -> Option<String> {
     let name = args.get(1)?.to_str()?;
     Cli::command().find_subcommand(name).map(|_| name.into())

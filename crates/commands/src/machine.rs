@@ -1,10 +1,10 @@
-//! What this machine has: memory, cores and disk.
+//! The memory, cores and disk of this machine.
 
 use std::path::Path;
 
 pub use partwise::machine::{available_memory, cores};
 
-/// Bytes that can still be written to the file system of `folder`; all that there can be where it does not tell.
+/// Free bytes on the file system of `folder`; `u64::MAX` if unknown.
 pub fn free_space(folder: &Path) -> u64 {
     #[cfg(unix)]
     if let Ok(space) = rustix::fs::statvfs(folder) {
@@ -15,7 +15,7 @@ pub fn free_space(folder: &Path) -> u64 {
     u64::MAX
 }
 
-/// The most bytes that this process has had in memory at once; 0 where the system does not tell.
+/// The peak resident memory of this process in bytes; 0 if unknown.
 pub fn peak_memory() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

@@ -1,6 +1,6 @@
-//! Options that were given but would be ignored are refused, before anything is read.
+//! Refuses options that would be ignored, before any file is read.
 //!
-//! Which parameters a method uses is listed with the methods: [`partwise::run::Algorithm::uses`] and
+//! The parameters that a method uses are listed with the methods: [`partwise::run::Algorithm::uses`] and
 //! [`partwise_secure::protocol::Protocol::uses`].
 
 use std::path::Path;
@@ -51,7 +51,7 @@ pub fn check(cli: &Cli, matches: &ArgMatches, launched: Option<Launched>) -> Res
 
 fn factorize(args: &FactorizeArgs, given: &[&str], launched: Option<Launched>) -> Result<()> {
     let processes = launched.map_or(1, |launched| launched.size);
-    // Where `auto` may turn out to be `dsanls`, the sizes of the sketches take part in the choice.
+    // `auto` may choose `dsanls`; then the sketch sizes matter for the choice.
     let open = args.algorithm == Algorithm::Auto
         && !args.network.is_empty()
         && args.grid.is_none()
@@ -62,30 +62,30 @@ fn factorize(args: &FactorizeArgs, given: &[&str], launched: Option<Launched>) -
     args.settings().check_given(given().filter(|id| !(open && sizes.contains(id))))?;
     if given().any(|id| id == "reduction") && launched.is_none() {
         bail!(
-            "--reduction: workers within one process always add up in their order; leave it out, or use mpirun"
+            "--reduction: this option needs mpirun, because in-process workers always add in order; leave it out"
         );
     }
     if processes > 1 && !args.network.is_empty() && args.algorithm != Algorithm::Auto {
-        bail!("--network: under MPI, where clocks are real, only auto uses it; leave it out");
+        bail!("--network: under MPI only auto uses it, because clocks are real; leave it out");
     }
     Ok(())
 }
 
-/// Refuses the parts of a matrix where they cannot be read: they are for the processes of an MPI job.
+/// Refuses the parts of a split matrix outside of an MPI job.
 fn whole(file: &Path) -> Result<()> {
     let Ok(text) = std::fs::read(file.join(parts::RECORD)) else { return Ok(()) };
     let split = serde_json::from_slice::<parts::Split>(&text);
     let processes = split.map_or("N".to_string(), |split| split.nodes.to_string());
     let file = file.display();
     bail!(
-        "{file} holds parts of a matrix for {processes} processes; factorize it with `mpirun -n {processes} partwise factorize \
-         {file} ...` and a program built with MPI, or give the matrix that was split"
+        "{file} contains parts of a matrix for {processes} processes; use `mpirun -n {processes} partwise factorize \
+         {file} ...` with a program built with MPI, or give the original matrix"
     )
 }
 
-/// Options of text tables and of images, where the file is neither. Where `shaped`, rows or columns are images.
+/// Refuses options for tables and images if the file is neither. With `shaped`, rows or columns are images.
 fn reading(file: &Path, args: &ReadArgs, shaped: bool) -> Result<()> {
-    // A file of an unknown kind is refused when it is read.
+    // A file of unknown format is refused when it is read.
     let Ok(kind) = FileFormat::of(file) else { return Ok(()) };
     let table = matches!(kind, FileFormat::Csv | FileFormat::Tsv);
     for (name, presence) in [("--header", args.header), ("--row-names", args.row_names)] {

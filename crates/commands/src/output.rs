@@ -1,4 +1,4 @@
-//! Results that appear whole or not at all: written under another name, then renamed.
+//! Writes results completely or not at all: under a temporary name that is then renamed.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, BufWriter, Write};
@@ -10,7 +10,7 @@ use partwise::error::human_bytes;
 use partwise_federation::private;
 pub use partwise_secure::audit::folder::{PARTY, TRANSCRIPT};
 
-/// Every file that a run may write into its folder.
+/// Every file that a run can write into its folder.
 const NAMES: [&str; 13] = [
     "U.npy",
     "V.npy",
@@ -27,20 +27,19 @@ const NAMES: [&str; 13] = [
     "report.html",
 ];
 
-/// What an audit found.
+/// The results of an audit.
 pub const AUDIT: &str = "audit.json";
 
-/// What a command is writing; clones know of the same.
+/// The staging folder or file that a command is writing; clones share it.
 ///
-/// It holds the staging folder or file that exists now: who ends the program early removes it under this lock, so that
-/// nobody is in the middle of giving it its name.
+/// Ending the program early removes it while holding this lock, so that no thread is renaming it at the same time.
 #[derive(Clone, Default)]
 pub struct Outputs(Arc<Mutex<Option<PathBuf>>>);
 
 impl Outputs {
-    /// Ends the program at once and leaves nothing unfinished behind.
+    /// Ends the program at once without leaving partial results.
     pub fn abandon(&self, code: i32) -> ! {
-        // Held until the end: a commit that has not begun will not begin, one that has is waited for.
+        // Held until the end: no new commit starts, and one in progress is waited for.
         let unfinished = self.0.lock();
         if let Ok(Some(path)) = unfinished.as_deref() {
             let _ = fs::remove_dir_all(path).or_else(|_| fs::remove_file(path));
@@ -48,17 +47,18 @@ impl Outputs {
         std::process::exit(code)
     }
 
-    /// Makes a folder of results that appears whole or not at all.
+    /// Creates a staging folder for results.
     pub fn folder(&self, target: &Path) -> Result<Staging> {
         self.stage(target, |path| fs::create_dir(path))
     }
 
-    /// Makes one whose files only their owner can read.
+    /// Creates a staging folder whose files only their owner can read.
     pub fn private_folder(&self, target: &Path) -> Result<Staging> {
         self.stage(target, private::make_new_folder)
     }
 
-    /// Makes one for results that began from those in another folder, if there is one: as private as these.
+    /// Creates a staging folder for results that started from those in another folder, if given: it is as private
+    /// as these.
     pub fn folder_from(&self, results: Option<&Path>, target: &Path) -> Result<Staging> {
         match results.map_or(Access::Umask, Access::of) {
             Access::Umask => self.folder(target),
@@ -66,12 +66,12 @@ impl Outputs {
         }
     }
 
-    /// One that another rank has made, to write a part of the results.
+    /// Opens the staging folder of another MPI process, to write a part of the results.
     pub fn folder_of_another(&self, path: PathBuf, target: &Path) -> Staging {
         Staging { outputs: self.clone(), path, target: target.to_path_buf(), shared: true }
     }
 
-    /// Writes a single file whole or not at all.
+    /// Writes a single file completely or not at all.
     pub fn write_whole(
         &self,
         target: &Path,
@@ -81,7 +81,7 @@ impl Outputs {
         self.write_as(target, argument, Access::Umask, write)
     }
 
-    /// Writes a single file that was made from the results in a folder, if there is one: as private as these.
+    /// Writes a single file that was made from the results in a folder, if given: it is as private as these.
     pub fn write_from(
         &self,
         results: Option<&Path>,
@@ -92,7 +92,7 @@ impl Outputs {
         self.write_as(target, argument, results.map_or(Access::Umask, Access::of), write)
     }
 
-    /// Adds a file to the results in a folder, whole or not at all.
+    /// Adds a file to the results in a folder, completely or not at all.
     pub fn write_into(
         &self,
         folder: &Path,
@@ -134,26 +134,26 @@ impl Outputs {
     }
 }
 
-/// Checks, before any work, that results can be written to `target`: a folder that does not exist yet or is empty, or one
-/// whose results may be replaced.
+/// Checks, before any work, that results can be written to `target`: a folder that is new or empty, or one whose
+/// results may be replaced.
 pub fn check_folder(target: &Path, force: bool) -> Result<()> {
     check_absent(target, "--out", force || is_empty_folder(target))?;
     if fs::symlink_metadata(target).is_ok() && !target.is_dir() {
         bail!("{} is a file, not a folder; choose another --out", target.display());
     }
     if let Some(name) = NAMES.iter().find(|name| target.join(name).is_dir()) {
-        bail!("{} is a folder and will not be replaced; choose another --out", target.join(name).display());
+        bail!("{} is a folder, which is not replaced; choose another --out", target.join(name).display());
     }
     probe(target, "--out")
 }
 
-/// The same for results that only their owner may read: a folder that is there already becomes its owner's alone.
+/// Checks a folder for results that only their owner may read; an existing folder is made private.
 pub fn check_private_folder(target: &Path, force: bool) -> Result<()> {
     check_folder(target, force)?;
     if target.is_dir() {
         private::close_folder(target).map_err(|error| {
             anyhow!(
-                "{} cannot be closed to others: {error}; choose another --out, which is made so that only its owner can read it",
+                "{} cannot be made private: {error}; choose another --out, on a file system with permissions",
                 target.display()
             )
         })?;
@@ -161,15 +161,15 @@ pub fn check_private_folder(target: &Path, force: bool) -> Result<()> {
     Ok(())
 }
 
-/// The same for a folder of other files, which must not exist yet, or be empty.
+/// Checks a folder for other files, which must be new or empty.
 pub fn check_new_folder(target: &Path) -> Result<()> {
     if fs::symlink_metadata(target).is_ok() && !is_empty_folder(target) {
-        bail!("{} exists already; choose another --out, or remove it first", target.display());
+        bail!("{} already exists; choose another --out, or remove it first", target.display());
     }
     probe(target, "--out")
 }
 
-/// Makes a folder that must not exist yet, or be empty, and that only its owner may read.
+/// Creates a private folder, which must be new or empty.
 pub fn make_private_folder(target: &Path) -> Result<()> {
     check_new_folder(target)?;
     let made = if target.is_dir() { private::close_folder(target) } else { private::make_new_folder(target) };
@@ -180,7 +180,7 @@ fn is_empty_folder(target: &Path) -> bool {
     fs::read_dir(target).is_ok_and(|mut entries| entries.next().is_none())
 }
 
-/// The same for a single file, which the user gave as `argument`.
+/// Checks a single output file, which the user gave as `argument`.
 pub fn check_file(target: &Path, argument: &str, force: bool) -> Result<()> {
     check_absent(target, argument, force)?;
     if target.is_dir() {
@@ -191,12 +191,12 @@ pub fn check_file(target: &Path, argument: &str, force: bool) -> Result<()> {
 
 fn check_absent(target: &Path, argument: &str, force: bool) -> Result<()> {
     if fs::symlink_metadata(target).is_ok() && !force {
-        bail!("{} exists already; choose another {argument}, or replace it with --force", target.display());
+        bail!("{} already exists; choose another {argument}, or replace it with --force", target.display());
     }
     Ok(())
 }
 
-/// Whether the place where the staging goes can be written to.
+/// Checks that the folder for staging is writable.
 fn probe(target: &Path, argument: &str) -> Result<()> {
     let staging = staging_path(target)?;
     let made = fs::create_dir(&staging).and_then(|()| fs::remove_dir(&staging));
@@ -205,7 +205,7 @@ fn probe(target: &Path, argument: &str) -> Result<()> {
 
 fn no_place(target: &Path, argument: &str, error: io::Error) -> anyhow::Error {
     let place = place(target);
-    let missing = if place.exists() { "" } else { "create that folder first, or " };
+    let missing = if place.exists() { "" } else { "create this folder first, or " };
     let cure = cure(argument, &error);
     anyhow!("cannot write to the folder {}: {error}; {missing}{cure}", place.display())
 }
@@ -214,24 +214,24 @@ fn cannot_write(path: &Path, argument: &str, error: io::Error) -> anyhow::Error 
     anyhow!("cannot write {}: {error}; {}", path.display(), cure(argument, &error))
 }
 
-/// The folder of a run, to which something is added: the user cannot choose another one for that.
+/// The advice for a run's own folder, for which the user cannot choose another name.
 pub const DIR: &str = "DIR";
 
-/// What to do where nothing can be written, given the argument that says where.
+/// The advice if nothing can be written, given the argument that names the place.
 fn cure(argument: &str, error: &io::Error) -> String {
     use io::ErrorKind::*;
-    // A full disk does not always come with its own kind of error.
+    // A full disk does not always have its own error kind.
     let room = match error.kind() {
         PermissionDenied | ReadOnlyFilesystem | NotFound | NotADirectory | AlreadyExists => "",
-        _ => "make room there, or ",
+        _ => "free space there, or ",
     };
     match argument {
-        DIR => format!("{room}copy the folder to where you can write, and give the copy"),
+        DIR => format!("{room}copy the folder to a place where you can write, and use the copy"),
         _ => format!("{room}choose another {argument}"),
     }
 }
 
-/// The folder in which files are made: an existing target, which may be on a file system of its own, or else its
+/// The folder in which files are created: an existing target, which may be on another file system, or else its
 /// parent.
 fn place(target: &Path) -> &Path {
     match target.parent() {
@@ -247,17 +247,17 @@ fn staging_path(target: &Path) -> Result<PathBuf> {
         return Ok(place.join(format!(".partial-{}", std::process::id())));
     }
     let Some(name) = target.file_name() else {
-        bail!("{} is not a name to write to; choose another --out", target.display());
+        bail!("{} cannot be written; choose another --out", target.display());
     };
     Ok(place.join(format!(".{}.partial-{}", name.to_string_lossy(), std::process::id())))
 }
 
-/// Refuses results that do not fit the disk, before they are computed.
+/// Refuses results that do not fit on the disk, before they are computed.
 pub fn check_room(target: &Path, needed: u64) -> Result<()> {
     let free = crate::machine::free_space(place(target));
     if needed > free {
         bail!(
-            "{}: the results need {}, of which {} are free there; make room, or choose another --out",
+            "{}: the results need {}, but only {} is free; free space, or choose another --out",
             target.display(),
             human_bytes(needed),
             human_bytes(free)
@@ -266,17 +266,17 @@ pub fn check_room(target: &Path, needed: u64) -> Result<()> {
     Ok(())
 }
 
-/// A folder under construction. Dropped before [`Staging::commit`], it leaves nothing behind.
+/// A folder under construction. If it is dropped before [`Staging::commit`], nothing remains.
 pub struct Staging {
     outputs: Outputs,
     path: PathBuf,
     target: PathBuf,
-    /// Another rank made it, which will give it its name or remove it.
+    /// Another process created it and will rename or remove it.
     shared: bool,
 }
 
 impl Staging {
-    /// Where files are before they have their names.
+    /// The folder in which files are staged.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -285,7 +285,7 @@ impl Staging {
     pub fn write(&self, name: &str, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
         let path = self.path.join(name);
         let access = Access::of(&self.path);
-        // A party's files are in a folder of their own.
+        // Each party has a folder of its own.
         let made = path.parent().map_or(Ok(()), |folder| match access {
             Access::Umask => fs::create_dir_all(folder),
             Access::Owner => private::make_folder(folder),
@@ -294,8 +294,8 @@ impl Staging {
             .map_err(|error| cannot_write(&self.target.join(name), "--out", error))
     }
 
-    /// Gives the folder its name. An existing one keeps whatever else is in it; its earlier results go, also
-    /// those that this run does not have, so that what is there belongs together.
+    /// Renames the staging folder to its final name. An existing folder keeps its other files; all its earlier
+    /// results are removed, so that the files in it belong together.
     pub fn commit(self) -> Result<()> {
         let unfinished = self.outputs.0.lock();
         let renamed = if place(&self.target) == self.target {
@@ -313,17 +313,17 @@ impl Drop for Staging {
         if self.shared {
             return;
         }
-        // Nothing better can be done with an error here; after a rename there is nothing to remove.
+        // An error cannot be handled better here; after a rename there is nothing to remove.
         let _ = fs::remove_dir_all(&self.path);
         self.outputs.set_unfinished(None);
     }
 }
 
-/// Where earlier results are kept while new ones take their places.
+/// The folder for earlier results while new ones replace them.
 const OLD: &str = "old";
 
-/// Puts the results in `new` into `folder` in place of those that are there. Whatever fails, all that was moved
-/// goes back, so that old and new never stand side by side.
+/// Replaces the results in `folder` by those in `new`. If anything fails, everything is moved back, so that old and
+/// new results are never mixed.
 fn exchange(new: &Path, folder: &Path) -> io::Result<()> {
     let old = new.join(OLD);
     fs::create_dir(&old)?;
@@ -353,7 +353,7 @@ fn exchange(new: &Path, folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The names of results that a folder may have: those of a run, and those of the parties that are there.
+/// The names of results that a folder can contain: those of a run, and those of its parties.
 fn results(folder: &Path) -> io::Result<Vec<String>> {
     let mut names: Vec<String> = NAMES.map(String::from).to_vec();
     for entry in fs::read_dir(folder)? {
@@ -370,14 +370,14 @@ fn results(folder: &Path) -> io::Result<Vec<String>> {
 /// Who may read a file.
 #[derive(Clone, Copy)]
 enum Access {
-    /// Whom the umask lets.
+    /// As the umask allows.
     Umask,
     /// Its owner.
     Owner,
 }
 
 impl Access {
-    /// What is added to results that only their owner can read is like them.
+    /// Files that are added to private results are private.
     fn of(results: &Path) -> Self {
         if private::is_private(results) { Access::Owner } else { Access::Umask }
     }

@@ -1,4 +1,4 @@
-//! Where ranks read their parts from: one file that all of them see, or a folder that `partwise split` wrote.
+//! Where MPI processes read their parts of a matrix: a shared file, or a folder of `partwise split`.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ use crate::{input, machine};
 /// The record of a folder of parts.
 pub const RECORD: &str = "split.json";
 
-/// What `split.json` says.
+/// The content of `split.json`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Split {
     pub version: String,
@@ -29,21 +29,21 @@ pub struct Split {
     pub rows: usize,
     pub cols: usize,
     pub format: String,
-    /// Of the file that was split.
+    /// The file that was split.
     pub sha256: String,
-    /// Whole rows, by rank: file and its SHA-256.
+    /// Whole rows by process: file and SHA-256.
     pub row_parts: Vec<(String, String)>,
-    /// Whole columns, by rank.
+    /// Whole columns by process.
     pub col_parts: Vec<(String, String)>,
 }
 
-/// An input for ranks.
+/// An input for MPI processes.
 pub enum PartedInput {
     File(PathBuf),
     Folder(PathBuf, Box<Split>),
 }
 
-/// Looks at what the user gave, for a job of so many ranks.
+/// Opens the user's input for a job with this many processes.
 pub fn open(path: &Path, size: usize) -> Result<PartedInput> {
     let record = path.join(RECORD);
     if !record.exists() {
@@ -54,7 +54,7 @@ pub fn open(path: &Path, size: usize) -> Result<PartedInput> {
         .map_err(|error| anyhow!("{}: damaged ({error}); split the matrix again", record.display()))?;
     if split.nodes != size {
         bail!(
-            "{}: it was split for {} ranks, but there are {size}; start {} or split the matrix again",
+            "{}: the matrix was split for {} processes, but {size} are running; start {}, or split the matrix again",
             path.display(),
             split.nodes,
             split.nodes
@@ -66,20 +66,20 @@ pub fn open(path: &Path, size: usize) -> Result<PartedInput> {
     Ok(PartedInput::Folder(path.to_path_buf(), Box::new(split)))
 }
 
-fn region((rows, cols): (std::ops::Range<usize>, std::ops::Range<usize>)) -> Region {
-    Region { rows, cols }
-}
-
 /// The blocks that a rank keeps: its block of the grid, or with sampled access whole rows and whole columns.
 pub fn wanted(place: Placement) -> Vec<Region> {
-    let mut regions = vec![region(place.block(Factor::U))];
+    let region = |factor| {
+        let (rows, cols) = place.block(factor);
+        Region { rows, cols }
+    };
+    let mut regions = vec![region(Factor::U)];
     if place.access == Access::Sampled && place.grid.size() > 1 {
-        regions.push(region(place.block(Factor::V)));
+        regions.push(region(Factor::V));
     }
     regions
 }
 
-/// Reads regions of a file; with `transpose`, of its transpose.
+/// Reads regions of a file, or with `transpose` of its transpose.
 pub fn read_regions<T: Real>(
     path: &Path,
     transpose: bool,
@@ -101,7 +101,7 @@ pub fn read_regions<T: Real>(
 }
 
 impl PartedInput {
-    /// A few samples of the input, by which two ranks find out that they see different ones.
+    /// Samples of the input, by which processes detect that they see different files.
     pub fn fingerprint(&self) -> Result<Vec<u8>> {
         match self {
             PartedInput::File(path) => Ok(samples(path)?),
@@ -150,7 +150,7 @@ impl<T: Real> RankReader<T> for PartReader<'_> {
     }
 }
 
-/// The error for a part that cannot be used.
+/// The error for an unusable part.
 fn bad_part(path: &Path, problem: impl Into<String>) -> Error {
     Error::Part { path: path.into(), problem: problem.into() }
 }
@@ -165,18 +165,18 @@ impl Split {
             }
             return Ok(vec![rows, self.part(dir, &self.col_parts[place.rank], &everything)?]);
         }
-        // A block of the grid has the rows of the ranks of its grid row, and some columns of each.
+        // A block of the grid has the rows of the processes in its grid row, and some columns of each.
         let cols = place.block(Factor::U).1;
         let mut parts = Vec::new();
         for mate in place.mates(Factor::U) {
             let cut = |rows, _| vec![Region { rows: 0..rows, cols: cols.clone() }];
             parts.push(self.part(dir, &self.row_parts[mate], &cut)?);
         }
-        let problem = "its parts do not fit each other; split the matrix again";
+        let problem = "the parts do not match each other; split the matrix again";
         Matrix::stacked(parts).map(|block| vec![block]).ok_or_else(|| bad_part(dir, problem))
     }
 
-    /// One part, or some of it, if it is the one that was written.
+    /// Reads one part, or some of it, after verifying its hash.
     fn part<T: Real>(
         &self,
         dir: &Path,
@@ -189,7 +189,7 @@ impl Split {
         }
         if input::sha256(&path)? != *hash {
             let problem = format!(
-                "this part is not the one that {RECORD} tells of, but damaged or of another split; split the matrix again"
+                "this part does not match {RECORD}: it is damaged or belongs to another split; split the matrix again"
             );
             return Err(bad_part(&path, problem));
         }
@@ -198,7 +198,7 @@ impl Split {
     }
 }
 
-/// Length and up to 16 pieces of a file, spread over it, hashed.
+/// A hash of the length and of up to 16 pieces spread over the file.
 fn samples(path: &Path) -> partwise::Result<Vec<u8>> {
     use std::io::{Seek, SeekFrom};
     const PIECE: u64 = 1 << 16;
@@ -207,7 +207,7 @@ fn samples(path: &Path) -> partwise::Result<Vec<u8>> {
         return Err(Error::format(
             path,
             "content",
-            "ranks cannot share a folder of images; convert it to .npy first",
+            "MPI processes cannot read a folder of images; convert it to .npy first",
         ));
     }
     let mut file = std::fs::File::open(path).map_err(Error::io(path))?;

@@ -1,5 +1,5 @@
-//! What a long run shows while it works: a bar on a terminal, a line every few seconds elsewhere, JSON for
-//! machines, nothing if asked for nothing.
+//! Shows the progress of a long run: a bar on a terminal, a line every few seconds elsewhere, JSON for programs,
+//! nothing with `--quiet`.
 
 use std::io::{IsTerminal, stderr};
 use std::time::{Duration, Instant};
@@ -10,10 +10,10 @@ use serde_json::json;
 
 use crate::console::Console;
 
-/// Time between two lines where there is no terminal.
+/// Time between two lines without a terminal.
 const PAUSE: Duration = Duration::from_secs(3);
 
-/// Shows how far a run is.
+/// Shows the progress of a run.
 pub struct Display {
     console: Console,
     style: Style,
@@ -58,12 +58,12 @@ impl Display {
         match &mut self.style {
             Style::Bar(bar) => {
                 bar.set_position(iteration as u64);
-                bar.set_message(format!("{relative_error:.6}{run}  {left} left at most"));
+                bar.set_message(format!("{relative_error:.6}{run}  at most {left} left"));
             }
             Style::Lines { last } if last.elapsed() >= PAUSE => {
                 *last = Instant::now();
                 self.console.warn(&format!(
-                    "iteration {iteration}/{}{run}, error {relative_error:.6}, {seconds:.1} s, {left} left at most",
+                    "iteration {iteration}/{}{run}, error {relative_error:.6}, {seconds:.1} s, at most {left} left",
                     settings.iterations
                 ));
             }
@@ -86,7 +86,7 @@ impl Display {
     }
 }
 
-/// What this run takes at its pace so far if nothing but its iterations or its time ends it.
+/// The remaining time at the pace so far, if only the number of iterations or the time limit ends the run.
 fn time_left(progress: &Progress, settings: &Settings) -> String {
     let each = progress.seconds / progress.iteration.max(1) as f64;
     let left = each * settings.iterations.saturating_sub(progress.iteration) as f64;

@@ -1,4 +1,4 @@
-//! From the folder of a run to its page, `report.html`.
+//! Creates `report.html` from the folder of a run.
 
 use std::path::Path;
 
@@ -20,42 +20,43 @@ use crate::folder::{self, Folder};
 use crate::machine::available_memory;
 use crate::{flags, output};
 
-/// The page's name in the folder.
+/// The name of the page in the folder.
 pub const NAME: &str = "report.html";
 
-/// How to look at a run, beyond what it says itself.
+/// Choices for the page that are not in the record of the run.
 #[derive(Default)]
 pub struct View {
     pub shape: Option<Picture>,
     pub records: Option<Side>,
 }
 
-/// Ends a run, if a page is `wanted`: the results are written, and stay, whatever becomes of it.
+/// Writes the page after a run if it is `wanted`. Results remain whether or not this succeeds.
 pub fn after_run(context: &Context, dir: &Path, wanted: bool) {
     if !wanted {
         return;
     }
     if let Err(error) = write(context, dir, &View::default()) {
-        context
-            .console
-            .warn(&format!("warning: the results are written, but not {NAME}: {}", flags::words(&error)));
+        context.console.warn(&format!(
+            "warning: the results were written, but {NAME} was not: {}",
+            flags::words(&error)
+        ));
     }
 }
 
-/// Where results are, in words.
+/// Where the results are, in words.
 pub fn where_it_is(dir: &Path) -> String {
     let page = dir.join(NAME);
     let shows = if page.exists() { format!("; {} shows it", page.display()) } else { String::new() };
     format!("written to {}{shows}", dir.display())
 }
 
-/// Makes the page of the run in a folder.
+/// Creates the page of the run in a folder.
 pub fn write(context: &Context, dir: &Path, view: &View) -> Result<()> {
     let html = page(&read(dir, view)?);
     context.outputs.write_into(dir, NAME, output::DIR, |file| file.write_all(html.as_bytes()))
 }
 
-/// Whether a page was made here.
+/// Whether Partwise wrote this page.
 pub fn is_ours(page: &Path) -> bool {
     std::fs::read(page).is_ok_and(|text| String::from_utf8_lossy(&text).contains(GENERATOR))
 }
@@ -67,7 +68,8 @@ fn read(dir: &Path, view: &View) -> Result<Run> {
     let secure = record.as_ref().is_some_and(|record| record.protocol().is_some());
     if secure && view.records.is_some() {
         bail!(
-            "--records: {} is a result of several parties, whose records are known; leave it out",
+            "--records: {} is the result of several parties and already knows which side the records are on; leave it \
+             out",
             dir.display()
         );
     }
@@ -83,8 +85,8 @@ fn read(dir: &Path, view: &View) -> Result<Run> {
         let shape = Shape { width: width as usize, height: height as usize, channels: channels.into() };
         if shape.size() != run.features.rows {
             bail!(
-                "--image-shape: {width} x {height} with {channels} channels are {} numbers, but a sample in {} has {}; give \
-                 its size, or change --records",
+                "--image-shape: {width} x {height} x {channels} gives {} values, but a sample in {} has {}; use the \
+                 size of a sample, or change --records",
                 shape.size(),
                 dir.display(),
                 run.features.rows
@@ -95,7 +97,7 @@ fn read(dir: &Path, view: &View) -> Result<Run> {
     Ok(run)
 }
 
-/// A JSON file of the folder, if it is there.
+/// A JSON file of the folder, if it exists.
 fn read_json(path: &Path) -> Result<Option<Value>> {
     if !path.exists() {
         return Ok(None);
@@ -104,10 +106,10 @@ fn read_json(path: &Path) -> Result<Option<Value>> {
     let value = serde_json::from_slice(&text);
     value
         .map(Some)
-        .map_err(|error| anyhow!("{}: not the JSON of a run ({error}); run it again", path.display()))
+        .map_err(|error| anyhow!("{}: not the record of a run ({error}); run it again", path.display()))
 }
 
-/// A result of `factorize`: one side of M is the samples, the other the features.
+/// Reads a result of `factorize`: one side of M has the samples, the other the features.
 fn of_one(dir: &Path, record: Option<&FactorizationRecord>, records: Option<Side>) -> Result<Run> {
     let side = records.or(record.map(FactorizationRecord::samples)).unwrap_or(Side::Rows);
     let ((weights, labels), (features, feature_labels)) = sides(folder::read::<f32>(dir)?, side);
@@ -119,7 +121,7 @@ fn of_one(dir: &Path, record: Option<&FactorizationRecord>, records: Option<Side
     Ok(Run { shape, frames, feature_labels, ..bare(side, features, samples) })
 }
 
-/// A run without anything that its folder need not have.
+/// A run without optional parts.
 fn bare(side: Side, features: Factor, samples: Vec<Samples>) -> Run {
     Run {
         sample_factor: sample_factor(side),
@@ -144,7 +146,7 @@ fn sample_factor(samples: Side) -> SampleFactor {
 /// A factor and the names of its rows.
 type Named = (Factor, Option<Vec<String>>);
 
-/// The factor of the samples and that of the features, where samples are the rows or the columns of the data.
+/// The factors of the samples and of the features, given the side of the samples.
 fn sides(folder: Folder<f32>, samples: Side) -> (Named, Named) {
     let Folder { factors: Factors { rows, cols, k, u, v }, row_labels, col_labels } = folder;
     let u = (Factor { rows, k, values: u }, row_labels);
@@ -157,7 +159,7 @@ fn read_factor(path: &Path) -> Result<Factor> {
     Ok(Factor { rows, k, values })
 }
 
-/// A result of `party join`, with this party's records, or of `coordinator run`, which has nobody's.
+/// Reads a result of `party join`, with the party's records, or of `coordinator run`, which has none.
 fn of_federation(dir: &Path, record: &FederationRecord) -> Result<Run> {
     let side = record.shared_factor.records();
     if record.party().is_none() {
@@ -168,7 +170,7 @@ fn of_federation(dir: &Path, record: &FederationRecord) -> Result<Run> {
     Ok(Run { feature_labels, ..bare(side, features, samples) })
 }
 
-/// A result between parties: one factor is the same at all of them, and each has its own other one.
+/// Reads a result of several parties: one factor is common to all, and each party has its own second one.
 fn of_parties(dir: &Path, record: &SimulationRecord) -> Result<Run> {
     let mut features = None;
     let mut samples = Vec::new();
@@ -180,20 +182,16 @@ fn of_parties(dir: &Path, record: &SimulationRecord) -> Result<Run> {
         let name = party.name.clone().unwrap_or_else(|| format!("party {number}"));
         let shared = read_factor(&folder.join(record.shared_factor.file()))?;
         let weights = read_factor(&folder.join(record.shared_factor.own_file()))?;
-        // Other features than those of the first party, or components, are of another run.
+        // Factors with other features or components than those of the first party belong to another run.
         let differs = |first: &Factor| (first.rows, first.k) != (shared.rows, shared.k);
         if shared.k != weights.k || shared.k == 0 || features.as_ref().is_some_and(differs) {
-            bail!("{}: U.npy and V.npy are not of the same run; run it again", folder.display());
+            bail!("{}: U.npy and V.npy come from different runs; run it again", folder.display());
         }
         features.get_or_insert(shared);
         samples.push(Samples { party: Some(name), weights, labels: None });
     }
     let Some(features) = features else {
-        bail!(
-            "{} has no {}1; give a folder that `partwise simulate --out` wrote",
-            dir.display(),
-            output::PARTY
-        );
+        bail!("{} has no {}1; give a result folder of `partwise simulate`", dir.display(), output::PARTY);
     };
     let labels = dir.join("features.txt");
     let feature_labels = if labels.exists() { Some(io::labels::read(&labels, features.rows)?) } else { None };
@@ -201,13 +199,13 @@ fn of_parties(dir: &Path, record: &SimulationRecord) -> Result<Run> {
     Ok(Run { feature_labels, shape, ..bare(record.shared_factor.records(), features, samples) })
 }
 
-/// How a sample is a picture, for the page.
+/// The image size of a sample, for the page.
 fn shape(image: ImageShape) -> Shape {
     let ImageShape { width, height, channels, .. } = image;
     Shape { width: width as usize, height: height as usize, channels: channels.into() }
 }
 
-/// Pictures that were kept as they were.
+/// Original images that were kept.
 fn frames(dir: &Path, numbers: &[usize], shape: Shape, samples: usize) -> Result<Option<Frames>> {
     let path = dir.join("frames.npy");
     if numbers.is_empty() || !path.exists() {
@@ -215,12 +213,12 @@ fn frames(dir: &Path, numbers: &[usize], shape: Shape, samples: usize) -> Result
     }
     let (count, size, values) = io::npy::read_array::<f32>(&path, available_memory())?;
     if (count, size) != (numbers.len(), shape.size()) || numbers.iter().any(|&number| number >= samples) {
-        bail!("{}: these are not the pictures that run.json names; run it again", path.display());
+        bail!("{}: the pictures do not match run.json; run it again", path.display());
     }
     Ok(Some(Frames { numbers: numbers.to_vec(), values }))
 }
 
-/// The error curve, if it is there: the first column counts, whatever its name.
+/// Reads the error curve, if it exists. The first column is the step, whatever its name.
 fn trace(path: &Path) -> Result<Vec<Point>> {
     if !path.exists() {
         return Ok(Vec::new());
@@ -230,21 +228,21 @@ fn trace(path: &Path) -> Result<Vec<Point>> {
     for (index, line) in text.lines().enumerate().skip(1) {
         let numbers: Vec<f64> = line.split(',').filter_map(|cell| cell.trim().parse().ok()).collect();
         let &[step, seconds, error, ..] = numbers.as_slice() else {
-            bail!("{}: line {}: not a line of an error curve; run it again", path.display(), index + 1);
+            bail!("{}, line {}: not a line of an error curve; run it again", path.display(), index + 1);
         };
         points.push(Point { step, seconds, error });
     }
     Ok(points)
 }
 
-/// Pictures of a matrix as they were.
+/// Original images of a matrix.
 pub struct Kept<T> {
     pub numbers: Vec<usize>,
     pub size: usize,
     pub values: Vec<T>,
 }
 
-/// Pictures of a matrix to keep as they are, and their numbers: evenly spread, and few.
+/// Selects a few evenly spaced images of a matrix to keep, with their numbers.
 pub fn kept<T: Real>(matrix: &Matrix<T>, shape: Option<io::ImageShape>) -> Option<Kept<T>> {
     const FRAMES: usize = 4;
     const MOST: usize = 16 << 20;

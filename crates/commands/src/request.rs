@@ -1,4 +1,4 @@
-//! What `factorize` asks of the pipeline, from its arguments.
+//! Builds the request to the pipeline from the arguments of `factorize`.
 
 use anyhow::{Result, bail};
 use partwise::pipeline::{Costs, FileSource, MemoryAdvice, Request, Resources};
@@ -8,14 +8,14 @@ use crate::args::FactorizeArgs;
 use crate::commands::cluster::Team;
 use crate::{constants, input, launch, machine};
 
-/// What users can do about too little memory.
+/// The advice for too little memory.
 const ADVICE: MemoryAdvice = MemoryAdvice {
     too_large: input::TOO_LARGE,
-    unstreamable: "this file can only be read whole: convert it first, with `partwise convert IN OUT.npy` (or OUT.npz \
-                   --uncompressed), or raise --memory",
+    unstreamable: "this format cannot be streamed; convert the file with `partwise convert IN OUT.npy` (or OUT.npz \
+         --uncompressed), or raise --memory",
 };
 
-/// The request, if it makes sense whatever the matrix.
+/// The request, if it is valid for any matrix.
 pub fn request(args: &FactorizeArgs, team: &Team<'_>) -> Result<Request> {
     let settings = args.settings().checked()?;
     let copies = copies(args, &settings);
@@ -28,7 +28,7 @@ pub fn request(args: &FactorizeArgs, team: &Team<'_>) -> Result<Request> {
         Some(comm) => {
             check_job(args, comm.size())?;
             let local = launch::launched().map_or(1, |launched| launched.local);
-            // Clocks are real, whatever the network that `auto` chooses by.
+            // Clocks are real, whatever network `auto` chooses by.
             Machine { grid: args.grid, ..Machine::new(comm.size(), threads(args, local)?) }
         }
     };
@@ -38,23 +38,25 @@ pub fn request(args: &FactorizeArgs, team: &Team<'_>) -> Result<Request> {
     Ok(request.with_costs(costs))
 }
 
-/// Refuses what does not go with a job of so many ranks.
+/// Refuses options that do not go with an MPI job of this size.
 fn check_job(args: &FactorizeArgs, size: usize) -> Result<()> {
     if args.nodes > 1 {
         bail!(
-            "--nodes: these are ranks within one process, and mpirun has started {size} already; leave it out"
+            "--nodes: in-process workers cannot be combined with mpirun, which started {size} processes; leave it out"
         );
     }
     if args.network.len() > 1 {
-        bail!("--network: the ranks of MPI are on one network, and clocks are real; give one at most");
+        bail!("--network: MPI processes are on one network; give at most one");
     }
     if args.memory.is_some() {
-        bail!("--memory: ranks of MPI hold their parts of the matrix; leave it out, or add nodes");
+        bail!(
+            "--memory: MPI processes keep their parts of the matrix in memory; leave it out, or use more processes"
+        );
     }
     Ok(())
 }
 
-/// What the network costs that was given; over MPI also the one that `calibrate` measured, on rank 0.
+/// The costs of the given network, or over MPI those that `calibrate` measured on process 0.
 fn costs(args: &FactorizeArgs, team: &Team<'_>) -> Result<Option<Costs>> {
     let asked = args.network.first().copied();
     if !team.is_chief() || asked.is_none() && team.comm().is_none() {
@@ -65,8 +67,8 @@ fn costs(args: &FactorizeArgs, team: &Team<'_>) -> Result<Option<Costs>> {
     Ok(Some(Costs { network, origin: known.words(), constants: known.constants }))
 }
 
-/// The file, and how to read it. Ranks that need no labels do not read them: every rank puts given factors into the
-/// order of the labels, and rank 0 writes these.
+/// The file and how to read it. Only processes that need labels read them: every process reorders given factors by
+/// the labels, and process 0 writes them.
 pub fn file(args: &FactorizeArgs, team: &Team<'_>) -> FileSource {
     let labelled = team.is_chief() || args.init_from.is_some();
     let labels = |path: &Option<_>| path.clone().filter(|_| labelled);
@@ -79,35 +81,35 @@ pub fn file(args: &FactorizeArgs, team: &Team<'_>) -> FileSource {
     }
 }
 
-/// In-process ranks at most: each has a channel to every other.
+/// The maximum number of in-process workers; each has a channel to every other.
 const MOST_NODES: usize = 1024;
 
-/// Threads of all ranks at most, well below what systems allow a process.
+/// The maximum number of threads of all workers, well below the limits of operating systems.
 const MOST_THREADS: usize = 4096;
 
-/// Threads of each of so many ranks on this machine.
+/// The number of threads per worker on this machine.
 fn threads(args: &FactorizeArgs, nodes: usize) -> Result<usize> {
     if nodes == 0 {
-        bail!("--nodes: 0 nodes can compute nothing; give 1 or more");
+        bail!("--nodes: 0 is too few; give 1 or more");
     }
     if nodes > MOST_NODES {
-        bail!("--nodes: {nodes} nodes are too many for one process; give at most {MOST_NODES}");
+        bail!("--nodes: {nodes} workers are too many for one process; give at most {MOST_NODES}");
     }
     let cores = if args.network.is_empty() { machine::cores() } else { 1 };
     let threads = args.threads.unwrap_or((cores / nodes).max(1));
     if threads == 0 {
-        bail!("--threads: 0 threads can compute nothing; give 1 or more");
+        bail!("--threads: 0 is too few; give 1 or more");
     }
     if threads.saturating_mul(nodes) > MOST_THREADS {
         bail!(
-            "--threads: {threads} on each of {nodes} nodes are too many for one process; give at most {}",
+            "--threads: {threads} for each of {nodes} workers are too many for one process; give at most {}",
             MOST_THREADS / nodes
         );
     }
     Ok(threads)
 }
 
-/// How often U and V are in memory at once.
+/// How many copies of U and V are in memory at once.
 fn copies(args: &FactorizeArgs, settings: &Settings) -> u64 {
     let resumable = args.checkpoint_every.is_some() || args.resume;
     Resources::copies(args.init_from.is_some(), resumable, settings.restarts)
@@ -125,7 +127,7 @@ mod tests {
         args: FactorizeArgs,
     }
 
-    /// Sums over blocks depend on where these end.
+    /// Sums over blocks depend on the block boundaries.
     #[test]
     fn a_resumed_run_has_the_blocks_of_the_run_that_was_interrupted() {
         let copies_of = |words: &str| {

@@ -1,4 +1,5 @@
-//! What a factorization leaves: factors, labels, the error curve, `run.json` and the page, and the last words on it.
+//! Writes the results of a factorization: factors, labels, the error curve, `run.json`, the page and the final
+//! messages.
 
 use std::path::PathBuf;
 
@@ -11,6 +12,7 @@ use partwise::run::record::{
     Clock, FactorizationRecord, RUN_FILE, ReadingRecord, RunKind, RunRecord, SumOrder, Transport,
 };
 use partwise::run::{self, Factorization, Factors, RankReport, Report, Stop};
+use partwise::wording::many;
 use serde_json::json;
 
 use crate::args::FactorizeArgs;
@@ -22,25 +24,25 @@ use crate::launch::Sums;
 use crate::report::{self, Kept};
 use crate::warnings::Warnings;
 
-/// What is known of a run besides what it has returned.
+/// What is known about a run in addition to its result.
 pub struct Results<'a, T> {
     pub args: &'a FactorizeArgs,
     pub context: &'a Context,
     pub checkpoint: &'a Checkpoint,
-    /// What was warned of so far.
+    /// The warnings so far.
     pub warnings: Warnings,
-    /// How a row or column is a picture.
+    /// The image size of a row or column.
     pub image: Option<ImageShape>,
-    /// Pictures as they were.
+    /// Original images for the page.
     pub frames: Option<Kept<T>>,
     /// The hash of the input.
     pub sha256: String,
-    /// The most memory that each rank of an MPI job has had.
+    /// The peak memory of each process of an MPI job.
     pub peaks: Option<Vec<u64>>,
 }
 
 impl<T: Real> Results<'_, T> {
-    /// Writes all, and says so.
+    /// Writes everything and prints the final messages.
     pub fn write(mut self, finished: Finished<T>) -> Result<()> {
         self.warnings.zero(&finished.result.factors, &finished.plan.settings);
         let mut record = self.record(&finished);
@@ -50,7 +52,7 @@ impl<T: Real> Results<'_, T> {
         let error = finished.result.report.relative_error;
         let record = RunRecord::new(error, RunKind::Factorization(Box::new(record)));
         write_files(args, context, &finished, &record, frames.as_ref())?;
-        // The page is made from the files: there is room for one of both.
+        // The page is made from the files, so the factors are freed first.
         let Finished { result: Factorization { factors, report, errors }, facts, .. } = finished;
         drop((factors, facts, frames));
         report::after_run(context, &args.out, !args.no_report);
@@ -70,11 +72,11 @@ impl<T: Real> Results<'_, T> {
         Ok(())
     }
 
-    /// What `run.json` says: how it went, and everything needed to run it again.
+    /// The content of `run.json`: the outcome, and everything needed to repeat the run.
     fn record(&self, finished: &Finished<T>) -> FactorizationRecord {
         let args = self.args;
         let mut record = pipeline::record(finished);
-        // Not as a path to serde, which takes UTF-8 alone.
+        // Lossy, because serde only serializes paths in UTF-8.
         let text = |path: &Option<PathBuf>| path.as_ref().map(|path| path.to_string_lossy().into_owned());
         record.method.init_from = text(&args.init_from);
         record.reading = ReadingRecord {
@@ -91,7 +93,7 @@ impl<T: Real> Results<'_, T> {
         record.image = self.image;
         record.records = args.records.or_else(|| Some(record.samples()));
         record.frames = self.frames.as_ref().map_or(Vec::new(), |frames| frames.numbers.clone());
-        // Also where it only decided what `auto` does.
+        // Recorded even where it only influenced `auto`.
         let networks: Vec<String> = args.network.iter().map(Network::to_string).collect();
         record.machine.network = Some(networks).filter(|networks| !networks.is_empty());
         if let Some(peaks) = &self.peaks {
@@ -108,7 +110,7 @@ impl<T: Real> Results<'_, T> {
     }
 }
 
-/// All files of the folder at once, or none.
+/// Writes all files of the folder, or none.
 fn write_files<T: Real>(
     args: &FactorizeArgs,
     context: &Context,
@@ -149,36 +151,38 @@ fn conclude(
 ) {
     if !outcome.redrawn.is_empty() {
         let times = match outcome.redrawn.len() {
-            1 => "a component died 1 time and was".to_string(),
-            count => format!("components died {count} times and were"),
+            1 => "1 dead component was".to_string(),
+            count => format!("{count} dead components were"),
         };
-        console.tell(&format!("{times} redrawn; run.json says which and when"));
+        console.tell(&format!("{times} redrawn; run.json lists them"));
     }
     if errors.len() > 1 {
-        console.tell(&format!("best of {} runs, with seed {}", errors.len(), outcome.seed));
+        console.tell(&format!("best of {} runs: seed {}", errors.len(), outcome.seed));
     }
-    let clock = clock.map_or(String::new(), |network| format!(" on the virtual clock, on {network}"));
+    let clock = clock.map_or(String::new(), |network| format!(" on the virtual clock of {network}"));
     let why = match outcome.stopped_by {
-        Stop::Iterations => "all iterations done",
-        Stop::Tolerance => "the error hardly fell any more",
-        Stop::TargetError => "the wanted error was reached",
-        Stop::TimeLimit => "the time was up",
-        Stop::Interrupted => "stopped by the user",
+        Stop::Iterations => "maximum number of iterations".to_string(),
+        Stop::Tolerance => format!("converged, relative change below {:e}", args.tolerance),
+        Stop::TargetError => "target error reached".into(),
+        Stop::TimeLimit => "time limit reached".into(),
+        Stop::Interrupted => "interrupted".into(),
     };
     console.tell(&format!(
-        "relative error {:.6} after {} iterations and {:.2} s{clock} ({why})",
-        outcome.relative_error, outcome.iterations, outcome.seconds
+        "relative error {:.6} after {} and {:.2} s{clock} ({why})",
+        outcome.relative_error,
+        many(outcome.iterations, "iteration"),
+        outcome.seconds
     ));
     table(console, &outcome.ranks);
     console.tell(&report::where_it_is(&args.out));
 }
 
-/// Where each rank's time went, if there are several.
+/// Prints the time that each process spent in each phase, if there are several processes.
 fn table(console: Console, ranks: &[RankReport]) {
     if ranks.len() < 2 {
         return;
     }
-    console.tell("seconds by rank:  product    solve   sketch  gather  scatter   reduce     all   MiB sent");
+    console.tell("seconds/process:  product    solve   sketch  gather  scatter   reduce     all   MiB sent");
     for (rank, report) in ranks.iter().enumerate() {
         let RankReport { seconds, phases, method, .. } = report;
         console.tell(&format!(

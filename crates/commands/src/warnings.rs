@@ -1,10 +1,10 @@
-//! What a user should know about a run: said at once, kept in `run.json`, and shown in the report.
+//! The warnings of a run: printed at once, kept in `run.json`, and shown in the report.
 
 use std::path::Path;
 
 use partwise::Real;
 use partwise::io::Assumption;
-use partwise::matrix::{Dominant, Matrix};
+use partwise::matrix::{Dominant, Dominants, Matrix, Shape};
 use partwise::run::{Factors, Settings};
 
 use crate::console::Console;
@@ -30,46 +30,43 @@ impl Warnings {
         self.all.push(sentence);
     }
 
-    /// All of them, without the word "warning".
+    /// All warnings, without the word "warning".
     pub fn into_sentences(self) -> Vec<String> {
         self.all
     }
 
-    /// More components than an m x n matrix can have.
-    pub fn rank(&mut self, settings: &Settings, (m, n): (usize, usize)) {
-        if settings.rank > m.min(n) {
+    /// More components than a matrix can have.
+    pub fn rank(&mut self, settings: &Settings, shape: Shape) {
+        let smaller = shape.rows.min(shape.cols);
+        if settings.rank > smaller {
             self.add(format!(
                 "rank {} is above the smaller side of the matrix ({}), so that components cannot all matter",
-                settings.rank,
-                m.min(n)
+                settings.rank, smaller
             ));
         }
     }
 
-    /// What was assumed of a table that could mean something else.
+    /// Warns about assumptions made for an ambiguous table.
     pub fn assumptions(&mut self, file: &Path, assumptions: &[Assumption]) {
         input::assumed(file, assumptions).for_each(|sentence| self.add(sentence));
     }
 
     /// A row and a column beside which the others hardly count.
-    pub fn dominant(
-        &mut self,
-        (row, col): (Option<Dominant>, Option<Dominant>),
-        (row_labels, col_labels): Names<'_>,
-    ) {
-        for (what, found, labels) in [("row", row, row_labels), ("column", col, col_labels)] {
+    pub fn dominant(&mut self, dominants: Dominants, names: Names<'_>) {
+        let Dominants { row, col } = dominants;
+        for (what, found, labels) in [("row", row, names.rows), ("column", col, names.cols)] {
             let Some(Dominant { index, share }) = found else { continue };
             let name = labels.map_or(String::new(), |labels| format!(" ({})", labels[index]));
             self.add(format!(
-                "{what} {}{name} holds {:.1}% of the squared norm of the matrix, so that the other {what}s hardly count; \
-                 rescale the {what}s, or leave this one out",
+                "{what} {}{name} accounts for {:.1}% of the squared norm of the matrix, so the other {what}s hardly \
+                 count; rescale the {what}s, or remove this one",
                 index + 1,
                 100.0 * share
             ));
         }
     }
 
-    /// Components that are 0.
+    /// Warns about components that are 0.
     pub fn zero<T: Real>(&mut self, factors: &Factors<T>, settings: &Settings) {
         let zero = factors.energies().iter().filter(|&&energy| energy == 0.0).count();
         if zero == 0 {
@@ -82,21 +79,18 @@ impl Warnings {
             .filter(|(_, weight)| **weight > 0.0)
             .map(|(name, weight)| format!("{name} {weight}"))
             .collect();
-        let cure = if given.is_empty() {
-            "begin from another start".into()
-        } else {
-            format!("lower {}", given.join(", "))
-        };
+        let cure =
+            if given.is_empty() { "try another start".into() } else { format!("lower {}", given.join(", ")) };
         self.add(match (zero == factors.k, zero) {
-            (true, _) => format!("every component is 0, so that the result says nothing; {cure}"),
-            (false, 1) => format!("1 of {} components is 0; {cure}, or give a lower --rank", factors.k),
-            (false, _) => format!("{zero} of {} components are 0; {cure}, or give a lower --rank", factors.k),
+            (true, _) => format!("every component is 0, so the result is meaningless; {cure}"),
+            (false, 1) => format!("1 of {} components is 0; {cure}, or a smaller --rank", factors.k),
+            (false, _) => format!("{zero} of {} components are 0; {cure}, or a smaller --rank", factors.k),
         });
     }
 }
 
 /// The row and the column that dominate a matrix.
-pub fn dominant_of<T: Real>(matrix: &Matrix<T>) -> (Option<Dominant>, Option<Dominant>) {
+pub fn dominant_of<T: Real>(matrix: &Matrix<T>) -> Dominants {
     let (rows, cols) = matrix.squared_norms();
-    (Dominant::among(&rows), Dominant::among(&cols))
+    Dominants::among(&rows, &cols)
 }

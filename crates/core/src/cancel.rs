@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use crate::error::Error;
 
-/// Tells a computation to stop. Clones belong to the same computation; by default nobody cancels it.
+/// Tells a computation to stop. Clones belong to the same computation; by default it is never cancelled.
 #[derive(Clone, Debug, Default)]
 pub struct Cancel(Arc<AtomicBool>);
 
@@ -56,7 +56,7 @@ impl Cancel {
 
     /// What `work` returns, or [`Error::Interrupted`] if it was cancelled before its end.
     pub fn scope<R, E: From<Error>>(&self, work: impl FnOnce() -> Result<R, E>) -> Result<R, E> {
-        // What was half done is dropped, so that nobody sees it.
+        // Incomplete results are dropped.
         match catch_unwind(AssertUnwindSafe(work)) {
             // Where one thread unwinds, others fail because they miss it.
             Ok(Err(_)) if self.is_cancelled() => Err(Error::Interrupted.into()),

@@ -47,7 +47,7 @@ pub enum Error {
         /// What to do about it.
         cure: Wording,
     },
-    /// Something does not fit the memory; found out before it is allocated.
+    /// Something does not fit in memory, which is detected before it is allocated.
     #[error("{}{cure}", begin_memory(what, *needed, *available))]
     Memory {
         /// What was to be held.
@@ -68,7 +68,7 @@ pub enum Error {
         problem: Wording,
     },
     /// Another rank ended before this one had its answer.
-    #[error("rank {rank} lost its connection to rank {peer}; its own message says why")]
+    #[error("process {rank} lost its connection to process {peer}, whose own message says why")]
     RankLost {
         /// The rank that noticed.
         rank: usize,
@@ -76,7 +76,9 @@ pub enum Error {
         peer: usize,
     },
     /// The network between ranks, or the library that drives it, failed.
-    #[error("rank {rank}: {call} failed ({problem}); if no other rank says why, look at what mpirun says")]
+    #[error(
+        "process {rank}: {call} failed ({problem}); if no other process gives a reason, see the messages of mpirun"
+    )]
     Transport {
         /// The rank that noticed.
         rank: usize,
@@ -87,7 +89,8 @@ pub enum Error {
     },
     /// Two ranks no longer run the same program.
     #[error(
-        "rank {rank} got {got} from rank {peer} where it expected {expected}; this is a bug in Partwise, please report it"
+        "process {rank} received {got} from process {peer} but expected {expected}; this is a bug in Partwise, please \
+         report it"
     )]
     Protocol {
         /// The rank that noticed.
@@ -114,7 +117,7 @@ pub enum Error {
         problem: Wording,
     },
     /// A `run.json` that is no record of a run.
-    #[error("{}: not the JSON of a run ({problem}); run it again", path.display())]
+    #[error("{}: not the record of a run ({problem}); run it again", path.display())]
     DamagedRecord {
         /// The file concerned.
         path: PathBuf,
@@ -123,7 +126,8 @@ pub enum Error {
     },
     /// A `run.json` of a later program.
     #[error(
-        "{}: Partwise {version} wrote it in format {format}, and this program reads formats up to {}; update Partwise", path.display(), crate::run::record::FORMAT_VERSION
+        "{}: written by Partwise {version} in format {format}, but this program reads formats up to {}; update \
+         Partwise", path.display(), crate::run::record::FORMAT_VERSION
     )]
     NewerRecord {
         /// The file concerned.
@@ -138,7 +142,8 @@ pub enum Error {
     Interrupted,
     /// An iterate stopped being finite.
     #[error(
-        "the factors stopped being finite at iteration {iteration}; use double precision, rescale the matrix, or damp a sketched step more"
+        "the factors overflowed at iteration {iteration}; use double precision, rescale the matrix, or increase the \
+         damping of sketched steps"
     )]
     Diverged {
         /// The iteration at which it was seen.
@@ -209,11 +214,7 @@ fn begin_entry(path: &Path, row: usize, column: usize, value: &str) -> String {
 }
 
 fn begin_memory(what: &str, needed: u64, available: u64) -> String {
-    format!(
-        "{what} needs {} of memory, of which {} are available; ",
-        human_bytes(needed),
-        human_bytes(available)
-    )
+    format!("{what} needs {} of memory, but {} is available; ", human_bytes(needed), human_bytes(available))
 }
 
 /// What to do when the operating system refuses.

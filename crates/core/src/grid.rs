@@ -56,8 +56,8 @@ impl Grid {
         self.rows.saturating_mul(self.cols)
     }
 
-    /// The grid on which an iteration sends the least: (pr − 1) n k / N + (pc − 1) m k / N numbers a rank in each half
-    /// step. Nonzeros do not matter: they stay where they are. Parts without a row or column are avoided.
+    /// The grid on which an iteration sends the least: (pr − 1) n k / N + (pc − 1) m k / N numbers per rank in each
+    /// half step. Nonzeros do not matter, because they are not sent. Parts without a row or column are avoided.
     pub fn choose(m: usize, n: usize, size: usize) -> Self {
         let cost = |grid: &Grid| {
             let empty = grid.rows.saturating_sub(m) + grid.cols.saturating_sub(n);
@@ -71,7 +71,7 @@ impl Grid {
             .unwrap_or(Grid::ONE)
     }
 
-    /// The grid that was asked for, or else the best, for `size` ranks.
+    /// The requested grid, or otherwise the best one, for `size` ranks.
     pub fn of(asked: Option<Grid>, m: usize, n: usize, size: usize) -> Result<Self> {
         match asked {
             None => Ok(Self::choose(m, n, size)),
@@ -79,7 +79,8 @@ impl Grid {
             Some(grid) => Err(Error::parameter(
                 "grid",
                 format!(
-                    "{grid} is {} ranks, but there are {size}; give two numbers whose product is {size}, or leave it out",
+                    "{grid} needs {} processes, but there are {size}; give two numbers whose product is {size}, or \
+                     leave it out",
                     grid.size()
                 ),
             )),
@@ -106,7 +107,7 @@ impl FromStr for Grid {
     }
 }
 
-/// Where a rank stands, on what matrix, and with whom it shares what.
+/// A rank's place in the grid, and the matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Placement {
     /// m.
@@ -208,14 +209,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_for_must_fit() {
+    fn invalid_requests_are_refused() {
         assert_eq!("2x3".parse(), Ok(Grid { rows: 2, cols: 3 }));
         for bad in ["", "2", "x", "0x3", "2x-1", "2x3x1", "ax2"] {
             assert!(bad.parse::<Grid>().is_err(), "{bad}");
         }
         assert!(Grid::of(Some(Grid { rows: 2, cols: 2 }), 9, 9, 4).is_ok());
         let message = Grid::of(Some(Grid { rows: 2, cols: 3 }), 9, 9, 4).unwrap_err().to_string();
-        assert!(message.contains("2x3 is 6 ranks, but there are 4"), "{message}");
+        assert!(message.contains("2x3 needs 6 processes, but there are 4"), "{message}");
     }
 
     #[test]

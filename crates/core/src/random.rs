@@ -26,8 +26,8 @@ pub enum Purpose {
     Sample = 8,
 }
 
-/// The stream of one row. The key holds seed, purpose and iteration, the stream number the row: ChaCha has no
-/// key schedule, so that opening a stream costs nothing.
+/// The stream of one row. The key holds seed, purpose and iteration, the stream number the row: ChaCha has no key
+/// schedule, so opening a stream costs nothing.
 pub fn stream(seed: u64, purpose: Purpose, iteration: usize, row: usize) -> ChaCha8Rng {
     let mut key = [0u8; 32];
     key[..8].copy_from_slice(&seed.to_le_bytes());

@@ -53,18 +53,18 @@ impl Threads {
             return Ok(Threads { pool: None, timed: None, cancel: Cancel::default() });
         }
         let pool = rayon::ThreadPoolBuilder::new().num_threads(count).build().map_err(|error| {
-            Error::parameter("threads", format!("cannot start {count} threads ({error}); ask for fewer"))
+            Error::parameter("threads", format!("cannot start {count} threads ({error}); use fewer"))
         })?;
         Ok(Threads { pool: Some(pool), timed: None, cancel: Cancel::default() })
     }
 
-    /// The same threads, and where their processor time is counted, but for the calling thread's.
+    /// The same threads with the same counter of processor time, which excludes the calling thread.
     pub fn timed(self) -> (Self, PoolTime) {
         let time = PoolTime::default();
         (Threads { timed: Some(time.clone()), ..self }, time)
     }
 
-    /// The same threads, which stop between two pieces of work once `cancel` says so.
+    /// The same threads, which stop between two pieces of work once `cancel` is triggered.
     pub fn with_cancel(self, cancel: &Cancel) -> Self {
         Threads { cancel: cancel.clone(), ..self }
     }

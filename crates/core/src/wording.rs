@@ -9,12 +9,17 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+/// A count with its noun: `1 iteration`, `2 iterations`.
+pub fn many(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
 /// A sentence, or a part of one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Wording(Vec<Part>);
+pub struct Wording(Vec<Segment>);
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-enum Part {
+enum Segment {
     Text(Cow<'static, str>),
     Field(Field),
 }
@@ -37,25 +42,25 @@ impl Wording {
         Wording::default().text(text)
     }
 
-    /// Goes on with text.
+    /// Appends text.
     pub fn text(mut self, text: impl Into<Cow<'static, str>>) -> Self {
-        self.0.push(Part::Text(text.into()));
+        self.0.push(Segment::Text(text.into()));
         self
     }
 
-    /// Goes on with the name of a field.
+    /// Appends the name of a field.
     pub fn field(mut self, name: impl Into<Cow<'static, str>>) -> Self {
-        self.0.push(Part::Field(Field { name: name.into(), value: None }));
+        self.0.push(Segment::Field(Field { name: name.into(), value: None }));
         self
     }
 
-    /// Goes on with the name of a field and the value that it is to have.
+    /// Appends the name of a field and a recommended value.
     pub fn choice(mut self, name: &'static str, value: impl Into<Cow<'static, str>>) -> Self {
-        self.0.push(Part::Field(Field { name: name.into(), value: Some(value.into()) }));
+        self.0.push(Segment::Field(Field { name: name.into(), value: Some(value.into()) }));
         self
     }
 
-    /// Goes on with more.
+    /// Appends another wording.
     pub fn then(mut self, more: Wording) -> Self {
         self.0.extend(more.0);
         self
@@ -63,9 +68,9 @@ impl Wording {
 
     /// The sentence with a front end's names of fields.
     pub fn named(&self, naming: Naming) -> String {
-        let words = |part: &Part| match part {
-            Part::Text(text) => text.to_string(),
-            Part::Field(field) => naming(field),
+        let words = |segment: &Segment| match segment {
+            Segment::Text(text) => text.to_string(),
+            Segment::Field(field) => naming(field),
         };
         self.0.iter().map(words).collect()
     }

@@ -1,4 +1,4 @@
-//! What an experiment's file says.
+//! The description of an experiment, read from a file.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,22 +13,22 @@ use crate::{Error, Result, file_error};
 pub struct Experiment {
     /// The figure's caption.
     pub title: String,
-    /// Which figure of the paper it is.
+    /// The figure of the paper.
     pub figure: String,
-    /// What a reader should know of it.
+    /// A note for readers.
     #[serde(default)]
     pub note: String,
     /// What is drawn.
     pub draws: Draws,
-    /// What is run.
+    /// The kind of runs.
     pub command: Command,
-    /// k, where a panel has none of its own.
+    /// k, for panels without one of their own.
     pub rank: usize,
     /// Numbers of nodes, or of parties.
     pub nodes: Vec<usize>,
     /// The network of the virtual clock; without one the clock is real, unless there are more nodes than cores.
     pub network: Option<String>,
-    /// Runs of each method, with seeds that follow each other.
+    /// Runs of each method, with consecutive seeds.
     #[serde(default = "one")]
     pub repeats: u64,
     /// The first seed.
@@ -37,10 +37,10 @@ pub struct Experiment {
     /// Arguments of every run.
     #[serde(default)]
     pub arguments: Vec<String>,
-    /// When runs end, where a panel says nothing else.
+    /// The limits of runs, for panels without their own.
     #[serde(default)]
     pub limits: Limits,
-    /// The lines, in order.
+    /// The methods, in order.
     #[serde(rename = "method")]
     pub methods: Vec<Method>,
     /// The panels, in order.
@@ -48,7 +48,7 @@ pub struct Experiment {
     pub panels: Vec<Panel>,
 }
 
-/// What is drawn.
+/// What the charts show.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
 pub enum Draws {
@@ -56,11 +56,11 @@ pub enum Draws {
     ErrorOverTime,
     /// The relative error over iterations.
     ErrorOverIterations,
-    /// Iterations a second over nodes: the reciprocal of an iteration's time.
+    /// Iterations per second over nodes: the reciprocal of the time per iteration.
     SpeedOverNodes,
 }
 
-/// What is run.
+/// What kind of runs an experiment has.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
 pub enum Command {
@@ -70,7 +70,7 @@ pub enum Command {
     Simulate,
 }
 
-/// When a run ends: at whatever comes first.
+/// The limits of a run; the first one reached ends it.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Limits {
@@ -82,7 +82,7 @@ pub struct Limits {
     pub steps: Option<usize>,
 }
 
-/// A line of every panel.
+/// A method, which is a line in every panel.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Method {
@@ -95,31 +95,31 @@ pub struct Method {
     pub damped: bool,
 }
 
-/// A panel: a matrix and what differs there.
+/// A panel: a matrix and its deviations from the experiment.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Panel {
     /// Its name in the paper.
     pub name: String,
-    /// The matrix, in the folder of data.
+    /// The matrix, in the data folder.
     pub data: String,
-    /// What the matrix is, where it is not the paper's.
+    /// What the matrix is, if it is not the paper's.
     #[serde(default)]
     pub stand_in: String,
     /// k.
     pub rank: Option<usize>,
     /// Numbers of nodes.
     pub nodes: Option<Vec<usize>>,
-    /// Arguments of its runs.
+    /// Additional arguments of its runs.
     #[serde(default)]
     pub arguments: Vec<String>,
-    /// Methods that it leaves out.
+    /// Methods that it skips.
     #[serde(default)]
     pub without: Vec<String>,
-    /// Alpha and beta, as found by search: of every damped method ("all"), or of the one that is named.
+    /// Alpha and beta, as found by search: of every damped method ("all"), or of the named one.
     #[serde(default)]
     pub damping: BTreeMap<String, [f64; 2]>,
-    /// When its runs end.
+    /// The limits of its runs.
     pub limits: Option<Limits>,
     /// Whether it takes too long for a quick experiment.
     #[serde(default)]
@@ -145,29 +145,32 @@ impl Experiment {
 
     fn check(&self) -> std::result::Result<(), String> {
         if self.methods.is_empty() || self.panels.is_empty() {
-            return Err("there is no [[method]] or no [[panel]]; add one".into());
+            return Err("[[method]] or [[panel]] is missing; add one".into());
         }
         let lists = self.panels.iter().filter_map(|panel| panel.nodes.as_ref()).chain([&self.nodes]);
         if lists.into_iter().any(|nodes| nodes.is_empty() || nodes.contains(&0)) {
             return Err("nodes: a list is empty or has a 0; give numbers of 1 or more".into());
         }
         if self.repeats == 0 {
-            return Err("repeats: 0 runs show nothing; give 1 or more".into());
+            return Err("repeats: 0 is too few; give 1 or more".into());
         }
         for panel in &self.panels {
             let named = |name: &String| self.methods.iter().any(|method| method.name == *name);
             let unknown = |name: &&String| !named(name) && *name != "all";
             if let Some(name) = panel.without.iter().chain(panel.damping.keys()).find(unknown) {
-                return Err(format!("panel {}: there is no method {name}; correct the name", panel.name));
+                return Err(format!(
+                    "panel {}: the method {name} does not exist; correct the name",
+                    panel.name
+                ));
             }
             let undamped =
                 |name: &&String| self.methods.iter().any(|method| method.name == **name && !method.damped);
             if let Some(name) = panel.damping.keys().find(undamped) {
-                return Err(format!("panel {}: {name} is not damped; remove its damping", panel.name));
+                return Err(format!("panel {}: {name} has no damping; remove it", panel.name));
             }
             let limits = panel.limits.unwrap_or(self.limits);
             if limits.time.is_none() && limits.work.is_none() && limits.steps.is_none() {
-                return Err(format!("panel {}: nothing ends its runs; give limits", panel.name));
+                return Err(format!("panel {}: its runs have no limit; give limits", panel.name));
             }
         }
         Ok(())
@@ -216,13 +219,15 @@ pub mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_with_its_place() {
+    fn errors_name_their_place() {
         assert_eq!(said(SMALL), "");
         assert!(said(&SMALL.replace("rank = 4", "rang = 4")).contains("line 6: unknown field `rang`"));
-        assert!(said(&SMALL.replace("[\"MU\"]", "[\"MW\"]")).contains("panel RCV1: there is no method MW"));
-        assert!(said(&SMALL.replace("{ all =", "{ \"MU\" =")).contains("panel FACE: MU is not damped"));
+        assert!(
+            said(&SMALL.replace("[\"MU\"]", "[\"MW\"]")).contains("panel RCV1: the method MW does not exist")
+        );
+        assert!(said(&SMALL.replace("{ all =", "{ \"MU\" =")).contains("panel FACE: MU has no damping"));
         assert!(said(&SMALL.replace("nodes = [2, 4]", "nodes = []")).contains("nodes: a list is empty"));
-        assert!(said(&SMALL.replace("limits =", "#")).contains("panel FACE: nothing ends its runs"));
+        assert!(said(&SMALL.replace("limits =", "#")).contains("panel FACE: its runs have no limit"));
         let absent = Experiment::read(Path::new("absent.toml")).unwrap_err().to_string();
         assert!(absent.starts_with("absent.toml: "), "{absent}");
     }

@@ -1,4 +1,4 @@
-//! What an experiment shows: tables, a chart for each panel, and a page with all of them.
+//! The results of an experiment: tables, a chart for each panel, and a page with all of them.
 
 use std::fmt::Write;
 use std::fs;
@@ -10,10 +10,10 @@ use partwise_report::text::{details, escape, number, table};
 use crate::describe::{Command, Draws, Experiment};
 use crate::{Done, Result, file_error};
 
-/// Points of a line, at most.
+/// The maximum number of points of a line.
 const POINTS: usize = 120;
 
-/// Writes `runs.csv`, `curves.csv`, an SVG a panel and `index.html`.
+/// Writes `runs.csv`, `curves.csv`, one SVG per panel and `index.html`.
 pub fn write(experiment: &Experiment, done: &[Done], out: &Path) -> Result<()> {
     let put = |name: &str, text: &str| {
         let (part, path) = (out.join(format!(".{name}.partial")), out.join(name));
@@ -46,7 +46,7 @@ pub fn write(experiment: &Experiment, done: &[Done], out: &Path) -> Result<()> {
     put("index.html", &page(experiment, done, &panels))
 }
 
-/// A panel's name in the name of a file.
+/// A panel's name for use in a file name.
 fn file_name(panel: &str) -> String {
     panel
         .chars()
@@ -54,7 +54,7 @@ fn file_name(panel: &str) -> String {
         .collect()
 }
 
-/// A line a run.
+/// One line per run.
 fn runs(experiment: &Experiment, done: &[Done]) -> String {
     let mut text =
         String::from("panel,method,nodes,repeat,clock,steps,seconds,seconds_a_step,relative_error\n");
@@ -76,7 +76,7 @@ fn runs(experiment: &Experiment, done: &[Done]) -> String {
     text
 }
 
-/// A line a point of an error curve.
+/// One line per point of an error curve.
 fn curves(experiment: &Experiment, done: &[Done]) -> String {
     let mut text = String::from("panel,method,nodes,repeat,step,seconds,relative_error\n");
     for one in done {
@@ -94,7 +94,7 @@ fn curves(experiment: &Experiment, done: &[Done]) -> String {
     text
 }
 
-/// A panel; `style` is that of a file of its own.
+/// Draws a panel; `style` is the style sheet if it is a file of its own.
 fn chart(experiment: &Experiment, panel: usize, done: &[&Done], style: Option<&str>) -> String {
     let mut series = Vec::new();
     for (method, described) in experiment.shown(&experiment.panels[panel]) {
@@ -109,7 +109,7 @@ fn chart(experiment: &Experiment, panel: usize, done: &[&Done], style: Option<&s
         match experiment.draws {
             Draws::SpeedOverNodes if !of_method.is_empty() => series.push(line(speeds(&of_method))),
             Draws::SpeedOverNodes => {}
-            // Of repeats, the one in the middle by its final error.
+            // The repeat with the median final error.
             Draws::ErrorOverTime | Draws::ErrorOverIterations => {
                 let mut by_error = of_method.clone();
                 by_error.sort_by(|a, b| a.error.total_cmp(&b.error));
@@ -126,7 +126,7 @@ fn chart(experiment: &Experiment, panel: usize, done: &[&Done], style: Option<&s
     Lines { title: &caption, x, y, series: &series, marks }.svg(style)
 }
 
-/// Iterations a second for each number of nodes, means over repeats.
+/// Iterations per second for each number of nodes, means over repeats.
 fn speeds(done: &[&&Done]) -> Vec<(f64, f64)> {
     let mut nodes: Vec<usize> = done.iter().map(|done| done.run.nodes).collect();
     nodes.sort_unstable();
@@ -139,7 +139,7 @@ fn speeds(done: &[&&Done]) -> Vec<(f64, f64)> {
     nodes.into_iter().map(|nodes| (nodes as f64, mean(nodes))).collect()
 }
 
-/// A curve with few points, the last among them; the start's error may be beyond every scale, and is left out.
+/// A curve with few points, including the last one; the start is left out, because its error may exceed the scale.
 fn thinned(curve: &[[f64; 3]], across: usize) -> Vec<(f64, f64)> {
     let curve = if curve.len() > 2 && curve[0][0] == 0.0 { &curve[1..] } else { curve };
     let step = curve.len().div_ceil(POINTS).max(1);
@@ -156,7 +156,7 @@ fn axes(experiment: &Experiment, clock: &str) -> (Axis, Axis) {
         Draws::SpeedOverNodes => {
             let nodes =
                 if experiment.command == Command::Simulate { "Number of parties" } else { "Number of nodes" };
-            (Axis::new(nodes), Axis { zero: true, ..Axis::new("1 / time of an iteration (1/s)") })
+            (Axis::new(nodes), Axis { zero: true, ..Axis::new("iterations per second") })
         }
     }
 }
@@ -189,12 +189,12 @@ fn page(experiment: &Experiment, done: &[Done], panels: &str) -> String {
     clocks.dedup();
     let clock = clocks.into_iter().map(|clock| match clock {
         "virtual" => {
-            "There are more nodes than cores here, so the clock is virtual: the processor time of each node's thread, plus what \
-             its messages would take on the network that the experiment names. "
+            "There are more nodes than cores, so the clock is virtual: the processor time of each node's thread plus \
+             the time that its messages would take on the network of the experiment. "
         }
         "simulated" => {
-            "There are more parties than cores here, so the clock is simulated: a price for each multiplication, byte and \
-             message, the same in every run. "
+            "There are more parties than cores, so the clock is simulated: each multiplication, byte and message has \
+             a fixed cost. "
         }
         _ => "The clock is real. ",
     });

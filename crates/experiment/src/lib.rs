@@ -1,5 +1,5 @@
-//! Experiments: a file says what to run and what to draw, the program is started for each run, and what came out of it
-//! becomes tables, charts and a page.
+//! Experiments: a file describes the runs and the charts, the program is started for each run, and the results
+//! become tables, charts and a page.
 
 mod describe;
 mod draw;
@@ -15,58 +15,58 @@ pub use plan::{Planned, Scope};
 pub use results::Done;
 pub use runner::{Stage, perform, search};
 
-/// What can go wrong.
+/// The errors of this crate.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A run was interrupted by Ctrl-C or SIGTERM.
     #[error("interrupted")]
     Interrupted,
     /// A file that cannot be read or written.
-    #[error("{}: {problem}; check that it is there and that there is room", path.display())]
+    #[error("{}: {problem}; check the path and the free space", path.display())]
     File {
         /// Which.
         path: PathBuf,
-        /// What the system says.
+        /// The system's message.
         problem: std::io::Error,
     },
-    /// A description that cannot be followed.
+    /// An invalid description.
     #[error("{}: {problem}", path.display())]
     Description {
         /// Which.
         path: PathBuf,
-        /// What is wrong with it, and what to do.
+        /// The problem and its remedy.
         problem: String,
     },
     /// A run that failed.
-    #[error("{run}: {said}; what is finished is kept: call it again after a correction")]
+    #[error("{run}: {said}; finished runs are kept, so correct the problem and run the command again")]
     Run {
         /// Its panel, method and nodes.
         run: String,
-        /// What the program said.
+        /// The program's message.
         said: String,
     },
     /// A run whose results cannot be read.
-    #[error("{}: {problem}; remove that folder and call it again", folder.display())]
+    #[error("{}: {problem}; remove that folder and run the command again", folder.display())]
     Results {
-        /// Where they are.
+        /// The folder of the run.
         folder: PathBuf,
-        /// What is wrong.
+        /// The problem.
         problem: String,
     },
-    /// A run that a later version of the program left.
+    /// A run of a later version of the program.
     #[error(transparent)]
     Record(partwise::Error),
     /// None of the panels has its data.
-    #[error("none of the matrices is in {}: {names}; give their folder as --data", folder.display())]
+    #[error("none of the matrices is in {}: {names}; give the folder that has them", folder.display())]
     NoData {
-        /// Where they were looked for.
+        /// The data folder.
         folder: PathBuf,
         /// Which.
         names: String,
     },
 }
 
-/// What this crate returns.
+/// The result type of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
 fn file_error(path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Error {

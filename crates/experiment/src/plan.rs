@@ -1,37 +1,36 @@
-//! The runs that an experiment consists of.
+//! The runs of an experiment.
 
 use std::path::{Path, PathBuf};
 
 use crate::describe::{Command, Draws, Experiment, Limits, Method, Panel};
 
-/// How much of an experiment to do.
+/// How much of an experiment to run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Scope {
-    /// A little of it: shorter runs, no panels that take long all the same, and of several numbers of nodes the least and
-    /// the most.
+    /// Short runs, no panels that take long, and of several numbers of nodes the smallest and the largest.
     pub quick: bool,
-    /// Cores of this machine, beyond which the clock must be virtual.
+    /// The number of cores; with more nodes than that, the clock is virtual.
     pub cores: usize,
 }
 
-/// What is left of limits in a quick experiment.
+/// The share of the limits that remains in a quick experiment.
 const QUICK: f64 = 0.15;
 const LEAST_STEPS: usize = 2;
-/// More iterations than any time allows.
+/// More iterations than any time limit allows.
 const ENDLESS: usize = 1_000_000;
 
 /// One run.
 #[derive(Clone, Debug)]
 pub struct Planned {
-    /// Its panel's place.
+    /// The index of its panel.
     pub panel: usize,
-    /// Its method's place.
+    /// The index of its method.
     pub method: usize,
     /// Nodes, or parties.
     pub nodes: usize,
-    /// Its number among repeats.
+    /// Its number among the repeats.
     pub repeat: u64,
-    /// When it ends.
+    /// Its limits.
     pub limits: Limits,
 }
 
@@ -56,7 +55,7 @@ impl Experiment {
         runs
     }
 
-    /// The methods of a panel, with their places.
+    /// The methods of a panel, with their indices.
     pub fn shown<'a>(&'a self, panel: &'a Panel) -> impl Iterator<Item = (usize, &'a Method)> {
         self.methods.iter().enumerate().filter(|(_, method)| !panel.without.contains(&method.name))
     }
@@ -92,7 +91,8 @@ impl Experiment {
         format!("{}, {}, {} {unit}", self.panels[run.panel].name, self.methods[run.method].name, run.nodes)
     }
 
-    /// The program's arguments for a run on a file, without where results go; `rounds` is what a simulation may do.
+    /// The program's arguments for a run on a file, without those for output; `rounds` is the limit of a
+    /// simulation.
     pub fn arguments(&self, run: &Planned, file: &Path, scope: Scope, rounds: Option<usize>) -> Vec<String> {
         let (panel, method) = (&self.panels[run.panel], &self.methods[run.method]);
         let mut words: Vec<String> = Vec::new();
@@ -137,11 +137,11 @@ impl Experiment {
         found.copied().filter(|_| method.damped)
     }
 
-    /// The panels' files, in the folder of data or converted in `converted`, with whether they must be converted first.
+    /// The panels' files, in the data folder or converted in `converted`, and whether they must be converted first.
     pub fn files(&self, data: &Path, converted: &Path) -> Vec<(PathBuf, Option<PathBuf>)> {
         let place = |panel: &Panel| {
             let source = data.join(&panel.data);
-            // Text and compressed files would be read anew for every run.
+            // Text and compressed files would be decoded again for every run.
             let stem = panel.data.strip_suffix(".npy.gz").or(panel.data.strip_suffix(".zip"));
             (source, stem.map(|stem| converted.join(format!("{stem}.npy"))))
         };
@@ -191,7 +191,7 @@ mod tests {
             "factorize face.npy --rank 4 --seed 0 --tolerance 0 --nodes 10 --iterations 50 --time-limit 2 \
              --network 1Gbit/s,100us --alpha 0.1 --beta 1 --quiet --no-report --algorithm dsanls"
         );
-        // Not damped, and without a damping of its own.
+        // A method without damping, and without a setting for it.
         assert!(!experiment.arguments(&runs[1], Path::new("f"), SCOPE, None).contains(&"--alpha".into()));
         assert!(!experiment.arguments(&runs[2], Path::new("f"), SCOPE, None).contains(&"--alpha".into()));
     }

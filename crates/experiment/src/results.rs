@@ -1,4 +1,4 @@
-//! What came out of a run.
+//! The results of a run.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use partwise::run::record::{RUN_FILE, RunKind, RunRecord};
 
 use crate::{Error, Planned, Result, file_error};
 
-/// A run that is done.
+/// A finished run.
 #[derive(Clone, Debug)]
 pub struct Done {
     /// Which.
@@ -15,16 +15,16 @@ pub struct Done {
     pub curve: Vec<[f64; 3]>,
     /// Iterations or rounds.
     pub steps: f64,
-    /// Seconds on its clock.
+    /// The seconds on its clock.
     pub seconds: f64,
     /// The final error.
     pub error: f64,
-    /// Which clock that was.
+    /// The kind of that clock.
     pub clock: &'static str,
 }
 
 impl Done {
-    /// Reads a run's folder.
+    /// Reads the folder of a run.
     pub fn read(run: &Planned, folder: &Path) -> Result<Self> {
         let wrong = |problem: &str| Error::Results { folder: folder.into(), problem: problem.into() };
         let text =
@@ -32,7 +32,7 @@ impl Done {
         let file = folder.join(RUN_FILE);
         let record = RunRecord::parse(&file, text(RUN_FILE)?.as_bytes()).map_err(|error| match error {
             partwise::Error::DamagedRecord { .. } => wrong("run.json is damaged"),
-            // A later program's is fine, but not for this one.
+            // A record of a later version may be valid, but this version cannot read it.
             error => Error::Record(error),
         })?;
         let mut curve = Vec::new();
@@ -53,7 +53,7 @@ impl Done {
         Ok(Done { run: run.clone(), curve, steps, seconds, error, clock })
     }
 
-    /// Iterations a second.
+    /// Iterations per second.
     pub fn speed(&self) -> f64 {
         self.steps / self.seconds.max(f64::MIN_POSITIVE)
     }

@@ -1,4 +1,4 @@
-//! Runs the program for each run, some at a time, keeps what is finished and skips it the next time.
+//! Starts the program for each run, several at a time, and skips finished runs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,28 +12,28 @@ use partwise::run::record::RUN_FILE;
 use crate::describe::Command as What;
 use crate::{Done, Error, Experiment, Planned, Result, Scope, file_error};
 
-/// Where an experiment runs.
+/// The folders and limits of an experiment.
 pub struct Stage<'a> {
     /// The program.
     pub program: &'a Path,
     /// The folder of matrices.
     pub data: &'a Path,
-    /// The folder of everything that is written.
+    /// The output folder.
     pub out: &'a Path,
-    /// How much of it.
+    /// How much of it to run.
     pub scope: Scope,
-    /// Runs at a time.
+    /// The number of simultaneous runs.
     pub jobs: usize,
     /// Panels to run; all if it is empty.
     pub only: &'a [String],
 }
 
-/// Rounds of the short simulation that tells how long a round takes.
+/// The rounds of the short simulation that measures the time per round.
 const PILOT: usize = 2;
-/// How much of the time that a simulation is given it has to last.
+/// The share of its time limit that a simulation must use.
 const NEARLY: f64 = 0.9;
 
-/// Runs what is not done yet; `tell` hears of every run.
+/// Starts all unfinished runs; `tell` receives a message about each.
 pub fn perform(experiment: &Experiment, stage: &Stage, tell: &(dyn Fn(&str) + Sync)) -> Result<Vec<Done>> {
     let files = prepare(experiment, stage, tell)?;
     let runs: Vec<Planned> = experiment.runs(stage.scope);
@@ -58,8 +58,8 @@ pub fn perform(experiment: &Experiment, stage: &Stage, tell: &(dyn Fn(&str) + Sy
     Ok(all)
 }
 
-/// The best alpha and beta of {0.1, 1, 10} (Sec. 5.1) for each panel and damped method, by the error at the end: what a
-/// description stores. Returns lines of a table: panel, method, alpha, beta, error.
+/// The best alpha and beta of {0.1, 1, 10} (Sec. 5.1) for each panel and damped method, by the final error. Returns
+/// the lines of a table: panel, method, alpha, beta, error.
 pub fn search(experiment: &Experiment, stage: &Stage, tell: &(dyn Fn(&str) + Sync)) -> Result<Vec<String>> {
     const GRID: [f64; 3] = [0.1, 1.0, 10.0];
     let mut lines = vec!["panel,method,alpha,beta,relative_error".to_string()];
@@ -88,7 +88,7 @@ pub fn search(experiment: &Experiment, stage: &Stage, tell: &(dyn Fn(&str) + Syn
     pairs.dedup();
     for pair in pairs {
         let of_pair = tried.iter().filter(|entry| (entry.0, entry.1) == pair);
-        // What overflowed is no error to be the least.
+        // An overflow must not count as the smallest error.
         let finite = of_pair.filter(|entry| entry.4.is_finite());
         if let Some((panel, method, alpha, beta, error)) = finite.min_by(|a, b| a.4.total_cmp(&b.4)) {
             let (panel, method) = (&experiment.panels[*panel].name, &experiment.methods[*method].name);
@@ -98,7 +98,7 @@ pub fn search(experiment: &Experiment, stage: &Stage, tell: &(dyn Fn(&str) + Syn
     Ok(lines)
 }
 
-/// The panels' files, converted where that saves time; none where a panel is not wanted or its data are absent.
+/// The panels' files, converted where that saves time; `None` for a panel that is not wanted or has no data.
 fn prepare(
     experiment: &Experiment,
     stage: &Stage,
@@ -118,12 +118,12 @@ fn prepare(
             continue;
         }
         if panel.long && stage.scope.quick {
-            tell(&format!("{} is left out: it takes too long for a quick experiment", panel.name));
+            tell(&format!("skipping {}: it takes too long for a quick experiment", panel.name));
             files.push(None);
             continue;
         }
         if !source.exists() {
-            tell(&format!("{} is left out: there is no {}", panel.name, source.display()));
+            tell(&format!("skipping {}: {} does not exist", panel.name, source.display()));
             files.push(None);
             continue;
         }
@@ -136,7 +136,7 @@ fn prepare(
     Ok(files)
 }
 
-/// One run, if it is not done, and whether it was run now.
+/// Executes a run unless it is finished; returns its result, and whether it was executed now.
 fn one(experiment: &Experiment, stage: &Stage, run: &Planned, file: &Path) -> Result<(Done, bool)> {
     let folder = stage.out.join("runs").join(experiment.name(run));
     let words = experiment.arguments(run, file, stage.scope, None).join(" ");
@@ -149,13 +149,13 @@ fn one(experiment: &Experiment, stage: &Stage, run: &Planned, file: &Path) -> Re
         (What::Simulate, Some(time)) => until(time, run.limits.steps, attempt)?,
         _ => attempt(None)?,
     };
-    // Written last: a run without it is not finished.
+    // The file that is written last: a run without it is not finished.
     fs::write(&noted, words).map_err(file_error(&noted))?;
     Ok((done, true))
 }
 
-/// A simulation ends after a number of rounds, not after a time: run for more rounds, at most `most`, until it lasts nearly
-/// that long.
+/// Simulations are limited by rounds, not by time: increases the rounds, up to `most`, until the run lasts nearly
+/// as long as its limit.
 fn until(time: f64, most: Option<usize>, attempt: impl Fn(Option<usize>) -> Result<Done>) -> Result<Done> {
     let most = most.unwrap_or(usize::MAX).max(PILOT);
     let mut rounds = PILOT;
@@ -169,7 +169,7 @@ fn until(time: f64, most: Option<usize>, attempt: impl Fn(Option<usize>) -> Resu
     }
 }
 
-/// Starts the program and reads what it wrote; factors are not kept.
+/// Starts the program and reads its results; factors are not kept.
 fn attempt(
     experiment: &Experiment,
     stage: &Stage,
@@ -198,7 +198,7 @@ fn attempt(
     Done::read(run, folder)
 }
 
-/// Exit code of a run that Ctrl-C or SIGTERM ended.
+/// Exit code of a run that was ended by Ctrl-C or SIGTERM.
 const INTERRUPTED: i32 = 130;
 
 fn start(program: &Path, words: &[impl AsRef<std::ffi::OsStr>], name: &str) -> Result<()> {
@@ -207,16 +207,16 @@ fn start(program: &Path, words: &[impl AsRef<std::ffi::OsStr>], name: &str) -> R
     if done.status.success() {
         return Ok(());
     }
-    // By its exit code, or by the signal where it came before the program listened.
+    // Interrupted by its exit code, or by the signal if that came before the program handled it.
     if matches!(done.status.code(), Some(INTERRUPTED) | None) {
         return Err(Error::Interrupted);
     }
     let said = String::from_utf8_lossy(&done.stderr);
-    let said = said.lines().rfind(|line| !line.is_empty()).unwrap_or("it ended without a word");
+    let said = said.lines().rfind(|line| !line.is_empty()).unwrap_or("it ended without a message");
     Err(Error::Run { run: name.into(), said: said.trim_start_matches("error: ").into() })
 }
 
-/// All results in order, computed by some threads; after a failure no new one is begun.
+/// All results in order, computed by several threads; after a failure no further run is started.
 fn in_parallel<I: Sync, R: Send>(
     items: &[I],
     jobs: usize,

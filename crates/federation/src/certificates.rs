@@ -1,4 +1,5 @@
-//! Keys and certificates: a private authority for a federation, requests to it, and what it answers.
+//! Keys and certificates: a private authority for a federation, certificate requests, and the certificates that it
+//! issues.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
@@ -18,15 +19,15 @@ use crate::error::{Error, Result};
 use crate::private;
 use crate::text::{Fingerprint, Hex};
 
-/// Days that a certificate is good for, and that an authority is.
+/// Validity of certificates and of authorities in days.
 pub const DAYS: u32 = 365;
 const AUTHORITY_DAYS: i64 = 3650;
 
 fn wrong(path: &Path) -> impl FnOnce(rcgen::Error) -> Error {
-    move |error| Error::file(path, format!("{error}; make it again"))
+    move |error| Error::file(path, format!("{error}; create it again"))
 }
 
-/// Writes a file that did not exist; a secret one can be read by its owner only.
+/// Writes a new file; a secret one is readable by its owner only.
 pub fn write_new(path: &Path, text: &str, secret: bool) -> Result<()> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
@@ -40,14 +41,14 @@ pub fn write_new(path: &Path, text: &str, secret: bool) -> Result<()> {
 fn params(name: &str, days: i64) -> CertificateParams {
     let mut params = CertificateParams::default();
     params.distinguished_name.push(DnType::CommonName, name);
-    // Clocks may differ a little.
+    // Tolerates small differences between clocks.
     params.not_before = OffsetDateTime::now_utc() - Duration::hours(1);
     params.not_after = OffsetDateTime::now_utc() + Duration::days(days);
     params
 }
 
-/// A private authority, and the coordinator's own certificate for these further host names: `ca.crt`, `ca.key`,
-/// `coordinator.crt`, `coordinator.key`.
+/// Creates a private authority, and the coordinator's certificate for these additional host names: `ca.crt`,
+/// `ca.key`, `coordinator.crt`, `coordinator.key`.
 pub fn make_authority(folder: &Path, federation: &str, hosts: &[String], days: u32) -> Result<()> {
     let path = folder.join("ca.crt");
     let key = KeyPair::generate().map_err(wrong(&path))?;
@@ -81,14 +82,15 @@ pub fn make_authority(folder: &Path, federation: &str, hosts: &[String], days: u
 const IDENTITY: &str = "partwise identity ";
 const SIGNATURE: &str = "partwise signature ";
 
-/// What the identity signs of a request, however mail programs break its lines. Identity keys are no secret: without it
-/// anybody could ask for a certificate in the name of another party.
+/// The text of a request that the identity key signs, independent of line breaks. Identity keys are public: without
+/// the signature anyone could request a certificate in the name of another party.
 fn request_text(request: &str) -> Vec<u8> {
     let signs = request.chars().filter(|sign| !sign.is_whitespace());
     "partwise request 1 ".chars().chain(signs).collect::<String>().into_bytes()
 }
 
-/// A party's keys: `NAME.key`, `identity.key`, and the request `NAME.request`. Returns the identity's fingerprint.
+/// Creates a party's keys: `NAME.key`, `identity.key`, and the request `NAME.request`. Returns the fingerprint of
+/// the identity key.
 pub fn make_request(folder: &Path, federation: &str, name: &str) -> Result<Fingerprint> {
     let path = folder.join(format!("{name}.request"));
     let key = KeyPair::generate().map_err(wrong(&path))?;
@@ -108,7 +110,7 @@ pub fn make_request(folder: &Path, federation: &str, name: &str) -> Result<Finge
     Ok(Fingerprint::of(&public))
 }
 
-/// The identity in a file.
+/// Reads the identity key in a file.
 pub fn read_identity(path: &Path) -> Result<Identity> {
     let text = Zeroizing::new(fs::read_to_string(path).map_err(Error::io(path))?);
     let secret = text.trim().parse::<Hex<32>>().map(|hex| Zeroizing::new(hex.0));
@@ -116,23 +118,26 @@ pub fn read_identity(path: &Path) -> Result<Identity> {
     Ok(Identity::from_secret(&secret))
 }
 
-/// What an authority made of a request.
+/// The authority's answer to a request.
 pub struct Signed {
     /// The party.
     pub name: String,
     /// The fingerprint of its identity key.
     pub identity: Fingerprint,
-    /// The certificate, as a PEM file has it.
+    /// The certificate in PEM format.
     pub certificate: String,
 }
 
-/// Answers a request of a party of `federation` by the authority in `folder`.
+/// Signs the request of a party of `federation` with the authority in `folder`.
 pub fn sign(folder: &Path, federation: &str, request: &Path, days: u32) -> Result<Signed> {
     let text = fs::read_to_string(request).map_err(Error::io(request))?;
     let line = |prefix: &str| text.lines().find_map(|line| line.strip_prefix(prefix)).map(str::trim);
     let identity = line(IDENTITY).map(str::parse::<Hex<32>>);
     let (Some(Ok(identity)), Some((before, _))) = (identity, text.split_once(IDENTITY)) else {
-        return Err(Error::file(request, "no identity key in it; give what `partwise party init` wrote"));
+        return Err(Error::file(
+            request,
+            "it contains no identity key; give the file that `partwise party init` wrote",
+        ));
     };
     let signed =
         line(SIGNATURE).and_then(|signature| signature.parse::<Hex<64>>().ok()).is_some_and(|signature| {
@@ -140,15 +145,18 @@ pub fn sign(folder: &Path, federation: &str, request: &Path, days: u32) -> Resul
             key.is_some_and(|key| key.has_signed(&request_text(before), &signature.0))
         });
     if !signed {
-        let problem = "is not signed by the identity key in it; ask the party for it again";
+        let problem = "the request is not signed by its own identity key; ask the party for a new one";
         return Err(Error::file(request, problem));
     }
-    // The signature on the request is checked here.
+    // This checks the signature on the request.
     let mut asked = CertificateSigningRequestParams::from_pem(before).map_err(|error| {
-        Error::file(request, format!("not a certificate request ({error}); ask the party for it again"))
+        Error::file(request, format!("not a certificate request ({error}); ask the party for a new one"))
     })?;
     let [SanType::DnsName(dns)] = &asked.params.subject_alt_names[..] else {
-        return Err(Error::file(request, "must be for one name; make it with `partwise party init`"));
+        return Err(Error::file(
+            request,
+            "the request must be for one name; create it with `partwise party init`",
+        ));
     };
     let suffix = party_dns(federation, "");
     let name = dns.as_ref().strip_suffix(&suffix).unwrap_or_default().to_string();
@@ -156,7 +164,7 @@ pub fn sign(folder: &Path, federation: &str, request: &Path, days: u32) -> Resul
         return Err(Error::file(
             request,
             format!(
-                "is for {}, which is no party of {federation}; make it for this federation",
+                "the request is for {}, which is not a party of {federation}; create it for this federation",
                 dns.as_ref()
             ),
         ));
@@ -168,7 +176,7 @@ pub fn sign(folder: &Path, federation: &str, request: &Path, days: u32) -> Resul
     let bad = |error| wrong(&folder.join("ca.key"))(error);
     let key = KeyPair::from_pem(&authority("ca.key")?).map_err(bad)?;
     let issuer = Issuer::from_ca_cert_pem(&authority("ca.crt")?, key).map_err(bad)?;
-    // Of the request its name and its key are taken, and nothing else.
+    // Only the name and the key are taken from the request.
     let mut granted = params(&name, days.into());
     granted.subject_alt_names = asked.params.subject_alt_names.clone();
     granted.key_usages = vec![KeyUsagePurpose::DigitalSignature];

@@ -1,4 +1,4 @@
-//! What can go wrong between organisations, with the data that a person needs to put it right.
+//! The errors of federations, with the data that users need to correct them.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -8,56 +8,56 @@ use partwise::wording::Wording;
 /// The crate's result type.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Every error of the crate. Fields have the names that they have in the settings; [`Error::wording`] keeps these apart.
+/// Every error of the crate. Fields are named as in the settings; [`Error::wording`] marks them.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The methods' own.
+    /// An error of the secure protocols.
     #[error(transparent)]
     Secure(#[from] partwise_secure::Error),
-    /// The library's own.
+    /// An error of the core library.
     #[error(transparent)]
     Core(#[from] partwise::Error),
-    /// A file that cannot be used as it is.
+    /// An unusable file.
     #[error("{}: {problem}", path.display())]
     File {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it, and what to do.
+        /// The problem and its remedy.
         problem: String,
     },
-    /// What the coordinator proposes is not what this party allows.
+    /// The coordinator proposes something that this party does not allow.
     #[error(
-        "the coordinator proposes {asked}, but {file} allows {allowed}; change one of them, nothing was shared"
+        "the coordinator proposes {asked}, but {file} allows {allowed}; change one of them (nothing was shared)"
     )]
     Policy {
-        /// The policy's file.
+        /// The file with the policy.
         file: String,
         /// What was proposed.
         asked: String,
         /// What is allowed.
         allowed: String,
     },
-    /// The parties do not agree on what they are about to do.
-    #[error("{who} and this party do not agree on {what}; nothing was shared, put it right and start again")]
+    /// The parties disagree on the settings of the run.
+    #[error("{who} and this party disagree on {what}; correct it and start again (nothing was shared)")]
     Disagreement {
         /// The other party.
         who: String,
         /// What differs.
         what: String,
     },
-    /// The coordinator does not want this party.
+    /// The coordinator refuses this party.
     #[error("the coordinator refused this party: {reason}")]
     Refused {
         /// Why.
         reason: String,
     },
-    /// A connection that cannot be had.
+    /// A connection that cannot be established.
     #[error("{what}: {problem}")]
     Network {
-        /// With whom, or where.
+        /// The other end.
         what: String,
-        /// What is wrong, and what to do.
+        /// The problem and its remedy.
         problem: String,
     },
     /// An address beyond this machine, without certificates.
@@ -68,45 +68,45 @@ pub enum Error {
         /// The address.
         address: String,
     },
-    /// The status page cannot be had.
+    /// The status page cannot be served.
     #[error("{}", status(address, problem))]
     Status {
         /// Where.
         address: SocketAddr,
-        /// What is wrong.
+        /// The problem.
         problem: String,
     },
-    /// A risk that nobody has accepted.
+    /// A risk that was not accepted.
     #[error("{}", risk(problem, cure, accept))]
     Risk {
-        /// What others would see.
+        /// What others would learn.
         problem: String,
         /// How to avoid it.
         cure: Wording,
-        /// Its name, as the files accept it.
+        /// Its name in the configuration files.
         accept: String,
     },
-    /// The coordinator does something that it must not.
-    #[error("the coordinator sent {problem}; this party stops here, find out why before it runs again")]
+    /// The coordinator violates the protocol.
+    #[error("the coordinator sent {problem}; this party stops, find out why before it runs again")]
     Dishonest {
         /// What.
         problem: String,
     },
-    /// State that does not fit the run.
+    /// State that does not match the run.
     #[error("{problem}")]
     State {
-        /// What does not fit, and what to do.
+        /// The problem and its remedy.
         problem: String,
     },
 }
 
 impl Error {
-    /// About a file.
+    /// An error about a file.
     pub fn file(path: impl AsRef<Path>, problem: impl Into<String>) -> Error {
         Error::File { path: path.as_ref().into(), problem: problem.into() }
     }
 
-    /// The error in words, with the fields that it names kept apart from them.
+    /// The message with its fields marked.
     pub fn wording(&self) -> Wording {
         match self {
             Error::Secure(error) => error.wording(),
@@ -142,11 +142,11 @@ fn risk(problem: &str, cure: &Wording, accept: &str) -> Wording {
 fn cure(error: &std::io::Error) -> &'static str {
     match error.kind() {
         std::io::ErrorKind::StorageFull => {
-            "make room there and start again, the run goes on from where it was"
+            "free space there and start again; the run resumes where it stopped"
         }
         std::io::ErrorKind::NotFound => "check the name",
         std::io::ErrorKind::PermissionDenied => "check who may use it",
         std::io::ErrorKind::AlreadyExists => "choose another name, or remove it first",
-        _ => "put that right and start again",
+        _ => "correct it and start again",
     }
 }

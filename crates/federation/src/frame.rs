@@ -1,7 +1,8 @@
-//! What travels in one gRPC message: a few words of control, or a piece of something long.
+//! The content of gRPC messages: control messages, or pieces of something long.
 //!
-//! The first byte is the kind. Control is JSON; messages of the secure methods ([`partwise_secure::aggregation::wire`]) and
-//! the result travel in pieces, so that nobody holds more of them than it wants to.
+//! The first byte is the kind. Control messages are JSON. Messages of the secure protocols
+//! ([`partwise_secure::aggregation::wire`]) and the result travel in pieces, so that each end can limit how much of
+//! them it holds.
 
 use bytes::Bytes;
 use partwise_secure::protocol::Stop;
@@ -11,25 +12,25 @@ use serde::{Deserialize, Serialize};
 use crate::agreement::{Accord, Agree, Offer, Terms};
 use crate::text::Hex;
 
-/// The longest piece.
+/// The maximum size of a piece.
 pub const MAX_PIECE: usize = 64 << 10;
 
-/// The longest control text: the offers of 255 parties.
+/// The maximum size of a control message: the offers of 255 parties.
 pub const MAX_CONTROL: usize = 256 << 10;
 
-/// The longest gRPC message.
+/// The maximum size of a gRPC message.
 pub const MAX_FRAME: usize = MAX_CONTROL + 1;
 
-/// What travels in pieces.
+/// The kinds of long messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Payload {
-    /// A message of the secure methods.
+    /// A message of the secure protocols.
     Message,
     /// U, as the bytes of an .npy file.
     Factor,
 }
 
-/// A piece of something long.
+/// A piece of a long message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Piece {
     /// Of what.
@@ -40,7 +41,7 @@ pub struct Piece {
     pub bytes: Bytes,
 }
 
-/// A gRPC message, taken apart.
+/// A decoded gRPC message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Frame {
     /// JSON.
@@ -63,7 +64,7 @@ impl Frame {
         frame.into()
     }
 
-    /// From bytes, or what is wrong with them.
+    /// Decodes a message; the error describes what is wrong with it.
     pub fn decode(mut bytes: Bytes) -> Result<Frame, &'static str> {
         let kind = *bytes.first().ok_or("an empty frame")?;
         let bytes = bytes.split_off(1);
@@ -80,18 +81,18 @@ impl Frame {
         Ok(Frame::Piece(Piece { payload, last: kind % 2 == 0, bytes }))
     }
 
-    /// A control frame.
+    /// Encodes a control message.
     pub fn control(text: &impl Serialize) -> Frame {
         Frame::Control(Frame::words(text))
     }
 
-    /// What is in a control frame.
+    /// Decodes a control message.
     pub fn words(text: &impl Serialize) -> Bytes {
-        // All that is sent are structures with text keys, which always can be written.
+        // All messages are structures with text keys, which can always be serialized.
         serde_json::to_vec(text).unwrap_or_default().into()
     }
 
-    /// Something long, in pieces.
+    /// Splits a long message into pieces.
     pub fn pieces(payload: Payload, bytes: Bytes) -> impl Iterator<Item = Frame> {
         let count = bytes.len().div_ceil(MAX_PIECE).max(1);
         (0..count).map(move |piece| {
@@ -101,12 +102,12 @@ impl Frame {
     }
 }
 
-/// The words of a control frame.
+/// The bytes of a control message as JSON.
 pub fn read_control<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, &'static str> {
-    serde_json::from_slice(bytes).map_err(|_| "control words that are none")
+    serde_json::from_slice(bytes).map_err(|_| "a malformed control message")
 }
 
-/// Puts pieces together, up to a limit.
+/// Assembles pieces, up to a limit.
 #[derive(Default)]
 pub struct Assembly {
     bytes: Vec<u8>,
@@ -114,12 +115,12 @@ pub struct Assembly {
 }
 
 impl Assembly {
-    /// Whether something is begun.
+    /// Whether a message is incomplete.
     pub fn is_begun(&self) -> bool {
         self.begun.is_some()
     }
 
-    /// Takes a piece; returns the whole when it was the last. After an error it is empty.
+    /// Adds a piece; returns the whole message after the last one. After an error it is empty.
     pub fn take(&mut self, piece: Piece, limit: usize) -> Result<Option<Vec<u8>>, &'static str> {
         let mixed = self.begun.is_some_and(|begun| begun != piece.payload);
         if mixed || self.bytes.len() + piece.bytes.len() > limit {
@@ -132,55 +133,55 @@ impl Assembly {
     }
 }
 
-/// What a party says.
+/// The control messages of a party.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "say", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum FromParty {
-    /// First of all.
+    /// The first message.
     Enter {
         /// The federation that it means.
         federation: String,
-        /// What it calls itself. What counts is its certificate, where there is one.
+        /// Its own name; its certificate decides, if there is one.
         name: String,
-        /// Of its program.
+        /// The version of its program.
         version: String,
-        /// Whether it only looks whether all is well.
+        /// Whether it only checks the connection.
         check: bool,
-        /// The run that it has begun before.
+        /// The run that it has started before.
         run: Option<Hex<32>>,
     },
-    /// Its part of the agreement's beginning.
+    /// Its offer for the agreement.
     Offer {
         /// Which attempt.
         attempt: u32,
         /// The offer.
         offer: Offer,
     },
-    /// What it understood, signed.
+    /// Its view of the agreement, signed.
     Agree {
         /// Which attempt.
         attempt: u32,
         /// Its words.
         agree: Agree,
     },
-    /// It agrees with all others.
+    /// It agrees with all other parties.
     Ready {
         /// Which attempt.
         attempt: u32,
     },
-    /// ‖M‖² of all, which was opened.
+    /// ‖M‖² of all parties, which was opened.
     Norm {
         /// It.
         norm: f64,
     },
-    /// The squared error of all after a round, which was opened.
+    /// The squared error of all parties after a round, which was opened.
     Error {
         /// The round.
         round: usize,
         /// Over all parties.
         squared_error: f64,
     },
-    /// Somebody was missing in sums, and the run is done once more.
+    /// A party was missing from sums, and the run is repeated.
     Retry,
     /// It has its result.
     Finished {
@@ -190,50 +191,50 @@ pub enum FromParty {
         relative_error: f64,
         /// Rounds done.
         rounds: usize,
-        /// If the run was done once more, the error of the first time and of the second.
+        /// The errors of both attempts, if the run was repeated.
         attempts: Vec<f64>,
         /// Why it ended.
         stopped_by: Stop,
         /// Parties in the last sum.
         parties: usize,
     },
-    /// It cannot go on.
+    /// It cannot continue.
     Stopping {
-        /// Why, in one of a few words.
+        /// The reason, from a fixed list.
         reason: Reason,
     },
 }
 
-/// Why a party stops: no details, which may not be for others.
+/// Why a party stops, without details, which may be confidential.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reason {
-    /// What is proposed is not what it allows.
+    /// The proposed settings violate its policy.
     Policy,
-    /// The parties do not agree.
+    /// The parties disagree.
     Disagreement,
-    /// Its state is that of another run, or it has none of a run that is under way.
+    /// Its state belongs to another run, or it has no state of a run in progress.
     State,
-    /// The parties have too few records together.
+    /// The parties have too few records in total.
     FewRecords,
     /// Something else.
     Trouble,
 }
 
-/// What the coordinator says.
+/// The control messages of the coordinator.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "say", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum ToParty {
-    /// First of all.
+    /// The first message.
     Welcome {
-        /// What is proposed.
+        /// The proposed terms.
         terms: Box<Terms>,
         /// The coordinator's clock, in seconds since 1970.
         time: f64,
-        /// The run that is under way.
+        /// The run in progress.
         run: Option<Hex<32>>,
     },
-    /// All are there: make an offer.
+    /// All parties are connected: make an offer.
     Propose {
         /// Which attempt.
         attempt: u32,
@@ -245,23 +246,23 @@ pub enum ToParty {
         /// In the order of the roster.
         offers: Vec<Offer>,
     },
-    /// What all understood.
+    /// The views of all parties.
     Accords {
         /// Which attempt.
         attempt: u32,
-        /// In the order of the roster, as far as this party may read it.
+        /// In the order of the roster, as far as this party may read them.
         accords: Vec<Accord>,
     },
-    /// The methods begin, or go on.
+    /// The protocol starts or resumes.
     Begin,
-    /// For whom all wait.
+    /// The parties that all wait for.
     Waiting {
         /// Their names.
         parties: Vec<String>,
     },
     /// Send U.
     GiveFactor,
-    /// All is done, or refused by all.
+    /// The run is finished, or all refused it.
     End,
 }
 

@@ -1,4 +1,4 @@
-//! Streams: one that counts its bytes, and one that fails when the other side's heartbeats stop.
+//! Streams that count bytes, and streams that fail when heartbeats stop.
 
 use std::future::Future;
 use std::io;
@@ -12,7 +12,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::watch;
 use tokio::time::{Instant, Sleep};
 
-/// Bytes that came and went.
+/// Bytes received and sent.
 #[derive(Debug, Default)]
 pub struct Counts {
     pub received: AtomicU64,
@@ -66,8 +66,8 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for CountedStream<S> {
     }
 }
 
-/// A stream that fails when nothing was received for too long. HTTP/2's own heartbeat only asks for the end of the
-/// connection, and that waits for a last frame to be sent, which a line that is cut may not take.
+/// A stream that fails when nothing was received for too long. HTTP/2's own heartbeat only starts closing the
+/// connection, which waits for a last frame to be sent; a cut connection may never take it.
 pub struct Alive<S> {
     stream: S,
     limit: Duration,
@@ -96,7 +96,7 @@ impl<S> Alive<S> {
         (Alive { stream, limit, received: Instant::now(), expiry, _open: open }, Closed(closed))
     }
 
-    /// What an operation that is not ready means: it waits, or has waited for too long.
+    /// Handles an operation that is not ready: it waits, or has waited too long.
     fn wait<T>(&mut self, context: &mut Context<'_>) -> Poll<io::Result<T>> {
         loop {
             ready!(self.expiry.as_mut().poll(context));
@@ -165,9 +165,10 @@ mod tests {
         done.is_err_and(|error| error.kind() == io::ErrorKind::TimedOut)
     }
 
-    /// Reading and writing both fail, also into a line that takes nothing more; what comes in time puts it off.
+    /// Reading and writing both fail, also if the connection accepts no more bytes; data that arrives in time
+    /// resets the deadline.
     #[test]
-    fn a_silent_stream_fails_and_says_that_it_is_closed() {
+    fn a_silent_stream_fails_as_closed() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let limit = Duration::from_millis(300);

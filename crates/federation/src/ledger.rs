@@ -1,6 +1,6 @@
-//! A party's ledger: what it sent, when, and whether it was masked. One JSON object a line, each with the hash of the line
-//! before, so that no line can be changed or taken out without all that follow. It has hashes of what was sent, masked as
-//! it was, and nothing of what is below the masks.
+//! A party's ledger: what it sent, when, and whether it was masked. Each line is a JSON object with the hash of the
+//! previous line, so that no line can be changed or removed without changing all that follow. It has hashes of the
+//! messages as sent, and nothing below the masks.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -13,18 +13,18 @@ use crate::error::{Error, Result};
 use crate::private;
 use crate::text::{Fingerprint, timestamp};
 
-/// The name of the file in a party's state.
+/// The name of the file in a party's state folder.
 pub const NAME: &str = "ledger.jsonl";
 
-/// Who could read what was sent.
+/// Who could read a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Cover {
-    /// Nobody, but for the sum over the cohort.
+    /// Masked: only the sum over the cohort can be read.
     Masked,
     /// The coordinator.
     Plain,
-    /// Of no data: keys, signatures, shares of masks, words of control, and what was opened for all before.
+    /// No data: keys, signatures, shares of masks, control messages, and values that were opened for all before.
     Public,
 }
 
@@ -36,7 +36,7 @@ pub struct Entry {
     pub line: u64,
     /// When.
     pub time: String,
-    /// What it was.
+    /// The kind of the message.
     pub kind: String,
     /// Whether it was masked.
     pub cover: Cover,
@@ -48,7 +48,7 @@ pub struct Entry {
     pub previous: Fingerprint,
 }
 
-/// A ledger that is written.
+/// A ledger that is being written.
 pub struct Ledger {
     path: PathBuf,
     file: File,
@@ -62,13 +62,13 @@ fn first() -> Fingerprint {
 }
 
 impl Ledger {
-    /// Goes on with a ledger, or begins one. One that was tampered with is refused.
+    /// Opens a ledger to append to, or creates one. A modified ledger is refused.
     pub fn open(path: &Path) -> Result<Self> {
         let mut options = OpenOptions::new();
         options.read(true).append(true).create(true);
         let file = private::open(&mut options, path).map_err(Error::io(path))?;
         let read = read(path)?;
-        // A last line that was not written whole.
+        // An incomplete last line.
         file.set_len(read.end).map_err(Error::io(path))?;
         Ok(Ledger {
             path: path.into(),
@@ -79,7 +79,7 @@ impl Ledger {
         })
     }
 
-    /// Notes what is about to be sent. What cannot be noted must not be sent.
+    /// Records a message before it is sent. What cannot be recorded must not be sent.
     pub fn note(&mut self, kind: &str, cover: Cover, bytes: &[u8]) -> Result<()> {
         let entry = Entry {
             line: self.lines + 1,
@@ -93,7 +93,7 @@ impl Ledger {
         let mut line = serde_json::to_vec(&entry).unwrap_or_default();
         let hash = Fingerprint::of(&line);
         line.push(b'\n');
-        // What has data in it is on the disk before it is sent, and with it all lines before.
+        // Lines of messages with data are on disk before these are sent.
         let sync = |file: &File| if cover == Cover::Public { Ok(()) } else { file.sync_data() };
         if let Err(error) = self.file.write_all(&line).and_then(|()| sync(&self.file)) {
             let _ = self.file.set_len(self.end).and_then(|()| self.file.seek(SeekFrom::End(0)));
@@ -110,7 +110,7 @@ impl Ledger {
 pub struct Read {
     /// The lines.
     pub entries: Vec<Entry>,
-    /// The hash of the last one: who notes it down elsewhere can tell later whether anything was changed.
+    /// The hash of the last line; note it elsewhere to detect later changes.
     pub last: Fingerprint,
     end: u64,
 }
@@ -145,7 +145,7 @@ pub fn read(path: &Path) -> Result<Read> {
     }
 }
 
-/// What left a party, by kind: how it was covered, how often, how many bytes.
+/// What left a party, by kind: its cover, the number of messages and their bytes.
 pub fn summary(entries: &[Entry]) -> BTreeMap<(String, Cover), (u64, u64)> {
     let mut summary = BTreeMap::new();
     for entry in entries {
@@ -184,7 +184,7 @@ mod tests {
             assert!(read(&path).is_err());
             assert!(Ledger::open(&path).is_err());
         }
-        // A line that was not written whole is left out, and written over.
+        // An incomplete last line is ignored and overwritten.
         std::fs::write(&path, &text[..text.len() - 3]).unwrap();
         Ledger::open(&path).unwrap().note("key", Cover::Public, &[]).unwrap();
         assert_eq!(read(&path).unwrap().entries.len(), 4);

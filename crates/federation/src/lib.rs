@@ -1,5 +1,5 @@
-//! The secure methods between organisations: one coordinator, to which each party opens one connection (gRPC over TLS 1.3,
-//! both sides authenticated). The methods, the masks and who may say what when are those of [`partwise_secure`]; here are
+//! Federations: one coordinator, to which each party opens one connection (gRPC over TLS 1.3, both sides
+//! authenticated). The protocols, the masks and the order of messages are in [`partwise_secure`]; this crate adds
 //! sockets, certificates, files and clocks.
 
 pub mod agreement;
@@ -26,5 +26,5 @@ mod vectors;
 
 pub use error::{Error, Result};
 
-/// The version that parties compare before they begin.
+/// The version that parties compare before a run.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

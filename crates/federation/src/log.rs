@@ -1,5 +1,5 @@
-//! What a coordinator or a party says while it works: lines for people, or JSON. Never a secret, a number
-//! of the data, or a factor.
+//! Log lines of coordinators and parties, as text or JSON. They never contain a secret, a number of the data, or a
+//! factor.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -11,26 +11,26 @@ use serde_json::{Map, Value, json};
 
 use crate::text::timestamp;
 
-/// How lines look.
+/// The format of lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {
     /// For people.
     #[default]
     Text,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Json,
 }
 
-/// How much it matters.
+/// The level of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
-    /// As it should be.
+    /// Normal operation.
     Info,
-    /// Somebody may want to look.
+    /// Something that deserves attention.
     Warn,
 }
 
-/// Lines of one reason are at least so far apart.
+/// The minimum time between two lines for the same reason.
 const APART: Duration = Duration::from_secs(5);
 
 #[derive(Default)]
@@ -40,7 +40,7 @@ struct Rejected {
     said: Option<Instant>,
 }
 
-/// Where lines go: stderr.
+/// Writes lines to stderr.
 #[derive(Default)]
 pub struct EventLog {
     format: Format,
@@ -49,19 +49,19 @@ pub struct EventLog {
 }
 
 impl EventLog {
-    /// Lines of this look.
+    /// A log with this format.
     pub fn new(format: Format) -> Self {
         EventLog { format, ..EventLog::default() }
     }
 
-    /// The same with these names of fields.
+    /// The same log, with these names for fields.
     pub fn naming(self, naming: Naming) -> Self {
         EventLog { naming: Some(naming), ..self }
     }
 
-    /// Says something; `facts` are for programs.
+    /// Writes a line; `facts` are for programs.
     pub fn say(&self, level: Level, text: &str, facts: Value) {
-        // Of what others said, nothing can look like another line.
+        // Text from others cannot imitate another line.
         let text = &text.replace(char::is_control, " ");
         let line = match self.format {
             Format::Text => match level {
@@ -79,27 +79,27 @@ impl EventLog {
                 Value::Object(line).to_string()
             }
         };
-        // Nobody may be reading.
+        // A closed stderr is ignored.
         let _ = writeln!(std::io::stderr().lock(), "{line}");
     }
 
-    /// All as it should be.
+    /// Logs normal operation.
     pub fn info(&self, text: &str, facts: Value) {
         self.say(Level::Info, text, facts);
     }
 
-    /// Somebody may want to look.
+    /// Logs something that deserves attention.
     pub fn warn(&self, text: &str, facts: Value) {
         self.say(Level::Warn, text, facts);
     }
 
-    /// Somebody may want to look; with the names that whoever reads it has for fields.
+    /// Logs an error or warning, with the front end's names for fields.
     pub fn warn_of(&self, wording: &Wording, facts: Value) {
         let text = self.naming.map_or_else(|| wording.to_string(), |naming| wording.named(naming));
         self.warn(&text, facts);
     }
 
-    /// Something was rejected, for one of a fixed set of reasons; says so, but not more often than every few seconds.
+    /// Logs a rejection, for one of a fixed set of reasons, at most once every few seconds.
     pub fn reject(&self, reason: &'static str, from: &str) {
         let mut rejected = self.rejected.lock().unwrap_or_else(PoisonError::into_inner);
         let entry = rejected.entry(reason).or_default();
@@ -111,15 +111,14 @@ impl EventLog {
         let (count, unsaid) = (entry.count, std::mem::take(&mut entry.unsaid));
         entry.said = Some(Instant::now());
         drop(rejected);
-        let more =
-            if unsaid > 1 { format!(", {unsaid} times since it was last said") } else { String::new() };
+        let more = if unsaid > 1 { format!(", {unsaid} times since the last report") } else { String::new() };
         self.warn(
             &format!("rejected {reason} from {from} ({count} so far{more})"),
             json!({ "event": "rejected", "reason": reason, "from": from, "count": count }),
         );
     }
 
-    /// How often what was rejected.
+    /// The number of rejections by reason.
     pub fn rejections(&self) -> BTreeMap<&'static str, u64> {
         let rejected = self.rejected.lock().unwrap_or_else(PoisonError::into_inner);
         rejected.iter().map(|(reason, rejected)| (*reason, rejected.count)).collect()

@@ -1,16 +1,16 @@
-//! Files and folders that only their owner can read, from their first byte on and whatever the umask is.
+//! Files and folders that only their owner can read, from the moment they exist and whatever the umask.
 
 use std::fs::{DirBuilder, File, OpenOptions, Permissions};
 use std::io;
 use std::path::Path;
 
-/// What a file's owner may do, and nobody else anything.
+/// The permissions of private files.
 const FILE: u32 = 0o600;
 
-/// The same of a folder.
+/// The permissions of private folders.
 const FOLDER: u32 = 0o700;
 
-/// Opens a file; if this makes it, or others could read it so far, it is its owner's alone.
+/// Opens a file and makes it private if it is new or was readable by others.
 pub fn open(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(options, FILE);
@@ -21,18 +21,18 @@ pub fn open(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Makes a folder and those that it is in, as far as they are not there; one that is there becomes its owner's alone.
+/// Creates a folder and its missing parents; an existing folder is made private.
 pub fn make_folder(path: &Path) -> io::Result<()> {
     builder().recursive(true).create(path)?;
     close_folder(path)
 }
 
-/// Makes a folder that must not be there yet.
+/// Creates a folder that must not exist yet.
 pub fn make_new_folder(path: &Path) -> io::Result<()> {
     builder().create(path)
 }
 
-/// Lets nobody but the owner of a folder look into it from now on.
+/// Makes a folder private.
 pub fn close_folder(path: &Path) -> io::Result<()> {
     let metadata = std::fs::metadata(path)?;
     match is_open_to_others(&metadata.permissions()) {
@@ -41,7 +41,7 @@ pub fn close_folder(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Whether nobody but its owner can look into a folder.
+/// Whether a folder is private.
 pub fn is_private(folder: &Path) -> bool {
     cfg!(unix) && std::fs::metadata(folder).is_ok_and(|folder| !is_open_to_others(&folder.permissions()))
 }
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_others_could_read_is_closed_when_it_is_opened() {
+    fn readable_files_become_private_when_opened() {
         let folder = tempfile::tempdir().unwrap();
         let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
         let (file, inner) = (folder.path().join("file"), folder.path().join("a/b"));

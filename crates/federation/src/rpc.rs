@@ -1,5 +1,5 @@
-//! The one gRPC method, `/partwise.Federation/Join`: a stream of frames each way. Messages are bytes as they are; what
-//! they mean is [`crate::frame`]'s affair.
+//! The one gRPC method, `/partwise.Federation/Join`: a stream of frames in each direction. [`crate::frame`] defines
+//! their content.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -25,7 +25,7 @@ use crate::io::{Alive, Closed};
 
 const PATH: &str = "/partwise.Federation/Join";
 
-/// What HTTP/2 may have under way for one connection, each way.
+/// The HTTP/2 window of one connection in each direction.
 const WINDOW: u32 = 256 << 10;
 
 #[derive(Clone, Copy, Default)]
@@ -71,8 +71,8 @@ pub type Outgoing = mpsc::Sender<Result<Bytes, Status>>;
 /// Frames from the other side.
 pub type Ingoing = Streaming<Bytes>;
 
-/// Serves one connection: `join` is called for each stream that is opened on it. Returns what is to be rejected about it,
-/// if anything.
+/// Serves one connection: `join` is called for each stream that is opened on it. Returns the reason for a
+/// rejection, if any.
 pub async fn serve<F>(
     io: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
     heartbeat: Duration,
@@ -113,8 +113,8 @@ where
         },
     };
     match served {
-        Err(error) if error.is_parse() => Err("bytes that are no HTTP/2"),
-        // Whoever is there may leave at any time.
+        Err(error) if error.is_parse() => Err("a connection without HTTP/2"),
+        // The other side may leave at any time.
         _ => Ok(()),
     }
 }
@@ -157,7 +157,7 @@ pub struct OpenedStream {
     pub closed: Closed,
 }
 
-/// Opens the stream over a new connection.
+/// Opens a stream over a new connection.
 pub async fn open(
     io: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
     host: &str,
@@ -165,7 +165,7 @@ pub async fn open(
     let (io, mut closed) = Alive::new(io, deadline::silence(PARTY_HEARTBEAT));
     let stream = stream(io, host);
     tokio::pin!(stream);
-    // Of a connection that the other side has closed, no answer can be relied on: not every request hears of it.
+    // After the other side has closed the connection, no answer can be relied on: not every request is notified.
     let opening = async {
         tokio::select! {
             opened = &mut stream => opened,
@@ -195,7 +195,7 @@ async fn stream(
         .handshake(TokioIo::new(io))
         .await
         .map_err(failed)?;
-    // Its errors come through the stream.
+    // Errors are reported by the stream.
     tokio::spawn(connection);
     let origin = http::Uri::builder().scheme("https").authority(host).path_and_query("/").build();
     let origin = origin.map_err(|error| Status::invalid_argument(error.to_string()))?;

@@ -1,4 +1,4 @@
-//! A coordinator and parties in one process, on loopback, one of them with bad manners.
+//! A coordinator and parties in one process, on loopback, one of which violates the protocol.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -24,8 +24,8 @@ use crate::{coordinator, party, rpc};
 
 const NAMES: [&str; 3] = ["a", "b", "c"];
 
-/// A port that was free a moment ago. It is none of those that the system gives to connections, so that no other test's
-/// connection can take it before it is listened on.
+/// A port that was free a moment ago, outside the range that the system assigns to connections, so that no other
+/// test can take it before it is used.
 fn free_port() -> u16 {
     let ports = 10_000..32_000u16;
     let mut drawn = partwise_secure::entropy().unwrap();
@@ -37,10 +37,10 @@ fn free_port() -> u16 {
     }
 }
 
-/// How long what a test waits for may take on a busy machine; nothing depends on it but when a failing test ends.
+/// The deadline of waits in tests on a busy machine; it only limits how long a failing test takes.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Does something on a thread of its own, and fails where that takes too long.
+/// Runs something on a separate thread, and fails if it takes too long.
 fn in_time<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     let (done, waiting) = std::sync::mpsc::channel();
     let thread = std::thread::spawn(move || done.send(work()));
@@ -129,7 +129,7 @@ fn given_of(place: usize, (features, records): (usize, usize)) -> party::PartyDa
     party::PartyData { matrix: Matrix::Dense(matrix), names: None, digest: place.to_string() }
 }
 
-/// What somebody sends who is let in as party b, before b itself comes.
+/// Messages of a client that is admitted as party b, before the real party b.
 fn hostile_streams() -> Vec<Vec<Bytes>> {
     let enter = |name: &str| {
         Frame::control(&FromParty::Enter {
@@ -152,11 +152,11 @@ fn hostile_streams() -> Vec<Vec<Bytes>> {
         vec![enter("nobody")],
         vec![Frame::Control(Bytes::from_static(b"{\"say\":\"enter\"")).encode()],
         vec![Frame::control(&FromParty::Ready { attempt: 1 }).encode()],
-        // In, and then what is none.
+        // Admitted, then malformed.
         vec![enter("b"), Bytes::new(), frame(9, 5), frame(0, 40), frame(1, MAX_PIECE + 9), enter("b")],
-        // More bad frames than are borne.
+        // More bad frames than are tolerated.
         std::iter::once(enter("b")).chain((0..20).map(|_| frame(77, 3))).collect(),
-        // Messages before there is a run, and longer than any.
+        // Messages before a run, and oversized ones.
         vec![enter("b"), part(true, 50), part(false, 5000), part(true, 10)],
         vec![
             enter("b"),
@@ -193,7 +193,7 @@ async fn send_all(address: &str, frames: Vec<Bytes>) {
 }
 
 #[test]
-fn hostile_frames_are_counted_and_the_run_goes_on() {
+fn hostile_frames_are_counted_and_the_run_continues() {
     in_time(send_hostile_frames);
 }
 
@@ -215,7 +215,7 @@ fn send_hostile_frames() {
         .map(|(place, party)| {
             std::thread::spawn(move || {
                 let log = Arc::new(EventLog::default());
-                // Party b replays, reorders and damages all that it sends, beside what it should.
+                // Party b replays, reorders and damages its messages, in addition to sending the right ones.
                 let options = party::PartyOptions { log, mischief: place == 1, ..polite() };
                 let joined = party::join(&party, given(place), &options)?;
                 let factor: Vec<u8> = joined.u.iter().flat_map(|value| value.to_le_bytes()).collect();
@@ -230,20 +230,20 @@ fn send_hostile_frames() {
     assert!(outcome.agreed && outcome.missing.is_empty());
     assert_eq!(outcome.epochs, 1, "nobody had to begin anew");
     let rejected = log.rejections();
-    // An offer, an agreement and its confirmation said twice, and errors of rounds that there are not.
-    assert!(rejected["words out of turn"] >= 4, "{rejected:?}");
+    // An offer, an agreement and its confirmation sent twice, and errors of rounds that do not exist.
+    assert!(rejected["a message out of turn"] >= 4, "{rejected:?}");
     assert!(outcome.trace.iter().all(|point| point.round <= 6));
     for reason in [
-        "a first frame that is none",
-        "a first frame that does not enter",
-        "a party that is not of the roster",
+        "a malformed first frame",
+        "an unexpected first frame",
+        "a party that is not in the roster",
         "a frame of an unknown kind",
         "an empty frame",
-        "control words that are none",
+        "a malformed control message",
         "an oversized piece",
         "a second beginning",
         "something oversized",
-        "words out of turn",
+        "a message out of turn",
         "an oversized frame",
         "a malformed message",
         "a message for a cohort that does not exist",
@@ -272,7 +272,7 @@ fn refused(records: [usize; 3], features: usize) -> Vec<u64> {
     }
     let error = centre.join().unwrap().err().expect("a refusal");
     assert!(matches!(error, crate::Error::State { .. }), "{error}");
-    // Nothing keeps the next run from beginning.
+    // Nothing prevents the next run.
     assert!(!journal.exists());
     let uploads = |state: &std::path::PathBuf| {
         assert!(!state.join("party.journal").exists());
@@ -297,7 +297,7 @@ fn a_large_party_does_not_make_up_for_few_records() {
     assert_eq!(in_time(|| refused([500, 20, 29], 100)), [3; 3]);
 }
 
-/// Before the counts are opened nobody can know that they are too few: one party's word does not end the run.
+/// Before the counts are opened, a party cannot know that they are too few: one party's claim does not end the run.
 #[test]
 fn a_refusal_before_the_counts_changes_nothing() {
     in_time(|| {
@@ -326,22 +326,22 @@ fn a_refusal_before_the_counts_changes_nothing() {
         let stopping = Frame::control(&FromParty::Stopping { reason: crate::frame::Reason::FewRecords });
         tokio::runtime::Runtime::new().unwrap().block_on(async {
             send_all(&address, vec![enter.encode(), stopping.encode()]).await;
-            // It is let in again, which a coordinator that has ended the run would not do.
+            // The party is admitted again, which a coordinator that has ended the run would not do.
             let opened = rpc::open(connect(&address).await, "localhost").await;
             let Ok(rpc::OpenedStream { mut ingoing, outgoing, .. }) = opened else {
                 panic!("no coordinator")
             };
             outgoing.send(enter.encode()).await.unwrap();
             let begin = Frame::control(&ToParty::Begin).encode();
-            while ingoing.message().await.unwrap().expect("the run goes on") != begin {}
+            while ingoing.message().await.unwrap().expect("the run resumes") != begin {}
         });
         assert!(journal.exists() && !centre.is_finished());
     });
 }
 
-/// A coordinator that proposes what would make a party's sums smaller than they look, or the party stumble.
+/// A coordinator whose proposals would make a party's sums smaller than they appear, or crash the party.
 #[test]
-fn terms_that_are_none_are_refused_by_the_party() {
+fn invalid_terms_are_refused_by_the_party() {
     let folder = tempfile::tempdir().unwrap();
     let (federation, parties) = setting(folder.path());
     let (party, good) = (&parties[0], federation.terms);
@@ -363,21 +363,21 @@ fn terms_that_are_none_are_refused_by_the_party() {
         terms
     };
     for (terms, words) in [
-        // The party, and the coordinator under its name: its sums would be of itself alone.
-        (roster(vec![a.clone(), member("a", forged), member("a", Fingerprint([7; 32]))]), "is there twice"),
-        // One party that is in league with the coordinator, in two places.
-        (roster(vec![a.clone(), b.clone(), b.clone()]), "is there twice"),
-        (roster(vec![a.clone(), b.clone(), member("c", b.identity)]), "is there twice"),
+        // The party, and the coordinator under the party's name: its sums would cover itself only.
+        (roster(vec![a.clone(), member("a", forged), member("a", Fingerprint([7; 32]))]), "is listed twice"),
+        // One party that colludes with the coordinator, in two places.
+        (roster(vec![a.clone(), b.clone(), b.clone()]), "is listed twice"),
+        (roster(vec![a.clone(), b.clone(), member("c", b.identity)]), "is listed twice"),
         (roster(vec![a.clone(), b.clone(), member("d", c.identity)]), "d as another party"),
-        (roster(vec![a.clone(), b.clone(), member("c\nrejected", c.identity)]), "is no name"),
+        (roster(vec![a.clone(), b.clone(), member("c\nrejected", c.identity)]), "is not a valid name"),
         (roster(vec![member("a", forged), b.clone(), c.clone()]), "for this party"),
         (roster(vec![a.clone()]), "1 parties"),
-        (groups(&[&[1, 1, 1], &[2, 2, 2]]), "share out"),
-        (groups(&[&[1, 2, 3], &[1, 2, 3]]), "share out"),
-        (groups(&[&[0, 1, 2]]), "share out"),
-        (groups(&[&[1, 2, 4]]), "share out"),
-        (groups(&[]), "share out"),
-        (Terms { groups: vec![vec![1, 2, 3]], ..good.clone() }, "share out"),
+        (groups(&[&[1, 1, 1], &[2, 2, 2]]), "partition the parties"),
+        (groups(&[&[1, 2, 3], &[1, 2, 3]]), "partition the parties"),
+        (groups(&[&[0, 1, 2]]), "partition the parties"),
+        (groups(&[&[1, 2, 4]]), "partition the parties"),
+        (groups(&[]), "partition the parties"),
+        (Terms { groups: vec![vec![1, 2, 3]], ..good.clone() }, "partition the parties"),
         (groups(&[&[1], &[2, 3]]), "sums over 1 parties"),
         (method(&|settings| settings.colluders = 0), "colluders = 0"),
         (method(&|settings| settings.rounds = 501), "501 rounds"),
@@ -389,7 +389,7 @@ fn terms_that_are_none_are_refused_by_the_party() {
         let error = party.accept(&terms, &own).unwrap_err().to_string();
         assert!(error.contains(words), "{words}: {error}");
     }
-    // Of an asynchronous run a fast group may do the rounds of all.
+    // In an asynchronous run a fast group may do the rounds of all groups.
     let mut six = groups(&[&[1, 2, 3]]);
     six.settings.rounds = 400;
     assert!(party.accept(&six, &own).is_ok());
@@ -400,7 +400,7 @@ fn terms_that_are_none_are_refused_by_the_party() {
     assert!(party.accept(&six, &own).unwrap_err().to_string().contains("800 rounds"));
 }
 
-/// Somebody in the coordinator's place, whose clock is so many seconds behind, and who sends without end.
+/// An attacker in the coordinator's place, whose clock is some seconds behind, and who sends without end.
 fn impostor(runtime: &tokio::runtime::Runtime, address: &str, terms: Terms, behind: f64) -> JoinHandle<()> {
     let listener = runtime.block_on(tokio::net::TcpListener::bind(address)).unwrap();
     runtime.spawn(async move {
@@ -436,15 +436,15 @@ fn polite() -> party::PartyOptions {
     }
 }
 
-/// A coordinator that sends a party something endless, and more components than memory could hold.
+/// A coordinator that sends an endless message, and more components than fit in memory.
 #[test]
-fn what_a_coordinator_sends_is_bounded() {
+fn messages_of_a_coordinator_are_bounded() {
     let folder = tempfile::tempdir().unwrap();
     let (federation, parties) = setting(folder.path());
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let mut large = federation.terms.clone();
     large.settings.rank = 1 << 40;
-    for (terms, words) in [(federation.terms.clone(), "something oversized"), (large, "more than 4 GiB")] {
+    for (terms, words) in [(federation.terms.clone(), "something oversized"), (large, "exceed 4 GiB")] {
         let served = impostor(&runtime, &federation.address, terms, 0.0);
         let party = parties[0].clone();
         let error = in_time(move || party::join(&party, given(0), &polite()).err().unwrap().to_string());
@@ -466,7 +466,7 @@ fn a_check_compares_clocks() {
     served.abort();
 }
 
-/// Makes an authority, and gives the coordinator and all parties its certificates.
+/// Creates an authority, and gives the coordinator and all parties its certificates.
 fn certify(folder: &Path, federation: &mut FederationConfig, parties: &mut [PartyConfig]) {
     make_authority(folder, "demo", &[], 9).unwrap();
     let files = |own: &Path, name: &str| TlsFiles {
@@ -493,7 +493,7 @@ async fn opened(party: &PartyConfig) -> Option<rpc::OpenedStream> {
     rpc::open(stream, "demo.partwise").await.ok()
 }
 
-/// Whoever has a certificate, a good one or a revoked one, can take no room from the others.
+/// Clients with a certificate, valid or revoked, cannot take places from others.
 #[test]
 fn connections_of_one_certificate_are_few() {
     in_time(connect_often);
@@ -503,7 +503,7 @@ fn connect_often() {
     let folder = tempfile::tempdir().unwrap();
     let (mut federation, mut parties) = setting(folder.path());
     certify(folder.path(), &mut federation, &mut parties);
-    // Party c's certificate is revoked; b's is good, and b greedy.
+    // Party c's certificate is revoked; b's is valid, and b opens too many connections.
     federation.bindings.pop();
     federation.terms.roster.pop();
     federation.terms.cohort = 2;
@@ -516,12 +516,12 @@ fn connect_often() {
             for _ in 0..80 {
                 let begin = std::time::Instant::now();
                 kept.push(opened(party).await);
-                // Refused ones are told so, and do not find out by their deadline.
+                // Refused clients are told the reason before their deadline.
                 assert!(begin.elapsed() < OPEN.limit, "{:?}", begin.elapsed());
             }
         }
         let outgoing = loop {
-            // Those who have no place leave soon.
+            // Clients without a place are disconnected soon.
             match opened(&parties[0]).await {
                 Some(opened) => break opened.outgoing,
                 None => tokio::time::sleep(Duration::from_millis(100)).await,
@@ -537,11 +537,11 @@ fn connect_often() {
         SEND.limit(outgoing.send(Frame::control(&enter).encode())).await.unwrap().unwrap();
     });
     let rejected = log.rejections();
-    assert!(rejected["a connection too many of one party"] >= 70, "{rejected:?}");
-    assert!(rejected["a certificate that is for no party of this federation"] >= 10, "{rejected:?}");
+    assert!(rejected["too many connections of one party"] >= 70, "{rejected:?}");
+    assert!(rejected["a certificate for no party of this federation"] >= 10, "{rejected:?}");
 }
 
-/// Where a coordinator says nothing more.
+/// The point at which a coordinator stops sending.
 #[derive(Clone, Copy, Debug)]
 enum Silent {
     /// After the connection.
@@ -550,7 +550,7 @@ enum Silent {
     Opened,
 }
 
-/// A coordinator that says nothing at some point: a party that checks ends with a sentence that says where.
+/// A coordinator that stops sending at some point: a party that checks ends with a sentence that names the point.
 #[test]
 fn a_silent_coordinator_is_reported_in_time() {
     let cases = [
@@ -593,7 +593,7 @@ fn check_silent(silent: Silent, insecure: bool, deadline: crate::deadline::Deadl
     assert!(begin.elapsed() >= deadline.limit);
 }
 
-/// Whoever connects to a coordinator and says nothing, or opens no stream, is hung up on and leaves room for others.
+/// Clients that connect and send nothing, or open no stream, are disconnected and leave room for others.
 #[test]
 fn a_coordinator_hangs_up_on_the_silent() {
     in_time(|| {
@@ -605,7 +605,7 @@ fn a_coordinator_hangs_up_on_the_silent() {
         let runtime = tokio::runtime::Runtime::new().unwrap();
         runtime.block_on(async {
             let mut silent = connect(&address).await;
-            // A preface and empty settings, as HTTP/2 begins, and their acknowledgement; then nothing.
+            // An HTTP/2 preface with empty settings and their acknowledgement; then nothing.
             let mut idle = connect(&address).await;
             idle.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await.unwrap();
             idle.write_all(&[0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 4, 1, 0, 0, 0, 0]).await.unwrap();
@@ -619,7 +619,7 @@ fn a_coordinator_hangs_up_on_the_silent() {
         });
         let rejected = log.rejections();
         assert_eq!(rejected["a connection that opens no stream"], 2, "{rejected:?}");
-        assert_eq!(rejected["a party that says nothing"], 1, "{rejected:?}");
+        assert_eq!(rejected["a silent party"], 1, "{rejected:?}");
     });
 }
 

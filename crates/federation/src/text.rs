@@ -1,4 +1,4 @@
-//! Bytes as people read them: hexadecimal, fingerprints, names and times.
+//! Bytes for people: hexadecimal, fingerprints, names and times.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-/// So many bytes, as text in hexadecimal.
+/// Parses hexadecimal digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Hex<const N: usize>(pub [u8; N]);
 
@@ -53,7 +53,7 @@ pub struct Fingerprint(pub [u8; 32]);
 const PREFIX: &str = "sha256:";
 
 impl Fingerprint {
-    /// Of these bytes.
+    /// The fingerprint of these bytes.
     pub fn of(bytes: &[u8]) -> Self {
         Fingerprint(Sha256::digest(bytes).into())
     }
@@ -80,12 +80,14 @@ impl<'de> Deserialize<'de> for Fingerprint {
     }
 }
 
-/// Whether a name can be that of a federation or a party: it is a label of host names.
+/// Whether a name is valid for a federation or a party: it must be a label of host names.
 pub fn check_name(name: &str) -> Result<(), String> {
     let good = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     let ends = name.starts_with('-') || name.ends_with('-');
     if name.is_empty() || name.len() > 40 || ends || !name.bytes().all(good) {
-        return Err(format!("{name:?} is no name; use 1 to 40 of a-z, 0-9 and -, not - at an end"));
+        return Err(format!(
+            "{name:?} is not a valid name; use 1 to 40 of a-z, 0-9 and -, without - at either end"
+        ));
     }
     Ok(())
 }
@@ -95,7 +97,7 @@ pub fn unix_seconds() -> f64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |time| time.as_secs_f64())
 }
 
-/// The time now, as RFC 3339 has it.
+/// The current time in RFC 3339 format.
 pub fn timestamp() -> String {
     let now = OffsetDateTime::now_utc();
     now.replace_nanosecond(now.nanosecond() / 1_000_000 * 1_000_000)

@@ -1,4 +1,4 @@
-//! TLS 1.3, both sides authenticated; and whose place a certificate is for.
+//! TLS 1.3 with authentication on both sides, and the party that a certificate identifies.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::config::{FederationConfig, PartyConfig, TlsFiles};
 use crate::error::{Error, Result};
 use crate::text::Fingerprint;
 
-/// HTTP/2, which gRPC is made of.
+/// gRPC requires HTTP/2.
 const PROTOCOL: &[u8] = b"h2";
 
 struct Loaded {
@@ -31,9 +31,9 @@ fn load(files: &TlsFiles) -> Result<Loaded> {
         let wrong = |problem: String| Error::file(path, problem);
         match read {
             Ok(list) if !list.is_empty() => Ok(list),
-            Ok(_) => Err(wrong("no certificate in it; give a PEM file".into())),
+            Ok(_) => Err(wrong("it contains no certificate; give a PEM file".into())),
             Err(rustls::pki_types::pem::Error::Io(error)) => Err(Error::io(path)(error)),
-            Err(error) => Err(wrong(format!("not a PEM file ({error}); give one"))),
+            Err(error) => Err(wrong(format!("not a PEM file ({error}); give a PEM file"))),
         }
     };
     let mut roots = RootCertStore::empty();
@@ -45,7 +45,7 @@ fn load(files: &TlsFiles) -> Result<Loaded> {
     }
     let key = PrivateKeyDer::from_pem_file(&files.key).map_err(|error| match error {
         rustls::pki_types::pem::Error::Io(error) => Error::io(&files.key)(error),
-        error => Error::file(&files.key, format!("no private key in it ({error}); give a PEM file")),
+        error => Error::file(&files.key, format!("it contains no private key ({error}); give a PEM file")),
     })?;
     Ok(Loaded {
         provider: Arc::new(ring::default_provider()),
@@ -62,7 +62,7 @@ fn unusable(files: &TlsFiles) -> impl FnOnce(rustls::Error) -> Error {
     }
 }
 
-/// The coordinator's side. Its own certificate is checked too: better now than by the first party.
+/// The coordinator's configuration. Its own certificate is checked too, before the first party does.
 pub fn server(files: &TlsFiles) -> Result<Arc<ServerConfig>> {
     let Loaded { provider, roots, chain, key } = load(files)?;
     let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider.clone()).build();
@@ -71,12 +71,12 @@ pub fn server(files: &TlsFiles) -> Result<Arc<ServerConfig>> {
     let builder = builder.map_err(unusable(files))?.with_client_cert_verifier(verifier);
     let mut config = builder.with_single_cert(chain, key).map_err(unusable(files))?;
     config.alpn_protocols = vec![PROTOCOL.into()];
-    // Every connection shows its certificate.
+    // Every connection presents its certificate.
     config.send_tls13_tickets = 0;
     Ok(Arc::new(config))
 }
 
-/// A party's side.
+/// A party's configuration.
 pub fn client(files: &TlsFiles) -> Result<Arc<ClientConfig>> {
     let Loaded { provider, roots, chain, key } = load(files)?;
     let builder = ClientConfig::builder_with_provider(provider).with_protocol_versions(&[&TLS13]);
@@ -95,14 +95,14 @@ pub fn check_server(federation: &FederationConfig) -> Result<()> {
     let verifier = verifier.map_err(|error| Error::file(&files.authority, error.to_string()))?;
     let name = server_name(&crate::config::coordinator_dns(&federation.terms.federation))?;
     match verifier.verify_server_cert(&chain[0], &chain[1..], &name, &[], UnixTime::now()) {
-        // Parties may expect the name of a certificate that was brought along.
+        // Parties may expect the name of an externally issued certificate.
         Ok(_) | Err(rustls::Error::InvalidCertificate(CertificateError::NotValidForName)) => Ok(()),
         Err(rustls::Error::InvalidCertificate(CertificateError::NotValidForNameContext { .. })) => Ok(()),
         Err(error) => Err(unusable(files)(error)),
     }
 }
 
-/// Whether the coordinator will accept a party's certificate, as far as the party can tell.
+/// Whether the coordinator will accept a party's certificate, as far as the party can check.
 pub fn check_client(party: &PartyConfig) -> Result<()> {
     let files = &party.tls;
     let Loaded { provider, roots, chain, .. } = load(files)?;
@@ -112,22 +112,22 @@ pub fn check_client(party: &PartyConfig) -> Result<()> {
     checked.map(|_| ()).map_err(unusable(files))
 }
 
-/// A name that a certificate can be for.
+/// A name that a certificate can have.
 pub fn server_name(name: &str) -> Result<ServerName<'static>> {
     ServerName::try_from(name.to_string()).map_err(|_| Error::Network {
         what: name.into(),
-        problem: "is no host name; correct server_name".into(),
+        problem: "is not a host name; correct server_name".into(),
     })
 }
 
-/// Whose place a certificate is for. It was signed by the authority and is of this time: that is checked before.
+/// The party that a certificate identifies. Its signature and validity were checked before.
 pub fn place(federation: &FederationConfig, certificate: &CertificateDer<'_>) -> Result<u16, &'static str> {
     let fingerprint = Fingerprint::of(certificate);
     if federation.revoked.contains(&fingerprint) {
         return Err("a revoked certificate");
     }
     let Ok(parsed) = webpki::EndEntityCert::try_from(certificate) else {
-        return Err("a certificate that cannot be read");
+        return Err("an unreadable certificate");
     };
     let is_for = |dns: &str| {
         ServerName::try_from(dns).is_ok_and(|name| parsed.verify_is_valid_for_subject_name(&name).is_ok())
@@ -136,10 +136,10 @@ pub fn place(federation: &FederationConfig, certificate: &CertificateDer<'_>) ->
         Some(pinned) => pinned == fingerprint,
         None => is_for(&binding.dns),
     });
-    found.map(|(place, _)| place).ok_or("a certificate that is for no party of this federation")
+    found.map(|(place, _)| place).ok_or("a certificate for no party of this federation")
 }
 
-/// What went wrong in a handshake, in few words of a fixed set.
+/// The reason of a failed handshake, from a fixed set.
 pub fn words(error: &rustls::Error) -> &'static str {
     use CertificateError as Bad;
     match error {
@@ -147,9 +147,9 @@ pub fn words(error: &rustls::Error) -> &'static str {
             "an expired certificate"
         }
         rustls::Error::InvalidCertificate(Bad::NotValidYet | Bad::NotValidYetContext { .. }) => {
-            "a certificate that is not valid yet"
+            "a certificate that is not yet valid"
         }
-        // An authority of the same name has another key.
+        // Another authority has the same name but a different key.
         rustls::Error::InvalidCertificate(Bad::UnknownIssuer | Bad::BadSignature) => {
             "a certificate of an unknown authority"
         }
@@ -158,16 +158,16 @@ pub fn words(error: &rustls::Error) -> &'static str {
         }
         rustls::Error::InvalidCertificate(_) => "a certificate that is not valid",
         rustls::Error::NoCertificatesPresented => "no certificate",
-        rustls::Error::InconsistentKeys(_) => "a certificate and a key that do not belong together",
+        rustls::Error::InconsistentKeys(_) => "a certificate and a key that do not match",
         rustls::Error::PeerIncompatible(_) => "a client without TLS 1.3",
-        _ => "a handshake that is none of TLS 1.3",
+        _ => "a handshake other than TLS 1.3",
     }
 }
 
-/// What went wrong in a handshake, from an error that came through a stream.
+/// The reason of a failed handshake, from an error of the stream.
 pub fn words_of(error: &std::io::Error) -> &'static str {
     match error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
         Some(error) => words(error),
-        None => "a connection that was given up",
+        None => "an abandoned connection",
     }
 }

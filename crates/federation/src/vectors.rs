@@ -1,6 +1,6 @@
-//! Test vectors: whole messages of the agreement, frames, messages of the sums and records of journals, byte for byte, in
-//! `tests/vectors`. Whoever changes one on purpose makes a new version of what it is part of, and writes the files again with
-//! the environment variable `PARTWISE_UPDATE_VECTORS` set.
+//! Test vectors: complete messages of the agreement, frames, messages of the sums and records of journals, byte for
+//! byte, in `tests/vectors`. An intended change needs a new format version; the environment variable
+//! `PARTWISE_UPDATE_VECTORS` rewrites the files.
 
 use std::convert::Infallible;
 use std::path::Path;
@@ -20,7 +20,7 @@ use crate::journal::{CoordinatorEntry, CoordinatorHead, JournalFile, PartyHead, 
 use crate::status::CurvePoint;
 use crate::text::{Fingerprint, Hex};
 
-/// Bytes that follow from a seed: what a party draws in a vector.
+/// Deterministic bytes from a seed, for what a party draws.
 struct Drawn {
     seed: u8,
     count: u64,
@@ -79,7 +79,7 @@ fn check(name: &str, vectors: &Value) {
     );
 }
 
-/// The words of a frame, which come back from its bytes.
+/// A control message, after a round trip through its bytes.
 fn from_party(words: &FromParty) -> Value {
     let bytes = Frame::control(words).encode();
     let Ok(Frame::Control(text)) = Frame::decode(bytes.clone()) else { panic!("no control frame") };
@@ -88,7 +88,7 @@ fn from_party(words: &FromParty) -> Value {
     json!(std::str::from_utf8(&text).unwrap())
 }
 
-/// The words of a frame, which come back from its bytes.
+/// A control message, after a round trip through its bytes.
 fn to_party(words: &ToParty) -> Value {
     let bytes = Frame::control(words).encode();
     let Ok(Frame::Control(text)) = Frame::decode(bytes.clone()) else { panic!("no control frame") };
@@ -97,7 +97,7 @@ fn to_party(words: &ToParty) -> Value {
     json!(std::str::from_utf8(&text).unwrap())
 }
 
-/// An identity of a vector, and what it is made of.
+/// An identity for a vector, and its seed.
 fn identity(party: u8) -> ([u8; 32], Identity) {
     let secret = Sha256::digest([b'i', party]).into();
     (secret, Identity::from_secret(&secret))
@@ -119,7 +119,7 @@ fn terms(settings: Settings, groups: Vec<Vec<u16>>) -> Terms {
     }
 }
 
-/// An agreement of three parties, with all that they say.
+/// An agreement of three parties, with all of its messages.
 fn agreement(terms: &Terms, names: Option<&[String]>) -> Value {
     let identities: Vec<([u8; 32], Identity)> = (1..=3).map(identity).collect();
     let begin = |(place, (_, identity)): (u16, &'_ ([u8; 32], Identity))| (place, identity.clone());
@@ -298,7 +298,7 @@ fn journals_are_pinned() {
     check("journals.json", &json!({ "coordinator": hex(&of_coordinator), "party": hex(&of_party) }));
 }
 
-/// The longest words of control, of as many parties as there can be, are within what a frame may have.
+/// The longest control messages, with the maximum number of parties, fit in a frame.
 #[test]
 fn words_of_the_largest_federation_fit_a_frame() {
     let mut terms = terms(Settings::new(Protocol::Pooled, 4), Vec::new());

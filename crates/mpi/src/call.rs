@@ -1,4 +1,5 @@
-//! What every call of the library needs: one at a time, its result checked, and sends that finish by themselves.
+//! Common parts of all calls of the MPI library: one at a time, with checked results, and sends that complete on
+//! their own.
 
 use std::ffi::c_int;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -7,21 +8,21 @@ use mpi::environment::Universe;
 use mpi::ffi;
 use partwise::error::{Error, Result};
 
-/// The library between its initialization and its end, for one thread at a time, as was agreed with it.
+/// The MPI library between initialization and finalization, for one thread at a time, as agreed with it.
 ///
-/// There is one in a process, since MPI can be initialized once. Clones are of the same one, and MPI ends with the last of
-/// them, so that no communicator outlives it.
+/// There is one per process, since MPI can be initialized once. Clones share it, and MPI is finalized when the last
+/// one is dropped, so that no communicator outlives it.
 #[derive(Clone)]
 pub struct Shared(Arc<Mutex<Library>>);
 
-/// What is under the lock.
+/// The state behind the lock.
 pub struct Library {
     unfinished: Vec<Send>,
-    // Its end is MPI's.
+    // Dropping it finalizes MPI.
     _universe: Universe,
 }
 
-/// Where a message comes from and goes to, and in what pieces.
+/// The sender, the receiver and the pieces of a message.
 #[derive(Clone, Copy)]
 pub struct Envelope {
     /// The communicator.
@@ -30,13 +31,13 @@ pub struct Envelope {
     pub from: usize,
     /// The rank that receives.
     pub to: c_int,
-    /// What the message belongs to.
+    /// The tag of the message.
     pub tag: c_int,
-    /// Bytes of each piece but the last.
+    /// The size of each piece except the last, in bytes.
     pub piece: usize,
 }
 
-/// A message on its way. MPI reads its bytes until the requests are done.
+/// A message in transit. MPI reads its bytes until the requests are complete.
 struct Send {
     requests: Vec<ffi::MPI_Request>,
     _message: Vec<u8>,
@@ -47,18 +48,18 @@ struct Send {
 unsafe impl std::marker::Send for Send {}
 
 impl Shared {
-    /// The library after its initialization.
+    /// The library after initialization.
     pub fn new(universe: Universe) -> Self {
         Shared(Arc::new(Mutex::new(Library { unfinished: Vec::new(), _universe: universe })))
     }
 
-    /// Waits for the library.
+    /// Waits for the lock.
     pub fn lock(&self) -> MutexGuard<'_, Library> {
         self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }
 
-/// Turns a return code into an error with MPI's own words.
+/// Converts a return code to an error with MPI's own text.
 pub fn checked(rank: usize, call: &'static str, code: c_int) -> Result<()> {
     if code == ffi::MPI_SUCCESS as c_int {
         return Ok(());
@@ -72,14 +73,14 @@ pub fn checked(rank: usize, call: &'static str, code: c_int) -> Result<()> {
     Err(Error::Transport { rank, call, problem })
 }
 
-/// A length that MPI can take.
+/// A length that MPI accepts.
 pub fn count(length: usize) -> c_int {
     c_int::try_from(length).unwrap_or_else(|_| unreachable!("cut to pieces before"))
 }
 
 impl Library {
-    /// Begins to send a message in pieces, of which the last is shorter, if only by its being empty: so
-    /// the receiver knows the end.
+    /// Starts to send a message in pieces, of which the last is shorter (possibly empty), so that the receiver
+    /// recognizes the end.
     pub fn send(&mut self, envelope: Envelope, message: Vec<u8>) -> Result<()> {
         let Envelope { raw, from, to, tag, piece } = envelope;
         self.let_go(from)?;
@@ -101,7 +102,7 @@ impl Library {
         Ok(())
     }
 
-    /// Frees the messages that have arrived.
+    /// Frees messages that have been delivered.
     fn let_go(&mut self, rank: usize) -> Result<()> {
         let mut result = Ok(());
         self.unfinished.retain_mut(|send| {
@@ -120,7 +121,7 @@ impl Library {
         result
     }
 
-    /// Waits until every message has arrived.
+    /// Waits until every message is delivered.
     pub fn finish(&mut self, rank: usize) -> Result<()> {
         for send in &mut self.unfinished {
             // SAFETY: as in `let_go`.

@@ -1,4 +1,4 @@
-//! [`Comm`] by MPI's own collectives.
+//! [`Comm`] on top of MPI's collectives.
 
 use std::ffi::{c_int, c_void};
 use std::time::Instant;
@@ -9,16 +9,16 @@ use partwise::error::{Error, Result};
 
 use crate::call::{Envelope, Shared, checked, count};
 
-/// Who adds up.
+/// How sums are computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sums {
-    /// Partwise, in rank order: the same bits whatever the network.
+    /// By Partwise, in rank order: the same bits on any network.
     Ordered,
-    /// MPI, in an order of its own.
+    /// By MPI, in its own order.
     Native,
 }
 
-/// Bytes or numbers that one call is given at most: MPI counts in 31 bits.
+/// The maximum number of bytes or elements per call: MPI counts with 31 bits.
 const MOST: usize = c_int::MAX as usize;
 
 /// The ranks of an MPI communicator.
@@ -38,7 +38,7 @@ unsafe impl Send for MpiComm {}
 // SAFETY: as above.
 unsafe impl Sync for MpiComm {}
 
-/// The same ranks with nothing but messages, so that collectives are those of [`Comm`].
+/// The same ranks with messages only, so that collectives are those of [`Comm`].
 struct Plain<'a>(&'a MpiComm);
 
 fn word(tag: Tag) -> c_int {
@@ -50,7 +50,7 @@ fn word(tag: Tag) -> c_int {
 }
 
 impl MpiComm {
-    /// A communicator of its own with the same ranks, so that no other message comes between.
+    /// A duplicate communicator with the same ranks, so that no other messages interfere.
     pub(crate) fn duplicate(library: &Shared, of: ffi::MPI_Comm, sums: Sums) -> Result<Self> {
         let _locked = library.lock();
         // SAFETY: `of` is a communicator, and the result is used only if the call went well.
@@ -64,7 +64,7 @@ impl MpiComm {
         Ok(MpiComm { library, raw, rank, size, sums, most: MOST, began })
     }
 
-    /// This rank's number and how many there are; to be called under the lock of the library.
+    /// This rank's number and the number of ranks; to be called under the lock of the library.
     fn rank_and_size(raw: ffi::MPI_Comm) -> Result<(usize, usize)> {
         let (mut rank, mut size) = (0, 0);
         // SAFETY: `raw` is a communicator.
@@ -75,7 +75,7 @@ impl MpiComm {
         Ok((rank as usize, size as usize))
     }
 
-    /// The same with no more than so many bytes or numbers a call, for tests of what is cut to pieces.
+    /// The same communicator with a limit on bytes or elements per call, for tests of the splitting.
     pub fn with_most(self, most: usize) -> Self {
         MpiComm { most: most.clamp(1, MOST), ..self }
     }
@@ -114,7 +114,7 @@ impl MpiComm {
         counts: &[usize],
         element: ffi::MPI_Datatype,
     ) -> Result<()> {
-        // Pointers of empty slices are no addresses, and one of them is what MPI_IN_PLACE is in Open MPI.
+        // Pointers of empty slices are not valid addresses, and one of them equals MPI_IN_PLACE in Open MPI.
         if data.is_empty() {
             return Ok(());
         }
@@ -131,7 +131,7 @@ impl MpiComm {
         self.checked("MPI_Reduce_scatter", code)
     }
 
-    /// Rank 0's bytes into everybody's.
+    /// Broadcasts the bytes of rank 0.
     fn spread(&self, bytes: &mut [u8]) -> Result<()> {
         let _locked = self.library.lock();
         for part in bytes.chunks_mut(self.most) {
@@ -145,7 +145,7 @@ impl MpiComm {
         Ok(())
     }
 
-    /// A number of every rank.
+    /// Gathers one number per rank.
     fn lengths(&self, own: usize) -> Result<Vec<usize>> {
         let own = own as u64;
         let mut all = vec![0u64; self.size];
@@ -297,7 +297,7 @@ impl Comm for MpiComm {
         Ok(message)
     }
 
-    // The communicator is not freed before MPI ends: freeing is for all its ranks together, and one that fails must not
+    // The communicator is not freed before MPI is finalized: freeing is collective, and a rank that fails must not
     // wait for the others.
     fn split(&self, color: usize) -> Result<Box<dyn Comm + '_>> {
         let _locked = self.library.lock();

@@ -1,7 +1,7 @@
-//! Partwise's communicator over MPI: real messages and MPI's own collectives, every result looked at.
+//! Partwise's communicator over MPI, with real messages, MPI's own collectives, and checked results.
 //!
-//! The functions are those of the MPI standard, through the `mpi` crate's bindings: its safe layer drops return codes
-//! and cannot send more than 2^31 elements.
+//! The functions are those of the MPI standard, through the `mpi` crate's bindings, whose safe layer drops return
+//! codes and cannot send more than 2^31 elements.
 
 mod call;
 mod comm;

@@ -1,4 +1,4 @@
-//! The beginning and the end of a program's part in an MPI job.
+//! Initialization and finalization of MPI.
 
 use mpi::Threading;
 use mpi::ffi;
@@ -9,14 +9,14 @@ use partwise::error::{Error, Result};
 use crate::call::{Shared, checked};
 use crate::comm::{MpiComm, Sums};
 
-/// MPI between its initialization and its end.
+/// MPI between initialization and finalization.
 pub struct Session {
     world: ffi::MPI_Comm,
     library: Shared,
 }
 
 impl Session {
-    /// Joins the job that `mpirun` started. Can be done once.
+    /// Joins the job that `mpirun` started. This can be done once.
     pub fn begin() -> Result<Self> {
         let refused = |problem: &str| Error::Transport {
             rank: 0,
@@ -41,13 +41,13 @@ impl Session {
         MpiComm::duplicate(&self.library, self.world, sums)
     }
 
-    /// Leaves the job once all that was sent has arrived.
+    /// Leaves the job once all sent messages have arrived.
     pub fn end(self, comm: &MpiComm) -> Result<()> {
         self.library.lock().finish(comm.rank())
     }
 }
 
-/// Ends the whole job at once, all ranks, with this exit code.
+/// Ends the whole job at once, on all ranks, with this exit code.
 pub fn abort(code: i32) -> ! {
     // SAFETY: MPI_Abort may be called at any time while MPI is initialized; that it may run beside another thread's call,
     // which never returns then, is no matter any more.

@@ -1,4 +1,4 @@
-//! NumPy arrays and SciPy matrices as Partwise's own, without a copy, and factors back into arrays.
+//! Converts NumPy arrays and SciPy matrices to Partwise matrices without a copy, and factors back to arrays.
 
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -12,8 +12,8 @@ use pyo3::exceptions::PyValueError;
 use pyo3::intern;
 use pyo3::prelude::*;
 
-/// The numbers of a contiguous array, where they are. They must not be changed while the buffer is in use, which the
-/// documentation asks of users: Python has no way to enforce it.
+/// The numbers of a contiguous array, in place. They must not change while the buffer is in use, which the
+/// documentation asks of users, because Python cannot enforce it.
 fn lent<E: Element + Send + Sync + 'static>(array: PyBuffer<E>, name: &str) -> PyResult<Buffer<E>> {
     let slice = array.as_slice_ptr().or_else(|| array.as_fortran_slice_ptr());
     let slice = slice.filter(|slice| slice.cast::<E>().is_aligned());
@@ -28,20 +28,20 @@ pub fn copied<T: Real + Element>(array: &Bound<'_, PyAny>) -> PyResult<Vec<T>> {
     PyBuffer::<T>::get(array)?.to_vec(array.py())
 }
 
-/// Fills an array that Python made.
+/// Fills an array that Python allocated.
 pub fn fill<T: Real + Element>(array: &Bound<'_, PyAny>, numbers: &[T]) -> PyResult<()> {
     PyBuffer::<T>::get(array)?.copy_from_slice(array.py(), numbers)
 }
 
-/// M as Python has it, and whether the matrix read from it is Mᵀ.
+/// M as Python provides it, and whether the matrix read from it is Mᵀ.
 pub struct Lent<T> {
     matrix: Matrix<T>,
     transposed: bool,
 }
 
 impl<T: Real + Element> Lent<T> {
-    /// A two-dimensional array of `T` or of bytes, by row or by column, or a SciPy matrix in csr or csc format. Indices of
-    /// 64 bits alone are copied.
+    /// Reads a two-dimensional array of `T` or of bytes, by row or by column, or a SciPy matrix in csr or csc
+    /// format. Only 64-bit indices are copied.
     pub fn new(x: &Bound<'_, PyAny>) -> PyResult<Self> {
         let py = x.py();
         if !x.hasattr(intern!(py, "indptr"))? {
@@ -96,7 +96,7 @@ fn sparse<T: Real + Element>(x: &Bound<'_, PyAny>, majors: usize, minors: usize)
     let largest = Csr::<T>::MAX_DIMENSION;
     if majors > largest || minors > largest {
         let problem =
-            format!("X is too large: a sparse matrix may have {largest} rows and columns; drop empty ones");
+            format!("X is too large: a sparse matrix may have {largest} rows and columns; remove empty ones");
         return Err(PyValueError::new_err(problem));
     }
     let offsets = x.getattr(intern!(py, "indptr"))?;
@@ -106,9 +106,9 @@ fn sparse<T: Real + Element>(x: &Bound<'_, PyAny>, majors: usize, minors: usize)
     };
     let indices = x.getattr(intern!(py, "indices"))?;
     let indices: Buffer<u32> = match PyBuffer::<i64>::get(&indices) {
-        // What does not fit is out of range, as this is.
+        // An index that does not fit is out of range.
         Ok(wide) => wide.to_vec(py)?.into_iter().map(|index| index.try_into().unwrap_or(u32::MAX)).collect(),
-        // SciPy's have a sign, which none of them uses.
+        // SciPy's indices are signed but never negative.
         Err(_) => {
             lent(PyBuffer::get(&indices.call_method1(intern!(py, "view"), ("uint32",))?)?, "X.indices")?
         }

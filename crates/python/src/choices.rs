@@ -1,4 +1,4 @@
-//! What can be chosen, for Python to check against.
+//! The choices of each setting, for checks in Python.
 
 use std::collections::HashMap;
 
@@ -21,7 +21,7 @@ pub fn choices() -> HashMap<&'static str, Vec<String>> {
     ])
 }
 
-/// Variants as `run.json` has them.
+/// The names of variants, as in `run.json`.
 fn names(variants: Value) -> Vec<String> {
     let variants = variants.as_array().map_or(&[][..], Vec::as_slice);
     variants.iter().filter_map(|name| name.as_str().map(String::from)).collect()

@@ -1,4 +1,4 @@
-//! Partwise's errors as Python's, with the same sentence in Python's words.
+//! Maps Partwise's errors to Python exceptions, with parameters in place of fields.
 
 use partwise::Error;
 use partwise::wording::Field;
@@ -9,7 +9,7 @@ use pyo3::exceptions::{
     PyConnectionError, PyKeyboardInterrupt, PyMemoryError, PyOSError, PyRuntimeError, PyValueError,
 };
 
-/// What fields are called here, where it is not their own name.
+/// The parameters for fields that have another name in Python.
 const NAMES: [(&str, &str); 15] = [
     ("rank", "n_components"),
     ("iterations", "max_iter"),
@@ -24,18 +24,18 @@ const NAMES: [(&str, &str); 15] = [
     ("solver", "sketch_solver"),
     ("file", "X"),
     ("matrix", "X"),
-    // The program's alone.
+    // Fields that only the program has.
     ("record", "--record"),
     ("audit", "--audit"),
 ];
 
-/// Settings of a simulation, which have the names that they have in `run.json`.
+/// Settings of a simulation, which are named as in `run.json`.
 const OF_SIMULATION: [&str; 2] = ["tolerance", "threads"];
 
-/// Accepting a risk is a setting.
+/// The prefix of accepted risks, which are settings.
 const ACCEPTED: &str = "accepted.";
 
-/// What a field is called by `NMF`.
+/// The name of a field in `NMF`.
 fn parameter(field: &Field) -> String {
     if let ("precision", Some(value)) = (&*field.name, &field.value) {
         return value.replace('f', "float");
@@ -52,7 +52,7 @@ fn parameter(field: &Field) -> String {
     }
 }
 
-/// What a field is called by `simulate` and `audit`.
+/// The name of a field in `simulate` and `audit`.
 pub fn setting(field: &Field) -> String {
     if OF_SIMULATION.contains(&&*field.name) { field.name.to_string() } else { parameter(field) }
 }
@@ -67,12 +67,12 @@ fn python_as(error: &Error, sentence: String) -> PyErr {
     }
 }
 
-/// The Python error for one of the library.
+/// The Python exception for an error of the library.
 pub fn python(error: Error) -> PyErr {
     python_as(&error, error.wording().named(parameter))
 }
 
-/// The Python error for one of a simulation or an audit.
+/// The Python exception for an error of a simulation or an audit.
 pub fn of_secure(error: SecureError) -> PyErr {
     let sentence = error.wording().named(setting);
     match error {
@@ -85,7 +85,7 @@ pub fn of_secure(error: SecureError) -> PyErr {
     }
 }
 
-/// The Python error for one of a federation.
+/// The Python exception for an error of a federation.
 pub fn of_federation(error: FederationError) -> PyErr {
     let sentence = error.wording().named(parameter);
     match error {

@@ -1,4 +1,4 @@
-//! Taking part in a federation, trying one on this machine, and reading a ledger.
+//! Joins a federation, simulates one on this machine, and reads a ledger.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -24,14 +24,14 @@ use crate::arrays::Lent;
 use crate::errors::{of_federation, of_secure, setting};
 use crate::watch::interruptible;
 
-/// U, of the records, and V, of the features, as bytes, and a report as JSON.
+/// U (records) and V (features) as bytes, and a report as JSON.
 type Taken = (Py<PyBytes>, Py<PyBytes>, String);
 
-/// U, of its records, and V, of the features, of each party, and a report as JSON.
+/// U (records) and V (features) of each party, and a report as JSON.
 type Simulated = (Vec<(Py<PyBytes>, Py<PyBytes>)>, String);
 
 fn bytes<T: Real>(py: Python<'_>, numbers: &[T]) -> PyResult<Py<PyBytes>> {
-    // An .npy file has its numbers last, little endian.
+    // The numbers are at the end of an .npy file, in little endian.
     let mut file = Vec::new();
     io::npy::write(&mut file, 1, numbers.len(), numbers)
         .map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
@@ -39,7 +39,7 @@ fn bytes<T: Real>(py: Python<'_>, numbers: &[T]) -> PyResult<Py<PyBytes>> {
     Ok(PyBytes::new(py, &file[file.len() - length..]).unbind())
 }
 
-/// Takes part with the rows of X as records; `digest` names the data.
+/// Joins a federation with the rows of X as records; `digest` identifies the data.
 #[pyfunction]
 #[pyo3(signature = (file, x, *, single, names, digest, insecure, threads))]
 pub fn join(
@@ -83,7 +83,7 @@ fn join_in<T: Real + Element>(
     Ok((bytes(py, &u)?, bytes(py, &v)?, report))
 }
 
-/// U, V and the report, after the coordinator was told.
+/// U, V and the report, after the coordinator was notified.
 fn finish<T: Real>(mut joined: Joined<T>) -> partwise_federation::Result<(Vec<T>, Vec<T>, String)> {
     let k = joined.terms.settings.rank;
     let report = json!({
@@ -105,7 +105,7 @@ fn finish<T: Real>(mut joined: Joined<T>) -> partwise_federation::Result<(Vec<T>
     Ok((u, v, report.to_string()))
 }
 
-/// What all parties would have: U and V of each, and the report as JSON. `parties` has a party's number for each row.
+/// Simulates all parties: U and V of each, and the report as JSON. `parties` has a party's number for each row.
 #[pyfunction]
 #[pyo3(signature = (x, *, single, parties, protocol, rank, settings))]
 pub fn simulate(
@@ -161,7 +161,7 @@ fn simulate_in<T: Real + Element>(
     Ok((factors, report.to_string()))
 }
 
-/// The method's defaults, changed by what is given.
+/// The defaults of the protocol with the given changes.
 fn settings_of(protocol: &str, rank: usize, given: &str) -> PyResult<Settings> {
     let wrong = |name: &str, value: &Value, error: serde_json::Error| {
         PyValueError::new_err(format!("{name} is {value}; {error}"))
@@ -174,7 +174,7 @@ fn settings_of(protocol: &str, rank: usize, given: &str) -> PyResult<Settings> {
         serde_json::from_str(given).map_err(|error| PyValueError::new_err(error.to_string()))?;
     let names: Vec<String> = given.keys().cloned().collect();
     for (name, value) in given {
-        // One by one, so that the one that is wrong can be named.
+        // Applied one by one, so that the error names the invalid one.
         let mut changed = json!(settings);
         let place = match &name[..] {
             "rank" | "protocol" | "accepted" => None,
@@ -182,7 +182,7 @@ fn settings_of(protocol: &str, rank: usize, given: &str) -> PyResult<Settings> {
             name => changed["accepted"].get_mut(name),
         };
         let Some(place) = place else {
-            return Err(PyValueError::new_err(format!("there is no setting {name}")));
+            return Err(PyValueError::new_err(format!("{name} is not a setting")));
         };
         *place = value.clone();
         settings = serde_json::from_value(changed).map_err(|error| wrong(&name, &value, error))?;
@@ -192,7 +192,7 @@ fn settings_of(protocol: &str, rank: usize, given: &str) -> PyResult<Settings> {
     Ok(settings)
 }
 
-/// As JSON: a ledger's sum, its chain checked, or the audit of a recorded simulation.
+/// Returns, as JSON, the summary of a ledger with a verified chain, or the audit of a recorded simulation.
 #[pyfunction]
 #[pyo3(signature = (path, *, data, colluders, threads))]
 pub fn audit(

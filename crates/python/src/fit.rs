@@ -1,4 +1,4 @@
-//! The two things that Python asks for: factors of a matrix, and new rows in terms of them.
+//! Fits the factors of a matrix, and fits new rows to given components.
 
 use partwise::pipeline::{
     self, Finish, Finished, MemoryAdvice, Request, Resources, Source, Start, solve_rows,
@@ -16,9 +16,9 @@ use crate::arrays::{Lent, copied, fill};
 use crate::errors::python;
 use crate::watch::interruptible;
 
-/// Factorizes X into W and H, whose transpose `v` is, and solves W exactly at the end; fills these two arrays, of
-/// the type that is computed in, and returns the report as JSON. `settings` is a JSON object with those of
-/// Partwise's settings that differ from their defaults. With `given`, the arrays hold the start.
+/// Factorizes X into W and H (whose transpose is `v`), solves W exactly at the end, fills these two arrays, and
+/// returns the report as JSON. `settings` is a JSON object with the settings that differ from their defaults. With
+/// `given`, the arrays contain the start.
 #[pyfunction]
 #[pyo3(signature = (x, w, v, *, settings, given, threads, callback))]
 pub fn fit(
@@ -65,14 +65,14 @@ fn fit_in<T: Real + Element>(
     Ok(report.to_string())
 }
 
-/// What users can do about too little memory.
+/// The advice for too little memory.
 const ADVICE: MemoryAdvice = MemoryAdvice {
-    too_large: "lower n_components, give float32, or take a machine with more memory",
+    too_large: "use fewer n_components, float32 or a machine with more memory",
     ..MemoryAdvice::GENERAL
 };
 
-/// Fills W for new rows X, exactly, with `v`, the transpose of H, fixed; `l1` and `l2` are the penalties' whole
-/// weights.
+/// Fills W for new rows X, exactly, with `v`, the transpose of H, fixed; `l1` and `l2` are the total weights of the
+/// penalties.
 #[pyfunction]
 #[pyo3(signature = (x, w, v, *, l1, l2, threads))]
 pub fn transform(
@@ -118,7 +118,7 @@ fn factors_from<T: Real + Element>(
     Ok(Factors { rows: rows(&u), cols: rows(&v), k, u, v })
 }
 
-/// The defaults, changed by what is given.
+/// The defaults with the given changes.
 fn settings_from(given: &str) -> PyResult<Settings> {
     let wrong = |error: serde_json::Error| PyValueError::new_err(error.to_string());
     let given: Map<String, Value> = serde_json::from_str(given).map_err(wrong)?;

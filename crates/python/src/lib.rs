@@ -1,4 +1,5 @@
-//! The compiled part of the Python package `partwise`: arrays in, factors out. What users see is in `python/partwise`.
+//! The compiled part of the Python package `partwise`: arrays in, factors out. The public part is in
+//! `python/partwise`.
 
 mod arrays;
 mod choices;

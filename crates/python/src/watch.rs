@@ -1,4 +1,4 @@
-//! Work that Python waits for: without the interpreter's lock, with callbacks on the calling thread, until Ctrl-C.
+//! Runs work for Python: without the interpreter's lock, with callbacks on the calling thread, until Ctrl-C.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 
@@ -21,8 +21,9 @@ impl<T> Monitor<T> for Watch {
     }
 }
 
-/// Does the work on a thread of its own. `callback(restart, iteration, relative_error, seconds)`, if there is one, ends a
-/// run by returning true. What it raises, or a signal's handler, cancels the work and comes out.
+/// Runs the work on a separate thread. `callback(restart, iteration, relative_error, seconds)`, if there is one,
+/// ends a run by returning true. An exception of the callback or of a signal handler cancels the work and is
+/// returned.
 pub fn interruptible<R: Send, E: From<Error> + Send>(
     py: Python<'_>,
     callback: Option<&Py<PyAny>>,
@@ -34,7 +35,7 @@ pub fn interruptible<R: Send, E: From<Error> + Send>(
         let (answer, answers) = channel();
         std::thread::scope(|scope| {
             let mut watch = Watch { called: callback.is_some(), tell, answers };
-            // Its end of the channel is dropped with it, and so ends the loop.
+            // Dropping its end of the channel ends the loop.
             let worker = scope.spawn(move || cancel.scope(|| work(cancel, &mut watch)));
             let mut raised = None;
             let mut fail = |error: PyErr| {

@@ -1,4 +1,4 @@
-//! The components as people want to see them: pictures, names with bars, or curves.
+//! The components, as pictures, as names with bars, or as curves.
 
 use std::fmt::Write;
 
@@ -12,7 +12,7 @@ const PIXELS: usize = 1_500_000;
 const TERMS: usize = 10;
 /// Points of a curve.
 const POINTS: usize = 240;
-/// Samples that a curve of weights is drawn from.
+/// Samples in a curve of weights.
 const SAMPLE: usize = 20_000;
 
 pub fn section(run: &Run, components: &Components) -> String {
@@ -123,7 +123,7 @@ impl ComponentView {
     }
 }
 
-/// The largest positive values with their places, largest first.
+/// The largest positive values with their positions, largest first.
 pub fn strongest(values: impl Iterator<Item = f32>, most: usize) -> Vec<(usize, f32)> {
     let mut best: Vec<(usize, f32)> = Vec::with_capacity(most + 1);
     for (index, value) in values.enumerate() {
@@ -137,7 +137,7 @@ pub fn strongest(values: impl Iterator<Item = f32>, most: usize) -> Vec<(usize, 
     best
 }
 
-/// Means of values that follow each other, at most [`POINTS`], and of how many each is.
+/// Means of consecutive values, at most [`POINTS`], and the number of values per mean.
 fn binned(values: impl Iterator<Item = f32>, length: usize) -> (Vec<f64>, usize) {
     let wide = length.div_ceil(POINTS).max(1);
     let mut means = vec![0.0; length.div_ceil(wide)];

@@ -1,4 +1,4 @@
-//! Some pictures of the input, their reconstructions and the differences: in a film, background and foreground.
+//! Some images of the input, their reconstructions and the differences: in a film, background and foreground.
 
 use std::fmt::Write;
 
@@ -17,7 +17,7 @@ pub fn section(run: &Run) -> String {
     }
     let pixels = PIXELS / (3 * frames.numbers.len().max(1));
     let white = frames.values.iter().copied().fold(0.0, f32::max);
-    // Images may be frames of a film; a table of pictures is none.
+    // Images may be frames of a film; a table of images is not.
     let film = run.factorization().is_some_and(|record| record.input.format.contains("images"));
     let names = if film {
         ["original", "background", "foreground"]
@@ -47,7 +47,7 @@ pub fn section(run: &Run) -> String {
         let left: Vec<f32> =
             values.iter().zip(&rebuilt).map(|(value, rebuilt)| (value - rebuilt).abs()).collect();
         let error = norm(&left) / norm(values).max(f64::MIN_POSITIVE);
-        // A few pixels that are far off must not darken all others.
+        // A few extreme pixels must not darken all others.
         let bright = quantile(&left, 0.998).max(white / 16.0);
         let name = escape(&run.sample_name(samples, sample));
         html.push_str("<figure><div class=\"three\">");

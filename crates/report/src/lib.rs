@@ -1,4 +1,4 @@
-//! The page that shows a run: one file without any request to the network, drawn from what the run's folder holds.
+//! The report page of a run: a single file that makes no network requests, created from the run's folder.
 
 pub mod chart;
 pub mod picture;
@@ -67,7 +67,7 @@ pub struct Point {
 
 /// Samples and their weights in each component.
 pub struct Samples {
-    /// Whose they are, where there are parties.
+    /// The party that they belong to, if there are parties.
     pub party: Option<String>,
     /// One row per sample, as in the file.
     pub weights: Factor,
@@ -93,7 +93,7 @@ impl SampleFactor {
     }
 }
 
-/// Some samples as they were before they were factorized.
+/// Some original samples.
 pub struct Frames {
     /// Their numbers, from 0.
     pub numbers: Vec<usize>,
@@ -111,25 +111,25 @@ pub struct Run {
     pub trace: Vec<Point>,
     /// What components are made of: one row per feature.
     pub features: Factor,
-    /// The features' names.
+    /// The names of the features.
     pub feature_labels: Option<Vec<String>>,
-    /// The samples of every party, or of the only one.
+    /// The samples of each party, or of the only one.
     pub samples: Vec<Samples>,
-    /// Where the samples' weights are written.
+    /// The factor with the samples' weights.
     pub sample_factor: SampleFactor,
-    /// How the features are a picture.
+    /// The image size of the features, if they are pixels.
     pub shape: Option<Shape>,
-    /// Pictures as they were.
+    /// Original images.
     pub frames: Option<Frames>,
 }
 
 impl Run {
-    /// Whether it ran between parties.
+    /// Whether the run was between parties.
     fn is_secure(&self) -> bool {
         self.protocol().is_some()
     }
 
-    /// What the parties agreed on, if there were any.
+    /// The settings that the parties agreed on, if there are parties.
     fn protocol(&self) -> Option<&ProtocolSettings> {
         self.record.as_ref()?.protocol()
     }
@@ -177,11 +177,11 @@ impl Run {
     }
 }
 
-/// What components amount to, over features and all samples.
+/// Statistics of the components, over features and all samples.
 struct Components {
     /// Shares of the energy: ‖U_j‖ ‖V_j‖ over its sum.
     shares: Vec<f64>,
-    /// The strongest, as many as have a card, in the order of the files.
+    /// The strongest components, as many as have a card, in file order.
     shown: Vec<usize>,
     /// How many samples each leads in.
     leads: Vec<usize>,
@@ -202,7 +202,7 @@ impl Components {
             }
         }
         if run.samples.is_empty() {
-            // The coordinator of a federation has nobody's samples.
+            // The coordinator of a federation has no samples.
             squares.fill(1.0);
         }
         let energies: Vec<f64> =
@@ -221,7 +221,7 @@ impl Components {
     }
 }
 
-/// The component with the largest of these weights, as NumPy's `argmax` has it; none if all are zero.
+/// The component with the largest of these weights, as NumPy's `argmax`; `None` if all are zero.
 fn leading(weights: &[f32]) -> Option<usize> {
     let mut best = None;
     for (component, &weight) in weights.iter().enumerate() {

@@ -2,14 +2,14 @@
 
 use std::fmt::Write;
 
-use partwise::run::Side;
 use partwise::run::record::{RunKind, RunRecord, name_of};
+use partwise::run::{Side, headline};
 use sha2::{Digest, Sha256};
 
 use crate::text::{base64, bytes, count, escape, number, seconds};
 use crate::{Components, Run, SampleFactor, components, frames, progress, samples, secure, settings};
 
-/// What the page says of who made it: a file without it is not replaced unasked.
+/// Marks pages of Partwise; a file without it is only replaced on request.
 pub const GENERATOR: &str = "<meta name=\"generator\" content=\"Partwise\">";
 
 const STYLE: &str = include_str!("page.css");
@@ -19,7 +19,7 @@ const SCRIPT: &str = include_str!("page.js");
 pub fn page(run: &Run) -> String {
     let components = Components::of(run);
     let name = name(run);
-    // Nothing may be fetched, and no script runs but the page's own.
+    // The page makes no requests, and runs no script but its own.
     let policy = format!(
         "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'sha256-{}'; base-uri 'none'; \
          form-action 'none'",
@@ -59,7 +59,7 @@ pub fn page(run: &Run) -> String {
     html
 }
 
-/// What was factorized: a file, or whose records of a federation.
+/// The input: a file, or the federation and the party.
 fn name(run: &Run) -> String {
     let Some(record) = &run.record else { return "a matrix".into() };
     if let RunKind::Federation(record) = &record.kind {
@@ -76,14 +76,14 @@ fn method(run: &Run) -> String {
         RunKind::Factorization(record) if record.summary.plan.is_empty() => {
             return name_of(&record.method.algorithm);
         }
-        RunKind::Factorization(record) => return record.summary.plan.clone(),
+        RunKind::Factorization(record) => return headline(&record.summary.plan).into(),
         RunKind::Simulation(record) => (&record.settings.protocol, record.parties.len()),
         RunKind::Federation(record) => (&record.settings.protocol, record.parties.len()),
     };
     format!("{protocol} between {parties} parties")
 }
 
-/// The run in a few sentences.
+/// A summary of the run in a few sentences.
 fn lead(run: &Run) -> String {
     let input = run.record.as_ref().and_then(|record| record.input());
     let features = run.features.rows as u64;
@@ -100,7 +100,7 @@ fn lead(run: &Run) -> String {
     };
     let side = match (run.sample_factor, run.simulation().map(|record| record.records)) {
         _ if run.samples.is_empty() => "",
-        // Simulations of earlier versions have the samples in V whatever the data were.
+        // Simulations of earlier versions always have the samples in V.
         (_, Some(Side::Rows)) | (SampleFactor::U, _) => " (rows are samples)",
         (SampleFactor::V, _) => " (columns are samples)",
     };
@@ -114,7 +114,7 @@ fn lead(run: &Run) -> String {
     format!("{size}{side}{stored}. {}. Method: {method}.", many(run.features.k as u64, "component"))
 }
 
-/// What the run warned about.
+/// The warnings of the run.
 fn warnings(html: &mut String, run: &Run) {
     let all = run.record.as_ref().map_or(&[][..], |record| record.warnings());
     if all.is_empty() {
@@ -127,12 +127,12 @@ fn warnings(html: &mut String, run: &Run) {
     html.push_str("</ul></aside>");
 }
 
-/// A number of things, with the plural where there is not one.
+/// A count with its noun in the singular or plural.
 fn many(number: u64, thing: &str) -> String {
     format!("{} {thing}{}", count(number), if number == 1 { "" } else { "s" })
 }
 
-/// The figures that a reader looks for first.
+/// The key figures of the run.
 fn tiles(html: &mut String, run: &Run) {
     let mut tiles: Vec<(&str, String, String)> = Vec::new();
     if let Some(record) = &run.record {
@@ -192,7 +192,8 @@ mod tests {
     use serde_json::json;
     use std::path::Path;
 
-    /// Samples in U, components in an order of their own, as after `--init-from` or a simulation.
+    /// A run with samples in U and components in another order than by energy, as after `--init-from` or a
+    /// simulation.
     fn run(record: Option<RunRecord>) -> Run {
         let factor = |rows, values: &[f32]| Factor { rows, k: 2, values: values.to_vec() };
         let weights = factor(3, &[1.0, 4.0, 2.0, 1.0, 0.0, 0.0]);
@@ -213,7 +214,7 @@ mod tests {
         RunRecord::parse(Path::new("run.json"), record.as_bytes()).unwrap()
     }
 
-    /// A record that version 0.1 wrote, but with these warnings.
+    /// A record of version 0.1 with these warnings.
     fn with_warnings(warnings: &[&str]) -> RunRecord {
         let text = include_str!("../../core/src/run/record/data/factorize-0.1.json");
         let mut record: serde_json::Value = serde_json::from_str(text).unwrap();

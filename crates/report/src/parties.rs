@@ -1,4 +1,4 @@
-//! The parties of a run, as far as its record knows them: all of a simulation, and of a federation what one end sees.
+//! The parties of a run as its record knows them: all parties of a simulation, and one end's view of a federation.
 
 use partwise::run::record::{
     FederationEnd, FederationRecord, RunKind, SentRecord, SimulatedEnd, SimulatedParty,
@@ -6,21 +6,21 @@ use partwise::run::record::{
 
 use crate::Run;
 
-/// What is known of a party.
+/// A party.
 pub struct Party {
     /// Its name, or its number.
     pub name: String,
-    /// How many records it has.
+    /// The number of its records.
     pub records: Option<usize>,
     /// Its own relative error.
     pub relative_error: Option<f64>,
-    /// What it sent, by kind of message.
+    /// The bytes that it sent, by kind of message.
     pub sent: Option<Vec<SentRecord>>,
-    /// Whether it was not there at the end.
+    /// Whether it had left at the end.
     pub left: bool,
 }
 
-/// The parties of a run; none of a run without any.
+/// The parties of a run; empty for a run without parties.
 pub fn of(run: &Run) -> Vec<Party> {
     match run.record.as_ref().map(|record| &record.kind) {
         None | Some(RunKind::Factorization(_)) => Vec::new(),

@@ -1,14 +1,14 @@
-//! Pictures within the page: PNG in data addresses.
+//! Images within the page: PNG in data URLs.
 
 use image::codecs::png::{CompressionType, FilterType, PngEncoder};
 use image::{ExtendedColorType, ImageEncoder};
 
 use crate::text::base64;
 
-/// How values follow each other in a picture: line by line, the channels of a pixel side by side.
+/// The layout of pixel values: line by line, the channels of a pixel next to each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// Pixels in a line.
+    /// Pixels per line.
     pub width: usize,
     /// Lines.
     pub height: usize,
@@ -17,13 +17,13 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// How many values a picture has.
+    /// The number of values of an image.
     pub fn size(self) -> usize {
         self.width.saturating_mul(self.height).saturating_mul(self.channels)
     }
 }
 
-/// Values from 0 (black) to `white` as a picture of at most `pixels` pixels.
+/// Draws values from 0 (black) to `white` as an image of at most `pixels` pixels.
 pub fn of_values(shape: Shape, values: &[f32], white: f32, pixels: usize) -> String {
     let (shape, values) = shrunk(shape, values, pixels);
     let scale = if white > 0.0 { 255.0 / white } else { 0.0 };
@@ -33,14 +33,14 @@ pub fn of_values(shape: Shape, values: &[f32], white: f32, pixels: usize) -> Str
     encoded(shape.width, shape.height, &levels, kind)
 }
 
-/// Levels in the colour of heat maps, more opaque the higher they are, so that they stand on light and dark pages.
+/// The opacity levels of heat maps, which work on light and dark pages.
 pub fn coloured(width: usize, height: usize, levels: &[u8]) -> String {
     const COLOUR: [u8; 3] = [0, 102, 204];
     let pixels: Vec<u8> = levels.iter().flat_map(|&level| [COLOUR[0], COLOUR[1], COLOUR[2], level]).collect();
     encoded(width, height, &pixels, ExtendedColorType::Rgba8)
 }
 
-/// Means over squares, so many that the rest has at most `pixels` pixels.
+/// Means over squares, large enough that at most `pixels` pixels remain.
 fn shrunk(shape: Shape, values: &[f32], pixels: usize) -> (Shape, Vec<f32>) {
     let Shape { width, height, channels } = shape;
     let factor = (1..).find(|factor| width.div_ceil(*factor) * height.div_ceil(*factor) <= pixels.max(1));
@@ -71,7 +71,7 @@ fn shrunk(shape: Shape, values: &[f32], pixels: usize) -> (Shape, Vec<f32>) {
 fn encoded(width: usize, height: usize, bytes: &[u8], kind: ExtendedColorType) -> String {
     let mut file = Vec::new();
     let encoder = PngEncoder::new_with_quality(&mut file, CompressionType::Best, FilterType::Adaptive);
-    // Into memory, of sizes that fit: there is nothing that can fail but an empty picture, which shows nothing.
+    // Encodes an image in memory; only an empty image fails, and shows nothing.
     let _ = encoder.write_image(bytes, width as u32, height as u32, kind);
     format!("data:image/png;base64,{}", base64(&file))
 }

@@ -1,4 +1,4 @@
-//! Error curve, time by phase and bytes.
+//! The error curve, the time by phase and the bytes.
 
 use partwise::comm::Meter;
 use partwise::run::Phases;
@@ -8,7 +8,7 @@ use crate::chart::{Axis, Lines, Series, Stack};
 use crate::text::{bytes, count, details, escape, number, seconds, table};
 use crate::{Point, Run, parties};
 
-/// Processes that have a bar of their own, at most.
+/// The maximum number of processes with a bar of their own.
 const MOST_PROCESSES: usize = 32;
 
 pub fn section(run: &Run) -> String {
@@ -21,7 +21,7 @@ pub fn section(run: &Run) -> String {
     html
 }
 
-/// Which clock a run's seconds are of.
+/// The clock that a run's seconds refer to.
 pub fn clock(run: &Run) -> &'static str {
     let Some(record) = &run.record else { return "computing time" };
     match record.transport() {
@@ -32,7 +32,8 @@ pub fn clock(run: &Run) -> &'static str {
     }
 }
 
-/// The error curve as the excess over the best error, which shows how fast it converged; as it is where there is no excess.
+/// The error curve as the excess over the best error, which shows the rate of convergence; unchanged if there is no
+/// excess.
 fn curves(run: &Run) -> String {
     let step = run.step_name();
     let best = run.trace.iter().map(|point| point.error).fold(f64::INFINITY, f64::min);
@@ -110,14 +111,14 @@ fn phases(run: &Run) -> String {
     format!("<h3>{title}</h3>{chart}{left_out}{}", details("Phases as a table", &table(&header, rows)))
 }
 
-/// What one of several processes is called.
+/// The name of one of several processes.
 fn process_name(run: &Run, rank: usize) -> String {
     let mpi = run.factorization().is_some_and(|record| record.machine.transport == Some(Transport::Mpi));
     let kind = if mpi { "process" } else { "worker" };
     format!("{kind} {rank}")
 }
 
-/// What a run between parties costs.
+/// The costs of a run between parties.
 fn cost(run: &Run) -> String {
     let Some(cost) = run.simulation().map(|record| record.cost) else { return String::new() };
     let (wall, masking) = (cost.wall_seconds, cost.masking_seconds);

@@ -4,9 +4,9 @@ use crate::chart::Heat;
 use crate::text::{count, details, number, percent, table};
 use crate::{Components, Run, components, leading};
 
-/// Columns of the map, at most.
+/// The maximum number of columns of the map.
 const COLUMNS: usize = 360;
-/// Samples that are named for each component.
+/// Samples listed per component.
 const NAMED: usize = 5;
 
 /// The shares of the components in a sample: its weights over their sum; zeros for a sample without weights.
@@ -19,7 +19,7 @@ fn shares(weights: &[f32]) -> impl Iterator<Item = f64> {
 /// A sample in the order of the map.
 struct Sorted {
     party: usize,
-    /// The component that leads; after all others for a sample without weights.
+    /// Its leading component; last for a sample without weights.
     leader: usize,
     share: f64,
     number: usize,
@@ -91,7 +91,7 @@ fn bin_name(run: &Run, bin: &[Sorted]) -> String {
     }
 }
 
-/// Where each party's columns begin.
+/// The first column of each party.
 fn marks(run: &Run, bins: &[&[Sorted]]) -> Vec<(usize, String)> {
     let mut marks: Vec<(usize, String)> = Vec::new();
     for (column, bin) in bins.iter().enumerate() {
@@ -103,7 +103,7 @@ fn marks(run: &Run, bins: &[&[Sorted]]) -> Vec<(usize, String)> {
     marks
 }
 
-/// What each party's samples are made of on average.
+/// The mean shares of each party's samples.
 fn parties(run: &Run, sorted: &[Sorted], shown: &[usize]) -> String {
     if run.samples.len() < 2 {
         return String::new();

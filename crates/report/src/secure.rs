@@ -1,4 +1,4 @@
-//! Who saw what in a run between parties, and the attack results of its audit.
+//! Who received what in a run between parties, and the attack results of its audit.
 
 use std::fmt::Write;
 
@@ -48,7 +48,7 @@ pub fn section(run: &Run) -> String {
     html
 }
 
-/// What was opened, and whether all saw the same.
+/// What was opened, and whether all parties received the same.
 fn transcripts(run: &Run) -> String {
     let all = run.simulation().map_or(&[][..], |record| &record.transcripts);
     if all.is_empty() {
@@ -184,7 +184,7 @@ mod tests {
         ] {
             assert!(html.contains(expected), "{expected}: {html}");
         }
-        // Another shape, or an empty one, is no reason to fail.
+        // Another shape, or an empty one, must not fail.
         assert!(audit(&json!({"findings": 3, "left": [null]})).contains("Audit"));
     }
 }

@@ -5,8 +5,8 @@ use serde_json::Value;
 use crate::Run;
 use crate::text::{details, table};
 
-/// What other sections show.
-const ELSEWHERE: [&str; 10] = [
+/// Keys that other sections show.
+const ELSEWHERE: [&str; 9] = [
     "ranks",
     "phases",
     "parties",
@@ -14,7 +14,6 @@ const ELSEWHERE: [&str; 10] = [
     "transcripts",
     "errors_of_restarts",
     "redrawn",
-    "plan",
     "warnings",
     "bytes",
 ];
@@ -38,7 +37,7 @@ pub fn section(run: &Run) -> String {
     html
 }
 
-/// `input.rows`, and so on; `null` is what was not given.
+/// Flattens keys to `input.rows` and so on; skips `null`.
 fn flatten(name: &str, value: &Value, rows: &mut Vec<Vec<String>>) {
     match value {
         Value::Null => {}

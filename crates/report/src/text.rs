@@ -1,8 +1,8 @@
-//! Numbers and names as a reader wants to see them, safe to stand in HTML.
+//! Numbers and names for readers, escaped for HTML.
 
 use std::fmt::Write;
 
-/// Text that cannot be taken for markup, in content and in quoted attributes; control characters become blanks.
+/// Escapes text for content and quoted attributes; control characters become blanks.
 pub fn escape(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -19,7 +19,7 @@ pub fn escape(text: &str) -> String {
     safe
 }
 
-/// The beginning of a long name.
+/// The start of a long name.
 pub fn shortened(text: &str, most: usize) -> String {
     if text.chars().count() <= most {
         return text.to_string();
@@ -109,12 +109,12 @@ pub fn table(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> St
     html
 }
 
-/// A table that is there for whoever asks: what a chart shows, as text.
+/// A table in a collapsed section: what a chart shows, as text.
 pub fn details(summary: &str, content: &str) -> String {
     format!("<details><summary>{}</summary>{content}</details>", escape(summary))
 }
 
-/// Base64 with padding, as data addresses and hashes in policies have it.
+/// Base64 with padding, as data URLs and hashes in policies need it.
 pub fn base64(data: &[u8]) -> String {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = String::with_capacity(data.len().div_ceil(3) * 4);

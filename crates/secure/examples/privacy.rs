@@ -114,7 +114,7 @@ fn measure(figures: &str, prefix: &str) -> Result<(), Failure> {
         }
         let begin = std::time::Instant::now();
         let lines = lines(case, &matrices[case.data]);
-        // At once, so that a case is there whole or not at all.
+        // Appended in one write, so that a case is complete or absent.
         file.write_all(lines.as_bytes())?;
         eprintln!("{} {:.1} s", case.key(), begin.elapsed().as_secs_f64());
     }
@@ -133,7 +133,7 @@ fn read(folder: &str, data: &str) -> Result<Matrix<f32>, Failure> {
     Ok(if *columns { matrix.into_transpose() } else { matrix })
 }
 
-/// The lines of a case: what was found, or why nothing was.
+/// The lines of a case: its results, or the reason why it was not measured.
 fn lines(case: &Case, matrix: &Matrix<f32>) -> String {
     let key = case.key();
     let enough = matrix.rows() * 4 / 5;
@@ -211,7 +211,7 @@ fn adversary(adversary: Adversary) -> &'static str {
     }
 }
 
-/// One run and its audit, on records drawn anew.
+/// One run and its audit, on newly drawn records.
 fn one(case: &Case, matrix: &Matrix<f32>, members: usize, seed: u64) -> Result<(Audit, usize), Failure> {
     // As many others as members, if there are so many.
     let records = matrix.rows();
@@ -223,7 +223,7 @@ fn one(case: &Case, matrix: &Matrix<f32>, members: usize, seed: u64) -> Result<(
     let others = |party| held.iter().skip(party).step_by(case.parties).copied().collect();
     let held: Vec<Vec<usize>> = (0..case.parties).map(others).collect();
     let dealt: Vec<Vec<usize>> = Split::Uniform.deal(kept.len(), case.parties);
-    // In an order that tells nothing.
+    // In an order that carries no information.
     let shuffled = shuffle(&kept, seed);
     let dealt: Vec<Vec<usize>> =
         dealt.iter().map(|places| places.iter().map(|&place| shuffled[place]).collect()).collect();
@@ -269,8 +269,8 @@ fn shuffle(records: &[usize], seed: u64) -> Vec<usize> {
     keyed.into_iter().map(|(_, record)| record).collect()
 }
 
-/// What the lines of a case say, by adversary: the highest AUC of matching and of the span, each with its standard error; under
-/// "everybody" that of the final U; under "words" p; and how much was recovered at most.
+/// The lines of a case by adversary: the highest AUC of matching and of the span, each with its standard error;
+/// under "everybody" that of the final U; under "words" p; and the largest share that was recovered.
 #[derive(Default)]
 struct Figures {
     problem: String,

@@ -331,7 +331,7 @@ mod tests {
         }
     }
 
-    /// Names are part of what is hashed: whoever renames one makes a new version.
+    /// Names are part of what is hashed: renaming one requires a new version.
     #[test]
     fn names_of_variants_are_pinned() {
         let names =

@@ -12,7 +12,7 @@ pub enum Error {
     /// The library's own.
     #[error(transparent)]
     Core(#[from] partwise::Error),
-    /// Something that others could learn from, and that nobody has accepted.
+    /// A risk that was not accepted.
     #[error("{}", risk(problem, cure, accept))]
     Risk {
         /// What others would see.
@@ -22,15 +22,15 @@ pub enum Error {
         /// The field of [`Accepted`](crate::risk::Accepted) that accepts it.
         accept: &'static str,
     },
-    /// The parties have too few records together, by what their first sums say, and nobody has accepted that.
+    /// All parties together have too few records, according to their first sums, and the risk was not accepted.
     #[error("{risk}")]
     FewRecords {
         /// The risk, an [`Error::Risk`].
         risk: Box<Error>,
     },
-    /// A message that breaks the protocol. Whoever notices does not go on.
+    /// A message that violates the protocol. Its receiver stops.
     #[error(
-        "{who} got from {from} {problem}; it stops here, find out why before the parties run again, under a new epoch"
+        "{who} received from {from} {problem} and stops; find out why before the parties run again, under a new epoch"
     )]
     Dishonest {
         /// Who noticed.
@@ -51,13 +51,13 @@ pub enum Error {
         cure: Wording,
     },
     /// A party of a simulation vanished, as it was told to.
-    #[error("party {party} vanished, as it was told to")]
+    #[error("party {party} disconnected, as requested")]
     Vanished {
         /// The party.
         party: u16,
     },
     /// The other end of a link is gone.
-    #[error("{who} lost its connection to {peer}; its own message says why")]
+    #[error("{who} lost its connection to {peer}, whose own message says why")]
     LinkLost {
         /// Who noticed.
         who: Peer,
@@ -66,7 +66,7 @@ pub enum Error {
     },
     /// A value that no fixed-point range can hold.
     #[error(
-        "party {party} has a value of {value:e} in {what}, beyond the largest that can be summed (1e75); rescale the matrix"
+        "party {party} has a value of {value:e} in {what}, but the largest that can be summed is 1e75; rescale the matrix"
     )]
     Outside {
         /// Who has it.
@@ -88,14 +88,17 @@ pub enum Error {
         /// What is wrong with it, and what to do.
         problem: Wording,
     },
-    /// Another rank could not go on; the words are its own.
+    /// Another rank failed; the message is its own.
     #[error("{problem}")]
     Elsewhere {
         /// What it said.
         problem: Wording,
     },
     /// The operating system has no randomness to give.
-    #[error("the operating system gave no randomness for keys ({problem}); nothing is secret without it")]
+    #[error(
+        "the operating system provides no randomness for keys ({problem}); repair it, because nothing is secret \
+         without it"
+    )]
     Entropy {
         /// What it said.
         problem: String,

@@ -1,8 +1,9 @@
-//! Nonnegative matrix factorization between parties that show nobody their data (Sec. 4 of the paper).
+//! Federated nonnegative matrix factorization with secure aggregation (Sec. 4 of the paper).
 //!
-//! Parties with the same features and different records want one common U and each its own V_r, M_r ≈ U V_rᵀ. Here
-//! are the methods ([`protocol`]) and the secure aggregation below them ([`aggregation`]) as plain state machines: no
-//! sockets, no files, no clocks. A transport is a [`link::Link`]; [`simulate()`] runs all parties in one process.
+//! Parties with the same features and different records compute one common U, and each its own V_r, with M_r ≈ U
+//! V_rᵀ. This crate has the protocols ([`protocol`]) and the secure aggregation below them ([`aggregation`]) as
+//! plain state machines: no sockets, no files, no clocks. A transport is a [`link::Link`]; [`simulate()`] runs all
+//! parties in one process.
 
 pub mod aggregation;
 pub mod audit;

@@ -22,9 +22,9 @@ pub enum Incoming {
     },
     /// The other end is gone.
     Lost(u16),
-    /// It is there again.
+    /// The end has reconnected.
     Joined(u16),
-    /// Nothing came until the deadline.
+    /// No message arrived before the deadline.
     Deadline,
 }
 
@@ -43,7 +43,7 @@ pub trait Link: Send {
     /// This end has computed for so long; a link with a real clock knows it without being told.
     fn spend(&mut self, _seconds: f64) {}
 
-    /// This end takes part in a sum next. Nothing of it is sent; a [`Recorder`] takes note.
+    /// This end is about to join a sum. Nothing of it is sent; a [`Recorder`] records it.
     fn asks(&mut self, _sum: &Asked<'_>) {}
 }
 
@@ -77,12 +77,11 @@ pub struct Passed<'a> {
     pub to: u16,
     /// The clock of the end that recorded it.
     pub seconds: f64,
-    /// What was sent; empty where an end says that it needs nothing more.
+    /// The message; empty if its sender needs nothing more.
     pub bytes: &'a [u8],
 }
 
-/// What a party knows of a sum that it takes part in: what it is about, which all know, and its own words, which nobody
-/// else does.
+/// A party's view of a sum: its subject, which all know, and the party's own words, which only it knows.
 pub struct Asked<'a> {
     /// The party.
     pub party: u16,
@@ -92,7 +91,7 @@ pub struct Asked<'a> {
     pub size: usize,
     /// What is summed.
     pub kind: SumKind,
-    /// How often the run was begun again before.
+    /// The number of earlier attempts.
     pub attempt: u8,
     /// Whether this sum only agrees on ranges.
     pub voting: bool,
@@ -109,7 +108,7 @@ pub trait Recorder: Sync {
     /// Called for each message that an end sends or receives.
     fn passed(&self, message: &Passed<'_>);
 
-    /// Called before a party takes part in a sum.
+    /// Called before a party joins a sum.
     fn asked(&self, _sum: &Asked<'_>) {}
 
     /// Called for each sum that the coordinator opens.

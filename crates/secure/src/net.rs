@@ -1,9 +1,10 @@
-//! Links within one process, with a clock that is simulated: what a run would take if every party had its own machine.
+//! Links within one process with a simulated clock: the time that a run would take if every party had its own
+//! machine.
 //!
-//! Each end has its own clock. Computing moves it by what it is told ([`Link::spend`]), a message arrives after the
-//! line's latency and the time that its bytes take, and receiving moves the receiver's clock to the arrival. An end
-//! gets what comes next only when nobody can send it anything that would arrive earlier, so that the order of all events,
-//! and with it every result, depends on the simulated clocks alone and not on the threads.
+//! Each end has its own clock. Computing advances it by the time passed to [`Link::spend`], a message arrives after
+//! the line's latency and the time for its bytes, and receiving advances the receiver's clock to the arrival. An
+//! end receives its next event only when no other end can send it anything that would arrive earlier, so that the
+//! order of all events, and with it every result, depends only on the simulated clocks and not on the threads.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -16,8 +17,8 @@ use crate::link::{Incoming, Link};
 /// Lines between towns: 1 Gbit/s, 5 ms.
 pub const DEFAULT_WAN: Network = Network { latency: 5e-3, bandwidth: 125e6, combine: Network::COMBINE };
 
-/// When something arrives; ties in the order of senders, then of sending. Times are not negative, so that their bits
-/// have their order.
+/// The time of an arrival; ties are ordered by sender, then by sending. Times are not negative, so their bits have
+/// the same order.
 type Arrival = (u64, u16, u64);
 
 #[derive(Clone, Copy, PartialEq)]
@@ -37,7 +38,7 @@ struct Endpoint {
 }
 
 impl Endpoint {
-    /// When something happens to it, if it waits and nobody sends it anything more.
+    /// The time of its next event, if it waits and no one sends it anything more.
     fn next(&self, deadline: Option<f64>) -> f64 {
         let arrival = self.inbox.keys().next().map_or(f64::INFINITY, |(bits, ..)| f64::from_bits(*bits));
         arrival.min(deadline.unwrap_or(f64::INFINITY)).max(self.clock)
@@ -83,7 +84,7 @@ impl Link for NetLink {
         let Some(receiver) =
             endpoints.get_mut(usize::from(to)).filter(|place| place.status != EndpointStatus::Gone)
         else {
-            // Whoever is gone is noticed when it is next heard of, as on a real network.
+            // A missing end is noticed at its next event, as on a real network.
             return Ok(());
         };
         receiver.inbox.insert((arrival, self.me, self.sequence), Incoming::Message { from: self.me, bytes });
@@ -98,7 +99,7 @@ impl Link for NetLink {
         self.net.changed.notify_all();
         loop {
             let next = endpoints[index].next(deadline);
-            // The earliest that anything new could arrive here from another end.
+            // The earliest possible arrival here from another end.
             let earliest = endpoints.iter().enumerate().filter(|(other, _)| *other != index).map(
                 |(_, place)| match place.status {
                     EndpointStatus::Running => place.clock + self.net.line.latency,
@@ -109,7 +110,7 @@ impl Link for NetLink {
             if next <= earliest.fold(f64::INFINITY, f64::min) {
                 let me = &mut endpoints[index];
                 if next == f64::INFINITY {
-                    // Nothing will ever come.
+                    // Nothing can arrive any more.
                     return Err(Error::LinkLost { who: Peer(self.me), peer: Peer(0) });
                 }
                 me.status = EndpointStatus::Running;
@@ -135,7 +136,7 @@ impl Link for NetLink {
 }
 
 impl Drop for NetLink {
-    /// The others are told: all of them if it is the coordinator, else the coordinator.
+    /// Notifies the others: all of them if it is the coordinator, otherwise the coordinator.
     fn drop(&mut self) {
         let mut endpoints = self.net.lock();
         let me = &mut endpoints[usize::from(self.me)];

@@ -1,5 +1,5 @@
-//! Parties as ranks of a communicator ([`Comm`]), which is how they run under MPI: rank 0 is the coordinator, rank r is
-//! party r. Clocks are real, and nobody leaves: an error of one rank ends the run on all.
+//! Parties as ranks of a communicator ([`Comm`]), which is how they run under MPI: rank 0 is the coordinator, rank
+//! r is party r. Clocks are real, and no party can leave: an error of one rank ends the run on all.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use crate::error::{Error, Peer, Result};
 use crate::link::{Incoming, Link, Recorded, Recorder};
 use crate::simulate::{self, PartyEnd, PartyOutcome, PartyReport, Plan, SimulationOutcome};
 
-/// What a rank has at the end.
+/// The result of a rank.
 pub enum OnRank<T> {
     /// Rank 0: how it went. The parties' factors are not in it.
     Coordinator(SimulationOutcome<T>),
@@ -36,7 +36,7 @@ const MESSAGE: u8 = 0;
 const FAILURE: u8 = 1;
 const REPORT: u8 = 2;
 
-/// How long a rank that waits does not look: short beside a round, long beside looking.
+/// The interval at which a waiting rank polls: short compared with a round, long compared with a poll.
 const PAUSE: Duration = Duration::from_micros(50);
 
 /// This rank's end of a link over ranks.
@@ -60,16 +60,16 @@ impl<'a> CommLink<'a> {
         Ok(self.comm.send(to, Tag::Gather, bytes)?)
     }
 
-    /// Tells the others why this rank cannot go on: the coordinator tells all, a party the coordinator.
+    /// Tells the others why this rank failed: the coordinator tells all, a party the coordinator.
     fn fail(&self, error: &Error) {
         let words = serde_json::to_vec(&error.wording()).unwrap_or_default();
         for &peer in &self.peers {
-            // Whoever cannot be told is gone already.
+            // Ranks that cannot be reached have ended already.
             let _ = self.send_as(FAILURE, peer, words.clone());
         }
     }
 
-    /// Why a rank that cannot be reached has left, if it said so.
+    /// The reason that an unreachable rank gave, if it did.
     fn reason(&mut self, peer: usize) -> Option<Error> {
         while let Ok(Some(bytes)) = self.comm.try_receive(peer, Tag::Gather) {
             if let Err(error @ Error::Elsewhere { .. }) = self.incoming(peer, bytes) {
@@ -83,7 +83,7 @@ impl<'a> CommLink<'a> {
         for _ in 0..self.peers.len() {
             let peer = self.peers[0];
             self.peers.rotate_left(1);
-            // Who has reported says nothing more.
+            // A rank sends nothing after its report.
             if self.reports.contains_key(&peer) {
                 continue;
             }
@@ -96,7 +96,7 @@ impl<'a> CommLink<'a> {
         Ok(None)
     }
 
-    /// What a rank's bytes are; nothing if they are its report, which is kept.
+    /// Decodes a rank's message; `None` if it is its report, which is kept.
     fn incoming(&mut self, from: usize, mut bytes: Vec<u8>) -> Result<Option<Incoming>> {
         match bytes.pop() {
             Some(MESSAGE) => Ok(Some(Incoming::Message { from: from as u16, bytes })),
@@ -106,17 +106,17 @@ impl<'a> CommLink<'a> {
             }
             Some(FAILURE) => {
                 let problem = serde_json::from_slice(&bytes)
-                    .unwrap_or_else(|_| "another rank failed, and could not say why".into());
+                    .unwrap_or_else(|_| "another process failed without giving a reason".into());
                 Err(Error::Elsewhere { problem })
             }
             _ => {
-                let problem = "bytes that are no message".into();
+                let problem = "a malformed message".into();
                 Err(Error::Dishonest { who: Peer(self.comm.rank() as u16), from: Peer(from as u16), problem })
             }
         }
     }
 
-    /// What a rank reports at its end: a party to the coordinator, and the coordinator that all have.
+    /// A rank's report at its end: a party's to the coordinator, and the coordinator's that all have reported.
     fn report_of(&mut self, from: usize) -> Result<Vec<u8>> {
         loop {
             if let Some(report) = self.reports.remove(&from) {
@@ -178,19 +178,21 @@ pub fn run_on_rank_recorded<T: Real>(
     if comm.size() != records.len() + 1 {
         let (parties, ranks) = (records.len(), comm.size());
         let problem = format!(
-            "{parties} parties and the coordinator are {} ranks, but there are {ranks}; start as many",
+            "{parties} parties and the coordinator need {} processes, but there are {ranks}; start as many",
             parties + 1
         );
         return Err(Error::parameter("parties", problem));
     }
     if !plan.slowness.is_empty() || plan.loses.is_some() {
         let name = if plan.slowness.is_empty() { "lose" } else { "speeds" };
-        return Err(Error::parameter(name, "between ranks clocks are real and nobody leaves; leave it out"));
+        return Err(Error::parameter(name, "under MPI clocks are real and no party can leave; leave it out"));
     }
     let identity = Identity::new(&mut entropy()?);
     let keys = comm.all_gather(identity.key().bytes())?;
     let keys: Option<Vec<IdentityKey>> = keys[1..].iter().map(|key| IdentityKey::from_bytes(key)).collect();
-    let Some(keys) = keys else { return Err(Error::parameter("ranks", "a rank has sent no key; run again")) };
+    let Some(keys) = keys else {
+        return Err(Error::parameter("ranks", "a process has sent no key; run again"));
+    };
     let mut link = CommLink::new(comm);
     let room = simulate::Room::new(plan, records, &keys);
     let result = room.and_then(|room| match part {
@@ -219,11 +221,11 @@ fn coordinate<T: Real>(
             serde_json::from_slice(&link.report_of(party)?).map_err(|error| Error::Dishonest {
                 who: Peer(0),
                 from: Peer(party as u16),
-                problem: format!("a report that cannot be read ({error})"),
+                problem: format!("an unreadable report ({error})"),
             })?;
         ends.push(Some(PartyEnd { report, u: Vec::new(), v: Vec::new() }));
     }
-    // Until then a party may still have to hear of a failure.
+    // Until then a party may still have to learn of a failure.
     for party in 1..=parties {
         link.send_as(REPORT, party, Vec::new())?;
     }

@@ -1,4 +1,5 @@
-//! What is refused unless somebody accepts it in as many words. The bounds follow the measurements in `docs/privacy.md`.
+//! Settings that are refused unless their risk is accepted. The bounds follow the measurements in
+//! `docs/privacy.md`.
 
 use partwise::wording::Wording;
 use serde::{Deserialize, Serialize};
@@ -10,13 +11,13 @@ use crate::simulate::group_count;
 /// Risks that were accepted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Accepted {
-    /// With two parties, the sum less the own share is the other's share.
+    /// With two parties, the sum minus the own share is the other party's share.
     pub two_parties_see_each_other: bool,
     /// Without masks the coordinator sees every party's share, and with few records a share is records.
     pub plain_shares_show_records: bool,
     /// Sums of M_r V_r over many rounds span the records of a party that has fewer of them than there are features.
     pub pooled_sums_show_records: bool,
-    /// The sum before somebody left minus the one after is nearly that party's share.
+    /// The sum before a party left minus the one after is nearly that party's share.
     pub going_on_shows_the_leaver: bool,
     /// A subsampled sketch of M is columns of M.
     pub subsampling_opens_records: bool,
@@ -50,10 +51,10 @@ fn guards_few(settings: &Settings) -> bool {
         && !settings.accepted.few_records_show_in_sums
 }
 
-/// The refusal of few records between parties of which each knows its own count and the sum of all counts, and nothing
-/// else. What [`hidden`] counts, the records of the smallest `rest` parties, is at least `rest` times the smallest count,
-/// and at least the sum less the largest count times the number of the other parties. Where neither is enough the run is
-/// refused: never less than by [`check`], with c = 1 just as by it, and with more colluders in some cases more.
+/// Refuses few records between parties of which each knows only its own count and the sum of all counts. What
+/// [`hidden`] counts, the records of the smallest `rest` parties, is at least `rest` times the smallest count, and
+/// at least the sum minus the largest count times the number of the other parties. If neither is enough, the run is
+/// refused: never less than by [`check`], with c = 1 exactly as by it, and with more colluders in some cases more.
 pub(crate) struct FewRecords {
     needed: usize,
     rest: usize,
@@ -108,11 +109,11 @@ impl FewRecords {
 fn few_records(who: &str, colluders: usize, features: usize) -> Error {
     Error::Risk {
         problem: format!(
-            "{who}, and there are {features} features: where a sum is over fewer records than half the features, without \
-             those of the parties that may collude ({colluders}), whether somebody is among them can be told from the sums \
-             of any protocol"
+            "{who} for {features} features: without the records of the parties that may collude ({colluders}), a sum \
+             covers fewer records than half the number of features, so membership can be inferred from the sums of \
+             any protocol"
         ),
-        cure: "find more records, or merge or leave out rare features".into(),
+        cure: "find more records, or merge or remove rare features".into(),
         accept: "few_records_show_in_sums",
     }
 }
@@ -130,7 +131,8 @@ pub fn check(settings: &Settings, records: &[usize], features: usize) -> Result<
     risks.next().map_or(Ok(()), Err)
 }
 
-/// What a run shows, and of how many records. Each risk is an [`Error::Risk`], unless it was accepted or is none.
+/// What a run discloses, and about how many records. Each risk is an [`Error::Risk`], unless it is accepted or does
+/// not apply.
 pub(crate) struct Exposure<'a> {
     pub settings: &'a Settings,
     /// Of each party.
@@ -163,23 +165,23 @@ impl Exposure<'_> {
         self.settings.protocol.definition().enough_records(self.settings, self.features)
     }
 
-    /// With two parties, the sum less the own share is the other's share.
+    /// With two parties, the sum minus the own share is the other party's share.
     fn two_parties(&self) -> Option<Error> {
         (self.records.len() == 2 && !self.accepted().two_parties_see_each_other).then(|| Error::Risk {
-            problem: "with two parties each sees the other's share, since it is the sum less its own".into(),
+            problem: "with two parties each can compute the other's contribution by subtracting its own from the sum".into(),
             cure: "find a third".into(),
             accept: "two_parties_see_each_other",
         })
     }
 
-    /// Done once more without a leaver, the sums of the same sketches differ by exactly what it had in them.
+    /// If the run is repeated without a leaver, the sums of the same sketches differ by exactly its share.
     pub fn leaver(&self) -> Option<Error> {
         let (Smallest { party, records }, enough) = (self.smallest(), self.enough());
         let shown = self.accepted().going_on_shows_the_leaver && !self.is_plain() && records < enough;
         (shown && !self.accepted().plain_shares_show_records).then(|| Error::Risk {
             problem: format!(
-                "whoever leaves is shown as without masks, and party {party} has {records} records, fewer than {enough}, of \
-                 which that shows some nearly as they are or who is among them"
+                "a party that leaves loses its masks, and party {party} has {records} records, fewer than {enough}, \
+                 so its contribution reveals some of them or who is among them"
             ),
             cure: "let the others wait".into(),
             accept: "plain_shares_show_records",
@@ -192,8 +194,8 @@ impl Exposure<'_> {
         let shown = self.is_plain() && records < enough;
         (shown && !self.accepted().plain_shares_show_records).then(|| Error::Risk {
             problem: format!(
-                "without masks the coordinator sees every share, and party {party} has {records} records, fewer than \
-                 {enough}, of which a share shows some nearly as they are or who is among them"
+                "without masks the coordinator sees every contribution, and party {party} has {records} records, \
+                 fewer than {enough}, so its contribution reveals some of them or who is among them"
             ),
             cure: Wording::new("use ").choice("aggregation", "secure"),
             accept: "plain_shares_show_records",
@@ -205,8 +207,8 @@ impl Exposure<'_> {
         let (Smallest { party, records }, features) = (self.smallest(), self.features);
         (records <= features && !self.accepted().pooled_sums_show_records).then(|| Error::Risk {
             problem: format!(
-                "party {party} has {records} records and there are {features} features: the sums that pooled opens span its \
-                 records, so that whether somebody is among them can be told"
+                "party {party} has {records} records for {features} features: the sums that pooled opens span its \
+                 records, so membership can be inferred"
             ),
             cure: "choose another protocol".into(),
             accept: "pooled_sums_show_records",
@@ -226,7 +228,7 @@ impl Exposure<'_> {
     pub fn subsampled_records(&self) -> Option<Error> {
         let subsampled = self.settings.sketch.picks_columns();
         (subsampled && !self.accepted().subsampling_opens_records).then(|| Error::Risk {
-            problem: "a subsampled sketch of M is columns of M, and opens records at once".into(),
+            problem: "a subsampled sketch of M consists of columns of M and reveals records directly".into(),
             cure: Wording::new("choose another ").field("sketch"),
             accept: "subsampling_opens_records",
         })
@@ -247,8 +249,8 @@ mod tests {
         }
     }
 
-    /// What parties refuse that know the sum of the counts and their own: all that is refused where all counts are known,
-    /// and with one colluder nothing else.
+    /// Parties that know only the sum of the counts and their own refuse everything that is refused if all counts
+    /// are known, and with one colluder nothing else.
     #[test]
     fn few_records_are_refused_by_the_sum_of_counts_as_by_the_counts() {
         let mut rng = stream(7, Purpose::Fill, 0, 0);

@@ -1,4 +1,4 @@
-//! The coordinator over links between threads or ranks: whoever breaks the protocol or leaves ends the run.
+//! The coordinator over links between threads or ranks: a party that violates the protocol or leaves ends the run.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -33,7 +33,7 @@ pub struct Served {
     pub bytes: u64,
 }
 
-/// Serves until every party that is still there has said that it needs nothing more.
+/// Serves until every remaining party needs nothing more.
 pub fn serve(
     link: &mut dyn Link,
     hubs: Vec<(u8, Hub)>,
@@ -93,12 +93,12 @@ fn cure(cohort: &Cohort) -> Wording {
     match cohort.leavers() {
         0 => "so few parties tolerate no dropout; run again when it is back".into(),
         leavers if cohort.may_leave => format!(
-            "a sum tolerates the loss of {leavers}, before anybody has taken masks off; run again when it is back"
+            "a sum tolerates the loss of {leavers} before masks are removed; run again when it is back"
         )
         .into(),
         leavers => Wording::new(format!(
-            "the others wait for it, since a sum without it would show nearly what it had; run again when it is back, \
-             or go on without up to {leavers} with "
+            "the others wait for it, because a sum without it would reveal nearly its contribution; run again when it \
+             is back, or continue without up to {leavers} with "
         ))
         .field("accepted.going_on_shows_the_leaver"),
     }

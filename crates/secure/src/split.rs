@@ -33,7 +33,7 @@ impl std::str::FromStr for Split {
         match text.strip_prefix("first=") {
             Some(text) => share(text),
             None if text == "uniform" => Ok(Split::Uniform),
-            None => Err("a split is uniform, first=0.5 or a file with a party a record".into()),
+            None => Err("give uniform, first=0.5 or a file with one party per record".into()),
         }
     }
 }
@@ -58,7 +58,7 @@ impl Split {
     }
 }
 
-/// Sets `count` of the records aside, by chance: those that stay, and those that are in nobody's data; both ascending.
+/// Holds out `count` random records: the remaining ones, and the held-out ones; both ascending.
 pub fn hold_out(records: usize, count: usize, seed: u64) -> (Vec<usize>, Vec<usize>) {
     let mut rng = stream(party_seed(seed, "partwise holdout", 0), Purpose::Sample, 0, 0);
     let mut order: Vec<(u64, usize)> = (0..records).map(|record| (rng.next_u64(), record)).collect();
@@ -70,10 +70,10 @@ pub fn hold_out(records: usize, count: usize, seed: u64) -> (Vec<usize>, Vec<usi
     (kept, held)
 }
 
-/// Held-out records, each with the party whose kind it is: the one that has the record before it in the file.
+/// Held-out records, each with the party of its kind: the one that has the record before it in the file.
 ///
-/// Parties differ. A party's records are told from those of another without having been in its data, which would be
-/// taken for membership.
+/// Parties differ. A party's records can be distinguished from those of another without having been in its data,
+/// which would be mistaken for membership.
 pub fn by_nearest_party(dealt: &[Vec<usize>], held_out: &[usize]) -> Vec<Vec<usize>> {
     let own = |(party, records): (usize, &'_ Vec<usize>)| -> Vec<(usize, usize)> {
         records.iter().map(|&record| (record, party)).collect()

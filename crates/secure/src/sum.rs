@@ -1,7 +1,7 @@
-//! What parties sum: every kind of sum there is, and the sizes of its parts.
+//! What parties sum: every kind of sum, and the sizes of its parts.
 //!
-//! Whoever cannot read a sum can still tell what it is by its size; so the sizes are stated here and with the protocols, and
-//! both the coordinator, which rejects uploads of other sizes, and the audit use them.
+//! The size of an upload identifies its sum even if its content is masked; so the sizes are defined here and with
+//! the protocols, and used by the coordinator, which rejects uploads of other sizes, and by the audit.
 
 use crate::aggregation::WordCount;
 use crate::fixed::{PartShape, VOTES};
@@ -76,7 +76,7 @@ impl SumKind {
         SumKind::ALL.into_iter().find(|kind| kind.label() == label)
     }
 
-    /// Whether only "somebody" or "nobody" is opened, and no number.
+    /// Whether only "any" or "none" is opened, and no number.
     pub const fn is_flag(self) -> bool {
         matches!(self, SumKind::FewRecords | SumKind::ManyRecords)
     }
@@ -122,7 +122,7 @@ impl SumShape {
         match aggregation {
             Aggregation::Plain => vec![WordCount { narrow, wide }],
             Aggregation::Secure => vec![
-                // Behind the numbers is a word for whether all are within their range.
+                // A word after the numbers tells whether all are within their range.
                 WordCount { narrow, wide: wide.saturating_add(1) },
                 // The votes on ranges.
                 WordCount { narrow: 0, wide: total(|part| part.columns).saturating_mul(VOTES) },

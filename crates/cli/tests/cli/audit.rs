@@ -15,9 +15,9 @@ fn an_audit_prints_tables_and_a_verdict_and_writes_json() {
         "what left the parties",
         "masked     all others together",
         "2 parties and the coordinator  matching",
-        "looks like random words",
+        "look like random words",
         "The coordinator ",
-        "Whoever has the final U",
+        "Anyone who has the final U",
     ] {
         assert!(said.contains(expected), "{expected} in {said}");
     }
@@ -35,7 +35,7 @@ fn an_audit_prints_tables_and_a_verdict_and_writes_json() {
     let left = audit["left"].as_array().unwrap();
     let shares = left.iter().find(|left| left["party"] == 3 && left["kind"] == "U").unwrap();
     assert_eq!((shares["cover"].as_str(), shares["count"].as_u64() >= Some(5)), (Some("masked"), true));
-    // All that was sent is in it.
+    // The transcript has everything that was sent.
     for party in desk.json("r/run.json")["parties"].as_array().unwrap() {
         let total = |parts: &[serde_json::Value], key: &str| -> u64 {
             parts.iter().map(|part| part[key].as_u64().unwrap()).sum()
@@ -45,7 +45,7 @@ fn an_audit_prints_tables_and_a_verdict_and_writes_json() {
         assert_eq!(total(&own, "bytes"), total(sent, "bytes"));
         assert_eq!(total(&own, "count"), total(sent, "count"));
     }
-    // What was not asked for is not kept.
+    // Nothing that was not requested is kept.
     assert!(!desk.path("r/transcript.bin").exists());
     assert!(desk.json("r/run.json")["recorded"].is_null());
 }
@@ -59,27 +59,27 @@ fn a_recorded_run_can_be_audited_later_with_the_same_result() {
     desk.run("report r");
     assert!(desk.read("r/report.html").contains("was not audited"));
     let said = desk.run("audit r");
-    // The page that is there shows it.
-    assert!(desk.read("r/report.html").contains("Whoever has the final U"));
+    // The existing page shows it.
+    assert!(desk.read("r/report.html").contains("Anyone who has the final U"));
     assert!(
-        said.contains("attacks: can somebody tell") && said.contains("Whoever has the final U"),
+        said.contains("attacks: can an adversary tell") && said.contains("Anyone who has the final U"),
         "{said}"
     );
     assert_eq!(desk.read("r/audit.json"), first);
-    assert_says(&desk.refused("audit r"), &["r/audit.json", "exists already", "--force"]);
+    assert_says(&desk.refused("audit r"), &["r/audit.json", "already exists", "--force"]);
     let printed: serde_json::Value =
         serde_json::from_str(&desk.run("audit r --force --json --colluders 2")).unwrap();
     assert_eq!(printed["run"]["colluders"], 2);
-    // The same bytes elsewhere will do; others will not.
+    // The same bytes at another path are accepted; others are not.
     std::fs::rename(desk.path("digits.npy"), desk.path("moved.npy")).unwrap();
-    assert_says(&desk.refused("audit r --force"), &["digits.npy", "not there", "--data"]);
+    assert_says(&desk.refused("audit r --force"), &["digits.npy", "does not exist", "--data"]);
     desk.run("audit r --force --quiet --data moved.npy");
     desk.write_factor("other.npy", &(5, 2, vec![1.0; 10]));
     assert_says(
         &desk.refused("audit r --force --data other.npy"),
         &["other.npy", "not the matrix of this run", "--data"],
     );
-    // A new run in the same folder leaves nothing of the old one behind.
+    // A new run in the same folder removes the transcript of the old one.
     desk.run("simulate moved.npy --rank 4 --rounds 2 --parties 4 --protocol syn-sd --force --quiet --out r");
     assert!(!desk.path("r/transcript.bin").exists() && !desk.path("r/audit.json").exists());
 }
@@ -94,8 +94,8 @@ fn a_limit_that_is_passed_is_exit_code_3() {
     let output = desk.output(&format!("{simulate} --max-auc 0.6 --record --out r"));
     assert_eq!(output.status.code(), Some(3), "{output:?}");
     let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.starts_with("over the limit: AUC ") && said.contains("--max-auc 0.6"), "{said}");
-    // The result is there all the same.
+    assert!(said.starts_with("limit exceeded: the AUC ") && said.contains("--max-auc 0.6"), "{said}");
+    // The result is written nevertheless.
     assert!(desk.json("r/audit.json")["highest_auc"].as_f64().unwrap() > 0.9);
     assert_eq!(desk.output("audit r --force --quiet --max-auc 0.9").status.code(), Some(3));
     assert_eq!(desk.output("audit r --force --quiet --max-auc 1").status.code(), Some(0));
@@ -103,7 +103,7 @@ fn a_limit_that_is_passed_is_exit_code_3() {
 }
 
 #[test]
-fn what_cannot_be_audited_is_refused() {
+fn runs_that_cannot_be_audited_are_refused() {
     let desk = Desk::with_digits();
     assert_says(&desk.refused("audit none"), &["none", "not a folder", "simulate --record"]);
     std::fs::create_dir(desk.path("empty")).unwrap();
@@ -115,10 +115,7 @@ fn what_cannot_be_audited_is_refused() {
         &desk.refused(&format!("{simulate} --holdout 1797 --audit")),
         &["--holdout", "1797 of 1797", "fewer"],
     );
-    assert_says(
-        &desk.refused(&format!("{simulate} --holdout 0 --audit")),
-        &["--holdout", "0 would leave nothing"],
-    );
+    assert_says(&desk.refused(&format!("{simulate} --holdout 0 --audit")), &["--holdout", "0 is too few"]);
     assert_says(&desk.refused(&format!("{simulate} --audit --max-auc 0.4")), &["--max-auc", "from 0.5"]);
     assert_says(&desk.refused(&format!("{simulate} --max-auc 0.6")), &["--audit"]);
     assert_says(
@@ -129,17 +126,17 @@ fn what_cannot_be_audited_is_refused() {
     desk.run(RECORDED.replace("--out r", "--force --out r").as_str());
     let whole = desk.bytes("r/transcript.bin");
     desk.write("r/transcript.bin", &whole[..whole.len() / 2]);
-    assert_says(&desk.refused("audit r"), &["r/transcript.bin", "ends too early", "--record"]);
+    assert_says(&desk.refused("audit r"), &["r/transcript.bin", "truncated", "--record"]);
     desk.write("r/transcript.bin", b"something else that is longer than its beginning");
     assert_says(&desk.refused("audit r"), &["r/transcript.bin", "no transcript", "--record"]);
     desk.write("r/transcript.bin", &whole);
     let mut record = desk.json("r/run.json");
     record["recorded"]["held_out"][1][0] = 99999.into();
     desk.write("r/run.json", record.to_string());
-    assert_says(&desk.refused("audit r"), &["run.json", "records that there are not"]);
+    assert_says(&desk.refused("audit r"), &["run.json", "records that do not exist"]);
     record["recorded"]["dealt"] = serde_json::json!([]);
     desk.write("r/run.json", record.to_string());
     assert_says(&desk.refused("audit r"), &["run.json", "records of 0 parties"]);
     desk.write("r/run.json", "{");
-    assert_says(&desk.refused("audit r"), &["run.json", "not the JSON of a run"]);
+    assert_says(&desk.refused("audit r"), &["run.json", "not the record of a run"]);
 }

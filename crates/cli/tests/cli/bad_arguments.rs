@@ -7,9 +7,9 @@ fn parameters_out_of_range() {
     let desk = Desk::with_digits();
     for (options, expected) in [
         ("--rank 0", ["--rank", "0 is too few", "give 1 or more"]),
-        ("--rank 3 --nodes 0", ["--nodes", "0 nodes", "give 1 or more"]),
-        ("--rank 3 --nodes 5000", ["--nodes", "5000 nodes are too many", "give at most 1024"]),
-        ("--rank 3 --threads 0", ["--threads", "0 threads", "give 1 or more"]),
+        ("--rank 3 --nodes 0", ["--nodes", "0 is too few", "give 1 or more"]),
+        ("--rank 3 --nodes 5000", ["--nodes", "5000 workers are too many", "give at most 1024"]),
+        ("--rank 3 --threads 0", ["--threads", "0 is too few", "give 1 or more"]),
         ("--rank 3 --threads 2000 --nodes 4", ["--threads", "too many", "give at most 1024"]),
         ("--rank 3 --iterations 0", ["--iterations", "0 is too few", "give 1 or more"]),
         ("--rank 3 --restarts 0", ["--restarts", "0 is too few", "give 1 or more"]),
@@ -35,7 +35,7 @@ fn parameters_out_of_range() {
     assert_says(&desk.refused("inspect digits.npy --rank 0"), &["--rank", "0 is too few", "give 1 or more"]);
 }
 
-/// What clap refuses: its message on one line, pointing to the help of the command.
+/// Errors of clap: its message on one line, with a pointer to the help of the command.
 #[test]
 fn values_that_do_not_parse() {
     let desk = Desk::with_digits();
@@ -48,7 +48,7 @@ fn values_that_do_not_parse() {
         ("--rank", ["'--rank <K>'", "a value is required", "none"]),
         ("--rank 3 --seed -1", ["'--seed <N>'", "'-1'", "from 0 to 18446744073709551615"]),
         ("--rank 3 --alpha x", ["'--alpha <X>'", "'x'", "give a number such as"]),
-        ("--rank 3 --sketch-cols 0", ["'--sketch-cols <AMOUNT>'", "0 would leave nothing", "above 0"]),
+        ("--rank 3 --sketch-cols 0", ["'--sketch-cols <AMOUNT>'", "0 is too few", "above 0"]),
         ("--rank 3 --sketch-cols 0.0", ["'--sketch-cols <AMOUNT>'", "0.0 is not a share", "up to 1.0"]),
         ("--rank 3 --sketch-rows 1.5", ["'--sketch-rows <AMOUNT>'", "1.5 is not a share", "up to 1.0"]),
         ("--rank 3 --sketch-rows -5", ["'--sketch-rows <AMOUNT>'", "-5 is not a share", "up to 1.0"]),
@@ -107,7 +107,7 @@ fn names_that_are_not_utf8() {
         command.arg(OsStr::from_bytes(b"\xff"));
         assert_says(&desk.refused_command(command, words), &["--help`"]);
     }
-    // A sentence is one line even where a name is not.
+    // An error is one line even if a name has several.
     let mut command = desk.command("inspect");
     command.arg("two\nlines.npy");
     assert_says(&desk.refused_command(command, "two lines"), &["two lines.npy"]);

@@ -1,10 +1,10 @@
-//! Matrices that are refused, with one sentence and without a trace.
+//! Matrices that are refused with one sentence, leaving no files.
 
 use std::time::{Duration, Instant};
 
 use crate::common::*;
 
-/// Refuses `name` with these bytes in every command that reads a matrix.
+/// Expects every command that reads a matrix to refuse `name` with these bytes.
 #[track_caller]
 fn refused(name: &str, bytes: impl AsRef<[u8]>, expected: &[&str]) {
     let desk = Desk::new();
@@ -13,7 +13,7 @@ fn refused(name: &str, bytes: impl AsRef<[u8]>, expected: &[&str]) {
     refused_as_matrix(&desk, name, expected);
 }
 
-/// Refuses `name` in every command that computes with a matrix.
+/// Expects every command that computes with a matrix to refuse `name`.
 #[track_caller]
 fn refused_as_matrix(desk: &Desk, name: &str, expected: &[&str]) {
     std::fs::create_dir(desk.path("made")).unwrap();
@@ -37,10 +37,10 @@ fn refused_as_matrix(desk: &Desk, name: &str, expected: &[&str]) {
 #[test]
 fn entries_are_named_by_position() {
     for (value, said, cure) in [
-        (-0.5, "is -0.5", "shift, clip or drop"),
+        (-0.5, "is -0.5", "shift, clip or remove"),
         (f64::NAN, "is NaN", "replace or remove missing values"),
         (f64::INFINITY, "is inf", "replace or remove infinite values"),
-        (f64::NEG_INFINITY, "is -inf", "shift, clip or drop"),
+        (f64::NEG_INFINITY, "is -inf", "shift, clip or remove"),
     ] {
         let values = [1.0, 2.0, 3.0, 4.0, 5.0, value];
         for (name, bytes) in [
@@ -72,7 +72,7 @@ fn entries_are_named_by_position() {
     }
 }
 
-/// Products of such entries overflow, or vanish and leave an error that is none.
+/// Products of such entries overflow or underflow, and the error would be meaningless.
 #[test]
 fn entries_beyond_the_arithmetic() {
     let desk = Desk::new();
@@ -106,7 +106,7 @@ fn truncated_files() {
     refused("m.npy", cut(npy_bytes("<f8", "(2, 2)", &f64_bytes(&values)), 1), &["fewer bytes", "again"]);
     refused("m.npy", &npy_bytes("<f8", "(2, 2)", &f64_bytes(&values))[..30], &["header", "again"]);
     refused("m.npz", cut(npz_bytes(2, 2, &values), 40), &["truncated or damaged", "again"]);
-    refused("m.mtx", cut(mtx_bytes(2, 2, &values), 6), &["only 3 entries", "promise 4", "again"]);
+    refused("m.mtx", cut(mtx_bytes(2, 2, &values), 6), &["only 3 entries", "announce 4", "again"]);
     refused("m.csv.gz", cut(gzip(&table_bytes(2, &values, ",")), 9), &["truncated or damaged", "again"]);
     refused("m.npy", [], &["the file is empty", "again"]);
     refused(
@@ -119,16 +119,16 @@ fn truncated_files() {
 #[test]
 fn mislabelled_files() {
     let npy = npy_bytes("<f8", "(1, 1)", &f64_bytes(&[1.0]));
-    refused("m.npz", &npy, &["this is a NumPy array", "rename it to end in .npy"]);
+    refused("m.npz", &npy, &["this is a NumPy array", "rename it to .npy"]);
     refused("m.csv", &npy, &["this is a NumPy array", "rename"]);
     refused("m.npy", npz_bytes(1, 1, &[1.0]), &["zip archive", ".npz"]);
     refused("m.npy", gzip(&npy), &["gzip", "add .gz"]);
     refused("m.npy.gz", &npy, &["not gzip", "remove .gz"]);
-    refused("m.npy", "1,2\n", &["no NumPy signature but text", "correct the name"]);
+    refused("m.npy", "1,2\n", &["text instead of a NumPy signature", "correct the name"]);
     refused("m.mtx", "1,2\n", &["line 1", "banner", "correct the file or its name"]);
-    refused("m.txt", "1 2\n", &["unknown ending", ".npy, .npz, .mtx, .csv, .tsv, .bin and .h5ad"]);
-    refused("m", "1 2\n", &["unknown ending"]);
-    refused("m.gz", gzip(b"1 2\n"), &["unknown ending"]);
+    refused("m.txt", "1 2\n", &["unknown file type", ".npy, .npz, .mtx, .csv, .tsv, .bin and .h5ad"]);
+    refused("m", "1 2\n", &["unknown file type"]);
+    refused("m.gz", gzip(b"1 2\n"), &["unknown file type"]);
 }
 
 #[test]
@@ -148,7 +148,7 @@ fn matrix_market_that_disagrees_with_itself() {
     for (text, expected) in [
         ("2 2 1\n3 1 1\n", ["line 3", "row 3 is outside 1 to 2", "correct"]),
         ("2 2 1\n1 0 1\n", ["line 3", "column 0 is outside 1 to 2", "correct"]),
-        ("2 2 3\n1 1 1.5\n2 2 1.5\n", ["line 4", "only 2 entries where the sizes promise 3", "correct"]),
+        ("2 2 3\n1 1 1.5\n2 2 1.5\n", ["line 4", "only 2 entries, but the sizes announce 3", "correct"]),
         ("2 2 1\n1 1 1\n2 2 1\n", ["line 4", "more entries where the sizes promise 1", "correct"]),
         ("2 2 1\n1 x 1\n", ["line 3", "\"x\" is not a column number", "correct"]),
         ("2 2 1\n1 1 one\n", ["line 3", "\"one\" is not a number", "correct"]),
@@ -157,7 +157,7 @@ fn matrix_market_that_disagrees_with_itself() {
         refused("m.mtx", coordinate(text), &expected);
     }
     let array = "%%MatrixMarket matrix array real general\n2 2\n1\n2\n3\n";
-    refused("m.mtx", array, &["only 3", "promise 4"]);
+    refused("m.mtx", array, &["only 3", "announce 4"]);
 }
 
 #[test]
@@ -166,14 +166,14 @@ fn absurd_sizes_cost_nothing() {
         refused("m.npy", npy_bytes("<f8", shape, &[0; 64]), &["again"]);
     }
     let mtx = |sizes: &str| format!("%%MatrixMarket matrix coordinate real general\n{sizes}\n1 1 1\n");
-    refused("m.mtx", mtx("2 2 900000000000"), &["900000000000 entries", "more than the file can hold"]);
+    refused("m.mtx", mtx("2 2 900000000000"), &["900000000000 entries", "more than the file can contain"]);
     refused("m.mtx", mtx("99999999999999999999 2 1"), &["line 2", "three sizes"]);
     let array = "%%MatrixMarket matrix array real general\n4000000000 4000000000\n1\n";
-    refused("m.mtx", array, &["more than the file can hold"]);
+    refused("m.mtx", array, &["more than the file can contain"]);
 }
 
 #[test]
-fn what_does_not_fit_the_memory_is_said_with_the_figure() {
+fn a_matrix_beyond_the_memory_is_refused_with_its_need() {
     let mtx = "%%MatrixMarket matrix coordinate real general\n1000000000000 1000000000000 1\n1 1 1\n";
     refused("m.mtx", mtx, &["1000000000000 x 1000000000000", "needs 14.6 TiB of memory", "available;"]);
     let desk = Desk::with_digits();
@@ -182,14 +182,14 @@ fn what_does_not_fit_the_memory_is_said_with_the_figure() {
         [("digits.npy", "100000000"), ("digits.npy", "18446744073709551615"), ("s.csv", "3000000")]
     {
         let said = desk.refused(&format!("factorize {file} --rank {rank} --out r"));
-        assert_says(&said, &["the factorization needs", "iB of memory", "are available", "lower --rank"]);
+        assert_says(&said, &["the factorization needs", "iB of memory", "is available", "lower --rank"]);
     }
 }
 
 #[test]
 fn tables_with_gaps() {
-    refused("m.csv", "1,2\n3\n", &["line 2: 1 cells, where line 1 has 2", "complete or remove"]);
-    refused("m.csv", "a,b\n1,2\n3,4,5\n", &["line 3: 3 cells, where line 2 has 2", "complete or remove"]);
+    refused("m.csv", "1,2\n3\n", &["line 2: 1 cells, but line 1 has 2", "complete or remove"]);
+    refused("m.csv", "a,b\n1,2\n3,4,5\n", &["line 3: 3 cells, but line 2 has 2", "complete or remove"]);
     refused("m.csv", "1,2\n3,\n", &["m.csv, line 2, column 2: the cell is empty", "missing values"]);
     refused("m.csv", "1,2\n3,x\n", &["line 2, column 2", "\"x\" is not a number", "correct it"]);
     refused("m.tsv", "1,2\n3,4\n", &["m.tsv", "tabs"]);
@@ -198,7 +198,7 @@ fn tables_with_gaps() {
 #[test]
 fn nothing_to_factorize() {
     refused("m.npy", npy_bytes("<f8", "(0, 3)", &[]), &["empty (0 x 3)", "give one with rows and columns"]);
-    refused("m.npy", npy_bytes("|u1", "(2, 3)", &[0; 6]), &["every entry is 0", "right file"]);
+    refused("m.npy", npy_bytes("|u1", "(2, 3)", &[0; 6]), &["every entry is 0", "check the file"]);
     refused("m.npz", npz_bytes(2, 3, &[0.0; 6]), &["every entry is 0"]);
     refused("m.mtx", mtx_bytes(2, 3, &[0.0; 6]), &["every entry is 0"]);
     refused("m.csv", "a,b\n", &["empty"]);
@@ -224,7 +224,7 @@ fn no_file_there() {
     }
 }
 
-/// Cuts and changed bytes, from one end of each format to the other: refused or read, never a panic.
+/// Truncated and changed bytes everywhere in each format: refused or read, but never a panic.
 #[test]
 fn no_bytes_make_it_panic() {
     let desk = Desk::new();

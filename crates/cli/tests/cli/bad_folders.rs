@@ -1,4 +1,4 @@
-//! Folders that are no results, and results of other matrices.
+//! Folders without results, and results of other matrices.
 
 use crate::common::*;
 
@@ -7,9 +7,9 @@ fn no_result_there() {
     let desk = Desk::with_digits();
     std::fs::create_dir(desk.path("empty")).unwrap();
     for (dir, expected) in [
-        ("none", ["none is not a folder", "`partwise factorize --out` wrote"]),
-        ("digits.npy", ["digits.npy is not a folder", "`partwise factorize --out` wrote"]),
-        ("empty", ["empty has no U.npy", "`partwise factorize --out` wrote"]),
+        ("none", ["none is not a folder", "result folder of `partwise factorize`"]),
+        ("digits.npy", ["digits.npy is not a folder", "result folder of `partwise factorize`"]),
+        ("empty", ["empty has no U.npy", "result folder of `partwise factorize`"]),
     ] {
         for words in [
             format!("evaluate {dir} digits.npy"),
@@ -35,7 +35,7 @@ fn damaged_results() {
         ("U.npy", "top r", npy("(0, 2)", &[]), ["U.npy", "empty"]),
         ("U.npy", "top r", npy("(2,)", &[1.0; 2]), ["U.npy", "1 dimension"]),
         ("U.npy", "top r", b"text".to_vec(), ["U.npy", "NumPy"]),
-        ("rows.txt", "top r", b"one\n".to_vec(), ["rows.txt", "1 labels, where the matrix needs 2"]),
+        ("rows.txt", "top r", b"one\n".to_vec(), ["rows.txt", "1 labels, but the matrix needs 2"]),
         ("run.json", "evaluate r digits.npy", b"{".to_vec(), ["run.json", "factorize again"]),
     ];
     for (name, words, bytes, expected) in cases {
@@ -60,7 +60,7 @@ fn results_of_another_matrix() {
     desk.write("m.csv", "1,2,3\n4,5,6\n");
     desk.run("factorize m.csv --rank 2 --out r");
     for (words, expected) in [
-        ("evaluate r digits.npy", ["digits.npy is 1797 x 64", "factors in r are of a 2 x 3 matrix"]),
+        ("evaluate r digits.npy", ["digits.npy is 1797 x 64", "factors in r belong to a 2 x 3 matrix"]),
         ("evaluate r m.csv --transpose", ["m.csv is 3 x 2", "--transpose"]),
         ("transform r digits.npy --out W.npy", ["digits.npy has 64 columns", "a matrix with 3"]),
         (

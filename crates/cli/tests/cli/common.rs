@@ -1,4 +1,4 @@
-//! A folder to work in, the program run there, and files made for it.
+//! A temporary folder in which tests run the program, and files for it.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -8,10 +8,10 @@ use std::process::{Command, Output, Stdio};
 use partwise::io::npy;
 use serde_json::Value;
 
-/// A folder of its own for a test. The program runs in it, so that messages name files as the test does.
+/// A temporary folder for a test. The program runs in it, so that messages have the file names of the test.
 pub struct Desk(tempfile::TempDir);
 
-/// A factor as it was written: rows, columns, entries by row.
+/// A factor as written: rows, columns, entries by row.
 pub type Factor = (usize, usize, Vec<f64>);
 
 impl Desk {
@@ -67,15 +67,15 @@ impl Desk {
         self.command(words).output().unwrap()
     }
 
-    /// Runs what must go well and returns its stdout.
+    /// Runs a command that must succeed, and returns its stdout.
     pub fn run(&self, words: &str) -> String {
         let output = self.output(words);
         assert!(output.status.success(), "{words}: {output:?}");
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// Runs what must be refused: exit code 2, one sentence on stderr, nothing on stdout, no file made or
-    /// changed. Returns the sentence without `error: `.
+    /// Runs a command that must be refused: exit code 2, one sentence on stderr, nothing on stdout, no file created
+    /// or changed. Returns the sentence without `error: `.
     pub fn refused(&self, words: &str) -> String {
         self.refused_command(self.command(words), words)
     }
@@ -90,7 +90,7 @@ impl Desk {
         sentence
     }
 
-    /// Every path below the folder, with its bytes if it is a file.
+    /// Every path in the folder, with its bytes if it is a file.
     pub fn snapshot(&self) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
         let mut found = BTreeMap::new();
         let mut folders = vec![self.0.path().to_path_buf()];
@@ -120,7 +120,7 @@ pub fn refusal(output: &Output, words: &str) -> String {
     sentence.to_string()
 }
 
-/// A refusal names what is concerned and says what is wrong and what to do.
+/// Checks that a refusal names the object, the problem and the remedy.
 #[track_caller]
 pub fn assert_says(sentence: &str, expected: &[&str]) {
     for words in expected {
@@ -128,7 +128,7 @@ pub fn assert_says(sentence: &str, expected: &[&str]) {
     }
 }
 
-/// A `.npy` file with a header of one's own.
+/// A `.npy` file with this header.
 pub fn npy_bytes(descr: &str, shape: &str, data: &[u8]) -> Vec<u8> {
     let header = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}\n");
     let mut file = b"\x93NUMPY\x01\x00".to_vec();
@@ -146,7 +146,7 @@ pub fn i64_bytes(values: &[i64]) -> Vec<u8> {
     values.iter().flat_map(|value| value.to_le_bytes()).collect()
 }
 
-/// A SciPy sparse `.npz` of row-major entries, zeros left out.
+/// A SciPy sparse `.npz` of row-major entries without the zeros.
 pub fn npz_bytes(rows: usize, cols: usize, values: &[f64]) -> Vec<u8> {
     let (mut offsets, mut indices, mut data) = (vec![0], Vec::new(), Vec::new());
     for row in values.chunks(cols) {

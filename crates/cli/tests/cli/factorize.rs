@@ -4,7 +4,7 @@ use std::process::Command;
 
 use crate::common::*;
 
-/// A good start gains nothing from samples, which only the first iteration shows.
+/// A good start gains nothing from samples, which is known only after the first iteration.
 #[test]
 fn the_printed_plan_is_that_of_the_record() {
     let desk = Desk::with_digits();
@@ -14,7 +14,7 @@ fn the_printed_plan_is_that_of_the_record() {
         let folder = options.rsplit(' ').next().unwrap();
         let plan = desk.json(&format!("{folder}/run.json"))["plan"].as_str().unwrap().to_string();
         assert!(said.contains(&format!("{plan}, rank 8")), "{said}\n{plan}");
-        assert_eq!(said.contains("begun on"), sampled, "{said}");
+        assert_eq!(said.contains("warm-started"), sampled, "{said}");
     }
 }
 
@@ -38,7 +38,7 @@ fn the_command_of_the_readme() {
     let energies = energies(&u, &v);
     assert!(energies.is_sorted_by(|a, b| a >= b), "{energies:?}");
     assert!(energies[15] > 0.0);
-    // Columns of pixels that are never inked have zero rows in V.
+    // Pixels that are always blank have zero rows in V.
     assert_eq!(v.2[..16], [0.0; 16]);
     assert!(desk.json("digits/run.json")["relative_error"].as_f64().unwrap() < 0.27);
 }
@@ -158,7 +158,7 @@ fn precision_and_normalization() {
 }
 
 #[test]
-fn a_given_start_goes_on_and_keeps_its_order() {
+fn a_given_start_continues_and_keeps_its_order() {
     let desk = Desk::with_digits();
     let common = "factorize digits.npy --rank 4 --quiet --tolerance 0";
     desk.run(&format!("{common} --iterations 10 --out first"));
@@ -201,7 +201,7 @@ fn the_best_of_several_runs_is_kept() {
 }
 
 #[test]
-fn a_component_that_dies_is_redrawn_and_said() {
+fn a_dead_component_is_redrawn_and_reported() {
     let desk = Desk::with_digits();
     desk.run("factorize digits.npy --rank 3 --iterations 5 --out r --quiet");
     let (rows, k, mut v) = desk.factor("r/V.npy");

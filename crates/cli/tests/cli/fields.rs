@@ -1,10 +1,10 @@
-//! The libraries name fields, and the program the options that stand for them.
+//! The libraries name fields, and the program names the options for them.
 
 use std::path::{Path, PathBuf};
 
 use crate::common::*;
 
-/// All sources below a folder but those of tests.
+/// All sources in a folder except those of tests.
 fn sources(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap() {
@@ -19,7 +19,7 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The words of a source that begin as options do, outside of comments and tests.
+/// The words of a source that start like options, outside of comments and tests.
 fn options(source: &str) -> Vec<&str> {
     let code = source.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
     let lines = code.lines().filter(|line| !line.trim_start().starts_with("//"));
@@ -60,7 +60,7 @@ fn the_program_names_options() {
         ("factorize m.npy --rank 0 --out x", "--rank: 0 is too few; give 1 or more"),
         (
             "factorize m.npy --rank 2 --out x --algorithm dsanls --alpha 0 --beta 0",
-            "--alpha: --alpha and --beta cannot both be 0, the step would not be damped at all; give one of them",
+            "--alpha: --alpha and --beta cannot both be 0, which turns the damping off; give one of them",
         ),
         (
             "factorize m.npy --rank 2 --out x --sketch gaussian",

@@ -118,7 +118,7 @@ fn labels_of_their_own_files_travel() {
     let index = listing[0]["columns"][0]["index"].as_u64().unwrap();
     assert_eq!(label, format!("r{}", index + 1));
     let said = desk.refused("factorize m.npy --rank 2 --col-labels rows.txt --out x");
-    assert_says(&said, &["rows.txt", "4 labels, where the matrix needs 3", "one a line"]);
+    assert_says(&said, &["rows.txt", "4 labels, but the matrix needs 3", "one per line"]);
     let said = desk.refused("factorize m.npy --rank 2 --row-labels none.txt --out x");
     assert_says(&said, &["none.txt", "No such file", "check the path"]);
 }
@@ -131,7 +131,7 @@ fn warnings(desk: &Desk, words: &str) -> String {
 }
 
 #[test]
-fn assumptions_about_a_table_are_said_with_the_option() {
+fn assumptions_about_a_table_are_reported_with_the_option() {
     let desk = Desk::new();
     let rows = |ids: [usize; 6]| {
         ids.map(|id| format!("{id},{},{},{}\n", id % 3, id * id % 7, (id + 1) % 4)).concat()
@@ -179,7 +179,7 @@ fn assumptions_about_a_table_are_said_with_the_option() {
 }
 
 #[test]
-fn nothing_is_said_of_tables_that_convert_wrote() {
+fn tables_written_by_convert_cause_no_warnings() {
     let desk = Desk::with_digits();
     for options in ["", "--transpose"] {
         desk.run(&format!("convert digits.npy m.csv {options} --force"));

@@ -1,9 +1,9 @@
-//! Refusals say what helps, where the obvious advice would not.
+//! Refusals give advice that works.
 
 use crate::common::*;
 
 #[test]
-fn refusals_say_what_helps() {
+fn refusals_give_advice_that_works() {
     let desk = Desk::with_digits();
     let simulate =
         "simulate digits.npy --rank 3 --parties 4 --rounds 2 --protocol syn-sd --quiet --no-report";
@@ -27,7 +27,7 @@ fn refusals_say_what_helps() {
         said.push_str(&format!("{words}\n  {}\n", desk.refused(words)));
     }
     insta::assert_snapshot!("hints", said);
-    // What they say does help.
+    // Following the advice works.
     desk.run("top plain/party-1");
     desk.run("transform plain/party-1 digits.npy --out W.npy");
 }

@@ -1,4 +1,4 @@
-//! Ctrl-C finishes the iteration and saves, or ends what has nothing to save; the exit code is 130.
+//! Ctrl-C finishes the iteration and saves, or ends commands that have nothing to save; the exit code is 130.
 #![cfg(unix)]
 
 use std::io::{BufRead, BufReader};
@@ -26,7 +26,7 @@ fn wait(child: &mut Child) -> i32 {
 }
 
 #[test]
-fn what_there_is_is_saved_and_the_exit_code_is_130() {
+fn an_interrupted_run_saves_its_result_and_exits_with_130() {
     for (options, signal) in [
         ("", "-INT"),
         ("--algorithm dsanls --nodes 3 --trace-every 100000", "-INT"),
@@ -36,7 +36,7 @@ fn what_there_is_is_saved_and_the_exit_code_is_130() {
         let words =
             format!("factorize digits.npy --rank 8 --iterations 1000000000 --tolerance 0 --out r {options}");
         let mut child = desk.command(&words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        // The second line tells that it is about to iterate.
+        // The second line says that iterations are about to start.
         let mut stdout = BufReader::new(child.stdout.take().unwrap()).lines();
         assert!(stdout.next().unwrap().unwrap().contains("1797 x 64"));
         stdout.next().unwrap().unwrap();
@@ -57,9 +57,9 @@ fn what_there_is_is_saved_and_the_exit_code_is_130() {
     }
 }
 
-/// Simulations, conversions and the like save nothing before their end, and leave nothing behind.
+/// Simulations, conversions and similar commands save nothing before their end, and leave no files.
 #[test]
-fn what_has_nothing_to_save_ends_at_once() {
+fn commands_with_nothing_to_save_end_at_once() {
     let desk = Desk::with_digits();
     let experiment = "title = \"Long\"\nfigure = \"Fig. 0\"\ndraws = \"error-over-time\"\ncommand = \"simulate\"\nrank = 4\n\
          nodes = [4]\nlimits = { steps = 1000000 }\n[[method]]\nname = \"Syn-SD\"\narguments = [\"--protocol\", \"syn-sd\"]\n\
@@ -81,7 +81,7 @@ fn what_has_nothing_to_save_ends_at_once() {
     ] {
         let before = std::fs::read_dir(desk.path("")).unwrap().count();
         let mut command = desk.command(words);
-        // A terminal interrupts the whole group, and so the runs of an experiment too.
+        // A terminal interrupts the whole process group, and therefore also the runs of an experiment.
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         std::thread::sleep(Duration::from_millis(500));

@@ -1,4 +1,4 @@
-//! The program as its users meet it: arguments in, files, streams and an exit code out.
+//! The program from the outside: arguments in; files, streams and an exit code out.
 
 mod audit;
 mod bad_arguments;

@@ -1,4 +1,4 @@
-//! `--memory`: matrices that stay in their files, within the memory that was given.
+//! `--memory`: matrices that are streamed from their files within a memory budget.
 
 use std::io::Write;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use crate::common::*;
 
 const MIB: u64 = 1 << 20;
 
-/// Numbers of (0, 1) that anybody can make again.
+/// Reproducible numbers in (0, 1).
 fn draws(seed: u64) -> impl FnMut() -> f32 {
     let mut state = seed;
     move || {
@@ -42,7 +42,7 @@ fn write_sparse(desk: &Desk, name: &str) {
     [rows, cols, rows * each].iter().for_each(|&size| put(&mut bytes, size));
     (0..=rows).for_each(|row| put(&mut bytes, row * each));
     for row in 0..rows {
-        // Distinct columns, ascending: odd ones anywhere, even ones where a row's kind has its home.
+        // Distinct columns, ascending: odd ones anywhere, even ones near a place that depends on the row's kind.
         let home = row % 3 * 1000;
         let wide: Vec<i32> = (0..30).map(|place| place * 100 + 2 * (draw() * 50.0) as i32 + 1).collect();
         let near: Vec<i32> = (0..100).map(|place| home + place * 10 + 2 * (draw() * 5.0) as i32).collect();
@@ -56,7 +56,7 @@ fn write_sparse(desk: &Desk, name: &str) {
     desk.write(name, bytes);
 }
 
-/// Runs to the end, and returns the most memory that was seen, where the system tells.
+/// Runs to the end, and returns the peak memory, if the system reports it.
 fn peak(desk: &Desk, words: &str) -> Option<u64> {
     let mut child = desk.command(words).spawn().unwrap();
     let status = format!("/proc/{}/status", child.id());
@@ -118,7 +118,7 @@ fn a_sparse_file_larger_than_the_memory() {
     assert_streams(&desk, "M.npz", 20 * MIB, "--algorithm mu", "rows");
     desk.run("factorize M.bin --transpose --rank 3 --iterations 1 --seed 5 --quiet --out start");
     assert_streams(&desk, "M.npz", 20 * MIB, "--transpose --init-from start", "columns");
-    // Compressed, it would have to be in memory.
+    // A compressed file would have to be in memory.
     desk.run("convert M.bin C.npz");
     let run = "factorize C.npz --rank 3 --out r --memory 20MiB";
     assert_says(&desk.refused(run), &["C.npz", "partwise convert IN OUT.npy", "--uncompressed"]);
@@ -134,7 +134,7 @@ fn a_matrix_that_fits_is_read_whole() {
 }
 
 #[test]
-fn too_little_memory_is_said_and_how_much_it_takes() {
+fn too_little_memory_is_reported_with_the_need() {
     let desk = Desk::with_digits();
     let refused = |file: &str, memory: &str| {
         desk.refused(&format!("factorize {file} --rank 3 --out r --memory {memory}"))
@@ -155,13 +155,13 @@ fn too_little_memory_is_said_and_how_much_it_takes() {
 }
 
 #[test]
-fn what_does_not_go_with_streaming() {
+fn options_that_exclude_streaming_are_refused() {
     let desk = Desk::new();
     write_dense(&desk, "M.npy");
     let refused = |options: &str| {
         desk.refused(&format!("factorize M.npy --rank 3 --out r --quiet --memory 24MiB {options}"))
     };
-    assert_says(&refused("--nodes 2"), &["--nodes", "one node", "--memory"]);
+    assert_says(&refused("--nodes 2"), &["--nodes", "in one process", "--memory"]);
     assert_says(&refused("--init nndsvd"), &["--init", "--memory"]);
     assert_says(&refused("--algorithm dsanls --sketch srht"), &["--sketch", "subsample"]);
     assert_says(&refused("--algorithm dsanls --sketch-cols 10%"), &["--sketch-cols", "whole lines"]);
@@ -172,7 +172,7 @@ fn what_does_not_go_with_streaming() {
     assert!(record["relative_error"].as_f64().unwrap() < 0.25, "{record}");
 }
 
-/// The place of a bad entry is named as it is when a file is read whole.
+/// The position of a bad entry is reported as it is when a file is read as a whole.
 #[test]
 fn bad_entries_are_found_in_the_first_pass() {
     let desk = Desk::new();

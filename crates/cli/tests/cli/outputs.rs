@@ -1,4 +1,4 @@
-//! Where results go: refused places, replaced results, full disks.
+//! Output folders: refused places, replaced results, full disks.
 
 use crate::common::*;
 
@@ -10,11 +10,11 @@ fn places_that_cannot_be_written_to() {
     desk.write("folder/notes.txt", "mine");
     std::fs::create_dir_all(desk.path("odd/U.npy")).unwrap();
     let factorize = |options: &str| desk.refused(&format!("factorize digits.npy --rank 2 --out {options}"));
-    assert_says(&factorize("folder"), &["folder exists already", "another --out", "--force"]);
-    assert_says(&factorize("file"), &["file exists already", "--force"]);
+    assert_says(&factorize("folder"), &["folder already exists", "another --out", "--force"]);
+    assert_says(&factorize("file"), &["file already exists", "--force"]);
     assert_says(&factorize("file --force"), &["file is a file, not a folder", "another --out"]);
     assert_says(&factorize("file/r"), &["folder file: Not a directory", "another --out"]);
-    assert_says(&factorize("none/deep/r"), &["folder none/deep: No such file", "create that folder first"]);
+    assert_says(&factorize("none/deep/r"), &["folder none/deep: No such file", "create this folder first"]);
     assert_says(&factorize("odd --force"), &["odd/U.npy is a folder", "another --out"]);
     assert_says(&factorize(".. --quiet"), &["..", "--force"]);
     if cfg!(target_os = "linux") {
@@ -22,9 +22,9 @@ fn places_that_cannot_be_written_to() {
     }
     desk.run("factorize digits.npy --rank 2 --out r");
     let transform = |options: &str| desk.refused(&format!("transform r digits.npy --out {options}"));
-    assert_says(&transform("digits.npy"), &["digits.npy exists already", "--force"]);
-    assert_says(&transform("W.txt"), &["W.txt ends neither in .npy nor in .tsv", "--out"]);
-    assert_says(&transform("none/W.npy"), &["folder none: No such file", "create that folder first"]);
+    assert_says(&transform("digits.npy"), &["digits.npy already exists", "--force"]);
+    assert_says(&transform("W.txt"), &["W.txt ends in neither .npy nor .tsv", "--out"]);
+    assert_says(&transform("none/W.npy"), &["folder none: No such file", "create this folder first"]);
     assert_says(&transform("odd/U.npy --force"), &["is a folder, not a file"]);
 }
 
@@ -33,7 +33,7 @@ fn places_that_cannot_be_written_to() {
 fn links_are_not_followed_into_nowhere() {
     let desk = Desk::with_digits();
     std::os::unix::fs::symlink("nowhere", desk.path("link")).unwrap();
-    assert_says(&desk.refused("factorize digits.npy --rank 2 --out link"), &["link exists already"]);
+    assert_says(&desk.refused("factorize digits.npy --rank 2 --out link"), &["link already exists"]);
     assert_says(&desk.refused("factorize digits.npy --rank 2 --out link --force"), &["not a folder"]);
     std::fs::create_dir(desk.path("nowhere")).unwrap();
     desk.run("factorize digits.npy --rank 2 --out link --force");
@@ -41,7 +41,7 @@ fn links_are_not_followed_into_nowhere() {
 }
 
 #[test]
-fn an_empty_folder_is_as_good_as_none() {
+fn an_empty_folder_is_accepted() {
     let desk = Desk::with_digits();
     for (words, made) in [
         ("factorize digits.npy --rank 2", "U.npy"),
@@ -60,10 +60,10 @@ fn an_empty_folder_is_as_good_as_none() {
             std::fs::read_dir(&folder).unwrap().all(|entry| !hidden(entry.unwrap().file_name())),
             "{words}"
         );
-        assert_says(&desk.refused(&format!("{words} --out empty")), &["empty exists already"]);
+        assert_says(&desk.refused(&format!("{words} --out empty")), &["empty already exists"]);
         std::fs::remove_dir_all(&folder).unwrap();
     }
-    // All parts are there.
+    // All parts exist.
     std::fs::create_dir(desk.path("parts")).unwrap();
     desk.run("split digits.npy --nodes 2 --out parts");
     assert_eq!(std::fs::read_dir(desk.path("parts")).unwrap().count(), 5);
@@ -76,21 +76,21 @@ fn force_replaces_results_and_nothing_else() {
     desk.run("factorize m.csv --rank 1 --tsv --out r");
     desk.write("r/notes.txt", "mine");
     std::fs::create_dir(desk.path("r/mine")).unwrap();
-    assert_says(&desk.refused("factorize digits.npy --rank 2 --out r"), &["r exists already"]);
+    assert_says(&desk.refused("factorize digits.npy --rank 2 --out r"), &["r already exists"]);
     desk.run("factorize digits.npy --rank 2 --out r --force");
     let mut names: Vec<_> = std::fs::read_dir(desk.path("r"))
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
     names.sort();
-    // Labels and tables of the old results are gone: they would not belong to the new.
+    // Labels and tables of the old results are removed, because they do not belong to the new ones.
     assert_eq!(names, ["U.npy", "V.npy", "mine", "notes.txt", "report.html", "run.json", "trace.csv"]);
     assert_eq!(desk.read("r/notes.txt"), "mine");
     assert_eq!(desk.factor("r/U.npy").0, 1797);
-    // A run that fails leaves the old ones.
+    // A run that fails leaves the old results.
     desk.write("bad.csv", "1,-2\n");
     desk.refused("factorize bad.csv --rank 1 --out r --force");
-    // From its own results, in place.
+    // Starts from its own results and replaces them.
     desk.run("factorize digits.npy --rank 2 --init-from r --out r --force");
     desk.run("transform r digits.npy --out W.npy");
     desk.run("transform r digits.npy --out W.npy --force");
@@ -106,7 +106,7 @@ fn a_name_with_a_slash_or_a_dot() {
     assert!(desk.path("U.npy").exists());
 }
 
-/// A small file system of its own, where the system lets us have one.
+/// A small file system, where the test may mount one.
 #[cfg(target_os = "linux")]
 struct SmallDisk(std::path::PathBuf);
 
@@ -143,15 +143,12 @@ fn full_and_read_only_disks() {
     };
     let values: Vec<f64> = (0..400 * 20).map(|place| (place % 7 + 1) as f64).collect();
     desk.write("m.csv", table_bytes(20, &values, ","));
-    // Too large for the disk: known before it is computed.
+    // Too large for the disk, which is detected before computing.
     let said = desk.refused("factorize digits.npy --rank 32 --out disk/new");
-    assert_says(
-        &said,
-        &["disk/new", "the results need 232.6 KiB", "of which 80.0 KiB are free", "make room"],
-    );
+    assert_says(&said, &["disk/new", "the results need 232.6 KiB", "but only 80.0 KiB is free", "make room"]);
     desk.run("factorize m.csv --rank 1 --iterations 3 --no-report --out disk/r");
     desk.run("factorize m.csv --rank 1 --iterations 3 --no-report --out disk --force");
-    // No room for the page: the results are there, and nothing says that the page is.
+    // No space for the page: the results exist, and no message claims that there is a page.
     desk.write("disk/ballast", vec![0; 24 << 10]);
     let output = desk.output("factorize m.csv --rank 1 --iterations 3 --out disk/page");
     assert!(output.status.success(), "{output:?}");
@@ -160,7 +157,7 @@ fn full_and_read_only_disks() {
     assert!(desk.path("disk/page/U.npy").exists() && !desk.path("disk/page/report.html").exists());
     std::fs::remove_dir_all(desk.path("disk/page")).unwrap();
     std::fs::remove_file(desk.path("disk/ballast")).unwrap();
-    // Full while it is written: the earlier results stay, whole.
+    // The disk is full while results are written: the earlier results remain complete.
     let before = desk.snapshot();
     for out in ["disk/r", "disk", "disk/new"] {
         let words = format!("factorize m.csv --rank 20 --iterations 3 --tsv --no-report --out {out} --force");

@@ -1,11 +1,11 @@
-//! `plan`, `calibrate`, and networks that are modelled.
+//! `plan`, `calibrate`, and modelled networks.
 
 use crate::common::*;
 
 const CLUSTER: &str =
     "plan --rows 1e9 --cols 1e7 --nonzeros 1e12 --rank 100 --nodes 1024 --network 100Gbit/s,5us";
 
-/// The program with a home of its own: constants of whoever runs the tests do not matter.
+/// Runs the program with an empty home folder, so that the user's constants do not matter.
 fn at_home(desk: &Desk, words: &str) -> std::process::Output {
     desk.command(words).env("XDG_CONFIG_HOME", desk.path("config")).output().unwrap()
 }
@@ -23,15 +23,15 @@ fn refused(desk: &Desk, words: &str) -> String {
 }
 
 #[test]
-fn a_plan_says_everything() {
+fn a_plan_prints_every_estimate() {
     let desk = Desk::new();
     let text = answer(&desk, CLUSTER);
     for words in [
         "1000000000 x 10000000, 1000000000000 nonzeros, rank 100, f32, on 1024 nodes, 100Gbit/s,5us",
         "by built-in constants (`partwise calibrate` measures this machine)",
-        "memory a node",
-        "sent an iteration",
-        "seconds an iteration",
+        "memory/process",
+        "sent/iteration",
+        "seconds/iteration",
         "best  ",
         "bottleneck  ",
         "512 nodes",
@@ -59,18 +59,18 @@ fn a_plan_says_everything() {
 fn plans_that_cannot_be() {
     let desk = Desk::new();
     for (words, expected) in [
-        (format!("{CLUSTER} --memory 64GiB"), ["--memory", "more nodes do not help", "would do"]),
+        (format!("{CLUSTER} --memory 64GiB"), ["--memory", "more processes do not help", "machines with"]),
         (
             "plan --rows 1e6 --cols 1e6 --rank 10 --nodes 2 --memory 16GiB".into(),
-            ["--memory", "a node needs", "nodes would do"],
+            ["--memory", "a process needs", "processes, which need"],
         ),
         (
             "plan --rows 3 --cols 4 --rank 2 --nodes 20".into(),
-            ["--nodes", "more than the matrix has entries", "at most 12"],
+            ["--nodes", "entries of the matrix", "at most 12"],
         ),
         (
             "plan --rows 3 --cols 4 --rank 2 --nodes 4 --grid 3x2".into(),
-            ["--grid", "3x2 is 6 ranks", "product is 4"],
+            ["--grid", "3x2 needs 6 processes", "product is 4"],
         ),
         ("plan --rows 3 --cols 4 --nonzeros 13 --rank 2 --nodes 2".into(), ["--nonzeros", "13", "12"]),
         ("plan --rows 0 --cols 4 --rank 2 --nodes 2".into(), ["--rows", "0 is too few", "1 or more"]),
@@ -94,7 +94,7 @@ fn plans_that_cannot_be() {
     }
     desk.write("bad.json", "{\"ks\":[1]}");
     let said = refused(&desk, "plan --rows 3 --cols 4 --rank 2 --nodes 2 --constants bad.json");
-    assert_says(&said, &["bad.json", "no constants", "partwise calibrate"]);
+    assert_says(&said, &["bad.json", "does not contain measured constants", "partwise calibrate"]);
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn constants_are_kept_where_plans_find_them() {
     );
     let plan = "plan --rows 1e5 --cols 1e4 --rank 10 --nodes 4";
     assert_says(&answer(&desk, plan), &["config/partwise/calibration.json", "10Gbit/s,20us (assumed"]);
-    assert_says(&refused(&desk, "calibrate --quick"), &["calibration.json", "exists already", "--force"]);
+    assert_says(&refused(&desk, "calibrate --quick"), &["calibration.json", "already exists", "--force"]);
     answer(&desk, "calibrate --quick --threads 2 --force");
     let json: serde_json::Value =
         serde_json::from_str(&answer(&desk, "calibrate --quick --threads 1 --json --out mine.json")).unwrap();
@@ -115,7 +115,7 @@ fn constants_are_kept_where_plans_find_them() {
     assert_says(&answer(&desk, &format!("{plan} --constants mine.json")), &["constants of mine.json"]);
     assert_says(
         &refused(&desk, "calibrate --quick --threads 0 --out other.json"),
-        &["--threads", "0 threads"],
+        &["--threads", "0 is too few"],
     );
     assert_says(&refused(&desk, "calibrate --quick --out none/mine.json"), &["none/mine.json"]);
 }
@@ -125,7 +125,7 @@ fn a_modelled_network_gives_virtual_seconds() {
     let desk = Desk::with_digits();
     let common = "factorize digits.npy --rank 8 --algorithm hals --iterations 5 --tolerance 0 --nodes 5";
     let text = answer(&desk, &format!("{common} --out r --network 1Mbit/s,10ms --network unlimited"));
-    assert_says(&text, &["threads a node 1", "s on the virtual clock, on 1Mbit/s,10ms"]);
+    assert_says(&text, &["workers with 1 thread each", "s on the virtual clock of 1Mbit/s,10ms"]);
     let trace = desk.read("r/trace.csv");
     assert!(
         trace.starts_with(
@@ -136,7 +136,8 @@ fn a_modelled_network_gives_virtual_seconds() {
     let record = desk.json("r/run.json");
     assert_eq!(record["clock"], "virtual");
     assert_eq!(record["network"], serde_json::json!(["1Mbit/s,10ms", "unlimited"]));
-    // Two Gram matrices, a number, rows of a factor and products: at least 8 collectives of 3 messages an iteration.
+    // Two Gram matrices, a number, rows of a factor and products: at least 8 collectives of 3 messages per
+    // iteration.
     assert!(record["seconds"].as_f64().unwrap() > 5.0 * 3.0 * 0.01);
     answer(&desk, &format!("{common} --out real"));
     assert_eq!(desk.bytes("r/U.npy"), desk.bytes("real/U.npy"));
@@ -144,11 +145,11 @@ fn a_modelled_network_gives_virtual_seconds() {
     assert!(desk.read("real/trace.csv").starts_with("iteration,seconds,"));
 
     let said = refused(&desk, "factorize digits.npy --rank 8 --out s --memory 300KiB --network unlimited");
-    assert_says(&said, &["--network", "one node"]);
+    assert_says(&said, &["--network", "in one process"]);
 }
 
 #[test]
-fn auto_chooses_by_the_network_and_says_so() {
+fn auto_chooses_by_the_network_and_reports_it() {
     let desk = Desk::with_digits();
     let common = "factorize digits.npy --rank 8 --iterations 5 --tolerance 0 --nodes 4 --quiet";
     let plan = |out: &str, options: &str| {
@@ -159,28 +160,28 @@ fn auto_chooses_by_the_network_and_says_so() {
     };
     let (text, sketch, grid) = plan("exact", "--network unlimited --samples yes");
     assert!(
-        text.starts_with("auto: hals with momentum") && text.contains("on unlimited by built-in constants"),
+        text.starts_with("auto: accelerated HALS") && text.contains("on unlimited by built-in constants"),
         "{text}"
     );
     assert!(sketch.is_null() && grid == "4x1");
-    // Without a network, exact as ever.
+    // Without a network, the exact method.
     let (text, ..) = plan("plain", "");
     assert!(!text.contains("constants"), "{text}");
     assert_eq!(desk.bytes("exact/U.npy"), desk.bytes("plain/U.npy"));
-    // The same words, the same answer.
+    // The same command gives the same result.
     plan("again", "--network unlimited --samples yes");
     assert_eq!(desk.bytes("exact/V.npy"), desk.bytes("again/V.npy"));
-    // A sample that takes long to be sent is left out.
+    // No sample is used if sending it takes long.
     let (text, ..) = plan("slow", "--network 1kbit/s,100us");
-    assert!(text.starts_with("auto: hals with momentum") && !text.contains("begun on"), "{text}");
+    assert!(text.starts_with("auto: accelerated HALS") && !text.contains("warm-started"), "{text}");
     plan("without", "--samples no");
     assert_eq!(desk.bytes("slow/U.npy"), desk.bytes("without/U.npy"));
     assert_ne!(desk.bytes("slow/U.npy"), desk.bytes("plain/U.npy"));
 }
 
-/// What begins on samples is exact, whatever the network, and has no use for sizes of sketches.
+/// A run that starts on samples is exact, whatever the network, and does not use sketch sizes.
 #[test]
-fn auto_is_exact_where_it_is_told_to_begin_on_samples() {
+fn auto_is_exact_when_it_must_start_on_samples() {
     const SIDE: usize = 1600;
     let desk = Desk::new();
     let values: Vec<u8> = (0..SIDE * SIDE).map(|i| 1 + (i * 7919 % 997 % 50) as u8).collect();
@@ -193,11 +194,11 @@ fn auto_is_exact_where_it_is_told_to_begin_on_samples() {
         refused(&desk, &format!("{common} --samples yes --sketch-cols 2 --sketch-rows 2 --out refused"));
     assert_says(&said, &["--sketch-cols", "auto does not use it"]);
     let text = answer(&desk, &format!("{common} --samples yes --out exact"));
-    assert_says(&text, &["auto: hals", "begun on 2 samples"]);
+    assert_says(&text, &["auto: accelerated HALS", "warm-started on a"]);
     assert!(desk.json("exact/run.json")["sketch"].is_null());
 }
 
-/// Where what is sent decides, `auto` is `dsanls`, to the bit.
+/// Where communication dominates, `auto` equals `dsanls` to the bit.
 #[test]
 fn auto_is_sketched_on_a_slow_network() {
     const SIDE: usize = 1600;

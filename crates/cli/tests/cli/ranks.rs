@@ -1,4 +1,4 @@
-//! The same answer on any number of ranks and threads.
+//! The result does not depend on the number of workers and threads.
 
 use crate::common::*;
 

@@ -1,4 +1,4 @@
-//! `run.json`: its keys are those of version 0.1, whose folders stay readable, and a later program's is refused.
+//! `run.json`: its keys are those of version 0.1, whose folders remain readable; a later version's is refused.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ macro_rules! sample {
     };
 }
 
-/// Command lines, and what version 0.1 wrote for them.
+/// Command lines, and the records that version 0.1 wrote for them.
 const RUNS: [(&str, &str); 4] = [
     (
         "factorize records.csv -k 2 --transpose --records columns --iterations 5",
@@ -81,7 +81,7 @@ fn folders_of_0_1_are_read() {
     for (words, sample) in RUNS {
         let desk = desk();
         desk.run(&format!("{words} --quiet --no-report --out r"));
-        // Its own figures are those of another table.
+        // A table with another size than the frames.
         desk.write("r/run.json", sample);
         let said = desk.run("report r");
         assert!(said.contains("r/report.html"), "{said}");
@@ -92,7 +92,7 @@ fn folders_of_0_1_are_read() {
             assert_eq!(desk.json("r/run.json")["rank"], desk.factor("r/U.npy").1);
             let new = desk.run(&format!("evaluate r {file}"));
             assert!(new.starts_with("relative error 0."), "{new}");
-            // The line of a component's rows comes first.
+            // The row labels come first.
             let top = desk.run("top r");
             let first = top.lines().nth(2).unwrap().trim_start();
             let side = if first.starts_with("samples") { "rows" } else { "columns" };
@@ -122,7 +122,7 @@ fn a_record_of_a_later_program_is_refused() {
                 &["r/run.json", "Partwise 9.0.0", "format 99", "update Partwise"],
             );
         }
-        // What this format does not know is not looked at.
+        // Unknown keys are ignored.
         record["format_version"] = 1.into();
         record["colour"] = "blue".into();
         desk.write("r/run.json", record.to_string());

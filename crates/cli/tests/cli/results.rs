@@ -1,4 +1,4 @@
-//! `evaluate`, `transform` and `top` on what `factorize` wrote.
+//! `evaluate`, `transform` and `top` on results of `factorize`.
 
 use crate::common::*;
 
@@ -61,7 +61,7 @@ fn transform_of_new_rows_with_labels() {
     let table = desk.read("W.tsv");
     assert!(table.starts_with("label\tcomponent_1\tcomponent_2\nx\t"), "{table}");
     assert_eq!(table.lines().count(), 2);
-    // Twice a row of M has twice its weights; f32 as the run was.
+    // Twice a row of M has twice its weights, in f32 like the run.
     desk.write("one.csv", "1,0,2\n");
     desk.run("transform r one.csv --out one.npy");
     desk.run("transform r new.csv --out two.npy");
@@ -70,7 +70,7 @@ fn transform_of_new_rows_with_labels() {
         assert!((2.0 * a - b).abs() < 1e-6, "{a} {b}");
     }
     assert!(String::from_utf8_lossy(&desk.bytes("one.npy")[..128]).contains("'<f4'"));
-    // A transposed run takes its new data transposed too.
+    // After a transposed run, new data is transposed too.
     desk.run("factorize m.csv --transpose --rank 2 --out t");
     desk.run("transform t m.csv --out all.npy");
     assert_eq!(desk.factor("all.npy").0, 3);
@@ -82,7 +82,7 @@ fn top_lists_the_strongest() {
     desk.run("factorize digits.npy --rank 3 --out r --quiet");
     let text = desk.run("top r --count 4");
     assert_eq!(text.lines().count(), 10);
-    assert!(text.starts_with("energy: a component's share of the sum of ‖U_j‖ ‖V_j‖"), "{text}");
+    assert!(text.starts_with("energy: the component's share of the sum of ‖U_j‖ ‖V_j‖"), "{text}");
     assert!(text.contains("\ncomponent 1 ("), "{text}");
     assert!(text.contains("  samples   row ") && text.contains("  features  column "), "{text}");
     let listing: serde_json::Value = serde_json::from_str(&desk.run("top r --json")).unwrap();
@@ -103,7 +103,7 @@ fn top_lists_the_strongest() {
 
 /// A genes x samples table: its rows are the features.
 #[test]
-fn samples_are_on_the_side_that_the_run_was_told() {
+fn samples_are_on_the_side_that_the_run_chose() {
     let desk = Desk::new();
     desk.write("genes.csv", "gene,cell 1,cell 2,cell 3\nBRCA1,1,0,2\nTP53,3,1,0\n");
     let page = |folder: &str| desk.read(&format!("{folder}/report.html"));
@@ -124,7 +124,7 @@ fn samples_are_on_the_side_that_the_run_was_told() {
     assert!(top.contains("\n  features  TP53 ") && top.contains("\n  samples   cell 1 "), "{top}");
     let shape = "factorize genes.csv --rank 1 --records rows --image-shape 2x1 --out x";
     assert_says(&desk.refused(shape), &["--image-shape", "a row of this 2 x 3 matrix has 3", "--records"]);
-    // The page may be looked at the other way round; without the option it is as the run says.
+    // The page can show the other side as samples; without the option it follows the run.
     desk.run("report columns --records rows");
     assert!(page("columns").contains("(rows are samples)"));
     desk.run("report columns");
@@ -146,7 +146,7 @@ fn factors_made_by_hand() {
     assert!(desk.run("top r").contains("row 2 2.0000, row 1 1.0000"));
 }
 
-/// A table of these columns of a matrix, in this order, below their names and beside row names.
+/// A table with these columns of a matrix, in this order, with column names and row names.
 fn table(rows: &[usize], cols: &[usize]) -> String {
     let value = |row: usize, col: usize| (3 * row + 5 * col + row * col * col) % 11;
     let line = |cells: Vec<String>| cells.join(",") + "\n";
@@ -185,7 +185,7 @@ fn columns_and_rows_are_matched_by_name() {
             }
         }
     }
-    // A start in another order is the same start.
+    // A start with rows in another order is the same start.
     desk.run(
         "factorize m.csv --init-from r --rank 3 --precision f64 --iterations 1 --algorithm hals --out a",
     );
@@ -235,5 +235,5 @@ fn names_on_one_side_or_twice_keep_the_order() {
     desk.write("turned.csv", "b,a,a\n3,1,2\n0,3,1\n5,2,2\n");
     desk.run("factorize m.csv --rank 2 --out r");
     assert_eq!(error(&desk, "evaluate r m.csv"), error(&desk, "evaluate r unnamed.csv"));
-    assert_says(&desk.refused("evaluate r turned.csv"), &["\"a\" occurs more than once; rename it"]);
+    assert_says(&desk.refused("evaluate r turned.csv"), &["\"a\" occurs more than once; rename one"]);
 }

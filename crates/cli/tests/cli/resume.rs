@@ -1,4 +1,4 @@
-//! A run that is killed goes on from its checkpoint, to the same bits.
+//! A killed run resumes from its checkpoint to the same bits.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use crate::common::*;
 
 const RUN: &str = "factorize digits.npy --rank 6 --iterations 400 --tolerance 0 --quiet --out";
 
-/// Kills a run with SIGKILL after some time; false if it was done before.
+/// Kills a run with SIGKILL after some time; false if it finished before.
 fn killed(desk: &Desk, words: &str, after: Duration) -> bool {
     let mut child = desk.command(words).spawn().unwrap();
     std::thread::sleep(after);
@@ -17,7 +17,7 @@ fn killed(desk: &Desk, words: &str, after: Duration) -> bool {
 }
 
 #[test]
-fn killed_at_any_moment_it_goes_on_to_the_same_bits() {
+fn a_run_killed_at_any_time_resumes_to_the_same_bits() {
     let desk = Desk::with_digits();
     for (method, resumed) in [
         ("--algorithm hals --threads 1", "--algorithm hals --threads 2"),
@@ -34,7 +34,7 @@ fn killed_at_any_moment_it_goes_on_to_the_same_bits() {
             }
         }
         assert!(kills >= 2, "{method}: {kills} kills");
-        // The last kill may have come before the result, or between the result and the end of its checkpoint.
+        // The last kill may happen before the result is written, or before its checkpoint is removed.
         if !desk.path("killed").exists() || desk.path("killed.checkpoint").exists() {
             desk.run(&format!("{RUN} killed {resumed} --checkpoint-every 50 --resume --force"));
         }
@@ -50,14 +50,14 @@ fn killed_at_any_moment_it_goes_on_to_the_same_bits() {
 }
 
 #[test]
-fn a_time_limit_leaves_a_checkpoint_to_go_on_from() {
+fn a_time_limit_leaves_a_checkpoint_to_resume() {
     let desk = Desk::with_digits();
     desk.run(&format!("{RUN} straight --threads 1"));
     desk.run(&format!("{RUN} part --threads 1 --time-limit 0.005 --checkpoint-every 1h"));
     assert_eq!(desk.json("part/run.json")["stopped_by"], "time-limit");
     desk.run(&format!("{RUN} part --threads 1 --checkpoint-every 1h --resume --force"));
     assert_eq!(desk.bytes("part/U.npy"), desk.bytes("straight/U.npy"));
-    // The curve is one curve.
+    // The error curve continues without a break.
     let trace = desk.read("part/trace.csv");
     assert_eq!(trace.lines().count(), 402);
 }
@@ -76,12 +76,12 @@ fn checkpoints_of_other_runs_and_damaged_ones_are_refused() {
     assert_says(&asked(&format!("{other} r --resume")), &["r.checkpoint", "another input"]);
     assert_says(
         &asked(&format!("{RUN} r --resume --transpose")),
-        &["r.checkpoint", "--transpose", "begin anew"],
+        &["r.checkpoint", "--transpose", "start over"],
     );
     let bytes = desk.bytes("r.checkpoint");
     desk.write("r.checkpoint", &bytes[..bytes.len() - 9]);
-    assert_says(&asked(&format!("{RUN} r --resume")), &["r.checkpoint", "cut off", "begin anew"]);
+    assert_says(&asked(&format!("{RUN} r --resume")), &["r.checkpoint", "truncated", "start over"]);
     desk.write("r.checkpoint", b"hello");
-    assert_says(&asked(&format!("{RUN} r --resume")), &["r.checkpoint", "not one", "begin anew"]);
+    assert_says(&asked(&format!("{RUN} r --resume")), &["r.checkpoint", "not a checkpoint", "start over"]);
     assert_says(&asked(&format!("{RUN} r --checkpoint-every 0")), &["--checkpoint-every", "0 is too few"]);
 }

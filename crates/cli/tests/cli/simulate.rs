@@ -2,16 +2,16 @@
 
 use crate::common::*;
 
-/// Quick runs: few rounds.
+/// Short runs with few rounds.
 const SHORT: &str = "simulate digits.npy --rank 4 --rounds 5 --quiet --out r";
 
 #[test]
-fn every_party_has_its_factors_and_the_record_says_how_it_went() {
+fn every_party_has_its_factors_and_the_record_the_outcome() {
     let desk = Desk::with_digits();
     let said = desk.run(
         "simulate digits.npy --parties 5 --protocol pooled --rank 4 --rounds 30 --split first=0.5 --out r",
     );
-    assert!(said.contains("5 parties with 224 to 899 records of 64 features"), "{said}");
+    assert!(said.contains("5 parties with 224 to 899 records and 64 features"), "{said}");
     assert!(said.contains("relative error 0.") && said.contains("round trips"), "{said}");
     let shared = desk.factor("r/party-1/V.npy");
     assert_eq!((shared.0, shared.1), (64, 4));
@@ -23,7 +23,7 @@ fn every_party_has_its_factors_and_the_record_says_how_it_went() {
         u.2.extend(values);
     }
     assert_eq!(u.0, 1797);
-    // The factors are those of the whole matrix, and the error is theirs.
+    // The factors are those of the whole matrix, and the error is that of the factors.
     std::fs::create_dir(desk.path("whole")).unwrap();
     desk.write_factor("whole/U.npy", &u);
     desk.write_factor("whole/V.npy", &shared);
@@ -62,7 +62,7 @@ fn every_protocol_runs_and_repeats_itself() {
         assert!(v == desk.bytes("r/party-2/V.npy"), "{protocol}");
         assert_eq!(trace, desk.read("r/trace.csv"), "{protocol}");
     }
-    // Fewer parties than before leave none of the earlier ones' results behind.
+    // With fewer parties than before, results of the additional parties are removed.
     desk.run(&format!("{SHORT} --force --parties 3 --protocol syn-sd"));
     assert!(desk.path("r/party-3").exists() && !desk.path("r/party-4").exists());
 }
@@ -80,7 +80,7 @@ fn records_may_be_columns_and_parties_may_have_names() {
     assert_eq!(desk.json("r/run.json")["parties"][1]["name"], "south");
     assert_says(
         &desk.refused(&format!("{command} --force --parties 4")),
-        &["--parties", "4 is asked for", "names 3", "leave one of them out"],
+        &["--parties", "4 was given", "names 3", "leave one of them out"],
     );
     desk.write("short.txt", "a\nb\n");
     assert_says(
@@ -89,7 +89,7 @@ fn records_may_be_columns_and_parties_may_have_names() {
     );
 }
 
-/// The names of a party's records are in its own folder, and in no file that others would get.
+/// The names of a party's records are in its own folder, and in no file that others would receive.
 #[test]
 fn parties_keep_the_names_of_their_records_and_of_the_features() {
     let desk = Desk::new();
@@ -121,11 +121,11 @@ fn parties_keep_the_names_of_their_records_and_of_the_features() {
     }
 }
 
-/// U belongs to the rows of the file and V to its columns, as `factorize` has them, whichever of them are the records.
+/// U belongs to the rows of the file and V to its columns, as in `factorize`, whichever side the records are on.
 #[test]
 fn a_file_gives_u_the_same_meaning_in_simulate_and_factorize() {
     let desk = Desk::new();
-    // 60 samples of three kinds and 8 features; the same turned round.
+    // 60 samples of three kinds and 8 features, and the same transposed.
     let value = |sample: usize, feature: usize| if feature % 3 == sample % 3 { 9 + sample % 4 } else { 1 };
     let table = |rows: usize, cols: usize, turned: bool| {
         let entry = |row: usize, col: usize| if turned { value(col, row) } else { value(row, col) };
@@ -145,7 +145,7 @@ fn a_file_gives_u_the_same_meaning_in_simulate_and_factorize() {
         let whole = desk.factor(&format!("whole-{side}/{shared}.npy"));
         assert_eq!((part.0, whole.0), (8, 8));
         assert_eq!(desk.factor(&format!("{side}/party-1/{own}.npy")).0, 18);
-        // What both call U, or V, has the same features together.
+        // Both results group the features of the same factor in the same way.
         let leading = |factor: &Factor| -> Vec<usize> {
             let row = |row: &[f64]| (0..3).max_by(|&a, &b| row[a].total_cmp(&row[b])).unwrap();
             factor.2.chunks(3).map(row).collect()
@@ -166,12 +166,12 @@ fn a_file_gives_u_the_same_meaning_in_simulate_and_factorize() {
     }
 }
 
-/// A folder of a version that wrote the shared factor as U whatever the data were.
+/// A folder of a version that always wrote the shared factor as U.
 #[test]
 fn folders_of_earlier_versions_are_read_as_they_were_written() {
     let desk = Desk::with_digits();
     desk.run(&format!("{SHORT} --parties 3 --protocol syn-sd --record --audit --no-report"));
-    // All but the settings.
+    // All keys except the settings.
     let page = |desk: &Desk| {
         desk.run("report r --force");
         desk.read("r/report.html").split_once("<h2>Settings").unwrap().0.to_string()
@@ -186,7 +186,7 @@ fn folders_of_earlier_versions_are_read_as_they_were_written() {
     let mut record = desk.json("r/run.json");
     record.as_object_mut().unwrap().remove("shared_factor").unwrap();
     desk.write("r/run.json", format!("{record:#}"));
-    // The page names the file that the weights of the samples are in.
+    // The page names the file with the weights of the samples.
     assert!(page(&desk).replace("V.npy", "U.npy").replace("V.argmax", "U.argmax") == expected);
     desk.run("audit r --quiet --force");
     assert_eq!(desk.json("r/audit.json")["findings"], audited);
@@ -198,7 +198,7 @@ fn risks_are_refused_until_they_are_accepted() {
     for (options, expected, flag) in [
         (
             "--parties 2 --protocol syn-sd",
-            "each sees the other's share",
+            "each can compute the other's contribution",
             "--accept-that-two-parties-see-each-other",
         ),
         ("--parties 300 --protocol syn-sd --aggregation plain", "give 2 to 255", ""),
@@ -210,7 +210,7 @@ fn risks_are_refused_until_they_are_accepted() {
         ("--parties 30 --protocol pooled", "span its records", "--accept-that-pooled-sums-show-records"),
         (
             "--parties 5 --protocol dsanls-limited --sketch subsample",
-            "opens records at once",
+            "reveals records directly",
             "--accept-that-subsampling-opens-records",
         ),
         (
@@ -261,7 +261,7 @@ fn what_is_out_of_range_is_refused() {
         ("--protocol syn-sd --parties 5 --lose 7@3", ["--lose", "no party 7", "give 1 to 5"]),
         ("--protocol syn-ds --parties 5", ["--protocol", "'syn-ds'", "syn-sd"]),
     ] {
-        // A later --rounds takes the place of the earlier one only where there is one.
+        // A later --rounds replaces an earlier one only if there is one.
         let base = if options.contains("--rounds") { "simulate digits.npy --rank 4 --out r" } else { SHORT };
         assert_says(&desk.refused(&format!("{base} {options}")), &expected);
     }
@@ -276,12 +276,15 @@ fn warnings_say_what_others_can_see() {
         assert!(output.status.success(), "{output:?}");
         String::from_utf8(output.stderr).unwrap()
     };
-    assert!(warned("--parties 4 --protocol syn-sd --aggregation plain").contains("sees every party's share"));
+    assert!(
+        warned("--parties 4 --protocol syn-sd --aggregation plain")
+            .contains("sees what every party contributes")
+    );
     assert!(warned("--parties 3 --protocol syn-sd").contains("three parties tolerate no dropout"));
     assert!(warned("--parties 5 --protocol asyn-sd").contains("one group"));
     assert_eq!(warned("--parties 6 --protocol asyn-sd"), "");
-    // 40 records at five parties, 32 without those of one that colludes, of 64 features; 155 and 124; 165 and 132.
-    assert!(warned("--parties 5 --protocol syn-sd --holdout 1757").contains("--audit tells how well"));
-    assert!(warned("--parties 5 --protocol syn-sd --holdout 1642").contains("--audit tells how well"));
+    // 40 records at five parties, 32 without those of a colluding one, for 64 features; 155 and 124; 165 and 132.
+    assert!(warned("--parties 5 --protocol syn-sd --holdout 1757").contains("which --audit measures"));
+    assert!(warned("--parties 5 --protocol syn-sd --holdout 1642").contains("which --audit measures"));
     assert_eq!(warned("--parties 5 --protocol syn-sd --holdout 1632"), "");
 }

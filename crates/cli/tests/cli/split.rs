@@ -1,10 +1,10 @@
-//! `partwise split`, and what is said to several ranks without MPI.
+//! `partwise split`, and the errors under `mpirun` without MPI support.
 
 use partwise_commands::launch::{Launched, launched_in};
 
 use crate::common::*;
 
-/// Parts joined again are the matrix.
+/// The parts together are the matrix.
 #[test]
 fn parts_are_the_rows_and_columns_of_the_matrix() {
     let desk = Desk::new();
@@ -32,21 +32,21 @@ fn parts_are_the_rows_and_columns_of_the_matrix() {
         assert_eq!(by_cols, values, "{file}");
         assert_eq!(record["nodes"], 3);
     }
-    // The bytes stay bytes.
+    // Bytes remain bytes.
     assert!(desk.bytes("bytes.npy.parts/rows-0.npy").windows(3).any(|word| word == b"|u1"));
 }
 
 #[test]
-fn what_cannot_be_split_is_refused() {
+fn matrices_that_cannot_be_split_are_refused() {
     let desk = Desk::with_digits();
     desk.write("m.csv", "1,2\n3,4\n");
     assert_says(&desk.refused("split m.csv --nodes 2 --out x"), &["m.csv", "partwise convert"]);
     assert_says(&desk.refused("split digits.npy --nodes 0 --out x"), &["--nodes", "give 1 or more"]);
-    assert_says(&desk.refused("split digits.npy --nodes 2 --out m.csv"), &["m.csv exists already"]);
+    assert_says(&desk.refused("split digits.npy --nodes 2 --out m.csv"), &["m.csv already exists"]);
     assert_says(&desk.refused("split none.npy --nodes 2 --out x"), &["none.npy", "check the path"]);
     assert_says(
         &desk.refused("factorize digits.npy --rank 2 --nodes 4 --grid 3x1 --out x"),
-        &["--grid", "3x1 is 3 ranks, but there are 4"],
+        &["--grid", "3x1 needs 3 processes, but there are 4"],
     );
     assert_says(
         &desk.refused("factorize digits.npy --rank 2 --nodes 4 --grid 2x2 --algorithm dsanls --out x"),
@@ -68,7 +68,7 @@ fn a_grid_within_one_process_gives_the_same_error() {
     assert!((error("one/run.json") - error("six/run.json")).abs() < 1e-5);
 }
 
-/// As `mpirun` would start a program that was built without MPI: rank 0 says so, the others nothing.
+/// Started by `mpirun` without MPI support: process 0 prints the error, the others nothing.
 #[cfg(not(feature = "mpi"))]
 #[test]
 fn without_mpi_several_ranks_are_refused() {
@@ -77,7 +77,7 @@ fn without_mpi_several_ranks_are_refused() {
     for names in [["OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"], ["PMI_RANK", "PMI_SIZE"]] {
         let mut command = desk.command(words);
         command.env(names[0], "0").env(names[1], "2");
-        assert_says(&desk.refused_command(command, words), &["2 ranks", "--features mpi", "--nodes 2"]);
+        assert_says(&desk.refused_command(command, words), &["2 processes", "--features mpi", "--nodes 2"]);
         let output = desk.command(words).env(names[0], "1").env(names[1], "2").output().unwrap();
         assert_eq!(output.status.code(), Some(2));
         assert!(output.stderr.is_empty() && output.stdout.is_empty());
@@ -100,6 +100,6 @@ fn launchers_are_known_by_their_names() {
     assert_eq!(with(&[("PMI_RANK", "0"), ("PMI_SIZE", "2")]), Some(Launched { rank: 0, size: 2, local: 1 }));
     let slurm = with(&[("PMIX_RANK", "1"), ("SLURM_STEP_NUM_TASKS", "6"), ("SLURM_NTASKS_PER_NODE", "2")]);
     assert_eq!(slurm, Some(Launched { rank: 1, size: 6, local: 2 }));
-    // A batch script by itself is one process, whatever its job has asked for.
+    // A batch script itself is one process, whatever its job requested.
     assert_eq!(with(&[("SLURM_NTASKS", "6"), ("SLURM_PROCID", "0")]), None);
 }

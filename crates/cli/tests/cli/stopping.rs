@@ -1,4 +1,4 @@
-//! Each way to stop, and the record of it.
+//! Each way to stop, and how it is recorded.
 
 use crate::common::*;
 
@@ -44,7 +44,7 @@ fn by_time() {
         let seconds = record["seconds"].as_f64().unwrap();
         assert!((0.2..2.0).contains(&seconds), "{seconds}");
     }
-    // For all restarts together.
+    // The limit is for all restarts together.
     let record = stops(
         "--time-limit 0.2 --iterations 1000000000 --tolerance 0 --restarts 50 --algorithm dsanls",
         "time-limit",

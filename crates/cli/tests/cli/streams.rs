@@ -1,4 +1,4 @@
-//! What goes to stdout and stderr, and readers who leave early.
+//! Output on stdout and stderr, and closed pipes.
 
 use std::process::Stdio;
 
@@ -39,7 +39,7 @@ fn json_is_a_value_a_line() {
     }
 }
 
-/// A line every few seconds, in words on stderr or as JSON on stdout.
+/// One line every few seconds, as text on stderr or as JSON on stdout.
 #[test]
 fn progress_of_a_long_run() {
     let desk = Desk::with_digits();
@@ -91,7 +91,7 @@ fn a_reader_who_has_left() {
         assert!(stderr.is_empty() || stderr.starts_with("warning: "), "{words}: {stderr}");
     }
     assert!(desk.path("s/run.json").exists() && desk.path("t/run.json").exists());
-    // Nor is a closed stderr a reason to fall over.
+    // A closed stderr is no reason to fail either.
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
     let status = desk.command("inspect none.npy").stderr(writer).status().unwrap();

@@ -1,4 +1,4 @@
-//! Options that a command would ignore are refused, with the methods that use them.
+//! Options that a command would ignore are refused, with a list of the methods that use them.
 
 use std::path::Path;
 
@@ -55,7 +55,7 @@ fn options_that_the_protocol_ignores_are_refused() {
         said.push_str(&format!("{options}\n  {}\n", desk.refused(&words)));
     }
     insta::assert_snapshot!("simulate", said);
-    // No tolerance is what the asynchronous methods have.
+    // The asynchronous protocols have no tolerance.
     desk.run("simulate digits.npy --rank 3 --parties 4 --rounds 1 --protocol asyn-sd --tolerance 0 --out r");
     assert_says(&desk.refused("report r --records rows"), &["--records", "several parties"]);
 }
@@ -75,7 +75,7 @@ fn options_that_other_commands_ignore_are_refused() {
     );
 }
 
-/// The arguments that experiments give are used by every method: what is wrong is that there is no such file.
+/// Every method uses the arguments that experiments give: the only error is the missing file.
 #[test]
 fn experiments_give_no_option_that_is_ignored() {
     let desk = Desk::new();
@@ -95,7 +95,7 @@ fn experiments_give_no_option_that_is_ignored() {
     }
 }
 
-/// Begun with entries of U beyond it, the bound sqrt(2 ||M||) is kept by every method that takes it.
+/// Every method that supports the bound sqrt(2 ||M||) keeps it, even if it starts with larger entries of U.
 #[test]
 fn methods_that_take_a_bound_keep_it() {
     let desk = Desk::new();
@@ -114,7 +114,7 @@ fn methods_that_take_a_bound_keep_it() {
 }
 
 #[test]
-fn names_of_other_programs_are_told_apart() {
+fn options_of_other_programs_get_a_hint() {
     let desk = Desk::new();
     let mut said = String::new();
     for option in ["--beta-loss kl", "--max-iter 5", "--n_components 3", "--alpha-W 1", "--rnak 3"] {

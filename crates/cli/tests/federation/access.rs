@@ -1,4 +1,4 @@
-//! Who may read what parties and coordinators write, whatever the umask lets.
+//! Who can read the files of parties and coordinators, whatever the umask.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -7,7 +7,7 @@ use std::process::Command;
 
 use crate::trial::*;
 
-/// The same command where the umask lets everybody do everything.
+/// The same command with a umask that allows everything.
 fn generous(command: &Command) -> Command {
     let mut shell = Command::new("sh");
     shell.args(["-c", "umask 000; exec \"$0\" \"$@\""]).arg(command.get_program()).args(command.get_args());
@@ -18,7 +18,7 @@ fn mode(path: &Path) -> u32 {
     fs::symlink_metadata(path).unwrap().permissions().mode() & 0o777
 }
 
-/// Everything below a folder, itself included.
+/// Everything in a folder, itself included.
 fn all(folder: &Path) -> Vec<PathBuf> {
     let inner = fs::read_dir(folder).unwrap().flat_map(|entry| {
         let path = entry.unwrap().path();
@@ -27,7 +27,7 @@ fn all(folder: &Path) -> Vec<PathBuf> {
     inner.chain([folder.to_path_buf()]).collect()
 }
 
-/// Files that are meant for others are still in a folder that is not.
+/// Files that are meant for others are still in a private folder.
 fn is_public(path: &Path) -> bool {
     let ends = ["crt", "request", "toml"];
     path.extension().is_some_and(|end| ends.iter().any(|public| *public == end))
@@ -46,7 +46,7 @@ fn good(command: Command) {
 }
 
 #[test]
-fn what_parties_write_is_their_owners_alone() {
+fn files_of_parties_are_private() {
     let trial = Trial::new(3, &["--rounds", "4"]);
     let demo = trial.path("demo");
     let mut provision = program();
@@ -54,7 +54,7 @@ fn what_parties_write_is_their_owners_alone() {
     good(provision);
     assert_private(&demo);
 
-    // A folder that is there, with a result, and state, that everybody could read.
+    // An existing folder with a result and state that are readable by all.
     let (out, state) = (trial.path("result-1"), trial.party_folder(1).join("state"));
     for (folder, file) in [(&out, "V.npy"), (&state, "ledger.jsonl")] {
         fs::create_dir(folder).unwrap();
@@ -69,8 +69,8 @@ fn what_parties_write_is_their_owners_alone() {
     replacing.arg("--force");
     let mut parties = vec![start(&replacing)];
     parties.extend([2, 3].map(|party| start(&trial.party_command(party))));
-    // While it runs, too: the journal is removed at the end.
-    parties[0].wait_for("the run begins");
+    // Also while it runs, because the journal is removed at the end.
+    parties[0].wait_for("starting the run");
     (1..=3).for_each(|party| assert_private(&trial.party_folder(party).join("state")));
     parties.iter_mut().for_each(Process::succeed);
     coordinator.succeed();
@@ -82,7 +82,7 @@ fn what_parties_write_is_their_owners_alone() {
     assert_private(&trial.path("result"));
     assert_private(&trial.path("trial/coordinator"));
 
-    // A page that is made later is as private as what it shows.
+    // A page that is created later is as private as its result.
     fs::remove_file(trial.path("result-2/report.html")).unwrap();
     let mut report = program();
     report.arg("report").arg(trial.path("result-2"));
@@ -91,7 +91,7 @@ fn what_parties_write_is_their_owners_alone() {
 }
 
 #[test]
-fn what_a_simulation_writes_of_parties_is_its_owners_alone() {
+fn files_of_a_simulation_are_private() {
     let folder = tempfile::tempdir().unwrap();
     let (data, out) = (folder.path().join("all.csv"), folder.path().join("out"));
     fs::write(&data, records(0, 3 * RECORDS, FEATURES)).unwrap();
@@ -107,7 +107,7 @@ fn what_a_simulation_writes_of_parties_is_its_owners_alone() {
     assert!(exists(&out.join("audit.json")));
     assert_private(&out);
 
-    // Weights of records in a file of their own, made from a result that nobody else can read, are as private.
+    // Weights in a separate file are as private as the result that they were computed from.
     for file in ["W.npy", "W.tsv"] {
         let (weights, part) = (folder.path().join(file), folder.path().join("one.csv"));
         fs::write(&part, records(0, 5, FEATURES)).unwrap();
@@ -126,7 +126,7 @@ fn what_a_simulation_writes_of_parties_is_its_owners_alone() {
     good(factorize);
     assert_private(&more);
 
-    // What is nobody's but the user's follows the umask.
+    // Files that only concern the user follow the umask.
     let plain = folder.path().join("plain");
     let mut factorize = program();
     factorize
@@ -143,7 +143,7 @@ fn what_a_simulation_writes_of_parties_is_its_owners_alone() {
 }
 
 #[test]
-fn what_a_coordinator_issues_can_be_replaced_by_nobody_else() {
+fn issued_certificates_can_only_be_replaced_by_their_owner() {
     let folder = tempfile::tempdir().unwrap();
     let (coordinator, party) = (folder.path().join("coordinator"), folder.path().join("north"));
     let of_party = ["party", "init", "north", "--federation", "demo", "--coordinator", "localhost:7400"];

@@ -1,10 +1,10 @@
-//! What parties agree on before anything is summed, and what they do not allow.
+//! What parties agree on before anything is summed, and what their policies forbid.
 
 use std::fs;
 
 use crate::trial::*;
 
-/// One party with changed data: all say what differs, none says a name, and nothing was uploaded.
+/// One party with changed data: all report what differs, no message contains a name, and nothing is uploaded.
 fn disagree(change: impl Fn(&Trial), words: &str) {
     let trial = Trial::new(3, &["--rounds", "4"]);
     change(&trial);
@@ -25,7 +25,7 @@ fn disagree(change: impl Fn(&Trial), words: &str) {
 fn names_of_features_must_agree_and_are_not_told() {
     disagree(
         |trial| trial.edit("data-2.csv", "code7,", "secretcode,"),
-        "do not agree on the names of the features (both have 24 of them)",
+        "disagree on the names of the features (both have 24 of them)",
     );
     disagree(
         |trial| trial.edit("data-2.csv", "code7,code8,", "code8,code7,"),
@@ -37,11 +37,11 @@ fn names_of_features_must_agree_and_are_not_told() {
 fn the_number_of_features_must_agree() {
     disagree(
         |trial| fs::write(trial.path("data-2.csv"), records(0, RECORDS, FEATURES + 1)).unwrap(),
-        "do not agree on the number of features",
+        "disagree on the number of features",
     );
 }
 
-/// What a party's own file does not allow is refused by it, whatever the coordinator proposes.
+/// A party refuses what its own file does not allow, whatever the coordinator proposes.
 #[test]
 fn the_coordinator_cannot_widen_a_policy() {
     let edits = [
@@ -50,7 +50,7 @@ fn the_coordinator_cannot_widen_a_policy() {
         ("minimum_cohort = 3", "minimum_cohort = 4", "sums over 3 parties"),
         ("minimum_colluders = 1", "minimum_colluders = 2", "colluders = 1"),
         ("maximum_rounds = 500", "maximum_rounds = 7", "8 rounds, those of a second attempt among them"),
-        ("continue_without = true", "continue_without = false", "to go on when somebody has left"),
+        ("continue_without = true", "continue_without = false", "to continue without a party that left"),
         ("party-2 = \"sha256:", "party-9 = \"sha256:", "party-2 as another party"),
     ];
     let trial = Trial::new(3, &["--rounds", "4", "--continue-without"]);
@@ -62,7 +62,7 @@ fn the_coordinator_cannot_widen_a_policy() {
         trial.edit("trial/party-1/party.toml", to, from);
         coordinator.wait_for_times("party-1 stops: \"policy\"", count + 1);
     }
-    // Another identity than the pinned one.
+    // An identity other than the pinned one.
     let file = trial.party_folder(1).join("party.toml");
     let text = fs::read_to_string(&file).unwrap();
     let pinned = text.split("party-2 = \"sha256:").nth(1).unwrap()[..64].to_string();
@@ -71,20 +71,20 @@ fn the_coordinator_cannot_widen_a_policy() {
 }
 
 #[test]
-fn files_that_are_wrong_say_where() {
+fn errors_in_files_name_the_place() {
     let trial = Trial::new(3, &[]);
     let file = trial.path("trial/coordinator/federation.toml");
     let good = fs::read_to_string(&file).unwrap();
     for (from, to, words) in [
         ("rank = 4", "rnk = 4", "rank is missing"),
-        ("rank = 4", "rank = 4\nrnk = 4", "there is no rnk"),
+        ("rank = 4", "rank = 4\nrnk = 4", "rnk is unknown"),
         ("rank = 4", "rank = 0", "[method]: rank: 0"),
         ("rank = 4", "rank =", "line 10"),
         ("heartbeat = 1.0", "heartbeat = 0.0", "heartbeat: 0"),
         ("heartbeat = 1.0", "heartbeat = 1.0\ncohort = 7", "cohort: 7 is out of range"),
-        ("accept = []", "accept = [\"x\"]", "there is no risk \"x\""),
+        ("accept = []", "accept = [\"x\"]", "the risk \"x\" is unknown"),
         ("protocol = \"syn-sd\"", "protocol = \"x\"", "[method]"),
-        ("name = \"party-2\"", "name = \"party-1\"", "is there twice"),
+        ("name = \"party-2\"", "name = \"party-1\"", "is listed twice"),
     ] {
         assert!(good.contains(from), "{good}");
         fs::write(&file, good.replace(from, to)).unwrap();
@@ -95,13 +95,13 @@ fn files_that_are_wrong_say_where() {
     }
 }
 
-/// A pooled run shows a small party's records: refused by the party itself, unless all accept it.
+/// A pooled run reveals a small party's records: that party refuses it, unless all accept the risk.
 #[test]
 fn risks_are_refused_by_the_party_that_has_them() {
     let trial = Trial::new(3, &["--protocol", "pooled"]);
     fs::write(trial.path("data-1.csv"), records(0, 20, FEATURES)).unwrap();
     let _coordinator = trial.coordinator(&[]);
-    let error = trial.party(1).fail("party 1 has 20 records and there are 24 features");
+    let error = trial.party(1).fail("party 1 has 20 records for 24 features");
     assert!(error.contains("accept = [\"pooled-sums-show-records\"]"), "{error}");
 }
 

@@ -1,5 +1,5 @@
-//! Parties that can be repeated and disturbed: the program's own code with hooks. Such a party is a process of this test
-//! executable, since the program itself has nothing of this.
+//! Parties that can be reproduced and disturbed: the program's own code with hooks. Such a party is a process of
+//! this test executable, since the program itself has no hooks.
 
 use std::ffi::OsString;
 use std::process::{Command, ExitCode};
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::trial::Trial;
 
-/// What a process of this executable is told to do as a party, as JSON.
+/// The instructions for a process of this executable that runs as a party, as JSON.
 pub const VARIABLE: &str = "PARTWISE_DISTURBED_PARTY";
 
 /// What happens to a party.
@@ -66,7 +66,7 @@ impl Fault {
         }
     }
 
-    /// Kills the party when what was sent has left it.
+    /// Kills the party once the sent bytes have left it.
     fn strike_later(&self, way: Way) {
         if self.way == way && self.struck.load(Ordering::Relaxed) {
             std::thread::sleep(Duration::from_millis(300));
@@ -75,11 +75,11 @@ impl Fault {
     }
 }
 
-/// Signals this process as another would.
+/// Sends a signal to this process.
 fn signal(signal: &str) {
     let id = std::process::id().to_string();
     let _ = Command::new("kill").args([signal, &id]).status();
-    // Until it arrives.
+    // Waits until the signal arrives.
     std::thread::sleep(Duration::from_millis(200));
 }
 
@@ -113,19 +113,19 @@ impl Hooks for Disturbed {
     }
 }
 
-/// A party of a trial to which something happens, such as `upload,3,before`, and whose private start is the simulation's.
+/// A party that is disturbed, as in `upload,3,before`, and whose private start is the simulation's.
 pub fn command(trial: &Trial, party: usize, seed: Option<u64>, fault: Option<&str>) -> Command {
     let plain = trial.party_command(party);
     let arguments = [plain.get_program()].into_iter().chain(plain.get_args()).map(OsString::from).collect();
     let told = Disturbed { arguments, seed, fault: fault.map(Fault::parse) };
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["disturbed::this_process_is_a_party_if_it_is_told_to", "--exact", "--nocapture"]);
+    command.args(["disturbed::this_process_runs_as_a_party_on_request", "--exact", "--nocapture"]);
     command.env(VARIABLE, serde_json::to_string(&told).unwrap());
     command
 }
 
 #[test]
-fn this_process_is_a_party_if_it_is_told_to() {
+fn this_process_runs_as_a_party_on_request() {
     let Ok(told) = std::env::var(VARIABLE) else { return };
     let disturbed: Arc<Disturbed> = Arc::new(serde_json::from_str(&told).unwrap());
     let hooks: Arc<dyn Hooks> = disturbed.clone();

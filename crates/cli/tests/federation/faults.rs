@@ -1,4 +1,4 @@
-//! What happens to parties and coordinators: killed, stopped, cut off, without room on their disk.
+//! Faults of parties and coordinators: killed, stopped, cut off, or with a full disk.
 
 use std::fs;
 use std::process::Command;
@@ -6,10 +6,10 @@ use std::process::Command;
 use crate::disturbed;
 use crate::trial::*;
 
-/// Features enough that an upload takes two pieces.
+/// Enough features for an upload in two pieces.
 const MANY: usize = 6000;
 
-/// So many features are refused for so few records, unless all accept it.
+/// With this many features, few records are refused unless all accept the risk.
 const FEW: &[&str] = &["--accept", "few-records-show-in-sums"];
 
 fn large(trial: &Trial) {
@@ -50,7 +50,7 @@ fn undisturbed(trial: &Trial) -> Vec<Vec<u8>> {
     results
 }
 
-/// Killed, and started again: the result has the same bits as without it.
+/// A party that is killed and restarted gives the same bits as without the fault.
 fn killed(deaths: &[&str], extra: &[&str]) {
     let trial = insecure(3, &[&["--rounds", "6"], FEW, extra].concat());
     large(&trial);
@@ -63,10 +63,10 @@ fn killed(deaths: &[&str], extra: &[&str]) {
         let mut others = [party(&trial, 1, None), party(&trial, 3, None)];
         let mut victim = party(&trial, 2, Some(death));
         assert!(!victim.end().success(), "{death}");
-        coordinator.wait_for("party-2 is gone");
-        // By default all wait, and say so.
-        coordinator.wait_for("waits for party-2");
-        others[0].wait_for("all wait for party-2");
+        coordinator.wait_for("party-2 has disconnected");
+        // By default all parties wait and report it.
+        coordinator.wait_for("waiting for party-2");
+        others[0].wait_for("waiting for party-2");
         party(&trial, 2, None).succeed();
         others.iter_mut().for_each(Process::succeed);
         coordinator.succeed();
@@ -75,7 +75,7 @@ fn killed(deaths: &[&str], extra: &[&str]) {
     }
 }
 
-/// Before, while and after it sends each kind of message, and before it has read each kind.
+/// Before, while and after it sends each kind of message, and before it reads each kind.
 #[test]
 fn a_party_killed_at_every_step() {
     let deaths = [
@@ -111,7 +111,7 @@ pub fn allow_plain(trial: &Trial) {
     }
 }
 
-/// Five parties open a sum though one of them has left after its upload: three of them would not.
+/// Five parties open a sum although one of them has left after its upload; three of them would not.
 #[test]
 fn within_the_threshold_the_round_completes() {
     let trial = insecure(5, &["--rounds", "5"]);
@@ -127,8 +127,8 @@ fn within_the_threshold_the_round_completes() {
         let mut coordinator = trial.coordinator(&[]);
         let mut others: Vec<Process> = [1, 3, 4, 5].map(|number| party(&trial, number, None)).into();
         party(&trial, 2, Some(death)).end();
-        // The sum is opened without its help: what all wait for is the next one.
-        let waits = coordinator.wait_for("waits for party-2");
+        // The sum is opened without its help; all wait for it in the next one.
+        let waits = coordinator.wait_for("waiting for party-2");
         party(&trial, 2, None).succeed();
         coordinator.wait_for("party-2 missed 1 answers");
         others.iter_mut().for_each(Process::succeed);
@@ -138,9 +138,10 @@ fn within_the_threshold_the_round_completes() {
     }
 }
 
-/// Those that go on end as well as if the leaver had never been there; one that returns ends with them.
+/// A run that continues ends as well as one that the leaver was never part of; a party that returns ends with the
+/// others.
 #[test]
-fn the_others_go_on_if_all_allow_it() {
+fn the_others_continue_if_all_allow_it() {
     let options = ["--rank", "2", "--rounds", "60", "--continue-without", "--method", "tolerance=0"];
     let trial = insecure(5, &options);
     for party in 0..5 {
@@ -153,8 +154,8 @@ fn the_others_go_on_if_all_allow_it() {
     let mut others: Vec<Process> = [1, 3, 4, 5].map(|number| party(&trial, number, None)).into();
     party(&trial, 2, Some("upload,8,before")).end();
     others.iter_mut().for_each(Process::succeed);
-    coordinator.wait_for("somebody was missing in some sums");
-    coordinator.wait_for("without party-2; done twice");
+    coordinator.wait_for("a party was missing from some sums");
+    coordinator.wait_for("without party-2; run twice");
     coordinator.succeed();
     assert_twice(&trial, 1, 120);
     assert_eq!(trial.record("result")["missing"][0], "party-2");
@@ -171,10 +172,11 @@ fn the_others_go_on_if_all_allow_it() {
         .for_each(|number| fs::remove_dir_all(trial.path(&format!("result-{number}"))).unwrap());
     fs::remove_dir_all(trial.party_folder(2).join("state")).unwrap();
     let mut coordinator = trial.coordinator(&["--continue-without"]);
-    // One of the others pauses, so that there is a run to come back to.
+    // One of the others pauses, so that the run is still in progress when the party returns.
     let mut others: Vec<Process> = vec![party(&trial, 1, None)];
     others.push(party(&trial, 3, Some("upload,40,pause")));
-    // Another is away when that begins once more, and has the end of one attempt and the beginning of the other to make up for.
+    // Another party is away when the second attempt starts, and has to catch up with the end of one attempt and the
+    // start of the other.
     others.push(party(&trial, 5, Some("upload,110,pause")));
     let mut second = party(&trial, 4, Some("upload,60,before"));
     party(&trial, 2, Some("upload,8,before")).end();
@@ -195,20 +197,21 @@ fn the_others_go_on_if_all_allow_it() {
     assert_close(trial.error("result"), expected);
 }
 
-/// A group goes on without one of its parties, and then both do it once more, across a restart of the coordinator.
+/// A group continues without one of its parties, and then both groups repeat the run, across a restart of the
+/// coordinator.
 #[test]
-fn an_asynchronous_run_is_done_once_more_too() {
+fn an_asynchronous_run_is_repeated_too() {
     let options = ["--rank", "2", "--rounds", "150", "--continue-without", "--protocol", "asyn-sd"];
     let trial = insecure(8, &options);
     let mut coordinator = trial.coordinator(&["--continue-without"]);
     let mut others = [1, 3, 4, 5, 6, 7, 8].map(|number| party(&trial, number, None));
     party(&trial, 2, Some("upload,8,before")).end();
-    coordinator.wait_for("somebody was missing in some sums");
+    coordinator.wait_for("a party was missing from some sums");
     coordinator.signal("-KILL");
     coordinator.end();
     let mut coordinator = trial.coordinator(&["--continue-without"]);
     others.iter_mut().for_each(Process::succeed);
-    coordinator.wait_for("without party-2; done twice");
+    coordinator.wait_for("without party-2; run twice");
     coordinator.succeed();
     let attempts = &trial.record("result")["attempts"];
     assert_eq!(attempts.as_array().unwrap().len(), 2);
@@ -218,7 +221,7 @@ fn an_asynchronous_run_is_done_once_more_too() {
     }
 }
 
-/// It was done twice, in so many rounds, and the better result was kept.
+/// The run was done twice, with so many rounds in total, and the better result was kept.
 fn assert_twice(trial: &Trial, number: usize, rounds: u64) {
     let record = trial.record(&format!("result-{number}"));
     let attempts: Vec<f64> = serde_json::from_value(record["attempts"].clone()).unwrap();
@@ -226,7 +229,7 @@ fn assert_twice(trial: &Trial, number: usize, rounds: u64) {
     assert_eq!(record["relative_error"], attempts[0].min(attempts[1]));
 }
 
-/// One that is lost after its last round is no reason to begin again where its group could not do without it.
+/// A party that is lost after its last round is no reason to repeat the run if its group cannot do without it.
 #[test]
 fn a_party_lost_at_the_end_is_not_waited_for_in_vain() {
     let trial = insecure(6, &["--rank", "2", "--rounds", "1", "--continue-without", "--protocol", "asyn-sd"]);
@@ -253,7 +256,7 @@ fn assert_close(error: f64, expected: f64) {
     assert!((error / expected - 1.0).abs() < 0.01, "{error} against {expected}");
 }
 
-/// The same on faces, where there are many minima: one of five leaves early, in the middle, late.
+/// The same on faces, where there are many minima: one of five parties leaves early, in the middle, or late.
 #[test]
 #[ignore = "some minutes, and needs PARTWISE_DATA"]
 fn going_on_costs_little_on_real_data() {
@@ -285,7 +288,7 @@ fn going_on_costs_little_on_real_data() {
     }
 }
 
-/// A stopped process is noticed by its silence; when it goes on, so does the run.
+/// A stopped process is detected by its silence; when it continues, so does the run.
 #[test]
 fn a_party_that_hangs_is_waited_for() {
     let trial = insecure(3, &["--rounds", "5"]);
@@ -293,8 +296,8 @@ fn a_party_that_hangs_is_waited_for() {
     let mut coordinator = trial.coordinator(&[]);
     let mut others = [party(&trial, 1, None), party(&trial, 3, None)];
     let mut victim = party(&trial, 2, Some("upload,4,hang"));
-    coordinator.wait_for("party-2 is gone");
-    coordinator.wait_for("waits for party-2");
+    coordinator.wait_for("party-2 has disconnected");
+    coordinator.wait_for("waiting for party-2");
     victim.signal("-CONT");
     victim.succeed();
     others.iter_mut().for_each(Process::succeed);
@@ -302,16 +305,16 @@ fn a_party_that_hangs_is_waited_for() {
     assert!(results(&trial) == expected);
 }
 
-/// A stopped coordinator is noticed by its silence; when it goes on, so does the run.
+/// A stopped coordinator is detected by its silence; when it continues, so does the run.
 #[test]
 fn a_coordinator_that_hangs_is_noticed_and_found_again() {
     let trial = insecure(3, &["--rounds", "5"]);
     let expected = undisturbed(&trial);
     let mut coordinator = trial.coordinator(&[]);
     let mut parties = [1, 2].map(|number| party(&trial, number, None));
-    parties[0].wait_for("waits until all parties are there");
+    parties[0].wait_for("waiting for all parties");
     coordinator.signal("-STOP");
-    parties[0].wait_for("the connection to the coordinator is lost");
+    parties[0].wait_for("lost the connection to the coordinator");
     coordinator.signal("-CONT");
     party(&trial, 3, None).succeed();
     parties.iter_mut().for_each(Process::succeed);
@@ -319,20 +322,20 @@ fn a_coordinator_that_hangs_is_noticed_and_found_again() {
     assert!(results(&trial) == expected);
 }
 
-/// A party that computes for too long is only named; it is still there.
+/// A party that computes for too long is only reported; it is still connected.
 #[test]
-fn a_party_that_says_nothing_for_long_is_named() {
+fn a_silent_party_is_reported() {
     let trial = insecure(3, &["--rounds", "3", "--deadline", "1"]);
     let mut coordinator = trial.coordinator(&[]);
     let mut others = [party(&trial, 1, None), party(&trial, 3, None)];
     let mut victim = party(&trial, 2, Some("upload,3,pause"));
-    coordinator.wait_for("party-2 is connected but has said nothing");
+    coordinator.wait_for("party-2 is connected but unresponsive");
     victim.succeed();
     others.iter_mut().for_each(Process::succeed);
     coordinator.succeed();
 }
 
-/// Killed in the middle of a sum, and where all wait; parties find it again by themselves.
+/// The coordinator is killed in the middle of a sum, and while all wait; the parties reconnect.
 #[test]
 fn a_coordinator_may_be_killed_and_started_again() {
     for protocol in ["syn-sd", "asyn-sd"] {
@@ -340,10 +343,10 @@ fn a_coordinator_may_be_killed_and_started_again() {
         let mut coordinator = trial.coordinator(&[]);
         let mut others = [party(&trial, 1, None), party(&trial, 3, None)];
         party(&trial, 2, Some("upload,4,after")).end();
-        coordinator.wait_for("waits for party-2");
+        coordinator.wait_for("waiting for party-2");
         coordinator.kill();
         let mut coordinator = trial.coordinator(&[]);
-        coordinator.wait_for("goes on with a run, after");
+        coordinator.wait_for("resuming the run after");
         let mut victim = party(&trial, 2, Some("upload,2,pause"));
         victim.wait_for("trial: pauses");
         coordinator.kill();
@@ -359,8 +362,8 @@ fn a_coordinator_may_be_killed_and_started_again() {
     }
 }
 
-/// The other group of an asynchronous run goes on while one waits, until its own rounds are done. However long that
-/// takes and whenever it begins, the end is as good as if nobody had been away.
+/// The other group of an asynchronous run continues while one waits, until its own rounds are done. However long
+/// and whenever that is, the result is as good as without the fault.
 #[test]
 fn other_groups_never_stop() {
     let trial = insecure(6, &["--rank", "2", "--rounds", "40", "--protocol", "asyn-sd"]);
@@ -376,9 +379,9 @@ fn other_groups_never_stop() {
         // The other group has rounds left when the first one waits, however fast each of them is.
         others.push(party(&trial, 5, Some(&format!("upload,{pause},pause"))));
         party(&trial, 2, Some(&format!("upload,{uploads},before"))).end();
-        coordinator.wait_for("waits for party-2");
+        coordinator.wait_for("waiting for party-2");
         let (before, patience) = (journal_length(&trial), std::time::Instant::now() + PATIENCE);
-        // Until it stands still.
+        // Waits until it stops making progress.
         let (mut length, mut since) = (before, std::time::Instant::now());
         while since.elapsed() < std::time::Duration::from_secs(2) || length < before + others_do * 300 {
             assert!(
@@ -405,7 +408,7 @@ fn mount(arguments: &[&str], folder: &std::path::Path) -> bool {
     Command::new("mount").args(arguments).arg(folder).output().is_ok_and(|output| output.status.success())
 }
 
-/// What does not fit the disk is said, nothing is lost, and with more room the party goes on.
+/// A full disk is reported, nothing is lost, and with free space the party resumes.
 #[test]
 fn a_full_disk_at_a_party_ends_it_with_its_state_whole() {
     let trial = insecure(3, &[&["--rounds", "6"], FEW].concat());
@@ -426,7 +429,7 @@ fn a_full_disk_at_a_party_ends_it_with_its_state_whole() {
     let _mounted = Mounted(state.clone());
     let mut coordinator = trial.coordinator(&[]);
     let mut others = [party(&trial, 1, None), party(&trial, 3, None)];
-    party(&trial, 2, None).fail("make room there and start again");
+    party(&trial, 2, None).fail("free space there and start again");
     assert!(mount(&["-o", "remount,size=20m"], &state));
     party(&trial, 2, None).succeed();
     others.iter_mut().for_each(Process::succeed);
@@ -438,8 +441,8 @@ fn ip(arguments: &str) -> bool {
     Command::new("ip").args(arguments.split(' ')).output().is_ok_and(|output| output.status.success())
 }
 
-/// A line that carries nothing in one direction, then nothing in the other, then nothing at all: the connection breaks
-/// by its heartbeat, and is found again.
+/// A connection that carries nothing in one direction, then nothing in the other, then nothing at all: heartbeats
+/// detect it, and the party reconnects.
 #[test]
 #[ignore = "a minute, and changes the machine's network for that time"]
 fn a_cut_line_in_each_direction() {
@@ -489,8 +492,8 @@ fn a_cut_line_in_each_direction() {
         let mut victim = Process::start(&mut command);
         victim.wait_for("trial: pauses");
         assert!(ip(&cut), "{what}");
-        coordinator.wait_for("party-2 is gone");
-        victim.wait_for("the connection to the coordinator is lost");
+        coordinator.wait_for("party-2 has disconnected");
+        victim.wait_for("lost the connection to the coordinator");
         assert!(ip(&mend), "{what}");
         victim.succeed();
         others.iter_mut().for_each(Process::succeed);

@@ -1,4 +1,4 @@
-//! Strangers at the coordinator's port, while a run goes on.
+//! Connections of strangers to the coordinator's port during a run.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -6,7 +6,8 @@ use std::net::{Shutdown, TcpStream};
 use crate::disturbed;
 use crate::trial::*;
 
-/// Bytes that are no TLS, connections that say nothing, and hundreds at once: counted, said rarely, and without effect.
+/// Invalid TLS, silent connections, and hundreds of connections at once: counted, rarely logged, and without
+/// effect.
 #[test]
 fn strangers_do_not_disturb_a_run() {
     let trial = Trial::new(3, &["--rounds", "8"]);
@@ -21,19 +22,19 @@ fn strangers_do_not_disturb_a_run() {
         let bytes: Vec<u8> = match round % 4 {
             0 => b"GET / HTTP/1.1\r\nHost: x\r\n\r\n".to_vec(),
             1 => b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec(),
-            // A handshake's head, and a length that nothing follows.
+            // The head of a handshake with a length that nothing follows.
             2 => vec![0x16, 3, 1, 0xff, 0xff, 1, 0, 0xff, 0xff],
             _ => (0..5000)
                 .map(|place: u32| (place.wrapping_mul(2_654_435_761) >> 13) as u8 ^ round as u8)
                 .collect(),
         };
-        // The other side may hang up at any moment.
+        // The other side may close the connection at any time.
         let _ = stream.write_all(&bytes);
         let _ = stream.shutdown(Shutdown::Write);
         let _ = stream.read(&mut [0; 100]);
     }
     let flood: Vec<TcpStream> = (0..300).filter_map(|_| connect(&address).ok()).collect();
-    coordinator.wait_for("rejected a connection too many");
+    coordinator.wait_for("rejected too many connections");
     drop((silent, flood));
     pausing.succeed();
     others.iter_mut().for_each(Process::succeed);

@@ -1,4 +1,4 @@
-//! Keys and certificates: who may come, and who not.
+//! Keys and certificates: who is admitted and who is not.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,7 @@ fn good(command: &mut Command) -> String {
     text
 }
 
-/// Every step as it is done between organisations, up to a run.
+/// Every step of a real setup, up to a run.
 #[test]
 fn parties_make_their_own_keys_and_the_coordinator_signs() {
     let folder = tempfile::tempdir().unwrap();
@@ -57,7 +57,7 @@ fn parties_make_their_own_keys_and_the_coordinator_signs() {
     let text = text.replace("0.0.0.0:7400", &format!("127.0.0.1:{port}")).replace("rank = 8", "rank = 3");
     fs::write(&file, text.replace("rounds = 100", "rounds = 5")).unwrap();
     good(program().args(["coordinator", "run", "--check"]).arg(&file));
-    // Secrets are their owner's.
+    // Secrets are readable by their owner only.
     #[cfg(unix)]
     for secret in ["c/ca.key", "c/coordinator.key", "alpha/alpha.key", "alpha/identity.key"] {
         use std::os::unix::fs::PermissionsExt;
@@ -82,7 +82,7 @@ fn parties_make_their_own_keys_and_the_coordinator_signs() {
         assert!(checked.contains(word), "{checked}");
     }
     assert!(!checked.contains("lost"), "{checked}");
-    // A check shares nothing, and leaves no ledger behind.
+    // A check shares nothing and creates no ledger.
     assert!(!exists(&path("alpha/state")));
     let mut parties: Vec<Process> = ["alpha", "beta", "gamma"]
         .map(|name| Process::start(join(name).arg("--out").arg(path(&format!("r-{name}")))))
@@ -101,9 +101,10 @@ fn parties_make_their_own_keys_and_the_coordinator_signs() {
     let (code, text) =
         output(program().args(["coordinator", "sign"]).arg(path("c")).arg(path("delta/delta.request")));
     assert_eq!(code, Some(2), "{text}");
-    assert!(text.contains("is no party of study"), "{text}");
+    assert!(text.contains("is not a party of study"), "{text}");
 
-    // Somebody else's identity, which is no secret, under a request of one's own; and an own one under another's name.
+    // A request with another party's identity, which is public; and one with the own identity under another party's
+    // name.
     good(
         program()
             .args(["party", "init", "alpha", "--federation", "study", "--coordinator", "x:1", "--out"])
@@ -116,7 +117,7 @@ fn parties_make_their_own_keys_and_the_coordinator_signs() {
     let end = request.find("partwise identity").unwrap();
     fs::write(path("forged.request"), format!("{}{}", &request[..end], &stolen[identity..])).unwrap();
     for (name, words) in [
-        ("forged.request", "is not signed by the identity key"),
+        ("forged.request", "is not signed by its own identity key"),
         ("thief/alpha.request", "with another identity"),
     ] {
         let (code, text) = output(program().args(["coordinator", "sign"]).arg(path("c")).arg(path(name)));
@@ -126,7 +127,7 @@ fn parties_make_their_own_keys_and_the_coordinator_signs() {
     assert_eq!((read("c/issued/alpha.crt"), read("c/federation.toml")), (before, members));
 }
 
-/// What is wrong is found before anything is shared, on either side.
+/// Errors are found before anything is shared, on either side.
 #[test]
 fn a_check_finds_what_is_wrong() {
     let trial = Trial::new(3, &["--rounds", "4"]);
@@ -144,8 +145,8 @@ fn a_check_finds_what_is_wrong() {
     refused(check(1), "start the coordinator");
     let coordinator = trial.coordinator(&[]);
     // An address that is in use.
-    refused(output(program().args(["coordinator", "run", "--check"]).arg(&file)), "cannot be listened on");
-    // A policy, data, and a certificate that is somebody else's.
+    refused(output(program().args(["coordinator", "run", "--check"]).arg(&file)), "cannot listen");
+    // A policy, data, and a certificate of another party.
     trial.edit("trial/party-1/party.toml", "maximum_rounds = 500", "maximum_rounds = 3");
     refused(check(1), "4 rounds");
     fs::write(trial.path("data-2.csv"), "a,b\n1,-2\n").unwrap();
@@ -165,7 +166,7 @@ fn a_check_finds_what_is_wrong() {
     refused(output(program().args(["coordinator", "run", "--check"]).arg(&file)), "coordinator.crt");
 }
 
-/// Makes a certificate of party 1 by the trial's authority with openssl.
+/// Creates a certificate for party 1 with openssl, signed by the trial's authority.
 fn reissue(trial: &Trial, name: &str, arguments: &[&str]) {
     let folder = trial.party_folder(1);
     let extension = folder.join("san.cnf");
@@ -211,7 +212,7 @@ fn fingerprint(certificate: &Path) -> String {
     format!("sha256:{}", text.trim().split('=').nth(1).unwrap().replace(':', "").to_lowercase())
 }
 
-/// Unknown, expired, revoked, wrong-federation and duplicate certificates, while the run goes on.
+/// Unknown, expired, revoked, wrong-federation and duplicate certificates during a run.
 #[test]
 fn bad_certificates_are_refused_and_change_nothing() {
     if !has_openssl() {
@@ -230,7 +231,7 @@ fn bad_certificates_are_refused_and_change_nothing() {
     );
     let mut coordinator = trial.coordinator(&[]);
     fs::write(folder.join("party-1.crt"), &own).unwrap();
-    trial.party(1).wait_for_and_kill("waits until all parties are there");
+    trial.party(1).wait_for_and_kill("waiting for all parties");
 
     // Revoked.
     fs::write(folder.join("party-1.crt"), revoked_certificate).unwrap();
@@ -239,7 +240,7 @@ fn bad_certificates_are_refused_and_change_nothing() {
     // Of another federation of the same authority.
     reissue(&trial, "party-1.other.partwise", &["-days", "30"]);
     trial.party(1).fail("for no party of this federation");
-    // Expired: the party sees it itself; a stranger's program would not look.
+    // Expired: the party detects this itself; a foreign program would not check.
     reissue(&trial, "party-1.demo.partwise", &["-days", "0"]);
     std::thread::sleep(std::time::Duration::from_secs(2));
     trial.party(1).fail("an expired certificate");
@@ -271,10 +272,10 @@ fn bad_certificates_are_refused_and_change_nothing() {
     );
     coordinator.wait_for("rejected a client without TLS 1.3");
 
-    // A twin of a party that is there is turned away, and the first stays.
+    // A second connection of a connected party is rejected, and the first one stays.
     fs::write(folder.join("party-1.crt"), own).unwrap();
     let mut first = trial.party(1);
-    first.wait_for("waits until all parties are there");
+    first.wait_for("waiting for all parties");
     let copy = trial.path("trial/twin");
     fs::create_dir(&copy).unwrap();
     for entry in fs::read_dir(&folder).unwrap().map(Result::unwrap).filter(|entry| entry.path().is_file()) {
@@ -283,7 +284,7 @@ fn bad_certificates_are_refused_and_change_nothing() {
     let mut twin = program();
     twin.args(["party", "join"]).arg(copy.join("party.toml")).arg("--data").arg(trial.path("data-1.csv"));
     let mut twin = Process::start(twin.arg("--out").arg(trial.path("result-twin")));
-    twin.wait_for("this party is connected already");
+    twin.wait_for("this party is already connected");
     twin.kill();
     coordinator.wait_for("rejected a second connection of one party");
 
@@ -293,7 +294,7 @@ fn bad_certificates_are_refused_and_change_nothing() {
     coordinator.succeed();
 }
 
-/// Certificates of an authority of one's own, bound by name or by fingerprint.
+/// Certificates of another authority, bound by name or by fingerprint.
 #[test]
 fn certificates_can_be_brought_along() {
     if !has_openssl() {
@@ -317,7 +318,7 @@ fn certificates_can_be_brought_along() {
     coordinator.succeed();
 }
 
-/// An authority that Partwise knows nothing of, with an intermediate one, and names of its own.
+/// An authority that Partwise does not know, with an intermediate certificate and other names.
 #[test]
 fn an_authority_can_be_brought_along() {
     if !has_openssl() {

@@ -5,7 +5,7 @@ use std::fs;
 use crate::disturbed;
 use crate::trial::*;
 
-/// All of a federation's records in one file, and whose they are.
+/// All records of a federation in one file, and the party of each.
 fn pooled_file(trial: &Trial) {
     fs::write(trial.path("all.csv"), records(0, RECORDS * trial.parties, FEATURES)).unwrap();
     let names: String =
@@ -13,9 +13,9 @@ fn pooled_file(trial: &Trial) {
     fs::write(trial.path("split.txt"), names).unwrap();
 }
 
-/// The same numbers, bit for bit, as the simulation of the same federation, given the same starts of V.
+/// The same bits as the simulation of the same federation, given the same starts of V.
 #[test]
-fn a_federation_computes_what_the_simulation_does() {
+fn a_federation_gives_the_same_bits_as_the_simulation() {
     for protocol in ["syn-sd", "pooled", "syn-ssd-uv", "dsanls-limited"] {
         let accept = if protocol == "pooled" { &["--accept", "pooled-sums-show-records"][..] } else { &[] };
         let options = ["--protocol", protocol, "--rounds", "12"];
@@ -46,17 +46,17 @@ fn a_federation_computes_what_the_simulation_does() {
         assert_eq!(trial.file("result/V.npy"), trial.file("result-1/V.npy"));
         assert_eq!(trial.error("result"), trial.error("simulated"));
         assert_eq!(trial.error("result-2"), trial.error("simulated"));
-        // Nothing that only a restart would need is left.
+        // Nothing remains that only a restart would need.
         assert!(!exists(&trial.party_folder(1).join("state/party.journal")));
         assert!(!exists(&trial.path("trial/coordinator/state/coordinator.journal")));
     }
 }
 
-/// With certificates; six parties in two groups; what is written is what `evaluate` finds.
+/// With certificates; six parties in two groups; `evaluate` confirms the error.
 #[test]
 fn an_asynchronous_federation_with_certificates() {
     let trial = Trial::new(6, &["--protocol", "asyn-sd", "--rounds", "300"]);
-    // A fast group may do all rounds, which the trial's parties allow.
+    // A fast group may do all rounds, which the policies of the parties allow.
     let policy = fs::read_to_string(trial.party_folder(1).join("party.toml")).unwrap();
     assert!(policy.contains("maximum_rounds = 600"), "{policy}");
     trial.edit("trial/coordinator/federation.toml", "rounds = 300", "rounds = 15");
@@ -77,12 +77,12 @@ fn an_asynchronous_federation_with_certificates() {
     let evaluated: serde_json::Value = serde_json::from_str(&text).unwrap();
     let own = trial.record("result-3")["own_relative_error"].as_f64().unwrap();
     assert!((evaluated["relative_error"].as_f64().unwrap() - own).abs() < 1e-4, "{text}");
-    // The trace of the coordinator falls.
+    // The coordinator's error curve decreases.
     let trace = String::from_utf8(trial.file("result/trace.csv")).unwrap();
     assert!(trace.lines().count() > 5, "{trace}");
 }
 
-/// At each party a page with its own records, at the coordinator one with nobody's and without names.
+/// Each party has a page with its own records, the coordinator one without records and names.
 #[test]
 fn every_run_has_its_page() {
     let mut trial = Trial::new(3, &["--rounds", "4"]);
@@ -110,7 +110,7 @@ fn every_run_has_its_page() {
     for words in ["code3", "sample 7", "NaN", "% of samples"] {
         assert!(!common.contains(words), "{words}");
     }
-    // Made again, and afterwards, by the command for it.
+    // The command regenerates the page afterwards.
     for folder in ["result", "result-1", "result-2"] {
         let (code, text) = output(program().arg("report").arg(trial.path(folder)));
         assert_eq!(code, Some(0), "{text}");
@@ -119,8 +119,8 @@ fn every_run_has_its_page() {
     assert!(page("result-2").contains("demo, party-2"));
 }
 
-/// A party's U belongs to the rows of its file and its V to the columns, whichever of them are its records; others may have
-/// theirs the other way round.
+/// A party's U belongs to the rows of its file and its V to the columns, whichever side has the records; other
+/// parties may have the other side.
 #[test]
 fn each_party_s_factors_are_those_of_its_own_file() {
     let mut trial = Trial::new(3, &["--rounds", "4"]);
@@ -164,10 +164,10 @@ fn the_paper_s_plain_exchange_runs_where_all_accept_it() {
     coordinator.succeed();
     let (code, text) = output(program().arg("audit").arg(trial.party_folder(2).join("state")));
     assert_eq!(code, Some(0), "{text}");
-    assert!(text.contains("the coordinator, as it was"), "{text}");
+    assert!(text.contains("the coordinator"), "{text}");
 }
 
-/// The example that the documents name, as it is.
+/// The example of the documentation, unchanged.
 #[test]
 fn the_example_of_three_hospitals() {
     let folder = tempfile::tempdir().unwrap();
@@ -179,7 +179,7 @@ fn the_example_of_three_hospitals() {
     assert_eq!(code, Some(0), "{text}");
     let hospitals: Vec<&str> = text.lines().filter(|line| line.starts_with("hospital ")).collect();
     assert_eq!(hospitals.len(), 3, "{text}");
-    // Whoever comes later is fitted better by what all found together, but at the largest hospital.
+    // Records that come later are fitted better by the common components, except at the largest hospital.
     for line in &hospitals[1..] {
         let numbers: Vec<f64> =
             line.split_whitespace().skip(3).map(|number| number.parse().unwrap()).collect();

@@ -1,11 +1,11 @@
-//! What the program that users have must not contain.
+//! What the shipped program must not contain.
 
 use std::fs;
 
 use crate::disturbed::VARIABLE;
 use crate::trial::*;
 
-/// Nothing by which tests disturb a party is in the program: no option, no variable, no code.
+/// The program contains nothing by which tests disturb a party: no option, no variable, no code.
 #[test]
 fn the_program_contains_no_test_support() {
     let holds = |bytes: &[u8], text: &str| bytes.windows(text.len()).any(|window| window == text.as_bytes());

@@ -28,7 +28,7 @@ fn with_status(trial: &Trial, extra: &[&str]) -> (Process, String) {
     (coordinator, address)
 }
 
-/// Parties come and go; the page, the metrics and the health say so, and nothing can be changed there.
+/// Parties come and go; the page, the metrics and the health check show it, and nothing can be changed there.
 #[test]
 fn the_status_tells_how_it_stands() {
     let mut trial = Trial::new(3, &["--rounds", "8", "--method", "tolerance=0"]);
@@ -41,7 +41,7 @@ fn the_status_tells_how_it_stands() {
     let mut others = [trial.party(1), trial.party(3)];
     let mut victim = Process::start(&mut disturbed::command(&trial, 2, None, Some("upload,6,before")));
     victim.end();
-    coordinator.wait_for("waits for party-2");
+    coordinator.wait_for("waiting for party-2");
     let now = status();
     assert_eq!(now["parties"][1]["state"], "absent");
     assert_eq!(now["parties"][1]["dropouts"], 1);
@@ -59,7 +59,7 @@ fn the_status_tells_how_it_stands() {
     ] {
         assert!(metrics.contains(line), "{metrics}");
     }
-    // Another site that gives its name this machine's address is not answered.
+    // Requests for another site's name that resolves to this machine are refused.
     for path in ["GET /", "GET /status.json", "GET /metrics"] {
         let (head, body) = get_as("other.example:7401", &address, path);
         assert!(head.contains("421") && !body.contains("party-1"), "{head}");
@@ -81,7 +81,7 @@ fn chromium() -> Option<&'static str> {
     ["chromium", "chromium-browser", "google-chrome"].into_iter().find(there)
 }
 
-/// The page as a browser has it after its script ran.
+/// The page as a browser shows it after its script ran.
 fn rendered(browser: &str, address: &str) -> String {
     let folder = tempfile::tempdir().unwrap();
     let mut command = Command::new(browser);
@@ -106,29 +106,29 @@ fn the_page_in_a_browser() {
     trial.line = vec!["--insecure"];
     let (mut coordinator, address) = with_status(&trial, &[]);
     let first = trial.party(1);
-    first.wait_for("waits until all parties are there");
+    first.wait_for("waiting for all parties");
     let page = rendered(browser, &address);
     assert!(page.contains("Federation demo") && page.contains("waiting for all parties"), "{page}");
     assert!(page.contains("<td class=\"connected\">connected</td>"), "{page}");
     assert_eq!(page.matches("<td class=\"absent\">absent</td>").count(), 2, "{page}");
-    // A party goes, and the run with it waits; its curve is drawn.
+    // A party leaves, the run waits, and the error curve is drawn.
     let mut others = [first, trial.party(3)];
     Process::start(&mut disturbed::command(&trial, 2, None, Some("upload,30,before"))).end();
-    coordinator.wait_for("waits for party-2");
+    coordinator.wait_for("waiting for party-2");
     let page = rendered(browser, &address);
     assert!(page.contains("Waiting for party-2."), "{page}");
     assert_eq!(page.matches("<td class=\"absent\">absent</td>").count(), 1, "{page}");
     assert!(page.contains("polyline") && page.contains("relative error 0."), "{page}");
-    // It comes back.
+    // The party returns.
     let mut again = Process::start(&mut disturbed::command(&trial, 2, None, Some("upload,5,hang")));
-    coordinator.wait_for_times("is gone", 2);
+    coordinator.wait_for_times("has disconnected", 2);
     again.signal("-CONT");
     again.succeed();
     others.iter_mut().for_each(Process::succeed);
     coordinator.succeed();
 }
 
-/// Passes requests on to the page, and lets `change` happen before the second look at how it stands.
+/// A proxy that lets `change` happen before the second request for the status.
 fn watched(address: &str, change: impl FnOnce() + Send + 'static) -> String {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let (own, address) = (listener.local_addr().unwrap().to_string(), address.to_string());
@@ -153,7 +153,7 @@ fn watched(address: &str, change: impl FnOnce() + Send + 'static) -> String {
     own
 }
 
-/// A page that stays open shows what has happened since.
+/// A page that stays open shows the latest state.
 #[test]
 fn the_page_updates_itself() {
     let browser = chromium().expect("this needs Chromium: tools/chromium.sh installs it");
@@ -164,7 +164,7 @@ fn the_page_updates_itself() {
     let (started, joined) = std::sync::mpsc::channel();
     let page = watched(&address, move || {
         let party = Process::start(&mut command);
-        party.wait_for("waits until all parties are there");
+        party.wait_for("waiting for all parties");
         started.send(party).unwrap();
     });
     let page = rendered(browser, &page);
@@ -172,7 +172,7 @@ fn the_page_updates_itself() {
     assert_eq!(page.matches("<td class=\"connected\">connected</td>").count(), 1, "{page}");
 }
 
-/// Values, names and keys that were planted are in no log, status, ledger or result of the coordinator.
+/// Planted values, names and keys are in no log, status, ledger or result of the coordinator.
 #[test]
 fn nothing_secret_is_logged() {
     let mut trial = Trial::new(3, &["--rounds", "4"]);
@@ -188,7 +188,7 @@ fn nothing_secret_is_logged() {
     let (mut coordinator, address) = with_status(&trial, &[]);
     let mut others = [trial.party(1), trial.party(3)];
     Process::start(&mut disturbed::command(&trial, 2, None, Some("upload,4,before"))).end();
-    coordinator.wait_for("waits for party-2");
+    coordinator.wait_for("waiting for party-2");
     let mut said = vec![get(&address, "GET /status.json").1, get(&address, "GET /metrics").1];
     let mut again = trial.party(2);
     again.succeed();
@@ -203,7 +203,7 @@ fn nothing_secret_is_logged() {
         }
         said.push(text);
     }
-    // Records that cannot be read are not quoted either, and the last line is an object like all others.
+    // Unreadable records are not quoted either, and the last line is an object like all others.
     fs::write(trial.path("data-3.csv"), "plantedname,code3\n1,7654.3125x\n2,3\n").unwrap();
     fs::remove_dir_all(trial.path("result-3")).unwrap();
     let mut broken = trial.party(3);
@@ -229,7 +229,7 @@ fn nothing_secret_is_logged() {
     }
 }
 
-/// The ledger tells every message, and a changed one is noticed.
+/// The ledger lists every message, and a changed ledger is detected.
 #[test]
 fn the_ledger_is_read_by_audit() {
     let mut trial = Trial::new(3, &["--rounds", "4"]);
@@ -245,7 +245,7 @@ fn the_ledger_is_read_by_audit() {
     let of = |kind: &str| {
         sent.iter().find(|line| line["kind"] == kind).unwrap_or_else(|| panic!("{kind}: {text}"))
     };
-    // It enters, offers, agrees and is ready; the norm, the errors, and that it has its result.
+    // It joins, offers, agrees and is ready; then the norm, the errors, and the message that it has its result.
     let errors = String::from_utf8(trial.file("result-1/trace.csv")).unwrap().lines().count() as u64 - 1;
     assert_eq!(of("control")["count"].as_u64(), Some(4 + 1 + errors + 1));
     let sums = trial.record("result")["sums"].as_u64().unwrap();
@@ -254,7 +254,7 @@ fn the_ledger_is_read_by_audit() {
         (Some("masked"), Some(sums))
     );
     assert_eq!(of("signature")["count"].as_u64(), Some(sums));
-    // Somebody was asked for U.
+    // One party is asked for U.
     let gave = |party: usize| {
         let ledger = fs::read_to_string(trial.party_folder(party).join("state/ledger.jsonl")).unwrap();
         ledger.matches("\"kind\":\"U\",\"cover\":\"public\"").count()
@@ -267,7 +267,7 @@ fn the_ledger_is_read_by_audit() {
     let (code, text) = output(program().arg("audit").arg(&state));
     assert_eq!(code, Some(2), "{text}");
     assert!(text.contains("was changed after it was written"), "{text}");
-    // A party does not go on with such a ledger.
+    // A party refuses to continue with such a ledger.
     fs::remove_dir_all(trial.path("result-1")).unwrap();
     trial.party(1).fail("was changed after it was written");
 }

@@ -1,4 +1,4 @@
-//! A federation on this machine: a coordinator and parties as processes of their own.
+//! A federation on this machine, with the coordinator and each party in a process of its own.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-/// Long enough for a machine that is busy with other things; nothing depends on it but when a failing test ends.
+/// Long enough for a busy machine; it only limits how long a failing test takes.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 
 pub struct Trial {
@@ -27,12 +27,12 @@ pub fn program() -> Command {
     Command::new(assert_cmd::cargo::cargo_bin!("partwise"))
 }
 
-/// A port that was free a moment ago. It is none of those that the system gives to connections, so that no other process's
-/// connection can take it before it is listened on.
+/// A port that was free a moment ago, outside the range that the system assigns to connections, so that no other
+/// process can take it before it is used.
 pub fn free_port() -> u16 {
     let ports = 10_000..32_000u16;
     loop {
-        // Its keys are random.
+        // The keys are random.
         let drawn = std::hash::RandomState::new().hash_one(());
         let port = ports.start + (drawn % ports.len() as u64) as u16;
         if TcpListener::bind(("127.0.0.1", port)).is_ok() {
@@ -41,7 +41,7 @@ pub fn free_port() -> u16 {
     }
 }
 
-/// A connection on which nothing takes forever.
+/// A connection with timeouts.
 pub fn connect(address: &str) -> std::io::Result<TcpStream> {
     let stream = TcpStream::connect_timeout(&address.parse().unwrap(), PATIENCE)?;
     stream.set_read_timeout(Some(PATIENCE))?;
@@ -49,7 +49,7 @@ pub fn connect(address: &str) -> std::io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// Records of a few kinds of patients, the same for every call: `count` rows from `first` on.
+/// Records of a few kinds of patients, the same for every call: `count` rows starting at `first`.
 pub fn records(first: usize, count: usize, features: usize) -> String {
     let names: Vec<String> = (0..features).map(|feature| format!("code{feature}")).collect();
     let mut text = names.join(",") + "\n";
@@ -89,7 +89,7 @@ pub fn mixed_records(first: usize, count: usize, features: usize) -> String {
     text
 }
 
-/// Deals the rows of a file of PARTWISE_DATA to the parties, instead of the records that they had. Returns the file.
+/// Splits the rows of a file of PARTWISE_DATA between the parties, in place of their records. Returns the file.
 pub fn deal(trial: &Trial, name: &str) -> PathBuf {
     let file = Path::new(&std::env::var("PARTWISE_DATA").unwrap_or_default()).join(name);
     assert!(file.exists(), "PARTWISE_DATA must be a folder with {name}");
@@ -98,7 +98,7 @@ pub fn deal(trial: &Trial, name: &str) -> PathBuf {
     let dealt = partwise_secure::split::Split::Uniform.deal(matrix.rows(), trial.parties);
     let parts = partwise_secure::split::parts(&matrix, &dealt).unwrap();
     for (party, part) in (1..).zip(parts) {
-        // Made by the library with a column for each record.
+        // The matrix has one column per record.
         let path = trial.path(&format!("data-{party}.npy"));
         let precision = partwise::Precision::F32;
         let input = partwise::io::Input::unlabelled(part.into_transpose(), String::new(), precision);
@@ -194,7 +194,7 @@ impl Trial {
     }
 }
 
-/// A process whose lines are kept.
+/// A process whose output lines are kept.
 pub struct Process {
     child: Child,
     lines: Arc<(Mutex<VecDeque<String>>, Condvar)>,
@@ -224,7 +224,7 @@ impl Process {
     }
 
     pub fn text(&self) -> String {
-        // Also where a test failed while it read them.
+        // Also if a test failed while it read them.
         let lines = self.lines.0.lock().unwrap_or_else(PoisonError::into_inner);
         lines.iter().cloned().collect::<Vec<_>>().join("\n")
     }
@@ -233,7 +233,7 @@ impl Process {
         self.lines.0.lock().unwrap().iter().filter(|line| line.contains(words)).count()
     }
 
-    /// Waits until it has said something, and returns that line.
+    /// Waits for a line with these words, and returns it.
     pub fn wait_for(&self, words: &str) -> String {
         self.wait_for_times(words, 1)
     }
@@ -274,7 +274,7 @@ impl Process {
     pub fn end(&mut self) -> ExitStatus {
         let until = Instant::now() + PATIENCE;
         loop {
-            // What it said is whole when nobody holds its output any more, also none of its own processes.
+            // Its output is complete once no process holds it open any more, including its own children.
             if let Some(status) = self.child.try_wait().unwrap()
                 && self.readers.iter().all(|reader| reader.is_finished())
             {
@@ -285,7 +285,7 @@ impl Process {
         }
     }
 
-    /// Waits for a good end.
+    /// Waits for a successful end.
     pub fn succeed(&mut self) {
         let status = self.end();
         assert!(status.success(), "{status}:\n{}", self.text());
@@ -314,7 +314,7 @@ impl Drop for Process {
     }
 }
 
-/// Runs to the end and returns the exit code and what was said, for commands that do not stay.
+/// Runs a command to the end and returns its exit code and output.
 pub fn output(command: &mut Command) -> (Option<i32>, String) {
     let mut process = Process::start(command.stdin(Stdio::null()));
     let code = process.end().code();

@@ -8,29 +8,25 @@ use super::values::{area, count};
 
 pub const EXAMPLES: &str = "\
 Examples:
-  partwise simulate M.npz --parties 5 --protocol syn-sd --rank 8 --record --out result
-  partwise audit result
-  partwise audit result --data moved/M.npz --max-auc 0.6 --force
+  partwise audit result --max-auc 0.6
   partwise audit hospital-a/state
 
-Exit code 3: an AUC is above --max-auc.";
+Exit code 3: an attack exceeds --max-auc.";
 
 #[derive(Debug, Args)]
 pub struct AuditArgs {
-    /// A folder that `simulate --record` wrote; or a party's state folder or its ledger, to see what left it in federations
-    /// and whether the ledger is whole
+    /// Result folder of `simulate --record`, or a party's state folder or ledger
     pub dir: PathBuf,
-    /// The matrix, if it is not where the run found it
+    /// Matrix of the run [default: the path in run.json]
     #[arg(long, value_name = "FILE")]
     pub data: Option<PathBuf>,
-    /// How many parties collude, with each other and the coordinator [default: as the run had it]
+    /// Number of parties that collude with each other and the coordinator [default: as in the run]
     #[arg(value_parser = count, allow_negative_numbers = true, long, value_name = "C")]
     pub colluders: Option<usize>,
-    /// Exit code 3 if an attack tells members with a higher AUC than this, from a seat that the run was to be safe from. A
-    /// lower AUC is an average over records, not a guarantee for each
+    /// Highest AUC that membership inference may reach (else exit code 3)
     #[arg(value_parser = area, allow_hyphen_values = true, long, value_name = "X")]
     pub max_auc: Option<f64>,
-    /// Replace an audit.json that is there
+    /// Replace an existing audit.json
     #[arg(long)]
     pub force: bool,
     /// Print nothing but errors

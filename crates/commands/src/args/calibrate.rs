@@ -11,23 +11,23 @@ Examples:
   partwise calibrate --threads 8
   mpirun -n 16 partwise calibrate --threads 8 --force
 
-Run it as the jobs will be run: constants are those of a rank with so many threads, among so many ranks at once.";
+Use the same number of processes and threads as the jobs that you plan.";
 
 #[derive(Debug, Args)]
 pub struct CalibrateArgs {
-    /// Threads a rank [default: all cores, shared between the ranks]
+    /// Threads per process [default: all cores, shared equally]
     #[arg(value_parser = count, allow_negative_numbers = true, long, value_name = "N")]
     pub threads: Option<usize>,
-    /// File to write [default: partwise/calibration.json in the user's config folder, where `plan` and `auto` look]
+    /// File to write [default: partwise/calibration.json in the user's configuration folder]
     #[arg(short, long, value_name = "FILE")]
     pub out: Option<PathBuf>,
     /// Replace an existing file
     #[arg(long)]
     pub force: bool,
-    /// Measure little, in a second or two: good for trying, not for predictions
+    /// Measure for a second or two only; too inaccurate for predictions
     #[arg(long)]
     pub quick: bool,
-    /// Print the file
+    /// Print the measured constants as JSON
     #[arg(long)]
     pub json: bool,
 }

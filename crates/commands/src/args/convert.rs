@@ -12,28 +12,25 @@ pub const EXAMPLES: &str = "\
 Examples:
   partwise convert M.mtx.gz M.npz
   partwise convert counts.csv counts.npy --transpose
-  partwise convert frames.zip frames.npy
-  partwise convert M.npy M.bin --precision f32
 
-Numbers keep their type: bytes stay bytes in .npy, float32 stays float32, and text has all digits.";
+Numbers keep their type: in .npy bytes stay bytes and float32 stays float32; text has all digits.";
 
 #[derive(Debug, Args)]
 pub struct ConvertArgs {
-    /// The matrix: .npy, .npz (SciPy sparse), .mtx, .csv, .tsv, .h5ad or .bin (the paper's program), each also
-    /// with .gz; or a folder or .zip of JPEG and PNG images
+    /// Matrix file (.npy, .npz, .mtx, .csv, .tsv, .h5ad, .bin; also .gz), or a folder or .zip of images
     #[arg(value_name = "IN")]
     pub file: PathBuf,
-    /// File to write: .npy, .npz (sparse, csr), .mtx, .csv, .tsv or .bin, each also with .gz
+    /// File to write: .npy, .npz, .mtx, .csv, .tsv or .bin, also with .gz
     #[arg(value_name = "OUT")]
     pub out: PathBuf,
     #[command(flatten)]
     pub read: ReadArgs,
     #[command(flatten)]
     pub labels: LabelArgs,
-    /// Round or widen numbers to this type instead of keeping the file's own
+    /// Convert numbers to this type [default: the type in the file]
     #[arg(long, value_parser = choice(&Precision::ALL))]
     pub precision: Option<Precision>,
-    /// Store the arrays of an .npz as they are: larger, but `factorize --memory` can then stream them
+    /// Write an uncompressed .npz, which `factorize --memory` can stream
     #[arg(long)]
     pub uncompressed: bool,
     /// Replace an existing file

@@ -10,80 +10,95 @@ use partwise_federation::log::Format;
 pub const EXAMPLES: &str = "\
 Examples:
   partwise coordinator init heart-study --host fed.example.org --out coordinator
+  partwise coordinator run coordinator/federation.toml --out result";
+
+const INIT_EXAMPLES: &str = "\
+Examples:
+  partwise coordinator init heart-study --out coordinator
+  partwise coordinator init heart-study --host fed.example.org --host 10.0.0.5 --out coordinator";
+
+const SIGN_EXAMPLES: &str = "\
+Examples:
   partwise coordinator sign coordinator hospital-a.request hospital-b.request
+  partwise coordinator sign coordinator hospital-c.request --days 90";
+
+const RUN_EXAMPLES: &str = "\
+Examples:
   partwise coordinator run coordinator/federation.toml --check
   partwise coordinator run coordinator/federation.toml --out result";
 
 #[derive(Debug, Subcommand)]
 pub enum CoordinatorCommand {
-    /// Make a federation's private certificate authority, the coordinator's own certificate and federation.toml
+    /// Create the federation's certificate authority, the coordinator's certificate and federation.toml
+    #[command(after_help = INIT_EXAMPLES)]
     Init(CoordinatorInitArgs),
-    /// Answer parties' certificate requests and add them to federation.toml
+    /// Sign the parties' certificate requests and add the parties to federation.toml
+    #[command(after_help = SIGN_EXAMPLES)]
     Sign(SignArgs),
-    /// Wait for the parties, bring them to an agreement and serve their sums
+    /// Wait for the parties and run the federation
+    #[command(after_help = RUN_EXAMPLES)]
     Run(CoordinatorRunArgs),
 }
 
 #[derive(Debug, Args)]
 pub struct CoordinatorInitArgs {
-    /// The federation's name: a-z, 0-9 and -
+    /// Name of the federation, of the characters a-z, 0-9 and -
     pub federation: String,
-    /// Folder to make
+    /// Folder to create
     #[arg(short, long, value_name = "DIR")]
     pub out: PathBuf,
-    /// Further host names or addresses that the coordinator's certificate is for
+    /// Additional host name or address for the coordinator's certificate; repeatable
     #[arg(long, value_name = "HOST")]
     pub host: Vec<String>,
-    /// Days that the coordinator's certificate is good for
+    /// Validity of the coordinator's certificate in days
     #[arg(long, default_value_t = DAYS, value_parser = clap::value_parser!(u32).range(1..=3650), value_name = "N")]
     pub days: u32,
 }
 
 #[derive(Debug, Args)]
 pub struct SignArgs {
-    /// The folder that `coordinator init` made
+    /// Folder of `coordinator init`
     pub dir: PathBuf,
-    /// Requests that `party init` made
+    /// Certificate requests of `party init`
     #[arg(required = true, value_name = "REQUEST")]
     pub requests: Vec<PathBuf>,
-    /// Days that the certificates are good for
+    /// Validity of the certificates in days
     #[arg(long, default_value_t = DAYS, value_parser = clap::value_parser!(u32).range(1..=3650), value_name = "N")]
     pub days: u32,
 }
 
-/// How to speak and connect.
+/// Connections and logs of coordinators and parties.
 #[derive(Debug, Args)]
 pub struct LineArgs {
-    /// Without certificates and encryption, for trials on one machine: other addresses than loopback are refused
-    #[arg(long)]
-    pub insecure: bool,
-    /// Test configuration, certificates, clock, connection and data, and share nothing
+    /// Check configuration, certificates, clock, connection and data without sharing anything
     #[arg(long)]
     pub check: bool,
-    /// What the lines on stderr look like
+    /// Disable certificates and encryption for trials on one machine (loopback addresses only)
+    #[arg(long)]
+    pub insecure: bool,
+    /// Format of the log lines on stderr
     #[arg(long, value_parser = log_format, default_value = "text", value_name = "text|json")]
     pub log: Format,
 }
 
 #[derive(Debug, Args)]
 pub struct CoordinatorRunArgs {
-    /// What `coordinator init` wrote and you completed
+    /// Configuration of the federation, from `coordinator init`
     #[arg(value_name = "FEDERATION.TOML")]
     pub file: PathBuf,
-    /// Folder to write V.npy (the factor of the features), trace.csv, run.json and report.html to
+    /// Folder for V.npy (the shared factor), trace.csv, run.json and report.html
     #[arg(short, long, value_name = "DIR", required_unless_present = "check")]
     pub out: Option<PathBuf>,
     /// Replace the results in an existing folder
     #[arg(long)]
     pub force: bool,
-    /// Do not make report.html
+    /// Do not write report.html
     #[arg(long)]
     pub no_report: bool,
-    /// Go on when a party has left, if all allow it, instead of waiting, and do it once more in the end; the difference of
-    /// two sums is nearly its share
+    /// Continue without parties that left, if all allow it; reveals nearly their share
     #[arg(long)]
     pub continue_without: bool,
-    /// Where the read-only status page is, /metrics and /healthz with it; "none" for none
+    /// Address of the read-only status page, /metrics and /healthz, or none
     #[arg(long, value_parser = status_address, default_value = "127.0.0.1:7401", value_name = "ADDRESS")]
     pub status_address: StatusAddress,
     #[command(flatten)]

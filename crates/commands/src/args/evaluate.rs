@@ -7,14 +7,18 @@ use clap::Args;
 use super::ReadArgs;
 
 pub const EXAMPLES: &str = "\
-Example:
-  partwise evaluate result M.npz";
+Examples:
+  partwise evaluate result M.npz
+  partwise evaluate result M.npz --json
+
+The file has the same layout as the original: if the run transposed its matrix, this command does too.
+With --transpose it does the opposite.";
 
 #[derive(Debug, Args)]
 pub struct EvaluateArgs {
-    /// A folder that `factorize` wrote
+    /// Result folder of `factorize`
     pub dir: PathBuf,
-    /// The matrix
+    /// Matrix with the same rows and columns
     pub file: PathBuf,
     #[command(flatten)]
     pub read: ReadArgs,

@@ -8,17 +8,18 @@ use super::ReadArgs;
 use super::values::count;
 
 pub const EXAMPLES: &str = "\
-Example:
-  partwise inspect M.mtx.gz --rank 50";
+Examples:
+  partwise inspect M.mtx.gz -k 50
+  partwise inspect table.csv --header yes --json";
 
 #[derive(Debug, Args)]
 pub struct InspectArgs {
-    /// The matrix
+    /// Matrix, in any format that `factorize` reads
     pub file: PathBuf,
     #[command(flatten)]
     pub read: ReadArgs,
-    /// Number of components for the estimate of memory
-    #[arg(value_parser = count, allow_negative_numbers = true, short = 'k', long, default_value_t = 20, value_name = "K")]
+    /// Number of components for the memory estimate
+    #[arg(value_parser = count, allow_negative_numbers = true, short = 'k', long, visible_alias = "components", default_value_t = 20, value_name = "K")]
     pub rank: usize,
     /// Print JSON
     #[arg(long)]

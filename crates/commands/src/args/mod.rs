@@ -2,12 +2,15 @@
 
 mod audit;
 mod calibrate;
+mod completions;
 mod convert;
 mod coordinator;
 mod evaluate;
 mod experiment;
 mod factorize;
+mod help;
 mod inspect;
+mod man;
 mod party;
 mod plan;
 mod provision;
@@ -24,12 +27,15 @@ use partwise_federation::log::Format;
 
 pub use audit::AuditArgs;
 pub use calibrate::CalibrateArgs;
+pub use completions::CompletionsArgs;
 pub use convert::ConvertArgs;
 pub use coordinator::{CoordinatorCommand, CoordinatorInitArgs, CoordinatorRunArgs, SignArgs};
 pub use evaluate::EvaluateArgs;
 pub use experiment::ExperimentArgs;
 pub use factorize::FactorizeArgs;
+pub use help::command;
 pub use inspect::InspectArgs;
+pub use man::ManArgs;
 pub use party::{JoinArgs, PartyCommand, PartyInitArgs};
 pub use plan::PlanArgs;
 pub use provision::ProvisionArgs;
@@ -41,7 +47,7 @@ pub use top::TopArgs;
 pub use transform::TransformArgs;
 pub use values::{Interval, Picture};
 
-/// Nonnegative matrix factorization: M ≈ U Vᵀ with all entries ≥ 0.
+/// Nonnegative matrix factorization: finds U and V with M ≈ U Vᵀ and no negative entry.
 #[derive(Debug, Parser)]
 #[command(name = "partwise", version, arg_required_else_help = true, after_help = EXAMPLES)]
 pub struct Cli {
@@ -51,72 +57,69 @@ pub struct Cli {
 
 const EXAMPLES: &str = "\
 Examples:
-  partwise inspect M.npz
-  partwise convert M.csv M.npy
-  partwise factorize M.npz --rank 20 --out result
-  partwise report result --open
-  partwise top result
-  partwise evaluate result M.npz
-  partwise transform result new.npz --out W.npy
-  partwise simulate M.npz --parties 5 --protocol syn-sd --rank 20 --out result
-  partwise audit result
-  partwise plan --rows 1e6 --cols 1e5 --nonzeros 1e8 --rank 50 --nodes 16 --network 10Gbit/s,20us";
+  partwise factorize M.npz -k 20 --out result
+  partwise report result --open";
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Factorize a matrix and write U, V, the error curve and a record of the run
+    /// Factorize a matrix
     #[command(after_help = factorize::EXAMPLES)]
     Factorize(Box<FactorizeArgs>),
-    /// Write a matrix in another format, exactly
-    #[command(after_help = convert::EXAMPLES)]
-    Convert(ConvertArgs),
-    /// Part a matrix into a folder with a part for each rank of a job, on a cluster
-    #[command(after_help = split::EXAMPLES)]
-    Split(SplitArgs),
-    /// Show a matrix's size, density, range and the memory that a factorization needs
-    #[command(after_help = inspect::EXAMPLES)]
-    Inspect(InspectArgs),
-    /// Recompute the relative error of a result on a matrix
-    #[command(after_help = evaluate::EXAMPLES)]
-    Evaluate(EvaluateArgs),
-    /// Fit new rows (or columns) to the fixed factors of a result, exactly
-    #[command(after_help = transform::EXAMPLES)]
-    Transform(TransformArgs),
-    /// Run a federation on one machine: parties that keep their records share one factor of the features
-    #[command(after_help = simulate::EXAMPLES)]
-    Simulate(Box<SimulateArgs>),
-    /// What left each party of a recorded simulation, who could read it, and what attackers make of it; or what left a
-    /// party of a federation, by its ledger
-    #[command(after_help = audit::EXAMPLES)]
-    Audit(AuditArgs),
-    /// Regenerate the report page of a run: components, samples, error curve, time, traffic
+    /// Regenerate the report page of a result
     #[command(after_help = report::EXAMPLES)]
     Report(ReportArgs),
-    /// Run what a file describes, and draw it: the figures of the paper
-    #[command(after_help = experiment::EXAMPLES)]
-    Experiment(ExperimentArgs),
-    /// The centre of a federation: its certificates, and the sums of its parties
-    #[command(subcommand, after_help = coordinator::EXAMPLES)]
-    Coordinator(CoordinatorCommand),
-    /// One organisation of a federation, which keeps its records
-    #[command(subcommand, after_help = party::EXAMPLES)]
-    Party(PartyCommand),
-    /// Make all keys and files of a federation at once, for trials
-    #[command(after_help = provision::EXAMPLES)]
-    Provision(ProvisionArgs),
-    /// List each component's strongest features and samples
+    /// List the strongest features and samples of each component
     #[command(after_help = top::EXAMPLES)]
     Top(TopArgs),
-    /// Say what a factorization will take on a cluster: memory, bytes and seconds, the best method and grid
+    /// Compute the relative error of a result on a matrix
+    #[command(after_help = evaluate::EXAMPLES)]
+    Evaluate(EvaluateArgs),
+    /// Fit new rows or columns to the components of a result
+    #[command(after_help = transform::EXAMPLES)]
+    Transform(TransformArgs),
+    /// Describe a matrix and the memory that factorizing it needs
+    #[command(after_help = inspect::EXAMPLES)]
+    Inspect(InspectArgs),
+    /// Convert a matrix to another file format
+    #[command(after_help = convert::EXAMPLES)]
+    Convert(ConvertArgs),
+    /// Cluster: estimate memory, traffic and time of a factorization
     #[command(after_help = plan::EXAMPLES)]
     Plan(PlanArgs),
-    /// Measure this machine, and under mpirun the network, for `plan` and `auto`
+    /// Cluster: split a matrix into one part per MPI process
+    #[command(after_help = split::EXAMPLES)]
+    Split(SplitArgs),
+    /// Cluster: measure this machine and its network for `plan` and `auto`
     #[command(after_help = calibrate::EXAMPLES)]
     Calibrate(CalibrateArgs),
+    /// Federation: simulate all parties on one machine
+    #[command(after_help = simulate::EXAMPLES)]
+    Simulate(Box<SimulateArgs>),
+    /// Federation: show what left each party and what attacks recover from it
+    #[command(after_help = audit::EXAMPLES)]
+    Audit(AuditArgs),
+    /// Federation: set up and run the coordinator
+    #[command(subcommand, after_help = coordinator::EXAMPLES)]
+    Coordinator(CoordinatorCommand),
+    /// Federation: set up and run a party, which keeps its records
+    #[command(subcommand, after_help = party::EXAMPLES)]
+    Party(PartyCommand),
+    /// Federation: create the keys and files of all parties at once, for trials
+    #[command(after_help = provision::EXAMPLES)]
+    Provision(ProvisionArgs),
+    /// Run an experiment described in a file and draw its charts
+    #[command(after_help = experiment::EXAMPLES)]
+    Experiment(ExperimentArgs),
+    /// Print shell completions
+    #[command(after_help = completions::EXAMPLES)]
+    Completions(CompletionsArgs),
+    /// Write man pages
+    #[command(after_help = man::EXAMPLES)]
+    Man(ManArgs),
 }
 
 impl Command {
-    /// Whether its lines on stderr are to be JSON objects.
+    /// Whether the lines on stderr are JSON objects.
     pub fn logs_json(&self) -> bool {
         let line = match self {
             Command::Coordinator(CoordinatorCommand::Run(args)) => &args.line,

@@ -12,57 +12,72 @@ use super::{LabelArgs, ReadArgs};
 
 pub const EXAMPLES: &str = "\
 Examples:
-  partwise party init hospital-a --federation heart-study --coordinator fed.example.org:7400 --out hospital-a
+  partwise party init hospital-a --federation heart --coordinator fed.example.org:7400 --out a
+  partwise party join hospital-a/party.toml --data records.npz --out result";
+
+const INIT_EXAMPLES: &str = "\
+Examples:
+  partwise party init hospital-a --federation heart --coordinator fed.example.org:7400 --out a
+  partwise party init bank-2 --federation fraud --coordinator 10.0.0.5:7400 --out bank-2";
+
+const JOIN_EXAMPLES: &str = "\
+Examples:
   partwise party join hospital-a/party.toml --data records.npz --check
   partwise party join hospital-a/party.toml --data records.npz --out result";
 
+/// The options of `party join` that `-h` shows.
+pub const COMMON: &[&str] =
+    &["data", "records", "header", "row_names", "check", "threads", "out", "force", "no_report", "log"];
+
 #[derive(Debug, Subcommand)]
 pub enum PartyCommand {
-    /// Make a party's keys, its certificate request and party.toml
+    /// Create a party's keys, its certificate request and party.toml
+    #[command(after_help = INIT_EXAMPLES)]
     Init(PartyInitArgs),
-    /// Take part with one's own records, or go on where this party was
+    /// Join the federation with local records, or resume after an interruption
+    #[command(after_help = JOIN_EXAMPLES)]
     Join(Box<JoinArgs>),
 }
 
 #[derive(Debug, Args)]
 pub struct PartyInitArgs {
-    /// The party's name: a-z, 0-9 and -
+    /// Name of the party, of the characters a-z, 0-9 and -
     pub name: String,
-    /// The federation's name
+    /// Name of the federation
     #[arg(long, value_name = "NAME")]
     pub federation: String,
-    /// Where the coordinator listens
+    /// Address of the coordinator
     #[arg(long, value_name = "HOST:PORT")]
     pub coordinator: String,
-    /// Folder to make
+    /// Folder to create
     #[arg(short, long, value_name = "DIR")]
     pub out: PathBuf,
 }
 
 #[derive(Debug, Args)]
 pub struct JoinArgs {
-    /// What `party init` wrote and you completed
+    /// Configuration of the party, from `party init`
     #[arg(value_name = "PARTY.TOML")]
     pub file: PathBuf,
-    /// This party's records: .npy, .npz (SciPy sparse), .mtx, .csv, .tsv or .h5ad, each also with .gz
+    /// Local records: .npy, .npz, .mtx, .csv, .tsv or .h5ad, also with .gz
     #[arg(long, value_name = "FILE")]
     pub data: PathBuf,
-    /// Whether records are the file's rows or its columns
+    /// Whether records (samples) are the rows or the columns of the file
     #[arg(long, value_parser = choice(&Side::ALL), default_value = "rows", value_name = "SIDE")]
     pub records: Side,
-    /// Folder to write U.npy, V.npy, trace.csv, run.json and report.html to
+    /// Folder for U.npy, V.npy, trace.csv, run.json and report.html
     #[arg(short, long, value_name = "DIR", required_unless_present = "check")]
     pub out: Option<PathBuf>,
     /// Replace the results in an existing folder
     #[arg(long)]
     pub force: bool,
-    /// Do not make report.html
+    /// Do not write report.html
     #[arg(long)]
     pub no_report: bool,
-    /// Arithmetic and files in single or double precision
+    /// Floating-point type of the factors and the arithmetic
     #[arg(long, value_parser = choice(&Precision::ALL), default_value = "f32")]
     pub precision: Precision,
-    /// Threads to compute with [default: all cores]
+    /// Number of threads [default: all cores]
     #[arg(long, value_parser = count, value_name = "N")]
     pub threads: Option<usize>,
     #[command(flatten)]

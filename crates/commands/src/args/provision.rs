@@ -7,48 +7,49 @@ use clap::Args;
 use super::values::count;
 
 pub const EXAMPLES: &str = "\
-Example:
-  partwise provision --demo --parties 3 --rank 8 --out trial";
+Examples:
+  partwise provision --demo --parties 3 -k 8 --out trial
+  partwise provision --demo --protocol pooled --accept pooled-sums-show-records --out trial";
 
 #[derive(Debug, Args)]
 pub struct ProvisionArgs {
-    /// Make all keys in one place, which is for trials only: in earnest every party makes its own
+    /// Confirm that this is a trial; in production every party creates its own keys
     #[arg(long, required = true)]
     pub demo: bool,
-    /// Folder to make
+    /// Folder to create
     #[arg(short, long, value_name = "DIR")]
     pub out: PathBuf,
-    /// The federation's name
+    /// Name of the federation
     #[arg(long, default_value = "demo", value_name = "NAME")]
     pub federation: String,
-    /// How many parties
+    /// Number of parties
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u16).range(2..=255), value_name = "N")]
     pub parties: u16,
-    /// Where the coordinator listens
+    /// Address of the coordinator
     #[arg(long, default_value = "127.0.0.1:7400", value_name = "ADDRESS")]
     pub address: String,
-    /// The method, as in federation.toml
+    /// Protocol, as in federation.toml
     #[arg(long, default_value = "syn-sd", value_name = "P")]
     pub protocol: String,
     /// Number of components, k
-    #[arg(short = 'k', long, default_value_t = 8, value_parser = count, value_name = "K")]
+    #[arg(short = 'k', long, visible_alias = "components", default_value_t = 8, value_parser = count, value_name = "K")]
     pub rank: usize,
-    /// Rounds at most
+    /// Maximum number of rounds
     #[arg(long, default_value_t = 100, value_parser = count, value_name = "N")]
     pub rounds: usize,
-    /// Further lines of [method], such as tolerance=0
+    /// Additional line of [method], such as tolerance=0; repeatable
     #[arg(long, value_name = "KEY=VALUE")]
     pub method: Vec<String>,
-    /// Risks that all accept, by name, such as pooled-sums-show-records
+    /// Risk that all parties accept, such as pooled-sums-show-records; repeatable
     #[arg(long, value_name = "RISK")]
     pub accept: Vec<String>,
-    /// Let the parties allow that the others go on when somebody has left
+    /// Let all parties allow the run to continue without a party that left
     #[arg(long)]
     pub continue_without: bool,
-    /// Seconds after which a party is held to hang
+    /// Seconds after which a silent party is considered unresponsive
     #[arg(long, default_value_t = 300.0, value_name = "S")]
     pub deadline: f64,
-    /// Seconds between two signs of life
+    /// Seconds between heartbeats
     #[arg(long, default_value_t = 10.0, value_name = "S")]
     pub heartbeat: f64,
 }

@@ -10,17 +10,16 @@ use super::values::{Picture, choice};
 /// How to read a matrix file.
 #[derive(Debug, Args)]
 pub struct ReadArgs {
-    /// Work on the transposed matrix (`evaluate` and `transform` do as the run did; there it means the opposite)
+    /// Transpose the matrix
     #[arg(long)]
     pub transpose: bool,
-    /// In a text table: whether the first line holds column names
+    /// Whether the first line of a table has column names
     #[arg(long, value_parser = choice(&Presence::ALL), default_value = "auto", value_name = "WHEN")]
     pub header: Presence,
-    /// In a text table: whether the first column holds row names
+    /// Whether the first column of a table has row names
     #[arg(long, value_parser = choice(&Presence::ALL), default_value = "auto", value_name = "WHEN")]
     pub row_names: Presence,
-    /// Of a folder or .zip of images: whether an image becomes a column or a row [default: columns; where there was
-    /// a run, as there]
+    /// Whether an image becomes a row or a column [default: columns, or as in the run]
     #[arg(long, value_parser = choice(&ImageSide::ALL), value_name = "SIDE")]
     pub images: Option<ImageSide>,
 }
@@ -28,18 +27,18 @@ pub struct ReadArgs {
 /// Text files with names for rows and columns.
 #[derive(Debug, Args)]
 pub struct LabelArgs {
-    /// A text file with a name a line for the file's rows (before --transpose)
+    /// Names of the file's rows, one per line
     #[arg(long, value_name = "FILE")]
     pub row_labels: Option<PathBuf>,
-    /// A text file with a name a line for the file's columns (before --transpose)
+    /// Names of the file's columns, one per line
     #[arg(long, value_name = "FILE")]
     pub col_labels: Option<PathBuf>,
 }
 
-/// How to see what a component is made of.
+/// How to draw a component.
 #[derive(Debug, Args)]
 pub struct ShapeArgs {
-    /// Where a row or column of a table is a picture: its width and height (28x28), with x3 behind them for colours
+    /// Size of samples that are images, such as 28x28, or 28x28x3 in colour
     #[arg(long, value_name = "WxH")]
     pub image_shape: Option<Picture>,
 }

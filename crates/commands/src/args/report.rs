@@ -11,22 +11,21 @@ use super::values::choice;
 pub const EXAMPLES: &str = "\
 Examples:
   partwise report result --open
-  partwise report faces --image-shape 19x19
-  partwise report cells --records columns";
+  partwise report faces --image-shape 19x19";
 
 #[derive(Debug, Args)]
 pub struct ReportArgs {
-    /// A folder that `factorize` or `simulate` wrote
+    /// Result folder of `factorize` or `simulate`
     pub dir: PathBuf,
-    /// Open the page in the browser
+    /// Open the report in the browser
     #[arg(long)]
     pub open: bool,
-    /// Replace a report.html that Partwise did not make
+    /// Replace a report.html that Partwise did not write
     #[arg(long)]
     pub force: bool,
     #[command(flatten)]
     pub shape: ShapeArgs,
-    /// Whether a sample is a row or a column, for a result of `factorize` [default: as in the run]
+    /// Whether samples are rows or columns, for a result of `factorize` [default: as in the run]
     #[arg(long, value_parser = choice(&Side::ALL), value_name = "SIDE")]
     pub records: Option<Side>,
 }

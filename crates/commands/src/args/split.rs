@@ -8,24 +8,24 @@ use partwise::Precision;
 use super::values::{choice, count};
 
 pub const EXAMPLES: &str = "\
-Example:
+Examples:
   partwise split M.npz --nodes 8 --out M.parts
-  mpirun -n 8 partwise factorize M.parts --rank 50 --out result";
+  mpirun -n 8 partwise factorize M.parts -k 50 --out result";
 
 #[derive(Debug, Args)]
 pub struct SplitArgs {
-    /// The matrix: .npy, .npz, .mtx (coordinates) or .bin, each also with .gz
+    /// Matrix: .npy, .npz, .mtx (coordinates) or .bin, also with .gz
     pub file: PathBuf,
-    /// Number of ranks
+    /// Number of MPI processes
     #[arg(value_parser = count, allow_negative_numbers = true, long, value_name = "N")]
     pub nodes: usize,
-    /// Folder to write the parts to
+    /// Folder for the parts
     #[arg(short, long, value_name = "DIR")]
     pub out: PathBuf,
-    /// Part the transposed matrix
+    /// Split the transposed matrix
     #[arg(long)]
     pub transpose: bool,
-    /// Round or widen numbers to this type instead of keeping the file's own
+    /// Convert numbers to this type [default: the type in the file]
     #[arg(long, value_parser = choice(&Precision::ALL))]
     pub precision: Option<Precision>,
 }

@@ -7,14 +7,15 @@ use clap::Args;
 use super::values::count;
 
 pub const EXAMPLES: &str = "\
-Example:
-  partwise top result --count 5";
+Examples:
+  partwise top result
+  partwise top result --count 5 --json";
 
 #[derive(Debug, Args)]
 pub struct TopArgs {
-    /// A folder that `factorize` wrote
+    /// Result folder of `factorize`, or a party's folder of `simulate`
     pub dir: PathBuf,
-    /// How many features and samples to list for each component
+    /// Number of features and samples to list per component
     #[arg(value_parser = count, allow_negative_numbers = true, short = 'n', long, default_value_t = 10, value_name = "N")]
     pub count: usize,
     /// Print JSON

@@ -11,18 +11,21 @@ use super::values::choice;
 pub const EXAMPLES: &str = "\
 Examples:
   partwise transform result new.npz --out W.npy
-  partwise transform result new.csv --side columns --out W.tsv";
+  partwise transform result new.csv --side columns --out V.tsv
+
+The file has the same layout as the original: if the run transposed its matrix, this command does too.
+With --transpose it does the opposite.";
 
 #[derive(Debug, Args)]
 pub struct TransformArgs {
-    /// A folder that `factorize` wrote
+    /// Result folder of `factorize`
     pub dir: PathBuf,
-    /// New rows (or columns) of the same kind of matrix
+    /// Matrix of new rows (or columns) with the same features
     pub file: PathBuf,
-    /// File to write the fitted factor to: .npy or .tsv
+    /// File for the fitted factor: .npy or .tsv
     #[arg(short, long, value_name = "FILE")]
     pub out: PathBuf,
-    /// Whether FILE holds new rows or new columns
+    /// Whether FILE contains new rows or new columns
     #[arg(long, value_parser = choice(&Side::ALL), default_value = "rows")]
     pub side: Side,
     #[command(flatten)]

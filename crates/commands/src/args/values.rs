@@ -103,14 +103,14 @@ pub fn size(text: &str) -> Result<u64, String> {
     }
 }
 
-/// How many; that 0 is too few is said where it is known of what.
+/// Parses a count. Whether 0 is too few is checked where the meaning of the count is known.
 pub fn count(text: &str) -> Result<usize, String> {
     text.parse().map_err(|_| "give a whole number of 1 or more".into())
 }
 
-/// How many, of what there can be much: also `1e9`.
+/// Parses a count that can be large, such as `1e9`.
 pub fn large(text: &str) -> Result<usize, String> {
-    // Below 2^53 a number with an exponent is what it says.
+    // Below 2^53 a number with an exponent is exact.
     let exponent =
         || text.parse::<f64>().ok().filter(|number| number.fract() == 0.0 && (0.0..9e15).contains(number));
     let number = text.parse().ok().or_else(|| exponent().map(|number| number as usize));
@@ -124,7 +124,7 @@ pub fn vanishing(text: &str) -> Result<(u16, u64), String> {
     parsed.ok_or_else(|| "give a party and a number of sums, such as 3@20".into())
 }
 
-/// An area under a ROC curve that can be a limit.
+/// Parses an area under a ROC curve that can serve as a limit.
 pub fn area(text: &str) -> Result<f64, String> {
     let area = text.parse::<f64>().ok().filter(|area| (0.5..=1.0).contains(area));
     area.ok_or_else(|| "give a number from 0.5 (guessing) to 1 (certainty)".into())

@@ -1,5 +1,5 @@
-//! `partwise audit`, and what `partwise simulate --audit` says: what left each party, who could read it, what attackers
-//! make of it.
+//! `partwise audit`, and the output of `partwise simulate --audit`: what left each party, who could read it, and
+//! what attacks recover from it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self as stdio, Write};
@@ -19,18 +19,18 @@ use crate::args::{AuditArgs, ReadArgs, SimulateArgs};
 use crate::context::Context;
 use crate::{flags, machine, output, report};
 
-/// What is held out unless asked otherwise.
+/// The share of records held out by default.
 pub const HOLDOUT: Amount = Amount::Share(0.2);
 
-/// More was found than `--max-auc` allows.
+/// An attack exceeded `--max-auc`.
 #[derive(Debug, thiserror::Error)]
-#[error("over the limit: AUC {found:.3} is above --max-auc {limit}")]
+#[error("limit exceeded: the AUC {found:.3} is above --max-auc {limit}")]
 pub struct OverLimit {
     found: f64,
     limit: f64,
 }
 
-/// Where an audit finds the data again; nothing if the path is not UTF-8, which JSON cannot hold.
+/// Where an audit finds the data again; `None` if the path is not UTF-8, which JSON requires.
 pub fn recorded(args: &SimulateArgs, dealt: &[Vec<usize>], held_out: &[Vec<usize>]) -> Option<RecordedData> {
     let path = std::fs::canonicalize(&args.file).unwrap_or_else(|_| args.file.clone());
     path.to_str()?;
@@ -39,14 +39,16 @@ pub fn recorded(args: &SimulateArgs, dealt: &[Vec<usize>], held_out: &[Vec<usize
     Some(RecordedData { path, header, row_names, images, dealt, held_out })
 }
 
-/// Refuses a transcript that does not fit the memory: of each sum the words of every party, masked and not, and the sum.
+/// Refuses a transcript that does not fit in memory: for each sum the words of every party, masked and not, and the
+/// sum.
 pub fn check_memory(settings: &Settings, parties: usize, features: usize) -> Result<()> {
     let words = features.saturating_mul(settings.rank.saturating_mul(2)) as u64 * 4;
     let needed = words.saturating_mul(parties as u64 + 1).saturating_mul(settings.rounds as u64);
     let available = machine::available_memory();
     if needed > available {
         bail!(
-            "--rounds: the messages of {} rounds take up to {}, of which {} are free; give fewer rounds, or a lower --rank",
+            "--rounds: the messages of {} rounds need up to {}, but only {} is free; use fewer rounds or a smaller \
+             --rank",
             settings.rounds,
             human_bytes(needed),
             human_bytes(available)
@@ -69,7 +71,7 @@ pub fn write(file: &mut dyn Write, audit: &Audit) -> stdio::Result<()> {
     writeln!(file)
 }
 
-/// Prints what was found, and fails if that is more than is allowed.
+/// Prints the findings, and fails if they exceed the limit.
 pub fn conclude(context: &Context, audit: &Audit, limit: Option<f64>, quiet: bool) -> Result<()> {
     if !quiet {
         context.console.tell(&text(audit));
@@ -92,7 +94,7 @@ pub fn run(args: &AuditArgs, context: &Context) -> Result<()> {
         audit_folder(&Request { dir, data, colluders, limits: limits(), cancel: &Cancel::default() })?
             .named(flags::name);
     context.outputs.write_into(dir, output::AUDIT, output::DIR, |file| write(file, &audit))?;
-    // A page that is there shows it.
+    // An existing page is regenerated to show the audit.
     report::after_run(context, dir, dir.join(report::NAME).exists());
     if args.json {
         context.console.answer(&serde_json::to_string(&audit)?)?;
@@ -100,7 +102,7 @@ pub fn run(args: &AuditArgs, context: &Context) -> Result<()> {
     conclude(context, &audit, args.max_auc, args.quiet || args.json)
 }
 
-/// Tables and verdict.
+/// The tables and the verdict.
 fn text(audit: &Audit) -> String {
     let mut text = String::from("\nwhat left the parties\n");
     text.push_str(&table(
@@ -108,12 +110,10 @@ fn text(audit: &Audit) -> String {
         &left(&audit.left),
     ));
     text.push_str(&legend(audit));
-    text.push_str("\nattacks: can somebody tell whether a record was in a party's data?\n");
+    text.push_str("\nattacks: can an adversary tell whether a record was in a party's data?\n");
     let header = ["seat", "attack", "on", "AUC", "s.e.", "members", "others", "mean score", "of others"];
     text.push_str(&table(&header, &findings(audit)));
-    text.push_str(
-        "  AUC: 0.5 is guessing, 1 certainty; s.e.: its standard error; others: records that nobody had\n",
-    );
+    text.push_str("  AUC: 0.5 is guessing, 1 is certainty; s.e.: standard error; others: held-out records\n");
     if !audit.recoveries.is_empty() {
         text.push_str("\nlinear recovery of M from opened sketches\n");
         let header = ["seat", "method", "rounds", "equations", "unknowns", "error", "recovered"];
@@ -124,21 +124,21 @@ fn text(audit: &Audit) -> String {
     text
 }
 
-/// What the words in the first table mean, those that are in it.
+/// Explains those words of the first table that occur in it.
 fn legend(audit: &Audit) -> String {
     let covers: BTreeSet<Cover> = audit.left.iter().map(|left| left.cover).collect();
     let meaning = |cover: &Cover| match cover {
         Cover::Masked => {
-            "  masked: random words to whoever reads them alone; the sum over the parties is opened for all\n"
+            "  masked: random words on their own; only the sum over the parties is opened, for all\n"
         }
-        Cover::Plain => "  plain: numbers as they are\n",
-        Cover::Control => "  no data: keys, signatures, and what removes the masks from a sum\n",
+        Cover::Plain => "  plain: readable numbers\n",
+        Cover::Control => "  no data: keys, signatures and what removes the masks from a sum\n",
     };
     let products = "  U: the components (the factor of the features, in the paper's letters); M V, M S, S U, V V: products of records, components, weights V and sketches S\n";
     std::iter::once(products).chain(covers.iter().map(meaning)).collect()
 }
 
-/// Parties of which the same left are one line.
+/// Parties with the same entries share one line.
 fn left(all: &[Left]) -> Vec<Vec<String>> {
     let mut parties: BTreeMap<(Cover, &str, u64, u64), Vec<u16>> = BTreeMap::new();
     for left in all {
@@ -212,7 +212,7 @@ fn recoveries(audit: &Audit) -> Vec<Vec<String>> {
     audit.recoveries.iter().map(line).collect()
 }
 
-/// Columns as wide as what is in them.
+/// Makes columns as wide as their content.
 fn table(header: &[&str], lines: &[Vec<String>]) -> String {
     let header: Vec<String> = header.iter().map(|name| name.to_string()).collect();
     let all = || std::iter::once(&header).chain(lines);

@@ -1,4 +1,4 @@
-//! `partwise calibrate`: measures the machine, and under `mpirun` the network, and keeps the constants.
+//! `partwise calibrate`: measures the machine, and under `mpirun` the network, and stores the constants.
 
 use std::fmt::Write;
 
@@ -22,37 +22,30 @@ fn run_on(args: &CalibrateArgs, context: &Context, comm: &dyn Comm) -> Result<()
     let out = agree(comm, place(args, comm.rank() == 0))?;
     let local = launch::launched().map_or(1, |launched| launched.local);
     let threads = args.threads.unwrap_or((machine::cores() / local).max(1));
-    agree(
-        comm,
-        if threads == 0 {
-            Err(anyhow!("--threads: 0 threads can compute nothing; give 1 or more"))
-        } else {
-            Ok(())
-        },
-    )?;
+    agree(comm, if threads == 0 { Err(anyhow!("--threads: 0 is too few; give 1 or more")) } else { Ok(()) })?;
     let effort = if args.quick { Effort { repeats: 1, divisor: 16 } } else { Effort::FULL };
     let measured = calibrate(comm, threads, effort)?;
     let written = if comm.rank() == 0 { write(args, context, &out, &measured) } else { Ok(()) };
     agree(comm, written)
 }
 
-/// The file to write; rank 0 alone looks whether it may.
+/// The file to write; only process 0 checks it.
 fn place(args: &CalibrateArgs, chief: bool) -> Result<std::path::PathBuf> {
-    let no_home = || anyhow!("--out: there is no home folder to keep the constants in; say where with --out");
+    let no_home = || anyhow!("--out: there is no home folder for the constants; choose a file with --out");
     let out = args.out.clone().or_else(constants::usual).ok_or_else(no_home)?;
     if chief && out.exists() && !args.force {
-        bail!("{} exists already; replace it with --force, or write elsewhere with --out", out.display());
+        bail!("{} already exists; replace it with --force, or choose another file with --out", out.display());
     }
     Ok(out)
 }
 
 fn write(args: &CalibrateArgs, context: &Context, out: &std::path::Path, measured: &Constants) -> Result<()> {
     if !measured.is_plausible() {
-        bail!("times came out that cannot be; try again when the machine does nothing else");
+        bail!("the measured times are implausible; try again when the machine is idle");
     }
     if let (None, Some(folder)) = (&args.out, out.parent()) {
         std::fs::create_dir_all(folder)
-            .map_err(|error| anyhow!("{}: {error}; write elsewhere with --out", folder.display()))?;
+            .map_err(|error| anyhow!("{}: {error}; choose another file with --out", folder.display()))?;
     }
     let text = serde_json::to_string_pretty(measured)?;
     context.outputs.write_whole(out, "--out", |file| writeln!(file, "{text}"))?;

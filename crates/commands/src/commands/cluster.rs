@@ -1,4 +1,4 @@
-//! What the ranks of an MPI job agree on before they go on.
+//! Agreement between the processes of an MPI job before they continue.
 
 use std::path::Path;
 use std::time::Duration;
@@ -9,15 +9,16 @@ use partwise::error::Error;
 
 use crate::{flags, machine};
 
-/// An error that every rank knows of: rank 0 says it, and nobody waits for anybody.
+/// An error that every process knows: process 0 prints it, and no process waits for another.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct Agreed(pub String);
 
-/// Time that the process manager gets to end a rank whose peers are gone, before that rank speaks for itself.
+/// The time that the process manager has to end a process whose peers have ended, before that process prints its
+/// own error.
 const PATIENCE: Duration = Duration::from_secs(4);
 
-/// The ranks that work on a command: those of an MPI job, or this process alone.
+/// The processes that work on a command: those of an MPI job, or this process alone.
 #[derive(Clone, Copy)]
 pub struct Team<'a>(Option<&'a dyn Comm>);
 
@@ -26,17 +27,17 @@ impl<'a> Team<'a> {
         Team(comm)
     }
 
-    /// How the ranks of a job reach each other.
+    /// The communicator of the job.
     pub fn comm(&self) -> Option<&'a dyn Comm> {
         self.0
     }
 
-    /// Whether this rank talks and writes for all.
+    /// Whether this process prints and writes for all.
     pub fn is_chief(&self) -> bool {
         self.0.is_none_or(|comm| comm.rank() == 0)
     }
 
-    /// The result where all ranks have one; else the first rank's error, on every rank.
+    /// The result if all processes have one; otherwise the first process's error, on every process.
     pub fn agree<R>(&self, result: Result<R>) -> Result<R> {
         match self.0 {
             None => result,
@@ -44,14 +45,14 @@ impl<'a> Team<'a> {
         }
     }
 
-    /// What rank 0 has, on every rank.
+    /// Broadcasts a value of process 0 to every process.
     pub fn share(&self, own: String) -> Result<String> {
         let Some(comm) = self.0 else { return Ok(own) };
         let shared = comm.broadcast(own.into_bytes()).map_err(|error| local(comm, error))?;
         Ok(String::from_utf8_lossy(&shared).into_owned())
     }
 
-    /// The most memory that each rank of a job has had.
+    /// The peak memory of each process of a job.
     pub fn peak_memory(&self) -> Result<Option<Vec<u64>>> {
         let peaks = self
             .0
@@ -59,7 +60,7 @@ impl<'a> Team<'a> {
         peaks.transpose()
     }
 
-    /// The error of a step that all ranks took together.
+    /// The error of a step that all processes took together.
     pub fn failed(&self, error: Error) -> anyhow::Error {
         match (self.0, error) {
             (None, error) => error.into(),
@@ -69,20 +70,20 @@ impl<'a> Team<'a> {
     }
 }
 
-/// Refuses to begin if a rank sees another file under that name.
+/// Refuses to start if a process sees a different file under the same name.
 pub fn same_file(comm: &dyn Comm, print: &[u8], path: &Path) -> Result<()> {
     let prints = comm.all_gather(print)?;
     match prints.iter().position(|print| *print != prints[0]) {
         None => Ok(()),
         Some(rank) => bail!(
-            "{}: rank {rank} sees another file there than rank 0; put it on a file system that all machines share, or copy \
-             the same file to each",
+            "{}: process {rank} sees a different file than process 0; use a shared file system, or copy the same file \
+             to each machine",
             path.display()
         ),
     }
 }
 
-/// The result where all ranks have one; else the first rank's error, on every rank.
+/// The result if all processes have one; otherwise the first process's error, on every process.
 pub fn agree<R>(comm: &dyn Comm, result: Result<R>) -> Result<R> {
     let own = result.as_ref().err().map_or(String::new(), flags::words);
     let all = comm.all_gather(own.as_bytes()).map_err(|error| local(comm, error))?;
@@ -93,8 +94,8 @@ pub fn agree<R>(comm: &dyn Comm, result: Result<R>) -> Result<R> {
     }
 }
 
-/// An error of this rank alone. One that another rank's end has caused is not worth a word unless that rank's message
-/// never came: the process manager ends this rank meanwhile.
+/// The error of this process alone. If the end of another process caused it, it is printed only if that process
+/// gave no message before the process manager ends this one.
 pub fn local(comm: &dyn Comm, error: Error) -> anyhow::Error {
     if let Error::Transport { .. } | Error::RankLost { .. } = error {
         std::thread::sleep(PATIENCE);

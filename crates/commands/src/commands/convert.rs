@@ -1,4 +1,4 @@
-//! `partwise convert`: the same matrix in another format.
+//! `partwise convert`: writes a matrix in another format.
 
 use anyhow::Result;
 use partwise::io::{self, WriteOptions};
@@ -13,7 +13,7 @@ pub fn run(args: &ConvertArgs, context: &Context) -> Result<()> {
     output::check_file(&args.out, "OUT", args.force)?;
     match args.precision {
         Some(Precision::F32) => convert::<f32>(args, context, Some(Precision::F32)),
-        // f64 holds every entry of every format, but for integers beyond 2^53.
+        // f64 represents every entry of every format, except for integers beyond 2^53.
         precision => convert::<f64>(args, context, precision),
     }
 }

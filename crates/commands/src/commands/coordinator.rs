@@ -1,4 +1,4 @@
-//! `partwise coordinator`: a federation's centre.
+//! `partwise coordinator`: sets up and runs the coordinator of a federation.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
@@ -24,7 +24,7 @@ use crate::args::{CoordinatorCommand, CoordinatorInitArgs, CoordinatorRunArgs, S
 use crate::context::Context;
 use crate::{flags, output, report};
 
-/// The name of the configuration in the folder that `init` makes.
+/// The name of the configuration file in the folder that `init` creates.
 pub const FILE: &str = "federation.toml";
 
 pub fn run(command: &CoordinatorCommand, context: &Context) -> Result<()> {
@@ -39,14 +39,14 @@ fn init(args: &CoordinatorInitArgs, context: &Context) -> Result<()> {
     make(&args.out, &args.federation, &args.host, args.days)?;
     write_new(&args.out.join(FILE), &skeleton(&args.federation), false)?;
     context.console.tell(&format!(
-        "made {0}: complete {0}/{FILE}, give every party {0}/ca.crt, and sign their requests with `partwise coordinator sign \
-         {0} REQUEST`; keep ca.key and coordinator.key to yourself",
+        "created {0}: complete {0}/{FILE}, give {0}/ca.crt to every party, and sign their requests with `partwise \
+         coordinator sign {0} REQUEST`; keep ca.key and coordinator.key secret",
         args.out.display()
     ));
     Ok(())
 }
 
-/// The folder with the authority and the coordinator's certificate.
+/// Creates the folder with the authority and the coordinator's certificate.
 pub fn make(folder: &Path, federation: &str, hosts: &[String], days: u32) -> Result<()> {
     check_name(federation).map_err(|problem| anyhow!("{problem}"))?;
     output::make_private_folder(folder)?;
@@ -55,16 +55,16 @@ pub fn make(folder: &Path, federation: &str, hosts: &[String], days: u32) -> Res
 
 fn skeleton(federation: &str) -> String {
     format!(
-        "# What the coordinator of this federation needs to know; docs/federation.md explains every line.
+        "# Configuration of the coordinator; docs/federation.md explains every line.
 federation = \"{federation}\"
-# Where to listen. Parties connect to here, and the coordinator connects to nobody.
+# Address to listen on. Parties connect to it; the coordinator opens no connections.
 address = \"0.0.0.0:7400\"
-# Seconds after which a party is held to hang, and between two signs of life.
+# Seconds after which a silent party is considered unresponsive, and between heartbeats.
 deadline = 300
 heartbeat = 10
-# How many parties must be in every sum; at least colluders + 2.
+# Smallest number of parties in a sum; at least colluders + 2.
 cohort = 3
-# Fingerprints of certificates that are no good any more.
+# Fingerprints of revoked certificates.
 revoked = []
 
 [method]
@@ -85,7 +85,7 @@ fn sign(args: &SignArgs, context: &Context) -> Result<()> {
     let mut text = fs::read_to_string(&file).map_err(partwise_federation::Error::io(&file))?;
     let name = text.lines().find_map(|line| line.strip_prefix("federation = \"")?.split('"').next());
     let Some(federation) = name.map(str::to_string) else {
-        bail!("{}: has no line federation = \"...\"; add it at its beginning", file.display());
+        bail!("{}: the line federation = \"...\" is missing; add it at the beginning", file.display());
     };
     let issued = args.dir.join("issued");
     private::make_folder(&issued).map_err(partwise_federation::Error::io(&issued))?;
@@ -95,7 +95,7 @@ fn sign(args: &SignArgs, context: &Context) -> Result<()> {
         let known = text.contains(&entry);
         if !known && text.contains(&format!("name = \"{}\"\n", signed.name)) {
             bail!(
-                "{}: has {} with another identity; find out which is right, and correct the file",
+                "{}: {} is listed with another identity; find out which one is right, and correct the file",
                 file.display(),
                 signed.name
             );
@@ -114,7 +114,7 @@ fn sign(args: &SignArgs, context: &Context) -> Result<()> {
             text.push_str(&entry);
         }
         context.console.tell(&format!(
-            "{}: give {} to {}, and make sure by another way, a telephone for instance, that its identity is {}",
+            "{}: give {} to {}, and verify over another channel, such as telephone, that its identity is {}",
             if renewed { "renewed" } else { "signed" },
             path.display(),
             signed.name,
@@ -124,7 +124,7 @@ fn sign(args: &SignArgs, context: &Context) -> Result<()> {
     Ok(())
 }
 
-/// A party in federation.toml.
+/// The lines of a party in federation.toml.
 pub fn member(name: &str, identity: &str) -> String {
     format!("\n[[party]]\nname = \"{name}\"\nidentity = \"{identity}\"\n")
 }
@@ -142,7 +142,7 @@ fn serve(args: &CoordinatorRunArgs, context: &Context) -> Result<()> {
     let log = Arc::new(EventLog::new(args.line.log).naming(flags::name));
     if args.line.insecure {
         log.warn(
-            "without certificates and encryption; for trials on one machine",
+            "running without certificates and encryption, which is for trials on one machine",
             json!({ "event": "insecure" }),
         );
     }
@@ -158,7 +158,7 @@ fn serve(args: &CoordinatorRunArgs, context: &Context) -> Result<()> {
         how = format!("; without {}", outcome.missing.join(", "));
     }
     if !outcome.attempts.is_empty() {
-        how += "; done twice, since somebody was missing in some sums, and the better result kept";
+        how += "; run twice because a party was missing from some sums, better result kept";
     }
     context.console.tell(&format!(
         "relative error {:.6} after {} rounds and {} sums{how}; {}",
@@ -168,16 +168,14 @@ fn serve(args: &CoordinatorRunArgs, context: &Context) -> Result<()> {
         report::where_it_is(out)
     ));
     if !outcome.agreed {
-        bail!(
-            "the parties ended with different shared factors; ask them what their own records of the run say"
-        );
+        bail!("the parties ended with different shared factors; compare their run.json files");
     }
     Ok(())
 }
 
 fn write(context: &Context, out: &Path, outcome: &FederationOutcome, terms: &Terms) -> Result<()> {
     let settings = &terms.settings;
-    // Each party's file has its records in rows or in columns; here they are taken to be rows, as is usual.
+    // Each party chooses the side of its records; here they are assumed to be rows, which is the default.
     let shared_factor = SharedFactor::of(Side::Rows);
     let shared = shared_factor.file();
     let end = CoordinatorRecord {
@@ -205,18 +203,14 @@ fn write(context: &Context, out: &Path, outcome: &FederationOutcome, terms: &Ter
     let record = RunRecord::new(outcome.relative_error, RunKind::Federation(Box::new(record)));
     let staging = context.outputs.private_folder(out)?;
     staging.write(shared, |file| file.write_all(&outcome.factor))?;
-    // It came from a party.
+    // The factor comes from a party, so its shape is checked.
     let read = partwise::io::npy::read_array::<f32>(
         &staging.path().join(shared),
         crate::machine::available_memory(),
     );
     match read {
         Ok((rows, cols, _)) if (rows, cols) == (outcome.features, settings.rank) => {}
-        _ => bail!(
-            "the shared factor that a party sent is not a matrix of {} x {}",
-            outcome.features,
-            settings.rank
-        ),
+        _ => bail!("a party sent a shared factor that is not {} x {}", outcome.features, settings.rank),
     }
     staging.write("trace.csv", |file| {
         writeln!(file, "round,seconds,relative_error")?;

@@ -8,7 +8,8 @@ use serde_json::json;
 
 use crate::args::EvaluateArgs;
 use crate::context::Context;
-use crate::{folder, input, machine};
+use crate::folder::{self, Names};
+use crate::{input, machine};
 
 pub fn run(args: &EvaluateArgs, context: &Context) -> Result<()> {
     let record = folder::record(&args.dir)?;
@@ -25,15 +26,10 @@ pub fn run(args: &EvaluateArgs, context: &Context) -> Result<()> {
 
 fn error<T: Real>(args: &EvaluateArgs, context: &Context, record: &folder::Record) -> Result<f64> {
     let mut folder = folder::read::<T>(&args.dir)?;
-    let input = input::read_turned::<T>(
-        &args.file,
-        &args.read,
-        (record.transpose != args.read.transpose, record.images),
-        None,
-    )?;
+    let input = input::read_turned::<T>(&args.file, &args.read, record.turned(&args.read), None)?;
     input::warn_assumptions(context.console, &args.file, &input.assumptions);
-    let names = (input.row_labels.as_deref(), input.col_labels.as_deref());
+    let names = Names { rows: input.row_labels.as_deref(), cols: input.col_labels.as_deref() };
     folder.match_names(&args.dir, &args.file, names)?;
-    folder.check(&args.dir, &args.file, (input.matrix.rows(), input.matrix.cols()), None)?;
+    folder.check(&args.dir, &args.file, input.matrix.shape(), None)?;
     Ok(error_of(input.matrix, &folder.factors, &Threads::new(machine::cores())?)?)
 }

@@ -1,6 +1,6 @@
-//! `partwise experiment`: what a file describes, run and drawn.
+//! `partwise experiment`: runs an experiment that a file describes, and draws its charts.
 
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail};
 use partwise_experiment::{Error, Experiment, Scope, Stage, perform, search, write};
 
 use crate::args::ExperimentArgs;
@@ -19,7 +19,10 @@ pub fn run(args: &ExperimentArgs, context: &Context) -> Result<()> {
         && !runs.exists()
         && std::fs::read_dir(&args.out).map_or(true, |mut all| all.next().is_some())
     {
-        bail!("{} is there and no experiment's folder; choose another --out", args.out.display());
+        bail!(
+            "{} already exists and is not the folder of an experiment; choose another --out",
+            args.out.display()
+        );
     }
     if !args.out.exists() {
         output::check_new_folder(&args.out)?;
@@ -40,21 +43,26 @@ pub fn run(args: &ExperimentArgs, context: &Context) -> Result<()> {
         }
     };
     if args.search {
-        let lines = search(&experiment, &stage, &tell).map_err(interrupted)?;
+        let lines = search(&experiment, &stage, &tell).map_err(explain)?;
         let target = args.out.join("search.csv");
         return context
             .outputs
             .write_whole(&target, "--out", |file| file.write_all((lines.join("\n") + "\n").as_bytes()));
     }
-    let done = perform(&experiment, &stage, &tell).map_err(interrupted)?;
+    let done = perform(&experiment, &stage, &tell).map_err(explain)?;
     write(&experiment, &done, &args.out)?;
     tell(&format!("written to {}", args.out.join("index.html").display()));
     Ok(())
 }
 
-/// Ctrl-C reaches the runs as well as the experiment, in any order: the exit code is the same.
-fn interrupted(error: Error) -> anyhow::Error {
-    if let Error::Interrupted = error { Interrupted.into() } else { error.into() }
+/// An error in the program's words. Ctrl-C reaches the runs as well as the experiment, in any order: the exit code is the
+/// same.
+fn explain(error: Error) -> anyhow::Error {
+    match error {
+        Error::Interrupted => Interrupted.into(),
+        error @ Error::NoData { .. } => anyhow!("--data: {error}"),
+        error => error.into(),
+    }
 }
 
 fn is_panel(experiment: &Experiment, name: &str) -> bool {

@@ -1,4 +1,4 @@
-//! `partwise factorize`: from a file to factors, in one process or as one rank of an MPI job.
+//! `partwise factorize`: from a file to factors, in one process or as one process of an MPI job.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,17 +8,18 @@ use anyhow::{Result, anyhow};
 use partwise::comm::Comm;
 use partwise::error::Error;
 use partwise::io::ImageShape;
-use partwise::matrix::Dominant;
+use partwise::matrix::{Dominants, Shape};
 use partwise::partition::Access;
 use partwise::pipeline::{self, Facts, Opened, Planned, RunPlan, Source, Start};
-use partwise::run::{Directive, Monitor, Progress, Settings, Snapshot};
+use partwise::run::{Directive, Monitor, Progress, Settings, Snapshot, headline};
+use partwise::wording::many;
 use partwise::{Precision, Real};
 
 use super::cluster::{Agreed, Team, same_file};
 use crate::args::FactorizeArgs;
 use crate::checkpoint::{self, Checkpoint};
 use crate::context::Context;
-use crate::folder::{self, Folder};
+use crate::folder::{self, Folder, Names};
 use crate::parts::{self, PartReader, PartedInput};
 use crate::progress::Display;
 use crate::report::{self, Kept};
@@ -35,7 +36,7 @@ pub fn run(args: &FactorizeArgs, context: &Context, comm: Option<&dyn Comm>) -> 
 }
 
 fn run_in<T: Real>(args: &FactorizeArgs, context: &Context, team: Team<'_>) -> Result<()> {
-    // What is wrong whatever the matrix is said before it is read.
+    // Errors that do not depend on the matrix are reported before it is read.
     let request = team.agree(prepare(args, team))?;
     let given = team.agree(args.init_from.as_deref().map(folder::read::<T>).transpose())?;
     let parted = team.comm().map(|comm| open_parts(args, team, comm)).transpose()?;
@@ -76,7 +77,7 @@ fn run_in<T: Real>(args: &FactorizeArgs, context: &Context, team: Team<'_>) -> R
     interrupt::ended(stopped_by)
 }
 
-/// What can be wrong before any file is read.
+/// Checks what can be wrong before any file is read.
 fn prepare(args: &FactorizeArgs, team: Team<'_>) -> Result<pipeline::Request> {
     let request = request::request(args, &team)?;
     if team.is_chief() {
@@ -86,7 +87,7 @@ fn prepare(args: &FactorizeArgs, team: Team<'_>) -> Result<pipeline::Request> {
     Ok(request)
 }
 
-/// Looks at the file that all ranks of a job share, or the folder of their parts.
+/// Opens the file that all processes of a job share, or the folder of their parts.
 fn open_parts(args: &FactorizeArgs, team: Team<'_>, comm: &dyn Comm) -> Result<PartedInput> {
     let input = team.agree(parts::open(&args.file, comm.size()))?;
     let print = team.agree(input.fingerprint())?;
@@ -94,7 +95,7 @@ fn open_parts(args: &FactorizeArgs, team: Team<'_>, comm: &dyn Comm) -> Result<P
     Ok(input)
 }
 
-/// Rank 0 alone reads all of the file, without keeping it.
+/// Only process 0 reads the whole file, without keeping it.
 fn hash_in_background(args: &FactorizeArgs, parted: Option<&PartedInput>) -> JoinHandle<Result<String>> {
     let file = args.file.clone();
     match parted {
@@ -103,29 +104,29 @@ fn hash_in_background(args: &FactorizeArgs, parted: Option<&PartedInput>) -> Joi
     }
 }
 
-/// The hash of the input, on every rank.
+/// The hash of the input, on every process.
 fn hashed(args: &FactorizeArgs, team: Team<'_>, hash: Option<JoinHandle<Result<String>>>) -> Result<String> {
     let hash =
         hash.map(|thread| thread.join().map_err(|_| anyhow!("hashing {} failed", args.file.display()))?);
     team.share(team.agree(hash.transpose())?.unwrap_or_default())
 }
 
-/// What there is to see of a matrix before a run takes it.
+/// What is taken from a matrix before the run consumes it.
 struct Found<T> {
-    /// Where it is, in words.
+    /// Where the matrix is, in words.
     place: String,
-    /// How a row or column is a picture.
+    /// The image size of a row or column.
     image: Option<ImageShape>,
-    /// Pictures as they were.
+    /// Original images for the page.
     frames: Option<Kept<T>>,
     /// The row and the column that dominate.
-    dominant: (Option<Dominant>, Option<Dominant>),
+    dominant: Dominants,
 }
 
 impl<T: Real> Found<T> {
     fn of(args: &FactorizeArgs, opened: &Opened<'_, T>) -> Result<Self> {
         let Facts { rows, cols, image, .. } = *opened.facts();
-        let image = input::picture(&args.shape, (rows, cols), image, args.read.images, args.records)?;
+        let image = input::picture(&args.shape, Shape { rows, cols }, image, args.read.images, args.records)?;
         let frames = opened.matrix().and_then(|matrix| report::kept(matrix, image));
         let place = match (opened.matrix(), opened.streamed()) {
             (Some(matrix), _) => format!("{} in memory", input::size(matrix.bytes())),
@@ -135,13 +136,14 @@ impl<T: Real> Found<T> {
                 streamed.blocks(),
                 input::size(streamed.block_bytes())
             ),
-            (None, None) => "each rank with its own part".into(),
+            (None, None) => "one part per process".into(),
         };
         Ok(Found { place, image, frames, dominant: opened.dominant() })
     }
 }
 
-/// Where the run begins: at the factors of an earlier run, in the order of this matrix, or at its own checkpoint.
+/// The starting point of the run: the factors of an earlier run, in the order of this matrix, or its own
+/// checkpoint.
 fn start<T: Real>(
     args: &FactorizeArgs,
     team: Team<'_>,
@@ -149,25 +151,25 @@ fn start<T: Real>(
     given: Option<Folder<T>>,
     checkpoint: &Checkpoint,
 ) -> Result<Start<T>> {
-    let size = (facts.rows, facts.cols);
+    let shape = facts.shape();
     let mut start = Start::default();
     if let (Some(mut folder), Some(dir)) = (given, &args.init_from) {
-        let names = (facts.row_labels.as_deref(), facts.col_labels.as_deref());
+        let names = Names { rows: facts.row_labels.as_deref(), cols: facts.col_labels.as_deref() };
         folder.match_names(dir, &args.file, names)?;
-        folder.check(dir, &args.file, size, Some(args.rank))?;
+        folder.check(dir, &args.file, shape, Some(args.rank))?;
         start.factors = Some(folder.factors);
     }
     if args.resume {
         start.snapshot = checkpoint.read::<T>()?;
     }
     if team.is_chief() {
-        let entries = (size.0 as u64 + size.1 as u64).saturating_mul(args.rank as u64);
+        let entries = (shape.rows as u64 + shape.cols as u64).saturating_mul(args.rank as u64);
         output::check_room(&args.out, entries.saturating_mul(T::PRECISION.bytes()))?;
     }
     Ok(start)
 }
 
-/// Says what was read, and returns what says how it is computed once the run has begun.
+/// Prints what was read, and returns a closure that prints the method once the run has started.
 fn introduce<T: Real>(
     args: &FactorizeArgs,
     context: &Context,
@@ -183,47 +185,52 @@ fn introduce<T: Real>(
     let console = context.console;
     console.tell(&format!("{name}: {rows} x {cols}, {format}, {place}"));
     if let Some(iteration) = planned.resumed_from() {
-        console.tell(&format!("going on from iteration {iteration} in {}", checkpoint.path().display()));
+        console.tell(&format!("resuming from iteration {iteration} in {}", checkpoint.path().display()));
     }
     let plan = planned.plan().clone();
     let workers = workers(&plan, team);
-    let rank = plan.settings.rank;
-    Some(Box::new(move |method| console.tell(&format!("{}, rank {rank}, {workers}", plan.describe(method)))))
+    let components = many(plan.settings.rank, "component");
+    Some(Box::new(move |method| {
+        let described = plan.describe(method);
+        console.tell(&format!("{}, {components}, {workers}", headline(&described)));
+    }))
 }
 
-/// Who computes, in words.
+/// The workers or processes and their threads, in words.
 fn workers(plan: &RunPlan, team: Team<'_>) -> String {
-    let (nodes, threads) = (plan.machine.nodes, plan.machine.threads);
+    let nodes = plan.machine.nodes;
+    let threads = many(plan.machine.threads, "thread");
     if team.comm().is_none() {
-        return format!("nodes {nodes}, threads a node {threads}");
+        return if nodes == 1 { threads } else { format!("{nodes} workers with {threads} each") };
     }
     let arranged = match plan.settings.algorithm.access() {
         Access::Whole => format!(" as {}", plan.grid),
         Access::Sampled | Access::Lines => String::new(),
     };
-    format!("MPI ranks {nodes}{arranged}, threads a rank {threads}")
+    let processes = if nodes == 1 { "1 MPI process".into() } else { format!("{nodes} MPI processes") };
+    format!("{processes}{arranged} with {threads} each")
 }
 
-/// Says what a user should know before it starts.
+/// Prints what a user should know before the run starts.
 fn warn<T: Real>(
     warnings: &mut Warnings,
     args: &FactorizeArgs,
     planned: &Planned<'_, T>,
-    dominant: (Option<Dominant>, Option<Dominant>),
+    dominant: Dominants,
 ) {
-    let Facts { rows, cols, assumptions, row_labels, col_labels, .. } = planned.facts();
-    warnings.rank(&planned.plan().settings, (*rows, *cols));
+    let Facts { assumptions, row_labels, col_labels, .. } = planned.facts();
+    warnings.rank(&planned.plan().settings, planned.facts().shape());
     warnings.assumptions(&args.file, assumptions);
-    warnings.dominant(dominant, (row_labels.as_deref(), col_labels.as_deref()));
+    warnings.dominant(dominant, Names { rows: row_labels.as_deref(), cols: col_labels.as_deref() });
 }
 
-/// Shows progress, listens for Ctrl-C and saves.
+/// Shows progress, listens for Ctrl-C and saves checkpoints.
 struct Watch {
     display: Display,
     settings: Settings,
     stop: Arc<AtomicUsize>,
     checkpoint: Checkpoint,
-    /// Says what the method does.
+    /// Prints the description of the method.
     announce: Option<Announce>,
 }
 
@@ -250,7 +257,7 @@ impl<T: Real> Monitor<T> for Watch {
     }
 }
 
-/// An overflow with what can be done about it in this run.
+/// The message for an overflow, with the advice that applies to this run.
 fn explain<T: Real>(error: Error, args: &FactorizeArgs, team: Team<'_>) -> anyhow::Error {
     let Error::Diverged { iteration } = error else { return team.failed(error) };
     let precision = match T::PRECISION {
@@ -259,7 +266,7 @@ fn explain<T: Real>(error: Error, args: &FactorizeArgs, team: Team<'_>) -> anyho
     };
     let alpha = if args.algorithm.uses("alpha") { ", or raise --alpha" } else { "" };
     let sentence = format!(
-        "{}: the factors grew beyond what {} can hold at iteration {iteration}; {precision}rescale the matrix{alpha}",
+        "{}: the factors overflowed {} at iteration {iteration}; {precision}rescale the matrix{alpha}",
         args.file.display(),
         match T::PRECISION {
             Precision::F32 => "f32",
@@ -268,7 +275,7 @@ fn explain<T: Real>(error: Error, args: &FactorizeArgs, team: Team<'_>) -> anyho
     );
     match team.comm() {
         None => anyhow!(sentence),
-        // The error has the same number on every rank.
+        // The error has the same iteration on every process.
         Some(_) => Agreed(sentence).into(),
     }
 }

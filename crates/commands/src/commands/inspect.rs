@@ -1,4 +1,4 @@
-//! `partwise inspect`: what a matrix is, and what factorizing it takes.
+//! `partwise inspect`: describes a matrix and the memory that factorizing it needs.
 
 use std::fmt::Write;
 
@@ -15,7 +15,7 @@ use crate::context::Context;
 use crate::input::{self, size, warn_assumptions};
 use crate::machine;
 
-/// What was found.
+/// The findings about a matrix.
 struct Findings {
     summary: Summary,
     format: String,
@@ -24,7 +24,7 @@ struct Findings {
     row_labels: Option<Vec<String>>,
     col_labels: Option<Vec<String>>,
     assumptions: Vec<Assumption>,
-    /// What runs in single precision, the default, would take.
+    /// The memory of runs in single precision, the default.
     bytes_hals: u64,
     bytes_dsanls: u64,
 }
@@ -42,9 +42,9 @@ pub fn run(args: &InspectArgs, context: &Context) -> Result<()> {
     })
 }
 
-/// Reads the matrix whole, or block by block where the memory does not hold it and its format allows.
+/// Reads the matrix as a whole, or block by block if it does not fit in memory and its format allows that.
 fn look(args: &InspectArgs, memory: u64) -> Result<Findings> {
-    // f64 holds every entry of every format, so that the range shown is the file's own.
+    // f64 represents every entry of every format, so the range is that of the file.
     let options = input::options(&args.read, None, memory);
     let input = match io::read_to_inspect(&args.file, &options, args.read.transpose)? {
         Unchecked::Whole(input) => input,
@@ -79,7 +79,7 @@ fn look_through(args: &InspectArgs, stream: &Stream, memory: u64) -> Result<Find
     })
 }
 
-/// Bytes that a factorization takes in one process, in f32.
+/// The memory of a factorization in one process, in f32.
 fn needed(args: &InspectArgs, size: MatrixSize, algorithm: Algorithm) -> u64 {
     let workload = Workload { size, algorithm, rank: args.rank, precision: Precision::F32 };
     workload.footprint(&Layout::Workers(1)).most()
@@ -130,7 +130,7 @@ fn in_words(args: &InspectArgs, findings: &Findings) -> Result<String> {
             let name = labels.as_ref().map(|labels| format!(" ({})", labels[index])).unwrap_or_default();
             writeln!(
                 text,
-                "  dominant    {what} {}{name} holds {:.1}% of the squared norm of the matrix",
+                "  dominant    {what} {}{name} accounts for {:.1}% of the squared norm of the matrix",
                 index + 1,
                 100.0 * share
             )?;

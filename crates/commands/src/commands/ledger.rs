@@ -1,4 +1,4 @@
-//! `partwise audit` of a party of a federation: what its ledger says that left it.
+//! `partwise audit` of a party of a federation: what left it, by its ledger.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use crate::args::AuditArgs;
 use crate::context::Context;
 use crate::input;
 
-/// The ledger, if this is one or a folder with one.
+/// The path of the ledger, if `dir` is one or contains one.
 pub fn found(path: &Path) -> Option<PathBuf> {
     let path = if path.is_dir() { path.join(ledger::NAME) } else { path.to_path_buf() };
     path.is_file().then_some(path)
@@ -24,7 +24,7 @@ pub fn run(path: &Path, context: &Context, args: &AuditArgs) -> Result<()> {
         ("--force", args.force),
     ];
     if let Some((option, _)) = ignored.iter().find(|(_, given)| *given) {
-        bail!("{option}: {} is a ledger, on which no attack is run; leave it out", path.display());
+        bail!("{option}: {} is a ledger, which cannot be attacked; leave it out", path.display());
     }
     let read = ledger::read(path)?;
     let summary = ledger::summary(&read.entries);
@@ -44,9 +44,9 @@ pub fn run(path: &Path, context: &Context, args: &AuditArgs) -> Result<()> {
     text.push_str(&format!("{:18} {:>8} {:>12}  who could read it\n", "what left", "count", "bytes"));
     for ((kind, cover), (count, bytes)) in &summary {
         let readers = match cover {
-            Cover::Masked => "nobody; masked, only the sum over the cohort was opened",
-            Cover::Plain => "the coordinator, as it was",
-            Cover::Public => "the coordinator; keys, signatures, words, and what was opened for all",
+            Cover::Masked => "nobody (masked; only the sum over the cohort was opened)",
+            Cover::Plain => "the coordinator",
+            Cover::Public => "the coordinator (keys, signatures, control messages and opened sums)",
         };
         text.push_str(&format!("{kind:18} {count:>8} {:>12}  {readers}\n", input::size(*bytes)));
     }

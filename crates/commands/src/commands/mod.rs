@@ -1,8 +1,9 @@
-//! One file a command.
+//! The commands, one file per command.
 
 pub mod audit;
 pub mod calibrate;
 pub mod cluster;
+pub mod completions;
 pub mod convert;
 pub mod coordinator;
 pub mod evaluate;

@@ -1,4 +1,4 @@
-//! `partwise party`: one organisation of a federation.
+//! `partwise party`: sets up and runs a party of a federation.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use crate::args::{JoinArgs, PartyCommand, PartyInitArgs};
 use crate::context::Context;
 use crate::{flags, input, machine, output, report};
 
-/// The name of the configuration in the folder that `init` makes.
+/// The name of the configuration file in the folder that `init` creates.
 pub const FILE: &str = "party.toml";
 
 pub fn run(command: &PartyCommand, context: &Context, hooks: &Arc<dyn Hooks>) -> Result<()> {
@@ -43,16 +43,16 @@ fn init(args: &PartyInitArgs, context: &Context) -> Result<()> {
     let text = skeleton(&args.name, &args.federation, &args.coordinator, "");
     write_new(&args.out.join(FILE), &text, false)?;
     context.console.tell(&format!(
-        "made {0}: send {0}/{1}.request to the coordinator, put its answer {1}.crt and its ca.crt into {0}, and complete \
-         {0}/{FILE}; keep {1}.key and identity.key to yourself",
+        "created {0}: send {0}/{1}.request to the coordinator, put its answer {1}.crt and its ca.crt into {0}, and \
+         complete {0}/{FILE}; keep {1}.key and identity.key secret",
         args.out.display(),
         args.name
     ));
-    context.console.tell(&format!("this party's identity, for the others to pin: {identity}"));
+    context.console.tell(&format!("identity of this party, which the other parties pin: {identity}"));
     Ok(())
 }
 
-/// The folder with a party's keys and request.
+/// Creates the folder with a party's keys and request.
 pub fn make(folder: &Path, federation: &str, name: &str) -> Result<Fingerprint> {
     for name in [federation, name] {
         check_name(name).map_err(|problem| anyhow!("{problem}"))?;
@@ -61,7 +61,7 @@ pub fn make(folder: &Path, federation: &str, name: &str) -> Result<Fingerprint> 
     Ok(certificates::make_request(folder, federation, name)?)
 }
 
-/// party.toml; `policy` has further lines.
+/// The content of party.toml; `policy` has additional lines.
 pub fn skeleton(name: &str, federation: &str, coordinator: &str, policy: &str) -> String {
     let protocols = match policy.contains("protocols") {
         true => "",
@@ -70,19 +70,19 @@ pub fn skeleton(name: &str, federation: &str, coordinator: &str, policy: &str) -
         }
     };
     format!(
-        "# What this party needs to know; docs/federation.md explains every line.
+        "# Configuration of this party; docs/federation.md explains every line.
 name = \"{name}\"
 federation = \"{federation}\"
 coordinator = \"{coordinator}\"
 
-# What this party allows. The coordinator cannot widen it.
+# What this party allows; the coordinator cannot override it.
 [policy]
 aggregation = [\"secure\"]
 minimum_cohort = 3
 minimum_colluders = 1
 maximum_rounds = 500
 {protocols}{policy}
-# The identities of all other parties, as they told you by another way than through the coordinator, a line each:
+# Identities of all other parties, which they told you over another channel than the coordinator, one per line:
 # their-name = \"sha256:0123456789abcdef...\"
 [peers]
 "
@@ -99,18 +99,18 @@ fn join<T: Real>(args: &JoinArgs, context: &Context, hooks: &Arc<dyn Hooks>) -> 
         .and_then(|input| input::check_range(&args.data, &input.matrix).map(|()| input));
     let Input { matrix, row_labels, col_labels, assumptions, .. } =
         read.map_err(|error| match args.line.log {
-            // It may quote an entry, and such logs may be collected elsewhere.
+            // The message may quote an entry, and such logs may be collected elsewhere.
             Format::Json => anyhow!(
-                "{}: cannot be used as records; --check --log text says where and why",
+                "{}: cannot be used as records; --check --log text shows the place and the reason",
                 args.data.display()
             ),
             Format::Text => error.into(),
         })?;
-    // A log may be collected elsewhere, and this shows entries.
+    // A log may be collected elsewhere, and the full message shows entries.
     if args.line.log == Format::Text {
         input::warn_assumptions(context.console, &args.data, &assumptions);
     }
-    // Features by records, whatever the file has.
+    // Features by records, whichever side the file has them on.
     let (matrix, names) = match args.records {
         Side::Rows => (matrix.into_transpose(), &col_labels),
         Side::Columns => (matrix, &row_labels),
@@ -136,7 +136,7 @@ fn join<T: Real>(args: &JoinArgs, context: &Context, hooks: &Arc<dyn Hooks>) -> 
     }
     if args.line.insecure {
         log.warn(
-            "without certificates and encryption; for trials on one machine",
+            "running without certificates and encryption, which is for trials on one machine",
             json!({ "event": "insecure" }),
         );
     }
@@ -163,7 +163,7 @@ fn write<T: Real>(
         party: party.to_string(),
         own_relative_error: joined.own_relative_error,
         records: joined.records,
-        // As `evaluate` and `transform` read the file again.
+        // As `evaluate` and `transform` expect the file.
         transpose: args.read.transpose,
         precision: T::PRECISION,
     };
@@ -208,13 +208,13 @@ fn write<T: Real>(
 
 fn conclude<T>(args: &JoinArgs, context: &Context, joined: &Joined<T>) {
     let why = match joined.ended.stopped_by {
-        Stop::Rounds => "all rounds done",
-        Stop::Tolerance => "the error hardly fell any more",
-        Stop::LeakBudget => "one round more would show a record",
+        Stop::Rounds => "maximum number of rounds",
+        Stop::Tolerance => "converged",
+        Stop::LeakBudget => "another round would reveal a record",
     };
     let out = args.out.as_ref().map_or(String::new(), |out| format!("; {}", report::where_it_is(out)));
     context.console.tell(&format!(
-        "relative error {:.6} over all parties, {:.6} here, after {} rounds ({why}){out}",
+        "relative error {:.6} over all parties, {:.6} for this party, after {} rounds ({why}){out}",
         joined.relative_error, joined.own_relative_error, joined.ended.rounds
     ));
 }

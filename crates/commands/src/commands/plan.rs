@@ -1,4 +1,4 @@
-//! `partwise plan`: what a factorization will take on a cluster, before there is one.
+//! `partwise plan`: estimates what a factorization needs on a cluster.
 
 use std::fmt::Write;
 
@@ -13,7 +13,7 @@ use crate::constants::{self, Known};
 use crate::context::Context;
 use crate::input::size;
 
-/// Where nobody says what the network is.
+/// The network that is assumed if none is given.
 const USUAL: &str = "10Gbit/s,20us";
 
 const METHODS: [Algorithm; 3] = [Algorithm::Auto, Algorithm::Hals, Algorithm::Dsanls];
@@ -35,14 +35,14 @@ pub fn run(args: &PlanArgs, context: &Context) -> Result<()> {
     }
 }
 
-/// The network that was given, or measured, or else a usual one; and in the latter cases a word on that.
+/// The given, measured or assumed network; in the latter cases with a note.
 fn network(args: &PlanArgs, known: &Known) -> (Network, &'static str) {
     let combine = known.constants.combine;
     let usual = || USUAL.parse().unwrap_or_else(|_| unreachable!("a network"));
     let (network, assumed) = match (args.network, known.constants.network()) {
         (Some(network), _) => (network, ""),
         (None, Some(network)) => (network, " (as measured)"),
-        (None, None) => (usual(), " (assumed; say otherwise with --network)"),
+        (None, None) => (usual(), " (assumed; change it with --network)"),
     };
     (Network { combine, ..network }, assumed)
 }
@@ -64,7 +64,7 @@ impl View<'_> {
         METHODS.iter().map(|&method| job.estimate(method, &self.network, self.constants())).collect()
     }
 
-    /// The best on so many nodes; nothing if it does not fit.
+    /// The best method on this many processes; `None` if nothing fits.
     fn best(&self, nodes: usize) -> Option<Estimate> {
         let mut job = Job { nodes, ..self.job.clone() };
         if nodes != self.job.nodes {
@@ -82,7 +82,7 @@ impl View<'_> {
         of(best).cloned()
     }
 
-    /// Half and twice as many nodes.
+    /// Half and twice as many processes.
     fn others(&self) -> [(usize, Option<Estimate>); 2] {
         let nodes = self.job.nodes;
         [nodes / 2, nodes.saturating_mul(2)].map(|nodes| (nodes, self.best(nodes)))
@@ -112,8 +112,19 @@ impl View<'_> {
     }
 
     fn text(&self) -> Result<String> {
-        let Job { rows, cols, nonzeros, ref settings, nodes, precision, .. } = self.job;
         let mut text = String::new();
+        self.request_text(&mut text)?;
+        self.methods_text(&mut text)?;
+        if let Some(best) = self.best(self.job.nodes) {
+            self.best_text(&mut text, &best)?;
+            self.others_text(&mut text, &best)?;
+        }
+        Ok(text)
+    }
+
+    /// What is asked for.
+    fn request_text(&self, text: &mut String) -> Result<()> {
+        let Job { rows, cols, nonzeros, ref settings, nodes, precision, .. } = self.job;
         let entries = match nonzeros {
             Some(count) => format!("{count} nonzeros"),
             None if self.job.bytes => "dense bytes".into(),
@@ -131,10 +142,15 @@ impl View<'_> {
         )?;
         writeln!(text, "by {}", self.known.words())?;
         writeln!(text)?;
+        Ok(())
+    }
+
+    /// A line for each method.
+    fn methods_text(&self, text: &mut String) -> Result<()> {
         writeln!(
             text,
-            "method  grid       memory a node   sent an iteration   seconds an iteration = product + solve + gram + sketch + \
-             latency + transfer"
+            "method  grid       memory/process      sent/iteration       seconds/iteration = product + solve + gram + \
+             sketch + latency + transfer"
         )?;
         for estimate in self.estimates(&self.job) {
             let parts: Vec<String> = estimate.parts.named().map(|(_, seconds)| digits(seconds)).to_vec();
@@ -150,29 +166,38 @@ impl View<'_> {
             )?;
         }
         writeln!(text)?;
-        let Some(best) = self.best(nodes) else { return Ok(text) };
+        Ok(())
+    }
+
+    /// The best method, and what limits it.
+    fn best_text(&self, text: &mut String, best: &Estimate) -> Result<()> {
         let grid =
             if best.algorithm == Algorithm::Dsanls { String::new() } else { format!(" on {}", best.grid) };
         writeln!(
             text,
-            "best         {}{grid} (about {} iterations of dsanls are worth one of auto)",
+            "best         {}{grid} (about {} iterations of dsanls equal one of auto)",
             name(best.algorithm),
             self.job.sketched_iterations()
         )?;
         writeln!(
             text,
-            "memory       {} of the matrix, {} beside it, {} to save the factors",
+            "memory       {} for the matrix, {} for iterating, {} for saving the factors",
             size(best.memory.matrix),
             size(best.memory.iterating),
             size(best.memory.saving)
         )?;
         writeln!(text, "bottleneck   {}", words(best.parts.bottleneck()))?;
+        Ok(())
+    }
+
+    /// What other numbers of nodes take.
+    fn others_text(&self, text: &mut String, best: &Estimate) -> Result<()> {
         for (other, there) in self.others() {
             let what = match there {
                 _ if other == 0 => continue,
                 None => "does not fit".to_string(),
                 Some(there) => format!(
-                    "{}, {} s an iteration ({} times as fast), {} a node, {} sent, bottleneck {}",
+                    "{}, {} s per iteration ({}x the speed), {} per process, {} sent, bottleneck {}",
                     name(there.algorithm),
                     digits(there.parts.seconds()),
                     digits(best.parts.seconds() / there.parts.seconds()),
@@ -183,7 +208,7 @@ impl View<'_> {
             };
             writeln!(text, "{:<12} {what}", format!("{other} node{}", if other == 1 { "" } else { "s" }))?;
         }
-        Ok(text)
+        Ok(())
     }
 }
 
@@ -197,13 +222,13 @@ fn grid(estimate: &Estimate) -> String {
 
 fn words(part: &str) -> &'static str {
     match part {
-        "product" => "product: multiplying with the matrix; more nodes or threads help",
-        "solve" => "solve: moving the factors; more nodes or threads, or a lower rank, help",
-        "gram" => "gram: k x k matrices; a lower rank helps",
-        "sketch" => "sketch: drawing and applying sketches; smaller ones help",
-        "latency" => "latency: the network, message by message; fewer nodes with more threads help",
+        "product" => "product: multiplying with the matrix; use more processes or threads",
+        "solve" => "solve: updating the factors; use more processes or threads, or a smaller k",
+        "gram" => "gram: k x k matrices; use a smaller k",
+        "sketch" => "sketch: drawing and applying sketches; use smaller ones",
+        "latency" => "latency: messages on the network; use fewer processes with more threads",
         _ => {
-            "transfer: the network, byte by byte; a faster one, fewer nodes with more threads, or dsanls help"
+            "transfer: bytes on the network; use a faster network, fewer processes with more threads, or dsanls"
         }
     }
 }

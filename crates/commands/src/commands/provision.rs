@@ -1,4 +1,4 @@
-//! `partwise provision --demo`: all keys and files of a federation at once, for trials.
+//! `partwise provision --demo`: creates all keys and files of a federation at once, for trials.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
@@ -20,13 +20,13 @@ pub fn run(args: &ProvisionArgs, context: &Context) -> Result<()> {
     output::make_private_folder(&args.out)?;
     let made = make(args);
     if made.is_err() {
-        // Nothing half made is left behind.
+        // Nothing incomplete remains.
         let _ = fs::remove_dir_all(&args.out);
     }
     made?;
     context.console.tell(&format!(
-        "made {} for trials only: whoever made all keys can read everything; in earnest every party runs `partwise party init` \
-         by itself",
+        "created {} for trials only: the owner of all keys can read everything; in production every party runs \
+         `partwise party init` itself",
         args.out.display()
     ));
     Ok(())
@@ -46,7 +46,8 @@ fn make(args: &ProvisionArgs) -> Result<()> {
         items.join(", ")
     };
     let mut federation = format!(
-        "# For trials: all keys were made in one place.\nfederation = \"{}\"\naddress = \"{}\"\ndeadline = {:?}\nheartbeat = \
+        "# For trials only: all keys were created in one place.\nfederation = \"{}\"\naddress = \"{}\"\ndeadline = \
+         {:?}\nheartbeat = \
          {:?}\naccept = [{}]\n\n[method]\n{}",
         args.federation,
         args.address,
@@ -69,7 +70,7 @@ fn make(args: &ProvisionArgs) -> Result<()> {
     }
     let path = centre.join(coordinator::FILE);
     write_new(&path, &federation, false)?;
-    // What was asked for must be a federation.
+    // The options may not describe a valid federation.
     let Terms { settings, groups, .. } = FederationConfig::read(&path, args.continue_without)?.terms;
     let policy = format!(
         "protocols = [\"{}\"]\naccept = [{}]\ncontinue_without = {}\n",

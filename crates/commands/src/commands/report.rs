@@ -1,4 +1,4 @@
-//! `partwise report`: the page of a run, made again.
+//! `partwise report`: regenerates the page of a run.
 
 use std::process::{Command, Stdio};
 
@@ -11,7 +11,7 @@ use crate::report;
 pub fn run(args: &ReportArgs, context: &Context) -> Result<()> {
     let page = args.dir.join(report::NAME);
     if page.exists() && !args.force && !report::is_ours(&page) {
-        bail!("{} was not made by Partwise; move it away, or replace it with --force", page.display());
+        bail!("{} was not written by Partwise; move it, or replace it with --force", page.display());
     }
     report::write(
         context,
@@ -22,7 +22,7 @@ pub fn run(args: &ReportArgs, context: &Context) -> Result<()> {
     if args.open { open(&page) } else { Ok(()) }
 }
 
-/// Hands the page to the system's browser.
+/// Opens the page in the system's browser.
 fn open(page: &std::path::Path) -> Result<()> {
     let (program, first): (&str, &[&str]) = match std::env::consts::OS {
         "macos" => ("open", &[]),
@@ -33,6 +33,6 @@ fn open(page: &std::path::Path) -> Result<()> {
         Command::new(program).args(first).arg(page).stdout(Stdio::null()).stderr(Stdio::null()).status();
     match opened {
         Ok(status) if status.success() => Ok(()),
-        _ => Err(anyhow!("--open: no browser answers to `{program}`; open {} yourself", page.display())),
+        _ => Err(anyhow!("--open: `{program}` found no browser; open {} yourself", page.display())),
     }
 }

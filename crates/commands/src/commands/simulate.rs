@@ -1,4 +1,4 @@
-//! `partwise simulate`: parties that show nobody their data, in one process or as ranks of an MPI job.
+//! `partwise simulate`: runs a federation on one machine, in one process or as processes of an MPI job.
 
 use std::path::Path;
 
@@ -29,6 +29,7 @@ use super::cluster::{Agreed, agree, local, same_file};
 use crate::args::SimulateArgs;
 use crate::console::Console;
 use crate::context::Context;
+use crate::folder::Names;
 use crate::warnings::{self, Warnings};
 use crate::{flags, input, output, report};
 
@@ -41,21 +42,21 @@ pub fn run(args: &SimulateArgs, context: &Context, comm: Option<&dyn Comm>) -> R
     }
 }
 
-/// What was read, and who has what of it.
+/// The input and its division between the parties.
 struct Dealt<M> {
     matrix: M,
     features: usize,
-    /// The parties' names, where a file gives them.
+    /// The names of the parties, if a file gives them.
     names: Vec<String>,
     records: Vec<Vec<usize>>,
-    /// Records that nobody has, by the party whose kind they are.
+    /// Held-out records, by the party that would have had them.
     held_out: Vec<Vec<usize>>,
     plan: Plan,
-    /// What the record says of the file.
+    /// The input as the record describes it.
     source: InputRecord,
-    /// What features are called, and how a record is a picture.
+    /// The names of the features, and the image size of a record.
     labels: Option<Vec<String>>,
-    /// What records are called, which each party keeps of its own.
+    /// The names of the records, which each party keeps to itself.
     record_labels: Option<Vec<String>>,
     image: Option<ImageShape>,
     warnings: Vec<String>,
@@ -66,7 +67,7 @@ impl<M> Dealt<M> {
         self.records.iter().map(Vec::len).collect()
     }
 
-    /// Where messages are kept, if they are.
+    /// The recorder of messages, if they are kept.
     fn recording(&self, args: &SimulateArgs) -> Result<Option<Recording>> {
         if !args.audit && !args.record {
             return Ok(None);
@@ -75,7 +76,7 @@ impl<M> Dealt<M> {
         Ok(Some(Recording::default()))
     }
 
-    /// The audit, if there is the matrix to ask about.
+    /// The audit, if there are held-out records to compare with.
     fn audit<T: Real>(
         &self,
         matrix: Option<&Matrix<T>>,
@@ -87,7 +88,7 @@ impl<M> Dealt<M> {
         audit::of(&Evidence { transcript, settings, matrix, dealt, held_out, u }).map(Some)
     }
 
-    /// The matrix, and the rest.
+    /// The matrix and what belongs to it.
     fn apart(self) -> (M, Dealt<()>) {
         let Dealt {
             matrix,
@@ -119,7 +120,7 @@ impl<M> Dealt<M> {
     }
 }
 
-/// All parties in this process.
+/// Runs all parties in this process.
 fn alone<T: Real>(args: &SimulateArgs, context: &Context) -> Result<()> {
     output::check_private_folder(&args.out, args.force)?;
     let (matrix, dealt) = read::<T>(args, context)?.apart();
@@ -127,7 +128,7 @@ fn alone<T: Real>(args: &SimulateArgs, context: &Context) -> Result<()> {
     input::check_memory("the simulation", matrix.bytes().saturating_mul(4))?;
     let parts = split::parts(&matrix, &dealt.records)?;
     let recording = dealt.recording(args)?;
-    // An audit asks about records.
+    // An audit needs the records.
     let matrix = args.audit.then_some(matrix);
     introduce(args, context.console, &dealt);
     let outcome = match &recording {
@@ -152,12 +153,12 @@ fn alone<T: Real>(args: &SimulateArgs, context: &Context) -> Result<()> {
     audit.map_or(Ok(()), |audit| audit::conclude(context, &audit, args.max_auc, args.quiet || args.json))
 }
 
-/// The coordinator, or one party, as a rank of a job: each reads the file and keeps its own records, each party writes its
-/// own factors, and rank 0 the rest.
+/// Runs the coordinator or one party as a process of an MPI job: each reads the file and keeps its own records,
+/// each party writes its own factors, and process 0 writes the rest.
 fn on_ranks<T: Real>(args: &SimulateArgs, context: &Context, comm: &dyn Comm) -> Result<()> {
     let chief = comm.rank() == 0;
     if args.network.is_some() {
-        return Err(Agreed("--network: between ranks clocks are real; leave it out".into()).into());
+        return Err(Agreed("--network: under MPI clocks are real; leave it out".into()).into());
     }
     agree(comm, if chief { output::check_private_folder(&args.out, args.force) } else { Ok(()) })?;
     let (matrix, dealt) = agree(comm, read::<T>(args, context))?.apart();
@@ -178,7 +179,7 @@ fn on_ranks<T: Real>(args: &SimulateArgs, context: &Context, comm: &dyn Comm) ->
     let ran = run_on_rank_recorded(comm, part, &sizes, &dealt.plan, recorder);
     let ran = ran.map_err(|error| match error {
         Error::Core(error @ (CoreError::Transport { .. } | CoreError::RankLost { .. })) => local(comm, error),
-        // Every rank has it.
+        // Every process has it.
         error => Agreed(error.wording().named(flags::name)).into(),
     })?;
 
@@ -214,7 +215,7 @@ fn on_ranks<T: Real>(args: &SimulateArgs, context: &Context, comm: &dyn Comm) ->
     audit.map_or(Ok(()), |audit| audit::conclude(context, &audit, args.max_auc, args.quiet || args.json))
 }
 
-/// What all ranks have recorded, and the final U, on rank 0; on the others their own.
+/// Gathers the recorded messages and the final U on process 0; the other processes keep their own.
 fn gather<T: Real>(
     comm: &dyn Comm,
     mut own: Transcript,
@@ -248,25 +249,19 @@ fn gather<T: Real>(
 
 fn read<T: Real>(args: &SimulateArgs, context: &Context) -> Result<Dealt<Matrix<T>>> {
     let settings = args.settings();
-    // What is wrong whatever the matrix is said before it is read.
+    // Errors that do not depend on the matrix are reported before it is read.
     settings.check()?;
     let read = input::read::<T>(&args.file, &args.read, Some(&args.labels))?;
     let Input { matrix, row_labels, col_labels, format, image, assumptions, .. } = read;
     input::check_range(&args.file, &matrix)?;
-    let image = input::picture(
-        &args.shape,
-        (matrix.rows(), matrix.cols()),
-        image,
-        args.read.images,
-        Some(args.records),
-    )?;
+    let image = input::picture(&args.shape, matrix.shape(), image, args.read.images, Some(args.records))?;
     // Said only once nothing is refused any more.
     let mut warnings = Warnings::new(context.console, true);
     warnings.assumptions(&args.file, &assumptions);
-    let names = (row_labels, col_labels);
-    warnings.dominant(warnings::dominant_of(&matrix), (names.0.as_deref(), names.1.as_deref()));
+    let of_lines = Names { rows: row_labels.as_deref(), cols: col_labels.as_deref() };
+    warnings.dominant(warnings::dominant_of(&matrix), of_lines);
     let warnings = warnings.into_sentences();
-    let (record_labels, labels) = factors::by_side(args.records, names.0, names.1);
+    let (record_labels, labels) = factors::by_side(args.records, row_labels, col_labels);
     let side = match args.records {
         Side::Rows => ImageSide::Rows,
         Side::Columns => ImageSide::Columns,
@@ -306,7 +301,7 @@ fn read<T: Real>(args: &SimulateArgs, context: &Context) -> Result<Dealt<Matrix<
     })
 }
 
-/// What users should know before it starts.
+/// Prints what users should know before the run starts.
 fn introduce<M>(args: &SimulateArgs, console: Console, dealt: &Dealt<M>) {
     if !args.quiet {
         dealt.warnings.iter().for_each(|sentence| console.warn(&format!("warning: {sentence}")));
@@ -317,7 +312,7 @@ fn introduce<M>(args: &SimulateArgs, console: Console, dealt: &Dealt<M>) {
         let InputRecord { rows, cols, format, .. } = &dealt.source;
         console.tell(&format!("{}: {rows} x {cols}, {format}", args.file.display()));
         console.tell(&format!(
-            "{} parties with {} to {} records of {} features",
+            "{} parties with {} to {} records and {} features",
             counts.len(),
             counts.iter().min().unwrap_or(&0),
             counts.iter().max().unwrap_or(&0),
@@ -326,7 +321,7 @@ fn introduce<M>(args: &SimulateArgs, console: Console, dealt: &Dealt<M>) {
     }
 }
 
-/// The records that parties have, and those that nobody has.
+/// The records of the parties, and the held-out ones.
 fn hold_out(args: &SimulateArgs, records: usize) -> Result<(Vec<usize>, Vec<usize>)> {
     let asked = args.holdout.or((args.audit || args.record).then_some(audit::HOLDOUT));
     let count = match asked {
@@ -335,19 +330,19 @@ fn hold_out(args: &SimulateArgs, records: usize) -> Result<(Vec<usize>, Vec<usiz
         Some(Amount::Share(share)) => ((share * records as f64).round() as usize).max(1),
     };
     if count >= records && count > 0 {
-        bail!("--holdout: {count} of {records} records would leave none for the parties; give fewer");
+        bail!("--holdout: holding out {count} of {records} records leaves none for the parties; give fewer");
     }
     Ok(split::hold_out(records, count, args.seed))
 }
 
-/// The parties' names, where a file gives them, their records, of those that are kept, and those of their kind that are not.
+/// The parties' names, if a file gives them, the records that each keeps, and the held-out records of its kind.
 type Hands = (Vec<String>, Vec<Vec<usize>>, Vec<Vec<usize>>);
 
 fn deal(args: &SimulateArgs, records: usize, kept: &[usize], held_out: &[usize]) -> Result<Hands> {
     let mut by_name = None;
     let (names, dealt) = match (args.split.parse::<Split>(), args.parties) {
         (Ok(_), None) => {
-            bail!("--parties: how many parties there are is missing; give it, or a file to --split")
+            bail!("--parties: the number of parties is missing; give it, or a file with --split")
         }
         (Ok(split), Some(parties)) => {
             if !(2..=255).contains(&parties) {
@@ -373,7 +368,7 @@ fn deal(args: &SimulateArgs, records: usize, kept: &[usize], held_out: &[usize])
         dealt.into_iter().map(|places| places.into_iter().map(|place| kept[place]).collect()).collect();
     if let Some(parties) = args.parties.filter(|&parties| parties != dealt.len()) {
         bail!(
-            "--parties: {parties} is asked for, but {} names {}; leave one of them out",
+            "--parties: {parties} was given, but {} names {}; leave one of them out",
             args.split,
             dealt.len()
         );
@@ -382,34 +377,30 @@ fn deal(args: &SimulateArgs, records: usize, kept: &[usize], held_out: &[usize])
     Ok((names, dealt, held_out))
 }
 
-/// What users should know before it starts.
+/// Prints what users should know before the run starts.
 fn warn(console: Console, plan: &Plan, records: &[usize], features: usize) {
     let (settings, parties) = (&plan.settings, records.len());
     let hidden = risk::hidden(settings, records);
-    // Below half of the features it is refused, or was accepted.
+    // Below half the number of features the run is refused or was accepted.
     if settings.aggregation == Aggregation::Secure && (risk::few(features)..2 * features).contains(&hidden) {
         console.warn(&format!(
-            "note: sums are over {hidden} records, less those of {} colluding, of {features} features; below twice as \
-             many sums can show who is among them: --audit tells how well",
+            "note: sums cover {hidden} records without those of {} colluding, for {features} features; below two \
+             records per feature they can reveal membership, which --audit measures",
             settings.colluders
         ));
     }
     if settings.aggregation == Aggregation::Plain {
         console.warn(
-            "warning: without masks the coordinator sees every party's share, and with it much of what the records have \
-             in common; leave out --aggregation plain to let it see sums alone",
+            "warning: without masks the coordinator sees what every party contributes, which reveals much about its \
+             records; without --aggregation plain it sees only sums",
         );
     } else if parties == 3 {
-        console.warn(
-            "note: three parties tolerate no dropout: a sum without one of them would be opened for nobody",
-        );
+        console.warn("note: three parties tolerate no dropout, because a sum of two is not opened");
     }
     let one_group = parties < 2 * (settings.colluders + 2).max(3);
     if settings.protocol.is_asynchronous() && settings.aggregation == Aggregation::Secure && one_group {
-        console.warn(
-            "note: so few parties form one group, whose members wait for the slowest before its sum is opened, though \
-             they compute on meanwhile",
-        );
+        console
+            .warn("note: with fewer than six parties there is one group, whose members wait for the slowest");
     }
 }
 
@@ -468,7 +459,7 @@ fn record<T: Real>(
     Ok(RunRecord::new(outcome.relative_error, RunKind::Simulation(Box::new(record))))
 }
 
-/// What the record says of a party that stayed to the end.
+/// The record of a party that stayed to the end.
 fn stayed<T>(party: &PartyOutcome<T>) -> SimulatedEnd {
     let sent = party.sent.iter().map(|sent| SentRecord {
         kind: sent.kind.clone(),
@@ -479,7 +470,7 @@ fn stayed<T>(party: &PartyOutcome<T>) -> SimulatedEnd {
     SimulatedEnd::Stayed(PartyResult { records, relative_error, sent: sent.collect() })
 }
 
-/// What a party would have.
+/// The files that a party would have.
 fn write_party<T: Real>(
     staging: &output::Staging,
     args: &SimulateArgs,
@@ -492,7 +483,7 @@ fn write_party<T: Real>(
     for (name, (rows, factor)) in [("U.npy", u), ("V.npy", v)] {
         staging.write(&format!("{folder}/{name}"), |file| io::npy::write(file, rows, args.rank, factor))?;
     }
-    // The names of a party's records are nobody else's; they are in no file but its own.
+    // The names of a party's records are only in its own folder.
     let own = dealt.record_labels.as_ref().map(|labels| -> Vec<String> {
         dealt.records[number - 1].iter().map(|&record| labels[record].clone()).collect()
     });
@@ -548,20 +539,20 @@ fn conclude<T>(
         return Ok(());
     }
     let why = match outcome.stopped_by {
-        Stop::Rounds => "all rounds done",
-        Stop::Tolerance => "the error hardly fell any more",
-        Stop::LeakBudget => "one round more would show a record",
+        Stop::Rounds => "maximum number of rounds",
+        Stop::Tolerance => "converged",
+        Stop::LeakBudget => "another round would reveal a record",
     };
     let clock = if record.transport().is_none() { " on the simulated clock" } else { "" };
     for (party, number) in outcome.parties.iter().zip(1..) {
         if party.is_none() {
-            console.tell(&format!("party {number} left; the others went on"));
+            console.tell(&format!("party {number} left; the others continued"));
         }
     }
     if let &[first, second] = &outcome.attempts[..] {
         console.tell(&format!(
-            "then they did it once more: relative error {first:.6} the first time, {second:.6} the second, of \
-             which the better is kept"
+            "repeated without it: relative error {first:.6} in the first attempt, {second:.6} in the second; the \
+             better one is kept"
         ));
     }
     console.tell(&format!(
@@ -570,7 +561,8 @@ fn conclude<T>(
     ));
     let cost = outcome.cost;
     console.tell(&format!(
-        "a party sent and received {}, in {:.0} sums of {:.1} round trips; all took {:.2} s here, {:.2} s of it masking",
+        "{} sent and received per party, in {:.0} sums of {:.1} round trips; {:.2} s on this machine, of which \
+         masking {:.2} s",
         input::size(cost.bytes_per_party),
         cost.sums,
         cost.round_trips_per_sum,

@@ -1,4 +1,4 @@
-//! `partwise split`: a matrix in parts, one for each rank of a job.
+//! `partwise split`: splits a matrix into one part per MPI process.
 
 use std::fs;
 use std::path::Path;
@@ -26,14 +26,14 @@ pub fn run(args: &SplitArgs, context: &Context) -> Result<()> {
 
 fn split<T: Real>(args: &SplitArgs, context: &Context) -> Result<()> {
     if args.nodes == 0 {
-        return Err(Error::parameter("nodes", "0 parts hold nothing; give 1 or more").into());
+        return Err(Error::parameter("nodes", "0 is too few; give 1 or more").into());
     }
     output::check_new_folder(&args.out)?;
     let sha256 = input::sha256(&args.file)?;
     let staging = context.outputs.folder(&args.out)?;
     let (mut row_parts, mut col_parts) = (Vec::new(), Vec::new());
     let mut record = None;
-    // One rank's parts at a time, so that the whole need not fit the memory.
+    // One process's parts at a time, so that the whole need not fit in memory.
     for rank in 0..args.nodes {
         let mut read = read_parts::<T>(args, rank)?;
         let writer = Writer { args, staging: &staging, format: &read.format, precision: read.precision };
@@ -65,7 +65,7 @@ fn split<T: Real>(args: &SplitArgs, context: &Context) -> Result<()> {
     ))
 }
 
-/// The whole rows and the whole columns of a rank.
+/// The whole rows and the whole columns of a process.
 fn read_parts<T: Real>(args: &SplitArgs, rank: usize) -> partwise::Result<Parts<T>> {
     let grid = Grid::tall(args.nodes);
     let choose = |rows, cols| {
@@ -81,7 +81,7 @@ struct Writer<'a> {
     args: &'a SplitArgs,
     staging: &'a Staging,
     format: &'a str,
-    /// That of the file's own numbers.
+    /// The precision of the file's own numbers.
     precision: Precision,
 }
 

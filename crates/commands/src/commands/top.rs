@@ -1,4 +1,4 @@
-//! `partwise top`: each component's strongest features and samples.
+//! `partwise top`: lists the strongest features and samples of each component.
 
 use std::fmt::Write;
 
@@ -12,7 +12,7 @@ use crate::folder;
 
 pub fn run(args: &TopArgs, context: &Context) -> Result<()> {
     if args.count == 0 {
-        bail!("--count: 0 would list nothing; give 1 or more");
+        bail!("--count: 0 is too few; give 1 or more");
     }
     let folder = folder::read::<f64>(&args.dir)?;
     let factors = &folder.factors;
@@ -23,8 +23,7 @@ pub fn run(args: &TopArgs, context: &Context) -> Result<()> {
         Side::Columns => ["features", "samples "],
     };
     let mut listing = Vec::new();
-    let mut text =
-        String::from("energy: a component's share of the sum of ‖U_j‖ ‖V_j‖ over all components\n");
+    let mut text = String::from("energy: the component's share of the sum of ‖U_j‖ ‖V_j‖\n");
     for (component, energy) in energies.iter().enumerate() {
         let rows = strongest(&factors.u, component, factors.k, args.count);
         let cols = strongest(&factors.v, component, factors.k, args.count);

@@ -1,4 +1,4 @@
-//! `partwise transform`: new rows or columns in terms of fixed factors.
+//! `partwise transform`: fits new rows or columns to fixed factors.
 
 use anyhow::{Result, bail};
 use partwise::run::Side;
@@ -8,28 +8,23 @@ use partwise::{Precision, io};
 
 use crate::args::TransformArgs;
 use crate::context::Context;
-use crate::{folder, input, machine, output};
+use crate::folder::{self, Names};
+use crate::{input, machine, output};
 
 pub fn run(args: &TransformArgs, context: &Context) -> Result<()> {
-    let tsv = match args.out.extension().and_then(|extension| extension.to_str()) {
-        Some("npy") => false,
-        Some("tsv") => true,
+    match args.out.extension().and_then(|extension| extension.to_str()) {
+        Some("npy" | "tsv") => {}
         _ => bail!("{} ends neither in .npy nor in .tsv; choose one of them for --out", args.out.display()),
-    };
+    }
     output::check_file(&args.out, "--out", args.force)?;
     let record = folder::record(&args.dir)?;
-    // In f64 whatever the run was: an exact fit should be one.
+    // In f64 whatever the precision of the run, because the fit is exact.
     let mut folder = folder::read::<f64>(&args.dir)?;
-    let input = input::read_turned::<f64>(
-        &args.file,
-        &args.read,
-        (record.transpose != args.read.transpose, record.images),
-        None,
-    )?;
+    let input = input::read_turned::<f64>(&args.file, &args.read, record.turned(&args.read), None)?;
     input::warn_assumptions(context.console, &args.file, &input.assumptions);
     let (labels, names) = match args.side {
-        Side::Rows => (input.row_labels, (None, input.col_labels.as_deref())),
-        Side::Columns => (input.col_labels, (input.row_labels.as_deref(), None)),
+        Side::Rows => (input.row_labels, Names { rows: None, cols: input.col_labels.as_deref() }),
+        Side::Columns => (input.col_labels, Names { rows: input.row_labels.as_deref(), cols: None }),
     };
     folder.match_names(&args.dir, &args.file, names)?;
     let k = folder.factors.k;
@@ -40,13 +35,13 @@ pub fn run(args: &TransformArgs, context: &Context) -> Result<()> {
     };
     if length != expected {
         bail!(
-            "{} has {length} {what}, but the factors in {} are of a matrix with {expected}; give data with the same \
+            "{} has {length} {what}, but the factors in {} belong to a matrix with {expected}; use data with the same \
              {what}, or try --side or --transpose",
             args.file.display(),
             args.dir.display()
         );
     }
-    // The products, the fit, and a copy of it while it is put together.
+    // The products, the fit, and a copy of it while it is assembled.
     input::check_memory("the fit", (count as u64).saturating_mul(k as u64).saturating_mul(24))?;
     output::check_room(
         &args.out,
@@ -54,15 +49,26 @@ pub fn run(args: &TransformArgs, context: &Context) -> Result<()> {
     )?;
     let threads = Threads::new(machine::cores())?;
     let fitted = folder.factors.transform(input.matrix, args.side, Penalty::NONE, None, &threads)?;
+    write(args, context, record.precision, labels.as_deref(), &fitted, k)
+}
+
+/// Writes the fitted rows of k weights, and says so.
+fn write(
+    args: &TransformArgs,
+    context: &Context,
+    precision: Precision,
+    labels: Option<&[String]>,
+    fitted: &[f64],
+    k: usize,
+) -> Result<()> {
+    let tsv = args.out.extension().is_some_and(|extension| extension == "tsv");
     let rows = fitted.len() / k;
-    context.outputs.write_from(Some(&args.dir), &args.out, "--out", |file| {
-        match (tsv, record.precision) {
-            (true, _) => io::tsv::write_factor(file, labels.as_deref(), rows, k, &fitted),
-            (false, Precision::F64) => io::npy::write(file, rows, k, &fitted),
-            (false, Precision::F32) => {
-                let narrow: Vec<f32> = fitted.iter().map(|&value| value as f32).collect();
-                io::npy::write(file, rows, k, &narrow)
-            }
+    context.outputs.write_from(Some(&args.dir), &args.out, "--out", |file| match (tsv, precision) {
+        (true, _) => io::tsv::write_factor(file, labels, rows, k, fitted),
+        (false, Precision::F64) => io::npy::write(file, rows, k, fitted),
+        (false, Precision::F32) => {
+            let narrow: Vec<f32> = fitted.iter().map(|&value| value as f32).collect();
+            io::npy::write(file, rows, k, &narrow)
         }
     })?;
     let what = match args.side {

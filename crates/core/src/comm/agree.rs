@@ -1,9 +1,9 @@
-//! One rank's error, on every rank: nobody waits for a rank that has given up.
+//! Shares one rank's error with every rank, so that no rank waits for one that has given up.
 
 use super::Comm;
 use crate::error::{Error, Result};
 
-/// The result where all ranks have one; else the first rank's error, on every rank.
+/// The result if all ranks have one; otherwise the first rank's error, on every rank.
 pub fn agree<R>(comm: &dyn Comm, result: Result<R>) -> Result<R> {
     if comm.size() == 1 {
         return result;
@@ -14,7 +14,7 @@ pub fn agree<R>(comm: &dyn Comm, result: Result<R>) -> Result<R> {
     };
     let all = comm.all_gather(&own)?;
     let Some(message) = all.iter().find(|message| !message.is_empty()) else { return result };
-    // All ranks are the same program, so that they read what they wrote.
+    // All ranks run the same program, so they can decode what they encoded.
     let problem = serde_json::from_slice(message)
         .unwrap_or_else(|_| String::from_utf8_lossy(message).into_owned().into());
     Err(Error::Agreed { problem })

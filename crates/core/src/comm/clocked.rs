@@ -1,8 +1,8 @@
-//! In-process ranks on a network that is modelled: a virtual clock for each of them.
+//! In-process ranks on a modelled network, each with a virtual clock.
 //!
-//! A rank's clock moves by the processor time of its threads and by what its collectives would take. Nothing sleeps. One
-//! rank computes at a time, so that ranks do not take cache and memory from each other as nodes would not: with more of
-//! them than there are cores, each still takes what it would take on a machine of its own.
+//! A rank's clock advances by the processor time of its threads and by the modelled time of its collectives.
+//! Nothing sleeps. One rank computes at a time, so that ranks do not compete for cache and memory: even with more
+//! ranks than cores, each takes as long as on a machine of its own.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
@@ -12,7 +12,7 @@ use super::{Comm, Network, Numbers, Reduction, Tag};
 use crate::error::Result;
 use crate::threads::{PoolTime, thread_time};
 
-/// Who may compute: ranks in the order in which they ask, so that none that asks again and again keeps others from it.
+/// Lets ranks take turns, in the order in which they ask.
 #[derive(Default)]
 pub struct TurnLock {
     turns: Mutex<Turns>,
@@ -41,7 +41,7 @@ impl TurnLock {
     }
 }
 
-/// Nothing that can fail is done under these locks.
+/// Nothing that can fail is done while holding these locks.
 fn unpoisoned<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
@@ -57,12 +57,12 @@ struct Clock {
 struct Hands {
     /// Seconds on each network.
     seconds: Vec<f64>,
-    /// Processor time that is counted already.
+    /// Processor time that is already counted.
     counted: f64,
 }
 
 impl Clock {
-    /// Processor time of the rank: of its own thread, which is the one that calls, and what its pool adds.
+    /// The processor time of the rank: of its own thread, which calls this, and of its pool.
     fn spent(&self) -> f64 {
         thread_time() + self.pool.seconds()
     }
@@ -84,14 +84,14 @@ impl Clock {
 }
 
 impl Drop for Clock {
-    /// A rank that ends, well or not, lets the others go on.
+    /// A rank that ends, successfully or not, lets the others continue.
     fn drop(&mut self) {
         self.baton.give();
     }
 }
 
-/// A communicator that keeps its rank's clock. Groups split off keep the same one. To be made, used and dropped on the
-/// rank's own thread.
+/// A communicator that keeps its rank's clock. Groups split off share the clock. It must be created, used and
+/// dropped on the rank's own thread.
 pub struct Clocked<'a> {
     inner: Inner<'a>,
     clock: Arc<Clock>,
@@ -102,12 +102,12 @@ enum Inner<'a> {
     Owned(Box<dyn Comm + 'a>),
 }
 
-/// Whose clock a collective begins with.
+/// Where the clock of a collective starts.
 #[derive(Clone, Copy)]
 enum Begins {
-    /// The last one's to come.
+    /// At the latest clock of all ranks.
     All,
-    /// Rank 0's, and the own.
+    /// At the later of rank 0's clock and the own one.
     First,
 }
 
@@ -129,7 +129,7 @@ impl<'a> Clocked<'a> {
         }
     }
 
-    /// While another rank may compute.
+    /// Waits while other ranks compute.
     fn apart<R>(&self, work: impl FnOnce(&dyn Comm) -> R) -> R {
         self.clock.baton.give();
         let result = work(self.inner());
@@ -137,7 +137,7 @@ impl<'a> Clocked<'a> {
         result
     }
 
-    /// A message without the times at which it left, once it is here.
+    /// Receives a message, without its departure times.
     fn arrived(&self, mut now: Vec<f64>, mut message: Vec<u8>) -> Vec<u8> {
         let left = message.split_off(message.len().saturating_sub(now.len() * size_of::<f64>()));
         let left = pod_collect_to_vec::<u8, f64>(&left);
@@ -148,7 +148,7 @@ impl<'a> Clocked<'a> {
         message
     }
 
-    /// A collective: the clocks of its ranks meet, and then move by what it takes.
+    /// A collective: the clocks of its ranks are aligned, and then advance by its modelled time.
     fn meet<R>(
         &self,
         begins: Begins,
@@ -190,7 +190,7 @@ impl Comm for Clocked<'_> {
         self.inner().size()
     }
 
-    /// The message carries the time at which it leaves.
+    /// The message carries its departure time.
     fn send(&self, to: usize, tag: Tag, mut message: Vec<u8>) -> Result<()> {
         let now = self.clock.read();
         message.extend(bytemuck::cast_slice::<f64, u8>(&now));
@@ -205,7 +205,7 @@ impl Comm for Clocked<'_> {
         Ok(self.arrived(now, message))
     }
 
-    /// Clocks move to the arrival of what the other rank has sent by now, if anything.
+    /// Clocks advance to the arrival of the messages received so far, if any.
     fn try_receive(&self, from: usize, tag: Tag) -> Result<Option<Vec<u8>>> {
         let now = self.clock.read();
         let message = self.apart(|comm| comm.try_receive(from, tag))?;

@@ -1,11 +1,11 @@
-//! What every transport must do, as one suite that each of them runs: in-process ranks in this crate's tests, MPI in
-//! its own crate under a real `mpirun`.
+//! One test suite for all transports: in-process ranks in this crate's tests, and MPI in its own crate under a real
+//! `mpirun`.
 
 use super::{Comm, Numbers, Reduction, Tag, gather_all, gather_shares, owned, shares, sum_exactly};
 use crate::error::{Error, Result};
 
-/// Runs the whole suite; to be called by every rank at once. The error names the first thing that is not as it must
-/// be. With `ordered`, sums must be those in rank order, to the bit.
+/// Runs the whole suite; every rank calls it at the same time. The error names the first deviation. With `ordered`,
+/// sums must be those in rank order, to the bit.
 pub fn check(comm: &dyn Comm, ordered: bool) -> Result<()> {
     let suite = Suite { comm, ordered };
     suite.messages()?;
@@ -34,7 +34,7 @@ impl Suite<'_> {
         Err(Error::Protocol { rank, peer: rank, got, expected: "what the transport must do".into() })
     }
 
-    /// A number that every rank can compute for every other; sums of these depend on their order.
+    /// A number that every rank can compute for every other; sums of such numbers depend on their order.
     fn number(rank: usize, place: usize) -> f64 {
         ((place * 37 + rank * 101) % 1009) as f64 * 10f64.powi((rank % 5) as i32 * 3 - 6) + 0.1
     }
@@ -43,7 +43,7 @@ impl Suite<'_> {
         self.comm.size()
     }
 
-    /// All-to-all messages of many lengths, more than can be on the way unbuffered, arrive whole and in order.
+    /// All-to-all messages of many lengths, more than can be in transit unbuffered, arrive complete and in order.
     fn messages(&self) -> Result<()> {
         const LENGTHS: [usize; 7] = [0, 1, 64, 65, 4096, 1 << 17, 3];
         let (comm, rank) = (self.comm, self.comm.rank());
@@ -65,7 +65,7 @@ impl Suite<'_> {
         Ok(())
     }
 
-    /// The next message of a rank, asked for until it is there.
+    /// Polls for the next message of a rank.
     fn polled(&self, peer: usize) -> Result<Vec<u8>> {
         loop {
             if let Some(message) = self.comm.try_receive(peer, Tag::Gather)? {
@@ -123,7 +123,7 @@ impl Suite<'_> {
         self.expect(right, &format!("the largest of {length} f64"))
     }
 
-    /// Shares of `length` numbers, uneven, one of them empty where there are several.
+    /// Uneven shares of `length` numbers, one of them empty if there are several.
     fn counts(&self, length: usize) -> Vec<usize> {
         let last = self.size() - 1;
         let count = |rank: usize| match rank {
@@ -173,7 +173,7 @@ impl Suite<'_> {
         self.agree(&sum.to_le_bytes(), "an exact sum")
     }
 
-    /// Groups of every other rank, and groups of two within the whole: both at work at the same time.
+    /// Groups of every other rank, and groups of two within the whole, used at the same time.
     fn groups(&self) -> Result<()> {
         let rank = self.comm.rank();
         let alternate = self.comm.split(rank % 2)?;

@@ -1,8 +1,8 @@
-//! Sums that do not depend on the order of their terms, and so not on how rows are spread over ranks.
+//! Sums that do not depend on the order of their terms, and therefore not on how rows are distributed over ranks.
 //!
-//! Every term is cut off once to a fixed point below its bound; from there on integers are added, which is
-//! exact in any order. What must agree bit for bit between different numbers of ranks (start scale, step
-//! weight, error) is summed here.
+//! Every term is truncated once to a fixed point below its bound; integers are then added, which is exact in any
+//! order. It is used for sums that must agree bit for bit for any number of ranks (scale of the start, weight of
+//! the step, error).
 
 use super::{Comm, Numbers, Reduction};
 use crate::error::Result;

@@ -1,4 +1,4 @@
-//! Some of the ranks of a communicator, as a communicator of their own.
+//! A subset of the ranks of a communicator, as a communicator.
 
 use super::{Comm, Tag};
 use crate::error::{Error, Result};
@@ -60,7 +60,7 @@ impl<C: Comm + ?Sized> Comm for Group<'_, C> {
     }
 }
 
-/// A rank by itself. It waits for nobody, so that no time passes on its clock.
+/// A single rank. It never waits, so its clock does not advance.
 pub struct Alone;
 
 impl Comm for Alone {

@@ -1,4 +1,4 @@
-//! Ranks as threads of this process, with a channel between each two.
+//! Ranks as threads of this process, with a channel between each pair.
 
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
@@ -13,7 +13,7 @@ type Message = (Tag, Vec<u8>);
 pub struct LocalComm {
     rank: usize,
     senders: Vec<Sender<Message>>,
-    // A receiver serves one thread at a time; the lock is never contended.
+    // A receiver serves one thread at a time, so the lock is never contended.
     receivers: Vec<Mutex<Receiver<Message>>>,
     began: Instant,
 }
@@ -80,9 +80,9 @@ impl Comm for LocalComm {
     }
 }
 
-/// Runs `work` once for each input, a thread and a rank each, and returns what they return, by rank. A single rank
-/// runs on the calling thread, which may be the one that signals are for. If one fails, the others notice at their
-/// next message; the error that caused it is the one returned.
+/// Runs `work` once for each input, with one thread and one rank each, and returns the results by rank. A single
+/// rank runs on the calling thread, which may be the one that handles signals. If one fails, the others notice at
+/// their next message; the original error is returned.
 pub fn run_ranks<I: Send, R: Send>(
     inputs: Vec<I>,
     work: impl Fn(&LocalComm, I) -> Result<R> + Sync,
@@ -99,13 +99,13 @@ pub fn run_ranks<I: Send, R: Send>(
             .enumerate()
             .map(|(rank, (comm, input))| {
                 let name = format!("rank {rank}");
-                // The communicator moves into the thread, so that it is dropped, and the others told, when it ends.
+                // The communicator moves into the thread, so that dropping it at the end notifies the others.
                 std::thread::Builder::new().name(name).spawn_scoped(scope, move || work(&comm, input))
             })
             .collect();
         let count = threads.len();
         let failed =
-            |error| Error::parameter("nodes", format!("cannot start {count} ranks ({error}); ask for fewer"));
+            |error| Error::parameter("nodes", format!("cannot start {count} workers ({error}); use fewer"));
         threads
             .into_iter()
             .map(|thread| match thread {

@@ -1,4 +1,4 @@
-//! A communicator that counts what passes through it.
+//! A communicator that counts calls, bytes and seconds.
 
 use std::sync::{Arc, Mutex};
 
@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 use super::{Comm, Numbers, Reduction, Tag};
 use crate::error::Result;
 
-/// What one kind of collective has had from this rank.
+/// The use of one kind of collective by this rank.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Traffic {
-    /// How often it was called.
+    /// The number of calls.
     pub calls: u64,
     /// Bytes that this rank handed to it.
     pub bytes: u64,
@@ -21,11 +21,11 @@ pub struct Traffic {
 /// Traffic by collective.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Meter {
-    /// Sums and maxima that every rank gets.
+    /// Sums and maxima for every rank.
     pub all_reduce: Traffic,
-    /// Blocks of a factor, joined.
+    /// Joined blocks of a factor.
     pub all_gather: Traffic,
-    /// Sums of products, of which every rank gets its rows.
+    /// Sums of products, of which every rank receives its own rows.
     pub reduce_scatter: Traffic,
     /// From rank 0 to all.
     pub broadcast: Traffic,
@@ -44,9 +44,8 @@ impl Meter {
     }
 }
 
-/// Counts the bytes that this rank hands to collectives (the paper's measure of communication: k d for a
-/// sketched step) and the time spent in them. With one rank nothing is sent, and nothing counted. Groups split off
-/// count into the same meter.
+/// Counts the bytes that this rank hands to collectives (the paper's measure of communication: k d for a sketched
+/// step) and the time spent in them. With one rank nothing is sent or counted. Groups split off share the meter.
 pub struct Metered<'a> {
     inner: Inner<'a>,
     // The lock is never contended.
@@ -71,7 +70,7 @@ impl<'a> Metered<'a> {
 
     /// Counts so far.
     pub fn meter(&self) -> Meter {
-        // A poisoned lock has whole counts too: nothing that is done under it can fail.
+        // A poisoned lock has complete counts too: nothing done under it can fail.
         *self.meter.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 

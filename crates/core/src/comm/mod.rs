@@ -1,7 +1,7 @@
-//! How ranks talk: tagged messages, and collectives built on them that sum in rank order.
+//! Communication between ranks: tagged messages, and collectives built on them that sum in rank order.
 //!
-//! A transport implements [`Comm`]'s six required methods; it may override the collectives where it has
-//! faster ones (MPI). It knows numbers and bytes, never matrices. [`conformance`] is what every transport must do.
+//! A transport implements the six required methods of [`Comm`]; it may override the collectives if it has faster
+//! ones (MPI). It transfers numbers and bytes, never matrices. Every transport must pass [`conformance`].
 
 mod agree;
 mod clocked;
@@ -26,7 +26,7 @@ use bytemuck::Pod;
 
 use crate::error::{Error, Result};
 
-/// What a message belongs to; a rank that receives another tag than it expects is out of step.
+/// The purpose of a message; a rank that receives an unexpected tag is out of step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tag {
     /// A piece of an all-reduce.
@@ -78,10 +78,10 @@ pub trait Comm: Send + Sync {
     fn send(&self, to: usize, tag: Tag, message: Vec<u8>) -> Result<()>;
     /// Waits for the next message of a rank.
     fn receive(&self, from: usize, tag: Tag) -> Result<Vec<u8>>;
-    /// The next message of a rank, if it is there by now.
+    /// The next message of a rank, if it has arrived.
     fn try_receive(&self, from: usize, tag: Tag) -> Result<Option<Vec<u8>>>;
-    /// Seconds on this rank's clock, for differences between two of its times: the real one, or, on networks that are
-    /// modelled, one on each of them.
+    /// Seconds on this rank's clock, for differences between two times: the real clock, or on modelled networks one
+    /// for each of them.
     fn clock(&self) -> Vec<f64>;
 
     /// Combines the numbers of all ranks; every rank gets the same bits.
@@ -96,8 +96,8 @@ pub trait Comm: Send + Sync {
         }
     }
 
-    /// Sums the numbers of all ranks and leaves each rank its share: the shares follow each other in rank order,
-    /// `counts` long. The rest of `numbers` is not to be used any more.
+    /// Sums the numbers of all ranks and leaves each rank its share: the shares are consecutive in rank order, with
+    /// lengths `counts`. The rest of `numbers` is undefined afterwards.
     fn reduce_scatter(&self, numbers: Numbers<'_>, counts: &[usize]) -> Result<()> {
         match numbers {
             Numbers::F32(data) => sum_shares(self, data, counts),
@@ -106,8 +106,8 @@ pub trait Comm: Send + Sync {
         }
     }
 
-    /// Completes `data`, of which every rank has its own share in place, of as many bytes as `counts` says: the
-    /// shares follow each other in rank order.
+    /// Completes `data`, of which every rank has its own share in place, with `counts` bytes each: the shares are
+    /// consecutive in rank order.
     fn all_gather_into(&self, data: &mut [u8], counts: &[usize]) -> Result<()> {
         let places = shares(counts);
         let rank = self.rank();
@@ -122,7 +122,7 @@ pub trait Comm: Send + Sync {
         Ok(())
     }
 
-    /// The ranks that gave the same color, as a communicator of their own, in the same order.
+    /// The ranks that gave the same color, as a communicator, in the same order.
     fn split(&self, color: usize) -> Result<Box<dyn Comm + '_>> {
         Ok(Box::new(Group::of_color(self, color)?))
     }
@@ -151,15 +151,15 @@ pub trait Comm: Send + Sync {
     }
 }
 
-/// The part of `0..length` that `rank` of `size` owns: consecutive, equal up to one, empty where there are more
-/// ranks than there is to own.
+/// The part of `0..length` that `rank` of `size` owns: consecutive, equal up to one, empty if there are more ranks
+/// than elements.
 pub fn owned(length: usize, rank: usize, size: usize) -> Range<usize> {
-    // 128 bits: length * rank overflows 64 for sizes that a header may claim.
+    // 128 bits, because length * rank can overflow 64 for sizes that a header claims.
     let bound = |rank: usize| (length as u128 * rank as u128 / size as u128) as usize;
     bound(rank)..bound(rank + 1)
 }
 
-/// The ranges that follow each other with the given lengths.
+/// Consecutive ranges with the given lengths.
 pub fn shares(counts: &[usize]) -> Vec<Range<usize>> {
     let mut end = 0;
     let range = |count: &usize| {
@@ -169,8 +169,8 @@ pub fn shares(counts: &[usize]) -> Vec<Range<usize>> {
     counts.iter().map(range).collect()
 }
 
-/// Every rank combines one segment, in rank order, and hands it to the others: each number crosses the wire
-/// about twice per rank, whatever their count.
+/// Every rank combines one segment, in rank order, and sends it to the others: each number is transferred about
+/// twice per rank, for any number of ranks.
 fn reduce_in_order<C: Comm + ?Sized, E: Pod>(comm: &C, data: &mut [E], combine: fn(E, E) -> E) -> Result<()> {
     let (rank, size, length) = (comm.rank(), comm.size(), data.len());
     if size == 1 {

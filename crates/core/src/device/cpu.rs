@@ -79,10 +79,11 @@ impl<T: Real> Device<T> for Cpu<'_> {
     }
 }
 
-/// What an update leaves behind.
+/// The outcome of an update.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Updated {
-    /// The sum of what [`TileStep::move_tile`](crate::objective::TileStep::move_tile) returned; of least squares ⟨P, X⟩.
+    /// The sum of the results of [`TileStep::move_tile`](crate::objective::TileStep::move_tile); ⟨P, X⟩ for least
+    /// squares.
     pub cross: f64,
     /// Wall time of the products.
     pub product: Duration,
@@ -90,7 +91,7 @@ pub struct Updated {
     pub solve: Duration,
 }
 
-/// Rows on the host on their way, and with momentum its weight and where they stood before; see
+/// Rows on the host during an update, with momentum also its weight and their previous values; see
 /// [`MovingMomentum`](super::MovingMomentum).
 pub struct MovingRows<'a, T> {
     /// The rows.
@@ -107,7 +108,7 @@ impl<'a, T> MovingRows<'a, T> {
 }
 
 precompiled! {
-    /// Moves every row of a factor, tile by tile: product, solver, store, while the tile is in cache.
+    /// Moves every row of a factor, tile by tile: product, solver and store, while the tile is in cache.
     pub fn update_tiles<T>(
         threads: &Threads,
         objective: &dyn Objective<T>,
@@ -164,7 +165,7 @@ fn move_rows<T: Real>(
     let product_time: Duration = tiles.iter().map(|tile| tile.1).sum();
     let solve_time: Duration = tiles.iter().map(|tile| tile.2).sum();
     let wall = begin.elapsed();
-    // The threads' times overlap; the wall time is shared out in their proportion.
+    // The threads' times overlap; the wall time is divided in their proportion.
     let share = product_time.as_secs_f64() / (product_time + solve_time).as_secs_f64().max(1e-12);
     let product = wall.mul_f64(share);
     Updated { cross, product, solve: wall.saturating_sub(product) }

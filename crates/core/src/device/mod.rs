@@ -1,7 +1,8 @@
 //! Where blocks of M and factors live, and where half steps run. Communication stays on the host.
 //!
-//! A device is one file. [`Cpu`] works on the host's memory with its threads; another one keeps copies of its own in
-//! [`Loaded`] blocks and [`Resident`] factors, and says by [`Device::pull`] when rows are needed on the host.
+//! A device is one file. [`Cpu`] works in the host's memory with its threads; another device keeps its own copies
+//! in [`Loaded`] blocks and [`Resident`] factors, and [`Device::pull`] copies rows to the host when they are needed
+//! there.
 
 mod cpu;
 
@@ -15,8 +16,8 @@ use crate::partition::Block;
 
 pub use cpu::{Cpu, MovingRows, Updated, update_tiles};
 
-/// Rows of a factor: on the host, and where the device keeps them. Whichever side is written makes the other stale, as
-/// in the dual views of Kokkos.
+/// Rows of a factor: on the host, and where the device keeps them. Writing to one side makes the other stale, as in
+/// the dual views of Kokkos.
 pub struct Resident<T> {
     host: Vec<T>,
     remote: Option<Box<dyn Any + Send>>,
@@ -30,20 +31,20 @@ impl<T: Real> Resident<T> {
         Resident { host, remote: None, stale: false }
     }
 
-    /// The rows. A caller whose device has moved them pulls them first.
+    /// The rows. If the device has moved them, the caller pulls them first.
     pub fn host(&self) -> &[T] {
         assert!(!self.stale, "rows are pulled before they are read");
         &self.host
     }
 
-    /// The rows, to be changed; what the device has is outdated by that.
+    /// The rows for changes, which make the device's copy stale.
     pub fn host_mut(&mut self) -> &mut [T] {
         assert!(!self.stale, "rows are pulled before they are changed");
         self.remote = None;
         &mut self.host
     }
 
-    /// The rows, for good.
+    /// Takes the rows out.
     pub fn into_host(self) -> Vec<T> {
         assert!(!self.stale, "rows are pulled before they are taken");
         self.host
@@ -54,12 +55,12 @@ impl<T: Real> Resident<T> {
         self.host.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.host.is_empty()
     }
 
-    /// The device's copy, made by `upload` where there is none.
+    /// The device's copy, created by `upload` if there is none.
     pub fn remote_or(
         &mut self,
         upload: impl FnOnce(&[T]) -> Result<Box<dyn Any + Send>>,
@@ -71,12 +72,12 @@ impl<T: Real> Resident<T> {
         Ok(&mut **self.remote.insert(remote))
     }
 
-    /// The device has moved its copy.
+    /// Marks the device's copy as the current one.
     pub fn moved_remotely(&mut self) {
         self.stale = true;
     }
 
-    /// Takes the present rows from the device's copy, by `download`, if only it has them.
+    /// Copies the current rows from the device by `download`, if only the device has them.
     pub fn refresh(&mut self, download: impl FnOnce(&dyn Any, &mut [T]) -> Result<()>) -> Result<()> {
         if let (true, Some(remote)) = (self.stale, &self.remote) {
             download(&**remote, &mut self.host)?;
@@ -107,34 +108,34 @@ pub struct Loaded<'a, T> {
     pub remote: Option<Box<dyn Any + Send + Sync>>,
 }
 
-/// What the rows of a half step are made from.
+/// The input of a half step.
 pub enum Entries<'a, T: Real> {
     /// A block of M and the fixed factor.
     Block(BlockEntries<'a, T>),
-    /// Products that have been summed over processes, stored by row.
+    /// Products that were summed over processes, stored by row.
     Products(Vec<T>),
 }
 
-/// A block of M, of which some columns take part.
+/// Some columns of a block of M.
 pub struct BlockEntries<'a, T> {
     /// The block.
     pub block: &'a Loaded<'a, T>,
-    /// Which columns take part.
+    /// The selected columns.
     pub columns: Columns<'a>,
-    /// The rows of the fixed factor that belong to them.
+    /// The rows of the fixed factor for these columns.
     pub fixed: &'a mut Resident<T>,
 }
 
-/// A factor on its way.
+/// A factor during an update.
 pub struct Moving<'a, T> {
-    /// X: where the solver begins, and where the next one is to begin.
+    /// X: the start of the solver, and of the next one afterwards.
     pub rows: &'a mut Resident<T>,
     /// With momentum, the solver's last result.
     pub momentum: Option<MovingMomentum<'a, T>>,
 }
 
-/// What momentum adds to a half step: the new result X' takes the place of `last`, X, and the factor becomes
-/// max{X' + weight (X' − X), 0}.
+/// The momentum of a half step: the new result X' replaces `last`, X, and the factor becomes max{X' + weight (X' −
+/// X), 0}.
 pub struct MovingMomentum<'a, T> {
     /// β.
     pub weight: f64,
@@ -159,13 +160,13 @@ pub enum LossPart<'a, T: Real> {
     Cancelled(f64, LossAt<'a, T>),
 }
 
-/// What a loss compares.
+/// The two sides that a loss compares.
 pub struct LossAt<'a, T> {
     /// The entries of M.
     pub block: &'a Loaded<'a, T>,
-    /// The rows of the factor that belong to the block's rows.
+    /// The rows of the factor for the block's rows.
     pub x: &'a mut Resident<T>,
-    /// Those that belong to its columns.
+    /// The rows of the other factor for its columns.
     pub fixed: &'a mut Resident<T>,
 }
 
@@ -174,7 +175,7 @@ pub trait Device<T: Real>: Send + Sync {
     /// Makes a block ready for half steps.
     fn load<'a>(&self, block: &'a Block<T>) -> Result<Loaded<'a, T>>;
 
-    /// Brings rows to the host, if only the device has them.
+    /// Copies rows to the host, if only the device has them.
     fn pull(&self, rows: &mut Resident<T>) -> Result<()>;
 
     /// [`Objective::summarize`].
@@ -200,7 +201,7 @@ pub trait Device<T: Real>: Send + Sync {
         moving: Moving<'_, T>,
     ) -> Result<Updated>;
 
-    /// A part of the losses of all rows; nothing where the objective has none.
+    /// A part of the losses of all rows; `None` if the objective has no such part.
     fn losses(
         &self,
         objective: &dyn Objective<T>,
@@ -209,7 +210,7 @@ pub trait Device<T: Real>: Send + Sync {
     ) -> Result<Option<Vec<f64>>>;
 }
 
-/// The product that a half step on the host works on.
+/// The input of a half step on the host.
 fn product_of<'a, T: Real>(
     threads: &crate::threads::Threads,
     entries: Entries<'a, T>,

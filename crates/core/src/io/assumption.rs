@@ -1,5 +1,5 @@
-//! What a text table could mean besides what it was read as. A table does not say whether its first line and column hold
-//! numbers or names that are numbers, so whoever reads it should say what was assumed.
+//! Alternative readings of a text table. A table does not say whether its first line and column contain numbers or
+//! names that are numbers, so its reader should report what was assumed.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::{Presence, ReadOptions};
 use crate::real::Real;
 
-/// What was taken for granted of a text table that could mean something else.
+/// The assumptions made for an ambiguous text table.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "assumption", rename_all = "snake_case")]
 pub enum Assumption {
@@ -35,10 +35,10 @@ const CELLS: usize = 4;
 /// Tables with fewer rows look like identifiers by chance.
 const FEWEST: usize = 5;
 
-/// Names of a column that holds identifiers, besides those that end in `id`.
+/// Names of a column of identifiers, in addition to those that end in `id`.
 const IDENTIFIERS: [&str; 6] = ["id", "index", "idx", "no", "nr", "unnamed: 0"];
 
-/// Names of the first two columns of triples, besides identifiers, and of the third.
+/// Names of the first two columns of triples, in addition to identifiers, and of the third.
 const PLACES: [&str; 7] = ["user", "item", "row", "column", "col", "i", "j"];
 const VALUES: [&str; 5] = ["rating", "value", "count", "score", "weight"];
 
@@ -93,7 +93,7 @@ impl<T: Real> Table<'_, T> {
         assumptions
     }
 
-    /// A row of the table; empty if there is none.
+    /// A row of the table; empty if it does not exist.
     fn row(&self, row: usize) -> Vec<f64> {
         let rest = self.values.get(row * self.cols..).unwrap_or_default();
         rest.iter().take(self.cols).map(|value| value.to_f64()).collect()
@@ -103,8 +103,8 @@ impl<T: Real> Table<'_, T> {
         self.beginning.0.len()
     }
 
-    /// Whether the first column holds different whole numbers, named as identifiers, or as nobody measures them: counted
-    /// up, years in order, or numbers of one length far above all others.
+    /// Whether the first column has distinct whole numbers that are named as identifiers, or are unlikely
+    /// measurements: consecutive numbers, ascending years, or numbers of one length far above all others.
     fn looks_like_identifiers(&self) -> bool {
         let column = self.beginning.column(0);
         let mut sorted = column.clone();

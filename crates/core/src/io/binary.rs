@@ -50,8 +50,7 @@ impl Format for Bin {
             return Ok(());
         }
         let problem = format!(
-            "{rows} x {cols} with {stored} entries is more than this format's 32-bit sizes can say; \
-             choose .npz or .mtx"
+            "{rows} x {cols} with {stored} entries exceeds the 32-bit sizes of this format; choose .npz or .mtx"
         );
         Err(Error::format(path, "name", problem))
     }
@@ -83,7 +82,7 @@ impl BinHeader {
             1 => true,
             byte => {
                 let problem = format!(
-                    "the first byte is {byte}, where 0 means dense and 1 sparse; correct the file or its name"
+                    "the first byte is {byte} instead of 0 (dense) or 1 (sparse); correct the file or its name"
                 );
                 return Err(source.error("header", problem));
             }
@@ -176,11 +175,12 @@ fn read_parts<T: Real>(mut source: Source, budget: Budget, wanted: Wanted<'_>) -
 fn size(source: &mut Source, what: &str) -> Result<u64> {
     let mut bytes = [0u8; 4];
     if source.fill(&mut bytes)? < 4 {
-        return Err(source.error("header", "the file ends here; make or fetch it again"));
+        return Err(source.error("header", "the file is truncated; create or download it again"));
     }
     let size = i32::from_le_bytes(bytes);
-    u64::try_from(size)
-        .map_err(|_| source.error("header", format!("{size} {what} cannot be; make or fetch the file again")))
+    u64::try_from(size).map_err(|_| {
+        source.error("header", format!("{size} {what} are impossible; create or download the file again"))
+    })
 }
 
 /// The type of the values, from the number of bytes that the file has.
@@ -196,7 +196,8 @@ fn precision(source: &mut Source, budget: Budget, before: u64, stored: u64) -> R
     }
     let more = if length > expected[1] && length < source.at_most { "more than " } else { "" };
     let problem = format!(
-        "{more}{length} bytes, where the sizes need {} with float32 and {} with float64; make or fetch the file again",
+        "{more}{length} bytes, but the sizes require {} with float32 or {} with float64; create or download the file \
+         again",
         expected[0], expected[1]
     );
     Err(source.error("length", problem))
@@ -250,7 +251,7 @@ fn whole<I>(source: &Source, items: Vec<I>, count: usize) -> Result<Vec<I>> {
 }
 
 fn cut_off(source: &Source) -> Error {
-    source.error("data", "the file ends here; make or fetch it again")
+    source.error("data", "the file is truncated; create or download it again")
 }
 
 /// Where each row begins, and the end.
@@ -261,7 +262,7 @@ fn offsets(source: &mut Source, budget: Budget, rows: usize, stored: usize) -> R
         return Ok(offsets);
     }
     let problem =
-        format!("the last offset is {}, where {stored} entries belong; write the file again", offsets[rows]);
+        format!("the last offset is {}, but there are {stored} entries; write the file again", offsets[rows]);
     Err(source.error("data", problem))
 }
 

@@ -59,9 +59,9 @@ pub(super) fn entry_error(path: &Path, bad: &BadEntry, exact: Option<f64>) -> Er
     let cure: Wording = if value.is_nan() {
         "replace or remove missing values".into()
     } else if value < 0.0 {
-        "a nonnegative factorization needs entries of at least 0: shift, clip or drop it".into()
+        "a nonnegative factorization needs entries of at least 0; shift, clip or remove it".into()
     } else if value.is_finite() || exact.is_none() {
-        beyond("this is beyond the range of f32: use ")
+        beyond("it exceeds the range of f32; use ")
     } else {
         "replace or remove infinite values".into()
     };
@@ -136,9 +136,9 @@ pub(super) fn substance<T: Real>(
 /// The error for a matrix without a nonzero, at least none within the range of f32.
 pub(super) fn nothing(path: &Path, beyond_range: bool) -> Error {
     let problem = if beyond_range {
-        beyond("every entry is below the range of f32: use ")
+        beyond("every entry is below the range of f32; use ")
     } else {
-        "every entry is 0, so there is nothing to factorize; check that this is the right file".into()
+        "every entry is 0, so there is nothing to factorize; check the file".into()
     };
     Error::format(path, "entries", problem)
 }

@@ -13,7 +13,7 @@ use crate::matrix::Matrix;
 use crate::real::Real;
 use crate::wording::Wording;
 
-/// What is known of a format without looking at a file.
+/// The properties of a format.
 pub(super) struct FormatInfo {
     /// Its name, with its article.
     pub name: &'static str,
@@ -30,7 +30,7 @@ pub(super) struct FormatInfo {
 /// What a format writes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Writes {
-    /// Nothing: it is only read.
+    /// The format is read only.
     Nothing,
     /// The zeros of a sparse matrix too.
     Dense,
@@ -43,7 +43,7 @@ pub(super) struct Signature {
     pub bytes: &'static [u8],
     /// What a file that begins so is, with its article.
     pub what: &'static str,
-    /// What to do if the name says something else.
+    /// The advice if the name suggests another format.
     pub cure: &'static str,
 }
 
@@ -55,7 +55,7 @@ pub(super) struct Opened<'a> {
 
 /// A file format.
 pub(super) trait Format {
-    /// What is known of it.
+    /// The properties of the format.
     const INFO: FormatInfo;
 
     /// Reads a matrix.
@@ -66,7 +66,7 @@ pub(super) trait Format {
         Err(part::not_in_parts(file.budget.path))
     }
 
-    /// How a matrix is laid out in the file; nothing if it cannot be read block by block.
+    /// The layout of a matrix in the file; `None` if it cannot be streamed.
     fn layout(_file: Opened<'_>) -> Result<Option<Layout>> {
         Ok(None)
     }
@@ -79,12 +79,12 @@ pub(super) trait Format {
     /// What will not be in the written file as one might expect, in a sentence.
     fn write_note<T: Real>(input: &Input<T>) -> Option<Wording> {
         let labelled = input.row_labels.is_some() || input.col_labels.is_some();
-        labelled.then(|| "the format has no place for row and column names, so they are dropped".into())
+        labelled.then(|| "the format cannot store row and column names, so they are dropped".into())
     }
 
     /// Writes a matrix.
     fn write<T: Real>(_writer: &mut dyn Write, _input: &Input<T>, _options: WriteOptions) -> io::Result<()> {
-        Err(io::Error::new(io::ErrorKind::Unsupported, "not a format to write"))
+        Err(io::Error::new(io::ErrorKind::Unsupported, "a format that cannot be written"))
     }
 }
 

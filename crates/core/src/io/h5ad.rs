@@ -31,7 +31,7 @@ impl Format for H5ad {
         signature: Some(Signature {
             bytes: b"\x89HDF\r\n",
             what: "an HDF5 file",
-            cure: "rename it to end in .h5ad if AnnData made it",
+            cure: "rename it to .h5ad if AnnData wrote it",
         }),
         in_parts: false,
         writes: Writes::Nothing,
@@ -99,12 +99,12 @@ impl AnnData<'_> {
     fn dense<T: Real>(&self, dataset: &Dataset) -> Result<(Matrix<T>, Element)> {
         let &[rows, cols] = dataset.shape() else {
             let dimensions = dataset.ndim();
-            let problem = format!("{dimensions} dimensions, where a matrix has 2; save the object again");
+            let problem = format!("{dimensions} dimensions instead of 2; save the object again");
             return Err(self.error("X", problem));
         };
         let element = self.element("X", dataset.dtype())?;
         let is_byte = element.name() == "uint8";
-        // The bytes as stored are there beside the numbers made of them.
+        // The stored bytes are in memory together with the numbers made of them.
         let width = if is_byte { 1 } else { element.width() + T::PRECISION.bytes() };
         self.budget.check_dense(rows, cols, width)?;
         let bytes = dataset.read_raw_bytes().map_err(self.wrong("X"))?;
@@ -122,7 +122,7 @@ impl AnnData<'_> {
         let group = self.root.group("X").map_err(|_| {
             self.error(
                 "X",
-                "missing or damaged; save the AnnData object with its matrix as X, or fetch it again",
+                "missing or damaged; save the AnnData object with its matrix as X, or download it again",
             )
         })?;
         // The second of each name is of AnnData before version 0.7.
@@ -145,7 +145,7 @@ impl AnnData<'_> {
             }
             _ => {
                 let problem =
-                    format!("the encoding {encoding:.40?} is not read; make X a csr matrix or an array");
+                    format!("the encoding {encoding:.40?} is not supported; make X a csr matrix or an array");
                 Err(self.error("X", problem))
             }
         }
@@ -161,7 +161,7 @@ impl AnnData<'_> {
         let member = |name: &str| group.dataset(name).map_err(self.wrong(&format!("X/{name}")));
         let [data, indices, offsets] = [member("data")?, member("indices")?, member("indptr")?];
         let stored = data.num_elements().map_err(self.wrong("X/data"))?;
-        // One array at a time is there as stored too, and counts as a copy.
+        // One stored array at a time is in memory too, and counts as a copy.
         self.budget.check_sparse::<T>(majors, minors, stored, copies + 1)?;
         let element = self.element("X/data", data.dtype())?;
         let mut values = self.budget.vec("the values", stored as usize)?;
@@ -173,7 +173,7 @@ impl AnnData<'_> {
         let last = offsets[majors as usize];
         if last != values.len() {
             let problem = format!(
-                "the last offset is {last}, where there are {} values; save the object again",
+                "the last offset is {last}, but there are {} values; save the object again",
                 values.len()
             );
             return Err(self.error("X/indptr", problem));
@@ -190,7 +190,7 @@ impl AnnData<'_> {
     ) -> Result<Vec<I>> {
         let element = self.element(place, dataset.dtype())?;
         if !element.is_integer() {
-            let problem = format!("{} numbers, where integers belong; save the object again", element.name());
+            let problem = format!("{} numbers instead of integers; save the object again", element.name());
             return Err(self.error(place, problem));
         }
         let bytes = self.bytes(place, dataset, count, element)?;
@@ -210,8 +210,7 @@ impl AnnData<'_> {
     /// The bytes of a vector of `count` elements.
     fn bytes(&self, place: &str, dataset: &Dataset, count: u64, element: Element) -> Result<Vec<u8>> {
         if dataset.shape() != [count] {
-            let problem =
-                format!("{:?} entries, where {count} belong; save the object again", dataset.shape());
+            let problem = format!("{:?} entries instead of {count}; save the object again", dataset.shape());
             return Err(self.error(place, problem));
         }
         let needed = count.saturating_mul(element.width());
@@ -249,7 +248,7 @@ impl AnnData<'_> {
         }
     }
 
-    /// The index of `obs` or `var`; nothing if there is none, as before version 0.7 of AnnData.
+    /// The index of `obs` or `var`; `None` if there is none, as before version 0.7 of AnnData.
     fn names(&self, table: &str, count: usize) -> Result<Option<Vec<String>>> {
         let Ok(group) = self.root.group(table) else { return Ok(None) };
         let index = group.attribute("_index").and_then(|name| name.read_string());
@@ -259,8 +258,7 @@ impl AnnData<'_> {
         let nullable = || group.group(&index).and_then(|group| group.dataset("values"));
         let dataset = group.dataset(&index).or_else(|_| nullable()).map_err(self.wrong(&place))?;
         if dataset.shape() != [count as u64] {
-            let problem =
-                format!("{:?} names, where X needs {count}; save the object again", dataset.shape());
+            let problem = format!("{:?} names instead of {count}; save the object again", dataset.shape());
             return Err(self.error(&place, problem));
         }
         self.strings(&place, &dataset, count).map(Some)
@@ -307,6 +305,6 @@ fn hdf_error(budget: Budget, place: &str, error: hdf5_reader::error::Error) -> E
     Error::format(
         budget.path,
         place,
-        format!("truncated, damaged or not read ({what}); save or fetch the file again"),
+        format!("truncated, damaged or not supported ({what}); save or download the file again"),
     )
 }

@@ -30,7 +30,7 @@ pub fn read(path: &Path, expected: usize) -> Result<Vec<String>> {
     }
     if count != expected {
         let problem =
-            format!("{count} labels, where the matrix needs {expected}; give one a line and no header");
+            format!("{count} labels, but the matrix needs {expected}; write one per line, without a header");
         return Err(Error::format(path, "content", problem));
     }
     Ok(labels)

@@ -1,4 +1,4 @@
-//! LZF, the compression that h5py offers beside gzip.
+//! LZF, a compression that h5py offers in addition to gzip.
 
 /// HDF5's number of the filter.
 pub(super) const FILTER: u16 = 32000;

@@ -30,9 +30,8 @@ impl Budget<'_> {
         self.check(&format!("the dense matrix of {rows} x {cols} entries"), needed)
     }
 
-    /// Refuses a sparse matrix that does not fit, with `copies` of its entries and their two coordinates held
-    /// beside it while it is put in order. Offsets are counted for rows and columns: every method needs the
-    /// matrix both ways.
+    /// Refuses a sparse matrix that does not fit, with `copies` of its entries and their two coordinates while it
+    /// is sorted. Offsets are counted for rows and columns, because every method needs the matrix both ways.
     pub fn check_sparse<T: Real>(&self, rows: u64, cols: u64, stored: u64, copies: u64) -> Result<()> {
         let offsets = rows.saturating_add(cols).saturating_add(2).saturating_mul(8);
         let triplet = 8 + T::PRECISION.bytes();
@@ -50,7 +49,8 @@ impl Budget<'_> {
                 self.path,
                 "shape",
                 format!(
-                    "{rows} x {cols} is too large: a sparse matrix may have {limit} rows and columns; drop empty ones"
+                    "{rows} x {cols} is too large, because a sparse matrix can have at most {limit} rows and columns; \
+                     remove empty ones"
                 ),
             ));
         }
@@ -79,7 +79,7 @@ impl Budget<'_> {
             what: format!("{}: {what}", self.path.display()),
             needed,
             available: self.available,
-            cure: Wording::new("check that the file's sizes are right, then factorize it with ")
+            cure: Wording::new("check the sizes in the file, then use ")
                 .field("memory")
                 .text(", or use a machine with more memory"),
         }

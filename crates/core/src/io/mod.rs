@@ -1,7 +1,7 @@
 //! Reading and writing matrices. A format is one file and one line in [`FileFormat`]'s list.
 //!
-//! A file is untrusted: whatever its bytes, a reader returns a matrix or an error, never panics, and allocates
-//! nothing large before the sizes that the file claims are held against its length and the memory.
+//! Files are untrusted: whatever its bytes, a reader returns a matrix or an error, never panics, and allocates
+//! nothing large before the sizes that the file claims are compared with its length and the memory.
 //!
 //! Formats that need further crates are features: `io` has `.npz`, text tables and gzip, `images` JPEG and PNG, `h5ad` AnnData.
 //! A file that a build cannot read is refused with the feature's name.
@@ -98,7 +98,7 @@ pub struct Input<T> {
     pub precision: Precision,
     /// What each column, or row, looks like, if the input is images.
     pub image: Option<ImageShape>,
-    /// What was taken for granted of a text table that could mean something else.
+    /// The assumptions made for an ambiguous text table.
     pub assumptions: Vec<Assumption>,
 }
 
@@ -135,9 +135,9 @@ pub enum Presence {
     /// Look at the file.
     #[default]
     Auto,
-    /// It is there.
+    /// Present.
     Yes,
-    /// It is not there.
+    /// Absent.
     No,
 }
 
@@ -149,8 +149,8 @@ impl Presence {
 /// How to read.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ReadOptions {
-    /// Bytes that the matrix may take, what reading it needs beside it included; checked before anything of
-    /// that size is allocated.
+    /// The memory limit in bytes for the matrix, including what reading it needs; checked before anything of that
+    /// size is allocated.
     pub memory: u64,
     /// Whether a text table begins with column names.
     pub header: Presence,
@@ -197,7 +197,7 @@ impl FileFormat {
         format.ok_or_else(|| {
             let files = endings(|format| format.info().endings != ["zip"]);
             let problem = format!(
-                "unknown ending; Partwise reads {files}, each also with .gz, and images in a folder or a .zip"
+                "unknown file type; Partwise reads {files}, each also with .gz, and images in a folder or .zip"
             );
             Error::format(path, "name", problem)
         })

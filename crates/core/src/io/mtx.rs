@@ -25,7 +25,7 @@ impl Format for MatrixMarket {
         signature: Some(Signature {
             bytes: b"%%MatrixMarket",
             what: "a Matrix Market file",
-            cure: "rename it to end in .mtx",
+            cure: "rename it to .mtx",
         }),
         in_parts: true,
         writes: Writes::Sparse,
@@ -60,7 +60,9 @@ fn header(source: &mut Source) -> Result<(Banner, Vec<u64>)> {
     // Comments and empty lines may stand before the sizes.
     loop {
         if !source.line(&mut line)? {
-            return Err(source.line_error("the file ends before the line of sizes; make or fetch it again"));
+            return Err(
+                source.line_error("the file ends before the line of sizes; create or download it again")
+            );
         }
         let text = line.trim_ascii();
         if !text.is_empty() && text[0] != b'%' {
@@ -72,9 +74,9 @@ fn header(source: &mut Source) -> Result<(Banner, Vec<u64>)> {
     match sizes {
         Some(sizes) if sizes.len() == expected => Ok((banner, sizes)),
         _ if banner.coordinate => Err(source.line_error(
-            "not the three sizes of a coordinate file (rows, columns, entries); correct the line",
+            "a coordinate file needs three sizes here (rows, columns, entries); correct the line",
         )),
-        _ => Err(source.line_error("not the two sizes of an array file (rows, columns); correct the line")),
+        _ => Err(source.line_error("an array file needs two sizes here (rows, columns); correct the line")),
     }
 }
 
@@ -102,8 +104,8 @@ fn read<T: Real>(mut source: Source, budget: Budget) -> Result<Input<T>> {
 fn read_parts<T: Real>(mut source: Source, budget: Budget, wanted: Wanted<'_>) -> Result<Parts<T>> {
     let (banner, sizes) = header(&mut source)?;
     if !banner.coordinate {
-        let problem =
-            "ranks cannot read their parts of a Matrix Market array; make it .npy with `partwise convert`";
+        let problem = "MPI processes cannot read parts of a Matrix Market array; convert it to .npy with `partwise \
+             convert`";
         return Err(source.line_error(problem));
     }
     let promised = entries_promised(&source, &banner, &sizes)?;
@@ -122,7 +124,7 @@ impl Banner {
         let &[banner, object, format, field, symmetry] = words.as_slice() else {
             if words.first() == Some(&"%%matrixmarket") {
                 return Err(
-                    "the banner is incomplete; it reads like '%%MatrixMarket matrix coordinate real general'"
+                    "the banner is incomplete; write for example '%%MatrixMarket matrix coordinate real general'"
                         .to_string(),
                 );
             }
@@ -132,9 +134,7 @@ impl Banner {
             return Err(no_banner(line));
         }
         if object != "matrix" {
-            return Err(format!(
-                "the object is {object:.40}, where Partwise reads a matrix; export the matrix itself"
-            ));
+            return Err(format!("the object is {object:.40} instead of matrix; export the matrix itself"));
         }
         let coordinate = match format {
             "coordinate" => true,
@@ -180,7 +180,7 @@ impl Banner {
 
 fn no_banner(line: &[u8]) -> String {
     format!(
-        "no %%MatrixMarket banner but {}; a Matrix Market file begins with one, so correct the file or its name",
+        "the first line is {} instead of a %%MatrixMarket banner; correct the file or its name",
         sniff::looks_like(line)
     )
 }
@@ -202,7 +202,8 @@ fn check_count(source: &Source, count: Option<u64>, shortest: u64, items: &str) 
     count.filter(fits).and_then(|count| usize::try_from(count).ok()).ok_or_else(|| {
         let promised = count.map_or("2^64 or more".to_string(), |count| count.to_string());
         source.line_error(format!(
-            "{promised} {items} are promised, more than the file can hold; correct the line, or fetch the file again"
+            "{promised} {items} are announced, more than the file can contain; correct the line, or download the file \
+             again"
         ))
     })
 }
@@ -211,7 +212,7 @@ fn wrong_count(source: &Source, found: usize, promised: usize, items: &str) -> E
     let more = if found > promised { "more" } else { "only" };
     let found = if found > promised { String::new() } else { format!(" {found}") };
     source.line_error(format!(
-        "{more}{found} {items} where the sizes promise {promised}; correct the sizes, or fetch the file again"
+        "{more}{found} {items}, but the sizes announce {promised}; correct the sizes, or download the file again"
     ))
 }
 

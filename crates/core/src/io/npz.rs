@@ -25,7 +25,7 @@ use crate::real::{Precision, Real};
 pub(super) const ZIP: Signature = Signature {
     bytes: b"PK\x03\x04",
     what: "a zip archive",
-    cure: "rename it to end in .npz if NumPy or SciPy made it, in .zip if it holds images",
+    cure: "rename it to .npz if NumPy or SciPy wrote it, or to .zip if it contains images",
 };
 
 /// SciPy's format.
@@ -122,7 +122,7 @@ fn read_parts<T: Real>(path: &Path, budget: Budget, wanted: Wanted<'_>) -> Resul
     Ok(Parts { rows, cols, parts: keep.finish()?, format, precision: element.precision() })
 }
 
-/// How a matrix is laid out in the archive; nothing if it is compressed, or coo, which has no order.
+/// The layout of a matrix in the archive; `None` if it is compressed, or coo, which has no order.
 fn layout(path: &Path, budget: Budget) -> Result<Option<Layout>> {
     let mut archive = Archive::open(path, budget)?;
     if archive.zip.index_for_name("format.npy").is_none() {
@@ -155,7 +155,7 @@ fn layout(path: &Path, budget: Budget) -> Result<Option<Layout>> {
 const IN_AN_ARCHIVE: &str = ", in an .npz archive";
 
 fn unread_format(path: &Path, format: &str) -> Error {
-    let problem = format!("the sparse format {format:?} is not read; convert the matrix with .tocsr()");
+    let problem = format!("the sparse format {format:?} is not supported; convert the matrix with .tocsr()");
     Error::format(path, "member format.npy", problem)
 }
 
@@ -195,9 +195,8 @@ impl<'a> Archive<'a> {
         let offsets = array.integers(budget, |_, offset| rising.next(offset))?;
         let last = offsets[majors as usize];
         if last != stored {
-            let problem = format!(
-                "the last offset is {last}, where data.npy has {stored} values; save the matrix again"
-            );
+            let problem =
+                format!("the last offset is {last}, but data.npy has {stored} values; save the matrix again");
             return Err(array.data_error(problem));
         }
         Ok(offsets)
@@ -234,8 +233,8 @@ impl<'a> Archive<'a> {
             list.push_str(", ...");
         }
         let problem = format!(
-            "the archive holds {} members ({list:.200}) and no SciPy sparse matrix; \
-             use scipy.sparse.save_npz, or save the one array as .npy",
+            "the archive contains {} members ({list:.200}) but no SciPy sparse matrix; use scipy.sparse.save_npz, or \
+             save a single array as .npy",
             names.len()
         );
         Err(Error::format(self.path, "archive", problem))
@@ -311,7 +310,7 @@ fn check_length(array: &Array, expected: u64, why: &str) -> Result<()> {
     if length == expected {
         return Ok(());
     }
-    Err(array.error(format!("{length} entries, where {expected} belong {why}; save the matrix again")))
+    Err(array.error(format!("{length} entries instead of {expected} {why}; save the matrix again")))
 }
 
 pub(super) fn zip_error(path: &Path, member: Option<&str>, error: ZipError) -> Error {
@@ -324,7 +323,7 @@ pub(super) fn zip_error(path: &Path, member: Option<&str>, error: ZipError) -> E
         (error, _) => Error::format(
             path,
             place,
-            format!("truncated or damaged ({error}); make or fetch the file again"),
+            format!("truncated or damaged ({error}); create or download the file again"),
         ),
     }
 }

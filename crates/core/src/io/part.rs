@@ -1,5 +1,5 @@
-//! Parts of a matrix, for ranks of which none ever holds the whole: a rank reads the file once and keeps what lies in
-//! its regions, of plain files without reading much else.
+//! Parts of a matrix, for ranks of which none ever holds the whole: a rank reads the file once and keeps what lies
+//! in its regions; of uncompressed files it reads little else.
 
 use std::ops::Range;
 use std::path::Path;
@@ -42,8 +42,8 @@ pub struct Parts<T> {
 pub type Choose<'a> = &'a dyn Fn(usize, usize) -> Result<Vec<Region>>;
 
 precompiled! {
-    /// Reads the regions of a matrix that `choose` wants. Each entry kept is checked as [`super::read`] does; that there
-    /// is an entry above 0 anywhere is for whoever knows all parts.
+    /// Reads the regions of a matrix that `choose` selects. Each kept entry is checked as in [`super::read`];
+    /// whether any entry is above 0 is checked by the caller, over all parts.
     pub fn read_parts<T>(path: &Path, options: &ReadOptions, choose: Choose<'_>) -> Result<Parts<T>> = read_regions;
 }
 
@@ -162,7 +162,7 @@ impl<'a, T: Real> Keep<'a, T> {
         for (region, kept) in self.regions.iter().zip(&mut self.kept) {
             if region.rows.contains(&(row as usize)) && region.cols.contains(&(col as usize)) {
                 if kept.values.len() == kept.values.capacity() {
-                    // Doubling, and the room for putting it in order beside it.
+                    // Doubling, and the memory for sorting.
                     let entry = 2 * (8 + T::PRECISION.bytes());
                     self.budget.check("a rank's part", 2 * entry * kept.values.len() as u64)?;
                 }
@@ -195,7 +195,7 @@ impl Column<'_> {
     fn bytes(&mut self, count: usize, buffer: &mut Vec<u8>) -> Result<()> {
         buffer.resize(count * self.element.width() as usize, 0);
         if self.source.fill(buffer)? < buffer.len() {
-            return Err(self.source.error("data", "the file ends here; make or fetch it again"));
+            return Err(self.source.error("data", "the file is truncated; create or download it again"));
         }
         Ok(())
     }
@@ -214,7 +214,7 @@ impl Column<'_> {
         Ok(())
     }
 
-    /// Verifies a decompressor's checksum, once nothing follows.
+    /// Verifies a decompressor's checksum at the end of the data.
     fn end(&mut self) -> Result<()> {
         self.source.peek().map(|_| ())
     }

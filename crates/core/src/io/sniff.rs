@@ -12,7 +12,7 @@ const COMPRESSED: [Signature; 3] = [
     Signature { bytes: b"\x28\xb5\x2f\xfd", what: "Zstandard data", cure: "decompress it, or use gzip" },
 ];
 
-/// What is wrong if a file that begins with `start` calls itself a `format`; nothing if there is no telling.
+/// The problem if a file that starts with `start` is named as a `format`; `None` if it is not recognized.
 fn mislabelled(format: FileFormat, start: &[u8]) -> Option<String> {
     let begins = |signature: &&Signature| {
         start.get(..signature.bytes.len()).is_some_and(|bytes| bytes.eq_ignore_ascii_case(signature.bytes))

@@ -285,5 +285,5 @@ pub(super) fn read_error(path: &Path, member: Option<&str>, error: std::io::Erro
         Some(member) => format!("member {member}"),
         None => "compressed data".to_string(),
     };
-    Error::format(path, place, format!("truncated or damaged ({error}); make or fetch the file again"))
+    Error::format(path, place, format!("truncated or damaged ({error}); create or download the file again"))
 }

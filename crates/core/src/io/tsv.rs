@@ -5,8 +5,8 @@ use std::io::{self, Write};
 use super::write::write_shortest;
 use crate::real::Real;
 
-/// Writes a matrix, given row by row, below `column_names` and beside `row_labels`; `corner` stands above the
-/// row labels. Numbers have the fewest digits that read back as the same value.
+/// Writes a matrix, given row by row, with `column_names` and `row_labels`; `corner` stands above the row labels.
+/// Numbers have the fewest digits that read back as the same value.
 pub fn write<T: Real>(
     writer: impl Write,
     corner: &str,

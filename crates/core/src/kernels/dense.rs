@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_finite_does_not_panic() {
+    fn values_that_are_not_finite_do_not_panic() {
         for entry in [f64::NAN, f64::INFINITY] {
             let (values, vectors) = eigen(&[entry; 9], 3);
             assert_eq!((values.len(), vectors.nrows(), vectors.ncols()), (3, 3, 3));

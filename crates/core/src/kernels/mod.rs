@@ -20,7 +20,7 @@ use transpose::{Lines, transpose};
 
 use crate::Real;
 
-/// Rows of a tile. A row's arithmetic does not depend on the rows beside it, nor on where a rank's rows begin.
+/// Rows of a tile. A row's arithmetic does not depend on neighbouring rows, nor on where a rank's rows start.
 pub const TILE: usize = 64;
 
 /// [`TILE`] rows of a thin matrix, column by column: entry (i, j) is at `j * TILE + i`.

@@ -25,7 +25,7 @@ struct BoxMuller<'a, T> {
 /// Pairs computed together.
 const WIDTH: usize = 32;
 
-/// Where a thread's stack happens to lie must not make vectors cross cache lines, which takes half as long again.
+/// The position of a thread's stack must not make vectors cross cache lines, which would take 1.5 times as long.
 #[repr(align(64))]
 struct Aligned<T>([T; WIDTH]);
 

@@ -5,8 +5,8 @@ use pulp::Simd;
 use super::TILE;
 use crate::Real;
 
-/// Most columns of sums that are held at once: each number of a column that is loaded is used for all of them.
-/// With 4 registers of rows they take 24 of AVX-512's 32, with 2 registers 12 of AVX2's 16.
+/// The maximum number of columns of sums held at once: each loaded number of a column is used for all of them. With
+/// 4 registers of rows they take 24 of AVX-512's 32, with 2 registers 12 of AVX2's 16.
 const WIDEST: usize = 6;
 
 /// A part of a tile: `R` registers of rows, `P` columns.
@@ -20,9 +20,9 @@ pub struct Panel {
     pub first: usize,
 }
 
-/// What is done to a tile part by part.
+/// The operation that is applied to a tile part by part.
 pub trait Panels {
-    /// Does it to `R` registers of rows and `P` columns.
+    /// Applies it to `R` registers of rows and `P` columns.
     fn panel<S: Simd, const R: usize, const P: usize>(&mut self, simd: S, panel: Panel);
 }
 

@@ -59,7 +59,7 @@ impl<T: Real> Panels for Sweep<'_, T> {
             let gram_row = &self.gram[(first + col) * k + first..][..P];
             let weight = gram_row[col] + self.mu;
             let step = T::ONE / weight;
-            // Of a column that has all but vanished the step would be infinite, and 0 times that is no number.
+            // For a nearly vanished column the step would be infinite, and 0 times infinity is NaN.
             if weight <= T::ZERO || !step.to_f64().is_finite() {
                 continue;
             }
@@ -80,7 +80,7 @@ impl<T: Real> Panels for Sweep<'_, T> {
     }
 }
 
-/// Into [0, upper]; NaN goes on, to be noticed.
+/// Clamps to [0, upper]; NaN is kept, so that it is noticed.
 #[inline(always)]
 pub fn clamp<T: Real>(value: T, upper: T) -> T {
     let value = if value < T::ZERO { T::ZERO } else { value };
@@ -145,7 +145,7 @@ mod tests {
         }
     }
 
-    /// A component that has all but vanished: 1 / G_jj is infinite, and must not meet a residual of 0.
+    /// A nearly vanished component: 1 / G_jj is infinite, and must not meet a residual of 0.
     #[test]
     fn a_vanishing_column_stays_a_number() {
         let mut factor = vec![0f32; TILE];

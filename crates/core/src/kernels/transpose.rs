@@ -1,10 +1,10 @@
-//! Turning thin matrices around: by row to by column and back, in registers where AVX is there.
+//! Transposes thin matrices between by-row and by-column order, in registers where AVX is available.
 
 use std::ops::Range;
 
 use bytemuck::Pod;
 
-/// Where the entries of one side of a transposition are: `numbers[i * stride + j]`.
+/// The layout of one side of a transposition: `numbers[i * stride + j]`.
 pub struct Lines<N> {
     /// All numbers.
     pub numbers: N,

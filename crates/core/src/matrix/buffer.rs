@@ -1,4 +1,4 @@
-//! Numbers that a matrix owns, or reads where somebody else keeps them.
+//! Numbers that a matrix owns, or reads from memory of another owner.
 
 use std::any::Any;
 use std::fmt;
@@ -6,7 +6,7 @@ use std::ops::Deref;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// A slice that keeps alive whatever it is a slice of.
+/// A slice that keeps its owner alive.
 pub struct Buffer<E>(Storage<E>);
 
 enum Storage<E> {
@@ -52,7 +52,7 @@ impl<E: Clone + Send + Sync + 'static> Buffer<E> {
 }
 
 impl<E: Clone> Buffer<E> {
-    /// The numbers to be changed, copied first if they are somebody else's.
+    /// The numbers for changes, copied first if they belong to another owner.
     pub fn to_mut(&mut self) -> &mut Vec<E> {
         if let Storage::Foreign(..) = self.0 {
             self.0 = Storage::Owned(self.to_vec());
@@ -63,7 +63,7 @@ impl<E: Clone> Buffer<E> {
         }
     }
 
-    /// The numbers as a vector, copied if they are somebody else's.
+    /// The numbers as a vector, copied if they belong to another owner.
     pub fn into_vec(self) -> Vec<E> {
         match self.0 {
             Storage::Owned(numbers) => numbers,

@@ -1,4 +1,4 @@
-//! A dense matrix that keeps the order, and for images the bytes, of its file.
+//! A dense matrix in the order, and for images in the bytes, of its file.
 
 use std::ops::Range;
 
@@ -14,7 +14,7 @@ pub enum Order {
     ColMajor,
 }
 
-/// The entries of a dense matrix. Images stay bytes: a quarter of the memory and of the traffic of `f32`.
+/// The entries of a dense matrix. Images stay bytes: a quarter of the memory and traffic of `f32`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Values<T> {
     /// Unsigned bytes.
@@ -96,7 +96,7 @@ impl<T: Real> Dense<T> {
         &self.values
     }
 
-    /// The entries in storage order, without the matrix around them.
+    /// Takes the entries out, in storage order.
     pub fn into_values(self) -> Values<T> {
         self.values
     }

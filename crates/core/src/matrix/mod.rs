@@ -10,7 +10,7 @@ pub use buffer::Buffer;
 pub use dense::{Dense, Order, Values};
 pub use sparse::Csr;
 pub(crate) use summary::Tally;
-pub use summary::{Dominant, Summary};
+pub use summary::{Dominant, Dominants, Summary};
 
 use std::ops::Range;
 
@@ -137,13 +137,11 @@ impl<T: Real> Matrix<T> {
     }
 }
 
-/// Why products with a matrix whose largest entry is this would leave the range of the arithmetic, which no error shows:
-/// they become 0.
+/// The reason why products with a matrix with this largest entry would underflow or overflow, which would not show
+/// as an error.
 pub fn range_problem<T: Real>(largest: f64) -> Option<Wording> {
     if largest == 0.0 {
-        return Some(
-            "every entry is 0, so there is nothing to factorize; check that this is the right file".into(),
-        );
+        return Some("every entry is 0, so there is nothing to factorize; check the file".into());
     }
     // Products have up to twice the exponents of entries, times the number of terms.
     let (range, cure) = match T::PRECISION {

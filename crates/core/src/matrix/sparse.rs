@@ -7,10 +7,10 @@ use super::Buffer;
 use crate::Real;
 use crate::cancel::Cancel;
 
-/// Entries that a transposition moves between two looks at whether it was cancelled.
+/// The number of entries that a transposition moves between two checks for cancellation.
 const PIECE: usize = 1 << 16;
 
-/// A sparse matrix by rows. Within a row the columns ascend and none comes twice.
+/// A sparse matrix by rows. Within a row the columns ascend without duplicates.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Csr<T> {
     rows: usize,
@@ -18,7 +18,7 @@ pub struct Csr<T> {
     offsets: Vec<usize>,
     indices: Buffer<u32>,
     values: Buffer<T>,
-    /// The matrix that this one was made from, if that was its transpose.
+    /// The transpose, if this matrix was made from it.
     origin: Option<Arc<Csr<T>>>,
 }
 
@@ -73,14 +73,14 @@ impl<T: Real> Csr<T> {
         fine.then(|| Csr { rows, cols, offsets, indices, values, origin: None })
     }
 
-    /// The matrix whose transpose is at hand, which is kept for [`Csr::both_ways`].
+    /// A matrix with a known transpose, which is kept for [`Csr::both_ways`].
     pub fn from_transpose(transpose: Csr<T>, cancel: &Cancel) -> Self {
         let mut matrix = transpose.transpose_until(cancel);
         matrix.origin = Some(Arc::new(transpose));
         matrix
     }
 
-    /// The matrix and its transpose, which methods need both.
+    /// The matrix and its transpose, which most methods need both.
     pub fn both_ways(mut self, cancel: &Cancel) -> (Arc<Self>, Arc<Self>) {
         let transpose = self.origin.take().unwrap_or_else(|| Arc::new(self.transpose_until(cancel)));
         (Arc::new(self), transpose)
@@ -123,7 +123,7 @@ impl<T: Real> Csr<T> {
         (&self.indices[range.clone()], &self.values[range])
     }
 
-    /// Offsets, column numbers and values, without the matrix around them.
+    /// Takes out offsets, column numbers and values.
     pub fn into_parts(self) -> (Vec<usize>, Vec<u32>, Vec<T>) {
         (self.offsets, self.indices.into_vec(), self.values.into_vec())
     }
@@ -159,7 +159,7 @@ impl<T: Real> Csr<T> {
         for row in 0..self.rows {
             let (cols, entries) = self.row(row);
             for (cols, entries) in cols.chunks(PIECE).zip(entries.chunks(PIECE)) {
-                // A look is nothing beside the writes of a row, which go everywhere.
+                // A check costs little compared with scattered writes.
                 cancel.check();
                 for (&col, &value) in cols.iter().zip(entries) {
                     let place = &mut next[col as usize];

@@ -1,10 +1,10 @@
-//! Matrices one below the other.
+//! Concatenates matrices by rows.
 
 use super::{Csr, Dense, Matrix, Order, Values};
 use crate::Real;
 
 impl<T: Real> Matrix<T> {
-    /// The parts one below the other; nothing if they differ in kind, order or number of columns.
+    /// The parts below each other; `None` if they differ in kind, order or number of columns.
     pub fn stacked(mut parts: Vec<Self>) -> Option<Self> {
         if parts.len() <= 1 {
             return parts.pop();

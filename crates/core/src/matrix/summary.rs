@@ -1,4 +1,4 @@
-//! What `partwise inspect` tells of a matrix.
+//! A summary of a matrix, for `partwise inspect`.
 
 use serde::Serialize;
 
@@ -34,16 +34,16 @@ pub struct Summary {
     pub empty_rows: usize,
     /// Columns without a nonzero.
     pub empty_cols: usize,
-    /// The row that holds nearly all of ‖M‖², if one does.
+    /// The row with nearly all of ‖M‖², if there is one.
     pub dominant_row: Option<Dominant>,
-    /// The column that holds nearly all of ‖M‖², if one does.
+    /// The column with nearly all of ‖M‖², if there is one.
     pub dominant_col: Option<Dominant>,
 }
 
-/// A row or column that holds nearly all of ‖M‖², so that the others hardly count in the factorization.
+/// A row or column with nearly all of ‖M‖², so that the others hardly count in the factorization.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Dominant {
-    /// Its place, from 0.
+    /// Its index, from 0.
     pub index: usize,
     /// Its share of ‖M‖².
     pub share: f64,
@@ -52,14 +52,39 @@ pub struct Dominant {
 impl Dominant {
     /// Above this share of ‖M‖², a row or column dominates.
     const SHARE: f64 = 0.9;
+    /// The same of few rows or columns, of which one often has a large share.
+    const SHARE_OF_FEW: f64 = 0.99;
+    /// Fewer rows or columns are few.
+    const FEW: usize = 10;
     /// With fewer rows or columns, one that dominates is no surprise.
-    const FEWEST: usize = 10;
+    const FEWEST: usize = 5;
 
     /// The row (or column) that dominates, if one does, given the squared norms of all of them.
     pub fn among(squares: &[f64]) -> Option<Self> {
         let (index, largest) = squares.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1))?;
         let share = largest / squares.iter().sum::<f64>();
-        (squares.len() >= Self::FEWEST && share > Self::SHARE).then_some(Dominant { index, share })
+        let dominates = match squares.len() {
+            count if count < Self::FEWEST => false,
+            count if count < Self::FEW => share > Self::SHARE_OF_FEW,
+            _ => share > Self::SHARE,
+        };
+        dominates.then_some(Dominant { index, share })
+    }
+}
+
+/// The row and the column that dominate a matrix, where there are any.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Dominants {
+    /// The row.
+    pub row: Option<Dominant>,
+    /// The column.
+    pub col: Option<Dominant>,
+}
+
+impl Dominants {
+    /// Given the squared norms of all rows and of all columns.
+    pub fn among(rows: &[f64], cols: &[f64]) -> Self {
+        Dominants { row: Dominant::among(rows), col: Dominant::among(cols) }
     }
 }
 
@@ -72,7 +97,7 @@ impl Summary {
     }
 }
 
-/// What is known of a matrix of which some entries have been seen.
+/// The summary of the entries seen so far.
 pub(crate) struct Tally {
     summary: Summary,
     row_used: Vec<bool>,
@@ -194,9 +219,13 @@ mod tests {
         assert_eq!(dominant(20, 12, |_, col| weighted(9.99, col == 7)), [None, Some(7)]);
         assert_eq!(dominant(20, 12, |_, col| weighted(9.49, col == 7)), [None, None]);
         assert_eq!(dominant(12, 20, |row, _| weighted(9.99, row == 0)), [Some(0), None]);
-        // Of few columns, one is often the largest by far.
-        assert_eq!(dominant(20, 9, |_, col| weighted(100.0, col == 3)), [None, None]);
+        // Of few columns, one is often the largest by far: shares of 0.9987 and 0.9796.
+        assert_eq!(dominant(20, 9, |_, col| weighted(80.0, col == 3)), [None, Some(3)]);
+        assert_eq!(dominant(20, 9, |_, col| weighted(19.6, col == 3)), [None, None]);
         assert_eq!(Dominant::among(&[1.0; 10].map(|one| one * 0.0)), None);
+        let among_few =
+            |count: usize| Dominant::among(&[&[999.0][..], &vec![1.0 / count as f64; count - 1]].concat());
+        assert_eq!((among_few(5).map(|found| found.index), among_few(4)), (Some(0), None));
         assert_eq!(Dominant::among(&[&[98.0][..], &[0.25; 8]].concat()), None);
         assert_eq!(
             Dominant::among(&[&[97.75][..], &[0.25; 9]].concat()),

@@ -85,7 +85,7 @@ pub trait Objective<T: Real>: Send + Sync {
     /// What half steps need to know of the fixed factor as a whole, over some of its rows: a sum over rows.
     fn summarize(&self, threads: &Threads, fixed: &[T], k: usize) -> Vec<f64>;
 
-    /// The same with the accuracy that an evaluation needs.
+    /// The summary with the accuracy that an evaluation needs.
     fn summarize_exactly(&self, threads: &Threads, fixed: &[T], k: usize) -> Vec<f64> {
         self.summarize(threads, fixed, k)
     }
@@ -128,7 +128,7 @@ pub trait Objective<T: Real>: Send + Sync {
     /// What the loss is relative to.
     fn baseline(&self) -> Baseline;
 
-    /// The relative error after a half step, where its products have it for nothing: `cross` is what
+    /// The relative error after a half step, if its products have it for free: `cross` is what
     /// [`TileStep::move_tile`] returned, summed over all tiles and processes.
     fn error_at_hand(&self, _constants: Constants, _cross: f64, _of_u: &[f64], _of_v: &[f64]) -> Option<f64> {
         None
@@ -163,7 +163,7 @@ pub trait TileStep<T: Real>: Sync {
 
 /// What a tile's step works on.
 pub struct TileOf<'a, T: Real> {
-    /// The block of M times the fixed factor, to be had tile by tile, or its entries row by row.
+    /// The block of M times the fixed factor, tile by tile, or its entries row by row.
     pub product: &'a Product<'a, T>,
     /// The rows that move.
     pub values: &'a mut Tile<T>,
@@ -173,6 +173,6 @@ pub struct TileOf<'a, T: Real> {
     pub scratch: &'a mut Scratch<T>,
     /// When the product was done, for the clock.
     pub multiplied: &'a mut std::time::Instant,
-    /// Whether to go on.
+    /// Whether to continue.
     pub cancel: &'a Cancel,
 }

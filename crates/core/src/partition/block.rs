@@ -1,4 +1,4 @@
-//! One side's part of M, and the ways in which it is stored.
+//! One side's part of M, and its storage formats.
 
 use std::sync::Arc;
 
@@ -62,7 +62,7 @@ impl<T: Real> Block<T> {
         }
     }
 
-    /// Undoes [`Block::both_ways`] of a matrix by row, for its memory; nothing if somebody else still has it.
+    /// Undoes [`Block::both_ways`] of a matrix by row, to reuse its memory; `None` if it is still shared.
     pub fn into_matrix(self, turned: Self) -> Option<Matrix<T>> {
         drop(turned);
         match self {

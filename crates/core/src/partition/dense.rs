@@ -1,4 +1,4 @@
-//! A dense block, which may share its storage with the block of the other side.
+//! A dense block, which may share storage with the block of the other side.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -62,8 +62,8 @@ impl<T: Real> Shard<T> {
         Shape { rows: self.rows, cols: self.cols }
     }
 
-    /// From the rank's part of M: one block of the grid, or with sampled access whole rows, and whole columns beside
-    /// them. (With one rank these are the same.)
+    /// Builds the blocks from the rank's part of M: one block of the grid, or with sampled access whole rows and
+    /// whole columns. (With one rank these are the same.)
     pub fn new(place: Placement, stored: usize, part: Matrix<T>, columns: Option<Matrix<T>>) -> Self {
         Shard::new_until(place, stored, part, columns, &Cancel::default())
     }

@@ -15,7 +15,7 @@ pub struct RowSums {
 }
 
 impl RowSums {
-    /// Sums of nothing, of so many rows.
+    /// Zero sums for this many rows.
     pub fn new(rows: usize) -> Self {
         RowSums { sums: vec![0.0; rows], squares: vec![0.0; rows] }
     }
@@ -45,12 +45,12 @@ impl<T: Real> Block<T> {
         sums
     }
 
-    /// Goes on with the sums of the same rows over the columns before these.
+    /// Continues with the same rows over the preceding columns.
     pub fn add_row_sums(&self, sums: &mut RowSums) {
         self.add_some(0, &mut sums.sums, &mut sums.squares);
     }
 
-    /// The same for some rows, from `first` on; of a block by column all must be asked for.
+    /// The sums for some rows, starting with `first`; of a block by column all must be requested.
     fn add_some(&self, first: usize, sums: &mut [f64], squares: &mut [f64]) {
         let rows = sums.len();
         let mut add = |row: usize, value: T| {

@@ -40,8 +40,8 @@ impl Choice {
     /// What the method did, in words, with the reason for it.
     pub fn describe(&self, plan: &str) -> String {
         match self.algorithm {
-            Algorithm::Dsanls => format!("auto: {plan} ({})", self.why),
-            _ => format!("{plan} ({})", self.why),
+            Algorithm::Dsanls => format!("auto: {plan}; {}", self.why),
+            _ => format!("{plan}; {}", self.why),
         }
     }
 
@@ -84,7 +84,8 @@ pub(super) fn choose<T: Real>(request: &Request, settings: &RunSettings, size: M
     };
     let seconds = |algorithm| job.estimate(algorithm, &network, &costs.constants).parts.seconds();
     let why = format!(
-        "on {network} by {}: an exact iteration takes {:.2e} s, one of dsanls {:.2e} s, of which about {} are needed for it",
+        "on {network} by {}: {:.2e} s per exact iteration, {:.2e} s per iteration of dsanls, about {} of which equal \
+         an exact one",
         costs.origin,
         seconds(Algorithm::Auto),
         seconds(Algorithm::Dsanls),
@@ -93,7 +94,7 @@ pub(super) fn choose<T: Real>(request: &Request, settings: &RunSettings, size: M
     Some(Choice { algorithm, samples, why })
 }
 
-/// The same on every rank, by rank 0's costs: those of other machines may differ.
+/// The choice on every rank, by rank 0's costs, since those of other machines may differ.
 pub(super) fn choose_on<T: Real>(
     comm: &dyn Comm,
     request: &Request,

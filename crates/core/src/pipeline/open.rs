@@ -1,20 +1,20 @@
-//! The first step: the matrix is there, in memory or in its file, and was checked.
+//! The first step: reads or opens the matrix and checks it.
 
-use super::part::{self, Part};
+use super::part::{self, RankPart};
 use super::request::Request;
 use super::source::{FileSource, SharedMatrix, Source};
 use crate::Real;
 use crate::error::{Error, Result};
 use crate::io::stream::Stream;
 use crate::io::{self, Assumption, ImageShape, Input, ReadOptions};
-use crate::matrix::{Dominant, Matrix, Shape, range_problem};
+use crate::matrix::{Dominants, Matrix, Shape, range_problem};
 use crate::run::{Demand, MatrixSize, RunSettings, Streamed};
 use crate::wording::Wording;
 
-/// What is known of a matrix beside its entries.
+/// What is known about a matrix in addition to its entries.
 #[derive(Clone, Debug)]
 pub struct Facts {
-    /// The file, or what errors call the matrix.
+    /// The file, or the name of the matrix in errors.
     pub name: String,
     /// m.
     pub rows: usize,
@@ -28,13 +28,18 @@ pub struct Facts {
     pub row_labels: Option<Vec<String>>,
     /// Names of the columns.
     pub col_labels: Option<Vec<String>>,
-    /// How a row or a column is a picture.
+    /// The image size of a row or a column.
     pub image: Option<ImageShape>,
-    /// What was taken for granted of a text table that could mean something else.
+    /// The assumptions made for an ambiguous text table.
     pub assumptions: Vec<Assumption>,
 }
 
 impl Facts {
+    /// Its sides.
+    pub fn shape(&self) -> Shape {
+        Shape { rows: self.rows, cols: self.cols }
+    }
+
     pub(super) fn new(name: String, shape: Shape, stored: usize, format: String) -> Self {
         let Shape { rows, cols } = shape;
         Facts {
@@ -51,7 +56,7 @@ impl Facts {
     }
 }
 
-/// A matrix, opened for a request whose settings fit it.
+/// A matrix, opened for a request with suitable settings.
 pub struct Opened<'a, T> {
     pub(super) facts: Facts,
     pub(super) size: MatrixSize,
@@ -65,11 +70,11 @@ pub(super) enum Data<'a, T> {
     Whole(Matrix<T>),
     Shared(&'a (dyn SharedMatrix<T> + Sync)),
     Streamed(Box<Streamed>),
-    Part(Part<'a, T>),
+    Part(RankPart<'a, T>),
 }
 
 impl<T: Real> Opened<'_, T> {
-    /// What is known of the matrix.
+    /// What is known about the matrix.
     pub fn facts(&self) -> &Facts {
         &self.facts
     }
@@ -79,34 +84,36 @@ impl<T: Real> Opened<'_, T> {
         if let Data::Whole(matrix) = &self.data { Some(matrix) } else { None }
     }
 
-    /// The matrix, if it stays in its file.
+    /// The matrix, if it is streamed from its file.
     pub fn streamed(&self) -> Option<&Streamed> {
         if let Data::Streamed(streamed) = &self.data { Some(streamed) } else { None }
     }
 
     /// The row and the column that dominate the matrix.
-    pub fn dominant(&self) -> (Option<Dominant>, Option<Dominant>) {
-        let of = |rows: &[f64], cols: &[f64]| (Dominant::among(rows), Dominant::among(cols));
+    pub fn dominant(&self) -> Dominants {
         match &self.data {
             Data::Whole(matrix) => {
                 let (rows, cols) = matrix.squared_norms();
-                of(&rows, &cols)
+                Dominants::among(&rows, &cols)
             }
             Data::Shared(shared) => {
                 let (stored, transposed) = shared.stored();
                 let (majors, minors) = stored.squared_norms();
-                if transposed { of(&minors, &majors) } else { of(&majors, &minors) }
+                match transposed {
+                    true => Dominants::among(&minors, &majors),
+                    false => Dominants::among(&majors, &minors),
+                }
             }
             Data::Streamed(streamed) => streamed.dominant(),
             Data::Part(part) => {
                 let (rows, cols) = part.squares.split_at(self.facts.rows);
-                of(rows, cols)
+                Dominants::among(rows, cols)
             }
         }
     }
 }
 
-/// Opens a matrix for a request: settings, entries and memory are checked. Over ranks, all of them call this.
+/// Opens a matrix for a request, checking settings, entries and memory. Every rank calls this.
 pub fn open<T: Real>(source: Source<'_, T>, request: Request) -> Result<Opened<'_, T>> {
     match source {
         Source::File(file) => open_file(file, request),
@@ -133,8 +140,8 @@ fn facts_of<T: Real>(name: &str, matrix: &Matrix<T>, transposed: bool) -> Facts 
     Facts::new(name.into(), Shape { rows, cols }, matrix.stored(), "in memory".into())
 }
 
-/// The size of a matrix in memory and the settings for it, if its entries and the memory that is left allow the run;
-/// `refuse` makes the error for its entries.
+/// The size of a matrix in memory and the settings for it, if its entries and the available memory allow the run;
+/// `refuse` creates the error for its entries.
 fn admit<T: Real>(
     request: &Request,
     facts: &Facts,
@@ -180,7 +187,7 @@ fn open_file<'a, T: Real>(file: FileSource, request: Request) -> Result<Opened<'
     Ok(Opened { facts, size, request, settings, data: Data::Whole(matrix) })
 }
 
-/// Reads a file whole; labels of their own files replace those of the file.
+/// Reads a whole file; label files replace the labels of the file.
 fn read<T: Real>(file: &FileSource, memory: u64) -> Result<Input<T>> {
     let mut input = io::read::<T>(&file.path, &ReadOptions { memory, ..file.options })?;
     if file.transpose {
@@ -192,13 +199,14 @@ fn read<T: Real>(file: &FileSource, memory: u64) -> Result<Input<T>> {
     Ok(input)
 }
 
-/// Looks through a file that the matrix stays in.
+/// Scans the file of a streamed matrix.
 fn open_stream<'a, T: Real>(file: &FileSource, stream: Stream, request: Request) -> Result<Opened<'a, T>> {
     let settings = request.settings.for_matrix(stream.rows(), stream.cols())?;
     let machine = &request.resources.machine;
-    let alone =
-        Wording::new("a matrix that stays in its file is factorized on one node; leave it out, or raise ")
-            .field("memory");
+    let alone = Wording::new(
+        "a matrix that is streamed from its file is factorized in one process; leave it out, or raise ",
+    )
+    .field("memory");
     if machine.nodes > 1 {
         return Err(Error::parameter("nodes", alone));
     }

@@ -1,4 +1,4 @@
-//! One rank's part of a matrix that no rank holds whole. Every rank learns of every other one's errors.
+//! One rank's part of a matrix that no rank holds as a whole. Errors are shared with all ranks.
 
 use std::cell::OnceCell;
 
@@ -13,10 +13,10 @@ use crate::matrix::{Matrix, Shape, range_problem};
 use crate::partition::Shard;
 use crate::run::{CheckedSettings, Layout, MatrixSize, RunSettings};
 
-/// Tells a rank's place from the size of the matrix, m x n.
+/// Computes a rank's place from the size of the matrix, m x n.
 pub type PlaceOf<'a> = &'a dyn Fn(usize, usize) -> Result<Placement>;
 
-/// What a rank has read.
+/// The part that a rank has read.
 #[derive(Clone, Debug)]
 pub struct RankBlocks<T> {
     /// The rank's block of the grid; with sampled access its whole rows, and if there are several ranks, its whole
@@ -33,7 +33,7 @@ pub trait RankReader<T> {
 }
 
 /// A rank's part, and what is known of all parts together.
-pub(super) struct Part<'a, T> {
+pub(super) struct RankPart<'a, T> {
     pub comm: &'a dyn Comm,
     reader: &'a dyn RankReader<T>,
     pub shard: Shard<T>,
@@ -68,26 +68,26 @@ pub(super) fn open<'a, T: Real>(
     let facts = Facts::new(name, shard.shape(), shard.stored, format);
     let facts = Facts { row_labels, col_labels, ..facts };
     let size = MatrixSize::of_shard(&shard);
-    let data = Data::Part(Part { comm, reader, shard, squares });
+    let data = Data::Part(RankPart { comm, reader, shard, squares });
     Ok(Opened { facts, size, request, settings, data })
 }
 
-impl<T: Real> Part<'_, T> {
+impl<T: Real> RankPart<'_, T> {
     /// Reads what these settings need, if that is not what is there.
     pub fn read_again(self, request: &Request, settings: &RunSettings) -> Result<Self> {
         if settings.algorithm.access() == self.shard.place.access {
             return Ok(self);
         }
-        let Part { comm, reader, shard, squares } = self;
+        let RankPart { comm, reader, shard, squares } = self;
         // There is room for one of both.
         drop(shard);
         let checked = agree(comm, (**settings).clone().checked())?;
         let shard = read_all(comm, reader, request, &checked)?.shard;
-        Ok(Part { comm, reader, shard, squares })
+        Ok(RankPart { comm, reader, shard, squares })
     }
 }
 
-/// Reads this rank's part, and adds up what all have read.
+/// Reads this rank's part, and sums statistics over all ranks.
 fn read_all<T: Real>(
     comm: &dyn Comm,
     reader: &dyn RankReader<T>,

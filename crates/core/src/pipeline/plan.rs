@@ -1,4 +1,4 @@
-//! The second step: what will be done, as a value. Nothing can run that was not planned.
+//! The second step: decides what will be done, as a value. Only plans can be run.
 
 use super::choice::{Choice, choose, choose_on};
 use super::open::{Data, Facts, Opened};
@@ -12,12 +12,12 @@ use crate::run::{
     self, Algorithm, Factors, Footprint, Layout, Machine, MatrixSize, RunSettings, Snapshot, StartFrom,
 };
 
-/// Where a run begins; with neither, as the settings say.
+/// The starting point of a run; without either, as the settings say.
 #[derive(Clone, Debug)]
 pub struct Start<T> {
-    /// At these factors, whose components keep their places.
+    /// These factors, whose components keep their places.
     pub factors: Option<Factors<T>>,
-    /// Where this snapshot was taken, of a run with the same start.
+    /// This snapshot of a run with the same start.
     pub snapshot: Option<Snapshot<T>>,
 }
 
@@ -34,34 +34,34 @@ impl<T> Start<T> {
     }
 }
 
-/// What a run does.
+/// The decisions about a run.
 #[derive(Clone, Debug)]
 pub struct RunPlan {
-    /// The settings that count: with what `auto` chose, and as they are meant for a matrix in its file.
+    /// The final settings: with the choice of `auto`, and adapted to a streamed matrix.
     pub settings: RunSettings,
-    /// The method that was asked for.
+    /// The requested method.
     pub asked: Algorithm,
-    /// What the network made `auto` choose.
+    /// The choice of `auto` for the network.
     pub choice: Option<Choice>,
-    /// How the workers or ranks are arranged.
+    /// The arrangement of workers or ranks.
     pub grid: Grid,
     /// Workers and threads.
     pub machine: Machine,
-    /// What it takes in this process.
+    /// The memory needed in this process.
     pub memory: Footprint,
-    /// What it may take, if that was said.
+    /// The memory limit, if there is one.
     pub memory_limit: Option<u64>,
     pub(super) finish: Finish,
 }
 
 impl RunPlan {
-    /// What the method does, in words, with the reason where the network decided.
+    /// The method in words, with the reason if the network decided.
     pub fn describe(&self, plan: &str) -> String {
         self.choice.as_ref().map_or_else(|| plan.into(), |choice| choice.describe(plan))
     }
 }
 
-/// A matrix, what to do with it, and where to begin: all that a run takes.
+/// A matrix, the decisions and the start: everything that a run needs.
 pub struct Planned<'a, T> {
     pub(super) facts: Facts,
     pub(super) plan: RunPlan,
@@ -80,7 +80,7 @@ impl<T> Planned<'_, T> {
         &self.facts
     }
 
-    /// The iteration that the run continues from, if it continues one.
+    /// The iteration from which the run resumes, if it does.
     pub fn resumed_from(&self) -> Option<usize>
     where
         T: Real,
@@ -89,7 +89,7 @@ impl<T> Planned<'_, T> {
     }
 }
 
-/// Plans a run: method and grid are chosen, the start is checked. Over ranks, all of them call this.
+/// Plans a run: chooses method and grid, and checks the start. Every rank calls this.
 pub fn plan<'a, T: Real>(opened: Opened<'a, T>, start: Start<T>) -> Result<Planned<'a, T>> {
     let Opened { facts, size, request, mut settings, mut data } = opened;
     let choice = match &data {
@@ -132,7 +132,7 @@ pub fn plan<'a, T: Real>(opened: Opened<'a, T>, start: Start<T>) -> Result<Plann
     Ok(Planned { facts, plan, data, start })
 }
 
-/// The data as the chosen method needs them, if there is room.
+/// The data as the chosen method needs them, if there is enough memory.
 fn refit<'a, T: Real>(
     data: Data<'a, T>,
     request: &Request,
@@ -150,7 +150,7 @@ fn refit<'a, T: Real>(
     }
 }
 
-/// What can be wrong once method and start are known.
+/// Checks that need the method and the start.
 fn check<T: Real>(
     facts: &Facts,
     request: &Request,
@@ -162,8 +162,7 @@ fn check<T: Real>(
     let auto = run::Plan::of(facts.rows, facts.cols, facts.stored, settings.rank);
     if request.samples == Presence::Yes && (streamed.is_some() || auto.samples().is_empty()) {
         let problem = format!(
-            "{} is sparse, has few rows and columns, or stays in its file, and auto begins on samples of none of these; leave \
-             it out",
+            "{} is sparse, small or streamed, and auto does not start on samples of such matrices; leave it out",
             facts.name
         );
         return Err(Error::parameter("samples", problem));
@@ -175,7 +174,7 @@ fn check<T: Real>(
     match (request.finish, data) {
         (Finish::AsIterated, _) | (Finish::ExactRows, Data::Whole(_) | Data::Shared(_)) => Ok(()),
         (Finish::ExactRows, Data::Streamed(_) | Data::Part(_)) => {
-            Err(Error::parameter("finish", "exact rows need the matrix in memory; leave them as iterated"))
+            Err(Error::parameter("finish", "exact rows need the matrix in memory; turn them off"))
         }
     }
 }

@@ -1,5 +1,5 @@
-//! The fourth step: what `run.json` says of a run, as far as the run itself knows. How the file was read, its hash and
-//! what users were warned of are added by whoever knows them.
+//! The fourth step: the content of `run.json`, as far as the run knows it. The caller adds how the file was read,
+//! its hash and the warnings.
 
 use super::run::Finished;
 use crate::Real;

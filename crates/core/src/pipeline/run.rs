@@ -1,4 +1,4 @@
-//! The third step: iterating, on whatever the plan says.
+//! The third step: executes a plan.
 
 use super::finish::finish;
 use super::open::{Data, Facts};
@@ -10,28 +10,28 @@ use crate::error::Result;
 use crate::run::record::StreamedRecord;
 use crate::run::{self, Factorization, Monitor, Task};
 
-/// A run that has ended: what it did, on what, and what came of it.
+/// A finished run: its input, its plan and its result.
 #[derive(Clone, Debug)]
 pub struct Finished<T> {
-    /// What was known of the matrix.
+    /// What was known about the matrix.
     pub facts: Facts,
-    /// What was done.
+    /// The plan.
     pub plan: RunPlan,
     /// Factors, report, and the errors of all restarts.
     pub result: Factorization<T>,
     /// Whether the run began from given factors, whose components keep their places.
     pub given: bool,
-    /// How the matrix was read, if it stayed in its file.
+    /// How the matrix was read, if it was streamed.
     pub streamed: Option<StreamedRecord>,
     /// ‖M‖_F, where the finish evaluates the error.
     pub norm: Option<f64>,
 }
 
-/// Runs a plan. The monitor of rank 0 alone is asked; every rank gets the whole result.
+/// Runs a plan. Only the monitor of rank 0 is called; every rank returns the whole result.
 pub fn run<T: Real>(planned: Planned<'_, T>, monitor: &mut dyn Monitor<T>) -> Result<Finished<T>> {
     let Planned { facts, plan, data, start } = planned;
     let given = start.factors.is_some();
-    // Whoever finishes with the matrix needs it after the run has taken it.
+    // The finish may need the matrix after the run has taken it.
     let again: Option<Box<dyn SharedMatrix<T> + '_>> = match (plan.finish, &data) {
         (Finish::AsIterated, _) => None,
         (Finish::ExactRows, Data::Whole(matrix)) => Some(Box::new(matrix.clone())),

@@ -1,4 +1,4 @@
-//! Where a matrix comes from.
+//! The sources of matrices.
 
 use std::path::PathBuf;
 
@@ -10,28 +10,28 @@ use crate::error::Result;
 use crate::io::{self, ReadOptions};
 use crate::matrix::{Matrix, Shape};
 
-/// Where a matrix comes from.
+/// The source of a matrix.
 pub enum Source<'a, T> {
-    /// A file, which is read whole, or block by block if it does not fit the memory.
+    /// A file, which is read as a whole, or streamed if it does not fit in memory.
     File(FileSource),
     /// A matrix in memory.
     Matrix(Matrix<T>),
-    /// A matrix that belongs to somebody else, under the name that errors give it.
+    /// A matrix of another owner, under the name that errors give it.
     Shared(&'a (dyn SharedMatrix<T> + Sync), &'static str),
-    /// One rank's part of a file that all ranks see.
+    /// One rank's part of a shared file.
     Part {
         /// The ranks.
         comm: &'a dyn Comm,
         /// Reads the part.
         reader: &'a dyn RankReader<T>,
-        /// The file, whose labels are read where it names any.
+        /// The file, with label files if it names any.
         file: FileSource,
     },
 }
 
-/// A matrix that its owner lends as often as it is needed, without a copy.
+/// A matrix that its owner lends repeatedly, without a copy.
 pub trait SharedMatrix<T: Real> {
-    /// M, for a method that reads it both ways; to turn a large matrix around takes a while, unless it is cancelled.
+    /// M, for a method that reads it both ways; transposing a large matrix takes a while and can be cancelled.
     fn matrix(&self, cancel: &Cancel) -> Matrix<T>;
 
     /// M as it is stored, and whether that is Mᵀ.
@@ -63,9 +63,9 @@ impl<T: Real, S: SharedMatrix<T> + ?Sized> SharedMatrix<T> for &S {
 pub struct FileSource {
     /// The file.
     pub path: PathBuf,
-    /// How to read it; the memory is that of the request.
+    /// How to read it; the memory limit is that of the request.
     pub options: ReadOptions,
-    /// Whether M is the transpose of what is in the file.
+    /// Whether M is the transpose of the file's matrix.
     pub transpose: bool,
     /// A text file with the names of the file's rows.
     pub row_labels: Option<PathBuf>,

@@ -1,4 +1,4 @@
-//! The pipeline gives the bits of the functions that it is made of, and refuses what cannot run before it runs.
+//! The pipeline gives the same bits as the functions that it calls, and refuses impossible runs before they start.
 
 use super::*;
 use crate::comm::{Network, run_ranks};
@@ -137,7 +137,8 @@ fn all_ranks_learn_what_is_wrong_with_the_part_of_one() {
     }
 }
 
-/// Where products with the whole matrix are slow the sketched way wins, for which ranks need other parts of the matrix.
+/// If products with the whole matrix are slow, the sketched method wins, for which ranks need other parts of the
+/// matrix.
 #[test]
 fn auto_chooses_alike_on_workers_and_on_ranks() {
     let matrix = matrix::<f32>(60, 60);
@@ -168,7 +169,7 @@ fn auto_chooses_alike_on_workers_and_on_ranks() {
 }
 
 #[test]
-fn what_cannot_run_is_refused_before_it_runs() {
+fn impossible_runs_are_refused_before_they_start() {
     let refused = |settings: Settings, start: Start<f64>, samples: Presence| {
         let request = request(&settings, Machine::new(1, 1)).with_samples(samples);
         match through(Source::Matrix(matrix(20, 9)), request, start) {
@@ -204,7 +205,7 @@ fn a_matrix_beyond_the_memory_is_streamed_or_refused() {
         Request::new(settings.clone().checked().unwrap(), resources).unwrap()
     };
     let finished = through::<f32>(Source::File(file(&path)), limited(16 << 20), Start::default()).unwrap();
-    let how = finished.streamed.clone().expect("a matrix that stays in its file");
+    let how = finished.streamed.clone().expect("a streamed matrix");
     assert!(how.blocks > 1 && finished.plan.memory.most() <= 16 << 20, "{how:?}");
     assert_eq!(record(&finished).machine.memory, Some(16 << 20));
     let refused = through(Source::Matrix(matrix), limited(16 << 20), Start::default());

@@ -1,4 +1,4 @@
-//! Measures the machine: the kernels of an iteration, at some sizes each, and the network.
+//! Measures the machine: the kernels of an iteration at several sizes, and the network.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -22,29 +22,29 @@ const FOOTPRINTS: [usize; 5] = [1 << 17, 1 << 20, 1 << 22, 1 << 24, 1 << 27];
 /// Rows of a factor.
 const ROWS: usize = 1 << 16;
 
-/// A dense block's longer and shorter side.
+/// The longer and the shorter side of a dense block.
 const DENSE: (usize, usize) = (1 << 14, 768);
 
-/// Entries of a sparse block, and how many of them are in a row.
+/// The number of entries of a sparse block, and of each of its rows.
 const ENTRIES: usize = 1 << 18;
 const A_ROW: usize = 32;
 
-/// How much is measured.
+/// How thorough the measurement is.
 #[derive(Clone, Copy, Debug)]
 pub struct Effort {
-    /// Times that each piece of work is measured in a row, of which the shortest counts, and that all of them are, one
-    /// after another, since what disturbs lasts for a while, of which the median counts.
+    /// The number of consecutive measurements, of which the shortest counts, and of rounds, of which the median
+    /// counts, since disturbances last for a while.
     pub repeats: usize,
-    /// What sizes are divided by; more than 1 for trying alone.
+    /// The divisor of sizes; more than 1 for trials only.
     pub divisor: usize,
 }
 
 impl Effort {
-    /// Good for predictions.
+    /// Accurate enough for predictions.
     pub const FULL: Effort = Effort { repeats: 3, divisor: 1 };
 }
 
-/// A rank that is measured, by the processor time of its threads, so that other work on the machine hardly counts.
+/// A rank that is measured by the processor time of its threads, so that other work on the machine hardly counts.
 struct Bench {
     threads: Threads,
     pool: PoolTime,
@@ -61,7 +61,7 @@ impl Bench {
     }
 
     fn best(&self, mut work: impl FnMut()) -> f64 {
-        // The first time finds nothing in cache, and memory not yet given.
+        // The first run has cold caches and unmapped memory.
         work();
         let now = || thread_time() + self.pool.seconds();
         let time = |_| {
@@ -78,7 +78,7 @@ fn numbers(count: usize) -> Vec<f32> {
     (0..count).map(|_| uniform(&mut rng) as f32).collect()
 }
 
-/// A sparse block with so many rows, of so many random entries each.
+/// A sparse block with this many rows, each with so many random entries.
 fn sparse(rows: usize, cols: usize, entries: usize) -> Csr<f32> {
     let mut rng = stream(2, Purpose::StartU, 0, 0);
     let mut indices = Vec::with_capacity(rows * entries);
@@ -99,7 +99,7 @@ fn empty(rows: usize, cols: usize) -> Arc<Csr<f32>> {
 /// Bytes that are copied, and so on.
 const LARGE: usize = 64 << 20;
 
-/// Measures; to be called by every rank at once, whose slowest counts.
+/// Measures; every rank calls this at the same time, and the slowest counts.
 pub fn calibrate(comm: &dyn Comm, threads: usize, effort: Effort) -> Result<Constants> {
     let (threads, pool) = Threads::new(threads)?.timed();
     let bench = Bench { threads, pool, effort };
@@ -112,7 +112,7 @@ pub fn calibrate(comm: &dyn Comm, threads: usize, effort: Effort) -> Result<Cons
         *time = all[all.len() / 2];
     }
     slowest(comm, &mut constants)?;
-    // What is gathered goes to new memory; what is reduced is copied there first, and summed in some more.
+    // Gathered data go to new memory; reduced data are copied there first, and summed in additional memory.
     let Constants { copy, fresh, .. } = constants;
     let all = |time: f64| vec![time; FOOTPRINTS.len()];
     (constants.gathered, constants.scattered, constants.reduced) =
@@ -126,7 +126,7 @@ pub fn calibrate(comm: &dyn Comm, threads: usize, effort: Effort) -> Result<Cons
 }
 
 impl Bench {
-    /// What work takes on a rank; nothing yet of messages.
+    /// The times of a rank's work, without messages.
     fn work(&self, ranks: usize) -> Constants {
         let by_k = |table: fn(&Bench, usize) -> f64| KS.iter().map(|&k| table(self, k)).collect::<Vec<f64>>();
         let row = by_k(|bench, k| bench.solve(k, 0));
@@ -187,13 +187,13 @@ impl Bench {
         })
     }
 
-    /// Seconds a row.
+    /// Seconds per row.
     fn solve(&self, k: usize, sweeps: usize) -> f64 {
         self.half(&Block::ByRow(empty(self.rows(), 1)), Columns::All, 1, k, sweeps) / self.rows() as f64
     }
 
     fn ready(&self, k: usize) -> f64 {
-        // As many as find no room in cache: the product is cleared, added to, and read again.
+        // Enough rows to exceed the cache: the product is cleared, added to, and read again.
         let rows = 4 * self.rows();
         self.half(&Block::ByColumn(empty(1, rows)), Columns::All, 1, k, 0) / rows as f64
     }
@@ -217,7 +217,7 @@ impl Bench {
         self.best(|| drop(black_box(gram(&self.threads, &factor, k)))) / self.rows() as f64
     }
 
-    /// Seconds an entry of a tall block, a wide one, and a sampled one, by k.
+    /// Seconds per entry of a tall block, a wide one, and a sampled one, by k.
     fn dense(&self, values: &Arc<Values<f32>>) -> [Vec<f64>; 3] {
         let (long, short) = (DENSE.0 / self.effort.divisor, DENSE.1);
         let block = |rows, cols, row_stride, col_stride| {
@@ -234,7 +234,7 @@ impl Bench {
         ]
     }
 
-    /// Seconds an entry that picks one of `lines` rows of weights.
+    /// Seconds per entry that picks one of `lines` rows of weights.
     fn gather(&self, k: usize, lines: usize, row: f64) -> f64 {
         let rows = self.entries() / A_ROW;
         let block = Block::ByRow(Arc::new(sparse(rows, lines, A_ROW)));
@@ -246,7 +246,7 @@ impl Bench {
     fn sampled(&self, k: usize, lines: usize, count: usize, entries: usize) -> f64 {
         let block = Block::ByColumn(Arc::new(sparse(10 * count, lines, entries)));
         let (nothing, weights) = (Block::ByColumn(empty(10 * count, lines)), numbers(count * k));
-        // Others every time, as in a run: they come from memory.
+        // Other columns each time, as in a run, so that they come from memory.
         let pick = |turn: usize| (0..count).map(|place| 10 * place + (place * 7 + turn) % 10).collect();
         let picks: Vec<Vec<usize>> = (0..10).map(pick).collect();
         let time = |block: &Block<f32>| {
@@ -259,13 +259,13 @@ impl Bench {
         (time(&block) - time(&nothing)).max(0.0)
     }
 
-    /// Seconds an entry that is added to one of `lines` rows of a product.
+    /// Seconds per entry that is added to one of `lines` rows of a product.
     fn scatter(&self, k: usize, lines: usize) -> f64 {
         let count = self.entries() / A_ROW;
         self.sampled(k, lines, count, A_ROW) / (count * A_ROW) as f64
     }
 
-    /// Seconds of a column of a sample beside its entries.
+    /// Seconds per column of a sample, without its entries.
     fn pick(&self) -> f64 {
         let (k, count) = (8, self.entries() / A_ROW);
         let of = |entries| self.sampled(k, 1 << 10, count, entries) / count as f64;
@@ -313,7 +313,7 @@ fn times(constants: &mut Constants) -> Vec<&mut f64> {
     tables.chain([pick, draw, copy, fresh, combine]).collect()
 }
 
-/// Each constant as the slowest rank has it.
+/// The slowest rank's value of each constant.
 fn slowest(comm: &dyn Comm, constants: &mut Constants) -> Result<()> {
     let mut all = times(constants);
     let mut times: Vec<f64> = all.iter().map(|time| **time).collect();
@@ -322,10 +322,10 @@ fn slowest(comm: &dyn Comm, constants: &mut Constants) -> Result<()> {
     Ok(())
 }
 
-/// (latency, bandwidth) between ranks 0 and 1, 2 and 3, and so on, all at once, of which the slowest counts.
+/// (latency, bandwidth) between ranks 0 and 1, 2 and 3, and so on, at the same time; the slowest pair counts.
 fn network(comm: &dyn Comm, effort: Effort) -> Result<(f64, f64)> {
     let (rank, peer) = (comm.rank(), comm.rank() ^ 1);
-    // Seconds of a message there, half the way there and back.
+    // Seconds of a message, half a round trip.
     let message = |bytes: usize, times: usize| -> Result<f64> {
         if peer >= comm.size() {
             return Ok(0.0);
@@ -355,10 +355,11 @@ fn network(comm: &dyn Comm, effort: Effort) -> Result<(f64, f64)> {
     Ok((latency, MESSAGE as f64 / (large - latency).max(1e-12)))
 }
 
-/// What a byte of each collective takes beside what the network says: copies, new memory, sums that are not overlapped.
+/// The time per byte of each collective in addition to the network's: copies, new memory, sums that are not
+/// overlapped.
 fn collectives(comm: &dyn Comm, effort: Effort, constants: &mut Constants) -> Result<()> {
     let Some(network) = constants.network() else { return Ok(()) };
-    // Ranks begin together, and the slowest counts.
+    // Ranks start together, and the slowest counts.
     let time = |work: &mut dyn FnMut() -> Result<()>| -> Result<f64> {
         let mut best = f64::INFINITY;
         for _ in 0..=3 * effort.repeats {

@@ -1,4 +1,4 @@
-//! What a rank of some machine takes for the pieces of an iteration, measured by `calibrate`.
+//! The times of a machine for the pieces of an iteration, measured by `calibrate`.
 
 use std::sync::LazyLock;
 
@@ -6,21 +6,21 @@ use serde::{Deserialize, Serialize};
 
 use crate::comm::Network;
 
-/// Seconds of one rank, in f32. A table by k has a number for each of `ks`, those by memory a row for each of `ks` and a
-/// number for each of `footprints`.
+/// Seconds of one rank, in f32. A table by k has a number for each of `ks`; tables by memory have a row for each of
+/// `ks` and a number for each of `footprints`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Constants {
-    /// Ranks that were measured at once.
+    /// The number of ranks that were measured together.
     pub ranks: usize,
     /// Threads of each.
     pub threads: usize,
     /// Values of k.
     pub ks: Vec<f64>,
-    /// Bytes of the thin matrix that the entries of a sparse block pick rows of.
+    /// Bytes of the thin matrix whose rows the entries of a sparse block pick.
     pub footprints: Vec<f64>,
-    /// A row that goes through the solver without moving.
+    /// A row that passes through the solver unchanged.
     pub row: Vec<f64>,
-    /// The same where its product was computed and stored before, the clearing of that memory included.
+    /// The same row if its product was computed and stored before, including the clearing of that memory.
     pub ready: Vec<f64>,
     /// A sweep over a row.
     pub sweep: Vec<f64>,
@@ -28,13 +28,13 @@ pub struct Constants {
     pub momentum: Vec<f64>,
     /// A row's part in a Gram matrix.
     pub gram: Vec<f64>,
-    /// An entry of a dense block in a product with few columns of it and many rows.
+    /// An entry of a dense block in a product with few columns and many rows.
     pub dense_tall: Vec<f64>,
-    /// The same with few rows and many columns.
+    /// An entry of a dense block in a product with few rows and many columns.
     pub dense_wide: Vec<f64>,
-    /// The same of a block by column, some columns of it.
+    /// An entry of a dense block by column, with some of its columns selected.
     pub dense_sampled: Vec<f64>,
-    /// The same three of entries that are bytes.
+    /// An entry of bytes, as in `dense_tall`.
     pub bytes_tall: Vec<f64>,
     /// As in `dense_wide`.
     pub bytes_wide: Vec<f64>,
@@ -42,27 +42,27 @@ pub struct Constants {
     pub bytes_sampled: Vec<f64>,
     /// An entry of a sparse block by row in a product.
     pub gather: Vec<Vec<f64>>,
-    /// The same of a block by column.
+    /// An entry of a sparse block by column in a product.
     pub scatter: Vec<Vec<f64>>,
-    /// A column of a sample of a sparse block by column, beside its entries.
+    /// A column of a sample of a sparse block by column, without its entries.
     pub pick: f64,
     /// A row or column drawn for a sample.
     pub draw: f64,
     /// A byte copied.
     pub copy: f64,
-    /// A byte of memory asked for, and cleared.
+    /// A byte of memory that is allocated and cleared.
     pub fresh: f64,
     /// A byte of numbers added to others.
     pub combine: f64,
-    /// A byte of an all-gather, beside what the network takes for it.
+    /// A byte of an all-gather, in addition to the network's time.
     pub gathered: Vec<f64>,
-    /// A byte of a reduce-scatter, likewise.
+    /// A byte of a reduce-scatter, in addition to the network's time.
     pub scattered: Vec<f64>,
-    /// A byte of an all-reduce, likewise.
+    /// A byte of an all-reduce, in addition to the network's time.
     pub reduced: Vec<f64>,
     /// The network between the ranks, if there was more than one.
     pub latency: Option<f64>,
-    /// Its bytes a second.
+    /// Its bytes per second.
     pub bandwidth: Option<f64>,
 }
 
@@ -75,7 +75,7 @@ impl Constants {
         BUILT_IN.clone().unwrap_or_else(|| unreachable!("a file of this crate"))
     }
 
-    /// Whether the tables have the sizes that they must have, and numbers that times can be.
+    /// Whether the tables have the right sizes and plausible numbers.
     pub fn is_plausible(&self) -> bool {
         let ascending = |values: &[f64]| values.len() >= 2 && values.windows(2).all(|pair| pair[0] < pair[1]);
         let times = |table: &[f64], size: usize| {
@@ -112,7 +112,7 @@ impl Constants {
     /// A table's value for so much memory.
     pub(super) fn of(&self, table: &[f64], bytes: f64) -> f64 {
         let footprints = &self.footprints;
-        // Nothing is slower than memory, however much of it there is.
+        // Nothing is slower than main memory, however large the footprint.
         let bytes = bytes.clamp(footprints[0], footprints[footprints.len() - 1]);
         interpolate(footprints, table, bytes)
     }
@@ -124,9 +124,9 @@ impl Constants {
     }
 }
 
-/// Straight lines in logarithms, those at the ends going on.
+/// Linear interpolation in logarithms, extrapolated at the ends.
 fn interpolate(xs: &[f64], ys: &[f64], x: f64) -> f64 {
-    // What was too short to be measured is a trifle.
+    // Times too short to measure count as negligible.
     let log = |y: f64| y.max(1e-14).ln();
     let after = xs.partition_point(|&known| known < x).clamp(1, xs.len() - 1);
     let (x0, x1) = (xs[after - 1].ln(), xs[after].ln());

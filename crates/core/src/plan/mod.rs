@@ -1,7 +1,8 @@
-//! What a factorization will take on some nodes: memory, bytes and seconds, by counts and by constants of the machine.
+//! Estimates a factorization on a cluster: memory, bytes and seconds, from counts and constants of the machine.
 //!
-//! The model follows the drivers step by step (`run::method::exact`, `run::method::dsanls`): each piece of work has a number of rows or
-//! entries and a time for one of them, each collective what [`Network`] says. Nonzeros are taken to be spread evenly.
+//! The model follows the drivers step by step (`run::method::exact`, `run::method::dsanls`): each piece of work has
+//! a number of rows or entries and a time for each, and each collective the time that [`Network`] gives. Nonzeros
+//! are assumed to be spread evenly.
 
 mod calibrate;
 mod constants;
@@ -24,39 +25,39 @@ pub struct Job {
     pub rows: usize,
     /// n.
     pub cols: usize,
-    /// Entries that are stored; of a dense matrix, nothing.
+    /// Stored entries; `None` for a dense matrix.
     pub nonzeros: Option<usize>,
-    /// Whether those of a dense matrix are bytes.
+    /// Whether the entries of a dense matrix are bytes.
     pub bytes: bool,
-    /// k, sizes of sketches; the method is of no importance.
+    /// k and the sizes of sketches; the method is ignored.
     pub settings: Settings,
     /// Ranks.
     pub nodes: usize,
-    /// How the exact methods arrange them; by sizes if absent.
+    /// The process grid of the exact methods; chosen by sizes if absent.
     pub grid: Option<Grid>,
     /// The type of the arithmetic.
     pub precision: Precision,
 }
 
-/// Seconds of an iteration, by what they are spent on.
+/// Seconds per iteration, by cause.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Parts {
     /// Products with M.
     pub product: f64,
-    /// Moving the factors.
+    /// Updating the factors.
     pub solve: f64,
     /// Gram matrices.
     pub gram: f64,
     /// Drawing and applying sketches.
     pub sketch: f64,
-    /// Messages, if they had no content.
+    /// Messages without their content.
     pub latency: f64,
-    /// The content of messages, adding it up, and the memory that it goes to.
+    /// The content of messages, adding it, and the memory for it.
     pub transfer: f64,
 }
 
 impl Parts {
-    /// All of them, by name.
+    /// All parts by name.
     pub fn named(&self) -> [(&'static str, f64); 6] {
         [
             ("product", self.product),
@@ -73,33 +74,33 @@ impl Parts {
         self.named().iter().map(|(_, seconds)| seconds).sum()
     }
 
-    /// The one that takes longest.
+    /// The largest part.
     pub fn bottleneck(&self) -> &'static str {
         self.named().into_iter().max_by(|a, b| a.1.total_cmp(&b.1)).map_or("", |(name, _)| name)
     }
 }
 
-/// What a method takes.
+/// The estimate for a method.
 #[derive(Clone, Debug)]
 pub struct Estimate {
-    /// The method; `auto` is the exact one.
+    /// The method; `auto` is the exact method.
     pub algorithm: Algorithm,
-    /// How its ranks stand.
+    /// Its process grid.
     pub grid: Grid,
-    /// Seconds of an iteration on the busiest rank.
+    /// Seconds per iteration on the busiest rank.
     pub parts: Parts,
-    /// Bytes that a rank hands to collectives in an iteration.
+    /// Bytes that a rank hands to collectives per iteration.
     pub bytes: u64,
     /// Bytes in memory.
     pub memory: Footprint,
 }
 
-/// Iterations of DSANLS with subsampling for one of `auto`'s exact ones, to the error that HALS has after 20 iterations
-/// (`docs/performance/network.csv`): where one side alone is sketched, as on tall and wide matrices (3.9 and 4.0 on `mnist`), and
-/// where both are (more than 83 on `rcv1` and 77 on `dblp`, where it was not reached).
+/// Iterations of DSANLS with subsampling that equal one exact iteration of `auto`, to the error of HALS after 20
+/// iterations (`docs/performance/network.csv`): if only one side is sketched, as on tall and wide matrices (3.9 and
+/// 4.0 on `mnist`), and if both are (more than 83 on `rcv1` and 77 on `dblp`, where it was not reached).
 pub const SKETCHED_ITERATIONS: (f64, f64) = (4.0, 80.0);
 
-/// Exact iterations that a start on samples spares, and iterations that are made on each sample, measured on `mnist`.
+/// Exact iterations that a start on samples saves, and iterations on each sample, measured on `mnist`.
 const SPARED_BY_SAMPLES: f64 = 10.0;
 const ON_A_SAMPLE: f64 = 10.0;
 
@@ -108,7 +109,7 @@ impl Job {
         self.settings.rank as f64
     }
 
-    /// Bytes of a number.
+    /// Bytes per number.
     fn width(&self) -> f64 {
         self.precision.bytes() as f64
     }
@@ -122,7 +123,7 @@ impl Job {
         rows.saturating_mul(self.settings.rank).saturating_mul(self.precision.bytes() as usize)
     }
 
-    /// One of the methods that a plan knows of: `auto` (exact), `hals` and `dsanls`.
+    /// One of the methods that a plan includes: `auto` (exact), `hals` and `dsanls`.
     pub fn estimate(&self, algorithm: Algorithm, network: &Network, constants: &Constants) -> Estimate {
         let mut tally = Tally { job: self, network, constants, parts: Parts::default(), bytes: 0.0 };
         let grid = match algorithm.access() {
@@ -133,7 +134,7 @@ impl Job {
             Access::Sampled => tally.sketched(),
             Access::Whole | Access::Lines => tally.exact(algorithm, grid),
         }
-        // A core computes half as fast in f64, and memory holds half as much.
+        // A core computes half as fast in f64, and memory holds half as many numbers.
         let slower = self.width() / 4.0;
         let Parts { product, solve, gram, sketch, latency, transfer } = tally.parts;
         let (product, solve) = (product * slower, solve * slower);
@@ -142,7 +143,7 @@ impl Job {
         Estimate { algorithm, grid, parts, bytes: tally.bytes.round() as u64, memory }
     }
 
-    /// The one of `auto`'s two ways that reaches an error first: exact on the grid, or sketched.
+    /// The faster of `auto`'s two methods to the same error: exact on the grid, or sketched.
     pub fn best(&self, network: &Network, constants: &Constants) -> Algorithm {
         let seconds = |algorithm| self.estimate(algorithm, network, constants).parts.seconds();
         if seconds(Algorithm::Dsanls) * self.sketched_iterations() < seconds(Algorithm::Auto) {
@@ -152,8 +153,8 @@ impl Job {
         }
     }
 
-    /// Whether it pays that `auto` begins on samples. All ranks get each of them whole, and all do the same with it, so that
-    /// neither takes less time on more nodes.
+    /// Whether a start on samples pays. Every rank receives whole samples and computes the same on them, so that
+    /// more ranks do not help.
     pub fn pays_samples(&self, network: &Network, constants: &Constants) -> bool {
         let (long, short) = (self.rows.max(self.cols), self.rows.min(self.cols));
         let plan = Plan::of(long, short, self.stored() as usize, self.settings.rank);
@@ -167,7 +168,7 @@ impl Job {
         samples < SPARED_BY_SAMPLES * self.estimate(Algorithm::Auto, network, constants).parts.seconds()
     }
 
-    /// Iterations of DSANLS that are worth one of `auto`'s.
+    /// Iterations of DSANLS that equal one of `auto`'s.
     pub fn sketched_iterations(&self) -> f64 {
         let (cols, rows) = self.settings.sketch_sizes(self.rows, self.cols);
         let (one_side, both) = SKETCHED_ITERATIONS;
@@ -190,7 +191,7 @@ impl Job {
     }
 }
 
-/// An iteration, added up.
+/// An iteration as the sum of its parts.
 struct Tally<'a> {
     job: &'a Job,
     network: &'a Network,
@@ -201,17 +202,17 @@ struct Tally<'a> {
 
 /// One half of a sketched iteration.
 struct SketchedHalf {
-    /// Rows that move on each process.
+    /// Rows that are updated on each process.
     own: usize,
     /// Rows of the other factor, all of them.
     length: usize,
-    /// Those of one process.
+    /// Rows of one process.
     other: usize,
-    /// Rows that they are sketched to.
+    /// Rows after sketching.
     size: usize,
 }
 
-/// One half of an iteration: so many rows of a factor move.
+/// One half of an iteration, which updates some rows of a factor.
 #[derive(Clone, Copy)]
 struct Half {
     /// Rows of the factor that a rank owns.
@@ -223,13 +224,13 @@ struct Half {
     /// Rows of the other factor that a rank owns, and that its block is multiplied with.
     other_own: usize,
     other_block: usize,
-    /// Ranks that these are gathered from.
+    /// Ranks from which these are gathered.
     sources: usize,
     sweeps: usize,
 }
 
 impl Tally<'_> {
-    /// A collective: what it takes on this network, and what it would if messages were empty.
+    /// A collective: its time on this network, and its time with empty messages.
     fn collective(&mut self, bytes: usize, cost: impl Fn(&Network) -> f64) {
         let seconds = cost(self.network);
         let empty = Network { bandwidth: f64::INFINITY, combine: 0.0, ..*self.network };
@@ -296,7 +297,7 @@ impl Tally<'_> {
         if with_momentum {
             let momentum = self.constants.at(&self.constants.momentum, self.job.k());
             self.parts.solve += (own_rows + own_cols) as f64 * momentum;
-            // V's Gram matrix is made at V and at V_y.
+            // V's Gram matrix is computed at V and at V_y.
             self.gram(own_cols);
             self.all_reduce(nodes, gram);
         }
@@ -325,7 +326,7 @@ impl Tally<'_> {
             let (total, smallest) = (job.bytes_of(block), job.bytes_of(own).min(job.bytes_of(block)));
             self.collective(total, |network| network.reduce_scatter(mates, total, smallest));
             self.parts.transfer += total as f64 * constants.of(&constants.scattered, total as f64);
-            // Products are stored before they are summed, and the sums handed on.
+            // Products are stored before they are summed, and the sums are passed on.
             self.parts.product += total as f64 * (constants.fresh + constants.copy);
         }
         self.solve(own, if mates > 1 { &constants.ready } else { &constants.row }, sweeps);

@@ -32,7 +32,7 @@ pub trait Lanes: Sealed + Sized {
     fn sum<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>) -> Self::Vector<S>;
     /// a − b.
     fn difference<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>) -> Self::Vector<S>;
-    /// Into [0, upper]; NaN goes on, to be noticed.
+    /// Clamps to [0, upper]; NaN is kept, so that it is noticed.
     fn clamp<S: Simd>(simd: S, upper: Self::Vector<S>, value: Self::Vector<S>) -> Self::Vector<S>;
 }
 

@@ -1,7 +1,7 @@
 //! Code that is compiled for both element types in the crate that contains it.
 //!
 //! Rust compiles a generic function in every crate that calls it. For functions with much below them, [`precompiled!`]
-//! avoids that (docs/decisions/0026-build-times.md): what callers compile is a choice between two functions that exist.
+//! avoids that: what callers compile is a choice between two functions that exist.
 
 use super::Real;
 

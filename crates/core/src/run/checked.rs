@@ -1,4 +1,4 @@
-//! Settings that were checked, once, into types that only hold valid values: a run takes no others.
+//! Settings that were checked once, in types that can only hold valid values: a run accepts no others.
 //!
 //! [`Settings::checked`] gives [`CheckedSettings`], before anything is read; [`CheckedSettings::for_matrix`] gives
 //! [`RunSettings`], as soon as the size of the matrix is known.
@@ -6,7 +6,6 @@
 use std::ops::Deref;
 
 use super::factorize::StartFrom;
-use super::method::Algorithm;
 use super::settings::{Init, Settings};
 use super::streamed::Streamed;
 use crate::Real;
@@ -14,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::matrix::Shape;
 use crate::wording::Wording;
 
-/// Settings that are valid by themselves and do not contradict each other.
+/// Settings that are valid and do not contradict each other.
 #[derive(Clone, Debug)]
 pub struct CheckedSettings(Settings);
 
@@ -64,7 +63,7 @@ impl RunSettings {
         (self.rows, self.cols)
     }
 
-    /// The same with names.
+    /// The size of the matrix, with names.
     pub fn shape(&self) -> Shape {
         Shape { rows: self.rows, cols: self.cols }
     }
@@ -81,13 +80,13 @@ impl RunSettings {
         settings.checked()?.for_matrix(self.rows, self.cols)
     }
 
-    /// Whether a run can begin there.
+    /// Whether a run can start this way.
     pub(crate) fn check_start<T: Real>(&self, from: Option<StartFrom<'_, T>>) -> Result<()> {
-        // Sketches differ from run to run whatever the start.
+        // Sketches differ between runs, whatever the start.
         let same = self.restarts > 1 && !self.algorithm.spec().draws;
         let problem = match from {
             None if same && matches!(self.init, Init::Nndsvd | Init::Nndsvda) => {
-                "runs from the same singular vectors are all the same; leave it out, or begin at random"
+                "all runs from the same singular vectors are identical; leave it out, or start at random"
             }
             None => return Ok(()),
             Some(StartFrom::Snapshot(snapshot)) => return snapshot.check(self, self.rows, self.cols),
@@ -96,23 +95,23 @@ impl RunSettings {
                 if !same {
                     return Ok(());
                 }
-                "runs from one given start are all the same; leave it out, or the given start"
+                "all runs from the same given start are identical; leave it out, or the given start"
             }
         };
         Err(Error::parameter("restarts", problem))
     }
 
-    /// Whether a run can read its matrix block by block; `started` if it begins from given factors.
+    /// Whether a run can stream its matrix; `started` if it starts from given factors.
     pub(crate) fn check_streamed(&self, streamed: &Streamed, started: bool) -> Result<()> {
         if self.init != Init::Random && !started {
             let problem =
-                Wording::new("singular vectors need the matrix in memory; begin at random, or raise ")
+                Wording::new("singular vectors need the matrix in memory; start at random, or raise ")
                     .field("memory");
             return Err(Error::parameter("init", problem));
         }
-        match self.algorithm {
-            Algorithm::Dsanls => streamed.check_sketch(self),
-            _ => Ok(()),
+        match self.algorithm.uses("sketch") {
+            true => streamed.check_sketch(self),
+            false => Ok(()),
         }
     }
 }
@@ -120,7 +119,7 @@ impl RunSettings {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::Amount;
+    use crate::run::{Algorithm, Amount};
 
     fn refused<R>(result: Result<R>) -> String {
         match result {

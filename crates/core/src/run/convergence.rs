@@ -6,14 +6,14 @@ use serde::{Deserialize, Serialize};
 /// Iterations over which the tolerance is judged.
 const WINDOW: usize = 10;
 
-/// An evaluation, as the stopping rule remembers it.
+/// An evaluation, as the stopping rule keeps it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Evaluated {
     /// The iterations that were done.
     pub iteration: usize,
     /// The relative error.
     pub error: f64,
-    /// The error with the penalties counted in: what a regularized run lowers.
+    /// The error including the penalties, which a regularized run minimizes.
     pub objective: f64,
 }
 
@@ -50,7 +50,7 @@ impl Convergence {
         let Some(past) = self.window_start(last.iteration).map(|place| self.evaluations[place]) else {
             return false;
         };
-        // A rise is no convergence either.
+        // An increase does not count as convergence.
         tolerance > 0.0
             && (past.objective - last.objective).abs()
                 <= tolerance * (last.iteration - past.iteration) as f64 * last.objective

@@ -1,4 +1,4 @@
-//! One rank's run, iteration by iteration: what is done, noted, evaluated and agreed on between two steps.
+//! One rank's run, iteration by iteration, with logging, evaluation and agreement between steps.
 
 use super::evaluate::{Evaluation, evaluate};
 use super::links::{Groups, Links, Meters, whole};
@@ -24,39 +24,39 @@ use crate::solver::Penalty;
 use crate::threads::Threads;
 use crate::wording::Wording;
 
-/// A component that dies is redrawn this often; then it is left dead.
+/// How often a dead component is redrawn before it is left dead.
 const REDRAWS: usize = 3;
 
-/// Where a run begins.
+/// The start of a run.
 pub enum Begin<'a, T> {
     /// As the settings say.
     Init,
-    /// At these factors.
+    /// From these factors.
     Given(&'a Factors<T>),
-    /// In the middle of another run.
+    /// From the middle of another run.
     Middle(&'a Snapshot<T>),
 }
 
-/// What rank 0 decides between two iterations, and all follow.
+/// A decision of rank 0 between two iterations, which all ranks follow.
 #[derive(Clone, Copy, Debug, Default)]
 struct Decision {
     stop: Option<Stop>,
     snapshot: bool,
 }
 
-/// Takes the factors, a method's auxiliary factors, and all else.
+/// Consists of the factors, the auxiliary factors of a method, and everything else.
 type Save<'s, T> = dyn FnMut(Factors<T>, Option<Factors<T>>, RunLog) -> Result<()> + 's;
 
-/// What all runs of a factorization have in common.
+/// What all runs of a factorization share.
 #[derive(Clone, Copy)]
 pub struct Job<'a, T> {
     /// The process's part of M.
     pub shard: &'a Shard<T>,
-    /// The same, where the device can work on it.
+    /// Its blocks, as the device needs them.
     pub blocks: &'a Blocks<'a, T>,
-    /// Where M is, if not in the shard.
+    /// The file of M, if it is streamed.
     pub streamed: Option<&'a Streamed>,
-    /// Whom the process talks to.
+    /// The communicators of this process.
     pub groups: &'a Groups<'a>,
     /// The host's threads.
     pub threads: &'a Threads,
@@ -65,7 +65,7 @@ pub struct Job<'a, T> {
 }
 
 impl<'a, T> Job<'a, T> {
-    /// What a method or an evaluation sees of this process, by the given communication.
+    /// The view of this process for a method or an evaluation, with these communicators.
     fn rank<'r>(&self, links: Links<'r>, objective: &'r dyn Objective<T>, k: usize) -> Rank<'r, T>
     where
         'a: 'r,
@@ -75,14 +75,14 @@ impl<'a, T> Job<'a, T> {
     }
 }
 
-/// One process in the middle of a run.
+/// A process in the middle of a run.
 pub struct Run<'a, T> {
     job: Job<'a, T>,
     settings: &'a Settings,
     objective: &'a dyn Objective<T>,
-    /// The communication of the method itself.
+    /// The communicators of the method.
     work: Meters<'a>,
-    /// All other: evaluation, stopping, snapshots.
+    /// The communicators of everything else: evaluation, stopping, snapshots.
     overhead: Meters<'a>,
     known: MatrixStats,
     terms: (Penalty, Penalty),
@@ -90,12 +90,12 @@ pub struct Run<'a, T> {
     state: FactorRows<T>,
     method: Box<dyn Method<T> + 'a>,
     log: RunLog,
-    /// What the meters had counted, and phases measured, before this process took over.
+    /// The counts of the meters and the phases before this process took over.
     before: RunLog,
 }
 
 impl<'a, T: Real> Run<'a, T> {
-    /// A run about to take its next step.
+    /// Creates a run before its first step.
     pub fn new(job: Job<'a, T>, settings: &'a Settings, seed: u64, begin: Begin<'_, T>) -> Result<Self> {
         let Job { shard, streamed, groups, .. } = job;
         let started = groups.all().clock()[0];
@@ -140,7 +140,7 @@ impl<'a, T: Real> Run<'a, T> {
         self.settings.rank
     }
 
-    /// The state so far, but for the factors.
+    /// The current state without the factors.
     pub fn log(&self) -> &RunLog {
         &self.log
     }
@@ -163,8 +163,8 @@ impl<'a, T: Real> Run<'a, T> {
         evaluation
     }
 
-    /// Ranks wait for each other in an evaluation, which does not count; so the iterations before it have taken what they
-    /// took on the slowest one.
+    /// Ranks wait for each other in an evaluation, whose time is not counted; so the iterations before it have
+    /// taken the time of the slowest rank.
     fn wait_for_all(&mut self) -> Result<()> {
         if self.overhead.all.size() == 1 {
             return Ok(());
@@ -194,7 +194,7 @@ impl<'a, T: Real> Run<'a, T> {
         self.log.trace.push(TraceLine { iteration, seconds, relative_error, bytes_sent, elsewhere });
     }
 
-    /// One iteration, with what belongs to it.
+    /// One iteration and the work around it.
     fn step(&mut self) -> Result<()> {
         let begin = self.job.groups.all().clock();
         let rank = self.job.rank(self.work.links(), self.objective, self.settings.rank);
@@ -202,7 +202,7 @@ impl<'a, T: Real> Run<'a, T> {
             self.method.iterate(&rank, self.log.iteration, &mut self.state, &mut self.log.phases)?;
         self.log.spend(&begin, &self.job.groups.all().clock());
         if self.log.iteration == 0 {
-            // The first iteration shows whether samples were worth it.
+            // After the first iteration it is known whether samples helped.
             self.log.plan = self.method.plan();
         }
         self.log.iteration += 1;
@@ -240,14 +240,14 @@ impl<'a, T: Real> Run<'a, T> {
         Ok(())
     }
 
-    /// Steps until it is time to stop. `watch` is asked on rank 0 after every iteration; `save` then gets all of it
-    /// there.
+    /// Iterates until it is time to stop. On rank 0, `watch` is called after every iteration, and `save` receives
+    /// snapshots.
     pub fn run_on(
         mut self,
         watch: &mut dyn FnMut(&RunLog) -> Directive,
         save: &mut Save<'_, T>,
     ) -> Result<RankOutcome<T>> {
-        // A run taken up where it had ended, before its results were written, does not go further.
+        // A run that had ended before its results were written is not continued.
         let mut stop =
             if self.log.iteration > 0 { self.decide(&mut |_| Directive::default())?.stop } else { None };
         while stop.is_none() {
@@ -261,14 +261,14 @@ impl<'a, T: Real> Run<'a, T> {
         self.finish(stop.unwrap_or(Stop::Iterations))
     }
 
-    /// Rank 0 alone has the clock and the user.
+    /// Only rank 0 has the clock and the user.
     fn decide(&self, watch: &mut dyn FnMut(&RunLog) -> Directive) -> Result<Decision> {
         let mut decision = Decision::default();
         if self.overhead.all.rank() == 0 {
-            let wish = watch(&self.log);
-            let stop = self.log.decide(self.settings, wish.stop);
+            let directive = watch(&self.log);
+            let stop = self.log.decide(self.settings, directive.stop);
             let early = matches!(stop, Some(Stop::Interrupted | Stop::TimeLimit));
-            decision = Decision { stop, snapshot: wish.save || early && wish.save_if_stopped };
+            decision = Decision { stop, snapshot: directive.save || early && directive.save_if_stopped };
         }
         agree(&self.overhead.all, decision)
     }
@@ -333,7 +333,7 @@ impl<'a, T: Real> Run<'a, T> {
     }
 }
 
-/// The factors that a run begins with.
+/// The starting factors of a run.
 fn first_state<T: Real>(
     job: Job<'_, T>,
     links: &Links<'_>,
@@ -360,20 +360,21 @@ fn first_state<T: Real>(
     }
 }
 
-/// The log of a checkpoint, whose other state the method takes back.
+/// The log of a checkpoint, after its state is restored in the method.
 fn restored<T: Real>(method: &mut dyn Method<T>, shard: &Shard<T>, snapshot: &Snapshot<T>) -> Result<RunLog> {
     let auxiliary = snapshot.auxiliary.as_ref().map(|factors| start::given(shard, factors));
     if !method.restore(&snapshot.log.method, auxiliary) {
-        let problem = Wording::new("the checkpoint is of a run that held the matrix in another way; use ")
-            .field("memory")
-            .text(" as that run did, or start again without ")
-            .field("resume");
+        let problem =
+            Wording::new("the checkpoint belongs to a run that stored the matrix differently; use ")
+                .field("memory")
+                .text(" as in that run, or start over without ")
+                .field("resume");
         return Err(Error::parameter("resume", problem));
     }
     Ok(snapshot.log.clone())
 }
 
-/// The loss of the model that is the mean of M everywhere.
+/// The loss of the constant model with the mean of M.
 fn best_constant<T: Real>(
     job: Job<'_, T>,
     meters: &Meters<'_>,
@@ -387,7 +388,7 @@ fn best_constant<T: Real>(
     Ok(evaluate(&rank, relative_to_one, &mut FactorRows::new(ones, means))?.error)
 }
 
-/// Balances a given start, whose scale may be such that its products in `f32` would be infinite or zero.
+/// Balances a given start, whose products could otherwise overflow or underflow in `f32`.
 fn balance<T: Real>(comm: &dyn Comm, job: Job<'_, T>, state: &mut FactorRows<T>, k: usize) -> Result<()> {
     let squares = |rows: &[T]| squared_norms(comm, job.threads, rows, k);
     let (u, v) = (squares(state.u.host())?, squares(state.v.host())?);
@@ -397,15 +398,15 @@ fn balance<T: Real>(comm: &dyn Comm, job: Job<'_, T>, state: &mut FactorRows<T>,
     Ok(())
 }
 
-/// What every rank says of itself, by rank.
+/// The report of every rank about itself, by rank.
 fn reports(comm: &dyn Comm, own: &RankReport) -> Result<Vec<RankReport>> {
     let text = serde_json::to_vec(own).unwrap_or_default();
     let all = comm.all_gather(&text)?;
-    // All ranks are the same program, so that they read what they wrote.
+    // All ranks run the same program, so they can decode what they encoded.
     Ok(all.iter().filter_map(|text| serde_json::from_slice(text).ok()).collect())
 }
 
-/// Both sides' penalties, over all processes.
+/// The penalties of both sides, over all processes.
 pub fn penalty<T: Real>(
     rank: &Rank<'_, T>,
     state: &mut FactorRows<T>,

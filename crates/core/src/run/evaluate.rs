@@ -1,4 +1,4 @@
-//! The relative error of the factors, and which components are dead.
+//! Evaluates the relative error of the factors, and finds dead components.
 
 use super::method::Rank;
 use super::start::FactorRows;
@@ -9,17 +9,18 @@ use crate::error::Result;
 use crate::grid::Factor;
 use crate::objective::Constants;
 
-/// What an evaluation finds.
+/// The result of an evaluation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Evaluation {
     /// The relative error.
     pub error: f64,
-    /// Components of which V's column is zero. (Where U's is, V's stays and the next step may fill U's again.)
+    /// Components whose column of V is zero. (If that of U is zero, V's remains and the next step may fill U's
+    /// again.)
     pub dead: Vec<usize>,
 }
 
-/// Evaluates the factors. Every sum is either local to a row or independent of the order, so that all numbers of
-/// processes and threads give the same bits.
+/// Evaluates the factors. Every sum is either local to a row or independent of the order, so the bits do not depend
+/// on the numbers of processes and threads.
 pub fn evaluate<T: Real>(
     rank: &Rank<'_, T>,
     constants: Constants,
@@ -27,7 +28,7 @@ pub fn evaluate<T: Real>(
 ) -> Result<Evaluation> {
     let &Rank { shard, links, device, objective, k, blocks, .. } = rank;
     let FactorRows { u: own_u, v: own_v } = state;
-    // Where the gathered rows are all of V, their summary is the same for any number of processes.
+    // If the gathered rows are all of V, their summary does not depend on the number of processes.
     let mut summed = None;
     if !links.is_complete(shard.place, Factor::U) {
         let mut summary = device.summarize_exactly(objective, own_v, k)?;
@@ -57,7 +58,7 @@ pub fn evaluate<T: Real>(
     Ok(Evaluation { error, dead: dead(objective.column_squares(&summary, k), k) })
 }
 
-/// Components of which V's column is zero.
+/// Components whose column of V is zero.
 pub fn dead(squares: Option<Vec<f64>>, k: usize) -> Vec<usize> {
     let squares = squares.unwrap_or_else(|| vec![1.0; k]);
     (0..k).filter(|&j| squares[j] == 0.0).collect()

@@ -1,4 +1,4 @@
-//! Whole factorizations: on in-process workers, of a matrix that stays in its file, or as one rank of any communicator.
+//! Whole factorizations: on in-process workers, of a streamed matrix, or as one rank of any communicator.
 
 use std::sync::{Arc, Mutex};
 
@@ -18,30 +18,30 @@ use crate::matrix::{Matrix, Shape};
 use crate::partition::{Shard, shards_until};
 use crate::threads::Threads;
 
-/// The best of a run's restarts, whole.
+/// The best of a run's restarts.
 #[derive(Clone, Debug)]
 pub struct Factorization<T> {
     /// The factors.
     pub factors: Factors<T>,
-    /// How the best run went.
+    /// The report of the best run.
     pub report: Report,
     /// The final error of every run.
     pub errors: Vec<f64>,
 }
 
-/// What a run is computed with.
+/// The machine that a run uses.
 #[derive(Clone, Debug)]
 pub struct Machine {
     /// In-process ranks.
     pub nodes: usize,
     /// Threads of each.
     pub threads: usize,
-    /// How the exact methods arrange the ranks; by sizes if absent.
+    /// The process grid of the exact methods; chosen by sizes if absent.
     pub grid: Option<Grid>,
-    /// Networks to model between the ranks. If there are any, the ranks compute one at a time, and seconds are those of
-    /// a virtual clock on the first of them.
+    /// Networks to model between the ranks. If there are any, the ranks compute one at a time, and seconds are
+    /// those of a virtual clock on the first network.
     pub networks: Vec<Network>,
-    /// Stops the run wherever it is, without a result.
+    /// Stops the run at any point, without a result.
     pub cancel: Cancel,
 }
 
@@ -52,12 +52,12 @@ impl Machine {
     }
 }
 
-/// Where to begin, other than as the settings say.
+/// A starting point other than that of the settings.
 #[derive(Clone, Copy, Debug)]
 pub enum StartFrom<'a, T> {
-    /// At these factors.
+    /// These factors.
     Factors(&'a Factors<T>),
-    /// Where this snapshot was taken; goes on to the same bits.
+    /// This snapshot; the run continues to the same bits.
     Snapshot(&'a Snapshot<T>),
 }
 
@@ -70,7 +70,7 @@ pub fn factorize<T: Real>(
     monitor: &mut dyn Monitor<T>,
 ) -> Result<Factorization<T>> {
     if machine.nodes == 0 {
-        return Err(Error::parameter("nodes", "0 nodes can compute nothing; give 1 or more"));
+        return Err(Error::parameter("nodes", "0 is too few; give 1 or more"));
     }
     let (m, n) = (matrix.rows(), matrix.cols());
     let settings = settings.clone().checked()?.for_matrix(m, n)?;
@@ -79,7 +79,7 @@ pub fn factorize<T: Real>(
     on_workers(matrix, grid, &machine, Task { settings: &settings, from, monitor })
 }
 
-/// Factorizes a matrix that stays in its file.
+/// Factorizes a streamed matrix.
 pub fn factorize_streamed<T: Real>(
     streamed: &Streamed,
     threads: usize,
@@ -94,7 +94,7 @@ pub fn factorize_streamed<T: Real>(
     on_stream(streamed, &Machine::new(1, threads), Task { settings: &settings, from, monitor })
 }
 
-/// How to run, whatever the matrix: settings that fit it, a start that was checked against them, and who watches.
+/// The inputs of a run other than the matrix: checked settings, a checked start, and the monitor.
 pub(crate) struct Task<'a, T> {
     pub settings: &'a RunSettings,
     pub from: Option<StartFrom<'a, T>>,
@@ -161,7 +161,7 @@ fn in_process<T: Real>(
     Ok(Factorization { factors, report: outcome.report, errors })
 }
 
-/// As one rank of any communicator; every rank gets the whole result. The monitor of rank 0 alone is asked.
+/// Runs as one rank of any communicator; every rank returns the whole result. Only the monitor of rank 0 is called.
 pub(crate) fn on_comm<T: Real>(
     comm: &dyn Comm,
     shard: &Shard<T>,

@@ -1,4 +1,4 @@
-//! The result: U and V, in an order and scale that people can read.
+//! The result: U and V, in an order and scale for people.
 
 use serde::{Deserialize, Serialize};
 
@@ -63,7 +63,8 @@ impl<T: Real> Factors<T> {
             return Err(Error::parameter(
                 "factors",
                 format!(
-                    "they are of a {} x {} matrix with {} components, but {m} x {n} with {k} is asked for; use those of this matrix",
+                    "they belong to a {} x {} matrix with {} components, but this run has {m} x {n} with {k}; use \
+                     factors of this matrix",
                     self.rows, self.cols, self.k
                 ),
             ));
@@ -95,13 +96,13 @@ impl<T: Real> Factors<T> {
         squares.into_iter().map(f64::sqrt).collect()
     }
 
-    /// ‖U_j‖ ‖V_j‖, how much of M each component carries.
+    /// ‖U_j‖ ‖V_j‖, the energy of each component.
     pub fn energies(&self) -> Vec<f64> {
         let norms = Self::norms(&self.u, self.k).into_iter().zip(Self::norms(&self.v, self.k));
         norms.map(|(u, v)| u * v).collect()
     }
 
-    /// Puts the strongest component first.
+    /// Sorts the components by energy, largest first.
     pub fn order_by_energy(&mut self) {
         let energies = self.energies();
         let mut order: Vec<usize> = (0..self.k).collect();
@@ -119,10 +120,10 @@ impl<T: Real> Factors<T> {
         scale::normalize(&Alone, threads, how, &mut self.u, &mut self.v, self.k)
     }
 
-    /// The nonnegative W that fits new rows (or columns) of M best with the other factor fixed, exactly, penalties
-    /// counted in: a row of W for each of them, by row. `start` is a guess of W, which saves time. A row of it that
-    /// fits better than the solution is kept: rounding errors of products in `f32` are large where components are
-    /// nearly dependent. A bound is not kept.
+    /// The nonnegative W that best fits new rows (or columns) of M with the other factor fixed, exactly, including
+    /// penalties: one row of W for each of them. `start` is an initial guess of W. A row of the guess that fits
+    /// better than the solution is kept: rounding errors of products in `f32` are large if components are nearly
+    /// dependent. Bounds are not enforced.
     pub fn transform(
         &self,
         matrix: Matrix<T>,
@@ -139,8 +140,7 @@ impl<T: Real> Factors<T> {
         };
         let mut fitted = fit(&block, fixed, self.k, terms, start, threads)?;
         if fitted.iter().any(|value| !value.to_f64().is_finite()) {
-            let problem =
-                "the fit is beyond the range of the numbers; rescale the components, or compute in f64";
+            let problem = "the fit overflows; rescale the components, or compute in f64";
             return Err(Error::parameter("factors", problem));
         }
         if let Some(start) = start {
@@ -164,14 +164,18 @@ impl<T: Real> Factors<T> {
         };
         if block.cols() != expected {
             let problem = format!(
-                "it has {} {what} but the factors were made from {expected}; give data with the same {what}",
+                "it has {} {what}, but the factors belong to {expected}; use data with the same {what}",
                 block.cols()
             );
             return Err(Error::parameter("file", problem));
         }
         if let Some(start) = start.filter(|start| start.len() != block.rows() * self.k) {
-            let problem =
-                format!("it has {} numbers, not {} x {}; leave it out", start.len(), block.rows(), self.k);
+            let problem = format!(
+                "it has {} numbers instead of {} x {}; leave it out",
+                start.len(),
+                block.rows(),
+                self.k
+            );
             return Err(Error::parameter("start", problem));
         }
         block.row_sums(threads).first_bad_row().map_or(Ok(()), |row| Err(bad_entry(of, row)))
@@ -187,7 +191,7 @@ fn fit<T: Real>(
     start: Option<&[T]>,
     threads: &Threads,
 ) -> Result<Vec<T>> {
-    // Before products are formed, which in f32 could be infinite or zero.
+    // Before products are formed, which could overflow or underflow in f32.
     let scales = scale::column_scales(&Alone, fixed, k)?;
     let even: Vec<T> = scaled(fixed, &scales).map(T::from_f64).collect();
     let mut gram = gram_in_f64(threads, &even, k);

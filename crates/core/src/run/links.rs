@@ -1,4 +1,4 @@
-//! Whom a rank talks to: all others, and those that share its row or its column of the grid.
+//! The communicators of a rank: with all others, and with those in its row or its column of the grid.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use crate::partition::{Access, Block, Shard};
 use crate::threads::Threads;
 use crate::{Precision, Real};
 
-/// The groups of a rank's grid row and column, made once for all runs.
+/// The groups of a rank's grid row and column, created once for all runs.
 pub struct Groups<'a> {
     all: &'a dyn Comm,
     row: Option<Box<dyn Comm + 'a>>,
@@ -19,7 +19,7 @@ pub struct Groups<'a> {
 }
 
 impl<'a> Groups<'a> {
-    /// To be called by every rank at once.
+    /// Every rank calls this at the same time.
     pub fn new(all: &'a dyn Comm, place: Placement) -> Result<Self> {
         let grid = place.grid;
         let (mut row, mut column) = (None, None);
@@ -35,7 +35,7 @@ impl<'a> Groups<'a> {
         self.all
     }
 
-    /// The same ranks with a meter of its own.
+    /// The same ranks with a separate meter.
     pub fn metered(&self, place: Placement) -> Meters<'_> {
         let all = Metered::new(self.all);
         let row = all.sharing(self.group(&self.row, place.grid.cols));
@@ -43,7 +43,7 @@ impl<'a> Groups<'a> {
         Meters { all, row, column }
     }
 
-    /// Where the grid is a line, one of the groups is all ranks and the other the rank by itself.
+    /// If the grid is a line, one of the groups is all ranks and the other one is the single rank.
     fn group<'b>(&'b self, group: &'b Option<Box<dyn Comm + 'a>>, size: usize) -> &'b dyn Comm {
         match group {
             Some(group) => group.as_ref(),
@@ -53,7 +53,7 @@ impl<'a> Groups<'a> {
     }
 }
 
-/// One meter around all that a rank uses for a purpose.
+/// One meter for everything that a rank uses for a purpose.
 pub struct Meters<'a> {
     /// All ranks.
     pub all: Metered<'a>,
@@ -62,7 +62,7 @@ pub struct Meters<'a> {
 }
 
 impl Meters<'_> {
-    /// To talk through it.
+    /// The metered communicator.
     pub fn links(&self) -> Links<'_> {
         Links { all: &self.all, row: &self.row, column: &self.column }
     }
@@ -97,7 +97,7 @@ impl<'a> Links<'a> {
         }
     }
 
-    /// The processes that have the rows of the other factor that a factor's block is multiplied with.
+    /// The processes with the rows of the other factor by which a factor's block is multiplied.
     fn sources(&self, place: Placement, factor: Factor) -> &'a dyn Comm {
         match place.access {
             Access::Sampled | Access::Lines => self.all,
@@ -105,7 +105,7 @@ impl<'a> Links<'a> {
         }
     }
 
-    /// The rows of the other factor, of which this process has `own`, that a factor's block is multiplied with.
+    /// Gathers the rows of the other factor by which a factor's block is multiplied; this process has `own`.
     pub fn gather<'f, T: Real>(
         &self,
         place: Placement,
@@ -123,7 +123,7 @@ impl<'a> Links<'a> {
         )
     }
 
-    /// The rows of a factor that its block has, of which this process owns some.
+    /// Gathers the rows of a factor that belong to its block, of which this process owns some.
     pub fn rows_of_block<'f, T: Real>(
         &self,
         place: Placement,
@@ -136,12 +136,14 @@ impl<'a> Links<'a> {
         gather_resident(self.mates(place, factor), device, own, &place.counts(&mates, factor), k)
     }
 
-    /// Whether a factor's block has whole rows of M (or columns, for V), so that its products need not be summed.
+    /// Whether a factor's block has complete rows of M (or columns, for V), so that its products need not be
+    /// summed.
     pub fn is_complete(&self, place: Placement, factor: Factor) -> bool {
         self.mates(place, factor).size() == 1
     }
 
-    /// Sums `width` numbers for each row of a factor's block over the ranks that have those rows, and keeps the own.
+    /// Sums `width` numbers for each row of a factor's block over the ranks that share these rows, and keeps the
+    /// own rows.
     pub fn sum_rows<T: Real>(
         &self,
         place: Placement,
@@ -184,9 +186,9 @@ impl<'a> Links<'a> {
     }
 }
 
-/// Rows that a process has itself, or has gathered.
+/// Rows that a process owns or has gathered.
 pub enum Gathered<'a, T> {
-    /// Its own, which are all.
+    /// Its own rows, which are all.
     Own(&'a mut Resident<T>),
     /// Those of several processes.
     All(Resident<T>),

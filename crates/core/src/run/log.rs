@@ -1,4 +1,4 @@
-//! What a run remembers in addition to its factors.
+//! The state of a run in addition to its factors.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,14 +7,14 @@ use super::method::MethodState;
 use super::report::{Phases, Redrawn, Stop, TraceLine};
 use super::settings::Settings;
 
-/// All of a run's state but the factors: with them, enough to go on to the same bits. The same on every rank but for
-/// the times.
+/// The state of a run without the factors; together they suffice to continue to the same bits. It is the same on
+/// every rank except for the times.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunLog {
     pub(super) seed: u64,
     pub(super) iteration: usize,
     pub(super) seconds: f64,
-    /// The same on further networks that are modelled.
+    /// Seconds on further modelled networks.
     #[serde(default)]
     pub(super) elsewhere: Vec<f64>,
     pub(super) trace: Vec<TraceLine>,
@@ -30,7 +30,7 @@ pub struct RunLog {
 }
 
 impl RunLog {
-    /// That of a run about to begin, on so many networks.
+    /// The log of a new run on this many networks.
     pub(super) fn new(seed: u64, networks: usize, plan: String) -> Self {
         RunLog {
             seed,
@@ -53,12 +53,12 @@ impl RunLog {
         self.iteration
     }
 
-    /// What the method does, in words; before the first iteration, what it is about to try.
+    /// What the method does, in words; before the first iteration, what it is going to try.
     pub fn plan(&self) -> &str {
         &self.plan
     }
 
-    /// Whether it can be a run's: its counts have room to grow, and it remembers only what was.
+    /// Whether it is plausible: its counts have room to grow, and it does not refer to the future.
     pub fn is_plausible(&self, settings: &Settings) -> bool {
         let counts = [self.iteration as u64, self.bytes_sent, self.bytes_evaluate];
         counts.iter().all(|&count| count < 1 << 60)

@@ -1,5 +1,5 @@
-//! How much memory a factorization takes, by sizes alone: one model for in-process workers, for one node of a cluster
-//! (which `plan` estimates and an MPI process is held to) and for a matrix that stays in its file.
+//! The memory of a factorization, by sizes alone: one model for in-process workers, for one process of a cluster
+//! (which `plan` estimates and an MPI process is limited to) and for a streamed matrix.
 
 use super::method::Algorithm;
 use crate::grid::Grid;
@@ -9,14 +9,14 @@ use crate::matrix::{Csr, Matrix, Shape, Values};
 use crate::partition::{Access, Block, Shard};
 use crate::{Precision, Real};
 
-/// How the entries of a matrix are held.
+/// How the entries of a matrix are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Storage {
     /// All of them, one byte each.
     Bytes,
     /// All of them, in the precision of the arithmetic.
     Reals,
-    /// So many that are stored with their places.
+    /// Some entries with their positions.
     Sparse(usize),
 }
 
@@ -52,7 +52,7 @@ impl MatrixSize {
         Shape { rows: self.rows, cols: self.cols }
     }
 
-    /// Of a matrix in its file, as it would be if it were read whole.
+    /// The size of a streamed matrix, as if it were read as a whole.
     pub fn of_stream(stream: &Stream) -> Self {
         let storage = match (stream.is_sparse(), stream.is_bytes()) {
             (true, _) => Storage::Sparse(stream.stored()),
@@ -62,7 +62,7 @@ impl MatrixSize {
         MatrixSize { rows: stream.rows(), cols: stream.cols(), storage }
     }
 
-    /// Of the whole matrix that a rank holds a part of.
+    /// The size of the whole matrix of which a rank has a part.
     pub fn of_shard<T: Real>(shard: &Shard<T>) -> Self {
         let storage = match &shard.by_rows {
             Block::Dense(block) => Storage::of(&block.values),
@@ -94,23 +94,23 @@ pub struct Workload {
     pub precision: Precision,
 }
 
-/// Who holds what of a factorization.
+/// How the data are distributed.
 #[derive(Clone, Copy, Debug)]
 pub enum Layout {
-    /// So many workers of one process, which deals the matrix out to them.
+    /// Workers of one process, which distributes the matrix to them.
     Workers(usize),
-    /// One node of a cluster, which reads its part alone.
+    /// One process of a cluster, which reads only its part.
     Node {
-        /// How the nodes are arranged.
+        /// The process grid.
         grid: Grid,
         /// Columns and rows of M that sketches keep.
         sketch: (usize, usize),
     },
-    /// One process that reads the matrix block by block.
+    /// One process that streams the matrix.
     Streamed {
         /// Threads that compute.
         threads: usize,
-        /// How often U and V are held at once.
+        /// The number of copies of U and V.
         copies: u64,
         /// Length of a line of the file.
         line_length: usize,
@@ -122,16 +122,16 @@ pub enum Layout {
 /// Bytes in one process, or on one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Footprint {
-    /// The parts of M; of a matrix that stays in its file, two of its blocks.
+    /// The parts of M; for a streamed matrix, two of its blocks.
     pub matrix: u64,
     /// Rows of factors, products, sketches, while it iterates.
     pub iterating: u64,
-    /// Both factors, gathered whole on a node, when they are saved.
+    /// Both factors, gathered on one process for saving.
     pub saving: u64,
 }
 
 impl Footprint {
-    /// The most at once.
+    /// The peak.
     pub fn most(&self) -> u64 {
         self.matrix.saturating_add(self.working())
     }
@@ -142,16 +142,16 @@ impl Footprint {
     }
 }
 
-/// Partial sums of a Gram matrix at most, and the Gram matrices that a rank keeps.
+/// The maximum number of partial sums of a Gram matrix, and of Gram matrices that a rank keeps.
 const PARTIAL_GRAMS: u64 = 32;
 const KEPT_GRAMS: u64 = 6;
 
-/// What the program itself takes, and what every thread of it takes in addition, where a limit is to hold for all of it.
+/// The memory of the program itself and of each thread, where a limit applies to the whole process.
 const OWN: u64 = 8 << 20;
 const OWN_THREAD: u64 = 1 << 20;
 
 impl Workload {
-    /// Bytes that this takes on one process or node.
+    /// The memory of one process.
     pub fn footprint(&self, layout: &Layout) -> Footprint {
         match *layout {
             Layout::Workers(workers) => self.on_workers(workers),
@@ -190,7 +190,7 @@ impl Workload {
         }
     }
 
-    /// The stored parts of M, those of the hand-out to several workers included, the factors, and what is computed.
+    /// The stored parts of M (including the distribution to several workers), the factors, and what is computed.
     fn on_workers(&self, workers: usize) -> Footprint {
         let MatrixSize { rows, cols, storage } = self.size;
         let matrix = match storage {
@@ -202,7 +202,7 @@ impl Workload {
                 };
                 (rows as u64).saturating_mul(cols as u64).saturating_mul(copies * self.entry())
             }
-            // M and its transpose, twice while they are dealt out.
+            // M and its transpose, twice while they are distributed.
             Storage::Sparse(stored) => {
                 (self.csr(rows, stored) + self.csr(cols, stored)) * if workers == 1 { 1 } else { 2 }
             }
@@ -211,7 +211,7 @@ impl Workload {
         let factors = self.factor(self.size.sides()).saturating_mul(2);
         // Each worker's gathered copy of one factor, in f64 too while the error is evaluated.
         let gathered = self.size.longer().saturating_mul(rank).saturating_mul(workers * (self.width() + 8));
-        // These matter for a rank far above the sides of M.
+        // These matter if k is far above the sides of M.
         let partial = (self.size.longer() / workers.max(1)).div_ceil(64).min(PARTIAL_GRAMS);
         let grams = self.grams((partial + KEPT_GRAMS) * workers);
         let iterating = factors.saturating_add(gathered).saturating_add(grams);
@@ -256,12 +256,12 @@ impl Workload {
         }
     }
 
-    /// All that a run takes beside the blocks of its file, the program itself included: a limit holds for all of it.
+    /// Everything except the blocks of the file, the program itself included, because a limit applies to all of it.
     fn streamed(&self, threads: u64, copies: u64, line_length: u64) -> u64 {
         let sides = self.size.sides();
         let factors = self.factor(sides).saturating_mul(copies);
         let sums = self.factor(line_length);
-        // Sums of rows and columns are there before factors are; which of them are empty stays.
+        // Sums of rows and columns exist before the factors; the record of empty ones stays.
         let survey = sides.saturating_mul(16);
         let flags = sides.saturating_mul(2);
         // Partial sums of a Gram matrix, a thread's own, and what a method keeps.
@@ -295,7 +295,7 @@ mod tests {
         }
     }
 
-    /// A limit that is enough for the whole matrix in memory is not asked of one that stays in its file.
+    /// A limit that suffices for the whole matrix in memory also suffices for streaming it.
     #[test]
     fn a_stream_takes_no_more_than_the_matrix_in_memory() {
         for algorithm in [Algorithm::Hals, Algorithm::Dsanls] {

@@ -1,12 +1,12 @@
-//! Whoever watches a run: what it is told, and what it may ask for.
+//! The monitor of a run: what it receives, and what it can request.
 
 use super::Snapshot;
 use crate::error::Result;
 
-/// Where a run is, for whoever watches it.
+/// The progress of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
-    /// Which of the restarts, from 0.
+    /// The number of the restart, from 0.
     pub restart: usize,
     /// Iterations done.
     pub iteration: usize,
@@ -16,13 +16,12 @@ pub struct Progress {
     pub seconds: f64,
 }
 
-/// Watches a run on rank 0.
+/// Monitors a run on rank 0.
 pub trait Monitor<T>: Send {
-    /// After the first iteration, which settles it, or before the next one of a run that goes on: what the method does,
-    /// in words.
+    /// Called after the first iteration, or before the next one of a resumed run, with the method in words.
     fn started(&mut self, _plan: &str) {}
 
-    /// After every iteration: what to do now.
+    /// Called after every iteration; returns what to do.
     fn progress(&mut self, progress: &Progress) -> Directive;
 
     /// Saves.
@@ -31,20 +30,20 @@ pub trait Monitor<T>: Send {
     }
 }
 
-/// A function that says whether to stop.
+/// A closure that returns whether to stop.
 impl<T, F: FnMut(&Progress) -> bool + Send> Monitor<T> for F {
     fn progress(&mut self, progress: &Progress) -> Directive {
         Directive { stop: self(progress), ..Directive::default() }
     }
 }
 
-/// What whoever watches wants after an iteration.
+/// What the monitor requests after an iteration.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Directive {
     /// To stop.
     pub stop: bool,
-    /// To save now.
+    /// Save now.
     pub save: bool,
-    /// To save if the run stops before its end.
+    /// Save if the run stops early.
     pub save_if_stopped: bool,
 }

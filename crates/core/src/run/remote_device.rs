@@ -1,5 +1,5 @@
-//! A device with a memory of its own, under test: it works on copies alone, and its factors come to the host only when they
-//! are pulled. A run on it shows that nothing reads the host's rows where the device has newer ones.
+//! A device with its own memory, for tests: it works on copies only, and its factors reach the host only when they
+//! are pulled. A run on it shows that the host's rows are not read while the device has newer ones.
 
 use std::any::Any;
 use std::sync::atomic::{AtomicUsize, Ordering};

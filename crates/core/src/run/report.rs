@@ -1,4 +1,4 @@
-//! How a run went: its phases, its error curve, what each rank did, and why it ended.
+//! The report of a run: its phases, its error curve, the work of each rank, and why it ended.
 
 use std::io::{self, Write};
 use std::time::Instant;
@@ -11,20 +11,20 @@ use crate::solver::Updated;
 /// Seconds by phase. Gram matrices count as products.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Phases {
-    /// Before the first iteration: dealing M out, its sums, the start values.
+    /// Before the first iteration: distributing M, its sums, the start values.
     #[serde(default)]
     pub start: f64,
     /// Drawing and applying sketches to factors.
     pub sketch: f64,
     /// Products with M, and Gram matrices.
     pub product: f64,
-    /// Moving the factors.
+    /// Updating the factors.
     pub solve: f64,
     /// Collectives, waiting for slower ranks included.
     pub reduce: f64,
     /// Evaluating the error, its communication included.
     pub evaluate: f64,
-    /// Waiting for a matrix that stays in its file.
+    /// Waiting for blocks of a streamed matrix.
     #[serde(default)]
     pub read: f64,
 }
@@ -58,7 +58,7 @@ pub struct TraceLine {
     pub iteration: usize,
     /// Seconds of computing so far, without error evaluation.
     pub seconds: f64,
-    /// The same on the second network that is modelled, the third, and so on.
+    /// Seconds on the second modelled network, the third, and so on.
     #[serde(default)]
     pub elsewhere: Vec<f64>,
     /// ‖M − U Vᵀ‖_F / ‖M‖_F.
@@ -85,15 +85,15 @@ pub fn write_trace(file: &mut dyn Write, trace: &[TraceLine], clock: &str) -> io
 #[serde(rename_all = "kebab-case")]
 #[repr(u8)]
 pub enum Stop {
-    /// All iterations done.
+    /// The maximum number of iterations was reached.
     Iterations,
-    /// The error hardly fell any more.
+    /// The relative change of the error was below the tolerance.
     Tolerance,
-    /// The wanted error was reached.
+    /// The target error was reached.
     TargetError,
-    /// The time was up.
+    /// The time limit was reached.
     TimeLimit,
-    /// Somebody asked it to stop.
+    /// It was interrupted.
     Interrupted,
 }
 
@@ -102,10 +102,10 @@ impl Stop {
         [Stop::Iterations, Stop::Tolerance, Stop::TargetError, Stop::TimeLimit, Stop::Interrupted];
 }
 
-/// How a run went.
+/// The report of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Report {
-    /// What the method did, in words.
+    /// What the method did: a short description, then a semicolon and details if there are any.
     #[serde(default)]
     pub plan: String,
     /// The seed of this run: with restarts, not always the first.
@@ -126,13 +126,18 @@ pub struct Report {
     pub phases: Phases,
     /// Bytes that each rank handed to collectives.
     pub bytes_sent: u64,
-    /// The same for error evaluation, stopping and the start.
+    /// Bytes handed to collectives for error evaluation, stopping and the start.
     pub bytes_evaluate: u64,
-    /// What each rank did, by rank; of a run that was taken up again, since then.
+    /// The reports of all ranks; of a resumed run, since it was resumed.
     #[serde(default)]
     pub ranks: Vec<RankReport>,
     /// The curve.
     pub trace: Vec<TraceLine>,
+}
+
+/// The short description of a method: its description in [`Report::plan`] without the details after the first semicolon.
+pub fn headline(plan: &str) -> &str {
+    plan.split_once(';').map_or(plan, |(headline, _)| headline)
 }
 
 /// One rank's work.
@@ -144,12 +149,12 @@ pub struct RankReport {
     pub phases: Phases,
     /// What the method handed to each collective.
     pub method: Meter,
-    /// The same for error evaluation, stopping and the start.
+    /// Collectives for error evaluation, stopping and the start.
     #[serde(rename = "aside")]
     pub overhead: Meter,
 }
 
-/// A component that was drawn anew.
+/// A component that was redrawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Redrawn {
     /// After this iteration.

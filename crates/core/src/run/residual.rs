@@ -15,7 +15,7 @@ use crate::partition::{Access, Shard, shards_until};
 use crate::real::precompiled;
 use crate::threads::Threads;
 
-/// How far factors are from a matrix.
+/// The error of factors on a matrix.
 #[derive(Clone, Copy, Debug)]
 pub struct Residual {
     /// ‖M − U Vᵀ‖_F / ‖M‖_F.
@@ -29,7 +29,7 @@ pub fn error_of<T: Real>(matrix: Matrix<T>, factors: &Factors<T>, threads: &Thre
     Ok(residual_of(matrix, factors, threads)?.relative_error)
 }
 
-/// The error of given factors on a matrix, and what it is relative to.
+/// The error of given factors on a matrix, and its baseline.
 pub fn residual_of<T: Real>(matrix: Matrix<T>, factors: &Factors<T>, threads: &Threads) -> Result<Residual> {
     factors.check(matrix.rows(), matrix.cols(), factors.k)?;
     let shard = shards_until(matrix, Grid::ONE, Access::Whole, threads.cancel()).remove(0);
@@ -37,7 +37,7 @@ pub fn residual_of<T: Real>(matrix: Matrix<T>, factors: &Factors<T>, threads: &T
 }
 
 precompiled! {
-    /// The error of given factors on a matrix that one rank holds whole, and what it is relative to.
+    /// The error of given factors on a matrix that one rank holds as a whole, and its baseline.
     pub fn residual_on<T>(shard: &Shard<T>, factors: &Factors<T>, threads: &Threads) -> Result<Residual> =
         residual;
 }

@@ -1,4 +1,4 @@
-//! All runs of one factorization on one rank, of which the best is kept.
+//! All restarts of a factorization on one rank, of which the best is kept.
 
 use std::sync::Mutex;
 
@@ -21,32 +21,32 @@ use crate::partition::Shard;
 use crate::real::precompiled;
 use crate::threads::Threads;
 
-/// What one rank has at the end.
+/// The result of one rank.
 #[derive(Clone, Debug)]
 pub struct RankOutcome<T> {
     /// U_{I_r:}, by row.
     pub u: Vec<T>,
     /// V_{J_r:}, by row.
     pub v: Vec<T>,
-    /// All else, the same on every rank but for the times.
+    /// Everything else, the same on every rank except for the times.
     pub report: Report,
 }
 
-/// A process that takes part in runs.
+/// A process and its resources.
 #[derive(Clone, Copy)]
 pub struct Process<'a, T> {
     /// Its part of M.
     pub shard: &'a Shard<T>,
-    /// Where M is, if not in the shard.
+    /// The file of M, if it is streamed.
     pub streamed: Option<&'a Streamed>,
-    /// Whom it talks to.
+    /// The communicators.
     pub comm: &'a dyn Comm,
     /// Its threads.
     pub threads: &'a Threads,
 }
 
 precompiled! {
-    /// One process's part in all runs; every process keeps its rows of the same best run.
+    /// One process's part in all restarts; every process keeps its rows of the same best run.
     pub(super) fn best_of_restarts<T>(
         process: Process<'_, T>,
         settings: &RunSettings,
@@ -100,15 +100,15 @@ struct Restarts<'a, 'm, T> {
     process: Process<'a, T>,
     settings: &'a RunSettings,
     monitor: &'a Mutex<&'m mut dyn Monitor<T>>,
-    /// The error of each finished run.
+    /// The final error of each finished run.
     errors: Vec<f64>,
     best: Option<RankOutcome<T>>,
-    /// The run that this process began with.
+    /// The first run of this process.
     first: usize,
 }
 
 impl<T: Real> Restarts<'_, '_, T> {
-    /// Takes over the runs before a snapshot.
+    /// Takes over the finished runs of a snapshot.
     fn resume(&mut self, snapshot: &Snapshot<T>) {
         self.errors = snapshot.errors.clone();
         self.first = self.errors.len();
@@ -122,10 +122,10 @@ impl<T: Real> Restarts<'_, '_, T> {
         self.monitor.lock().map(|mut monitor| monitor.started(log.plan())).unwrap_or_default();
     }
 
-    /// One run to its end, watched.
+    /// One monitored run to its end.
     fn run(&self, run: Run<'_, T>, restart: usize) -> Result<RankOutcome<T>> {
         let &Restarts { process: Process { shard, comm, .. }, settings, monitor, .. } = self;
-        // The first iteration settles the plan; a run that goes on has it already.
+        // The first iteration settles the plan; a resumed run has it already.
         let mut settled = run.log().iteration() > 0;
         if restart == self.first && comm.rank() == 0 && settled {
             self.started(run.log());
@@ -145,7 +145,7 @@ impl<T: Real> Restarts<'_, '_, T> {
             let stop = Directive { stop: true, ..Directive::default() };
             monitor.lock().map_or(stop, |mut monitor| monitor.progress(&progress))
         };
-        // The best so far is whole on rank 0 only if all ranks send it there.
+        // Rank 0 has the best result as a whole only if all ranks send their parts.
         let whole_best = match (&self.best, settings.restarts) {
             (Some(best), 2..) => Some(whole(comm, shard, best, settings.rank)?),
             _ => None,
@@ -164,7 +164,7 @@ impl<T: Real> Restarts<'_, '_, T> {
         run.run_on(watch, save)
     }
 
-    /// Keeps a run's outcome if it is the best; returns whether no other run is to follow.
+    /// Keeps a run's result if it is the best; returns whether no other run follows.
     fn keep(&mut self, outcome: RankOutcome<T>) -> bool {
         let Report { relative_error: error, stopped_by, .. } = outcome.report;
         self.errors.push(error);

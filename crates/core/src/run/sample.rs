@@ -1,4 +1,4 @@
-//! Some rows (or columns) of M, drawn at random, whole on every rank.
+//! Random rows (or columns) of M, complete on every rank.
 
 use std::ops::Range;
 
@@ -12,8 +12,8 @@ use crate::partition::{Block, DenseBlock};
 use super::links::numbers;
 use super::method::Rank;
 
-/// The given rows of M for U, columns for V, ascending, as the rows of a matrix of their own. Every rank must ask for
-/// the same.
+/// The given rows of M for U, columns for V, ascending, as the rows of a matrix. All ranks must request the same
+/// ones.
 pub fn rows_of<T: Real>(rank: &Rank<'_, T>, factor: Factor, wanted: &[usize]) -> Result<Matrix<T>> {
     let (rows, cols) = rank.shard.place.block(factor);
     let (rows, cols, all_cols) = match factor {

@@ -2,7 +2,7 @@
 //!
 //! Unchecked, momentum moves scale from one factor to the other without bound, and products in `f32` then lose the
 //! smaller one. The exact methods therefore balance components while they run, by powers of two, which change no
-//! digit; a result has the scale that [`Normalize`] names. Penalties and bounds decide the scale themselves.
+//! digit; a result has the scale that [`Normalize`] names. Penalties and bounds determine the scale themselves.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +14,7 @@ use crate::error::Result;
 use crate::kernels::TILE;
 use crate::threads::Threads;
 
-/// The scale that the components of a result have.
+/// The scale of a result's components.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Normalize {
@@ -48,8 +48,8 @@ const EXTREME: f64 = (1u64 << 40) as f64;
 pub struct Balance(Vec<f64>);
 
 impl Balance {
-    /// What brings ‖U_j‖ and ‖V_j‖ within a factor of 2 of each other, given their squares; nothing if every live
-    /// component has a ratio within [1/4, 4].
+    /// The scales that bring ‖U_j‖ and ‖V_j‖ within a factor of 2 of each other, given their squares; `None` if
+    /// every live component has a ratio within [1/4, 4].
     pub fn needed(squares_u: &[f64], squares_v: &[f64]) -> Option<Self> {
         let of_component = |(&u, &v): (&f64, &f64)| {
             let octaves = 0.5 * (u.log2() - v.log2());
@@ -60,7 +60,7 @@ impl Balance {
         factors.iter().any(|&factor| factor != 1.0).then_some(Balance(factors))
     }
 
-    /// Like [`Balance::needed`], from the Gram matrices of U and V.
+    /// Computes the same from the Gram matrices of U and V.
     pub fn of_grams(gram_u: &[f64], gram_v: &[f64], k: usize) -> Option<Self> {
         let diagonal = |gram: &[f64]| gram.iter().copied().step_by(k + 1).collect::<Vec<f64>>();
         Balance::needed(&diagonal(gram_u), &diagonal(gram_v))
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn every_scale_is_what_it_says_and_leaves_the_product() {
+    fn every_scale_is_as_named_and_keeps_the_product() {
         let u = [1.0, 4.0, 0.0, 3.0, 2.0, 0.0, 0.5, 1.0, 0.0];
         let v = [10.0, 0.1, 7.0, 20.0, 0.2, 7.0];
         let product = |u: &[f64], v: &[f64]| -> Vec<f64> {
@@ -270,7 +270,7 @@ mod tests {
                 };
                 assert!((got - want).abs() <= 1e-14 * want, "{how:?} {j}: {got} {want}");
             }
-            // Zero in U: a scale that only V has says nothing, and stays unless V's is asked for.
+            // Zero in U: a scale that only V has means nothing, and is kept unless V's scale is requested.
             if !matches!(how, V | SumV) {
                 assert_eq!([b[2], b[5]], [7.0, 7.0], "{how:?}");
             }

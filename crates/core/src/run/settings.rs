@@ -1,4 +1,4 @@
-//! What a run is asked to do, checked before anything is computed.
+//! The settings of a run, checked before anything is computed.
 
 use serde::{Deserialize, Serialize};
 
@@ -29,13 +29,13 @@ impl std::str::FromStr for Amount {
     fn from_str(text: &str) -> Result<Self, String> {
         let share = |number: &str, unit: f64| match number.parse::<f64>() {
             Ok(share) if share > 0.0 && share / unit <= 1.0 => Ok(Amount::Share(share / unit)),
-            _ => Err(format!("{text} is not a share above 0 and up to 1.0")),
+            _ => Err(format!("{text} is not above 0 and at most 1.0")),
         };
         if let Some(percent) = text.strip_suffix('%') {
             share(percent, 100.0)
         } else if let Ok(count) = text.parse::<usize>() {
             if count == 0 {
-                Err("0 would leave nothing; give a number above 0".into())
+                Err("0 is too few; give a number above 0".into())
             } else {
                 Ok(Amount::Count(count))
             }
@@ -45,17 +45,17 @@ impl std::str::FromStr for Amount {
     }
 }
 
-/// Where a run begins.
+/// The starting values of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Init {
-    /// Uniform, at M's scale.
+    /// Uniform random numbers at M's scale.
     Random,
-    /// From the singular vectors of M (Boutsidis and Gallopoulos 2008), zeros kept.
+    /// The singular vectors of M (Boutsidis and Gallopoulos 2008), with zeros kept.
     Nndsvd,
-    /// The same, zeros filled with the mean of M.
+    /// Singular vectors, with zeros filled with the mean of M.
     Nndsvda,
-    /// The same, zeros filled with small random numbers.
+    /// Singular vectors, with zeros filled with small random numbers.
     Nndsvdar,
 }
 
@@ -80,7 +80,7 @@ impl Step {
     pub const ALL: [Step; 2] = [Step::UnitFree, Step::Absolute];
 }
 
-/// All parameters of a run but the data and the machine.
+/// All parameters of a run except the data and the machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
     /// The method.
@@ -109,8 +109,8 @@ pub struct Settings {
     pub step: Step,
     /// Whether entries are kept at most √(2‖M‖_F) (Lemma `lemma:exisit_optimal`).
     pub bound: bool,
-    /// Weights of n‖U‖₁, m‖V‖₁, ½n‖U‖² and ½m‖V‖² beside ½‖M − U Vᵀ‖²: scaled by the length of the other side, they
-    /// mean the same at any size of M, as scikit-learn's `alpha_W` and `alpha_H` do.
+    /// Weights of n‖U‖₁, m‖V‖₁, ½n‖U‖² and ½m‖V‖² in addition to ½‖M − U Vᵀ‖²: scaled by the length of the other
+    /// side, they mean the same at any size of M, as scikit-learn's `alpha_W` and `alpha_H` do.
     pub l1_u: f64,
     /// See [`Settings::l1_u`].
     pub l1_v: f64,
@@ -122,27 +122,27 @@ pub struct Settings {
     pub init: Init,
     /// The seed of everything random.
     pub seed: u64,
-    /// Iterations at most.
+    /// The maximum number of iterations.
     pub iterations: usize,
-    /// Stop when the error falls by less than this share of itself an iteration.
+    /// Stop when the error decreases by less than this share of itself per iteration.
     pub tolerance: f64,
     /// Stop at this relative error.
     pub target_error: Option<f64>,
-    /// Stop after these seconds of computing.
+    /// Stop after this many seconds of computing.
     pub time_limit: Option<f64>,
-    /// Runs, of which the best is kept.
+    /// The number of runs, of which the best is kept.
     pub restarts: usize,
     /// Iterations between two lines of the trace; by cost if absent.
     pub trace_every: Option<usize>,
-    /// The scale of the result's components; [`Settings::normalization`] says what it is if absent.
+    /// The scale of the result's components; [`Settings::normalization`] gives the default.
     #[serde(default)]
     pub normalize: Option<Normalize>,
-    /// Whether `auto` may begin on samples.
+    /// Whether `auto` may start on samples.
     #[serde(default = "default_samples")]
     pub samples: bool,
 }
 
-/// As it was before there was a choice.
+/// The default for records without this setting.
 fn default_loss() -> Loss {
     Loss::Frobenius
 }
@@ -151,15 +151,15 @@ fn is_default_loss(loss: &Loss) -> bool {
     *loss == Loss::Frobenius
 }
 
-/// As it was before there was a choice.
+/// The default for records without this setting.
 fn default_samples() -> bool {
     true
 }
 
 impl Settings {
-    /// Default iterations at most.
+    /// The default maximum number of iterations.
     pub const ITERATIONS: usize = 500;
-    /// Default relative change of the error at which to stop.
+    /// The default tolerance.
     pub const TOLERANCE: f64 = 1e-5;
 
     /// The defaults for a number of components.
@@ -194,14 +194,14 @@ impl Settings {
         }
     }
 
-    /// Whether these are right for an m x n matrix, for those who do not run them; a run takes
+    /// Whether these settings are right for an m x n matrix, for callers that do not run them; a run takes
     /// [`CheckedSettings`](super::CheckedSettings).
     pub fn check(&self, m: usize, n: usize) -> Result<()> {
         self.check_values()?;
         self.check_sizes(m, n)
     }
 
-    /// Checks the parameters by themselves and against each other.
+    /// Checks each parameter, and parameters against each other.
     pub(super) fn check_values(&self) -> Result<()> {
         let positive = |name: &str, value: usize| match value {
             0 => Err(Error::parameter(name, "0 is too few; give 1 or more")),
@@ -231,22 +231,23 @@ impl Settings {
             self.check_given(["sketch"])?;
         }
         if !self.scale_is_free() && self.normalize.is_some_and(|how| how != Normalize::None) {
-            let problem = "penalties and bounds decide the scale of components; leave it out, or use none";
+            let problem =
+                "penalties and bounds determine the scale of the components; leave it out, or use none";
             return Err(Error::parameter("normalize", problem));
         }
         not_negative("target_error", self.target_error.unwrap_or(0.0))?;
         not_negative("time_limit", self.time_limit.unwrap_or(0.0))?;
-        if self.algorithm == Algorithm::Dsanls && self.alpha + self.beta == 0.0 {
+        if self.algorithm.uses("alpha") && self.alpha + self.beta == 0.0 {
             return Err(Error::parameter(
                 "alpha",
                 Wording::default()
                     .field("alpha")
                     .text(" and ")
                     .field("beta")
-                    .text(" cannot both be 0, the step would not be damped at all; give one of them"),
+                    .text(" cannot both be 0, which turns the damping off; give one of them"),
             ));
         }
-        if self.algorithm == Algorithm::Dsanls && self.solver == SketchedSolver::Pgd && self.alpha == 0.0 {
+        if self.algorithm.uses("alpha") && self.solver == SketchedSolver::Pgd && self.alpha == 0.0 {
             return Err(Error::parameter(
                 "alpha",
                 "0 makes the first gradient step infinite; give a number above 0",
@@ -260,9 +261,9 @@ impl Settings {
         if self.init != Init::Random && self.rank > m.min(n) {
             let most = m.min(n);
             let problem =
-                Wording::new(format!("a start from singular vectors has at most {most} of them; lower "))
+                Wording::new(format!("there are at most {most} singular vectors to start from; lower "))
                     .field("rank")
-                    .text(", or begin at random");
+                    .text(", or start at random");
             return Err(Error::parameter("init", problem));
         }
         for (name, amount, length, of) in
@@ -278,10 +279,7 @@ impl Settings {
                     ));
                 }
                 Some(Amount::Share(share)) if !(share > 0.0 && share <= 1.0) => {
-                    return Err(Error::parameter(
-                        name,
-                        format!("{share} is not a share above 0 and up to 1.0"),
-                    ));
+                    return Err(Error::parameter(name, format!("{share} is not above 0 and at most 1.0")));
                 }
                 _ => {}
             }
@@ -289,7 +287,7 @@ impl Settings {
         Ok(())
     }
 
-    /// Refuses the first of the parameters that were given, by name, although the method does not use it.
+    /// Refuses the first given parameter, by name, that the method does not use.
     pub fn check_given<'a>(&self, given: impl IntoIterator<Item = &'a str>) -> Result<()> {
         let method = self.algorithm;
         let Some(unused) = given.into_iter().find(|parameter| !method.uses(parameter)) else { return Ok(()) };
@@ -303,7 +301,7 @@ impl Settings {
         !self.bound && [self.l1_u, self.l1_v, self.l2_u, self.l2_v] == [0.0; 4]
     }
 
-    /// The scale of the result's components: as asked for, else balanced where it is free.
+    /// The scale of the result's components: as requested, otherwise balanced if the scale is free.
     pub fn normalization(&self) -> Normalize {
         let default = if self.scale_is_free() { Normalize::Balanced } else { Normalize::None };
         self.normalize.unwrap_or(default)
@@ -343,9 +341,9 @@ impl Settings {
 
     /// (d, d'): columns and rows of an m x n matrix that a sketch keeps; n and m where that side is exact.
     ///
-    /// Without a wish it follows the footnote of Sec. 3.2: a tenth, of large matrices a hundredth, but never so
-    /// little that it hardly represents the problem (4 k); and where one side is ten times the other, the
-    /// subproblem with the short sum is not sketched.
+    /// By default it follows the footnote of Sec. 3.2: a tenth, for large matrices a hundredth, but never so few
+    /// that they hardly represent the problem (4 k); and if one side is ten times the other, the subproblem with
+    /// the short sum is not sketched.
     pub fn sketch_sizes(&self, m: usize, n: usize) -> (usize, usize) {
         let by_size = |length: usize, other: usize| {
             if other / 10 >= length {

@@ -1,4 +1,4 @@
-//! A run in the middle, as it is saved and taken up again: one line of magic, one of JSON, then the factors' numbers.
+//! Snapshots of a run, which are saved and resumed: one line of magic, one of JSON, then the factors' numbers.
 
 use std::io::{self, Read, Write};
 use std::path::Path;
@@ -14,23 +14,23 @@ use crate::{Precision, Real};
 
 const MAGIC: &str = "partwise checkpoint 3";
 
-/// All that it takes to go on to the same bits.
+/// Everything needed to continue to the same bits.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Snapshot<T> {
     /// The parameters of the run.
     pub settings: Settings,
-    /// The factors at that moment.
+    /// The factors at that point.
     pub factors: Factors<T>,
-    /// The further factors of a method with momentum.
+    /// The auxiliary factors of a method with momentum.
     pub(super) auxiliary: Option<Factors<T>>,
     pub(super) log: RunLog,
-    /// Final errors of the restarts that are done.
+    /// The final errors of finished restarts.
     pub errors: Vec<f64>,
     /// The best of them.
     pub best: Option<(Factors<T>, Report)>,
 }
 
-/// Everything but the numbers.
+/// The content without the numbers.
 #[derive(Serialize, Deserialize)]
 struct Header {
     precision: Precision,
@@ -41,7 +41,7 @@ struct Header {
     errors: Vec<f64>,
     auxiliary: bool,
     best: Option<Report>,
-    /// What the caller wants back, such as the hash of the input.
+    /// A note of the caller, such as the hash of the input.
     note: String,
 }
 
@@ -51,13 +51,13 @@ impl<T: Real> Snapshot<T> {
         self.log.iteration()
     }
 
-    /// Whether a run with these settings on an m x n matrix can go on from here. When to stop may change, how to get
-    /// there may not.
+    /// Checks that a run with these settings on an m x n matrix can continue from here. Only settings for stopping
+    /// may change.
     pub fn check(&self, settings: &Settings, m: usize, n: usize) -> Result<()> {
         let refuse = |what: String| {
             Err(Error::parameter(
                 "resume",
-                format!("the checkpoint is of a run with {what}; use the same, or begin anew"),
+                format!("the checkpoint belongs to a run with {what}; use the same, or start over"),
             ))
         };
         if (self.factors.rows, self.factors.cols) != (m, n) {
@@ -86,7 +86,7 @@ impl<T: Real> Snapshot<T> {
         Ok(())
     }
 
-    /// Writes all of it; `note` comes back from [`Snapshot::read`].
+    /// Writes the snapshot; [`Snapshot::read`] returns `note`.
     pub fn write(&self, mut writer: impl Write, note: &str) -> io::Result<()> {
         let header = Header {
             precision: T::PRECISION,
@@ -110,10 +110,10 @@ impl<T: Real> Snapshot<T> {
         writer.flush()
     }
 
-    /// Reads what [`Snapshot::write`] wrote, on a machine of the same byte order, and the note.
+    /// Reads the output of [`Snapshot::write`], on a machine with the same byte order, and the note.
     pub fn read(path: &Path) -> Result<(Self, String)> {
         let bad = |problem: &str| {
-            let problem = Wording::new(format!("{problem}; begin anew without ")).field("resume");
+            let problem = Wording::new(format!("{problem}; start over without ")).field("resume");
             Error::format(path, "checkpoint", problem)
         };
         let mut bytes = Vec::new();
@@ -123,26 +123,26 @@ impl<T: Real> Snapshot<T> {
         let mut parts = bytes.splitn(3, |&byte| byte == b'\n');
         let (magic, header, numbers) = (parts.next(), parts.next(), parts.next());
         if magic != Some(MAGIC.as_bytes()) {
-            return Err(bad("it is not one, or of another version"));
+            return Err(bad("it is not a checkpoint, or has another version"));
         }
-        let (Some(header), Some(numbers)) = (header, numbers) else { return Err(bad("it is cut off")) };
+        let (Some(header), Some(numbers)) = (header, numbers) else { return Err(bad("it is truncated")) };
         let header: Header = serde_json::from_slice(header).map_err(|_| bad("its header is damaged"))?;
         if header.precision != T::PRECISION {
-            let problem = Wording::new("it is of a run with another ").field("precision");
+            let problem = Wording::new("it belongs to a run with another ").field("precision");
             return Err(Error::format(
                 path,
                 "checkpoint",
-                problem.text("; begin anew without ").field("resume"),
+                problem.text("; start over without ").field("resume"),
             ));
         }
         let Header { rows, cols, settings, log, errors, auxiliary, best, note, .. } = header;
         let k = settings.rank;
         let sizes = [rows, cols]
             .map(|length| length.checked_mul(k).and_then(|count| count.checked_mul(size_of::<T>())));
-        let [Some(of_u), Some(of_v)] = sizes else { return Err(bad("its sizes are absurd")) };
+        let [Some(of_u), Some(of_v)] = sizes else { return Err(bad("its sizes are impossible")) };
         let copies = 1 + usize::from(auxiliary) + usize::from(best.is_some());
         if of_u.checked_add(of_v).and_then(|size| size.checked_mul(copies)) != Some(numbers.len()) {
-            return Err(bad("it is cut off"));
+            return Err(bad("it is truncated"));
         }
         let mut rest = numbers;
         let mut take = |size: usize| {
@@ -214,7 +214,7 @@ mod tests {
                 let mut damaged = bytes.clone();
                 damaged[place..place + 4].copy_from_slice(&wrong.to_ne_bytes());
                 let message = read(&damaged).unwrap_err().to_string();
-                assert!(message.contains("its factors are damaged; begin anew without resume"), "{message}");
+                assert!(message.contains("its factors are damaged; start over without resume"), "{message}");
             }
         }
     }
@@ -238,10 +238,10 @@ mod tests {
         assert!(read(&[&none, &bytes[numbers..]].concat()).is_err());
     }
 
-    /// Found by fuzzing: a mean below 0 panicked in the first step, and so did the mean of a start whose squares are beyond
-    /// the range, where that of one factor was missing. What a method remembers is what it could be.
+    /// Found by fuzzing: a negative mean panicked in the first step, and so did an overflowing mean of a start
+    /// without that of the other factor. The state of a method is checked for plausibility.
     #[test]
-    fn what_a_method_remembers_must_be_possible() {
+    fn an_implausible_method_state_is_refused() {
         let (bytes, numbers) = checkpoint(Algorithm::Dsanls);
         assert!(read(&bytes).is_ok());
         let header = std::str::from_utf8(&bytes[..numbers]).unwrap();

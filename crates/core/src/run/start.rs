@@ -1,4 +1,4 @@
-//! Where the iteration begins: random at M's own scale, keyed by global row, or given.
+//! The starting values of the iteration: random at M's scale, keyed by global row, or given.
 
 use std::ops::Range;
 
@@ -16,7 +16,7 @@ use crate::partition::{RowSums, Shard};
 use crate::random::{Purpose, stream, uniform};
 use crate::threads::Threads;
 
-/// What is known of M before the first iteration.
+/// What is known about M before the first iteration.
 #[derive(Clone, Debug)]
 pub struct MatrixStats {
     /// The same on every rank.
@@ -44,7 +44,7 @@ impl MatrixStats {
     }
 }
 
-/// Refuses a matrix with an entry that no factorization can take, on every rank alike.
+/// Refuses a matrix with an entry that cannot be factorized, on every rank.
 fn refuse_bad_rows<T: Real>(comm: &dyn Comm, shard: &Shard<T>, rows: &RowSums) -> Result<()> {
     let first = shard.place.block(Factor::U).0.start;
     // The first row over all ranks, as the largest of the negative numbers.
@@ -56,7 +56,7 @@ fn refuse_bad_rows<T: Real>(comm: &dyn Comm, shard: &Shard<T>, rows: &RowSums) -
     Err(bad_entry("row", -place[0] as usize))
 }
 
-/// The error for a row (or column) with an entry that no factorization can take.
+/// The error for a row (or column) with an entry that cannot be factorized.
 pub fn bad_entry(what: &str, place: usize) -> Error {
     let problem = format!(
         "{what} {} (counted from 1) has an entry that is negative, infinite or not a number; a nonnegative factorization \
@@ -82,7 +82,7 @@ pub struct FactorRows<T> {
 }
 
 impl<T: Real> FactorRows<T> {
-    /// Rows that are on the host.
+    /// Rows on the host.
     pub fn new(u: Vec<T>, v: Vec<T>) -> Self {
         FactorRows { u: Resident::new(u), v: Resident::new(v) }
     }
@@ -94,7 +94,7 @@ impl<T: Real> FactorRows<T> {
     }
 }
 
-/// A factor's uniform draws, which can be had again instead of kept.
+/// A factor's uniform draws, which are recomputed instead of stored.
 struct Draws<'a> {
     seed: u64,
     purpose: Purpose,
@@ -105,7 +105,7 @@ struct Draws<'a> {
 }
 
 impl Draws<'_> {
-    /// Hands over k draws for each row in use, zeros for the others.
+    /// Passes on k draws for each row in use, and zeros for the others.
     fn each_row(&self, mut take: impl FnMut(&[f64])) {
         let mut values = vec![0.0; self.k];
         for (row, &used) in self.rows.clone().zip(self.used) {
@@ -157,7 +157,7 @@ pub fn random<T: Real>(
     Ok(FactorRows::new(u.scaled(scale), v.scaled(scale)))
 }
 
-/// The own rows of given factors, as they are.
+/// The own rows of given factors, unchanged.
 pub fn given<T: Real>(shard: &Shard<T>, factors: &Factors<T>) -> FactorRows<T> {
     let k = factors.k;
     FactorRows::new(
@@ -166,7 +166,7 @@ pub fn given<T: Real>(shard: &Shard<T>, factors: &Factors<T>) -> FactorRows<T> {
     )
 }
 
-/// A component that died, to be drawn again.
+/// A dead component that is redrawn.
 #[derive(Clone, Copy)]
 pub struct Death {
     /// After this iteration.
@@ -177,8 +177,8 @@ pub struct Death {
     pub k: usize,
 }
 
-/// Draws the column of V again, at the scale of a random start, and empties that of U, so that the error does not rise; the
-/// next step fills it. The rows are on the host.
+/// Redraws the column of V at the scale of a random start, and empties that of U, so that the error does not rise;
+/// the next step fills it. The rows are on the host.
 pub fn redraw<T: Real>(
     state: &mut FactorRows<T>,
     shard: &Shard<T>,

@@ -17,13 +17,13 @@ use crate::partition::Shard;
 use crate::random::{Purpose, stream};
 use crate::threads::Threads;
 
-/// Columns of the sketch beyond those wanted.
+/// Additional columns of the sketch.
 const OVERSAMPLING: usize = 10;
 
 /// Passes back and forth; each squares the gap between wanted and unwanted singular values.
 const POWER_ITERATIONS: usize = 8;
 
-/// Rows that are multiplied at a time.
+/// Rows that are multiplied at once.
 const STRIP: usize = 1024;
 
 /// What all steps share.
@@ -55,7 +55,7 @@ impl<T: Real> Job<'_, T> {
     /// the rounding errors of the squared condition.
     fn orthonormal(&self, mut x: Vec<T>, mut width: usize) -> Result<(Vec<T>, usize)> {
         for _ in 0..2 {
-            // Numbers that are not finite are noticed later, when the first error is evaluated.
+            // Numbers that are not finite are detected with the first error.
             let (values, vectors) = eigen(&self.gram(&x, width)?, width);
             let largest = values.first().copied().unwrap_or(0.0);
             let kept = values.iter().take_while(|&&value| value > 1e-14 * largest).count();

@@ -91,7 +91,7 @@ impl<T> Monitor<T> for Told {
 
 /// Only the first iteration shows whether a start on samples pays.
 #[test]
-fn the_plan_that_is_told_is_the_one_that_was_run() {
+fn the_reported_plan_is_the_one_that_ran() {
     let (_, matrix) = matrices::<f32>(401, 60).remove(0);
     let done = run(&matrix, 1, 1, &settings(Algorithm::Auto, 3, 300));
     for (from, restarts, sampled) in [(None, 2, true), (Some(StartFrom::Factors(&done.factors)), 1, false)] {
@@ -99,7 +99,7 @@ fn the_plan_that_is_told_is_the_one_that_was_run() {
         let mut told = Told::default();
         let result = factorize(matrix.clone(), Machine::new(1, 1), &settings, from, &mut told).unwrap();
         assert_eq!(told.plans, [result.report.plan.as_str()]);
-        assert_eq!(told.plans[0].contains("begun on"), sampled, "{:?}", told.plans);
+        assert_eq!(told.plans[0].contains("warm-started"), sampled, "{:?}", told.plans);
     }
 }
 
@@ -112,7 +112,7 @@ fn decisions_follow_the_counts() {
     let sparse = words(326_186, 326_186, 1_615_400, 100);
     assert!(sparse.contains("1 sweeps of U and 1 of V") && !sparse.contains("sample"), "{sparse}");
     assert!(!words(300, 200, 60_000, 20).contains("sample"));
-    let penalized = |u, v| Plan::of(300, 200, 60_000, 20).penalized(u, v).to_string().contains("momentum");
+    let penalized = |u, v| Plan::of(300, 200, 60_000, 20).penalized(u, v).to_string().contains("accelerated");
     assert!(
         penalized(true, true)
             && penalized(false, false)

@@ -71,7 +71,7 @@ fn a_good_fit_is_evaluated_from_residuals_on_a_grid_too() {
 /// A half step of U hands its rows of V (n k / p numbers on average) to the all-gather of a grid column and the products of
 /// its block (m k / pr numbers) to the reduce-scatter of a grid row; V's likewise; Gram matrices are k² numbers of f64.
 #[test]
-fn what_each_rank_hands_to_each_collective_is_what_the_grid_says() {
+fn bytes_per_collective_follow_from_the_grid() {
     const ITERATIONS: usize = 7;
     for (m, n) in [(48, 36), (67, 41)] {
         let (_, matrix) = matrices::<f32>(m, n).remove(1);
@@ -109,7 +109,7 @@ fn what_each_rank_hands_to_each_collective_is_what_the_grid_says() {
                         let scattered = if_several(cols, cols * m / p) + if_several(rows, rows * n / p);
                         assert_eq!(report.method.reduce_scatter.bytes, words(scattered));
                     }
-                    // Two Gram matrices an iteration and one before the first; one number for the error.
+                    // Two Gram matrices per iteration and one before the first; one number for the error.
                     let reduced = (2 * ITERATIONS + 1) * k * k * 8 + ITERATIONS * 8;
                     assert_eq!(report.method.all_reduce.bytes, reduced as u64);
                     assert_eq!(report.method.broadcast.bytes + report.method.message.bytes, 0);

@@ -58,14 +58,14 @@ fn clocks_meet_in_a_collective_and_move_by_its_cost() {
     });
     let cost = SLOW.all_reduce(3, 32);
     for time in &times {
-        // The last rank to come worked for 0.03 s; its clock and the others' go on by what reading them takes.
+        // The last rank to arrive worked for 0.03 s; its clock and the others' advance by the time of reading them.
         assert!((cost + 0.03..cost + 1.0).contains(&time[0]), "{times:?}");
         assert!((0.03..1.0).contains(&time[1]), "{times:?}");
     }
 }
 
 #[test]
-fn who_broadcasts_waits_for_nobody_and_messages_arrive_when_they_can() {
+fn a_broadcast_does_not_wait_and_messages_arrive_on_time() {
     let times = on_ranks(2, &[SLOW], |comm| {
         if comm.rank() == 1 {
             work_for(0.02);
@@ -99,7 +99,7 @@ fn groups_keep_the_clocks_of_their_ranks() {
 }
 
 #[test]
-fn a_rank_that_fails_leaves_nobody_waiting() {
+fn a_failing_rank_leaves_no_rank_waiting() {
     let baton = Arc::new(TurnLock::default());
     let result = run_ranks(vec![(); 3], |comm, ()| {
         let (_, time) = Threads::new(1)?.timed();
@@ -112,9 +112,10 @@ fn a_rank_that_fails_leaves_nobody_waiting() {
     assert!(result.unwrap_err().to_string().contains("rank"));
 }
 
-/// An iteration's virtual time is that of its collectives, by the sizes that the meter counts, and some computing.
+/// The virtual time of an iteration is that of its collectives, by the sizes that the meter counts, plus some
+/// computing.
 #[test]
-fn an_iteration_takes_what_its_collectives_do() {
+fn an_iteration_takes_the_time_of_its_collectives() {
     const ITERATIONS: usize = 5;
     let (m, n, k) = (48, 36, 4);
     let (_, matrix) = matrices::<f64>(m, n).remove(1);

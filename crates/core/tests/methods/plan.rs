@@ -46,7 +46,7 @@ fn bytes_are_those_of_the_meters() {
 }
 
 #[test]
-fn a_slower_network_takes_longer_and_latency_and_transfer_are_told_apart() {
+fn a_slower_network_takes_longer_and_latency_is_separate_from_transfer() {
     // Collectives that take nothing on the machine itself.
     let known = Constants::built_in();
     let nothing = vec![0.0; known.footprints.len()];
@@ -95,12 +95,12 @@ fn the_choice_follows_the_network() {
 }
 
 #[test]
-fn memory_shrinks_with_nodes_and_impossible_plans_say_what_would_do() {
+fn memory_shrinks_with_nodes_and_impossible_plans_give_advice() {
     let refused = |job: &Job, memory: Option<u64>| check(job, memory).unwrap_err().to_string();
     let large = job(1_000_000, 1_000_000, Some(10_000_000_000), 10, 4);
     let gib = 1u64 << 30;
     let said = refused(&large, Some(8 * gib));
-    assert!(said.starts_with("memory: a node needs") && said.contains("nodes would do"), "{said}");
+    assert!(said.starts_with("memory: a node needs") && said.contains("processes, which need"), "{said}");
     let nodes: usize = said.split("; ").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap();
     assert!(check(&Job { nodes, ..large.clone() }, Some(8 * gib)).is_ok(), "{said}");
     assert!(check(&Job { nodes: nodes / 2, ..large.clone() }, Some(8 * gib)).is_err(), "{said}");
@@ -109,16 +109,18 @@ fn memory_shrinks_with_nodes_and_impossible_plans_say_what_would_do() {
     // Factors alone that no node can hold.
     let wide = job(1_000_000_000, 10_000_000, Some(1_000_000_000_000), 100, 1024);
     let said = refused(&wide, Some(256 * gib));
-    for words in ["more nodes do not help", "gathered on every node", "TiB would do", "or a rank below 22"] {
+    for words in [
+        "more processes do not help",
+        "each holds both factors",
+        "TiB would do",
+        "or fewer than 22 components",
+    ] {
         assert!(said.contains(words), "{said}");
     }
     assert!(check(&Job { settings: Settings::new(21), ..wide.clone() }, Some(256 * gib)).is_ok());
 
     for (job, words) in [
-        (
-            job(3, 4, None, 2, 13),
-            "13 nodes are more than the matrix has entries, 12, so that some would have nothing; give at most 12",
-        ),
+        (job(3, 4, None, 2, 13), "13 processes are more than the 12 entries of the matrix; give at most 12"),
         (job(3, 4, Some(7), 2, 8), "give at most 7"),
         (job(3, 4, Some(13), 2, 1), "13 is more than the 12 entries"),
         (job(3, 4, Some(0), 2, 1), "nonzeros: 0 is too few"),

@@ -1,4 +1,4 @@
-//! The same seed gives the same answer, however many ranks and threads compute it.
+//! The same seed gives the same result for any number of ranks and threads.
 
 use crate::common::{matrices, run, settings};
 use partwise::run::{Algorithm, Amount, Factorization, Machine, Progress, Settings, StartFrom, factorize};

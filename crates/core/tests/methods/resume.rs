@@ -1,4 +1,4 @@
-//! A run that is taken up from a snapshot ends with the same bits as one that was never interrupted.
+//! A run that is resumed from a snapshot ends with the same bits as an uninterrupted one.
 
 use crate::common::{matrices, run, settings};
 use partwise::run::{

@@ -1,5 +1,5 @@
-//! The scale of components: exact methods stay balanced, results have the scale that was asked for, and exact solves
-//! do not depend on it.
+//! The scale of components: exact methods stay balanced, results have the requested scale, and exact solves do not
+//! depend on it.
 
 use crate::common::{matrices, run, settings};
 use partwise::Real;
@@ -207,7 +207,7 @@ fn exact_solves_ignore_scale<T: Real>() {
                 assert!((a - b).abs() <= 1e-6 * size, "{name} {what}: {a} {b}");
             }
         }
-        // A component of zeros has weight 0 and harms nobody.
+        // A component of zeros has weight 0 and does no harm.
         let mut dead = scaled.clone();
         dead.v.iter_mut().skip(1).step_by(4).for_each(|value| *value = T::ZERO);
         let u = dead.transform(matrix.clone(), Side::Rows, Penalty::NONE, None, &one()).unwrap();

@@ -6,7 +6,7 @@ use crate::common::{matrices, run, settings};
 use partwise::Real;
 use partwise::io::stream::Stream;
 use partwise::io::{ImageSide, Input, Presence, ReadOptions, WriteOptions, read, write};
-use partwise::matrix::{Dense, Matrix, Order, Values};
+use partwise::matrix::{Dense, Dominants, Matrix, Order, Values};
 use partwise::run::{
     Algorithm, Amount, Demand, Directive, Factorization, Init, Monitor, Progress, Settings, Snapshot,
     StartFrom, Streamed, factorize_streamed,
@@ -76,7 +76,7 @@ fn a_row_or_column_that_dominates_is_found_in_the_first_pass() {
     let path = folder.path().join("m.npy");
     save(&matrix, &path);
     let found = |transpose| {
-        let (row, col) = streamed::<f64>(&path, transpose, 1 << 12, 2).dominant();
+        let Dominants { row, col } = streamed::<f64>(&path, transpose, 1 << 12, 2).dominant();
         (row.map(|row| row.index), col.map(|col| col.index))
     };
     assert_eq!((found(false), found(true)), ((None, Some(13)), (Some(13), None)));
@@ -239,7 +239,7 @@ fn dsanls_samples_stretches_of_the_file() {
             }
             let (settings, first) = (file.adjusted(given), file.stream().bytes_read());
             let one = factors::<f32>(&file, 1, &settings);
-            // 54 samples of a quarter, and six whole passes beside the first two.
+            // 54 samples of a quarter, and six whole passes in addition to the first two.
             let passes = (file.stream().bytes_read() as f64 / first as f64).round();
             assert!((18.0..=24.0).contains(&passes), "{place}: {passes}");
             let other = streamed::<f32>(&path, transpose, 1 << 20, 4);
@@ -255,7 +255,7 @@ fn dsanls_samples_stretches_of_the_file() {
 }
 
 #[test]
-fn what_cannot_be_streamed_is_said() {
+fn matrices_that_cannot_be_streamed_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("M.npy");
     save(&matrices::<f32>(67, 41).remove(1).1, &path);

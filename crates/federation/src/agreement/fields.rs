@@ -1,4 +1,4 @@
-//! What the parties agree on, field by field, and its bytes, which each of them signs.
+//! The fields that the parties agree on, and the bytes that each of them signs.
 
 use partwise_secure::encoding::{self, Field, FieldValue, encode};
 use serde::{Deserialize, Serialize};
@@ -8,24 +8,24 @@ use super::terms::Terms;
 use super::{AGREEMENT_VERSION, Offer};
 use crate::text::Fingerprint;
 
-/// What the digest of an agreement is for.
+/// The purpose of an agreement's digest.
 const PURPOSE: &str = "partwise agreement";
 
-/// How numbers become words that can be masked, and its version.
+/// The encoding of numbers as words that can be masked, with its version.
 const RANGE: &str = "fixed point in u32 and u64, 2";
 
-/// What a party understood of what is agreed on.
+/// A party's view of the agreement.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Agreement {
     /// The version of the encoding, with the order of the fields.
     pub version: u32,
-    /// What is agreed on.
+    /// The fields.
     pub fields: Vec<Field>,
 }
 
 impl Agreement {
-    /// What follows from these terms and offers, for a program of this version.
+    /// The view that follows from these terms and offers, for a program of this version.
     pub fn new(terms: &Terms, offers: &[Offer], program: &str) -> Self {
         let digest = |of: fn(&Offer) -> [u8; 32]| {
             let all: Vec<u8> = offers.iter().flat_map(of).collect();
@@ -39,7 +39,7 @@ impl Agreement {
         });
         let group = |group: &Vec<u16>| group.iter().map(|place| usize::from(*place)).collect::<FieldValue>();
         let groups = terms.groups.iter().map(group);
-        // As of a cohort of all.
+        // The threshold of a cohort of all parties.
         let threshold = (terms.roster.len() + terms.settings.colluders) / 2 + 1;
         Agreement {
             version: AGREEMENT_VERSION,
@@ -62,17 +62,17 @@ impl Agreement {
         }
     }
 
-    /// The bytes of which the digest is signed.
+    /// The encoded bytes whose digest is signed.
     pub fn encode(&self) -> Vec<u8> {
         encode(PURPOSE, self.version, &self.fields)
     }
 
-    /// What names the run, if all agree.
+    /// The digest that identifies the run if all agree.
     pub fn digest(&self) -> [u8; 32] {
         Sha256::digest(self.encode()).into()
     }
 
-    /// The first field that differs, with both values; nothing if there is none.
+    /// The first field that differs, with both values; `None` if there is none.
     pub fn difference(&self, other: &Agreement) -> Option<String> {
         if self.encode() == other.encode() {
             return None;
@@ -86,7 +86,7 @@ impl Agreement {
     }
 }
 
-/// The first field of two lists that differs, or of what is in it where that has named fields too.
+/// The first differing field of two lists, or of a nested structure.
 fn differing_field(own: &[Field], other: &[Field]) -> Option<String> {
     // Long values, such as the roster, are shortened.
     let shown = |value: &FieldValue| value.to_string().chars().take(200).collect::<String>();
@@ -99,7 +99,7 @@ fn differing_field(own: &[Field], other: &[Field]) -> Option<String> {
     Some(format!("{}: {} there, {} here", own.name, shown(&other.value), shown(&own.value)))
 }
 
-/// What an offer's signature is on.
+/// The digest that an offer's signature covers.
 pub fn offer_bytes(offer: &Offer, terms: &Terms, place: u16, attempt: u32) -> Vec<u8> {
     let fields = [
         Field::new("federation", &terms.federation[..]),
@@ -113,18 +113,18 @@ pub fn offer_bytes(offer: &Offer, terms: &Terms, place: u16, attempt: u32) -> Ve
     encode("partwise offer", AGREEMENT_VERSION, &fields)
 }
 
-/// What a signature on an agreement is on.
+/// The digest that a signature on an agreement covers.
 pub fn signed_bytes(run: &[u8; 32]) -> Vec<u8> {
     encode("partwise signed agreement", AGREEMENT_VERSION, &[Field::new("run", *run)])
 }
 
-/// The digest of names of features, or of having none, in this order.
+/// The digest of the names of features, or of their absence, in this order.
 pub fn names_digest<'a>(names: Option<impl Iterator<Item = &'a String>>) -> [u8; 32] {
     let names = names.map_or(FieldValue::Absent, |names| names.map(|name| &name[..]).collect());
     Sha256::digest(encode("partwise feature names", AGREEMENT_VERSION, &[Field::new("names", names)])).into()
 }
 
-/// What the digest for one other party is derived from.
+/// The input for deriving the tag for one other party.
 pub fn tag_bytes(run: &[u8; 32], tag: TagOf<'_>) -> Vec<u8> {
     let fields = [
         Field::new("run", *run),
@@ -135,10 +135,10 @@ pub fn tag_bytes(run: &[u8; 32], tag: TagOf<'_>) -> Vec<u8> {
     encode("partwise tag of feature names", AGREEMENT_VERSION, &fields)
 }
 
-/// Whose digest of names is for whom.
+/// The parties of a tag.
 #[derive(Clone, Copy)]
 pub struct TagOf<'a> {
-    /// The place of the party that makes it.
+    /// The place of the party that creates it.
     pub from: u16,
     /// The place of the party that compares it.
     pub to: u16,

@@ -1,4 +1,4 @@
-//! What parties say to each other before a run, through the coordinator.
+//! The messages between parties before a run, passed on by the coordinator.
 
 use partwise_secure::aggregation::IdentityKey;
 use serde::{Deserialize, Serialize};
@@ -8,7 +8,7 @@ use super::negotiation::Negotiator;
 use super::terms::Terms;
 use crate::text::{Fingerprint, Hex};
 
-/// A party's part of the beginning.
+/// A party's offer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Offer {
@@ -18,9 +18,9 @@ pub struct Offer {
     pub nonce: Hex<32>,
     /// An X25519 key for the comparison of names.
     pub key: Hex<32>,
-    /// How many features it has.
+    /// The number of its features.
     pub features: usize,
-    /// Over all of it.
+    /// A signature over all of it.
     pub signature: Hex<64>,
 }
 
@@ -31,7 +31,7 @@ impl Offer {
         self.signature = Hex(party.identity.sign(&bytes));
     }
 
-    /// The identity key, if the roster has it and it has signed.
+    /// The identity key, if it is in the roster and the signature is valid.
     pub fn check(&self, terms: &Terms, place: u16, attempt: u32) -> Option<IdentityKey> {
         let member = terms.roster.get(usize::from(place).checked_sub(1)?)?;
         let key = IdentityKey::from_bytes(&self.identity.0)?;
@@ -40,7 +40,7 @@ impl Offer {
     }
 }
 
-/// Keyed digests of the names of features, for one other party: as they are, and sorted.
+/// Keyed digests of the names of features for one other party: in order, and sorted.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tags {
@@ -50,7 +50,7 @@ pub struct Tags {
     pub sorted: Hex<32>,
 }
 
-/// What a party understood.
+/// A party's view of the agreement, with tags for all others.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Agree {
@@ -58,20 +58,20 @@ pub struct Agree {
     pub agreement: Agreement,
     /// Over the digest of the agreement.
     pub signature: Hex<64>,
-    /// For each party of the roster.
+    /// Tags for each party of the roster.
     pub tags: Vec<Tags>,
 }
 
-/// What a party understood, as another party may read it.
+/// A party's view, as another party may read it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Accord {
-    /// Field by field, where that differs from what the reader understood. Left out otherwise, since the signature is on
-    /// its digest, and many parties have long rosters.
+    /// The fields, if they differ from the reader's; left out otherwise, because the signature covers the digest,
+    /// and the roster can be long.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agreement: Option<Agreement>,
     /// Over the digest of the agreement.
     pub signature: Hex<64>,
-    /// For the reader.
+    /// The tag for the reader.
     pub tags: Tags,
 }

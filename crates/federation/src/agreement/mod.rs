@@ -1,8 +1,9 @@
-//! What the parties agree on before the first sum. Each signs one digest over all of it, with a nonce from everybody, and
-//! compares it with those of all others; the digest then names the run, and masks are derived from it.
+//! The agreement of the parties before the first sum. Each signs one digest over all settings, with a nonce from
+//! every party, and compares it with those of all others; the digest then identifies the run, and masks are derived
+//! from it.
 //!
-//! Names of features are compared by keyed digests, with a key that two parties share and the coordinator has not: names
-//! are guessable, and a plain digest would tell whether a guess is right.
+//! Names of features are compared by keyed digests, with a key that two parties share and the coordinator does not
+//! have: names can be guessed, and a plain digest would confirm a guess.
 
 mod fields;
 mod messages;
@@ -15,5 +16,6 @@ pub use negotiation::{Features, Negotiation, Negotiator, RunIdentity};
 pub(crate) use terms::wrong_setting;
 pub use terms::{Member, Terms};
 
-/// The version of all that is hashed and signed here. A run that was agreed on under another version is not taken up.
+/// The version of everything that is hashed and signed here. A run that was agreed on under another version is not
+/// resumed.
 pub const AGREEMENT_VERSION: u32 = 2;

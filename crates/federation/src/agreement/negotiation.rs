@@ -1,4 +1,4 @@
-//! A party's part in the agreement, from its offer to the run's name.
+//! A party's part in the agreement, from its offer to the digest of the run.
 
 use hkdf::Hkdf;
 use partwise_secure::aggregation::{Identity, IdentityKey};
@@ -13,46 +13,46 @@ use super::terms::Terms;
 use crate::error::{Error, Result};
 use crate::text::Hex;
 
-/// The features that a party has.
+/// The features of a party.
 #[derive(Clone, Copy)]
 pub struct Features<'a> {
     /// How many.
     pub count: usize,
-    /// Their names, if they have some.
+    /// Their names, if they have any.
     pub names: Option<&'a [String]>,
 }
 
-/// Who negotiates, and on what.
+/// The inputs of a negotiation.
 #[derive(Clone, Copy)]
 pub struct Negotiator<'a> {
-    /// What the coordinator proposes.
+    /// The proposed terms.
     pub terms: &'a Terms,
-    /// The party's place in the roster.
+    /// The place of this party in the roster.
     pub place: u16,
-    /// What it signs with.
+    /// The identity key.
     pub identity: &'a Identity,
-    /// What it has.
+    /// The features of this party.
     pub features: Features<'a>,
     /// The version of its program.
     pub version: &'a str,
 }
 
-/// What all parties agreed on.
+/// The result of the negotiation.
 #[derive(Debug, PartialEq)]
 pub struct RunIdentity {
     /// The digest that names the run.
     pub run: [u8; 32],
-    /// Everybody's identity key, by place.
+    /// The identity keys of all parties, by place.
     pub keys: Vec<IdentityKey>,
 }
 
-/// What this party understood, and what the others' tags must be.
+/// This party's view, and the expected tags of the others.
 struct Understood {
     agreement: Agreement,
     expected: Vec<Expected>,
 }
 
-/// What must come from another party.
+/// What another party must send.
 struct Expected {
     key: IdentityKey,
     tags: Tags,
@@ -62,7 +62,7 @@ struct Expected {
 pub struct Negotiation<'a> {
     party: Negotiator<'a>,
     attempt: u32,
-    /// Digests of the names as they are, and sorted.
+    /// Digests of the names in order, and sorted.
     names: [[u8; 32]; 2],
     offer: Offer,
     secret: ReusableSecret,
@@ -70,7 +70,7 @@ pub struct Negotiation<'a> {
 }
 
 impl<'a> Negotiation<'a> {
-    /// Begins, with fresh secrets.
+    /// Starts with fresh secrets.
     pub fn new(party: Negotiator<'a>, attempt: u32, rng: &mut impl CryptoRng) -> Self {
         let mut nonce = [0; 32];
         rng.fill_bytes(&mut nonce);
@@ -102,7 +102,7 @@ impl<'a> Negotiation<'a> {
         let Negotiator { terms, place, identity, version, .. } = self.party;
         let own = offers.get(usize::from(place) - 1);
         if offers.len() != terms.roster.len() || own != Some(&self.offer) {
-            return Err(dishonest("offers that are not those of all parties"));
+            return Err(dishonest("offers of other parties than those in the roster"));
         }
         let agreement = Agreement::new(terms, offers, version);
         let run = agreement.digest();
@@ -133,10 +133,10 @@ impl<'a> Negotiation<'a> {
         Ok(Agree { agreement, signature, tags })
     }
 
-    /// Compares what all understood.
+    /// Compares the views of all parties.
     pub fn conclude(&self, accords: &[Accord]) -> Result<RunIdentity> {
         let Some(Understood { agreement, expected }) = &self.understood else {
-            return Err(dishonest("words of all parties out of turn"));
+            return Err(dishonest("signatures of all parties out of turn"));
         };
         if accords.len() != expected.len() {
             return Err(dishonest("words that are not those of all parties"));
@@ -167,7 +167,7 @@ impl<'a> Negotiation<'a> {
         })
     }
 
-    /// Whether all have as many features.
+    /// Whether all parties have the same number of features.
     fn check_features(&self, offers: &[Offer]) -> Result<()> {
         let other = (1..).zip(offers).find(|(_, offer)| offer.features != self.offer.features);
         let Some((place, offer)) = other else { return Ok(()) };
@@ -182,7 +182,7 @@ fn dishonest(problem: impl Into<String>) -> Error {
     Error::Dishonest { problem: problem.into() }
 }
 
-/// A digest that only two parties can make.
+/// A digest that only two parties can compute.
 fn derive_tag(shared: &[u8; 32], info: &[u8]) -> Hex<32> {
     let mut tag = Zeroizing::new([0; 32]);
     match Hkdf::<Sha256>::new(Some(b"partwise names 2"), shared).expand(info, &mut *tag) {
@@ -271,7 +271,7 @@ mod tests {
     fn every_difference_is_named_and_no_feature_is() {
         let mut changed = sides();
         changed[1].terms.settings.rounds = 7;
-        assert!(problem(&changed).contains("b and this party do not agree on rounds: 7 there, 500 here"));
+        assert!(problem(&changed).contains("b and this party disagree on rounds: 7 there, 500 here"));
         let mut changed = sides();
         changed[1].terms.settings.seed = 7;
         assert!(problem(&changed).contains("seed: 7 there"));
@@ -307,7 +307,7 @@ mod tests {
         party.agree(&offers).unwrap();
         offers[1].features = 4;
         assert!(party.agree(&offers).unwrap_err().to_string().contains("b has not signed"));
-        // A party under another identity than the roster's.
+        // A party with another identity than in the roster.
         offers[1] = of(2, &sides[2]);
         assert!(party.agree(&offers).is_err());
         offers.pop();

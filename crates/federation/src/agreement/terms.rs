@@ -1,4 +1,4 @@
-//! What the coordinator proposes, and whether it can be the terms of a run.
+//! The terms that the coordinator proposes, and their validation.
 
 use partwise_secure::RunParties;
 use partwise_secure::aggregation::{Cohort, IdentityKey, WordCount};
@@ -28,9 +28,9 @@ pub struct Terms {
     pub settings: Settings,
     /// The parties, whose places are 1, 2, ...
     pub roster: Vec<Member>,
-    /// How many must be in every sum at least.
+    /// The minimum number of parties in every sum.
     pub cohort: usize,
-    /// The groups of an asynchronous method.
+    /// The groups of an asynchronous protocol.
     pub groups: Vec<Vec<u16>>,
     /// Seconds after which a party counts as unresponsive.
     pub deadline: f64,
@@ -38,7 +38,7 @@ pub struct Terms {
     pub heartbeat: f64,
 }
 
-/// What is wrong with a setting, by the name that it has in the file.
+/// An invalid setting, by its name in the file.
 pub(crate) fn wrong_setting(error: partwise_secure::Error) -> String {
     match error {
         partwise_secure::Error::Core(partwise::Error::Parameter { name, problem }) => {
@@ -49,8 +49,8 @@ pub(crate) fn wrong_setting(error: partwise_secure::Error) -> String {
 }
 
 impl Terms {
-    /// Whether these can be the terms of a run, whoever proposes them: everybody is there once, and the groups share out the
-    /// parties. A roster with one party under two names or in two places would make its sums look larger than they are.
+    /// Validates terms from any source: every party is listed once, and the groups partition the parties. A roster
+    /// with one party under two names or in two places would make its sums look larger than they are.
     pub fn check(&self) -> Result<(), String> {
         check_name(&self.federation)?;
         let parties = self.roster.len();
@@ -61,7 +61,7 @@ impl Terms {
             check_name(&member.name)?;
             let same = |other: &Member| other.name == member.name || other.identity == member.identity;
             if self.roster[..place].iter().any(same) {
-                return Err(format!("party {} is there twice, by name or identity", member.name));
+                return Err(format!("party {} is listed twice, by name or identity", member.name));
             }
         }
         let mut grouped = self.groups.concat();
@@ -74,7 +74,7 @@ impl Terms {
             false => grouped.is_empty(),
         };
         if !shared_out || self.groups.iter().any(Vec::is_empty) || self.groups.len() > 255 {
-            return Err("groups that do not share out the parties".into());
+            return Err("groups that do not partition the parties".into());
         }
         self.settings.check().map_err(wrong_setting)?;
         let smallest = Terms::smallest_cohort(parties, &self.settings);
@@ -89,13 +89,13 @@ impl Terms {
         Ok(())
     }
 
-    /// How many must be in a sum at least, so that it is one of two parties that do not collude.
+    /// The minimum number of parties in a sum, so that it covers two that do not collude.
     pub(crate) fn smallest_cohort(parties: usize, settings: &Settings) -> usize {
         if parties == 2 { 2 } else { settings.colluders.saturating_add(2) }
     }
 
-    /// The longest message between parties of so many features: the largest upload, and what goes with it for each party;
-    /// or U, as a file.
+    /// The maximum size of a message between parties with this many features: the largest upload with its shares,
+    /// or U as a file.
     pub fn longest_message(&self, features: usize) -> usize {
         let sizes = upload_sizes(&self.settings, features);
         let words = sizes.into_iter().map(WordCount::most_bytes);
@@ -106,7 +106,7 @@ impl Terms {
     pub fn name(&self, place: u16) -> &str {
         self.roster.get(usize::from(place).wrapping_sub(1)).map_or("the coordinator", |member| &member.name)
     }
-    /// The cohorts of a run of this name between parties of these keys.
+    /// The cohorts of a run with this digest between parties with these keys.
     pub fn cohorts(&self, run: [u8; 32], keys: &[IdentityKey]) -> Result<Vec<Cohort>> {
         let parties = RunParties { run, least: self.cohort, keys };
         Ok(partwise_secure::cohorts(&self.settings, &parties, &self.groups)?)

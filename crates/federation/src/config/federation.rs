@@ -13,10 +13,10 @@ use crate::agreement::{Member, Terms, wrong_setting};
 use crate::error::{Error, Result};
 use crate::text::Fingerprint;
 
-/// The port that is used unless another is named.
+/// The default port.
 pub const PORT: u16 = 7400;
 
-/// How a party of the roster is known by its certificate.
+/// How a party is recognized by its certificate.
 #[derive(Clone, Debug)]
 pub struct CertificateBinding {
     /// A name that the certificate is for.
@@ -30,17 +30,17 @@ pub struct CertificateBinding {
 pub struct FederationConfig {
     /// The file.
     pub path: PathBuf,
-    /// What parties are told.
+    /// The terms that parties receive.
     pub terms: Terms,
-    /// Where to listen.
+    /// The address to listen on.
     pub address: String,
-    /// Where what a restart needs is kept.
+    /// The folder for what a restart needs.
     pub state: PathBuf,
     /// Certificates.
     pub tls: TlsFiles,
-    /// By place: how certificates are bound to parties.
+    /// The certificate of each party, by place.
     pub bindings: Vec<CertificateBinding>,
-    /// Certificates that are refused.
+    /// Revoked certificates.
     pub revoked: BTreeSet<Fingerprint>,
 }
 
@@ -74,7 +74,7 @@ struct MemberText {
     speed: Option<f64>,
 }
 
-/// The method's settings: its defaults, with what the file says instead.
+/// The settings of the protocol: its defaults, changed by the file.
 fn settings(table: &toml::Table, accept: &[String]) -> Result<Settings, String> {
     let wrong = |error: serde_json::Error| format!("[method]: {error}");
     let given = serde_json::to_value(table).map_err(wrong)?;
@@ -85,13 +85,13 @@ fn settings(table: &toml::Table, accept: &[String]) -> Result<Settings, String> 
     for (name, value) in given.as_object().into_iter().flatten() {
         match all.get_mut(name).filter(|_| name != "accepted") {
             Some(place) => *place = value.clone(),
-            None => return Err(format!("[method]: there is no {name}; remove it")),
+            None => return Err(format!("[method]: {name} is unknown; remove it")),
         }
     }
     for name in accept {
         match all["accepted"].get_mut(name.replace('-', "_")) {
             Some(place) => *place = Value::Bool(true),
-            None => return Err(format!("accept: there is no risk {name:?}; remove it")),
+            None => return Err(format!("accept: the risk {name:?} is unknown; remove it")),
         }
     }
     let mut settings: Settings = serde_json::from_value(all).map_err(wrong)?;
@@ -100,7 +100,7 @@ fn settings(table: &toml::Table, accept: &[String]) -> Result<Settings, String> 
     Ok(settings)
 }
 
-/// Whether these lines can be a federation's `[method]`.
+/// Validates the lines of a federation's `[method]`.
 pub fn check_method(lines: &str, accept: &[String]) -> Result<()> {
     let table = toml::from_str(lines);
     let table =
@@ -110,7 +110,8 @@ pub fn check_method(lines: &str, accept: &[String]) -> Result<()> {
 }
 
 impl FederationConfig {
-    /// Reads and checks the file. `continue_without` accepts that going on shows the leaver, whatever the file says.
+    /// Reads and checks the file. `continue_without` accepts the risk that continuing reveals the leaver, whatever
+    /// the file says.
     pub fn read(path: &Path, continue_without: bool) -> Result<Self> {
         let text: FederationText = read(path)?;
         let wrong = |problem: String| Error::file(path, problem);
@@ -121,7 +122,7 @@ impl FederationConfig {
         if slowness.iter().any(|slowness| !(*slowness > 0.0 && slowness.is_finite())) {
             return Err(wrong("speed: must be a number above 0".into()));
         }
-        // Speeds form the groups of the asynchronous methods, and nothing else.
+        // Speeds form the groups of asynchronous protocols, and have no other use.
         if let Some(party) = text.party.iter().find(|party| party.speed.is_some()) {
             let unused = settings.check_given(["speed"]).map_err(|error| wrong_setting(error.into()));
             unused.map_err(|problem| wrong(problem.replace("[method]", &format!("party {}", party.name))))?;
@@ -156,12 +157,14 @@ impl FederationConfig {
     }
 }
 
-/// Whether certificates tell the parties apart, and two parties know what they do.
+/// Checks that certificates distinguish the parties, and that two parties accept their risk.
 fn check_parties(parties: &[MemberText], settings: &Settings) -> Result<(), String> {
     if parties.len() == 2 && !settings.accepted.two_parties_see_each_other {
-        return Err("with two parties each sees the other's share; find a third, or write accept = \
-                    [\"two-parties-see-each-other\"]"
-            .into());
+        return Err(
+            "with two parties each can compute the other's contribution; find a third, or write accept = \
+             [\"two-parties-see-each-other\"]"
+                .into(),
+        );
     }
     for (place, party) in parties.iter().enumerate() {
         let same = |other: &MemberText| {
@@ -169,7 +172,7 @@ fn check_parties(parties: &[MemberText], settings: &Settings) -> Result<(), Stri
             certificate || party.dns.is_some() && other.dns == party.dns
         };
         if parties[..place].iter().any(same) {
-            return Err(format!("party {} is there twice, by dns or certificate", party.name));
+            return Err(format!("party {} is listed twice, by dns or certificate", party.name));
         }
     }
     Ok(())
@@ -214,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_speed_is_refused_where_nobody_uses_it() {
+    fn an_unused_speed_is_refused() {
         let ignored = problem("protocol = \"syn-sd\"\nrank = 3\n", "speed = 2.0\n");
         assert!(ignored.starts_with("party c: speed: syn-sd does not use it"), "{ignored}");
         assert!(ignored.ends_with("choose asyn-sd or asyn-ssd-v"), "{ignored}");

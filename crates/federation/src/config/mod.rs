@@ -1,4 +1,5 @@
-//! `federation.toml`, the coordinator's file, and `party.toml`, a party's, with the policy that the coordinator cannot widen.
+//! `federation.toml`, the coordinator's file, and `party.toml`, a party's, with the policy that the coordinator
+//! cannot override.
 
 mod federation;
 mod party;
@@ -16,14 +17,14 @@ pub use policy::Policy;
 
 use crate::error::{Error, Result};
 
-/// Certificate, key and authority, as files.
+/// The files of the certificate, the key and the authority.
 #[derive(Clone, Debug)]
 pub struct TlsFiles {
     /// The own certificate, with intermediate ones if there are any.
     pub certificate: PathBuf,
     /// Its key.
     pub key: PathBuf,
-    /// Whom certificates of the other side must be signed by.
+    /// The authority that must have signed certificates of the other side.
     pub authority: PathBuf,
 }
 
@@ -46,12 +47,12 @@ impl CertificatesText {
     }
 }
 
-/// The name that a party's certificate of the private authority is for.
+/// The name in a party's certificate of the private authority.
 pub fn party_dns(federation: &str, name: &str) -> String {
     format!("{name}.{federation}.partwise")
 }
 
-/// The name that the coordinator's certificate of the private authority is for.
+/// The name in the coordinator's certificate of the private authority.
 pub fn coordinator_dns(federation: &str) -> String {
     format!("{federation}.partwise")
 }

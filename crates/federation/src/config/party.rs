@@ -18,19 +18,19 @@ pub struct PartyConfig {
     pub name: String,
     /// The federation.
     pub federation: String,
-    /// Where the coordinator listens.
+    /// The address of the coordinator.
     pub coordinator: String,
-    /// The name that the coordinator's certificate is for.
+    /// The name in the coordinator's certificate.
     pub server_name: String,
     /// Certificates.
     pub tls: TlsFiles,
-    /// The identity key's file.
+    /// The file of the identity key.
     pub identity: PathBuf,
-    /// Where its journal and ledger are.
+    /// The folder of its journal and ledger.
     pub state: PathBuf,
-    /// What it allows.
+    /// Its policy.
     pub policy: Policy,
-    /// The others, by name, with the fingerprints of their identity keys.
+    /// The other parties by name, with the fingerprints of their identity keys.
     pub peers: BTreeMap<String, Fingerprint>,
 }
 

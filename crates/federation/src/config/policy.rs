@@ -1,4 +1,4 @@
-//! What a party allows, whatever the coordinator proposes.
+//! A party's policy, which the coordinator cannot override.
 
 use partwise_secure::protocol::{Aggregation, Protocol, Settings};
 use serde::{Deserialize, Serialize};
@@ -9,23 +9,23 @@ use crate::agreement::Terms;
 use crate::error::{Error, Result};
 use crate::text::Fingerprint;
 
-/// What a party allows.
+/// The policy of a party.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Policy {
     /// The methods.
     pub protocols: Vec<Protocol>,
-    /// How shares may travel.
+    /// The allowed kinds of aggregation.
     pub aggregation: Vec<Aggregation>,
-    /// How many must be in every sum.
+    /// The minimum number of parties in every sum.
     pub minimum_cohort: usize,
-    /// How many parties must be assumed to collude.
+    /// The minimum number of colluding parties that the run must assume.
     pub minimum_colluders: usize,
-    /// The most rounds.
+    /// The maximum number of rounds.
     pub maximum_rounds: usize,
-    /// Whether the others may go on when somebody has left, which shows nearly what it had.
+    /// Whether the others may continue without a party that left, which nearly reveals its contribution.
     pub continue_without: bool,
-    /// Further risks that are accepted, by name.
+    /// Further accepted risks, by name.
     pub accept: Vec<String>,
 }
 
@@ -56,13 +56,13 @@ impl Refusal {
     }
 }
 
-/// As files have it.
+/// The name in configuration files.
 fn words(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }
 
 impl Policy {
-    /// Whether the method is allowed, by these terms.
+    /// Checks the protocol and its settings.
     fn allow(&self, terms: &Terms) -> Result<(), Refusal> {
         let settings = &terms.settings;
         if !self.protocols.contains(&settings.protocol) {
@@ -73,7 +73,7 @@ impl Policy {
             let asked = format!("the aggregation {}", words(&settings.aggregation));
             return Err(Refusal::new(asked, words(&self.aggregation)));
         }
-        // A sum over all is over no fewer than all, unless parties may leave.
+        // Without dropouts, a sum always covers all parties.
         let may_leave = settings.accepted.going_on_shows_the_leaver;
         let groups = terms.groups.iter().map(Vec::len).min().unwrap_or(terms.roster.len());
         let smallest = if may_leave { terms.cohort.min(groups) } else { groups };
@@ -94,10 +94,10 @@ impl Policy {
         self.allow_risks(settings)
     }
 
-    /// Whether the risks that the terms accept are accepted here.
+    /// Checks that this party accepts the risks that the terms accept.
     fn allow_risks(&self, settings: &Settings) -> Result<(), Refusal> {
         if settings.accepted.going_on_shows_the_leaver && !self.continue_without {
-            return Err(Refusal::new("to go on when somebody has left", "no such thing"));
+            return Err(Refusal::new("to continue without a party that left", "nothing of the kind"));
         }
         let accepted = serde_json::to_value(settings.accepted).unwrap_or_default();
         let risks = accepted.as_object().into_iter().flatten();
@@ -105,7 +105,7 @@ impl Policy {
         for (risk, _) in risks.filter(|(risk, _)| *risk != "going_on_shows_the_leaver") {
             if !self.accept.contains(&risk.replace('_', "-")) {
                 let asked = format!("to accept that {}", risk.replace('_', " "));
-                return Err(Refusal::new(asked, "no such thing"));
+                return Err(Refusal::new(asked, "nothing of the kind"));
             }
         }
         Ok(())
@@ -113,11 +113,9 @@ impl Policy {
 }
 
 impl PartyConfig {
-    /// This party's place, if the terms are what it allows.
+    /// This party's place, if its policy allows the terms.
     pub fn accept(&self, terms: &Terms, own: &Fingerprint) -> Result<u16> {
-        terms
-            .check()
-            .map_err(|problem| Error::Dishonest { problem: format!("terms that are none: {problem}") })?;
+        terms.check().map_err(|problem| Error::Dishonest { problem: format!("invalid terms: {problem}") })?;
         let accepted = if terms.federation == self.federation {
             self.policy.allow(terms).and_then(|()| self.place(terms, own))
         } else {
@@ -130,7 +128,7 @@ impl PartyConfig {
         })
     }
 
-    /// This party's place in the roster, if the others are those that it knows.
+    /// This party's place in the roster, if the others are the pinned ones.
     fn place(&self, terms: &Terms, own: &Fingerprint) -> Result<u16, Refusal> {
         for member in terms.roster.iter().filter(|member| member.name != self.name) {
             match self.peers.get(&member.name) {

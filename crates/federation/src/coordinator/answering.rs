@@ -1,10 +1,10 @@
-//! How a federation answers sums of the asynchronous methods: groups that were away for a while are waited for.
+//! Answers to sums of asynchronous protocols, which wait for groups that were away.
 
 use partwise_secure::aggregation::Words;
 use partwise_secure::coordinator::Answer;
 use partwise_secure::protocol::{Server, TracePoint};
 
-/// A server that holds the answers which would end the run without a group that is away.
+/// A server that holds back answers that would end the run without a group that is away.
 pub struct PatientServer(pub Server);
 
 impl Answer for PatientServer {

@@ -1,4 +1,4 @@
-//! What can be checked before a coordinator runs.
+//! Checks before a coordinator runs.
 
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
 
@@ -20,11 +20,11 @@ pub fn check(federation: &FederationConfig, insecure: bool) -> Result<Vec<Wordin
     } else {
         tls::server(&federation.tls)?;
         tls::check_server(federation)?;
-        said.push("certificates and clock: good together".into());
+        said.push("certificates and clock: valid".into());
     }
     let listener = TcpListener::bind(&address(federation, insecure)?[..]);
     listener.map_err(|error| cannot_listen(federation, &error))?;
-    said.push(format!("address: {} can be listened on", federation.address).into());
+    said.push(format!("address: can listen on {}", federation.address).into());
     private::make_folder(&federation.state).map_err(Error::io(&federation.state))?;
     said.push(match journal_path(federation).exists() {
         true => format!("state: a run is under way in {}", federation.state.display()).into(),
@@ -36,7 +36,7 @@ pub fn check(federation: &FederationConfig, insecure: bool) -> Result<Vec<Wordin
 pub(super) fn cannot_listen(federation: &FederationConfig, error: &std::io::Error) -> Error {
     Error::Network {
         what: format!("address {}", federation.address),
-        problem: format!("cannot be listened on: {error}; choose another in {}", federation.path.display()),
+        problem: format!("cannot listen: {error}; choose another address in {}", federation.path.display()),
     }
 }
 

@@ -1,4 +1,4 @@
-//! One party's connection: who it is, and from when to when it is there.
+//! One party's connection: its identity, and its arrival and departure.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -24,15 +24,15 @@ pub struct Joiner {
     /// The address of the other end.
     pub from: String,
     pub counts: Arc<Counts>,
-    /// Changes when the connection is gone.
+    /// Signals the end of the connection.
     pub gone: watch::Receiver<()>,
 }
 
-/// What a certificate says about its party's place, or what is wrong with it; nothing without TLS.
+/// The party that the certificate identifies, or what is wrong with it; `None` without TLS.
 type CertifiedPlace = Option<Result<u16, &'static str>>;
 
 impl Joiner {
-    /// What is called for each stream of the connection.
+    /// The function that is called for each stream of the connection.
     pub fn join(self, place: CertifiedPlace) -> impl Fn(Ingoing, Outgoing) + Clone + Send + Sync + 'static {
         move |ingoing, outgoing| {
             let joiner = self.clone();
@@ -44,7 +44,7 @@ impl Joiner {
                     Err(status) => Err(status),
                 };
                 if let Err(status) = attended {
-                    // Whoever is not there any more need not know.
+                    // A client that has left need not be told.
                     let _ = SEND.limit(outgoing.send(Err(status))).await;
                 }
             });
@@ -52,7 +52,7 @@ impl Joiner {
     }
 }
 
-/// A party that has said who it is.
+/// A party that has identified itself.
 struct Entered {
     place: u16,
     name: String,
@@ -61,7 +61,7 @@ struct Entered {
     ingoing: Ingoing,
 }
 
-/// Reads who it is; nothing if that was all it wanted.
+/// Reads the party's identity; `None` if it only wanted to check.
 async fn enter(
     joiner: &Joiner,
     place: CertifiedPlace,
@@ -78,16 +78,16 @@ async fn enter(
     };
     let first = ENTER.limit(ingoing.message()).await;
     let first = first.map_err(|Late { .. }| {
-        shared.log.reject("a party that says nothing", from);
-        // It may be slow, and try again.
+        shared.log.reject("a silent party", from);
+        // It may be slow, and can retry.
         Status::deadline_exceeded("this took too long")
     })?;
-    let first = first.map_err(|_| refuse("a first frame that is none"))?.unwrap_or_default();
+    let first = first.map_err(|_| refuse("a malformed first frame"))?.unwrap_or_default();
     let Ok(Frame::Control(words)) = Frame::decode(first) else {
-        return Err(refuse("a first frame that is none"));
+        return Err(refuse("a malformed first frame"));
     };
     let Ok(FromParty::Enter { federation, name, run, check, .. }) = read_control(&words) else {
-        return Err(refuse("a first frame that does not enter"));
+        return Err(refuse("an unexpected first frame"));
     };
     let terms = &shared.federation.terms;
     if federation != terms.federation {
@@ -96,7 +96,7 @@ async fn enter(
     let named = (1..).zip(&terms.roster).find(|(_, member)| member.name == name).map(|(place, _)| place);
     let place = match place {
         Some(Ok(place)) if named == Some(place) => place,
-        None => named.ok_or_else(|| refuse("a party that is not of the roster"))?,
+        None => named.ok_or_else(|| refuse("a party that is not in the roster"))?,
         Some(_) => return Err(refuse("a certificate of one party and the name of another")),
     };
     let welcome =
@@ -108,13 +108,13 @@ async fn enter(
     Ok(Some(Entered { place, name, run: run.map(|run| run.0), welcome, ingoing }))
 }
 
-/// Passes on what the party says and what it is told, until it leaves.
+/// Passes messages on in both directions until the party leaves.
 async fn attend(joiner: Joiner, entered: Entered, outgoing: &Outgoing) -> Result<(), Status> {
     let Joiner { shared, counts, mut gone, .. } = joiner;
     let Entered { place, name, run, welcome, ingoing } = entered;
     if !shared.take_place(place) {
         shared.log.reject("a second connection of one party", &name);
-        return Err(Status::already_exists("this party is connected already"));
+        return Err(Status::already_exists("this party is already connected"));
     }
     let connection = shared.counter.fetch_add(1, Ordering::Relaxed);
     let (outbox, items) = mpsc::unbounded_channel();
@@ -147,7 +147,7 @@ async fn closed(writer: &tokio::task::JoinHandle<()>) {
     }
 }
 
-/// Until the connection is gone, and what came over it should be read.
+/// Until the connection has ended and everything received is read.
 async fn last_words(gone: &mut watch::Receiver<()>) {
     // Nothing is ever sent.
     let _ = gone.changed().await;

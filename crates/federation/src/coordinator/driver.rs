@@ -1,4 +1,4 @@
-//! What the coordinator makes of what the parties say: first an agreement, then the run.
+//! The coordinator's main loop: first the agreement, then the run.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,91 +19,91 @@ use crate::frame::{FromParty, Reason, ToParty};
 use crate::io::Counts;
 use crate::status::Presence;
 
-/// How often deadlines are looked at.
+/// The interval at which deadlines are checked.
 const TICK: Duration = Duration::from_millis(200);
 
-/// What happens on a connection.
+/// An event on a connection.
 pub enum PartyEvent {
-    /// A party is there.
+    /// A party has connected.
     Entered(Entrance),
-    /// It says something.
+    /// A control message.
     Said { place: u16, connection: u64, words: FromParty },
-    /// It sends a message of the methods. Staging has room for another when this is dealt with.
+    /// A message of the protocols. Staging has room for the next one once this is handled.
     Message { place: u16, connection: u64, bytes: Vec<u8>, permit: Option<OwnedSemaphorePermit> },
-    /// It sends U.
+    /// The party's U.
     Factor { place: u16, connection: u64, bytes: Vec<u8>, permit: Option<OwnedSemaphorePermit> },
-    /// It is gone.
+    /// The party has disconnected.
     Gone { place: u16, connection: u64 },
 }
 
-/// A party that has come.
+/// A party that has connected.
 pub struct Entrance {
     /// Its place.
     pub place: u16,
     /// The number of its connection.
     pub connection: u64,
-    /// What is to be sent to it goes here.
+    /// The queue of messages to it.
     pub outbox: Outbox,
-    /// The run that it has begun before.
+    /// The run that it has started before.
     pub run: Option<[u8; 32]>,
     /// The bytes of its connection.
     pub counts: Arc<Counts>,
 }
 
-/// A connection that a party is at the other end of.
+/// A connection to a party.
 struct PresentParty {
     connection: u64,
     outbox: Outbox,
 }
 
-/// The parties that are there.
+/// The connected parties.
 pub struct Present {
     shared: Arc<Shared>,
     parties: BTreeMap<u16, PresentParty>,
 }
 
 impl Present {
-    /// Sends, if the party is there.
+    /// Sends a message, if the party is connected.
     pub fn send(&self, place: u16, item: OutboxItem) {
         if let Some(party) = self.parties.get(&place) {
-            // Whoever has just left is noticed as such.
+            // The disconnection of a party that has just left is handled separately.
             let _ = party.outbox.send(item);
         }
     }
 
-    /// Says something to all.
+    /// Sends a control message to all parties.
     pub fn say(&self, words: &ToParty) {
         self.parties.keys().for_each(|&place| self.send(place, OutboxItem::Say(words.clone())));
     }
 
-    /// Whether a party is there.
+    /// Whether a party is connected.
     pub fn has(&self, place: u16) -> bool {
         self.parties.contains_key(&place)
     }
 
-    /// Who is there.
+    /// The connected parties.
     pub fn places(&self) -> Vec<u16> {
         self.parties.keys().copied().collect()
     }
 
-    /// Notes that a party has its result.
+    /// Records that a party has its result.
     pub fn finished(&self, place: u16) {
         self.shared.status.lock().parties[usize::from(place) - 1].presence = Presence::Finished;
     }
 
-    /// The name of a place.
+    /// The name of the party at a place.
     pub fn name(&self, place: u16) -> &str {
         self.shared.federation.terms.name(place)
     }
 }
 
-/// What the coordinator is at.
+/// The phase of the coordinator.
 enum Undertaking {
     Gathering(Gathering),
     Running(Box<Running>),
 }
 
-/// The coordinator at work.
+/// The coordinator while it runs.
 pub struct Driver {
     shared: Arc<Shared>,
     runtime: Handle,
@@ -113,12 +113,12 @@ pub struct Driver {
 }
 
 impl Driver {
-    /// Takes up a run that was under way, or waits for the parties.
+    /// Resumes a run in progress, or waits for the parties.
     pub fn new(shared: Arc<Shared>, runtime: Handle, inbox: mpsc::Receiver<PartyEvent>) -> Result<Self> {
         let undertaking = match Running::resume(&shared)? {
             Some(running) => {
                 let facts = json!({ "event": "resumed", "sums": running.sums() });
-                shared.log.info(&format!("goes on with a run, after {} sums", running.sums()), facts);
+                shared.log.info(&format!("resuming the run after {} sums", running.sums()), facts);
                 Undertaking::Running(Box::new(running))
             }
             None => Undertaking::Gathering(Gathering::default()),
@@ -153,7 +153,7 @@ impl Driver {
         }
     }
 
-    /// Parties leave when they are told that all is done.
+    /// Parties leave when they are told that the run is finished.
     fn wait_for_leaving(&mut self) {
         let until = Instant::now() + LEAVE.limit;
         while !self.present.parties.is_empty() && Instant::now() < until {
@@ -191,7 +191,7 @@ impl Driver {
                     return Ok(());
                 }
                 let name = self.present.name(place).to_string();
-                let text = format!("{name} is gone");
+                let text = format!("{name} has disconnected");
                 match &mut self.undertaking {
                     Undertaking::Running(running) if running.is_finished(place) => Ok(()),
                     Undertaking::Running(running) => {
@@ -247,14 +247,14 @@ impl Driver {
                 running.joined(&self.present, place)
             }
             Undertaking::Running(_) => {
-                // It was told which run this is, and says why it leaves.
+                // It was told which run this is, and reports why it leaves.
                 self.shared.log.reject("a party without the state of this run", &name);
                 Ok(())
             }
             Undertaking::Gathering(gathering) => {
                 let there = self.present.parties.len();
                 let all = self.shared.federation.terms.roster.len();
-                let text = format!("{name} is there, {there} of {all}");
+                let text = format!("{name} has connected ({there} of {all})");
                 self.shared.log.info(&text, json!({ "event": "joined", "party": name, "present": there }));
                 if there == all {
                     gathering.propose(&self.present);
@@ -291,14 +291,14 @@ impl Driver {
         }
     }
 
-    /// All parties refuse the run by the same opened counts, of which all have been told: nothing is left to go on with.
+    /// All parties refuse the run because of the opened counts, which all of them know: nothing can be resumed.
     fn end_refused(&mut self) -> Result<()> {
         self.present.say(&ToParty::End);
         self.wait_for_leaving();
         let journal = journal_path(&self.shared.federation);
         std::fs::remove_file(&journal).map_err(Error::io(&journal))?;
-        let problem = "the parties have too few records together for so many features, and refuse the run; each of them says \
-                       what to do";
+        let problem = "all parties together have too few records for the number of features, so they refuse the run; \
+             see the message of each party";
         Err(Error::State { problem: problem.into() })
     }
 
@@ -306,7 +306,7 @@ impl Driver {
         let running = Running::begin(&self.shared, gathered)?;
         self.undertaking = Undertaking::Running(Box::new(running));
         self.note_run();
-        self.shared.log.info("all parties agree; the run begins", json!({ "event": "begin" }));
+        self.shared.log.info("all parties agree; starting the run", json!({ "event": "begin" }));
         self.shared.status.lock().phase = "running";
         self.present.say(&ToParty::Begin);
         Ok(())

@@ -1,4 +1,4 @@
-//! The coordinator's part in the agreement: it passes on what the parties say to each other.
+//! The coordinator's part in the agreement: passing messages between the parties.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use crate::agreement::{Accord, Agree, Offer, Tags};
 use crate::frame::{FromParty, ToParty};
 use crate::text::Hex;
 
-/// An agreement that is not there yet. Whenever somebody leaves it starts from the beginning.
+/// An agreement in progress. It starts over whenever a party leaves.
 #[derive(Default)]
 pub struct Gathering {
     attempt: u32,
@@ -18,7 +18,7 @@ pub struct Gathering {
     ready: BTreeSet<u16>,
 }
 
-/// What the parties agreed on.
+/// The agreement of the parties.
 pub struct GatheredRun {
     pub run: [u8; 32],
     pub keys: Vec<Hex<32>>,
@@ -26,18 +26,18 @@ pub struct GatheredRun {
 }
 
 impl Gathering {
-    /// All are there.
+    /// All parties are connected.
     pub fn propose(&mut self, present: &Present) {
         self.interrupt();
         present.say(&ToParty::Propose { attempt: self.attempt });
     }
 
-    /// What was said so far is void.
+    /// The messages so far are void.
     pub fn interrupt(&mut self) {
         *self = Gathering { attempt: self.attempt + 1, ..Gathering::default() };
     }
 
-    /// Passes on; returns what was agreed on when all are ready.
+    /// Passes a message on; returns the agreement when all parties are ready.
     pub fn said(
         &mut self,
         shared: &Shared,
@@ -48,7 +48,7 @@ impl Gathering {
         let all = shared.federation.terms.roster.len();
         let name = present.name(place);
         match words {
-            // Each says each once: what all are told must not be more than what all said.
+            // Each party sends each message once, so that all receive no more than all sent.
             FromParty::Offer { attempt, offer }
                 if attempt == self.attempt && !self.offers.contains_key(&place) =>
             {
@@ -80,14 +80,14 @@ impl Gathering {
                 (self.ready.len() == all).then(|| self.agreed())
             }
             _ => {
-                shared.log.reject("words out of turn", name);
+                shared.log.reject("a message out of turn", name);
                 None
             }
         }
     }
 
-    /// To each party what the others said, as far as it cannot know that, with the digests of names that are for it. Of
-    /// those who understood something else the first is enough.
+    /// Sends each party the views of the others as far as it cannot derive them, with the digests of names for it.
+    /// Of those that differ, the first one is enough.
     fn tell_accords(&self, present: &Present) {
         for place in present.places() {
             let Some(own) = self.agrees.get(&place) else { continue };

@@ -1,4 +1,4 @@
-//! Accepts connections, and lets in whoever has a certificate of the federation.
+//! Accepts connections of clients with a certificate of the federation.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -16,21 +16,21 @@ use crate::{rpc, tls};
 
 /// Accepts connections until the runtime ends.
 pub async fn accept(shared: Arc<Shared>, listener: TcpListener, acceptor: Option<TlsAcceptor>) {
-    // Without TLS nobody is known by a certificate.
+    // Without TLS there are no certificates.
     let unknown = if acceptor.is_some() { 0 } else { MAX_CONNECTIONS_PER_PARTY * shared.connections.len() };
     let unauthenticated = Arc::new(Semaphore::new(MAX_UNAUTHENTICATED + unknown));
     loop {
         let (stream, from) = match listener.accept().await {
             Ok(accepted) => accepted,
-            // Too many open files, for instance.
+            // Too many open files, for example.
             Err(_) => {
-                shared.log.reject("a connection that the system has no room for", "somebody");
+                shared.log.reject("a connection beyond the system's limit", "somebody");
                 tokio::time::sleep(Duration::from_millis(100)).await;
                 continue;
             }
         };
         let Ok(permit) = unauthenticated.clone().try_acquire_owned() else {
-            shared.log.reject("a connection too many", &from.ip().to_string());
+            shared.log.reject("too many connections", &from.ip().to_string());
             continue;
         };
         tokio::spawn(attend(shared.clone(), stream, from, acceptor.clone(), permit));
@@ -49,7 +49,7 @@ async fn attend(
     let counts = Arc::new(Counts::default());
     let stream = CountedStream::new(stream, counts.clone());
     let from = from.ip().to_string();
-    // Dropped at the end: whoever still attends to a stream of this connection sees it.
+    // Dropped at the end, which notifies all streams of this connection.
     let (_open, gone) = watch::channel(());
     let joiner = Joiner { shared: shared.clone(), from: from.clone(), counts, gone };
     let served = match acceptor {
@@ -68,7 +68,7 @@ async fn attend(
                     let of_party = shared.connections[usize::from(place) - 1].clone();
                     let Ok(_kept) = of_party.try_acquire_owned() else {
                         let name = shared.federation.terms.name(place);
-                        return shared.log.reject("a connection too many of one party", name);
+                        return shared.log.reject("too many connections of one party", name);
                     };
                     drop(permit);
                     serve.await

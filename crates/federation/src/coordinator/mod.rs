@@ -1,5 +1,5 @@
-//! The coordinator: it accepts connections, knows parties by their certificates, brings them to an agreement, and serves the
-//! sums. It keeps U and the trace, and nothing of any party.
+//! The coordinator: it accepts connections, recognizes parties by their certificates, leads them to an agreement,
+//! and serves the sums. It stores U and the error curve, and nothing of any party.
 
 mod answering;
 mod check;
@@ -35,25 +35,25 @@ use crate::log::EventLog;
 use crate::status::CurvePoint;
 use crate::{private, status, tls};
 
-/// How to run.
+/// The options of a coordinator.
 pub struct CoordinatorOptions {
     /// Without TLS, on loopback only.
     pub insecure: bool,
-    /// Where the status page is.
+    /// The address of the status page.
     pub status_address: Option<SocketAddr>,
-    /// Where its lines go.
+    /// The log.
     pub log: Arc<EventLog>,
 }
 
-/// What the coordinator has at the end.
+/// The result of the coordinator.
 pub struct FederationOutcome {
     /// U, as the bytes of an .npy file.
     pub factor: Vec<u8>,
-    /// Over all parties.
+    /// The relative error over all parties.
     pub relative_error: f64,
     /// Rounds done.
     pub rounds: usize,
-    /// If the run was done twice, the error of each time, of which the better counts.
+    /// The errors of both attempts, if the run was repeated; the better one counts.
     pub attempts: Vec<f64>,
     /// Why it ended.
     pub stopped_by: Stop,
@@ -65,21 +65,21 @@ pub struct FederationOutcome {
     pub finished: Vec<String>,
     /// Whether all of them have the same U.
     pub agreed: bool,
-    /// Those that are missing.
+    /// The parties without a result.
     pub missing: Vec<String>,
     /// Bytes from and to each party.
     pub bytes: Vec<[u64; 2]>,
-    /// Sums that were opened.
+    /// Number of opened sums.
     pub sums: u64,
     /// Key exchanges.
     pub epochs: u64,
-    /// How many features there are.
+    /// The number of features.
     pub features: usize,
     journal: PathBuf,
 }
 
 impl FederationOutcome {
-    /// Forgets what only a restart would need. To be called when the rest is safe.
+    /// Removes what only a restart would need, once the results are safe.
     pub fn forget(&self) -> Result<()> {
         std::fs::remove_file(&self.journal).map_err(Error::io(&self.journal))
     }
@@ -93,7 +93,7 @@ fn journal_path(federation: &FederationConfig) -> PathBuf {
 pub fn run(federation: FederationConfig, options: CoordinatorOptions) -> Result<FederationOutcome> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let runtime =
-        runtime.map_err(|error| Error::State { problem: format!("no threads to work with: {error}") })?;
+        runtime.map_err(|error| Error::State { problem: format!("cannot start threads: {error}") })?;
     private::make_folder(&federation.state).map_err(Error::io(&federation.state))?;
     let acceptor = match options.insecure {
         true => None,
@@ -112,7 +112,7 @@ pub fn run(federation: FederationConfig, options: CoordinatorOptions) -> Result<
     outcome
 }
 
-/// Begins to accept connections, and to show the status page.
+/// Starts accepting connections and serving the status page.
 async fn listen(
     shared: &Arc<Shared>,
     addresses: &[SocketAddr],

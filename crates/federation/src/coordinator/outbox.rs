@@ -1,4 +1,4 @@
-//! What is sent to a party, one item after another.
+//! The queue of messages to a party.
 
 use std::path::PathBuf;
 
@@ -9,11 +9,11 @@ use crate::frame::{Frame, Payload, ToParty};
 use crate::journal::{StoredAnswer, read_answer};
 use crate::rpc::Outgoing;
 
-/// What is to be sent to a party.
+/// An outgoing item.
 pub enum OutboxItem {
-    /// Words of control.
+    /// A control message.
     Say(ToParty),
-    /// A message of the methods.
+    /// A message of the protocols.
     Message(Bytes),
     /// Answers from the coordinator's journal.
     Answers { path: PathBuf, answers: Vec<StoredAnswer> },
@@ -21,11 +21,11 @@ pub enum OutboxItem {
     Close,
 }
 
-/// What a party's outgoing items go into.
+/// The sending end of a party's queue.
 pub type Outbox = mpsc::UnboundedSender<OutboxItem>;
 
-/// Sends items one after another, in pieces. A party that computes reads nothing meanwhile, for as long as its heartbeats
-/// go on.
+/// Sends items one after another, in pieces. A party that computes reads nothing meanwhile, as long as its
+/// heartbeats continue.
 pub async fn write(mut items: mpsc::UnboundedReceiver<OutboxItem>, outgoing: Outgoing) {
     while let Some(item) = items.recv().await {
         let sent = match item {

@@ -1,4 +1,4 @@
-//! Reads what a party sends, piece by piece.
+//! Reads a party's messages, piece by piece.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -14,7 +14,7 @@ use super::shared::Shared;
 use crate::frame::{Assembly, Frame, FromParty, Payload, Piece, read_control};
 use crate::rpc::Ingoing;
 
-/// Bad frames after which a connection is closed.
+/// The number of bad frames after which a connection is closed.
 const MAX_BAD_FRAMES: usize = 8;
 
 /// Reads the frames of one connection.
@@ -28,18 +28,18 @@ pub struct FrameReader<'a> {
     pub bad: usize,
 }
 
-/// A long message of which pieces have come.
+/// A long message that is incomplete.
 #[derive(Default)]
 pub struct Staged {
     assembly: Assembly,
-    /// Its place among those that are put together at once.
+    /// Its place among the messages that are assembled at the same time.
     permit: Option<OwnedSemaphorePermit>,
     /// When it must be complete.
     due: Option<Instant>,
 }
 
 impl FrameReader<'_> {
-    /// Reads until the party leaves, or has sent too many bad frames.
+    /// Reads until the party leaves or has sent too many bad frames.
     pub async fn run(mut self, mut ingoing: Ingoing) -> Result<(), Status> {
         while let Some(bytes) = self.next(&mut ingoing).await? {
             match Frame::decode(bytes) {
@@ -57,11 +57,11 @@ impl FrameReader<'_> {
         Ok(())
     }
 
-    /// The next frame; nothing if there will be none.
+    /// The next frame; `None` at the end.
     async fn next(&self, ingoing: &mut Ingoing) -> Result<Option<Bytes>, Status> {
         let next = match self.staged.due {
             Some(due) => timeout_at(due, ingoing.message()).await,
-            // A party that computes says nothing, as long as its heartbeats go on.
+            // A party that computes is silent, as long as its heartbeats continue.
             None => Ok(ingoing.message().await),
         };
         match next {
@@ -78,10 +78,10 @@ impl FrameReader<'_> {
         }
     }
 
-    /// Takes a piece, and passes on what is complete with it.
+    /// Adds a piece, and passes on the message when it is complete.
     async fn take(&mut self, piece: Piece) -> Result<(), Status> {
         if !self.staged.assembly.is_begun() && !piece.last {
-            // Until there is room the party's line waits, and what it sends stays with it.
+            // Until there is room, this party's data waits in its connection.
             self.staged.permit = self.shared.staging.clone().acquire_owned().await.ok();
             let deadline = Duration::from_secs_f64(self.shared.federation.terms.deadline);
             self.staged.due = Some(Instant::now() + deadline);
@@ -107,7 +107,7 @@ impl FrameReader<'_> {
     }
 
     async fn tell(&self, event: impl FnOnce(u16, u64) -> PartyEvent) {
-        // The driver has ended, and with it this connection will.
+        // The driver has ended, and this connection will.
         let _ = self.shared.events.send(event(self.place, self.connection)).await;
     }
 
@@ -115,7 +115,7 @@ impl FrameReader<'_> {
         self.shared.log.reject(reason, self.name);
         self.bad += 1;
         match self.bad > MAX_BAD_FRAMES {
-            true => Err(Status::invalid_argument(format!("too much like {reason}"))),
+            true => Err(Status::invalid_argument(format!("too many messages like {reason}"))),
             false => Ok(()),
         }
     }

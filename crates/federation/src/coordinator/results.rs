@@ -1,4 +1,4 @@
-//! What the parties have at the end, and U, which one of them is asked for.
+//! The results that parties report, and U, which one of them is asked for.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use super::outbox::OutboxItem;
 use crate::frame::ToParty;
 use crate::text::Fingerprint;
 
-/// What a party said at its end.
+/// A party's report at its end.
 #[derive(Clone, PartialEq)]
 pub struct PartyResult {
     /// The SHA-256 of its U, as an .npy file.
@@ -19,20 +19,20 @@ pub struct PartyResult {
     pub relative_error: f64,
     /// Rounds done.
     pub rounds: usize,
-    /// If the run was done twice, the error of each time.
+    /// The errors of both attempts, if the run was repeated.
     pub attempts: Vec<f64>,
     /// Why it ended.
     pub stopped_by: Stop,
 }
 
-/// What to do with a result.
+/// The reaction to a reported result.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Reception {
-    /// It is the party's first.
+    /// It is the party's first report.
     New,
-    /// The party has said it before.
+    /// The party has sent the same report before.
     Repeated,
-    /// The party has said something else before.
+    /// The party has sent a different report before.
     Contradiction,
 }
 
@@ -41,13 +41,13 @@ pub enum Reception {
 pub struct Results {
     by_place: BTreeMap<u16, PartyResult>,
     first_at: Option<Instant>,
-    /// Who was asked for U.
+    /// The party that was asked for U.
     asked: Option<u16>,
     factor: Option<Vec<u8>>,
 }
 
 impl Results {
-    /// Takes a party's result.
+    /// Records a party's result.
     pub fn take(&mut self, place: u16, result: PartyResult) -> Reception {
         match self.by_place.get(&place) {
             Some(before) if *before != result => Reception::Contradiction,
@@ -65,12 +65,12 @@ impl Results {
         self.by_place.contains_key(&place)
     }
 
-    /// Whether nobody has a result.
+    /// Whether no party has a result.
     pub fn is_empty(&self) -> bool {
         self.by_place.is_empty()
     }
 
-    /// The places of those that have theirs.
+    /// The places of the parties with a result.
     pub fn places(&self) -> impl Iterator<Item = u16> + '_ {
         self.by_place.keys().copied()
     }
@@ -87,7 +87,7 @@ impl Results {
         all.all(|other| Some(other) == first)
     }
 
-    /// Asks somebody who has it for U, unless somebody was asked.
+    /// Asks a party that has its result for U, unless one was asked.
     pub fn ask(&mut self, present: &Present) {
         if self.asked.is_none()
             && let Some(&place) = self.by_place.keys().find(|place| present.has(**place))
@@ -97,7 +97,7 @@ impl Results {
         }
     }
 
-    /// A party has left: if it was to send U, another is asked.
+    /// Handles a disconnection: if that party was to send U, another one is asked.
     pub fn lost(&mut self, place: u16, present: &Present) {
         if self.asked == Some(place) && self.factor.is_none() {
             self.asked = None;
@@ -105,7 +105,7 @@ impl Results {
         }
     }
 
-    /// Takes U from whom it was asked for; returns whether it is that.
+    /// Accepts U from the party that was asked; returns whether it matches its hash.
     pub fn take_factor(&mut self, place: u16, bytes: Vec<u8>) -> bool {
         let told = self.by_place.get(&place).map(|result| result.factor);
         let is_asked_for = self.asked == Some(place) && told == Some(Fingerprint::of(&bytes).0);
@@ -115,17 +115,17 @@ impl Results {
         is_asked_for
     }
 
-    /// Whether U is there.
+    /// Whether U has arrived.
     pub fn has_factor(&self) -> bool {
         self.factor.is_some()
     }
 
-    /// Gives U away.
+    /// Returns U.
     pub fn collected_factor(&mut self) -> Option<Vec<u8>> {
         self.factor.take()
     }
 
-    /// Whether it is so long since the first party had its result.
+    /// Whether the deadline since the first result has passed.
     pub fn waited(&self, patience: Duration) -> bool {
         self.first_at.is_some_and(|first| first.elapsed() > patience)
     }

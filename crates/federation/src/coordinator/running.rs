@@ -1,4 +1,5 @@
-//! A run under way: drives the coordinator's state machine with what the parties send, and keeps what a restart needs.
+//! A run in progress: passes the parties' messages to the coordinator's state machine, and stores what a restart
+//! needs.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -36,7 +37,7 @@ pub struct Running {
     norm: Option<f64>,
     begin: Instant,
     results: Results,
-    /// Whether it was said that the parties do the run twice.
+    /// Whether the second attempt was announced.
     is_retry_said: bool,
 }
 
@@ -53,14 +54,13 @@ impl Running {
         Running::new(shared, head, journal)
     }
 
-    /// The run that was under way, if there is one.
+    /// Opens the run in progress, if there is one.
     pub fn resume(shared: &Arc<Shared>) -> Result<Option<Self>> {
         let path = journal_path(&shared.federation);
         let Some((journal, head)) = JournalFile::open::<CoordinatorHead>(&path)? else { return Ok(None) };
         if head.terms != shared.federation.terms {
             let problem = format!(
-                "has a run that was begun with other settings than {} has now; change them back, or remove it to start a new \
-                 run",
+                "contains a run with other settings than {}; restore the settings, or remove the file to start a new run",
                 shared.federation.path.display()
             );
             return Err(Error::file(path, problem));
@@ -89,7 +89,7 @@ impl Running {
         })
     }
 
-    /// Reads the journal: everything is as it was, but nobody is there.
+    /// Restores the state from the journal; no party is connected yet.
     fn restore(&mut self) -> Result<()> {
         let mut seconds = 0f64;
         while let Some(bytes) = self.journal.next()? {
@@ -112,7 +112,7 @@ impl Running {
             }
         }
         self.coordinator.restart(seconds);
-        // Its clock goes on from where it was.
+        // The clock continues where it stopped.
         let before = Duration::try_from_secs_f64(seconds).unwrap_or_default();
         self.begin = self.begin.checked_sub(before).unwrap_or(self.begin);
         Ok(())
@@ -132,12 +132,12 @@ impl Running {
         self.head.run.0
     }
 
-    /// Whether the parties have summed how many records they have, and nothing else as far as they have said.
+    /// Whether the parties have only summed their numbers of records so far.
     pub fn has_only_counts(&self) -> bool {
         self.sums > 0 && self.norm.is_none()
     }
 
-    /// Sums that were opened.
+    /// Number of opened sums.
     pub fn sums(&self) -> u64 {
         self.sums
     }
@@ -151,25 +151,25 @@ impl Running {
         self.head.terms.settings.accepted.going_on_shows_the_leaver
     }
 
-    /// A party is there again.
+    /// A party has reconnected.
     pub fn joined(&mut self, present: &Present, place: u16) -> Result<()> {
         let name = present.name(place).to_string();
         self.shared.status.lock().waiting.retain(|waiting| *waiting != name);
         self.handle(present, Incoming::Joined(place))
     }
 
-    /// A party is gone.
+    /// A party has disconnected.
     pub fn lost(&mut self, present: &Present, place: u16) -> Result<()> {
         self.results.lost(place, present);
         self.handle(present, Incoming::Lost(place))
     }
 
-    /// A message of the methods.
+    /// Handles a message of the protocols.
     pub fn message(&mut self, present: &Present, place: u16, bytes: Vec<u8>) -> Result<()> {
         self.handle(present, Incoming::Message { from: place, bytes })
     }
 
-    /// Lets the state machine deal with an event, and does what it wants.
+    /// Passes an event to the state machine, and performs its actions.
     fn handle(&mut self, present: &Present, incoming: Incoming) -> Result<()> {
         let actions = self.coordinator.handle(incoming, self.now())?;
         actions.into_iter().try_for_each(|action| self.act(present, action))
@@ -184,7 +184,8 @@ impl Running {
             }
             CoordinatorAction::CatchUp { to, cohort, round } => {
                 let (path, answers) = (self.answers.path().into(), self.answers.since(cohort, round));
-                let text = format!("{} missed {} answers, and gets them", present.name(to), answers.len());
+                let text =
+                    format!("{} missed {} answers and receives them now", present.name(to), answers.len());
                 self.shared.log.info(&text, json!({ "event": "catch-up", "party": present.name(to) }));
                 present.send(to, OutboxItem::Answers { path, answers });
             }
@@ -206,7 +207,7 @@ impl Running {
         Ok(())
     }
 
-    /// Keeps what a restart needs.
+    /// Stores what a restart needs.
     fn record(&mut self, record: CoordinatorRecord) -> Result<()> {
         let answer = match &record {
             CoordinatorRecord::Answer { cohort, reply, .. } => Some((*cohort, reply.encode().len())),
@@ -225,7 +226,7 @@ impl Running {
         Ok(())
     }
 
-    /// The error after a round: shown, and kept.
+    /// Shows and stores the error after a round.
     fn add_point(&mut self, round: usize, squared_error: f64) -> Result<()> {
         let Some(norm) = self.norm else { return Ok(()) };
         let relative_error = (squared_error.max(0.0) / norm).sqrt();
@@ -247,15 +248,15 @@ impl Running {
         let parties = status.waiting.clone();
         drop(status);
         let text = Wording::new(format!(
-            "waits for {name} in sum {round}; start it again, and it goes on from its own state ("
+            "waiting for {name} in sum {round}; start it again and it resumes from its own state ("
         ))
         .field("continue_without")
-        .text(" goes on without it, if all parties allow that)");
+        .text(" continues without it, if all parties allow that)");
         self.shared.log.warn_of(&text, json!({ "event": "waiting", "party": name, "sum": round }));
         present.say(&ToParty::Waiting { parties });
     }
 
-    /// Looks for parties that keep the others waiting.
+    /// Checks which parties keep the others waiting.
     pub fn tick(&mut self, present: &Present) {
         if !self.results.is_empty() {
             return;
@@ -264,7 +265,7 @@ impl Running {
         let overdue = self.coordinator.overdue(self.now(), patience);
         for place in overdue.into_iter().filter(|place| present.has(*place)) {
             let name = present.name(place);
-            let text = format!("{name} is connected but has said nothing for {patience:.0} s");
+            let text = format!("{name} is connected but unresponsive for {patience:.0} s");
             self.shared.log.warn(&text, json!({ "event": "hangs", "party": name }));
             self.shared.status.lock().warn(text);
             if self.may_leave() {
@@ -273,7 +274,7 @@ impl Running {
         }
     }
 
-    /// Words of control.
+    /// Handles a control message.
     pub fn said(&mut self, present: &Present, place: u16, words: FromParty) -> Result<()> {
         match words {
             FromParty::Norm { norm } => {
@@ -296,12 +297,12 @@ impl Running {
                 let result = PartyResult { factor, relative_error, rounds, attempts, stopped_by };
                 self.finished(present, place, result);
             }
-            _ => self.shared.log.reject("words out of turn", present.name(place)),
+            _ => self.shared.log.reject("a message out of turn", present.name(place)),
         }
         Ok(())
     }
 
-    /// A party has its result.
+    /// A party has reported its result.
     fn finished(&mut self, present: &Present, place: u16, result: PartyResult) {
         let name = present.name(place);
         match self.results.take(place, result) {
@@ -316,14 +317,14 @@ impl Running {
         self.results.ask(present);
     }
 
-    /// U has come.
+    /// U has arrived.
     pub fn factor(&mut self, present: &Present, place: u16, bytes: Vec<u8>) {
         if !self.results.take_factor(place, bytes) {
             self.shared.log.reject("a factor that was not asked for", present.name(place));
         }
     }
 
-    /// The end, if it has come: all have their results, or those that can be waited for.
+    /// Whether the run is finished: all parties that can be waited for have their results.
     pub fn outcome(&mut self, present: &Present) -> Option<FederationOutcome> {
         if !self.results.has_factor() {
             return None;
@@ -366,7 +367,7 @@ fn coordinator_of(head: &CoordinatorHead) -> Result<Coordinator<'static>> {
     let keys: Option<Vec<IdentityKey>> =
         head.keys.iter().map(|key| IdentityKey::from_bytes(&key.0)).collect();
     let keys =
-        keys.ok_or_else(|| Error::State { problem: "a malformed identity key; make it again".into() })?;
+        keys.ok_or_else(|| Error::State { problem: "a malformed identity key; create it again".into() })?;
     let settings = &head.terms.settings;
     let plain = settings.aggregation == Aggregation::Plain;
     let sizes = upload_sizes(settings, head.features);

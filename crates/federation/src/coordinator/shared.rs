@@ -1,4 +1,4 @@
-//! What all connections of a coordinator share.
+//! State that all connections of a coordinator share.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -12,37 +12,37 @@ use crate::config::FederationConfig;
 use crate::log::EventLog;
 use crate::status::StatusPage;
 
-/// Long messages that are put together at once, whatever the number of parties.
+/// The number of long messages that are assembled at the same time, for any number of parties.
 const STAGED: usize = 4;
 
-/// Connections at once that have not said who they are, or are nobody's of this federation.
+/// The number of connections without a party that are open at the same time.
 pub const MAX_UNAUTHENTICATED: usize = 64;
 
-/// Connections of one party at once: the one that counts, one that is not yet known to be cut, checks.
+/// The number of connections per party: the active one, one that is not yet known to be cut, and checks.
 pub const MAX_CONNECTIONS_PER_PARTY: usize = 4;
 
-/// What all connections share.
+/// State that all connections share.
 pub struct Shared {
     pub federation: FederationConfig,
     pub log: Arc<EventLog>,
     pub status: Arc<StatusPage>,
     pub events: mpsc::Sender<PartyEvent>,
-    /// The longest message of the methods that is accepted.
+    /// The maximum size of a message of the protocols.
     pub longest: AtomicUsize,
-    /// Long messages that may be on their way at once.
+    /// Permits for long messages in transit.
     pub staging: Arc<Semaphore>,
-    /// By place: connections that its certificate may still have, whatever they are for.
+    /// By place: permits for connections with this party's certificate.
     pub connections: Vec<Arc<Semaphore>>,
-    /// The places of parties that have a connection which counts.
+    /// The places of parties with an active connection.
     taken: Mutex<BTreeSet<u16>>,
-    /// Connections so far.
+    /// The number of connections so far.
     pub counter: AtomicU64,
-    /// The run that is under way.
+    /// The run in progress.
     run: Mutex<Option<[u8; 32]>>,
 }
 
 impl Shared {
-    /// Nobody is connected yet; what happens on connections goes to `events`.
+    /// Starts without connections; their events go to `events`.
     pub fn new(federation: FederationConfig, log: Arc<EventLog>, events: mpsc::Sender<PartyEvent>) -> Self {
         let limit = |_| Arc::new(Semaphore::new(MAX_CONNECTIONS_PER_PARTY));
         Shared {
@@ -59,7 +59,7 @@ impl Shared {
         }
     }
 
-    /// Whether this is the party's only connection that counts; if so it stays that until its place is free again.
+    /// Whether this becomes the party's only active connection; it stays so until it is released.
     pub fn take_place(&self, place: u16) -> bool {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner).insert(place)
     }

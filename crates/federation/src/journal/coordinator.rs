@@ -1,4 +1,4 @@
-//! The coordinator's journal: what it answered.
+//! The coordinator's journal: the answers that it gave.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -15,22 +15,22 @@ use crate::agreement::Terms;
 use crate::status::CurvePoint;
 use crate::text::Hex;
 
-/// What the coordinator keeps of a run besides the answers.
+/// What the coordinator stores of a run in addition to the answers.
 #[derive(Serialize, Deserialize)]
 pub struct CoordinatorHead {
     /// The run's digest.
     pub run: Hex<32>,
-    /// What was agreed on.
+    /// The agreement.
     pub terms: Terms,
-    /// Everybody's identity key, by place.
+    /// The identity keys of all parties, by place.
     pub keys: Vec<Hex<32>>,
-    /// How many features there are.
+    /// The number of features.
     pub features: usize,
 }
 
-/// A record of the coordinator.
+/// A record of the journal.
 pub enum CoordinatorEntry {
-    /// Of the sums.
+    /// An answer to a sum.
     Sums(CoordinatorRecord),
     /// ‖M‖² of all.
     Norm(f64),
@@ -45,7 +45,8 @@ const PROMISE: u8 = 2;
 const NORM: u8 = 3;
 const ERROR: u8 = 4;
 
-/// Where the message of an answer begins in its record: behind the kind, the cohort, the time and the message's length.
+/// The position of an answer's message in its record: after the kind, the cohort, the time and the message's
+/// length.
 const REPLY: usize = 14;
 
 impl CoordinatorEntry {
@@ -109,7 +110,7 @@ fn decode_answer(cohort: u8, bytes: &[u8]) -> Option<CoordinatorRecord> {
     Some(CoordinatorRecord::Answer { cohort, now, reply: Message::decode(reply)?, sum })
 }
 
-/// Where an answer is in the coordinator's file.
+/// The position of an answer in the journal.
 #[derive(Clone, Copy, Debug)]
 pub struct StoredAnswer {
     cohort: u8,
@@ -117,24 +118,24 @@ pub struct StoredAnswer {
     length: usize,
 }
 
-/// Where the coordinator's answers are in its file, to read them again for whoever missed them.
+/// The positions of answers in the journal, to read them for parties that missed them.
 pub struct AnswerIndex {
     path: PathBuf,
     answers: Vec<StoredAnswer>,
 }
 
 impl AnswerIndex {
-    /// Of this file.
+    /// An index of this file.
     pub fn new(path: &Path) -> Self {
         AnswerIndex { path: path.into(), answers: Vec::new() }
     }
 
-    /// Takes note of where an answer is, given where its record begins.
+    /// Adds the answer in the record at this position.
     pub fn record_answer(&mut self, cohort: u8, record: u64, length: usize) {
         self.answers.push(StoredAnswer { cohort, offset: record + REPLY as u64, length });
     }
 
-    /// Where the answers of a cohort from a round on are.
+    /// The positions of a cohort's answers, starting with a round.
     pub fn since(&self, cohort: u8, round: u64) -> Vec<StoredAnswer> {
         let of_cohort = self.answers.iter().filter(|answer| answer.cohort == cohort);
         of_cohort.skip(round as usize).copied().collect()

@@ -1,5 +1,5 @@
-//! Files of records, each with its length and a checksum, that grow at their end: a party's journal of what it was
-//! answered, and the coordinator's of what it answered. A record that was not written whole is as if it had never been.
+//! Append-only files of records with a length and a checksum: a party's journal of the answers that it received,
+//! and the coordinator's of those that it gave. An incomplete record is ignored.
 
 mod coordinator;
 mod party;
@@ -24,7 +24,7 @@ use crate::private;
 /// Length and checksum before a record.
 const PREFIX: usize = 12;
 
-/// Which sums a run has, in which order: answers of another version would be taken for other sums.
+/// The version of the order of sums in a run: answers of another version would be taken for other sums.
 const SUMS: u32 = 2;
 
 /// The first record.
@@ -35,7 +35,7 @@ struct Header<H> {
     head: H,
 }
 
-/// What a first record says before its head is read, whatever that is in other versions.
+/// The part of a first record that is read before its head, whose format depends on the version.
 #[derive(Deserialize)]
 struct Versions {
     /// The first version did not write it.
@@ -48,19 +48,19 @@ fn first_agreement() -> u32 {
     1
 }
 
-/// A file of records, read from its beginning, then added to.
+/// A file of records, read from its beginning, then appended to.
 pub struct JournalFile {
     path: PathBuf,
     file: File,
-    /// Behind the last record that was read or written.
+    /// The position after the last record.
     end: u64,
 }
 
-/// A run that cannot be gone on with by this version.
+/// The error for a run that this version cannot resume.
 fn unreadable(path: &Path, why: &str) -> Error {
     let problem = format!(
-        "holds a run that this version cannot go on with ({why}); finish it with the version that began it, or remove the \
-         file to start a new run"
+        "contains a run that this version cannot resume ({why}); finish it with the version that started it, or \
+         remove the file to start a new run"
     );
     Error::file(path, problem)
 }
@@ -71,7 +71,7 @@ fn checksum(record: &[u8]) -> [u8; 8] {
 }
 
 impl JournalFile {
-    /// A new file, which only its owner can read, with a first record.
+    /// Creates a private file with a first record.
     pub fn create(path: &Path, first: &impl Serialize) -> Result<Self> {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(true);
@@ -82,7 +82,7 @@ impl JournalFile {
         Ok(journal)
     }
 
-    /// A file from before, with its first record; nothing if there is none, or it was not even begun.
+    /// Opens an existing file with its first record; `None` if there is none or it is incomplete.
     pub fn open<H: DeserializeOwned>(path: &Path) -> Result<Option<(Self, H)>> {
         let file = match private::open(OpenOptions::new().read(true).write(true), path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
@@ -131,12 +131,12 @@ impl JournalFile {
         Ok(Some(record))
     }
 
-    /// Where the record that was just read begins.
+    /// The position of the record that was just read.
     pub fn offset_of(&self, record: &[u8]) -> u64 {
         self.end - record.len() as u64
     }
 
-    /// Adds a record; returns where its bytes begin. If it cannot be written, the file is as it was.
+    /// Appends a record; returns its position. If writing fails, the file is unchanged.
     pub fn append(&mut self, record: &[u8]) -> Result<u64> {
         let place = self.end + PREFIX as u64;
         let mut bytes = Vec::with_capacity(PREFIX + record.len());
@@ -150,7 +150,7 @@ impl JournalFile {
             .and_then(|_| self.file.write_all(&bytes))
             .and_then(|()| self.file.sync_data());
         if let Err(error) = written {
-            // What is left of it is ignored when it is read.
+            // An incomplete rest is ignored when the file is read.
             let _ = self.file.set_len(self.end);
             return Err(Error::io(&self.path)(error));
         }
@@ -178,7 +178,7 @@ mod tests {
     use crate::status::CurvePoint;
 
     #[test]
-    fn what_was_not_written_whole_is_not_there() {
+    fn an_incomplete_record_is_ignored() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("journal");
         assert!(JournalFile::open::<u32>(&path).unwrap().is_none());
@@ -212,14 +212,14 @@ mod tests {
         assert!(records.next().unwrap().is_none());
     }
 
-    /// What the first record says decides, whatever the head is: answers of a version with other sums, a run that was agreed
-    /// on in another version or before there were any, and heads that are none.
+    /// The first record decides, whatever the head is: answers of a version with other sums, runs that were agreed
+    /// on in another version or before there were versions, and malformed heads.
     #[test]
     fn state_of_other_sums_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("journal");
         for (first, words) in [
-            (serde_json::json!(7), "cannot go on with"),
+            (serde_json::json!(7), "cannot resume"),
             (
                 serde_json::json!({ "agreement": AGREEMENT_VERSION, "sums": 1, "head": 7 }),
                 "sums of version 1, not 2",

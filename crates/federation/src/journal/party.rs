@@ -1,4 +1,4 @@
-//! A party's journal: what it was answered.
+//! A party's journal: the answers that it received.
 
 use partwise_secure::aggregation::wire::{word_bytes, words_of};
 use partwise_secure::session::{Answered, Journal, Kept};
@@ -9,18 +9,18 @@ use crate::agreement::Terms;
 use crate::error::Error;
 use crate::text::Hex;
 
-/// What a party keeps of a run besides the answers.
+/// What a party stores of a run in addition to the answers.
 #[derive(Serialize, Deserialize)]
 pub struct PartyHead {
     /// The run's digest.
     pub run: Hex<32>,
-    /// What was agreed on.
+    /// The agreement.
     pub terms: Terms,
-    /// Everybody's identity key, by place.
+    /// The identity keys of all parties, by place.
     pub keys: Vec<Hex<32>>,
     /// This party's place.
     pub place: u16,
-    /// Of V's start.
+    /// The seed of V's start.
     pub private_seed: u64,
     /// A digest of the data.
     pub data: String,

@@ -1,4 +1,4 @@
-//! What a party checks before it takes part: its own files, and whether its data may be summed under the terms.
+//! Checks before a party joins: its files, and whether its data may be used under the terms.
 
 use partwise::Real;
 use partwise::wording::Wording;
@@ -12,12 +12,12 @@ use crate::config::PartyConfig;
 use crate::error::{Error, Result};
 use crate::text::{Fingerprint, unix_seconds};
 
-/// Clocks that differ by more than this are worth a word: certificates depend on them.
+/// A larger difference between clocks is reported, because certificates depend on them.
 const MAX_CLOCK_DIFFERENCE: f64 = 60.0;
 
-/// What is wrong with clocks that are so many seconds apart.
+/// The message for clocks that differ by so many seconds.
 pub(super) fn clock_problem(apart: f64) -> Option<String> {
-    (apart.abs() > MAX_CLOCK_DIFFERENCE).then(|| format!("clocks differ by {apart:.0} s"))
+    (apart.abs() > MAX_CLOCK_DIFFERENCE).then(|| format!("the clocks differ by {apart:.0} s"))
 }
 
 /// Checks the configuration, the certificates, the clock, the connection and the data, and shares nothing.
@@ -33,14 +33,14 @@ pub fn check<T: Real>(
     let connection = Connection::new(party, options, None)?;
     said.push(match options.insecure {
         true => Wording::new("certificates: none (").field("insecure").text(")"),
-        false => "certificates: good, as far as can be told from here".into(),
+        false => "certificates: valid, as far as this party can check".into(),
     });
     let terms = loop {
         match connection.next(None) {
             Some(ConnectionEvent::Welcome { terms, time, .. }) => {
                 said.push(format!("connection: {} answers", party.coordinator).into());
                 if let Some(problem) = clock_problem(unix_seconds() - time) {
-                    let problem = format!("{problem}; set them right");
+                    let problem = format!("{problem}; correct them");
                     return Err(Error::Network { what: party.coordinator.clone(), problem });
                 }
                 said.push(format!("clock: within {MAX_CLOCK_DIFFERENCE:.0} s of the coordinator's").into());
@@ -51,13 +51,13 @@ pub fn check<T: Real>(
         }
     };
     party.accept(&terms, &own)?;
-    said.push("policy: what is proposed is allowed".into());
+    said.push("policy: the proposed settings are allowed".into());
     check_data(party, &terms, given, &own)?;
     said.push(format!("data: {} records of {} features", given.matrix.cols(), given.matrix.rows()).into());
     Ok(said)
 }
 
-/// What the data must be for these terms.
+/// Checks the data against the terms.
 pub(super) fn check_data<T: Real>(
     party: &PartyConfig,
     terms: &Terms,
@@ -67,24 +67,23 @@ pub(super) fn check_data<T: Real>(
     let place = party.accept(terms, own)?;
     let (features, records) = (given.matrix.rows(), given.matrix.cols());
     if let Some(names) = given.names.as_ref().filter(|names| names.len() != features) {
-        let problem = format!("{} names for {features} features; give one each", names.len());
+        let problem = format!("{} names for {features} features; give one per feature", names.len());
         return Err(Error::State { problem });
     }
-    // Lengths in journals have 32 bits, and what is allocated must be within reason.
+    // Lengths in journals have 32 bits, and allocations must be limited.
     let rank = terms.settings.rank;
     if rank.saturating_mul(rank).saturating_mul(8).max(terms.longest_message(features)) > u32::MAX as usize {
-        let problem =
-            format!("{rank} components of {features} features are more than 4 GiB; choose a smaller rank");
+        let problem = format!("{rank} components of {features} features exceed 4 GiB; use fewer components");
         return Err(Error::State { problem });
     }
-    // What others have is not known here: what this party has must be enough, and what all have together is checked
-    // as the run's first sum.
+    // The other parties' counts are unknown here: this party's own must be enough, and the total is checked as the
+    // first sum of the run.
     let mut counts = vec![usize::MAX; terms.roster.len()];
     counts[usize::from(place) - 1] = records;
     risk::check(&terms.settings, &counts, features).map_err(refusal)
 }
 
-/// A risk that nobody has accepted, with how federations accept it.
+/// The error for a risk that was not accepted, with the way to accept it in federations.
 pub(super) fn refusal(error: SecureError) -> Error {
     match error {
         SecureError::Risk { problem, cure, accept } => {

@@ -1,4 +1,4 @@
-//! A party's folder of state, which one process at a time uses.
+//! A party's state folder, which only one process may use at a time.
 
 use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
@@ -6,15 +6,15 @@ use std::path::{Path, PathBuf};
 use crate::error::{Error, Result};
 use crate::private;
 
-/// A party's folder, which one process at a time uses.
+/// A locked state folder.
 pub struct StateFolder {
-    /// Where it is.
+    /// Its path.
     pub path: PathBuf,
     _lock: File,
 }
 
 impl StateFolder {
-    /// Makes or opens it, and locks it.
+    /// Creates or opens the folder and locks it.
     pub fn open(folder: &Path) -> Result<Self> {
         private::make_folder(folder).map_err(Error::io(folder))?;
         let path = folder.join("lock");
@@ -26,14 +26,14 @@ impl StateFolder {
             if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
                 return Err(Error::file(
                     path,
-                    "another process takes part with this state; wait for it, or stop it",
+                    "another process is using this state; wait for it, or stop it",
                 ));
             }
         }
         Ok(StateFolder { path: folder.into(), _lock: lock })
     }
 
-    /// The journal of the run that is under way.
+    /// The journal of the run in progress.
     pub fn journal(&self) -> PathBuf {
         self.path.join("party.journal")
     }

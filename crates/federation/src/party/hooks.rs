@@ -1,13 +1,12 @@
-//! What a party takes from the program around it, which tests replace by something that they can repeat or disturb.
+//! Hooks that tests use to reproduce or disturb a party.
 
 use rand::Rng;
 
 use crate::error::Result;
 
-/// What a party takes from the program around it, and what that may look at. Messages are named by their kinds, such as
-/// `upload`; nothing of what is in them is shown.
+/// The hooks of a party. Messages are identified by their kinds, such as `upload`; their content is not accessible.
 pub trait Hooks: Send + Sync {
-    /// The seed of the start of the factor that the party at this place keeps to itself.
+    /// The seed of the start of this party's private factor.
     fn private_seed(&self, _place: u16) -> Result<u64> {
         Ok(partwise_secure::entropy()?.next_u64())
     }
@@ -21,11 +20,11 @@ pub trait Hooks: Send + Sync {
     /// A message was handed over to be sent.
     fn sent(&self, _kind: &'static str) {}
 
-    /// A message was received, and is not yet dealt with.
+    /// A message was received and is not yet handled.
     fn received(&self, _kind: &'static str) {}
 }
 
-/// Seeds from the operating system, and nobody who looks.
+/// The default: seeds from the operating system, no other effect.
 pub struct NoHooks;
 
 impl Hooks for NoHooks {}

@@ -1,4 +1,4 @@
-//! A party before the run: it agrees with all others, and begins a journal.
+//! A party before the run: it agrees with all others, and starts a journal.
 
 use std::time::Duration;
 
@@ -19,18 +19,18 @@ use crate::text::{Fingerprint, Hex, unix_seconds};
 
 /// A run that this party has agreed to.
 pub struct BegunRun {
-    /// What was agreed on.
+    /// The agreement.
     pub head: PartyHead,
     /// Read up to its first record.
     pub journal: JournalFile,
 }
 
-/// Whether the data are those that the run was begun with.
+/// Checks that the data are those that the run was started with.
 pub fn check_head<T: Real>(head: &PartyHead, given: &PartyData<T>, state: &StateFolder) -> Result<()> {
     if head.data == given.digest {
         return Ok(());
     }
-    let problem = "has a run that was begun with other data; give those, or remove it to start a new run";
+    let problem = "contains a run with other data; use these data, or remove the file to start a new run";
     Err(Error::file(state.journal(), problem))
 }
 
@@ -45,15 +45,16 @@ pub struct Joining<'a, T> {
 }
 
 impl<T: Real> Joining<'_, T> {
-    /// The journal that was just begun or found, from its beginning.
+    /// The journal that was created or found, at its beginning.
     pub fn reopened(&self) -> Result<JournalFile> {
         match JournalFile::open::<PartyHead>(&self.state.journal())? {
             Some((records, _)) => Ok(records),
-            None => Err(Error::file(self.state.journal(), "vanished; start again")),
+            None => Err(Error::file(self.state.journal(), "disappeared; start again")),
         }
     }
 
-    /// What the coordinator proposes instead of a run that nothing was summed in yet, if it does not know of that.
+    /// The coordinator's proposal, if it does not know of the run that this party has started and nothing was
+    /// summed in it yet.
     pub fn other_than(&self, head: &PartyHead) -> Result<Option<Box<Terms>>> {
         self.connection.set_run(Some(head.run.0));
         loop {
@@ -76,13 +77,14 @@ impl<T: Real> Joining<'_, T> {
         self.connection.say(FromParty::Stopping { reason: Reason::State });
         Error::State {
             problem: format!(
-                "a run is under way that this party has no state of in {}; restore it, or let the coordinator start a new run",
+                "a run is in progress, but {} has no state of it; restore the state, or let the coordinator start a \
+                 new run",
                 self.state.path.display()
             ),
         }
     }
 
-    /// Until all parties have agreed with each other; begins with what is proposed, if that is known.
+    /// Until all parties agree; starts with the proposal, if it is known.
     pub fn agree(&self, proposed: Option<Box<Terms>>) -> Result<BegunRun> {
         let agreed = self.negotiate(proposed);
         if let Err(error) = &agreed {
@@ -92,7 +94,7 @@ impl<T: Real> Joining<'_, T> {
                 _ => Reason::Trouble,
             };
             self.connection.say(FromParty::Stopping { reason });
-            // What was said should arrive.
+            // Gives the last message time to arrive.
             std::thread::sleep(Duration::from_millis(100));
         }
         agreed
@@ -108,7 +110,7 @@ impl<T: Real> Joining<'_, T> {
             check_data(self.party, &terms, self.given, &own)?;
             self.connection.expect(&terms, self.given.matrix.rows());
             let log = &self.options.log;
-            log.info("connected; waits until all parties are there", json!({ "event": "connected" }));
+            log.info("connected; waiting for all parties", json!({ "event": "connected" }));
             match self.negotiate_on(*terms, &own)? {
                 Negotiated::Begun(begun) => return Ok(*begun),
                 Negotiated::Again(terms) => proposed = terms,
@@ -116,7 +118,7 @@ impl<T: Real> Joining<'_, T> {
         }
     }
 
-    /// What the coordinator proposes.
+    /// The coordinator's proposal.
     fn proposal(&self) -> Result<Box<Terms>> {
         loop {
             match self.connection.next(None) {
@@ -141,7 +143,7 @@ impl<T: Real> Joining<'_, T> {
         self.connection.say(words);
     }
 
-    /// Agrees on these terms, or begins again where the connection was lost meanwhile.
+    /// Agrees on these terms, or starts over if the connection was lost meanwhile.
     fn negotiate_on(&self, terms: Terms, own: &Fingerprint) -> Result<Negotiated> {
         let place = self.party.accept(&terms, own)?;
         let mut talk: Option<Talk> = None;
@@ -151,7 +153,7 @@ impl<T: Real> Joining<'_, T> {
                 Some(ConnectionEvent::Said(words)) => words,
                 Some(ConnectionEvent::Failed(error)) => return Err(error),
                 Some(ConnectionEvent::Lost) => return self.lost(begun),
-                // The same connection does not welcome twice.
+                // A connection sends one welcome.
                 _ => continue,
             };
             match (words, &mut talk) {
@@ -173,7 +175,7 @@ impl<T: Real> Joining<'_, T> {
                     self.say(FromParty::Ready { attempt });
                 }
                 (ToParty::Begin, _) => {
-                    let problem = || Error::Dishonest { problem: "a beginning without an agreement".into() };
+                    let problem = || Error::Dishonest { problem: "a start without an agreement".into() };
                     return self.begin(begun.take().ok_or_else(problem)?);
                 }
                 _ => {}
@@ -190,7 +192,7 @@ impl<T: Real> Joining<'_, T> {
         Ok(negotiation)
     }
 
-    /// The connection was lost, perhaps when the run had begun.
+    /// The connection was lost, perhaps after the run had started.
     fn lost(&self, begun: Option<PartyHead>) -> Result<Negotiated> {
         let Some(head) = begun else { return Ok(Negotiated::Again(None)) };
         match self.other_than(&head)? {
@@ -211,22 +213,22 @@ impl<T: Real> Joining<'_, T> {
     }
 
     fn begin(&self, head: PartyHead) -> Result<Negotiated> {
-        let text = format!("all {} parties agree; the run begins", head.terms.roster.len());
+        let text = format!("all {} parties agree; starting the run", head.terms.roster.len());
         self.options.log.info(&text, json!({ "event": "begin", "run": head.run }));
         Ok(Negotiated::Begun(Box::new(BegunRun { head, journal: self.reopened()? })))
     }
 }
 
-/// An attempt to agree that is under way.
+/// An attempt to agree.
 struct Talk<'a> {
     attempt: u32,
     negotiation: Negotiation<'a>,
 }
 
-/// How an agreement went.
+/// The outcome of an attempt.
 enum Negotiated {
     /// All agree.
     Begun(Box<BegunRun>),
-    /// From the beginning, with what is proposed if that is known.
+    /// Start over, with the proposal if it is known.
     Again(Option<Box<Terms>>),
 }

@@ -1,4 +1,4 @@
-//! The connection as the methods see it: a link that is never lost, only slow.
+//! The connection as the protocols see it: a link that is never lost, only slow.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -30,23 +30,23 @@ pub struct PartyLink {
 }
 
 impl PartyLink {
-    /// What an event means for a run that is under way; nothing if the methods need not know.
+    /// Translates an event for a run in progress; `None` if the protocols need not know.
     pub fn understand(&self, event: ConnectionEvent) -> Result<Option<Vec<u8>>, Error> {
         match event {
             ConnectionEvent::Message(bytes) => Ok(Some(bytes)),
             ConnectionEvent::Welcome { terms, run, .. } => {
                 if run != Some(self.run) || *terms != self.terms {
-                    let problem = "the coordinator is not at the run that this party has begun; restore its state, or remove \
-                                   this party's to start a new run";
+                    let problem = "the coordinator has another run than this party; restore the coordinator's state, \
+                         or remove this party's state to start a new run";
                     return Err(Error::State { problem: problem.into() });
                 }
-                self.log.info("connected, the run goes on", json!({ "event": "connected" }));
+                self.log.info("connected; resuming the run", json!({ "event": "connected" }));
                 Ok(None)
             }
             ConnectionEvent::Said(ToParty::Waiting { mut parties }) => {
                 parties.retain(|name| self.terms.roster.iter().any(|member| member.name == *name));
                 parties.truncate(self.terms.roster.len());
-                let text = format!("all wait for {}", parties.join(", "));
+                let text = format!("waiting for {}", parties.join(", "));
                 self.log.warn(&text, json!({ "event": "waiting", "parties": parties }));
                 Ok(None)
             }
@@ -82,7 +82,7 @@ fn misbehave(connection: &Connection, bytes: &[u8]) {
         changed(1, 1),
         partwise_secure::session::addressed(0, &early),
     ];
-    // With its key it must not, while a sum may still be taken.
+    // With its key it must not leave, while a sum may still be taken.
     let count = if bytes[0] == 1 { bad.len() - 1 } else { bad.len() };
     for bytes in bad.into_iter().take(count) {
         connection.message("mischief", Cover::Public, bytes);

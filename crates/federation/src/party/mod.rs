@@ -1,4 +1,5 @@
-//! A party: it agrees with the others, takes part, and keeps what it needs to go on after whatever happens.
+//! A party: it agrees with the others, runs the protocol, and stores what it needs to resume after any
+//! interruption.
 
 mod check;
 mod connection;
@@ -36,34 +37,34 @@ use crate::ledger::{self, Ledger};
 use crate::log::EventLog;
 use crate::text::{Fingerprint, Hex};
 
-/// How to take part.
+/// The options of a party.
 pub struct PartyOptions {
     /// Without TLS, on loopback only.
     pub insecure: bool,
-    /// Threads to compute with.
+    /// The number of threads.
     pub threads: usize,
-    /// What it takes from the program around it.
+    /// The hooks.
     pub hooks: Arc<dyn Hooks>,
-    /// Where its lines go.
+    /// The log.
     pub log: Arc<EventLog>,
-    /// Stops it wherever it is; it can join again later, and goes on from there.
+    /// Stops the party at any point; it can join again later and resumes.
     pub cancel: Cancel,
     /// Sends bad messages in addition to the good ones.
     #[cfg(test)]
     pub mischief: bool,
 }
 
-/// What a party brings.
+/// The data of a party.
 pub struct PartyData<T> {
-    /// A row for each feature, a column for each record.
+    /// One row per feature, one column per record.
     pub matrix: Matrix<T>,
     /// The names of the features.
     pub names: Option<Vec<String>>,
-    /// A digest of the data, so that a run is not taken up with others.
+    /// A digest of the data, so that a run is not resumed with other data.
     pub digest: String,
 }
 
-/// What a party has at the end. [`Joined::finish`] tells the coordinator, when it is safe.
+/// The result of a party. [`Joined::finish`] notifies the coordinator once it is safe.
 pub struct Joined<T> {
     /// U, features x k, by row.
     pub u: Vec<T>,
@@ -73,15 +74,15 @@ pub struct Joined<T> {
     pub features: usize,
     /// Records.
     pub records: usize,
-    /// Of this party, which it keeps to itself.
+    /// The relative error of this party, which it keeps to itself.
     pub own_relative_error: f64,
-    /// Over all parties.
+    /// The relative error over all parties.
     pub relative_error: f64,
-    /// If the run was done twice, the same of each time, of which the better counts.
+    /// The errors of both attempts, if the run was repeated; the better one counts.
     pub attempts: Vec<f64>,
-    /// How it went.
+    /// How the run ended.
     pub ended: Ended,
-    /// What was agreed on.
+    /// The agreement.
     pub terms: Terms,
     /// The run's digest.
     pub run: String,
@@ -89,7 +90,7 @@ pub struct Joined<T> {
     state: StateFolder,
 }
 
-/// Takes part in a run, or goes on with one that was begun.
+/// Joins a run, or resumes one.
 pub fn join<T: Real>(party: &PartyConfig, given: PartyData<T>, options: &PartyOptions) -> Result<Joined<T>> {
     let identity = read_identity(&party.identity)?;
     let state = StateFolder::open(&party.state)?;
@@ -107,7 +108,7 @@ pub fn join<T: Real>(party: &PartyConfig, given: PartyData<T>, options: &PartyOp
         Some((mut journal, head)) => {
             check_head(&head, &given, &state)?;
             connection.expect(&head.terms, given.matrix.rows());
-            // Nothing was summed yet: the coordinator may not even know of the run.
+            // Nothing was summed yet, so the coordinator may not know of the run.
             let proposed = match journal.next()? {
                 None => joining.other_than(&head)?,
                 Some(_) => None,
@@ -123,8 +124,8 @@ pub fn join<T: Real>(party: &PartyConfig, given: PartyData<T>, options: &PartyOp
 }
 
 impl<T> Joined<T> {
-    /// Tells the coordinator, and gives it U (as an .npy file) if asked; then forgets what only a restart would need. The
-    /// results must be safe by now.
+    /// Notifies the coordinator, and sends it U (as an .npy file) if asked; then removes what only a restart would
+    /// need. The results must be safe by now.
     pub fn finish(self, factor: Vec<u8>, parties: usize) -> Result<()> {
         let finished = FromParty::Finished {
             factor: Hex(Fingerprint::of(&factor).0),
@@ -142,7 +143,7 @@ impl<T> Joined<T> {
         loop {
             if lost.is_some_and(|lost| lost.elapsed() > patience) {
                 log.warn(
-                    "the coordinator does not answer; the result is here",
+                    "the coordinator does not answer; this party has its result",
                     json!({ "event": "unheard" }),
                 );
                 break;
@@ -159,11 +160,14 @@ impl<T> Joined<T> {
                     connection.say(finished.clone());
                 }
                 Some(ConnectionEvent::Lost) => lost = Some(Instant::now()),
-                // Answers to others.
+                // Handles questions for other parties.
                 Some(ConnectionEvent::Message(_)) => lost = None,
                 Some(event) => {
                     if let Err(error) = self.link.understand(event) {
-                        log.warn(&format!("{error}; the result is here"), json!({ "event": "unheard" }));
+                        log.warn(
+                            &format!("{error}; this party has its result"),
+                            json!({ "event": "unheard" }),
+                        );
                         break;
                     }
                 }

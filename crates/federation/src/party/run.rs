@@ -23,9 +23,9 @@ use crate::frame::{FromParty, Reason, ToParty};
 use crate::journal::{PartyHead, PartyJournal};
 use crate::text::Fingerprint;
 
-/// What is said when a run is done twice.
-pub(crate) const RETRY_NOTICE: &str = "somebody was missing in some sums; those who are there do the run once more, and keep \
-                                       the better result";
+/// The message for a repeated run.
+pub(crate) const RETRY_NOTICE: &str =
+    "a party was missing from some sums; the others repeat the run and keep the better result";
 
 /// A party of a run.
 pub struct Participant<'a> {
@@ -37,10 +37,10 @@ pub struct Participant<'a> {
 }
 
 impl Participant<'_> {
-    /// Takes part from the beginning, or from where the journal ends.
+    /// Runs from the start, or from where the journal ends.
     pub fn take_part<T: Real>(self, given: PartyData<T>, begun: BegunRun) -> Result<Joined<T>> {
         let BegunRun { head, journal } = begun;
-        // What was agreed on before must still be allowed.
+        // The earlier agreement must still be allowed by the policy.
         self.party.accept(&head.terms, &Fingerprint::of(self.identity.key().bytes()))?;
         self.connection.set_run(Some(head.run.0));
         let settings = &head.terms.settings;
@@ -77,7 +77,7 @@ impl Participant<'_> {
         })
     }
 
-    /// The machines of the cohorts that this party is in.
+    /// The state machines of this party's cohorts.
     fn machines(&self, head: &PartyHead, plain: bool) -> Result<Vec<Party>> {
         let keys: Option<Vec<IdentityKey>> =
             head.keys.iter().map(|key| IdentityKey::from_bytes(&key.0)).collect();
@@ -102,7 +102,7 @@ impl Participant<'_> {
         }
     }
 
-    /// Tells the coordinator what all parties know.
+    /// Notifies the coordinator of what all parties know.
     fn watch(&self) -> Box<dyn FnMut(Announcement) + Send> {
         let connection = self.connection.clone();
         #[cfg(test)]
@@ -124,19 +124,19 @@ impl Participant<'_> {
         })
     }
 
-    /// Ends a run that was refused by what all parties know after its first sums: there is nothing to go on with. The
-    /// coordinator should have heard of it by then, or it would wait for parties that have forgotten the run.
+    /// Ends a run that all parties refuse after the first sums: there is nothing to resume. The coordinator should
+    /// have been notified by then, or it would wait for parties that have removed the run.
     fn end_refused(&self, own: [u8; 32]) -> Result<()> {
         let stopping = FromParty::Stopping { reason: Reason::FewRecords };
         self.connection.say(stopping.clone());
         let begin = Instant::now();
         loop {
             match self.connection.next(Some(LEAVE.limit.saturating_sub(begin.elapsed()))) {
-                // What was said on the connection before may be lost.
+                // Messages on an earlier connection may be lost.
                 Some(ConnectionEvent::Welcome { run, .. }) if run == Some(own) => {
                     self.connection.say(stopping.clone());
                 }
-                // It is at another run, or at none.
+                // The coordinator is at another run, or at none.
                 Some(ConnectionEvent::Welcome { .. }) => break,
                 Some(ConnectionEvent::Said(ToParty::End) | ConnectionEvent::Failed(_)) | None => break,
                 Some(_) => {}

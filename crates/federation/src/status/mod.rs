@@ -1,4 +1,4 @@
-//! How a run stands, for the status page: parties, rounds, errors, bytes, and no data and no factor.
+//! The status of a run, for the status page: parties, rounds, errors, bytes, and no data and no factor.
 
 mod page;
 mod text;
@@ -20,28 +20,28 @@ use crate::io::Counts;
 pub struct CurvePoint {
     /// The round.
     pub round: usize,
-    /// Seconds since the run began.
+    /// Seconds since the start of the run.
     pub seconds: f64,
-    /// Over all parties.
+    /// The relative error over all parties.
     pub relative_error: f64,
 }
 
-/// Whether a party is there.
+/// The presence of a party.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Presence {
-    /// It is not there.
+    /// Not connected.
     Absent,
-    /// It is there.
+    /// Connected.
     Connected,
     /// It has its result.
     Finished,
 }
 
-/// How a party stands.
+/// The status of a party.
 pub struct PartyStatus {
     name: String,
-    /// Whether it is there.
+    /// Whether it is connected.
     pub presence: Presence,
     /// How often its connection was lost.
     pub dropouts: u64,
@@ -57,13 +57,13 @@ impl PartyStatus {
         [self.before[0] + live[0], self.before[1] + live[1]]
     }
 
-    /// A connection, of which the bytes are counted, is there.
+    /// A connection was opened, whose bytes are counted.
     pub(crate) fn connect(&mut self, counts: Arc<Counts>) {
         self.before = self.bytes();
         (self.live, self.presence) = (Some(counts), Presence::Connected);
     }
 
-    /// It is gone.
+    /// The connection has ended.
     pub(crate) fn disconnect(&mut self) {
         self.before = self.bytes();
         self.live = None;
@@ -74,26 +74,26 @@ impl PartyStatus {
     }
 }
 
-/// How a run stands.
+/// The status of a run.
 pub struct RunStatus {
     terms: Terms,
-    /// What is being done.
+    /// The current phase.
     pub phase: &'static str,
     /// By place.
     pub parties: Vec<PartyStatus>,
-    /// Sums that were opened.
+    /// Number of opened sums.
     pub sums: u64,
     /// Key exchanges.
     pub epochs: u64,
     /// The error over rounds.
     pub curve: Vec<CurvePoint>,
-    /// For whom all wait.
+    /// The parties that all wait for.
     pub waiting: Vec<String>,
     warnings: VecDeque<String>,
 }
 
 impl RunStatus {
-    /// Nobody is there yet.
+    /// No party is connected yet.
     pub fn new(terms: &Terms) -> Self {
         let status = |name: &String| PartyStatus {
             name: name.clone(),
@@ -122,7 +122,7 @@ impl RunStatus {
         }
     }
 
-    /// Notes the error after a round, if it is of a later one than those before.
+    /// Records the error after a round, if the round is later than the previous ones.
     pub fn add_point(&mut self, point: CurvePoint) -> bool {
         let later = self.curve.last().is_none_or(|last| last.round < point.round);
         let good = later && point.relative_error.is_finite();

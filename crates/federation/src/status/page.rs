@@ -1,4 +1,4 @@
-//! The page that shows how a run stands, over HTTP.
+//! Serves the status page over HTTP.
 
 use std::convert::Infallible;
 use std::net::{IpAddr, SocketAddr};
@@ -26,12 +26,12 @@ pub struct StatusPage {
 }
 
 impl StatusPage {
-    /// Nobody is there yet.
+    /// No party is connected yet.
     pub fn new(terms: &Terms, log: Arc<EventLog>) -> Self {
         StatusPage { status: Mutex::new(RunStatus::new(terms)), log }
     }
 
-    /// To look at or change.
+    /// Locks the status.
     pub fn lock(&self) -> MutexGuard<'_, RunStatus> {
         self.status.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -40,7 +40,7 @@ impl StatusPage {
         let host = request.headers().get("host").map(|host| host.to_str().unwrap_or_default());
         let (status, kind, body) = match (request.method(), request.uri().path()) {
             _ if is_loopback && host.is_some_and(|host| !is_address(host)) => {
-                let text = "ask for localhost or an address; another name may be another site's\n";
+                let text = "use localhost or an address; requests for other names are refused\n";
                 (StatusCode::MISDIRECTED_REQUEST, "text/plain", text.to_string())
             }
             (&Method::GET | &Method::HEAD, "/") => {
@@ -92,7 +92,7 @@ impl StatusPage {
                     .max_buf_size(16 << 10)
                     .serve_connection(TokioIo::new(stream), service);
                 tokio::pin!(connection);
-                // Whoever reads may leave, or read so slowly that others have no room.
+                // Clients may leave, or read so slowly that others find no place.
                 if let Err(Late { .. }) = STATUS_PAGE.limit(connection.as_mut()).await {
                     connection.as_mut().graceful_shutdown();
                     let _ = REJECT_GRACE.limit(connection).await;
@@ -103,8 +103,8 @@ impl StatusPage {
     }
 }
 
-/// Whether a `Host` header is an address or localhost, with or without a port. A site that gives its own name this
-/// machine's address, to have a browser here read the page for it, cannot avoid being named.
+/// Whether a `Host` header is an address or localhost, with or without a port. A website whose name resolves to
+/// this machine, so that a browser here reads the page for it, is named in the header.
 fn is_address(host: &str) -> bool {
     let port = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
     let name = host.rsplit_once(':').filter(|(_, last)| port(last)).map_or(host, |(name, _)| name);
@@ -112,7 +112,7 @@ fn is_address(host: &str) -> bool {
     name == "localhost" || name.parse::<IpAddr>().is_ok()
 }
 
-/// Binds an address of the page.
+/// Binds the address of the page.
 pub(crate) async fn bind(address: SocketAddr) -> crate::Result<TcpListener> {
     TcpListener::bind(address)
         .await

@@ -1,4 +1,4 @@
-//! A run's status as text: JSON, and the format of Prometheus.
+//! The status of a run as JSON, and in the format of Prometheus.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -7,11 +7,11 @@ use serde_json::json;
 
 use super::{PartyStatus, RunStatus};
 
-/// How often what was rejected.
+/// The number of rejections by reason.
 type Rejections = BTreeMap<&'static str, u64>;
 
 impl RunStatus {
-    /// As JSON; `rejected` is how often what was rejected.
+    /// The status as JSON; `rejected` is the number of rejections by reason.
     pub(super) fn json(&self, rejected: &Rejections) -> String {
         let settings = &self.terms.settings;
         let parties = self.parties.iter().map(|party| {
@@ -41,7 +41,7 @@ impl RunStatus {
         .to_string()
     }
 
-    /// In the text format of Prometheus.
+    /// The status in the text format of Prometheus.
     pub(super) fn metrics(&self, rejected: &Rejections) -> String {
         let mut text = String::new();
         let mut family = |name: &str, kind: &str, help: &str, values: Vec<(String, f64)>| {
@@ -59,10 +59,10 @@ impl RunStatus {
         family("round", "gauge", "Rounds done.", alone(last.map_or(0.0, |point| point.round as f64)));
         let error = last.map_or(Vec::new(), |point| alone(point.relative_error));
         family("relative_error", "gauge", "Relative error over all parties.", error);
-        family("sums_total", "counter", "Sums that were opened.", alone(self.sums as f64));
+        family("sums_total", "counter", "Number of opened sums.", alone(self.sums as f64));
         family("epochs_total", "counter", "Key exchanges.", alone(self.epochs as f64));
         let connected = |party: &PartyStatus| f64::from(u8::from(party.live.is_some()));
-        family("party_connected", "gauge", "Whether a party is connected.", by_party(&connected));
+        family("party_connected", "gauge", "Whether the party is connected.", by_party(&connected));
         family(
             "party_dropouts_total",
             "counter",
@@ -70,16 +70,21 @@ impl RunStatus {
             by_party(&|party| party.dropouts as f64),
         );
         let received = |party: &PartyStatus| party.bytes()[0] as f64;
-        family("party_received_bytes_total", "counter", "Bytes from a party.", by_party(&received));
+        family(
+            "party_received_bytes_total",
+            "counter",
+            "Bytes received from the party.",
+            by_party(&received),
+        );
         family(
             "party_sent_bytes_total",
             "counter",
-            "Bytes to a party.",
+            "Bytes sent to the party.",
             by_party(&|party| party.bytes()[1] as f64),
         );
         let rejected = rejected.iter();
         let rejected = rejected.map(|(reason, count)| (format!("{{reason=\"{reason}\"}}"), *count as f64));
-        family("rejected_total", "counter", "What was rejected.", rejected.collect());
+        family("rejected_total", "counter", "Number of rejections.", rejected.collect());
         text
     }
 }

@@ -1,5 +1,5 @@
-//! `mpirun -n N partwise-mpi-check`: whether MPI here does all that Partwise asks of a transport. With `--large`, also
-//! messages of more than 2^31 bytes, which takes about 10 GiB a rank.
+//! `mpirun -n N partwise-mpi-check` tests whether this MPI installation does everything that Partwise needs. With
+//! `--large` it also sends messages of more than 2^31 bytes, which takes about 10 GiB per process.
 
 use std::process::ExitCode;
 
@@ -29,13 +29,13 @@ fn main() -> ExitCode {
     }
 }
 
-/// Rank and number of ranks, if all is as it must be.
+/// Rank and number of ranks, if everything conforms.
 fn run(session: &Session, large: bool) -> Result<(usize, usize)> {
     for sums in [Sums::Ordered, Sums::Native] {
         let ordered = sums == Sums::Ordered;
         conformance::check(&session.comm(sums)?, ordered)?;
         conformance::check(&Metered::new(&session.comm(sums)?), ordered)?;
-        // 64 cuts some messages exactly, 1000 none of the suite's.
+        // 64 splits some messages exactly, 1000 none of those in the suite.
         for most in [1000, 64] {
             conformance::check(&session.comm(sums)?.with_most(most), ordered)?;
         }

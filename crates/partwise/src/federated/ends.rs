@@ -113,7 +113,7 @@ fn shared_factor(bytes: &[u8], state: &Path, [features, k]: [usize; 2]) -> Resul
     Ok(factor(rows, cols, entries))
 }
 
-/// One organisation of a federation, with its records.
+/// One organization of a federation, with its records.
 ///
 /// ```no_run
 /// use partwise::Party;

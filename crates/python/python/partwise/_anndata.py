@@ -9,7 +9,7 @@ import numpy as np
 from partwise._nmf import NMF
 from partwise._types import Parameters, Seed
 
-#: Stands for the mask that scanpy uses by default, since None is no mask there.
+#: Marks scanpy's default mask, because None means no mask there.
 HIGHLY_VARIABLE: Any = "highly_variable, if adata.var has it"
 
 
@@ -29,8 +29,8 @@ def nmf(
     Parameters
     ----------
     adata : AnnData
-        Cells by genes, with entries of at least 0: counts, or normalized and
-        log-transformed, but not scaled.
+        Cells by genes with nonnegative entries: counts, or normalized and
+        log-transformed values, but not scaled ones.
     n_components : int
         Number of components.
     layer : str, default=None
@@ -40,22 +40,22 @@ def nmf(
         default those of ``adata.var["highly_variable"]`` where it exists, as in
         scanpy's PCA.
     key_added : str, default=None
-        Where to write, instead of the names below: this key in all three.
+        Key for all three results, instead of the names below.
     copy : bool, default=False
         Return a changed copy instead of changing ``adata``.
     random_state : int, RandomState instance or None, default=0
         The seed.
     **parameters
-        More parameters of :class:`NMF`.
+        Other parameters of :class:`NMF`.
 
     Returns
     -------
     AnnData or None
-        The copy, if one was asked for. Written are
+        The copy, if ``copy`` is true. The results are
 
-        - ``obsm["X_nmf"]``: how much of each component is in each cell;
-        - ``varm["NMF"]``: how much of each gene is in each component, 0 for
-          genes that were not used;
+        - ``obsm["X_nmf"]``: the weight of each component in each cell;
+        - ``varm["NMF"]``: the weight of each gene in each component, 0 for
+          unused genes;
         - ``uns["nmf"]``: ``params``, ``relative_error``, ``n_iter`` and
           ``trace``.
 
@@ -75,7 +75,7 @@ def nmf(
             f"nmf takes an AnnData object, not {type(adata).__name__}; use partwise.NMF for arrays"
         )
     if copy:
-        # What is backed by a file can only be copied to another file.
+        # A backed object can only be copied to another file.
         adata = adata.to_memory() if adata.isbacked else adata.copy()
     if layer is not None and layer not in adata.layers:
         raise ValueError(f"layer {layer!r} is not in adata.layers; give one of {list(adata.layers)}")
@@ -86,7 +86,7 @@ def nmf(
     elif hasattr(X, "to_memory"):
         # A sparse matrix in a file, which only AnnData can read.
         X = X.to_memory()
-    # An array, whatever the configuration of scikit-learn says of transformers.
+    # An array, whatever output scikit-learn is configured for.
     model = NMF(n_components, random_state=random_state, **parameters).set_output(transform="default")
     W = model.fit_transform(X)
     H = np.zeros((adata.n_vars, model.n_components_), dtype=W.dtype)
@@ -97,7 +97,7 @@ def nmf(
     given: dict[str, Any] = {"n_components": n_components, "random_state": random_state, "layer": layer, "mask_var": used}
     given.update(parameters)
     adata.uns[uns] = {
-        # An .h5ad file has no place for None, generators or functions.
+        # An .h5ad file cannot store None, generators or functions.
         "params": {name: value for name, value in given.items() if isinstance(value, (bool, int, float, str, np.generic))},
         "relative_error": model.relative_error_,
         "n_iter": model.n_iter_,

@@ -1,4 +1,4 @@
-"""Federations: taking part in one, trying one on this machine, and auditing what left its parties."""
+"""Federations: joining one, simulating one on this machine, and auditing what left its parties."""
 
 import hashlib
 import json
@@ -17,7 +17,7 @@ from partwise._types import Protocol, SimulationSettings
 
 @dataclass(frozen=True)
 class Joined:
-    """What a party has at the end: X ≈ U Vᵀ with a row of X for each of its records."""
+    """The result of a party: X ≈ U Vᵀ with one row of X per record."""
 
     U: NDArray[Any]
     """This party's own factor, records x components."""
@@ -27,7 +27,7 @@ class Joined:
 
 
 def _checked(X: Any) -> tuple[Any, str]:
-    """X as the compiled part reads it, and a digest of it."""
+    """X in a form that the compiled part reads, and its digest."""
     from sklearn.utils import check_array
 
     X = readable(check_array(unmasked(X), accept_sparse="csr", dtype=[np.float64, np.float32], order="C"))
@@ -101,7 +101,7 @@ def join(
 
 @dataclass(frozen=True)
 class Simulated:
-    """What all parties of a simulated federation would have."""
+    """The results of all parties of a simulated federation."""
 
     U: list[NDArray[Any]]
     """Each party's own factor, records x components, in the order of its records."""
@@ -111,7 +111,7 @@ class Simulated:
 
 
 def _setting(name: str, value: Any) -> Any:
-    """A setting as JSON has it."""
+    """A setting in JSON form."""
     if name in ("sketch_records", "sketch_features"):
         return amount(name, value)
     if isinstance(value, np.generic):
@@ -169,7 +169,7 @@ def simulate(
     if np.ndim(parties) == 0:
         number("parties", parties, Integral, 2, 255)
         count = int(parties)  # type: ignore[arg-type]
-        # The first ones have one record more where it does not come out even.
+        # If the rows do not divide evenly, the first parties have one more.
         sizes = [records // count + (party < records % count) for party in range(count)]
         parties = np.repeat(np.arange(count), sizes)
     whose = np.asarray(parties)

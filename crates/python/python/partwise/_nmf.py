@@ -1,4 +1,4 @@
-"""The estimator, with scikit-learn's names and meanings where they exist, and ours beside them."""
+"""The estimator, with the names and meanings of scikit-learn where they exist, and additional parameters."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from partwise._checks import (
 from partwise._progress import Callback, Line, Lines, joined
 from partwise._types import Init, Normalize, Seed, SeededParameters, Sketch, SketchSolver, Solver
 
-#: The solver unless one is chosen.
+#: The default solver.
 DEFAULT_SOLVER: Solver = "auto"
 
-#: All choices that there are, by the names of Partwise's settings.
+#: The choices of each setting of Partwise.
 CHOICES = _partwise.choices()
 
-#: Solvers by our names, which are scikit-learn's where both have one, but for its name of coordinate descent.
+#: Solvers by name; 'cd' is scikit-learn's name for 'hals'.
 ALGORITHMS = {"cd": "hals"} | {name: name for name in CHOICES["algorithm"]}
 STARTS = tuple(CHOICES["init"])
 SKETCHES = tuple(CHOICES["sketch"])
 SKETCH_SOLVERS = tuple(CHOICES["solver"])
 SCALES = tuple(CHOICES["normalize"])
 
-#: Parameters of ours that the exact solution for a given H does not use. (Those of scikit-learn are ignored there, as by
+#: Additional parameters that the exact solution for a given H does not use. (Those of scikit-learn are ignored, as in
 #: scikit-learn.)
 ITERATING = (
     "sketch", "sketch_cols", "sketch_rows", "sketch_solver", "normalize", "n_init", "target_error", "time_limit",
@@ -45,9 +45,9 @@ TRACE = np.dtype([("iteration", np.int64), ("seconds", np.float64), ("relative_e
 
 
 class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Nonnegative matrix factorization, X ≈ W H with no entry below 0.
+    """Nonnegative matrix factorization, X ≈ W H without negative entries.
 
-    Lowers, as scikit-learn's ``NMF`` does with its default ``beta_loss``,
+    Minimizes the objective of scikit-learn's ``NMF`` with its default ``beta_loss``,
 
         ½ ‖X − W H‖² + alpha_W n_features (l1_ratio ‖W‖₁ + ½ (1 − l1_ratio) ‖W‖²)
                      + alpha_H n_samples  (l1_ratio ‖H‖₁ + ½ (1 − l1_ratio) ‖H‖²)
@@ -56,45 +56,44 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
     ``transform(X)`` equals ``fit_transform(X)`` up to rounding.
 
     NumPy arrays (float64, float32, uint8; by row or by column) and SciPy's csr
-    and csc matrices are read where they are, without a copy; they must not
-    change while ``fit`` runs, which releases Python's global lock. float32 is
-    computed in float32, all else in float64.
+    and csc matrices are read in place, without a copy; they must not change
+    while ``fit`` runs, which releases Python's global lock. float32 is
+    computed in float32, everything else in float64.
 
     Parameters
     ----------
     n_components : int or 'auto' or None, default='auto'
-        Number of components. With 'auto' that of a given W or H, else, and with
-        None, the number of features.
+        Number of components. With 'auto' that of a given W or H; otherwise, and
+        with None, the number of features.
 
     init : {'random', 'nndsvd', 'nndsvda', 'nndsvdar', 'custom'}, default=None
-        Where to begin: at random; from singular vectors, with zeros ('nndsvd'),
-        these filled with the mean of X ('nndsvda') or with small random numbers
-        ('nndsvdar'); at the W and H given to `fit` ('custom'). With None
+        Starting values: random; singular vectors with zeros ('nndsvd'), with
+        zeros filled with the mean of X ('nndsvda') or with small random numbers
+        ('nndsvdar'); or the W and H given to `fit` ('custom'). With None
         'nndsvda' if n_components <= min(n_samples, n_features) and n_init is 1,
         else 'random'.
 
     solver : {'auto', 'hals', 'bpp', 'mu', 'dsanls', 'cd'}, default='auto'
-        'hals', for scikit-learn 'cd', is exact coordinate descent; 'auto' the
-        same with several sweeps a product and with momentum, begun on samples
-        of a large X; 'bpp'
-        alternating least squares, each solved exactly; 'mu' multiplicative
-        updates; 'dsanls' solves a random sketch of the problem in each step, for
-        matrices so large that reading all of X each time takes too long.
+        'hals' (scikit-learn's 'cd') is exact coordinate descent; 'auto' is
+        accelerated HALS, warm-started on a sample of a large dense X; 'bpp'
+        solves each alternating least squares problem exactly; 'mu' is
+        multiplicative updates; 'dsanls' solves a random sketch of the problem in
+        each step, for matrices that take too long to read in every iteration.
 
     beta_loss : {'frobenius', 2}, default='frobenius'
-        The only loss that there is; for scikit-learn's callers.
+        The only supported loss; for compatibility with scikit-learn.
 
     tol : float, default=1e-4
-        Stop when the error falls by less than a tenth of this share of itself
-        in an iteration, over ten of them; 0 for never. (scikit-learn's
-        criterion is another one.)
+        Stop when the relative change of the error per iteration is below a tenth
+        of this value, over ten iterations; 0 turns this off. (scikit-learn's
+        criterion is different.)
 
     max_iter : int, default=200
-        Iterations at most.
+        Maximum number of iterations.
 
     random_state : int, RandomState instance or None, default=None
-        The seed of everything random. An int gives the same result every time,
-        for any number of threads.
+        Random seed. An int gives the same result every time, for any number of
+        threads.
 
     alpha_W : float, default=0.0
         Weight of the penalties of W.
@@ -109,48 +108,47 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         Print the error every ten iterations.
 
     shuffle : bool, default=False
-        Without effect; for scikit-learn's callers.
+        No effect; for compatibility with scikit-learn.
 
     sketch : {'subsample', 'gaussian', 'count', 'srht'}, default='subsample'
-        What 'dsanls' sketches by. This and the next three are refused with
-        other solvers, which would ignore them.
+        Kind of sketch for 'dsanls'. This and the next three parameters are
+        refused with other solvers, which would ignore them.
 
     sketch_cols, sketch_rows : int or float, default=None
-        Columns and rows of X that 'dsanls' sketches to: a number, or as a float
-        a share. With None by the size of X.
+        Columns and rows in the sketched problems of 'dsanls': a number, or as a
+        float a share. With None by the size of X.
 
     sketch_solver : {'pcd', 'pgd'}, default='pcd'
-        What 'dsanls' does with a sketch: proximal coordinate descent, or
-        projected gradient descent.
+        Solver of 'dsanls': proximal coordinate descent, or projected gradient
+        descent.
 
     normalize : {'balanced', 'none', 'u', 'v', 'sum-u', 'sum-v'}, default=None
-        The scale of the components, which W H leaves free: columns of W and
-        rows of H of the same norm ('balanced'), those of W ('u') or of H ('v')
-        of norm 1, those of W ('sum-u') or of H ('sum-v') with entries that sum
-        to 1, or whatever the solver ended with ('none'). With None 'balanced',
-        or 'none' with penalties, which decide the scale: other choices are
-        refused with them.
+        Scale of the components, which W H leaves free: equal norms of the
+        columns of W and the rows of H ('balanced'), norm 1 in W ('u') or in H
+        ('v'), sum 1 in W ('sum-u') or in H ('sum-v'), or the scale at the end of
+        the run ('none'). With None 'balanced', or 'none' with penalties, which
+        determine the scale; other choices are refused with them.
 
     n_init : int, default=1
-        Runs, from different random starts, of which the best is kept. Refused
-        with a start that is the same each time, but for solver 'dsanls'.
+        Number of runs from different random starts, of which the best is kept.
+        Refused with a start that is always the same, except for 'dsanls'.
 
     target_error : float, default=None
         Stop at this relative error ‖X − W H‖ / ‖X‖.
 
     time_limit : float, default=None
-        Stop after these seconds of computing.
+        Stop after this many seconds of computing.
 
     n_jobs : int, default=None
-        Threads. With None what OMP_NUM_THREADS says, else all cores; -1 is all
-        cores. The result does not depend on it.
+        Number of threads. With None the value of OMP_NUM_THREADS, else all
+        cores; -1 is all cores. The result does not depend on it.
 
     callback : callable, default=None
         Called with a :class:`Progress` after every iteration; if it returns
-        False, the run ends there. Everything else that it returns is ignored.
+        False, the run ends. Other return values are ignored.
 
     progress : bool, default=False
-        Show iteration and error on a line of stderr.
+        Show iteration and error in a line on stderr.
 
     Attributes
     ----------
@@ -167,10 +165,10 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         ‖X − W H‖ / ‖X‖.
 
     n_iter_ : int
-        Iterations done.
+        Number of iterations.
 
     stopped_by_ : str
-        Why it ended: 'tolerance', 'iterations', 'target-error', 'time-limit' or
+        Why the run ended: 'tolerance', 'iterations', 'target-error', 'time-limit' or
         'interrupted', by the callback.
 
     trace_ : structured array
@@ -253,10 +251,10 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Entries of at least 0.
+            Nonnegative entries.
         y : Ignored
         W, H : array-like, default=None
-            Where to begin, with ``init='custom'``.
+            Starting values, with ``init='custom'``.
 
         Returns
         -------
@@ -271,10 +269,10 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Entries of at least 0.
+            Nonnegative entries.
         y : Ignored
         W, H : array-like, default=None
-            Where to begin, with ``init='custom'``.
+            Starting values, with ``init='custom'``.
 
         Returns
         -------
@@ -286,7 +284,7 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         start = self._start(X, W, H)
         k = self._n_components
         dtype = dtype_of(X)
-        # A run fills these; a given start is in them.
+        # The run fills these arrays, which contain a given start.
         w, v = start or (np.empty((X.shape[0], k), dtype), np.empty((X.shape[1], k), dtype))
         line = Line(self.max_iter, self.n_init) if self.progress else None
         watchers = [watch for watch in (self.callback, line, Lines() if self.verbose else None) if watch]
@@ -318,12 +316,12 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         return w
 
     def transform(self, X: Any) -> NDArray[np.floating[Any]]:
-        """The W that fits X best with the components fixed, exactly.
+        """Return the W that fits X best with the components fixed, exactly.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Entries of at least 0.
+            Nonnegative entries.
 
         Returns
         -------
@@ -336,7 +334,7 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         return self._solve(X, self.components_)
 
     def inverse_transform(self, X: Any) -> NDArray[np.floating[Any]]:
-        """W H, for the W given.
+        """Return W H for a given W.
 
         Parameters
         ----------
@@ -351,7 +349,7 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         X = check_array(unmasked(X), accept_sparse=("csr", "csc"), dtype=[np.float64, np.float32])
         if X.shape[1] != self.n_components_:
             raise ValueError(
-                f"X has {X.shape[1]} columns, but there are {self.n_components_} components; give one column for each"
+                f"X has {X.shape[1]} columns, but there are {self.n_components_} components; give one column per component"
             )
         original: NDArray[np.floating[Any]] = X @ self.components_
         return original
@@ -380,7 +378,7 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         return w
 
     def _check_parameters(self) -> None:
-        """Refuses what the compiled part would not know the name of."""
+        """Check the parameters that the compiled part has other names for."""
         one_of("init", self.init, (*STARTS, "custom", None))
         one_of("solver", self.solver, ALGORITHMS)
         one_of("sketch", self.sketch, SKETCHES)
@@ -413,7 +411,7 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
             )
 
     def _start(self, X: Any, W: Any, H: Any) -> tuple[NDArray[Any], NDArray[Any]] | None:
-        """Settles the number of components; copies of W and Hᵀ, if the run is to begin there."""
+        """Determine the number of components; return copies of W and Hᵀ if they are the start."""
         self._n_components: Any = X.shape[1] if self.n_components is None else self.n_components
         if self.init == "custom":
             H = checked_factor(H, (self._n_components, X.shape[1]), "NMF (input H)")
@@ -424,7 +422,7 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
                     f"H and W should have the same dtype as X. Got H.dtype = {H.dtype} and W.dtype = {W.dtype}."
                 )
             if W.shape[1] != H.shape[0]:
-                raise ValueError(f"W has {W.shape[1]} columns, but H has {H.shape[0]} rows; give as many")
+                raise ValueError(f"W has {W.shape[1]} columns, but H has {H.shape[0]} rows; they must be equal")
             self._n_components = H.shape[0]
             return np.array(W, order="C"), np.array(H.T, order="C")
         if W is not None or H is not None:
@@ -447,10 +445,10 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         return tuple((alpha * self.l1_ratio, alpha * (1 - self.l1_ratio)) for alpha in (self.alpha_W, alpha_H))  # type: ignore[return-value]
 
     def _settings(self, X: Any) -> dict[str, Any]:
-        """What Partwise calls these parameters."""
+        """The parameters by the names of Partwise's settings."""
         init = self.init
         if init in (None, "custom"):
-            # Runs from singular vectors would all be the same.
+            # All runs from singular vectors would be identical.
             several = self.n_init > 1
             init = "nndsvda" if self._n_components <= min(X.shape) and not several else "random"
         (l1_u, l2_u), (l1_v, l2_v) = self._penalties()
@@ -460,7 +458,7 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
             "sketch_rows": amount("sketch_rows", self.sketch_rows),
             "solver": self.sketch_solver,
         }
-        # Only what was given: the compiled part refuses what the solver does not use.
+        # Only changed parameters: the compiled part refuses those that the solver does not use.
         defaults = ("subsample", None, None, "pcd")
         given = {name: value for (name, value), default in zip(sketching.items(), defaults) if value != default}
         return {
@@ -502,24 +500,24 @@ def non_negative_factorization(
     Parameters
     ----------
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        Entries of at least 0.
+        Nonnegative entries.
     W, H : array-like, default=None
-        Where to begin, with ``init='custom'``.
+        Starting values, with ``init='custom'``.
     n_components : int or 'auto' or None, default='auto'
         As for :class:`NMF`.
     update_H : bool, default=True
-        If False, H stays as it is given, and W is the exact solution for it.
+        If False, H is kept, and W is the exact solution for it.
     **parameters
-        All others of :class:`NMF`. With ``update_H=False``, where nothing is
-        iterated and H keeps its scale, those of Partwise alone are refused
-        except ``n_jobs`` and ``normalize='none'``.
+        Other parameters of :class:`NMF`. With ``update_H=False``, which does not
+        iterate, Partwise's additional parameters are refused except ``n_jobs``
+        and ``normalize='none'``.
 
     Returns
     -------
     W : ndarray of shape (n_samples, n_components)
     H : ndarray of shape (n_components, n_features)
     n_iter : int
-        Iterations done.
+        Number of iterations.
 
     Examples
     --------
@@ -530,7 +528,7 @@ def non_negative_factorization(
     >>> W.shape, H.shape
     ((6, 2), (2, 2))
     """
-    # Arrays, whatever the configuration of scikit-learn says of transformers.
+    # Arrays, whatever output scikit-learn is configured for.
     model = NMF(n_components, **parameters).set_output(transform="default")
     if update_H:
         W = model.fit_transform(X, W=W, H=H)
@@ -551,7 +549,7 @@ def non_negative_factorization(
 
 
 def refuse_unused(model: NMF) -> None:
-    """Refuses what the exact solution for a given H would ignore."""
+    """Refuse parameters that the exact solution for a given H would ignore."""
     defaults = NMF().get_params()
     for name in ITERATING:
         value = getattr(model, name)

@@ -1,4 +1,4 @@
-"""What a run tells while it works."""
+"""Progress reports of a run."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import numpy as np
 
 
 class Progress(NamedTuple):
-    """Where a run is: what ``callback`` gets after every iteration."""
+    """The progress of a run, which ``callback`` receives after every iteration."""
 
     restart: int
-    """Which of the ``n_init`` runs, from 0."""
+    """The number of the run out of ``n_init``, from 0."""
     iteration: int
-    """Iterations done."""
+    """Number of iterations so far."""
     relative_error: float
-    """The last error evaluated, ‖X − W H‖ / ‖X‖ in Frobenius norms."""
+    """The last relative error, ‖X − W H‖ / ‖X‖ in Frobenius norms."""
     seconds: float
     """Seconds of computing so far in this run."""
 
@@ -27,7 +27,7 @@ Callback = Callable[[Progress], object]
 
 
 class Line:
-    """A line on stderr that is written over, ten times a second at most."""
+    """A progress line on stderr, updated at most ten times per second."""
 
     def __init__(self, max_iter: int, n_init: int) -> None:
         self.max_iter, self.n_init = max_iter, n_init
@@ -48,14 +48,14 @@ class Line:
         self.width = len(text)
 
     def close(self) -> None:
-        """Wipes the line."""
+        """Clear the line."""
         if self.width:
             sys.stderr.write("\r" + " " * self.width + "\r")
             sys.stderr.flush()
 
 
 class Lines:
-    """A line on stdout every ten iterations: ``verbose``."""
+    """Prints a line on stdout every ten iterations, for ``verbose``."""
 
     def __call__(self, progress: Progress) -> None:
         if progress.iteration % 10 == 0:
@@ -66,7 +66,7 @@ class Lines:
 
 
 def joined(watchers: list[Callback]) -> Callable[[int, int, float, float], bool] | None:
-    """One function for the compiled part, true to stop: every watcher is asked, and any may stop the run by False."""
+    """Combine callbacks into one for the compiled part, which returns true to stop: any callback can stop the run."""
     if not watchers:
         return None
 

@@ -6,11 +6,11 @@ use crate::text::{escape, number, percent};
 
 /// Parts of wholes: a bar for each whole.
 pub struct Stack<'a> {
-    /// What it shows.
+    /// A description of the chart.
     pub title: &'a str,
     /// The parts' names, in order.
     pub parts: &'a [&'a str],
-    /// The wholes: a name and the parts' sizes.
+    /// The wholes: a name and the sizes of the parts.
     pub wholes: &'a [(String, Vec<f64>)],
     /// A size in words.
     pub words: fn(f64) -> String,
@@ -73,7 +73,7 @@ impl Stack<'_> {
     }
 }
 
-/// Names with bars, the longest first.
+/// A ranking: names with bars, longest first.
 pub fn ranking(title: &str, entries: &[(String, f64)], colour: usize) -> String {
     let most = entries.iter().map(|entry| entry.1).fold(f64::MIN_POSITIVE, f64::max);
     let mut html = format!("<ol class=\"ranking\" aria-label=\"{}\">", escape(title));
@@ -91,9 +91,9 @@ pub fn ranking(title: &str, entries: &[(String, f64)], colour: usize) -> String 
     html
 }
 
-/// Values that follow each other, as a filled curve; `tip` says what a value is.
+/// Consecutive values as a filled curve; `tip` describes a value.
 pub fn area(title: &str, values: &[f64], colour: usize, tip: impl Fn(usize) -> String) -> String {
-    /// Places that answer to the pointer.
+    /// The number of places with a tooltip.
     const PLACES: usize = 40;
     const WIDTH: f64 = 240.0;
     const HEIGHT: f64 = 64.0;

@@ -1,22 +1,22 @@
-//! A heat map: a picture of its numbers, which the page's script reads out where the pointer is.
+//! A heat map: an image of its numbers, with a tooltip from the page's script.
 
 use std::fmt::Write;
 
 use crate::picture;
 use crate::text::{base64, escape, number};
 
-/// Marks above a map, at most.
+/// The maximum number of marks above a map.
 const MOST_MARKS: usize = 10;
 
 /// Numbers of 0 or more in lines.
 pub struct Heat<'a> {
-    /// What it shows.
+    /// A description of the chart.
     pub title: &'a str,
-    /// What stands before a line's name where the pointer is.
+    /// The text before a line's name in tooltips.
     pub prefix: &'a str,
     /// The lines' names.
     pub lines: &'a [String],
-    /// The columns' names, where the pointer is; as many as there are columns.
+    /// The columns' names for tooltips, one per column.
     pub columns: &'a [String],
     /// Line by line.
     pub values: &'a [f64],
@@ -81,7 +81,7 @@ impl Heat<'_> {
     }
 }
 
-/// Names in one attribute, with bars between them.
+/// Names in one attribute, separated by bars.
 fn names(all: &[String]) -> String {
     let all: Vec<String> = all.iter().map(|name| name.replace('|', "/")).collect();
     escape(&all.join("|"))

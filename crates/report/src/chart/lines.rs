@@ -5,13 +5,13 @@ use std::fmt::Write;
 use super::scale::{Places, Scale, Tick};
 use crate::text::{escape, number, shortened};
 
-/// What an axis measures.
+/// The scale and label of an axis.
 pub struct Axis {
-    /// What stands beside it.
+    /// The label of the axis.
     pub label: String,
-    /// Whether it is logarithmic, where all values are positive.
+    /// Whether it is logarithmic, if all values are positive.
     pub log: bool,
-    /// Whether it begins at 0.
+    /// Whether it starts at 0.
     pub zero: bool,
 }
 
@@ -26,19 +26,19 @@ impl Axis {
 pub struct Series {
     /// Its name in the legend.
     pub name: String,
-    /// Its colour, 0 to 7: the same name has the same one in every chart.
+    /// Its colour, 0 to 7; a name has the same colour in every chart.
     pub colour: usize,
     /// Whether the line is dashed.
     pub dashed: bool,
     /// From left to right.
     pub points: Vec<(f64, f64)>,
-    /// What the pointer shows at each point; where empty, its values.
+    /// The tooltip at each point; if empty, its values.
     pub tips: Vec<String>,
 }
 
 /// The chart.
 pub struct Lines<'a> {
-    /// What it shows, for whoever cannot see it.
+    /// A description of the chart for screen readers.
     pub title: &'a str,
     /// The horizontal axis.
     pub x: Axis,
@@ -46,7 +46,7 @@ pub struct Lines<'a> {
     pub y: Axis,
     /// The lines.
     pub series: &'a [Series],
-    /// Whether every point is marked.
+    /// Whether every point has a marker.
     pub marks: bool,
 }
 
@@ -54,16 +54,16 @@ const WIDTH: f64 = 460.0;
 const HEIGHT: f64 = 284.0;
 const RIGHT: f64 = 14.0;
 const BOTTOM: f64 = 50.0;
-/// Room for a line of text, a digit and a letter, in the largest type that a style sheet gives to charts, 16px.
+/// Space for a line of text, a digit and a letter, in the largest font that a style sheet gives to charts, 16px.
 const LINE: f64 = 20.0;
 const DIGIT: f64 = 10.2;
 const LETTER: f64 = 10.5;
-/// Letters of a name in the legend, at most.
+/// The maximum length of a name in the legend.
 const NAME: usize = 38;
-/// Points of a line that answer to the pointer, at most.
+/// The maximum number of points of a line with a tooltip.
 const MOST_POINTS: usize = 150;
 
-/// Where the plot is within the chart.
+/// The position of the plot within the chart.
 struct Frame {
     left: f64,
     top: f64,
@@ -71,7 +71,7 @@ struct Frame {
 }
 
 impl Lines<'_> {
-    /// The chart as an SVG element; `style` is the sheet of one that stands alone, as a picture without a pointer.
+    /// The chart as an SVG element; `style` is the style sheet of a chart that stands alone, without tooltips.
     pub fn svg(&self, style: Option<&str>) -> String {
         let legend = self.legend();
         let top = 12.0 + LINE * legend.len() as f64;
@@ -109,6 +109,19 @@ impl Lines<'_> {
             );
         }
         self.axes(&mut svg, Frame { left, top, height }, &across, &up);
+        self.entries(&mut svg, &legend);
+        for series in self.series {
+            self.line(&mut svg, series, &x, &y);
+            if style.is_none() || self.marks {
+                self.points(&mut svg, series, &x, &y);
+            }
+        }
+        svg.push_str("</svg>");
+        svg
+    }
+
+    /// The legend's entries at their places.
+    fn entries(&self, svg: &mut String, legend: &[Vec<(f64, &Series)>]) {
         for (line, entries) in legend.iter().enumerate() {
             for &(place, series) in entries {
                 let at = 13.0 + LINE * line as f64;
@@ -124,17 +137,9 @@ impl Lines<'_> {
                 );
             }
         }
-        for series in self.series {
-            self.line(&mut svg, series, &x, &y);
-            if style.is_none() || self.marks {
-                self.points(&mut svg, series, &x, &y);
-            }
-        }
-        svg.push_str("</svg>");
-        svg
     }
 
-    /// The legend's lines, each with its entries and their places; none for a single series.
+    /// The legend's lines, each with its entries and their positions; empty for a single series.
     fn legend(&self) -> Vec<Vec<(f64, &Series)>> {
         if self.series.len() < 2 {
             return Vec::new();
@@ -198,7 +203,7 @@ impl Lines<'_> {
         let mut path = String::new();
         let mut last = (f64::NEG_INFINITY, f64::NEG_INFINITY);
         for (index, &(across, up)) in places.iter().enumerate() {
-            // What would fall onto the same pixel is left out.
+            // Points on the same pixel are skipped.
             let near = (across - last.0).abs() < 0.4 && (up - last.1).abs() < 0.4;
             if index == 0 || !near || index + 1 == places.len() {
                 let _ = write!(path, "{}{across:.1} {up:.1}", if index == 0 { 'M' } else { 'L' });
@@ -209,7 +214,7 @@ impl Lines<'_> {
         let _ = write!(svg, "<path class=\"line c{colour}{dashed}\" d=\"{path}\"/>");
     }
 
-    /// Points with their values.
+    /// The points with their values.
     fn points(&self, svg: &mut String, series: &Series, x: &Scale, y: &Scale) {
         let Series { name, colour, points, tips, .. } = series;
         let _ = write!(svg, "<g class=\"points c{colour}\">");
@@ -232,7 +237,7 @@ impl Lines<'_> {
         svg.push_str("</g>");
     }
 
-    /// The chart in a sentence.
+    /// The chart as a sentence.
     fn spoken(&self) -> String {
         let mut text = format!("{}.", self.title);
         for Series { name, points, .. } in self.series {

@@ -1,4 +1,4 @@
-//! Charts as SVG: shapes with classes, coloured by a style sheet, with a title on whatever has a value.
+//! Charts as SVG: shapes with classes, coloured by a style sheet, with a title on every element that has a value.
 
 mod bars;
 mod heat;

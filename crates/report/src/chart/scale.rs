@@ -1,9 +1,9 @@
-//! From values to places, and the ticks of an axis.
+//! Maps values to positions, and places the ticks of an axis.
 
-/// Where a tick stands on its axis, and its label.
+/// A tick: its position on the axis, and its label.
 pub type Tick = (f64, String);
 
-/// Where an axis begins and ends.
+/// The start and end of an axis.
 pub struct Places {
     pub from: f64,
     pub to: f64,
@@ -12,7 +12,7 @@ pub struct Places {
 /// The least range of an axis, relative to its largest value: labels of ticks have four digits.
 const LEAST_RANGE: f64 = 5e-3;
 
-/// A range of values laid out on a range of places.
+/// A range of values mapped to a range of positions.
 pub struct Scale {
     low: f64,
     high: f64,
@@ -22,7 +22,7 @@ pub struct Scale {
 }
 
 impl Scale {
-    /// A scale for these values; with `zero` it begins at 0. Logarithmic only if all values are positive.
+    /// A scale for these values; with `zero` it starts at 0. Logarithmic only if all values are positive.
     pub fn new(values: impl Iterator<Item = f64> + Clone, log: bool, zero: bool, places: Places) -> Self {
         let finite = values.filter(|value| value.is_finite());
         let low = finite.clone().fold(f64::INFINITY, f64::min);
@@ -42,7 +42,7 @@ impl Scale {
         Scale { low, high, from: places.from, to: places.to, log }
     }
 
-    /// The same with room for what stands at the ends.
+    /// The same scale with a margin for what is drawn at the ends.
     pub fn padded(mut self) -> Self {
         if self.log {
             let room = (self.high / self.low).powf(0.04);
@@ -66,7 +66,7 @@ impl Scale {
         self.from + share * (self.to - self.from)
     }
 
-    /// Ticks at round values, as many as fit: places and labels, of which each takes the `room` that is told for it.
+    /// Ticks at round values, as many as fit: positions and labels, each of which takes `room`.
     pub fn ticks(&self, room: impl Fn(&str) -> f64) -> Vec<Tick> {
         let mut ticks = Vec::new();
         for wanted in (1..=5).rev() {
@@ -102,7 +102,7 @@ impl Scale {
     }
 }
 
-/// A tick's value in as few digits as tell it, at most four that count.
+/// A tick's value in as few digits as possible, with at most four significant ones.
 fn label(value: f64) -> String {
     let trimmed = |digits: &str| digits.trim_end_matches('0').trim_end_matches('.').to_string();
     if value == 0.0 {
@@ -134,7 +134,7 @@ mod tests {
         assert!((log.place(1.0) - 50.0).abs() < 1e-9);
     }
 
-    /// Sums of steps such as 6.000000000000001e-5 are not for readers.
+    /// Rounds sums of steps such as 6.000000000000001e-5.
     #[test]
     fn labels_of_ticks_are_short_and_differ() {
         for exponent in -9..9 {

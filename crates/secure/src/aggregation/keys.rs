@@ -60,7 +60,7 @@ impl IdentityKey {
         VerifyingKey::from_bytes(bytes.try_into().ok()?).ok().map(IdentityKey)
     }
 
-    /// As it is written down.
+    /// The key as bytes.
     pub fn bytes(&self) -> &[u8; 32] {
         self.0.as_bytes()
     }
@@ -78,7 +78,7 @@ pub fn hello_text(cohort: &Cohort, party: u16, epoch: u32, round: u64, key: &[u8
     text
 }
 
-/// What a party signs when it is told who survived.
+/// What a party signs when it receives the list of survivors.
 pub fn echo_text(cohort: &Cohort, transcript: &TranscriptHash, place: SumId, survivors: &[u16]) -> Vec<u8> {
     let mut text = b"partwise survivors 1".to_vec();
     text.extend_from_slice(&cohort.run);
@@ -101,8 +101,8 @@ impl EpochKey {
         PublicKey::from(&self.0).to_bytes()
     }
 
-    /// What this party and the owner of `other` share, or nothing where that key is one that shares nothing with
-    /// anybody (a point of low order).
+    /// The secret shared by this party and the owner of `other`, or `None` if that key shares no secret (a point of
+    /// low order).
     pub fn pair(&self, other: &[u8; 32]) -> Option<Pair> {
         let shared = self.0.diffie_hellman(&PublicKey::from(*other));
         shared.was_contributory().then(|| {
@@ -124,7 +124,7 @@ pub struct Direction {
     pub to: u16,
 }
 
-/// The attempt that something is derived for.
+/// The attempt for which a key is derived.
 #[derive(Clone, Copy)]
 pub struct Context<'a> {
     pub cohort: &'a Cohort,
@@ -147,7 +147,7 @@ impl Pair {
         self.derive(b"mask", context)
     }
 
-    /// A share on its way from one of the two to the other: the key is used once, so that the nonce may be 0.
+    /// Seals a share for transport from one of the two to the other: the key is used once, so the nonce may be 0.
     fn share_cipher(&self, direction: Direction, context: Context<'_>) -> ChaCha20Poly1305 {
         let Direction { from, to } = direction;
         let purpose = [b"share", &from.to_le_bytes()[..], &to.to_le_bytes()].concat();

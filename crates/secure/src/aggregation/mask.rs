@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_added_can_be_subtracted() {
+    fn shares_that_are_added_can_be_subtracted() {
         let plain = Words { narrow: (0..3000).collect(), wide: (0..1500).collect() };
         let mut words = plain.clone();
         apply(&[7; 32], Sign::Add, &mut words);

@@ -1,15 +1,16 @@
-//! Secure aggregation: the coordinator learns the sum of what the parties of a cohort have, and nothing else.
+//! Secure aggregation: the coordinator learns the sum of the words of a cohort's parties, and nothing else.
 //!
-//! After Bonawitz et al. 2017, "Practical secure aggregation for privacy-preserving machine learning". In each round a
-//! party adds to its words a mask for every other party of the cohort, which that party subtracts, and one of its own,
-//! whose seed it shares out (Shamir). The coordinator names who has arrived; the parties sign that list, see that
-//! enough others signed the same one, and only then reveal what takes off the masks: shares of the self-masks of those
-//! on the list, and this round's pairwise seeds with those who are not. Two state machines do it, [`Party`] and
-//! [`Hub`], each `handle(Event) -> Vec<Action>`; whoever drives them has the links and the clocks.
+//! It follows Bonawitz et al. 2017, "Practical secure aggregation for privacy-preserving machine learning". In each
+//! round a party adds to its words a mask for every other party of the cohort, which that party subtracts, and a
+//! mask of its own, whose seed is shared among the others (Shamir). The coordinator lists who has arrived; the
+//! parties sign that list, verify that enough others signed the same one, and only then reveal what removes the
+//! masks: shares of the self-masks of those on the list, and this round's pairwise seeds with those who are not.
+//! There are two state machines, [`Party`] and [`Hub`], each `handle(Event) -> Vec<Action>`; their drivers have the
+//! links and the clocks.
 //!
-//! Unlike there, nobody ever shares a key: a survivor gives out the pairwise seed of one round. And masks are derived
-//! from the transcript, all that the coordinator has told so far: parties that were told different things have masks
-//! that do not cancel.
+//! Unlike there, keys are never shared: a survivor reveals the pairwise seed of one round. And masks are derived
+//! from the transcript, everything that the coordinator has sent so far: parties that were told different things
+//! have masks that do not cancel.
 
 mod hub;
 mod keys;
@@ -68,7 +69,7 @@ impl Cohort {
     /// How many must be in a sum where parties may leave.
     fn quorum(&self, plain: bool) -> usize {
         match plain {
-            // Without masks nothing hides, in however large a sum.
+            // Without masks nothing is hidden, however large the sum.
             true => self.least.clamp(1, self.members.len().max(1)),
             false => self.threshold().max(self.smallest()),
         }
@@ -79,7 +80,7 @@ impl Cohort {
         let parties = self.members.len();
         if parties < self.smallest() || parties > usize::from(u8::MAX) {
             let problem = format!(
-                "{parties} parties cannot hide their shares from {} that collude; there must be {} to 255",
+                "{parties} parties cannot hide their contributions from {} that collude; use {} to 255",
                 self.colluders,
                 self.smallest()
             );
@@ -126,7 +127,7 @@ pub enum Event {
     },
     /// A party is gone.
     Lost(u16),
-    /// A party is there again, without what it knew of keys.
+    /// A party has reconnected, without its keys.
     Joined(u16),
     /// For a party: sum these.
     Submit(Words),

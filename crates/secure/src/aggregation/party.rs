@@ -17,7 +17,7 @@ use crate::error::{Error, Peer, Result};
 enum PartyState {
     /// Its key is sent, the others' are not here yet.
     Joining(EpochKey),
-    /// Nothing is under way.
+    /// No attempt is in progress.
     Ready,
     /// Its words are sent.
     Uploaded {
@@ -43,8 +43,8 @@ pub struct Party {
     pairs: BTreeMap<u16, Pair>,
     /// What is to be summed in this round.
     pending: Option<Words>,
-    /// The list of survivors that it has revealed masks for in this round. In a later attempt at the same sum it answers
-    /// no other: the difference of the two would be somebody's words.
+    /// The list of survivors for which it has revealed masks in this round. In a later attempt at the same sum it
+    /// answers no other list: the difference of the two would be one party's words.
     revealed_for: Option<Vec<u16>>,
     /// The sum is not secret: words go out as they are, and the answer comes at once.
     plain: bool,
@@ -56,7 +56,7 @@ impl Party {
         Self::with_entropy(cohort, me, identity, plain, entropy()?)
     }
 
-    /// A party whose keys and masks come from this generator, which nobody else may know.
+    /// A party whose keys and masks come from this generator, which must be secret.
     pub fn with_entropy(
         cohort: Cohort,
         me: u16,
@@ -66,8 +66,7 @@ impl Party {
     ) -> Result<Self> {
         let transcript = TranscriptHash::new(&cohort);
         if cohort.place_of(me).is_none() {
-            let problem =
-                format!("party {me} is not of cohort {}; give it the cohorts that it is in", cohort.number);
+            let problem = format!("party {me} is not in cohort {}; give it its own cohorts", cohort.number);
             return Err(Error::parameter("party", problem));
         }
         let state = if plain { PartyState::Ready } else { PartyState::Joining(EpochKey::new(&mut entropy)) };
@@ -103,7 +102,7 @@ impl Party {
         self.plain
     }
 
-    /// Whether a sum is opened though somebody is missing.
+    /// Whether a sum is opened although a party is missing.
     pub fn may_miss(&self) -> bool {
         self.cohort.may_leave && self.cohort.members.len() > self.cohort.quorum(self.plain)
     }
@@ -120,7 +119,7 @@ impl Party {
         self.revealed_for = Some(survivors);
     }
 
-    /// The list that it has revealed masks for in this round, where another one might be asked for.
+    /// The list for which it has revealed masks in this round, if another one might be requested.
     pub fn promised(&self) -> Option<&[u16]> {
         self.revealed_for.as_deref().filter(|_| self.cohort.may_leave)
     }
@@ -254,7 +253,7 @@ impl Party {
         Ok(if self.pending.is_some() { self.upload() } else { Vec::new() })
     }
 
-    /// Whether a sum over so many hides each of them; without leave to go on, all must be there.
+    /// Whether a sum over this many hides each of them; unless parties may leave, all must be present.
     fn enough(&self, count: usize, of: &str) -> Result<()> {
         let needed = match self.cohort.may_leave {
             true => self.cohort.quorum(self.plain),

@@ -25,14 +25,14 @@ impl Share {
     }
 }
 
-/// `count` shares of a seed, of which `threshold` give it back and fewer tell nothing.
+/// `count` shares of a seed, of which `threshold` restore it and fewer reveal nothing.
 pub fn deal(seed: &Seed, threshold: usize, count: usize, rng: &mut impl CryptoRng) -> Vec<Share> {
     // A cohort has at most 255 members (`Cohort::check`).
     let dealer = Sharks(threshold.min(255) as u8).dealer_rng(seed.bytes(), rng);
     dealer.take(count).map(|share| Share(Vec::from(&share))).collect()
 }
 
-/// The seed, or nothing if there are too few shares or they are of different lengths.
+/// The seed, or `None` if there are too few shares or their lengths differ.
 pub fn recover<'a>(shares: impl Iterator<Item = &'a [u8]>, threshold: usize) -> Option<Seed> {
     let shares: Vec<blahaj::Share> = shares.map(blahaj::Share::try_from).collect::<Result<_, _>>().ok()?;
     let secret = Zeroizing::new(Sharks(threshold.min(255) as u8).recover(&shares).ok()?);
@@ -56,7 +56,7 @@ mod tests {
             let last = shares.iter().rev().take(threshold).map(Share::bytes);
             assert!(recovered(recover(last.clone(), threshold)));
             assert!(recover(last.clone().skip(1), threshold).is_none());
-            // Interpolating through too few of them gives something else.
+            // Interpolating through too few of them gives another value.
             assert!(!recovered(recover(last.skip(1), threshold - 1)));
         }
         assert!(recover([&[1u8, 2][..], &[2, 3, 4]].into_iter(), 2).is_none());

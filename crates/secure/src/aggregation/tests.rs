@@ -13,7 +13,7 @@ thread_local! {
     static MASKS: RefCell<Vec<(u16, [u8; 32])>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Called wherever a party masks its words.
+/// Called whenever a party masks its words.
 pub fn note_mask(party: u16, seed: &[u8; 32]) {
     MASKS.with_borrow_mut(|masks| masks.push((party, *seed)));
 }
@@ -166,7 +166,7 @@ fn sum(parties: &[u16]) -> Words {
     sum
 }
 
-/// A party knows whether its sums are opened without somebody.
+/// A party knows whether its sums are opened without a missing party.
 #[test]
 fn who_may_be_missing_is_known_before() {
     let may_miss = |parties, may_leave, plain| {
@@ -209,7 +209,7 @@ fn no_mask_stream_is_used_twice() {
         room.submit_all();
         room.run(|_| Fate::Deliver).unwrap();
     }
-    // An attempt that is given up, and taken up again in a new epoch.
+    // An attempt that is aborted, and repeated in a new epoch.
     room.submit_all();
     room.run(|letter| if matches!(letter.2, Message::Echo { .. }) { Fate::Drop } else { Fate::Deliver })
         .unwrap();
@@ -260,9 +260,9 @@ fn dropouts_at_every_step() {
     }
 }
 
-/// One leaves before its words, another after them: nobody knows the mask between the two, and the others, who have
-/// revealed what opens the sum with the second, open none without it. All wait until it is back; whoever comes back
-/// meanwhile and is not in that sum joins with the next.
+/// One party leaves before its words, another after them: the mask between the two is unknown, and the others, who
+/// have revealed what opens the sum with the second, open none without it. All wait until it is back; a party that
+/// returns meanwhile and is not in that sum joins with the next one.
 #[test]
 fn two_that_leave_at_different_steps() {
     let mut room = Room::new(6, true);
@@ -273,7 +273,7 @@ fn two_that_leave_at_different_steps() {
         _ => Fate::Deliver,
     })
     .unwrap();
-    // Nothing is closed while party 1 may still come.
+    // Nothing is closed while party 1 may still return.
     room.tell_hub(Event::Lost(1));
     room.run(|(from, _, message)| match message {
         Message::Unmask { .. } if *from == 2 => Fate::Drop,
@@ -302,7 +302,8 @@ fn two_that_leave_at_different_steps() {
     assert_eq!(told, BTreeSet::from([*room.hub.transcript()]));
 }
 
-/// Who leaves before the others have signed leaves too few signatures: nobody is told them, and all wait.
+/// A party that leaves before the others have signed leaves too few signatures: they are not distributed, and all
+/// wait.
 #[test]
 fn one_that_leaves_before_the_others_sign() {
     for may_leave in [false, true] {
@@ -352,8 +353,8 @@ fn a_list_of_keys_that_was_lost() {
     assert_eq!(told, BTreeSet::from([*room.hub.transcript()]));
 }
 
-/// A coordinator that asks for the words of a round once more, without party 3: what the others say to that list.
-/// Its own machine would not do that.
+/// A coordinator that requests the words of a round again, without party 3: the answers of the others to that list.
+/// The real coordinator would not do that.
 fn second_sum(room: &mut Room) -> Vec<Result<Vec<Action>>> {
     let mut hellos = Vec::new();
     for (&party, machine) in &mut room.parties {
@@ -381,8 +382,8 @@ fn second_sum(room: &mut Room) -> Vec<Result<Vec<Action>>> {
     sealed.into_iter().map(answer).collect()
 }
 
-/// Whoever has revealed masks for one list answers no other in that round: the difference would be somebody's words. Nor
-/// if it has died meanwhile, and knows of the list from its journal only.
+/// A party that has revealed masks for one list answers no other in that round, because the difference would be one
+/// party's words. This also holds if it was restarted meanwhile, and knows of the list only from its journal.
 #[test]
 fn one_sum_a_round_whatever_the_attempt() {
     // All stay; all restart; all restart without having noted their lists, to see that it is these that help.
@@ -448,8 +449,8 @@ fn a_coordinator_keeps_its_promise_through_a_restart() {
     assert!(room.answers.values().all(|answers| answers[1].0 == sum(&[1, 2, 3, 4, 5, 6])));
 }
 
-/// Sizes that no sum of the run has are rejected; of two that are possible the one that most have is right, whoever came
-/// first.
+/// Sizes that no sum of the run has are rejected; of two possible ones, the one that most parties sent is right,
+/// whatever the order of arrival.
 #[test]
 fn words_of_a_wrong_size_change_nothing() {
     let mut room = Room::new(4, false);
@@ -543,7 +544,7 @@ fn masks_depend_on_the_cohort() {
     }
 }
 
-/// Nothing that a program might print shows words, seeds or shares.
+/// No printable representation shows words, seeds or shares.
 #[test]
 fn secrets_are_not_printed() {
     let place = SumId { epoch: 0, round: 0, attempt: 0 };
@@ -554,7 +555,7 @@ fn secrets_are_not_printed() {
     assert!(!printed.contains("231") && printed.contains("shares of masks"), "{printed}");
 }
 
-/// By default a round without somebody is not closed, and no party would sign it.
+/// By default a round without all parties is not closed, and no party would sign it.
 #[test]
 fn without_leave_all_wait() {
     let mut room = Room::new(5, false);
@@ -582,7 +583,7 @@ fn without_leave_all_wait() {
     assert!(error.to_string().contains("a sum of 4 parties, where 5 must be there"), "{error}");
 }
 
-/// The parties stay where they were; what was under way is begun anew.
+/// The parties keep their place; the attempt in progress starts over.
 #[test]
 fn the_coordinator_may_restart() {
     let mut room = Room::new(4, false);
@@ -629,7 +630,7 @@ fn after_a_restart_too_few_keys_are_no_list() {
     assert_eq!(room.answers.len(), 5);
 }
 
-/// Nobody waits while nobody has sent anything; then those who have wait for the others.
+/// Before the first upload no party is waiting; then those who have uploaded wait for the others.
 #[test]
 fn who_is_awaited() {
     let mut room = Room::new(4, false);
@@ -643,7 +644,7 @@ fn who_is_awaited() {
 
 /// A party that was away without losing its place joins a new epoch, and the round is done with all.
 #[test]
-fn whoever_comes_back_is_waited_for() {
+fn a_returning_party_is_waited_for() {
     let mut room = Room::new(4, false);
     for lost_reply in [false, true] {
         let before = room.answers.get(&1).map_or(0, Vec::len);
@@ -703,7 +704,8 @@ fn thresholds() {
     }
 }
 
-/// Told of different survivors, parties see signatures that are not on their list, and reveal nothing.
+/// If they are told of different survivors, parties see signatures that do not match their list, and reveal
+/// nothing.
 #[test]
 fn different_lists_of_survivors_are_noticed() {
     let mut room = Room::new(6, true);
@@ -784,7 +786,7 @@ fn an_inconsistent_coordinator_gets_noise() {
     assert!(wrong >= 9, "{opened:?}");
 }
 
-/// The same with parties that were told the same: then it is the sum. (So the test above tests something.)
+/// With parties that were told the same, it is the sum. (So the test above tests something.)
 #[test]
 fn a_consistent_coordinator_gets_the_sum() {
     MASKS.with_borrow_mut(Vec::clear);
@@ -878,7 +880,7 @@ fn keys_that_others_did_not_sign_are_refused() {
     assert!(forged(|hellos| hellos.truncate(3)).contains("keys of 3 parties, where 4 must be there"));
 }
 
-/// Nothing that comes over the wire makes a machine panic.
+/// No input from the wire makes a state machine panic.
 #[test]
 fn messages_out_of_turn_are_errors() {
     let mut room = Room::new(3, false);

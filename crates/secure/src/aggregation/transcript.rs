@@ -4,9 +4,9 @@ use sha2::{Digest, Sha256};
 
 use super::{Cohort, SumId};
 
-/// The hash so far: the same at all parties as long as all were told the same. Of the lists of keys it has the last
-/// alone. Its keys are the only ones in use, and whoever was away knows the answers that it missed, but no list of an
-/// epoch that it was not in.
+/// The hash so far: equal at all parties as long as all were told the same. Of the lists of keys it includes only
+/// the last one: only its keys are in use, and a party that was away knows the answers that it missed, but no list
+/// of an epoch that it was not part of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TranscriptHash {
     answers: [u8; 32],
@@ -15,7 +15,7 @@ pub struct TranscriptHash {
 }
 
 impl TranscriptHash {
-    /// Of a cohort that has heard nothing.
+    /// The transcript of a cohort before its first message.
     pub fn new(cohort: &Cohort) -> Self {
         let members: Vec<u8> = cohort
             .members

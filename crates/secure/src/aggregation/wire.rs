@@ -63,7 +63,7 @@ pub enum Message {
         /// The signature.
         signature: [u8; SIGNATURE_BYTES],
     },
-    /// Hub to parties: everybody's signatures.
+    /// Hub to parties: the signatures of all parties.
     Echoes {
         /// Which attempt.
         place: SumId,
@@ -149,7 +149,7 @@ impl Writer {
     }
 }
 
-/// Reads bytes; nothing where there are too few.
+/// Reads bytes; `None` if there are too few.
 struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -233,7 +233,7 @@ pub fn words_of(bytes: &[u8]) -> Option<(Words, &[u8])> {
     Some((words, reader.0))
 }
 
-/// The sum that a message is about, from its bytes alone; nothing where it is about none.
+/// The sum that a message is about, from its bytes alone; `None` if it is about none.
 pub fn round_of(bytes: &[u8]) -> Option<u64> {
     let mut reader = Reader(bytes);
     match reader.array()? {
@@ -308,7 +308,7 @@ impl Message {
         writer.0
     }
 
-    /// From bytes; nothing if they are not those of a message, whole and without a rest.
+    /// Decodes a message; `None` if it is malformed or has trailing bytes.
     pub fn decode(bytes: &[u8]) -> Option<Message> {
         let mut reader = Reader(bytes);
         let message = match reader.array()? {

@@ -16,7 +16,7 @@ impl std::fmt::Debug for Words {
     }
 }
 
-/// How many words there are: all that whoever cannot read them can tell of an upload.
+/// The numbers of words, which is all that a masked upload reveals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct WordCount {
     /// Of 32 bits.

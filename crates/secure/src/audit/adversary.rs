@@ -1,4 +1,4 @@
-//! From where somebody looks on, and what can be seen from there: what it received, and what it had itself.
+//! The adversaries, and what each of them sees: what it received, and its own contributions.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,7 +15,7 @@ use crate::sum::SumKind;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Adversary {
-    /// Whoever has the result, U.
+    /// Anyone with the result, U.
     Everybody,
     /// The coordinator by itself.
     Coordinator,
@@ -95,7 +95,7 @@ struct TellingSum<'a> {
     sum: &'a RecordedSum,
 }
 
-/// A cohort whose sums tell something, and who is in it.
+/// A cohort whose sums are informative, and its members.
 struct TellingCohort<'a> {
     sums: &'a [RecordedSum],
     members: Vec<u16>,
@@ -108,7 +108,7 @@ pub struct View<'a> {
     adversary: Adversary,
     victim: u16,
     attackers: Vec<u16>,
-    /// The sums of the victim's cohort that tell something.
+    /// The informative sums of the victim's cohort.
     sums: Vec<TellingSum<'a>>,
     /// Whether there is one group only, whose sums follow from the server's answers.
     one_group: bool,
@@ -128,7 +128,7 @@ impl<'a> View<'a> {
         let mut place = of(victim);
         let mut attackers =
             cohorts.get(place).map_or_else(Vec::new, |cohort| adversary.attackers(victim, &cohort.members));
-        // Without masks a client of the asynchronous methods is alone in its cohort, and others see what they are told.
+        // Without masks a client of the asynchronous protocols is alone in its cohort, and others see the answers.
         if adversary == Adversary::Party && attackers.is_empty() && cohorts.len() > 1 {
             place = (place + 1) % cohorts.len();
             attackers = cohorts[place].members[..1].to_vec();
@@ -137,7 +137,7 @@ impl<'a> View<'a> {
         View { transcript, settings, adversary, victim, attackers, sums, one_group: cohorts.len() == 1 }
     }
 
-    /// Who looks on, beside the coordinator.
+    /// The parties that collude with the coordinator.
     pub fn attackers(&self) -> &[u16] {
         &self.attackers
     }
@@ -147,7 +147,7 @@ impl<'a> View<'a> {
         self.sums.len()
     }
 
-    /// Whether a party has sent something for the sum in this place.
+    /// Whether a party has contributed to the sum at this place.
     pub fn has(&self, place: usize, party: u16) -> bool {
         self.sums[place].sum.parties().any(|present| present == party)
     }
@@ -165,7 +165,8 @@ impl<'a> View<'a> {
         Some(telling.seen(numbers(sum, &words)))
     }
 
-    /// The sum, less what the attackers had themselves. Of an asynchronous method a party is told the server's U alone.
+    /// The sum minus the adversaries' own contributions. In asynchronous protocols a party only receives the
+    /// server's U.
     pub fn sum(&self, place: usize) -> Option<SeenMatrix> {
         let telling = &self.sums[place];
         let sum = telling.sum;
@@ -225,7 +226,7 @@ impl TellingSum<'_> {
 }
 
 impl<'a> TellingCohort<'a> {
-    /// Nothing if none of its sums tells anything.
+    /// `None` if none of its sums is informative.
     fn of(sums: &'a [RecordedSum]) -> Option<Self> {
         let telling = sums.iter().filter(|sum| sum.kind.is_some_and(SumKind::shows_features));
         let mut members: Vec<u16> = telling.flat_map(RecordedSum::parties).collect();
@@ -251,7 +252,7 @@ impl<'a> TellingCohort<'a> {
     }
 }
 
-/// Whether a sum is one of numbers: where somebody's were outside the range, it is noise.
+/// Whether a sum has numbers: if a value was outside the range, it is noise.
 fn opened_numbers(transcript: &Transcript, sum: &RecordedSum) -> bool {
     let outside = |words: Words| !sum.is_plain() && words.wide.last() != Some(&0);
     transcript.opened(sum).is_some_and(|words| !outside(words))

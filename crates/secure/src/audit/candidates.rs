@@ -16,7 +16,7 @@ use crate::split::rows;
 /// Sweeps of nonnegative least squares on k columns.
 const SWEEPS: usize = 50;
 
-/// Some of a party's records, then some that nobody had.
+/// Some of a party's records, then some held-out ones.
 pub struct Candidates {
     matrix: Matrix<f64>,
     block: Block<f64>,
@@ -87,7 +87,7 @@ impl Candidates {
         raise(best, &products, &self.norms, &norms_of_columns(seen, columns));
     }
 
-    /// The same where `seen` is of sketched features: the records are sketched likewise.
+    /// For `seen` with sketched features: the records are sketched in the same way.
     pub fn match_sketch(
         &self,
         threads: &Threads,

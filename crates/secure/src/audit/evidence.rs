@@ -23,7 +23,7 @@ pub struct Evidence<'a, T> {
     pub matrix: &'a Matrix<T>,
     /// The records of each party.
     pub dealt: &'a [Vec<usize>],
-    /// Records that were in nobody's data, by the party whose kind they are.
+    /// Held-out records, by the party of their kind.
     pub held_out: &'a [Vec<usize>],
     /// The final U, features x k, by row.
     pub u: &'a [T],

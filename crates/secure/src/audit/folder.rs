@@ -34,7 +34,7 @@ pub struct Request<'a> {
     pub colluders: Option<usize>,
     /// How much is computed.
     pub limits: Limits,
-    /// Stops it wherever it is.
+    /// Stops it at any point.
     pub cancel: &'a Cancel,
 }
 
@@ -76,7 +76,7 @@ fn audit_in<T: Real>(request: &Request<'_>, recorded: &RecordedRun) -> Result<Au
         return Err(damaged("`recorded`", format!("has records of {} parties", dealt.len())));
     }
     if dealt.iter().chain(held_out).flatten().any(|&row| row >= matrix.rows()) {
-        return Err(damaged("`recorded`", "names records that there are not".into()));
+        return Err(damaged("`recorded`", "names records that do not exist".into()));
     }
     let evidence =
         Evidence { transcript: &transcript, settings: &settings, matrix: &matrix, dealt, held_out, u: &u };
@@ -103,7 +103,7 @@ fn read_run(dir: &Path) -> Result<RecordedRun> {
     let text = std::fs::read(&path).map_err(|error| wrong_folder(format!("{}: {error}", path.display())))?;
     let record = RunRecord::parse(&path, &text).map_err(|error| match error {
         CoreError::DamagedRecord { path, problem } => {
-            wrong_folder(format!("{}: not the JSON of a run ({problem})", path.display()))
+            wrong_folder(format!("{}: not the record of a run ({problem})", path.display()))
         }
         error => error.into(),
     })?;
@@ -118,13 +118,13 @@ fn read_run(dir: &Path) -> Result<RecordedRun> {
         match audited {
             true => wrong(
                 Wording::new(format!(
-                    "{dir} has been audited while it ran, and its messages were not kept; see {dir}/audit.json or its \
+                    "{dir} was audited while it ran, and its messages were not kept; see {dir}/audit.json or the \
                      report, or simulate again with "
                 ))
                 .field("record"),
             ),
             false => wrong(
-                Wording::new(format!("{dir} has no transcript of what was said; simulate again with "))
+                Wording::new(format!("{dir} has no transcript of the messages; simulate again with "))
                     .field("record")
                     .text(", or with ")
                     .field("audit"),
@@ -161,11 +161,11 @@ fn read_transcript(path: &Path) -> Result<Transcript> {
 fn read_data<T: Real>(path: &Path, recorded: &RecordedRun) -> Result<Matrix<T>> {
     let RecordedRun { run, data } = recorded;
     if !path.exists() {
-        let problem = "is not there, but the audit needs the records; give the matrix with ";
+        let problem = "does not exist, but the audit needs the records; give the matrix with ";
         return Err(wrong(Wording::new(format!("{} {problem}", path.display())).field("data")));
     }
     if run.input.sha256 != sha256(path)? {
-        let problem = format!("{} is not the matrix of this run; give that with ", path.display());
+        let problem = format!("{} is not the matrix of this run; give the right one with ", path.display());
         return Err(wrong(Wording::new(problem).field("data")));
     }
     let &RecordedData { header, row_names, images, .. } = data;

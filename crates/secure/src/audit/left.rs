@@ -10,15 +10,15 @@ use super::transcript::Transcript;
 use crate::aggregation::Message;
 use crate::sum::SumKind;
 
-/// How something travelled.
+/// How a message was protected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Cover {
     /// Under masks: only the sum over the cohort can be read.
     Masked,
-    /// As it is.
+    /// Not protected.
     Plain,
-    /// Nothing of the data: keys, signatures, shares of masks, that a party leaves.
+    /// No data: keys, signatures, shares of masks, or that a party leaves.
     Control,
 }
 
@@ -39,7 +39,7 @@ pub struct Left {
     pub readers: Vec<Adversary>,
 }
 
-/// Everything that a transcript has of messages from parties, by party and kind.
+/// All messages from parties in a transcript, by party and kind.
 pub fn of(transcript: &Transcript, adversaries: &[Adversary]) -> Vec<Left> {
     let mut counts: BTreeMap<(u16, Cover, String), (u64, u64)> = BTreeMap::new();
     for (said, bytes) in transcript.said().filter(|(said, _)| said.from != 0) {

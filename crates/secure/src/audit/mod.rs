@@ -94,7 +94,8 @@ fn attacks<T: Real>() -> [Attack<T>; 3] {
 /// Runs all attacks from all adversaries, until `cancel` stops them.
 pub fn audit<T: Real>(evidence: &Evidence<'_, T>, limits: &Limits, cancel: &Cancel) -> Result<Audit> {
     if evidence.held_out.iter().all(Vec::is_empty) {
-        let problem = "no records were held out, so that there is nothing to compare members with; give a number or a share";
+        let problem = "no records were held out, so members cannot be compared with non-members; give a number or a \
+             share";
         return Err(Error::parameter("holdout", problem));
     }
     let settings = evidence.settings;
@@ -134,7 +135,7 @@ pub fn audit<T: Real>(evidence: &Evidence<'_, T>, limits: &Limits, cancel: &Canc
 }
 
 impl Audit {
-    /// The same in the words of a front end, which has names of its own for fields.
+    /// The message with a front end's names for fields.
     pub fn named(self, naming: Naming) -> Self {
         let verdict = self.verdict.iter().map(|sentence| sentence.named(naming).into()).collect();
         Audit { verdict, ..self }

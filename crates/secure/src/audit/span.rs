@@ -39,7 +39,7 @@ pub fn run<T: Real>(case: &Case<'_, T>, adversary: Adversary) -> Result<Found> {
             let folded = target.candidates.folded(&folding);
             let near = folded.nearness_to_span(&case.threads, &basis.by_row(), basis.rank());
             let to_result = folded.nearness_to_span(&case.threads, &result.by_row(), result.rank());
-            // A record of nothing but zeros is 0 away from both.
+            // A record of zeros has distance 0 from both.
             let gain = |(far, near): (&f64, &f64)| if *near == 0.0 { 0.0 } else { (far / near).ln() };
             let beyond = to_result.iter().zip(&near).map(gain).collect();
             for (finding, scores) in findings.iter_mut().zip([near, beyond]) {

@@ -92,7 +92,7 @@ fn the_server_of_one_group_hides_no_sums() {
 }
 
 #[test]
-fn groups_and_single_clients_are_told_apart() {
+fn groups_and_single_clients_are_distinguished() {
     let secure = settings(Protocol::AsynSd);
     let grouped = transcript(&secure, 6, None);
     let others = View::new(&grouped, &secure, Adversary::AllOthers, 5);
@@ -106,8 +106,8 @@ fn groups_and_single_clients_are_told_apart() {
     assert_ne!(party.sum(0).unwrap().values, coordinator.sum(0).unwrap().values);
 }
 
-/// The sum before somebody left, minus the one after, is that party's share but for what the others moved meanwhile, late in
-/// a run little. It tells more of the share than the sum did, and which party it was.
+/// The sum before a party left, minus the one after, is that party's share except for what the others changed
+/// meanwhile, which is little late in a run. It reveals more of the share than the sum did, and which party it was.
 #[test]
 fn the_difference_shows_who_left() {
     let mut settings = Settings { rounds: 210, ..settings(Protocol::SynSd) };
@@ -134,8 +134,8 @@ fn the_difference_shows_who_left() {
     }
 }
 
-/// When the others do it once more without it, the sums of a round before and after do not differ by its share alone: a sixth
-/// of the sum is a better guess.
+/// If the others repeat the run without it, the sums of a round before and after do not differ by its share alone:
+/// a sixth of the sum is a better guess.
 #[test]
 fn beginning_anew_does_not_show_the_leaver() {
     let mut settings = Settings { rounds: 210, ..settings(Protocol::SynSd) };
@@ -159,7 +159,7 @@ fn beginning_anew_does_not_show_the_leaver() {
     }
 }
 
-/// An AUC of 0.6 from twenty records says nothing, one from two thousand does.
+/// An AUC of 0.6 from twenty records means nothing, from two thousand it does.
 #[test]
 fn few_records_are_no_proof() {
     let settings = settings(Protocol::SynSd);
@@ -176,8 +176,8 @@ fn few_records_are_no_proof() {
         finding.auc = Auc { value, standard_error, members: count, others: count };
         membership(&audit, &finding, 0.5).to_string()
     };
-    assert!(sentence(0.6, 20).contains("is not certain") && sentence(0.6, 20).contains("20 members"));
+    assert!(sentence(0.6, 20).contains("uncertain") && sentence(0.6, 20).contains("20 members"));
     assert!(sentence(0.6, 2000).starts_with("A curious party can tell with AUC 0.60"));
     assert!(sentence(0.52, 100).contains("could not tell better than by guessing"));
-    assert!(sentence(0.54, 9000).contains("hardly better than by guessing"));
+    assert!(sentence(0.54, 9000).contains("only slightly better than by guessing"));
 }

@@ -13,7 +13,7 @@ use crate::link::{Asked, Passed, Recorder};
 use crate::session::parse;
 use crate::sum::SumKind;
 
-/// A message: who sent it to whom and when, and where its bytes are.
+/// A message: its sender, its receiver, its time, and the position of its bytes.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Said {
     /// The sender; 0 is the coordinator.
@@ -30,10 +30,10 @@ pub struct Said {
 pub struct RecordedSum {
     /// How many parties the cohort has.
     pub size: usize,
-    /// What was summed; nothing where no party said.
+    /// What was summed; `None` if no party stated it.
     #[serde(rename = "what", with = "label_or_empty")]
     pub kind: Option<SumKind>,
-    /// How often the run was begun again before.
+    /// The number of earlier attempts.
     #[serde(default)]
     pub attempt: u8,
     /// Whether it only agreed on ranges.
@@ -48,12 +48,12 @@ pub struct RecordedSum {
     uploads: BTreeMap<u16, usize>,
     /// What each party was told.
     replies: BTreeMap<u16, usize>,
-    /// What the coordinator opened, where it told the parties something else.
+    /// The sum that the coordinator opened, if it told the parties something else.
     opened: Option<usize>,
 }
 
 impl RecordedSum {
-    /// Who has sent something for it.
+    /// The parties that have contributed to it.
     pub fn parties(&self) -> impl Iterator<Item = u16> + '_ {
         self.uploads.keys().copied()
     }
@@ -195,7 +195,7 @@ impl Transcript {
 
     /// Reads what [`Transcript::write`] wrote; what is wrong with it otherwise.
     pub fn read(input: &mut dyn Read) -> Result<Transcript, String> {
-        let cut = |error: io::Error| format!("it ends too early or cannot be read ({error})");
+        let cut = |error: io::Error| format!("it is truncated or unreadable ({error})");
         let mut number = || -> io::Result<u64> {
             let mut bytes = [0; 8];
             input.read_exact(&mut bytes)?;
@@ -206,7 +206,7 @@ impl Transcript {
             magic.extend(number().map_err(cut)?.to_le_bytes());
         }
         if magic != MAGIC {
-            return Err("it is no transcript of this version".into());
+            return Err("it is not a transcript of this version".into());
         }
         let count = number().map_err(cut)?;
         let mut payloads = Vec::new();
@@ -218,7 +218,7 @@ impl Transcript {
             // No more is allocated than there is.
             input.take(length).read_to_end(&mut payload).map_err(cut)?;
             if payload.len() as u64 != length {
-                return Err("it ends too early".into());
+                return Err("it is truncated".into());
             }
             payloads.push(payload);
         }
@@ -229,7 +229,7 @@ impl Transcript {
             maps.into_iter().flat_map(BTreeMap::values).chain(&sum.opened)
         });
         if places.chain(index.said.iter().map(|said| &said.bytes)).any(|&place| place >= payloads.len()) {
-            return Err("its index names messages that it does not have".into());
+            return Err("its index refers to missing messages".into());
         }
         Ok(Transcript { payloads, index })
     }
@@ -245,7 +245,7 @@ impl Transcript {
         let place = match (bytes.last(), round_of(bytes)) {
             (Some(&cohort), Some(round)) if kind == "upload" || kind == "answer" => {
                 let sums = self.index.sums.entry(cohort).or_default();
-                // All are told the same, which is kept once.
+                // All parties receive the same answer, which is stored once.
                 let known = sum_at(sums, round as usize).replies.values().next().copied();
                 let known = known.filter(|&known| kind == "answer" && self.payloads[known] == bytes);
                 let place = known.unwrap_or_else(|| self.keep(bytes.to_vec()));
@@ -263,7 +263,7 @@ impl Transcript {
     }
 }
 
-/// The sum of a round, made where there is none yet.
+/// The sum of a round, created if necessary.
 fn sum_at(sums: &mut Vec<RecordedSum>, round: usize) -> &mut RecordedSum {
     if sums.len() <= round {
         sums.resize_with(round + 1, RecordedSum::default);
@@ -313,7 +313,7 @@ impl Transcript {
 }
 
 impl RecordingState {
-    /// The number of the next sum that one end takes part in.
+    /// The number of the next sum of an end.
     fn next(&mut self, end: u16, cohort: u8) -> usize {
         let next = self.rounds.entry((end, cohort)).or_default();
         *next += 1;

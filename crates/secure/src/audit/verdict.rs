@@ -22,20 +22,20 @@ pub fn of(audit: &Audit) -> Vec<Wording> {
         let recovered = recovered.max_by(|a, b| a.recovered.total_cmp(&b.recovered));
         sentences.extend(recovered.map(|best| {
             format!(
-                "{} can compute {:.0}% of the entries that are not 0 within a tenth of their value, by {} from {} opened \
+                "{} can compute {:.0}% of the nonzero entries to within a tenth of their value, by {} from {} opened \
                  sketches{}.",
                 sentence_of(adversary),
                 100.0 * best.recovered,
                 best.method,
                 best.iterations,
-                if best.recovered > 0.02 { "; fewer rounds or a smaller sketch lower this" } else { "" }
+                if best.recovered > 0.02 { "; fewer rounds or a smaller sketch reduce this" } else { "" }
             )
             .into()
         }));
     }
     let of_result = format!(
-        "Whoever has the final U, without any of the messages, can tell members from others with AUC {floor:.2}{}: no \
-         protocol can go below that, only fewer components or more records.",
+        "Anyone who has the final U, without any messages, can tell members from others with AUC {floor:.2}{}; no \
+         protocol can be below that, only fewer components or more records can.",
         if floor < GUESSING { ", which is hardly better than guessing" } else { "" }
     );
     sentences.extend([of_result.into(), limits(audit.run.protocol).into()]);
@@ -46,8 +46,8 @@ pub fn of(audit: &Audit) -> Vec<Wording> {
 fn limits(protocol: Protocol) -> String {
     let untried = protocol.definition().untried_attack();
     format!(
-        "These are averages over records, from participants that follow the protocol: single records can be exposed more, and \
-         a coordinator or a party that does not follow it can recover individual records.{untried}"
+        "These are averages over records, for participants that follow the protocol. Single records can be exposed \
+         more, and a coordinator or a party that deviates can recover individual records.{untried}"
     )
 }
 
@@ -60,14 +60,14 @@ fn words(audit: &Audit) -> String {
     let plain = audit.left.iter().any(|left| left.cover == Cover::Plain);
     match (audit.run.aggregation, plain) {
         (Aggregation::Plain, _) | (_, true) => {
-            "The coordinator reads every party's share as it is: nothing was masked.".into()
+            "The coordinator reads the contribution of every party: nothing was masked.".into()
         }
         (Aggregation::Secure, false) if masked && audit.words.p > 1e-4 => format!(
-            "What the coordinator receives before it sums looks like random words (chi-square p = {:.2} over {} words).",
+            "The messages that the coordinator receives look like random words (chi-square p = {:.2} over {} words).",
             audit.words.p, audit.words.words
         ),
         _ => format!(
-            "What the coordinator receives before it sums does not look random (chi-square p = {:.1e}): do not use this run.",
+            "The messages that the coordinator receives do not look random (chi-square p = {:.1e}): do not use this run.",
             audit.words.p
         ),
     }
@@ -85,7 +85,7 @@ fn sentence_of(adversary: Adversary) -> String {
     adversary[..1].to_uppercase() + &adversary[1..]
 }
 
-/// What somebody can tell, and what would lower it.
+/// What an adversary can infer, and what would reduce it.
 pub(super) fn membership(audit: &Audit, worst: &Finding, floor: f64) -> Wording {
     let adversary = sentence_of(worst.adversary);
     let (auc, error) = (worst.auc.value, worst.auc.standard_error);
@@ -97,18 +97,18 @@ pub(super) fn membership(audit: &Audit, worst: &Finding, floor: f64) -> Wording 
     let figures = format!("standard error {error:.2}, {attack} on {on}");
     match (auc < GUESSING, auc - 2.0 * error < 0.5) {
         (true, true) => format!(
-            "{adversary} could not tell better than by guessing whether a given record was in {whose} (AUC at most {auc:.2}, \
-             {figures}){floor_alone}."
+            "{adversary} could not tell better than by guessing whether a given record was in {whose} (AUC at most \
+             {auc:.2}, {figures}){floor_alone}."
         )
         .into(),
         (true, false) => format!(
-            "{adversary} can tell hardly better than by guessing whether a given record was in {whose} (AUC {auc:.2}, \
-             {figures}){floor_alone}."
+            "{adversary} can tell only slightly better than by guessing whether a given record was in {whose} (AUC \
+             {auc:.2}, {figures}){floor_alone}."
         )
         .into(),
         (false, true) => Wording::new(format!(
-            "Whether {} can tell if a given record was in {whose} is not certain: the AUC is {auc:.2} ({figures}), but {} \
-             members and {} others are too few to say that this is not by chance{floor_alone}; more data, or a larger ",
+            "It is uncertain whether {} can tell if a given record was in {whose}: the AUC is {auc:.2} ({figures}), \
+             but {} members and {} others are too few to rule out chance{floor_alone}; use more data, or a larger ",
             in_words(worst.adversary),
             worst.auc.members,
             worst.auc.others
@@ -125,7 +125,7 @@ pub(super) fn membership(audit: &Audit, worst: &Finding, floor: f64) -> Wording 
 
 fn cure(audit: &Audit, worst: &Finding) -> Wording {
     if worst.adversary == Adversary::AllOthers {
-        return "nothing hides a party from all others, only more parties that do not collude".into();
+        return "nothing hides a party from all others; only more parties that do not collude help".into();
     }
     if audit.run.aggregation == Aggregation::Plain && worst.adversary.has_coordinator() {
         return Wording::default().choice("aggregation", "secure").text(" lowers this");
@@ -134,7 +134,7 @@ fn cure(audit: &Audit, worst: &Finding) -> Wording {
         return cure.into();
     }
     match &*worst.attack {
-        "span" => "fewer rounds, or more records per party, lower this".into(),
-        _ => "more records per party, more parties or fewer components lower this".into(),
+        "span" => "fewer rounds, or more records per party, reduce this".into(),
+        _ => "more records per party, more parties or fewer components reduce this".into(),
     }
 }

@@ -13,7 +13,7 @@ pub enum CoordinatorRecord {
         /// The epoch's number.
         epoch: u32,
     },
-    /// For whom masks are about to be revealed in this round, where that may be some of the cohort.
+    /// The parties for whom masks are about to be revealed in this round, if that may be only a part of the cohort.
     Promise {
         /// The cohort.
         cohort: u8,
@@ -57,7 +57,7 @@ impl Violation {
     /// What exactly is wrong.
     pub fn problem(self) -> String {
         match self {
-            Violation::Malformed => "bytes that are no message".into(),
+            Violation::Malformed => "a malformed message".into(),
             Violation::UnknownCohort(number) => {
                 format!("a message for cohort {number}, which does not exist")
             }
@@ -68,7 +68,7 @@ impl Violation {
 
 /// What a driver has to do, in this order.
 pub enum CoordinatorAction {
-    /// Keep this before anything that follows is done.
+    /// Store this before the following actions.
     Record(CoordinatorRecord),
     /// Send these bytes to each of these parties.
     Send {

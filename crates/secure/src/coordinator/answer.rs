@@ -49,7 +49,7 @@ impl<A: Answer + ?Sized> Answer for &mut A {
     }
 }
 
-/// Tells all parties the sums, and does nothing else: enough for the synchronous methods.
+/// Sends the sums to all parties and does nothing else: enough for the synchronous protocols.
 pub struct Echo;
 
 impl Answer for Echo {

@@ -27,10 +27,10 @@ struct Opened {
     parties: usize,
 }
 
-/// When something last happened in a cohort.
+/// The time of the last event in a cohort.
 struct Activity {
     last: f64,
-    /// Whether it was reported since that nothing does.
+    /// Whether its inactivity was reported since then.
     is_reported: bool,
 }
 
@@ -73,7 +73,7 @@ impl<'a> Coordinator<'a> {
         self
     }
 
-    /// Takes up a record from before a restart. Records come in their order, and before [`Coordinator::restart`].
+    /// Restores a record from before a restart. Records come in order, and before [`Coordinator::restart`].
     pub fn restore(&mut self, record: CoordinatorRecord) {
         match record {
             CoordinatorRecord::Epoch { cohort, epoch } => {
@@ -96,7 +96,7 @@ impl<'a> Coordinator<'a> {
         }
     }
 
-    /// After a restart nobody is there yet, and all keys are void.
+    /// After a restart no party is connected, and all keys are void.
     pub fn restart(&mut self, now: f64) {
         for (cohort, hub) in &mut self.hubs {
             hub.restart(self.restored_epochs.get(cohort).copied().unwrap_or(0));
@@ -125,8 +125,8 @@ impl<'a> Coordinator<'a> {
         Ok(turn.actions)
     }
 
-    /// Parties that have kept a cohort waiting for longer than `patience` seconds. Each cohort is reported once, until
-    /// something happens in it again.
+    /// Parties that have kept a cohort waiting for longer than `patience` seconds. Each cohort is reported once
+    /// until its next event.
     pub fn overdue(&mut self, now: f64, patience: f64) -> BTreeSet<u16> {
         let mut overdue = BTreeSet::new();
         let is_quiet = |activity: &Activity| !activity.is_reported && now - activity.last > patience;
@@ -222,7 +222,7 @@ impl<'a> Coordinator<'a> {
                 }
             }
         }
-        // At once: a group that is back may do all its rounds before anything else happens.
+        // Immediately: a group that is back may do all its rounds before the next event.
         for opened in std::mem::take(&mut self.held) {
             self.opened(opened, turn)?;
         }
@@ -249,7 +249,7 @@ impl<'a> Coordinator<'a> {
         Ok(())
     }
 
-    /// Tells parties something, after what a restart needs of it.
+    /// Sends an answer to parties, after a restart is prepared for.
     fn tell(&mut self, cohort: u8, to: Vec<u16>, message: Message, sum: Option<Words>, turn: &mut Turn) {
         let bytes = addressed(cohort, &message);
         if let Message::NewEpoch { .. } = message {

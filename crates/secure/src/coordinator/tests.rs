@@ -61,7 +61,7 @@ impl Room {
         }
     }
 
-    /// Something happens at the coordinator; whatever it wants sent arrives.
+    /// Passes an event to the coordinator and delivers its messages.
     fn bring(&mut self, incoming: Incoming) {
         let mut events = VecDeque::from([incoming]);
         while let Some(incoming) = events.pop_front() {
@@ -112,7 +112,7 @@ fn sum() -> Words {
 }
 
 #[test]
-fn an_answer_is_recorded_before_it_is_told() {
+fn an_answer_is_recorded_before_it_is_sent() {
     let mut room = Room::new(Echo);
     room.now = 7.0;
     room.submit_all();
@@ -151,7 +151,7 @@ fn bad_messages_are_rejected_and_change_nothing() {
 }
 
 #[test]
-fn a_restart_goes_on_from_the_records() {
+fn a_restart_resumes_from_the_records() {
     let mut room = Room::new(Echo);
     room.submit_all();
     room.bring(Incoming::Lost(2));
@@ -168,7 +168,7 @@ fn a_restart_goes_on_from_the_records() {
 }
 
 #[test]
-fn whoever_keeps_the_others_waiting_is_overdue_once() {
+fn a_party_that_delays_the_others_is_overdue_once() {
     let mut room = Room::new(Echo);
     room.now = 10.0;
     // All may be computing.
@@ -183,7 +183,7 @@ fn whoever_keeps_the_others_waiting_is_overdue_once() {
     assert_eq!(room.opened.len(), 3);
 }
 
-/// Answers when it is told to.
+/// A server that answers on request.
 struct Held(Arc<Mutex<bool>>);
 
 impl Answer for Held {

@@ -1,8 +1,8 @@
 //! Numbers as fixed-point words with a range per column that all parties agree on.
 //!
-//! A column of exponent e holds values below 2^e in absolute value, with room for the sum over all parties: b = 31 (or
-//! 63) bits less those of N, and x is the word round(x 2^(b − e)). Where no range is known yet, parties agree on one
-//! that holds everybody's column without telling whose it is ([`votes`]); later it follows the sums that were opened.
+//! A column of exponent e holds values below 2^e in absolute value, with room for the sum over all parties: b = 31
+//! (or 63) bits minus those of N, and x is the word round(x 2^(b − e)). If no range is known yet, parties agree on
+//! one that fits all columns without revealing whose is the largest ([`votes`]); later it follows the opened sums.
 
 mod part;
 
@@ -44,7 +44,7 @@ fn power(exponent: i32) -> f64 {
     2f64.powi(exponent)
 }
 
-/// The words of the parts, or nothing if a value is outside its range.
+/// The words of the parts, or `None` if a value is outside its range.
 pub fn encode(parts: &[Part], exponents: &[i16], parties: usize) -> Option<Words> {
     let mut words = Words::default();
     let mut exponents = exponents;
@@ -113,8 +113,8 @@ pub fn follow(opened: &[Part]) -> Vec<i16> {
     largest.map(|largest| (exponent_above(largest) + 2).min(LIMIT)).collect()
 }
 
-/// A flag that a masked sum can carry: uniform over all words but 0, so that the sum over several parties tells no more
-/// about how many raised it than that somebody did.
+/// A flag that a masked sum can carry: uniform over all words except 0, so that the sum reveals only whether any
+/// party raised it, not how many did.
 pub fn raised(rng: &mut impl Rng) -> u64 {
     loop {
         let word = rng.next_u64();
@@ -133,9 +133,9 @@ pub struct Contribution {
     pub kind: SumKind,
 }
 
-/// What a party says about the ranges that it needs: for each column and each step of the scale a word that is random
-/// where its values reach that far and 0 where they do not. Of the sum all learn which words are not 0, and so the
-/// largest exponent that anybody needs, but not who or how many.
+/// A party's vote on the ranges that it needs: for each column and each step of the scale a word that is random
+/// where its values reach that far and 0 where they do not. The sum reveals which words are not 0, and thus the
+/// largest exponent that any party needs, but not which parties need it or how many.
 pub fn votes(parts: &[Part], from: Contribution, rng: &mut impl Rng) -> Result<Words> {
     let mut wide = Vec::new();
     for largest in parts.iter().flat_map(Part::largest) {
@@ -159,7 +159,7 @@ pub fn agreed(votes: &Words) -> Vec<i16> {
     votes.wide.chunks_exact(VOTES).map(exponent).collect()
 }
 
-/// Whether anybody's column has something else than 0, by the sum of all votes.
+/// Whether any party's column has a nonzero value, by the sum of all votes.
 pub fn anything(votes: &Words) -> Vec<bool> {
     agreed(votes).into_iter().map(|exponent| exponent > -LIMIT).collect()
 }
@@ -209,7 +209,7 @@ mod tests {
                 for (place, value) in opened.values.iter().enumerate() {
                     let naive: f64 = shares.iter().map(|share| share[part].values[place]).sum();
                     let largest = shares.iter().flat_map(|share| &share[part].values).fold(0f64, |a, b| a.max(b.abs()));
-                    // 25 bits of 31 are left for 60 parties, of which a coarse range takes up to 4.
+                    // 25 bits of 31 remain for 60 parties, of which a coarse range takes up to 4.
                     let tolerance = if part == 0 { power(-20) } else { power(-50) };
                     prop_assert!((value - naive).abs() <= tolerance * parties as f64 * largest);
                 }
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn votes_tell_the_largest_exponent_alone() {
+    fn votes_reveal_only_the_largest_exponent() {
         let mut rng = entropy().unwrap();
         let vote = |value: f64, rng: &mut _| votes(&[Part::scalars(&[value])], FIRST, rng).unwrap();
         let (mut one, mut three) = (vote(1000.0, &mut rng), vote(0.001, &mut rng));

@@ -45,7 +45,7 @@ impl Curve {
         }
     }
 
-    /// Notes a point and tells whoever watches; whether the error has converged with it.
+    /// Records a point and reports it; returns whether the error has converged.
     pub fn note(&mut self, point: TracePoint, session: &mut Session<'_>) -> bool {
         let TracePoint { round, squared_error, .. } = self.add(point);
         session.announce(Announcement::Error { round, squared_error });

@@ -19,7 +19,7 @@ pub struct Budget {
 const NEAR: f64 = 1e-6;
 
 impl Budget {
-    /// Of a party that has opened nothing.
+    /// The state of a party that has opened nothing.
     pub fn new(records: usize) -> Self {
         Budget { records, basis: Basis::new(records), leverage: vec![0.0; records] }
     }
@@ -52,7 +52,8 @@ mod tests {
         (0..records * size).map(|_| uniform(&mut rng) - 0.5).collect()
     }
 
-    /// Theorem `theorem:nosecure`: in general position nothing is certain until there are as many columns as records.
+    /// Theorem `theorem:nosecure`: in general position nothing is determined until there are as many columns as
+    /// records.
     #[test]
     fn general_sketches_are_safe_up_to_the_number_of_records() {
         let mut budget = Budget::new(20);
@@ -62,7 +63,7 @@ mod tests {
         // 19 of 20 leave one direction, in which no unit vector lies alone.
         assert!(budget.open(&gaussian_like(20, 3, 8), 3));
         assert!(!budget.open(&gaussian_like(20, 1, 9), 1));
-        // A refusal changes nothing: what adds nothing is still allowed.
+        // A refusal changes nothing: sketches that add nothing are still allowed.
         let again = gaussian_like(20, 3, 8);
         assert!(budget.open(&again, 3));
     }
@@ -73,7 +74,7 @@ mod tests {
         let mut unit = vec![0.0; 6];
         unit[2] = 2.0;
         assert!(!budget.open(&unit, 1));
-        // A sum of two records shows neither; their difference beside it shows both.
+        // A sum of two records reveals neither; together with their difference it reveals both.
         assert!(budget.open(&[1.0, 1.0, 0.0, 0.0, 0.0, 0.0], 1));
         assert!(!budget.open(&[1.0, -1.0, 0.0, 0.0, 0.0, 0.0], 1));
     }

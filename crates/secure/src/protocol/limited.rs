@@ -1,5 +1,5 @@
-//! DSANLS between parties, for as many iterations as show no record (Sec. 4.1): A = M S and B = SᵀV are opened as sums
-//! over the parties, and everybody moves the whole of U; V_r is the party's own affair.
+//! DSANLS between parties, for as many iterations as determine no record (Sec. 4.1): A = M S and B = SᵀV are opened
+//! as sums over the parties, and every party updates the whole of U; V_r stays at its party.
 
 use partwise::Real;
 use partwise::run::Amount;
@@ -44,7 +44,7 @@ impl Definition for Limited {
         if let Some(Amount::Share(_)) = settings.sketch_records {
             return Err(Error::parameter(
                 "sketch_records",
-                "dsanls-limited sketches to the same number at every party, and a share depends on how many records it has; \
+                "dsanls-limited needs the same number at every party, but a share depends on the number of records; \
                  give a number",
             ));
         }
@@ -65,7 +65,7 @@ impl Definition for Limited {
         ]
     }
 
-    /// M_r S_r, as it is, is of the records' span.
+    /// M_r S_r lies in the span of the records.
     fn enough_records(&self, settings: &Settings, features: usize) -> usize {
         features.max(settings.rank).saturating_mul(2)
     }
@@ -79,8 +79,8 @@ impl Definition for Limited {
         ]
     }
 
-    /// The parties draw their sketches from seeds that all know, each a round ahead: whoever would show a record by the next
-    /// one says so with this one, and all stop.
+    /// The parties draw their sketches from seeds that all know, each one round ahead: a party that the next one
+    /// would expose says so with this one, and all stop.
     fn run<T: Real>(&self, run: &mut PartyRun<'_, '_, T>) -> Result<Finish> {
         let PartyRun { settings, local, session, curve, .. } = run;
         let distribution = limited_sketch(settings, session.me(), local.records());
@@ -150,7 +150,8 @@ impl Guard {
         let total = session.sum(ALL, SumKind::FirstSketch, vec![Part::scalars(&[refused])])?;
         if total.parts[0][0] > 0.5 {
             let problem = format!(
-                "a sketch to {} columns would show a record of a party that has few; lower it, or choose another protocol",
+                "a sketch with {} columns would reveal a record of a party with few records; use a smaller one, or \
+                 another protocol",
                 self.distribution.size
             );
             return Err(Error::parameter("sketch_records", problem));

@@ -33,7 +33,7 @@ pub struct Local<T> {
     pub u: Vec<T>,
     /// The party's own factor, by row.
     pub v: Vec<T>,
-    /// Multiplications since they were last asked for.
+    /// Multiplications since the last query.
     work: f64,
 }
 
@@ -166,7 +166,7 @@ impl<T: Real> Local<T> {
         self.step_u(solver, product, &gram);
     }
 
-    /// One sweep over V_r with U as it is; returns ⟨M_rᵀ U, V_r⟩ of the new V_r.
+    /// One sweep over V_r with U fixed; returns ⟨M_rᵀ U, V_r⟩ of the new V_r.
     pub fn sweep_v(&mut self) -> f64 {
         self.count_product(self.shard.cols);
         let gram = self.gram_u();
@@ -185,7 +185,7 @@ impl<T: Real> Local<T> {
         update(&self.threads, &problem, &product, MovingRows::plain(&mut self.v), self.k);
     }
 
-    /// ‖M_r‖² − 2 cross + ⟨UᵀU, V_rᵀV_r⟩, where `cross` = ⟨M_r V_r, U⟩ is at hand.
+    /// ‖M_r‖² − 2 cross + ⟨UᵀU, V_rᵀV_r⟩, where `cross` = ⟨M_r V_r, U⟩ is available.
     pub fn error_from(&self, cross: f64) -> f64 {
         let model: f64 = self.gram_u().iter().zip(self.gram_v()).map(|(u, v)| u * v).sum();
         self.norm - 2.0 * cross + model
@@ -199,7 +199,7 @@ impl<T: Real> Local<T> {
         Ok((residual.relative_error * residual.norm).powi(2))
     }
 
-    /// The same with the records sketched (Alg. `Syn_SSD`, lines 5 and 6).
+    /// The step on U with the records sketched (Alg. `Syn_SSD`, lines 5 and 6).
     pub fn sketched_u(&mut self, solver: &dyn Solver<T>, distribution: &Distribution, iteration: usize) {
         let (threads, k) = (&self.threads, self.k);
         self.work += sketch_work(self.shard.stored, self.shard.rows, k, distribution);
@@ -240,7 +240,7 @@ impl<T: Real> Local<T> {
         (a, operator.project(&self.threads, 0..self.shard.cols, &self.v, self.k))
     }
 
-    /// S of an iteration as a dense matrix, a row for each record.
+    /// S of an iteration as a dense matrix with one row per record.
     pub fn sketch_matrix(&self, distribution: &Distribution, iteration: usize) -> Vec<f64> {
         dense_sketch::<T>(&self.threads, distribution, iteration)
     }
@@ -262,8 +262,8 @@ impl<T: Real> Local<T> {
         Ok(())
     }
 
-    /// Where sketches of the party's records are drawn from, keyed by party and local record; nothing where that
-    /// would be all of them.
+    /// The source of sketches of the party's records, keyed by party and local record; `None` if the sketch would
+    /// keep all of them.
     pub fn records_sketch(&self, settings: &Settings, party: u16) -> Option<Distribution> {
         let length = self.shard.cols;
         let size = settings.of_sketches().sketch_sizes(length, length).0.min(length);

@@ -1,8 +1,9 @@
-//! The methods. Each sees its own part of M and "the sum of this over the cohort", and nothing of how that is had.
+//! The protocols. Each sees its own part of M and "the sum of this over the cohort", and nothing of how the sum is
+//! computed.
 //!
 //! A protocol is one file with a `Definition` (what it sums, what it risks, what a party does) and one line in the
-//! list below; the parties of a run all do the same. M_r has a row for each feature and a column for each of the party's
-//! records: M_r ≈ U V_rᵀ.
+//! list below; all parties of a run do the same. M_r has a row for each feature and a column for each of the
+//! party's records: M_r ≈ U V_rᵀ.
 
 #[macro_use]
 mod registry;
@@ -56,7 +57,7 @@ protocols! {
     SynSsdUv, "syn-ssd-uv", Synchronous { sketches_features: true, sketches_records: true };
     /// Alg. `asyn_server` and `asyn_client_SD`.
     AsynSd, "asyn-sd", Asynchronous { sketches_records: false };
-    /// The same with V sketched in the U-subproblem.
+    /// `syn-sd` with V sketched in the U-subproblem.
     AsynSsdV, "asyn-ssd-v", Asynchronous { sketches_records: true };
     /// DSANLS on the sums of M_r S_r, for as many iterations as show no record (Sec. 4.1).
     DsanlsLimited, "dsanls-limited", Limited;
@@ -89,7 +90,7 @@ pub(crate) trait Definition: Sync {
         SketchKind::Subsample
     }
 
-    /// Whether V_r is fitted once more to the final U.
+    /// Whether V_r is fitted again to the final U.
     fn fits_v_last(&self) -> bool {
         true
     }
@@ -111,10 +112,10 @@ pub(crate) trait Definition: Sync {
         Ok(())
     }
 
-    /// What it sums, beside what all methods do.
+    /// What it sums in addition to what all protocols sum.
     fn sums(&self, settings: &Settings, features: usize) -> Vec<SumShape>;
 
-    /// From how many records on a party's share, seen as it is, shows none of them.
+    /// The number of records from which an unmasked share of a party reveals none of them.
     fn enough_records(&self, settings: &Settings, features: usize) -> usize {
         settings.rank.saturating_mul(2).max(features)
     }

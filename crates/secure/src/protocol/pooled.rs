@@ -44,7 +44,7 @@ impl Definition for Pooled {
         vec![SumShape::new(SumKind::ProductV, parts)]
     }
 
-    /// M_r V_r, as it is, is of the records' span.
+    /// M_r V_r lies in the span of the records.
     fn enough_records(&self, settings: &Settings, features: usize) -> usize {
         features.max(settings.rank).saturating_mul(2)
     }
@@ -58,14 +58,14 @@ impl Definition for Pooled {
     }
 
     fn untried_attack(&self) -> &'static str {
-        " Sums of pooled show records that hold a rare feature, which is not tried here."
+        " Sums of pooled reveal records with a rare feature, an attack that the audit does not include."
     }
 
     fn membership_cure(&self) -> Option<&'static str> {
-        Some("another protocol, or more records per party than there are features, lowers this")
+        Some("another protocol, or more records per party than features, reduces this")
     }
 
-    /// One sum an iteration, which also has what the error of the last one needs.
+    /// One sum per iteration, which also has what the error of the last one needs.
     fn run<T: Real>(&self, run: &mut PartyRun<'_, '_, T>) -> Result<Finish> {
         let PartyRun { settings, local, session, curve, .. } = run;
         let k = settings.rank;

@@ -43,7 +43,7 @@ pub struct Ended {
     pub own_squared_error: f64,
     /// The run's clock when the last round ended.
     pub seconds: f64,
-    /// If the run was done once more, Σ ‖M_r − U V_rᵀ‖² of the first time and of the second.
+    /// If the run was repeated, Σ ‖M_r − U V_rᵀ‖² of both attempts.
     pub attempts: Vec<f64>,
 }
 
@@ -59,9 +59,9 @@ pub enum Stop {
     LeakBudget,
 }
 
-/// What a party does from joining to leaving. Where somebody was missing in a sum the others have gone on from a U that it
-/// had a part in, or not, and may have come to another minimum than without that. Those who are there then do it once
-/// more, and keep the better U.
+/// A party from joining to leaving. If a party was missing from a sum, the others have continued from a U that it
+/// may have influenced, and may have reached another minimum than without it. Those who are present then repeat the
+/// run, and keep the better U.
 pub fn run<T: Real>(
     settings: &Settings,
     local: &mut Local<T>,
@@ -80,7 +80,7 @@ pub fn run<T: Real>(
     session.announce(Announcement::Retry);
     session.restart();
     let factors = (std::mem::take(&mut local.u), std::mem::take(&mut local.v));
-    // With the V of before, the first sums of both would differ by exactly what whoever left had in them.
+    // With the previous V, the first sums of both attempts would differ by exactly the leaver's contribution.
     let private_seed = party_seed(private_seed, "partwise anew", session.me());
     let retry = Attempt { private_seed, before: Some(&first), ..attempt };
     let Attempted { mut ended, error_before, .. } = retry.run(local, session)?;
@@ -96,7 +96,7 @@ pub fn run<T: Real>(
     Ok(ended)
 }
 
-/// From the start to a U, by whoever is there.
+/// From the start to a U, with the parties that are present.
 #[derive(Clone, Copy)]
 struct Attempt<'a> {
     settings: &'a Settings,
@@ -110,9 +110,9 @@ struct Attempt<'a> {
 /// What an attempt comes to.
 struct Attempted {
     ended: Ended,
-    /// Whether somebody was missing in a sum that anybody saw.
+    /// Whether a party was missing from a sum that any party saw.
     incomplete: bool,
-    /// The error of the attempt before over the parties that are there now.
+    /// The error of the previous attempt over the parties that are present now.
     error_before: f64,
 }
 
@@ -130,15 +130,15 @@ impl Attempt<'_> {
         }
         let own_squared_error = local.squared_error()?;
         let own_before = before.map_or(0.0, |before| before.own_squared_error);
-        // Whether somebody was missing, and whether somebody may be missing where it is done once more.
+        // Whether a party was missing, and whether one may be missing in the second attempt.
         let flags = [session.incomplete, !session.may_miss()].map(|flag| if flag { 1.0 } else { 0.0 });
         let scalars = [own_squared_error, local.norm(), flags[0], flags[1], own_before];
         let total = session.sum(ALL, SumKind::Error, vec![Part::scalars(&scalars)])?;
         let &[squared_error, present_norm, missed, must_not, error_before] = &total.parts[0][..] else {
             return Err(session.dishonest("an answer of another size"));
         };
-        // Whoever is missing in this last sum only has had its part in U all the same. Where its group would wait for it in
-        // vain, what is at hand is better than that.
+        // A party that is missing only from this last sum has influenced U all the same. If its group would wait
+        // for it in vain, the present result is better than that.
         let incomplete = missed > 0.5 || session.incomplete && must_not < 0.5;
         let rounds = curve.before + rounds;
         let ended = Ended {
@@ -156,7 +156,8 @@ impl Attempt<'_> {
     }
 }
 
-/// The first sum of every method, of records, and the refusal of too few: nothing else has been sent by then.
+/// The first sum of every protocol, of the numbers of records, and the refusal of too few: nothing else has been
+/// sent before.
 fn count_records<T: Real>(
     settings: &Settings,
     local: &Local<T>,
@@ -186,7 +187,8 @@ fn meet<T: Real>(local: &Local<T>, session: &mut Session<'_>, counted: RecordCou
     let scalars = [local.sum(), local.norm()];
     let total = session.sum(ALL, SumKind::Norms, vec![Part::scalars(&scalars)])?;
     let (sum, norm) = (total.parts[0][0], total.parts[0][1]);
-    // Whoever left in between is taken to have as many records as the others: counted again, they would tell its number.
+    // A party that left in between is assumed to have as many records as the others: a second count would reveal
+    // its number.
     let records = counted.records * total.parties as f64 / counted.parties as f64;
     Ok(Common { norm, mean: sum / (records * local.features() as f64), records })
 }

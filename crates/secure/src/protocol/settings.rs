@@ -139,17 +139,17 @@ impl Settings {
         }
     }
 
-    /// How often a run may be done: once more where somebody may leave.
+    /// The number of attempts: two if parties may leave.
     pub fn attempts(&self) -> usize {
         if self.accepted.going_on_shows_the_leaver { 2 } else { 1 }
     }
 
-    /// The most exchanges of U that a party takes part in at an attempt: of the asynchronous methods a fast group may do all of them.
+    /// The maximum number of exchanges of U per attempt: in asynchronous protocols a fast group may do all of them.
     pub fn most_rounds(&self, groups: usize) -> usize {
         self.rounds.saturating_mul(groups.max(1))
     }
 
-    /// The same of all attempts.
+    /// The maximum over all attempts.
     pub fn all_rounds(&self, groups: usize) -> usize {
         self.most_rounds(groups).saturating_mul(self.attempts())
     }

@@ -10,7 +10,8 @@ use sha2::{Digest, Sha256};
 use super::Settings;
 use super::limited::sketch_size;
 
-/// Where `dsanls-limited` draws the sketches of a party's records from: everybody knows it who knows how many there are.
+/// The source of `dsanls-limited`'s sketches of a party's records: anyone who knows their number knows the
+/// sketches.
 pub(crate) fn limited_sketch(settings: &Settings, party: u16, records: usize) -> Distribution {
     Distribution {
         kind: settings.sketch,
@@ -21,8 +22,8 @@ pub(crate) fn limited_sketch(settings: &Settings, party: u16, records: usize) ->
     }
 }
 
-/// A seed of one party, from the run's: for its sketches, which may be known, and in a simulation for its V, which in
-/// earnest comes from the operating system.
+/// A party's seed, from the run's: for its sketches, which may be public, and in a simulation for its V, which in a
+/// federation comes from the operating system.
 pub fn party_seed(seed: u64, purpose: &str, party: u16) -> u64 {
     let hash = Sha256::digest([purpose.as_bytes(), &seed.to_le_bytes(), &party.to_le_bytes()].concat());
     u64::from_le_bytes(std::array::from_fn(|i| hash[i]))
@@ -46,7 +47,7 @@ pub(super) fn sketch_rows<'o, T: Real>(
     SketchRows { columns, weights }
 }
 
-/// S of an iteration as a dense matrix, a row for each of what is sketched.
+/// S of an iteration as a dense matrix with one row per sketched index.
 pub(crate) fn dense_sketch<T: Real>(
     threads: &Threads,
     distribution: &Distribution,

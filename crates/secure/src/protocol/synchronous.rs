@@ -54,11 +54,12 @@ impl Definition for Synchronous {
         let Diagonals { sum, parties } = first_diagonal(local, session)?;
         let diagonal = sum / parties as f64;
         let mut steps = Steps { records, features, damping: settings.damping(diagonal), diagonal };
-        // Where every step is exact, that is; sketched steps gain nothing by it, as measured.
+        // Only if every step is exact; sketched steps gain nothing by it, as measured.
         let begun = steps.are_exact().then(|| local.squares_u());
         let every = steps.evaluation_interval(settings);
         for round in 0..settings.rounds {
-            // The state that this round begins from, evaluated from the product that its first step needs anyway.
+            // The state at the beginning of this round, evaluated from the product that its first step needs
+            // anyway.
             let (seconds, bytes) = (session.now(), session.meter().bytes);
             let evaluated = round > 0 && round % every == 0;
             let mut own_error = 0.0;

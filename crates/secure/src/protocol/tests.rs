@@ -10,7 +10,7 @@ use crate::server::{Echo, serve};
 use crate::session::{SessionOptions, SystemClock};
 use crate::simulate::{RunParties, Vanishing, cohorts};
 
-/// What a synchronous run of these parties comes to; nothing of one that vanishes.
+/// The outcome of a synchronous run of these parties; `None` for one that disconnects.
 fn run_all(
     settings: &Settings,
     parts: Vec<Matrix<f32>>,
@@ -46,12 +46,13 @@ fn run_all(
     })
 }
 
-/// After somebody has left, the second attempt is the run that the others would have had without it, to the bit; and the
-/// better of both is what they end with.
+/// After a party has left, the second attempt is the run that the others would have had without it, to the bit; and
+/// the better of both is the result.
 #[test]
 fn the_second_attempt_is_an_undisturbed_run_of_those_who_are_there() {
     let part = |party: usize| {
-        // The same numbers in another order: the mean that all begin with is the same without any of them.
+        // The same numbers in another order, so that the mean at the start does not depend on which party is
+        // missing.
         let values = (0..600).map(|entry| ((entry * [7, 11, 13, 17, 19][party]) % 600 % 17) as f32);
         Matrix::Dense(Dense::new(20, 30, Order::RowMajor, Values::Real(values.collect())))
     };
@@ -80,7 +81,7 @@ fn the_second_attempt_is_an_undisturbed_run_of_those_who_are_there() {
                 assert!(ended.rounds > expected.0.rounds, "{protocol:?} {sums}");
             }
         }
-        // Nobody was missing.
+        // No party was missing.
         assert!(run_all(&settings, parts(5), first_seed, None)[0].as_ref().unwrap().0.attempts.is_empty());
     }
 }

@@ -1,4 +1,4 @@
-//! Time, which is passed in: the clock that meters read, and what work costs on a simulated one.
+//! Time, which is passed in: the clock for meters, and the cost of work on a simulated clock.
 
 use std::time::{Duration, Instant};
 
@@ -28,7 +28,7 @@ impl Clock for SystemClock {
 const SECONDS_PER_MULTIPLICATION: f64 = 2e-10;
 const SECONDS_PER_MASK_BYTE: f64 = 1e-9;
 
-/// What work costs a party on a simulated clock.
+/// The cost of a party's work on a simulated clock.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Speed {
     /// How many times as long it takes for the same work.

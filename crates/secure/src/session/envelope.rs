@@ -16,6 +16,6 @@ pub fn parse(me: u16, from: u16, bytes: &[u8]) -> Result<(u8, Message)> {
     message.ok_or_else(|| Error::Dishonest {
         who: Peer(me),
         from: Peer(from),
-        problem: "bytes that are no message".into(),
+        problem: "a malformed message".into(),
     })
 }

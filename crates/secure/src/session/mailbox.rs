@@ -1,10 +1,10 @@
-//! Messages of cohorts that a party is behind with and not at: they are kept until their turn comes.
+//! Messages that arrive early for a cohort; they are kept until their turn comes.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::aggregation::Message;
 
-/// Whoever was away may have missed all answers of a run, which may be done twice; a round has a few.
+/// A party that was away may have missed all answers of a run, which may be done twice; a round has a few.
 const MESSAGES_PER_ROUND: usize = 32;
 
 /// What was not handled yet, by cohort.
@@ -24,7 +24,7 @@ pub(super) enum Delivery {
 }
 
 impl Mailbox {
-    /// Keeps a message that is early, or that comes behind one that is kept; `most_rounds` bounds how many there may be.
+    /// Keeps a message that is early, or that follows a kept one; `most_rounds` bounds their number.
     pub fn deliver(
         &mut self,
         cohort: u8,

@@ -1,4 +1,4 @@
-//! A party at work: its link and machines, and sums of numbers on top of sums of words.
+//! A party's session: its link and state machines, and sums of numbers on top of sums of words.
 
 mod clock;
 mod envelope;
@@ -82,9 +82,9 @@ pub struct Session<'a> {
     watch: Option<Box<dyn FnMut(Announcement) + Send + 'a>>,
     before_sum: Option<Box<dyn FnMut(u64) -> Result<()> + Send + 'a>>,
     most_rounds: Option<usize>,
-    /// Whether somebody was missing in a sum of this attempt that this party saw.
+    /// Whether a party was missing from a sum of this attempt that this party saw.
     pub(crate) incomplete: bool,
-    /// How often the run was begun again.
+    /// The number of earlier attempts.
     attempt: u8,
 }
 
@@ -92,7 +92,7 @@ impl<'a> Session<'a> {
     /// Joins cohorts with a machine for each of them, all of one party.
     pub fn join(link: impl Link + 'a, machines: Vec<Party>, options: SessionOptions<'a>) -> Result<Self> {
         let Some((me, plain)) = machines.first().map(|first| (first.me(), first.is_plain())) else {
-            return Err(Error::parameter("cohorts", "there are none; give a party at least one"));
+            return Err(Error::parameter("cohorts", "a party has no records; give it at least one"));
         };
         let machines = machines.into_iter().map(|party| (party.cohort().number, party)).collect();
         let SessionOptions { entropy, clock, slowness, journal, watch, before_sum, most_rounds } = options;
@@ -135,7 +135,7 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Tells whoever watches.
+    /// Reports progress.
     pub fn announce(&mut self, announcement: Announcement) {
         if let Some(watch) = &mut self.watch {
             watch(announcement);
@@ -183,7 +183,7 @@ impl<'a> Session<'a> {
         self.wait()
     }
 
-    /// The sum that was begun.
+    /// Waits for the started sum.
     pub fn wait(&mut self) -> Result<Total> {
         loop {
             if let Some(total) = self.next(None)? {
@@ -211,7 +211,7 @@ impl<'a> Session<'a> {
         self.submit()
     }
 
-    /// The sum that was begun, if it is there by now.
+    /// The started sum, if it has arrived.
     pub fn poll(&mut self) -> Result<Option<Total>> {
         let now = self.link.now();
         self.next(Some(now))
@@ -223,12 +223,12 @@ impl<'a> Session<'a> {
         Ok(self)
     }
 
-    /// Whether every sum of this party's cohorts is opened though somebody is missing.
+    /// Whether every sum of this party's cohorts is opened although a party is missing.
     pub fn may_miss(&self) -> bool {
         self.machines.values().all(Party::may_miss)
     }
 
-    /// From here on all is as at the beginning, but who is there.
+    /// Resets everything for a new attempt, except for who is present.
     pub fn restart(&mut self) {
         self.ranges.clear();
         self.incomplete = false;

@@ -1,11 +1,11 @@
-//! What a session is given by whoever runs it.
+//! The options of a session.
 
 use chacha20::ChaCha20Rng;
 
 use super::{Clock, Journal};
 use crate::error::Result;
 
-/// Something that all parties know, for whoever watches.
+/// A progress report, of values that all parties know.
 #[derive(Clone, Copy, Debug)]
 pub enum Announcement {
     /// ‖M‖².
@@ -17,11 +17,11 @@ pub enum Announcement {
         /// Over all parties.
         squared_error: f64,
     },
-    /// Somebody was missing in sums, and the run is done once more by those who are there.
+    /// A party was missing from sums, and the run is repeated by those who are present.
     Retry,
 }
 
-/// Randomness, a clock, a journal, and who is told what.
+/// Randomness, a clock, a journal, and a progress callback.
 pub struct SessionOptions<'a> {
     /// Randomness of votes and noise.
     pub entropy: ChaCha20Rng,
@@ -40,7 +40,7 @@ pub struct SessionOptions<'a> {
 }
 
 impl<'a> SessionOptions<'a> {
-    /// Without a journal, and with nobody who watches.
+    /// Without a journal and a progress callback.
     pub fn new(entropy: ChaCha20Rng, clock: impl Clock + 'a) -> Self {
         SessionOptions {
             entropy,

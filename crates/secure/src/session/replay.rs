@@ -8,8 +8,9 @@ use crate::error::Result;
 pub enum Kept {
     /// An answer.
     Answer(Answered),
-    /// For whom masks are about to be revealed in this round of a cohort, where that may be some of its parties. Whoever
-    /// forgot it could be asked for a second sum over others, and the difference would be somebody's words.
+    /// The parties for whom masks are about to be revealed in this round of a cohort, if that may be only some of
+    /// them. A party that forgot it could be asked for a second sum over others, and the difference would be one
+    /// party's words.
     Promise {
         /// The cohort.
         cohort: u8,
@@ -25,7 +26,7 @@ pub struct Answered {
     pub cohort: u8,
     /// How many were in the sum.
     pub parties: usize,
-    /// How often [`Session::poll`](super::Session::poll) had found nothing before.
+    /// The number of unsuccessful calls of [`Session::poll`](super::Session::poll) before it.
     pub polls: u32,
     /// The hash over all answers of the cohort, this one included.
     pub answers: [u8; 32],
@@ -42,12 +43,12 @@ pub trait Journal: Send {
     fn keep(&mut self, kept: &Kept) -> Result<()>;
 }
 
-/// A journal that is read first, then added to. While it is read, nothing is sent.
+/// A journal that is read first, then appended to. While it is read, nothing is sent.
 pub(super) struct Replay<'a> {
     journal: Option<Box<dyn Journal + 'a>>,
     /// The answer that the journal has next.
     next: Option<Answered>,
-    /// How often nothing was found since the last answer.
+    /// The number of unsuccessful polls since the last answer.
     polls: u32,
 }
 
@@ -61,7 +62,7 @@ impl<'a> Replay<'a> {
         self.next.is_some()
     }
 
-    /// Reads up to the next answer; `promise` is told the promises before it.
+    /// Reads up to the next answer; `promise` receives the promises before it.
     pub fn advance(&mut self, mut promise: impl FnMut(u8, Vec<u16>)) -> Result<()> {
         loop {
             match self.journal.as_mut().map_or(Ok(None), |journal| journal.next())? {
@@ -91,18 +92,18 @@ impl<'a> Replay<'a> {
         self.next.take()
     }
 
-    /// Takes note that nothing was found.
+    /// Counts an unsuccessful poll.
     pub fn note_poll(&mut self) {
         self.polls += 1;
     }
 
-    /// Keeps the answer that `answered` makes of how often nothing was found since the one before.
+    /// Stores the record that `answered` makes of the number of unsuccessful polls since the previous answer.
     pub fn keep_answer(&mut self, answered: impl FnOnce(u32) -> Answered) -> Result<()> {
         let Some(journal) = &mut self.journal else { return Ok(()) };
         journal.keep(&Kept::Answer(answered(std::mem::take(&mut self.polls))))
     }
 
-    /// Keeps for whom masks are about to be revealed.
+    /// Stores for whom masks are about to be revealed.
     pub fn keep_promise(&mut self, cohort: u8, survivors: &[u16]) -> Result<()> {
         let Some(journal) = &mut self.journal else { return Ok(()) };
         journal.keep(&Kept::Promise { cohort, survivors: survivors.into() })

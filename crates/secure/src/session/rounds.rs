@@ -73,7 +73,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Handles what comes until the sum is there, or until the deadline.
+    /// Handles messages until the sum has arrived, or until the deadline.
     pub(super) fn next(&mut self, deadline: Option<f64>) -> Result<Option<Total>> {
         loop {
             let opened = if let Some(opened) = self.opened.take() {
@@ -146,7 +146,7 @@ impl Session<'_> {
         self.replay.keep_answer(|polls| Answered { cohort, parties, polls, answers, words: words.clone() })
     }
 
-    /// Notes for whom masks are about to be revealed.
+    /// Stores for whom masks are about to be revealed.
     fn keep_promise(&mut self, cohort: u8) -> Result<()> {
         match self.machines.get(&cohort).and_then(Party::promised) {
             Some(survivors) => self.replay.keep_promise(cohort, survivors),
@@ -174,7 +174,7 @@ impl Session<'_> {
         Ok(Some(Opened { cohort: kept.cohort, parties: kept.parties, words: kept.words }))
     }
 
-    /// The numbers of an answer; nothing if it was about ranges, or showed that they are too narrow.
+    /// The numbers of an answer; `None` if it was about ranges, or showed that they are too narrow.
     fn finish(&mut self, opened: Opened) -> Result<Option<Total>> {
         let begin = self.clock.now();
         self.meter.sums += 1;

@@ -88,8 +88,8 @@ fn sums(numbers: &[[f64; 2]], may_leave: bool, diary: &Diary) -> (Vec<Vec<f64>>,
     (totals, opened.into_inner().unwrap())
 }
 
-/// Where one party's numbers are outside the range, the sum of the others' is not opened: beside the sum of all it
-/// would show that party's.
+/// If one party's numbers are outside the range, the sum of the others' is not opened: together with the sum of all
+/// it would reveal that party's.
 #[test]
 fn a_range_that_is_too_narrow_opens_noise() {
     let numbers = [[1.0, 1.0], [1.0, 1.0], [1.0, 1.0], [1.0, 1000.0]];
@@ -135,7 +135,7 @@ impl Link for Insistent {
 /// Answers of a cohort that a party is not in end it, and so do more of another cohort than a run has: they would be
 /// kept until its turn comes.
 #[test]
-fn what_a_coordinator_can_make_a_party_keep_is_bounded() {
+fn data_that_a_coordinator_makes_a_party_keep_is_bounded() {
     let mut rng = entropy().unwrap();
     let identities: Vec<Identity> = (0..3).map(|_| Identity::new(&mut rng)).collect();
     let members: Vec<_> = (1..).zip(&identities).map(|(party, identity)| (party, identity.key())).collect();

@@ -1,7 +1,7 @@
-//! From numbers to words and back: a sum under way, and the ranges that its columns have.
+//! From numbers to words and back: a sum in progress, and the ranges of its columns.
 //!
-//! Where no ranges are known for a kind of sum, the parties vote on them in a round of its own; then the numbers follow. Where
-//! somebody's numbers are outside the ranges, noise is opened and ranges are agreed on once more.
+//! If no ranges are known for a kind of sum, the parties vote on them in a separate round; then the numbers follow.
+//! If a party's numbers are outside the ranges, noise is opened and the parties vote again.
 
 use std::collections::BTreeMap;
 
@@ -60,7 +60,7 @@ pub(super) struct Coding<'a> {
 pub(super) enum Reading {
     /// The ranges of the round that follows.
     Agreed(Vec<i16>),
-    /// Somebody's numbers were outside the ranges.
+    /// A party's numbers were outside the ranges.
     Outside,
     /// The sums of the parts as they are, with no ranges to learn from.
     Bare(Vec<Vec<f64>>),
@@ -77,8 +77,8 @@ impl Pending {
         let Some(exponents) = coding.exponents else {
             return fixed::votes(&self.parts, Contribution { party: me, kind: self.kind }, rng);
         };
-        // Last a word that is not 0 if somebody's numbers are outside. The others' sum must not be opened then: with the one
-        // that follows, in which this party's numbers are, it would show these. So noise goes out.
+        // The last word is not 0 if a party's numbers are outside. The others' sum must not be opened then:
+        // together with the next one, which includes this party's numbers, it would reveal these. So noise is sent.
         Ok(match fixed::encode(&self.parts, exponents, coding.parties) {
             Some(mut words) => {
                 words.wide.push(0);
@@ -106,7 +106,7 @@ impl Pending {
             return WordCount { narrow: 0, wide: columns * fixed::VOTES };
         }
         let wide: usize = shapes.iter().map(PartShape::wide).sum();
-        // Behind masked numbers is a word for whether all are within their range.
+        // A word after masked numbers tells whether all are within their range.
         WordCount { narrow: shapes.iter().map(PartShape::narrow).sum(), wide: wide + usize::from(!plain) }
     }
 

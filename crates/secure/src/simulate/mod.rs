@@ -36,7 +36,7 @@ pub fn simulate_recorded<T: Real>(
     for (party, part) in (1..).zip(&parts) {
         if part.rows() != features {
             let problem = format!(
-                "party {party} has {} features but party 1 has {features}; all must have the same",
+                "party {party} has {} features but party 1 has {features}; all parties need the same features",
                 part.rows()
             );
             return Err(Error::parameter("file", problem));

@@ -38,7 +38,7 @@ pub struct Traced {
 pub struct Cost {
     /// Seconds on this machine, all parties together on its cores.
     pub wall_seconds: f64,
-    /// The same a round.
+    /// The same per round.
     pub wall_seconds_per_round: f64,
     /// Seconds that the parties spent on masks, shares, signatures and fixed point, added up.
     pub masking_seconds: f64,
@@ -57,7 +57,7 @@ pub struct Cost {
 pub struct CohortSummary {
     /// Its parties.
     pub parties: Vec<u16>,
-    /// Sums that were opened.
+    /// Number of opened sums.
     pub sums: u64,
     /// The hash over all that the coordinator told, in hexadecimal.
     pub hash: String,
@@ -68,7 +68,7 @@ pub struct CohortSummary {
 /// How it went.
 #[derive(Clone, Debug)]
 pub struct SimulationOutcome<T> {
-    /// By party; nothing of one that vanished.
+    /// By party; `None` for one that disconnected.
     pub parties: Vec<Option<PartyOutcome<T>>>,
     /// The error over rounds.
     pub trace: Vec<Traced>,
@@ -76,7 +76,7 @@ pub struct SimulationOutcome<T> {
     pub relative_error: f64,
     /// Rounds done.
     pub rounds: usize,
-    /// If the run was done once more, the error of the first time and of the second, of which the better counts.
+    /// The errors of both attempts, if the run was repeated; the better one counts.
     pub attempts: Vec<f64>,
     /// Why it ended.
     pub stopped_by: Stop,

@@ -21,7 +21,7 @@ pub struct Plan {
     pub threads: usize,
     /// A party that vanishes.
     pub loses: Option<Vanishing>,
-    /// Stops the simulation wherever it is.
+    /// Stops the simulation at any point.
     pub cancel: Cancel,
 }
 
@@ -51,7 +51,7 @@ impl Plan {
         Plan { settings, slowness, line: DEFAULT_WAN, threads: 1, loses: None, cancel }
     }
 
-    /// Refuses what is out of range, and what nobody has accepted, given how many records each party has.
+    /// Refuses values out of range and risks that were not accepted, given the number of records of each party.
     pub fn check(&self, records: &[usize], features: usize) -> Result<()> {
         self.settings.check()?;
         let parties = records.len();
@@ -66,7 +66,7 @@ impl Plan {
         }
         if self.slowness.len() > parties {
             let problem =
-                format!("{} speeds for {parties} parties; give at most one each", self.slowness.len());
+                format!("{} speeds for {parties} parties; give at most one per party", self.slowness.len());
             return Err(Error::parameter("speeds", problem));
         }
         if let Some(bad) = self.slowness.iter().find(|slowness| !(**slowness > 0.0 && slowness.is_finite())) {

@@ -31,7 +31,7 @@ pub(crate) struct PartyReport {
     round_trips: u64,
 }
 
-/// The same with U and V_r.
+/// The outcome with U and V_r.
 pub(crate) struct PartyEnd<T> {
     pub report: PartyReport,
     pub u: Vec<T>,
@@ -107,7 +107,8 @@ impl<'a> Room<'a> {
         let mut session = Session::join(link, machines, options)?;
         let threads = Threads::new(self.plan.threads)?.with_cancel(&self.plan.cancel);
         let mut local = Local::new(part, settings, threads)?;
-        // In a simulation the same seed gives the same answer; in earnest V's start comes from the operating system.
+        // In a simulation the same seed gives the same result; in a federation V's start comes from the operating
+        // system.
         let private_seed = party_seed(settings.seed, "partwise private", me);
         let ended = protocol::run(settings, &mut local, &mut session, private_seed, group)?;
         let session = session.leave()?;
@@ -125,7 +126,7 @@ impl<'a> Room<'a> {
         Ok(PartyEnd { report, u: local.u, v: local.v })
     }
 
-    /// What all of them come to; nothing of a party that vanished.
+    /// The outcome of all parties; `None` for one that disconnected.
     pub fn collect<T>(&self, hub: HubEnd, ends: Vec<Option<PartyEnd<T>>>, wall: f64) -> SimulationOutcome<T> {
         let stayed: Vec<&PartyReport> = ends.iter().flatten().map(|end| &end.report).collect();
         let Some(first) = stayed.first().map(|report| report.ended.clone()) else {

@@ -120,19 +120,20 @@ fn masked_words_tell_nothing_and_sums_tell_less() {
     assert!(audit.words.p > 1e-5, "{:?}", audit.words);
     let sums = of(&audit, "matching", Adversary::Coordinator, "sums");
     let all = of(&audit, "matching", Adversary::AllOthers, "sums");
-    // Where nothing can hide, the same attack works.
+    // Without protection, the same attack works.
     assert!(all.auc.value > 0.99 && all.mean_of_members > 0.97, "{all:?}");
     assert!(sums.mean_of_members < all.mean_of_members - 0.1, "{sums:?}");
     let party = of(&audit, "matching", Adversary::Party, "sums");
     assert!(sums.auc.value <= party.auc.value + 0.02 && party.auc.value <= all.auc.value + 0.02);
-    // Nobody by itself can read what was masked.
+    // Masked messages are unreadable on their own.
     for left in audit.left.iter().filter(|left| left.cover == Cover::Masked) {
         assert_eq!(left.readers, [Adversary::AllOthers], "{left:?}");
     }
     assert!(audit.left.iter().all(|left| left.cover != Cover::Plain));
 }
 
-/// Sums of M V span the records of whoever has fewer than there are features, and do not where there are many more.
+/// Sums of M V span the records of a party that has fewer than there are features, and do not if there are many
+/// more.
 #[test]
 fn the_span_of_pooled_sums_is_that_of_the_records() {
     let few = pooled(60, |seed| {
@@ -151,7 +152,7 @@ fn the_span_of_pooled_sums_is_that_of_the_records() {
     assert!((0.45..0.58).contains(&span.auc.value), "{span:?}");
 }
 
-/// Many records, few components: nobody within the assumptions can tell anything.
+/// Many records, few components: no adversary within the assumptions can infer anything.
 #[test]
 fn attacks_fail_where_there_is_nothing_to_find() {
     let audit = pooled(1100, |seed| {
@@ -196,7 +197,7 @@ fn parties_that_differ_are_not_taken_for_membership() {
     };
     let (highest, same_kind) = matched(&run);
     assert!(highest < 0.56, "{highest}");
-    // All others together tell something, but no more than where the parties do not differ.
+    // All others together can infer something, but no more than if the parties do not differ.
     let alike = matched(&alike).1;
     let error = alike.standard_error.hypot(same_kind.standard_error);
     assert!((same_kind.value - alike.value).abs() < 4.0 * error, "{same_kind:?} {alike:?}");
@@ -271,7 +272,7 @@ fn gaussian_sketches_are_equations_for_the_records() {
     assert!(nonnegative.recovered > least(1).recovered + 0.2, "{nonnegative:?}");
     // 24 equations for 48 records.
     assert!(of(Adversary::Coordinator, "least squares", 4).relative_error > 0.5);
-    assert!(audit.verdict.iter().any(|sentence| sentence.to_string().contains("entries that are not 0")));
+    assert!(audit.verdict.iter().any(|sentence| sentence.to_string().contains("nonzero entries")));
     let other = Run::new(codes(60, 40, 1), 3, settings(Protocol::SynSd, Aggregation::Secure, 3, 3)).audit();
     assert!(other.recoveries.is_empty());
 }
@@ -347,7 +348,7 @@ fn nothing_leaves_a_party_that_is_not_listed() {
     }
 }
 
-/// Every test that the documents name is there.
+/// Every test that the documents name exists.
 #[test]
 fn the_threat_model_names_tests_that_exist() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");

@@ -91,7 +91,8 @@ fn pooled_hals(matrix: &Matrix<f64>, dealt: &[Vec<usize>], settings: &Settings) 
     (result.factors, result.report.relative_error)
 }
 
-/// The same iterates as HALS on the pooled matrix, and so the same error: fixed point costs less than 1e-6 of it.
+/// The same iterates as HALS on the pooled matrix, and therefore the same error: fixed point costs less than 1e-6
+/// of it.
 #[test]
 fn pooled_equals_hals_on_the_pooled_matrix() {
     let dense = records(90, 12, 4);
@@ -121,7 +122,7 @@ fn pooled_equals_hals_on_the_pooled_matrix() {
     }
 }
 
-/// Every method ends near HALS on the pooled matrix, with masks and without, and everybody has the same U.
+/// Every protocol ends near HALS on the pooled matrix, with and without masks, and all parties have the same U.
 #[test]
 fn every_method_finds_the_components() {
     let matrix = records(150, 20, 3);
@@ -230,8 +231,8 @@ fn run_as_ranks(matrix: &Matrix<f64>, parties: usize, plan: &Plan) -> Ranks {
     run_ranks(ranks, |comm, part| Ok(run_on_rank(comm, part, &sizes, plan))).unwrap()
 }
 
-/// The same parties as ranks of a communicator, which is how they run under MPI: the same answer, or, of an asynchronous
-/// method, one U for all and the error that was reported. Seven parties are two groups there.
+/// The same parties as ranks of a communicator, which is how they run under MPI: the same result, or for an
+/// asynchronous protocol one U for all and the reported error. Seven parties form two groups there.
 #[test]
 fn parties_may_be_ranks() {
     let matrix = records(80, 10, 3);
@@ -272,7 +273,7 @@ fn parties_may_be_ranks() {
     }
 }
 
-/// One rank's error is everybody's, and nobody waits for ever.
+/// An error of one rank reaches all, and no rank waits forever.
 #[test]
 fn ranks_fail_together() {
     let matrix = records(60, 10, 3);
@@ -318,7 +319,7 @@ fn small_and_many_parties() {
     }
 }
 
-/// Under the simulated schedule the same seed gives the same bits, also where nobody waits for anybody.
+/// Under the simulated schedule the same seed gives the same bits, also if no party waits for another.
 #[test]
 fn the_same_seed_gives_the_same_answer() {
     let matrix = records(80, 10, 3);
@@ -403,7 +404,7 @@ fn a_party_that_leaves_is_waited_for_unless_that_is_accepted() {
     // They have done it twice, and kept the better.
     assert_eq!((outcome.rounds, outcome.attempts.len()), (24, 2));
     assert_eq!(outcome.relative_error, outcome.attempts[0].min(outcome.attempts[1]));
-    // So does a group, while the other goes on as if nothing had happened.
+    // The same holds for a group, while the other one continues undisturbed.
     let mut eight = Plan::new(settings(Protocol::AsynSd, 3, 12));
     (eight.loses, eight.settings.accepted.going_on_shows_the_leaver) =
         (Some(Vanishing { party: 2, sums: 8 }), true);
@@ -419,7 +420,7 @@ fn a_party_that_leaves_is_waited_for_unless_that_is_accepted() {
     };
     let last = (15..30).rev().map(&mut lose).find(|outcome| outcome.parties[1].is_none()).unwrap();
     assert!(last.attempts.len() == 2 && last.relative_error <= last.attempts[0]);
-    // Three parties cannot go on as two.
+    // Three parties cannot continue as two.
     let error = run_split(&matrix, &Split::Uniform, 3, &plan).unwrap_err();
     assert!(error.to_string().contains("tolerate no dropout"), "{error}");
 }

@@ -1,7 +1,7 @@
 //! Complete aggregations with fixed entropy, compared byte for byte with files: no message changes by accident.
 //!
-//! Whoever changes the protocol on purpose gives its domain separators another version, and writes the files again with
-//! `PARTWISE_WRITE_VECTORS=1 cargo nextest run -p partwise-secure vectors`.
+//! An intended change of the protocol needs a new version of its domain separators; `PARTWISE_WRITE_VECTORS=1 cargo
+//! nextest run -p partwise-secure vectors` rewrites the files.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;

@@ -1,9 +1,9 @@
-//! What messages take on a network that is not there: latency, bandwidth, and MPI's collective algorithms.
+//! Models the time of messages on a network: latency, bandwidth, and MPI's collective algorithms.
 //!
-//! Formulas are those of Thakur, Rabenseifner and Gropp 2005, "Optimization of Collective Communication Operations in
-//! MPICH". A message of b bytes takes α + b β; a node sends and receives one message at a time, both at once, and pairs of
-//! nodes do not disturb each other; adding up costs γ a byte. Where a library has several algorithms for a collective, it
-//! chooses by size, and the model takes the one that is cheapest here.
+//! The formulas are those of Thakur, Rabenseifner and Gropp 2005, "Optimization of Collective Communication
+//! Operations in MPICH". A message of b bytes takes α + b β; a node sends and receives one message at a time, both
+//! at once, and pairs of nodes do not disturb each other; adding costs γ per byte. If a library has several
+//! algorithms for a collective, the model takes the cheapest.
 
 #[cfg(test)]
 mod tests;
@@ -12,20 +12,20 @@ mod text;
 /// A network between nodes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Network {
-    /// Seconds of a message without content, α.
+    /// Seconds of an empty message, α.
     pub latency: f64,
-    /// Bytes a second that a node can send, and receive, 1/β; may be infinite.
+    /// Bytes per second that a node can send, and receive, 1/β; may be infinite.
     pub bandwidth: f64,
     /// Seconds to add a byte of numbers to others, γ.
     pub combine: f64,
 }
 
 impl Network {
-    /// γ of a core of these days, where nobody has measured it.
+    /// γ of a current core, if none was measured.
     pub const COMBINE: f64 = 0.15e-9;
 
     fn transfer(&self, bytes: f64) -> f64 {
-        // Not a product with 1/β: nothing over no limit is nothing.
+        // Not a product with 1/β, because 0 bytes take no time even without a limit.
         bytes / self.bandwidth
     }
 
@@ -49,8 +49,8 @@ impl Network {
         doubling.min(rabenseifner).min(ring)
     }
 
-    /// `total` bytes, of which every rank has a part, the smallest so large, on all ranks: recursive doubling, or Bruck's
-    /// algorithm.
+    /// Gathers `total` bytes, of which every rank has a part (the smallest of `smallest` bytes), on all ranks:
+    /// recursive doubling, or Bruck's algorithm.
     pub fn all_gather(&self, size: usize, total: usize, smallest: usize) -> f64 {
         if size <= 1 {
             return 0.0;
@@ -58,8 +58,8 @@ impl Network {
         steps(size) * self.latency + self.transfer((total - smallest) as f64)
     }
 
-    /// The sums of `total` bytes, of which every rank gets a part, the smallest so large: recursive halving, or an exchange
-    /// between all pairs.
+    /// Sums `total` bytes, of which every rank receives a part (the smallest of `smallest` bytes): recursive
+    /// halving, or an exchange between all pairs.
     pub fn reduce_scatter(&self, size: usize, total: usize, smallest: usize) -> f64 {
         if size <= 1 {
             return 0.0;
@@ -88,8 +88,8 @@ impl Network {
         tree.min(apart)
     }
 
-    /// How ranks pair up when their number is no power of two: those beyond it hand their numbers over before, and get
-    /// the result behind.
+    /// How ranks pair up if their number is not a power of two: the additional ranks send their numbers first and
+    /// receive the result at the end.
     fn halving(&self, size: usize, bytes: usize) -> Halving {
         let even = 1usize << size.ilog2();
         let fold = if even == size { 0.0 } else { 2.0 * self.message(bytes) + self.combine * bytes as f64 };
@@ -102,7 +102,7 @@ struct Halving {
     steps: f64,
     /// (p' − 1) / p', p' the power of two.
     left: f64,
-    /// Seconds for handing over.
+    /// Seconds for these additional messages.
     fold: f64,
 }
 

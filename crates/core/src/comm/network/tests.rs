@@ -7,7 +7,7 @@ fn by_hand() {
     // 8 ranks, 16 bytes: doubling 3 (3 + 32 + 4); Rabenseifner 2 * 3 * 3 + 7/8 (2 * 32 + 4); a ring 2 * 7 * 3 + the same.
     assert_eq!(NET.all_reduce(8, 16), 18.0 + 59.5);
     assert_eq!(NET.all_reduce(8, 0), 9.0);
-    // 5 ranks: 4 of them after one message, and one more behind; or a ring.
+    // 5 ranks: 4 of them after one message, and one more at the end; or a ring.
     assert_eq!(NET.all_reduce(5, 0), 6.0 + 2.0 * 3.0);
     assert_eq!(NET.all_reduce(5, 1000), 2.0 * 4.0 * 3.0 + 0.8 * (2.0 * 2000.0 + 250.0));
     assert_eq!(NET.all_gather(8, 80, 10), 3.0 * 3.0 + 140.0);
@@ -135,7 +135,7 @@ fn exchange(size: usize, part: f64) -> f64 {
 }
 
 #[test]
-fn formulas_are_what_messages_add_up_to() {
+fn formulas_match_the_sum_of_messages() {
     for size in 2..=17 {
         for part in [0, 1, 7, 1000] {
             let bytes = part * size;

@@ -7,10 +7,10 @@ use super::Network;
 
 const UNITS: [(&str, f64); 4] = [("k", 1e3), ("M", 1e6), ("G", 1e9), ("T", 1e12)];
 
-/// How many there are in a second: unlike their lengths these are exact.
+/// Units per second, which are exact, unlike their reciprocals.
 const TIMES: [(&str, f64); 5] = [("ns", 1e9), ("us", 1e6), ("µs", 1e6), ("ms", 1e3), ("s", 1.0)];
 
-/// Bytes a second.
+/// Bytes per second.
 fn rate(text: &str) -> Option<f64> {
     if text == "unlimited" {
         return Some(f64::INFINITY);
@@ -32,7 +32,7 @@ fn time(text: &str) -> Option<f64> {
 impl FromStr for Network {
     type Err = String;
 
-    /// `1Gbit/s,100us`: bandwidth and latency; `unlimited` is no limit, and alone no latency either.
+    /// `1Gbit/s,100us`: bandwidth and latency. `unlimited` has no limit, and alone no latency either.
     fn from_str(text: &str) -> Result<Self, String> {
         let (bandwidth, latency) = text.split_once(',').unwrap_or((text, ""));
         let bandwidth = rate(bandwidth.trim()).filter(|rate| *rate > 0.0);
@@ -42,15 +42,14 @@ impl FromStr for Network {
         };
         match (bandwidth, latency) {
             (Some(bandwidth), Some(latency)) => Ok(Network { latency, bandwidth, combine: Self::COMBINE }),
-            _ => Err("a network is its bandwidth and its latency, such as 1Gbit/s,100us or 10GB/s,2us, or unlimited"
-                .into()),
+            _ => Err("give bandwidth and latency, such as 1Gbit/s,100us or 10GB/s,2us, or unlimited".into()),
         }
     }
 }
 
 impl fmt::Display for Network {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Seven digits are more than anybody knows of a network.
+        // No network is known to more than seven digits.
         let number = |value: f64| format!("{value:.6e}").parse::<f64>().unwrap_or(value);
         if self.bandwidth.is_infinite() {
             write!(f, "unlimited")?;

@@ -71,7 +71,7 @@ pub(super) fn open(file: &[u8], memory: u64) -> Result<(Picture, impl ImageDecod
         _ => return Err("this is neither a JPEG nor a PNG image; convert it, or remove it".to_string()),
     };
     if !whole {
-        return Err("the file ends too early; make or fetch it again".to_string());
+        return Err("the file is truncated; create or download it again".to_string());
     }
     let mut limits = Limits::no_limits();
     limits.max_alloc = Some(memory);
@@ -81,7 +81,7 @@ pub(super) fn open(file: &[u8], memory: u64) -> Result<(Picture, impl ImageDecod
     let channels = if decoder.color_type().has_color() { 3 } else { 1 };
     let picture = Picture { width, height, channels };
     if picture.bytes() == 0 || picture.bytes() as u64 > (file.len() as u64).saturating_mul(EXPANSION) {
-        return Err(format!("the file cannot hold {picture}; make or fetch it again"));
+        return Err(format!("the file is too short for {picture}; create or download it again"));
     }
     Ok((picture, decoder))
 }
@@ -108,11 +108,13 @@ pub(super) fn pixels(decoder: impl ImageDecoder, file: &[u8], out: &mut [u8]) ->
 
 fn damaged(error: ImageError) -> String {
     match error {
-        ImageError::Limits(_) => "decoding it takes more memory than there is; make it smaller".to_string(),
-        ImageError::Unsupported(error) => {
-            format!("not read ({error}); save it as an 8-bit grey or RGB PNG")
+        ImageError::Limits(_) => {
+            "decoding it needs more memory than is available; make it smaller".to_string()
         }
-        error => format!("truncated or damaged ({error}); make or fetch it again"),
+        ImageError::Unsupported(error) => {
+            format!("not supported ({error}); save it as an 8-bit grey or RGB PNG")
+        }
+        error => format!("truncated or damaged ({error}); create or download it again"),
     }
 }
 

@@ -57,7 +57,7 @@ fn read<T: Real>(mut album: impl Album, budget: Budget, side: ImageSide, place: 
             }
             Some(first) if first != picture => {
                 let problem = format!(
-                    "{picture}, where {} is {first}; give images of one size and kind, or convert them",
+                    "{picture}, but {} is {first}; use images of one size and kind, or convert them",
                     names[0]
                 );
                 return Err(error(budget, name, problem));
@@ -93,7 +93,7 @@ fn read<T: Real>(mut album: impl Album, budget: Budget, side: ImageSide, place: 
     })
 }
 
-/// Refuses images that do not fit, with what decoding one of them takes beside the file itself.
+/// Refuses images that do not fit, including the memory for decoding one of them.
 fn check_memory(budget: Budget, picture: Picture, count: usize, file: usize) -> Result<()> {
     // Progressive JPEG holds 16-bit coefficients and wide samples; 16-bit PNG two bytes a sample.
     const WORK: u64 = 8;

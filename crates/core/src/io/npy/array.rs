@@ -30,18 +30,19 @@ impl<'a> Array<'a> {
         if filled < 8 || !start.starts_with(b"\x93NUMPY") {
             let looks = sniff::looks_like(&start[..filled]);
             let problem = format!(
-                "no NumPy signature but {looks}; save the array with numpy.save, or correct the name"
+                "{looks} instead of a NumPy signature; save the array with numpy.save, or correct the name"
             );
             return Err(source.error("content", problem));
         }
-        let short = |source: &Source| source.error("header", "the file ends here; make or fetch it again");
+        let short =
+            |source: &Source| source.error("header", "the file is truncated; create or download it again");
         let mut length = [0u8; 4];
         let width = match start[6] {
             1 => 2,
             2 | 3 => 4,
             version => {
                 let problem =
-                    format!("format version {version} is unknown; save the array again with numpy.save");
+                    format!("unknown format version {version}; save the array again with numpy.save");
                 return Err(source.error("header", problem));
             }
         };
@@ -51,7 +52,7 @@ impl<'a> Array<'a> {
         let length = u32::from_le_bytes(length);
         if length > LONGEST_HEADER {
             let problem =
-                format!("a header of {length} bytes is absurd; save the array again with numpy.save");
+                format!("a header of {length} bytes is impossible; save the array again with numpy.save");
             return Err(source.error("header", problem));
         }
         let mut text = vec![0; length as usize];
@@ -73,7 +74,7 @@ impl<'a> Array<'a> {
         match *self.shape() {
             [rows, cols] => match (usize::try_from(rows), usize::try_from(cols)) {
                 (Ok(rows), Ok(cols)) => Ok((rows, cols)),
-                _ => Err(self.error(format!("{rows} x {cols} is absurd; save the array again"))),
+                _ => Err(self.error(format!("{rows} x {cols} is impossible; save the array again"))),
             },
             ref shape => Err(self.error(format!(
                 "the array has {}, not 2; reshape it to a matrix of rows and columns",
@@ -86,7 +87,7 @@ impl<'a> Array<'a> {
     pub fn shape_1d(&self) -> Result<u64> {
         match *self.shape() {
             [length] => Ok(length),
-            ref shape => Err(self.error(format!("{}, where 1 belongs; save it again", dimensions(shape)))),
+            ref shape => Err(self.error(format!("{} instead of 1; save it again", dimensions(shape)))),
         }
     }
 
@@ -161,7 +162,7 @@ impl<'a> Array<'a> {
         if element.is_integer() {
             return Ok(element);
         }
-        Err(self.error(format!("{} numbers, where integers belong; save it again", element.name())))
+        Err(self.error(format!("{} numbers instead of integers; save it again", element.name())))
     }
 
     /// All integers, in storage order, each passed through `convert`, which gets its place in the data too.
@@ -227,7 +228,7 @@ impl<'a> Array<'a> {
         }
     }
 
-    /// Where the data are, in a file in which the array begins at `first`, and nothing follows them.
+    /// The position of the data, in a file in which the array starts at `first`, and nothing follows them.
     pub fn part(&self, first: u64) -> Result<ArrayAt> {
         let element = self.element()?;
         let bytes = self.count(element)? as u64 * element.width();
@@ -238,7 +239,7 @@ impl<'a> Array<'a> {
         }
     }
 
-    /// Hands the data over piece by piece and makes sure that nothing follows them; `take` may refuse with a
+    /// Passes the data on piece by piece and makes sure that nothing follows them; `take` may refuse with a
     /// sentence.
     fn each_chunk(
         &mut self,
@@ -252,7 +253,7 @@ impl<'a> Array<'a> {
         self.end()
     }
 
-    /// Nothing may follow; asking also makes a decompressor verify its checksum.
+    /// Nothing may follow; reading on also makes a decompressor verify its checksum.
     fn end(&mut self) -> Result<()> {
         if !self.source.peek()?.is_empty() {
             return Err(self.surplus());
@@ -262,13 +263,13 @@ impl<'a> Array<'a> {
 
     fn surplus(&self) -> Error {
         let problem =
-            format!("more bytes than the {} that the header promises; save the array again", self.size());
+            format!("more bytes than the {} that the header announces; save the array again", self.size());
         self.data_error(problem)
     }
 
     fn truncated(&self) -> Error {
         let problem = format!(
-            "fewer bytes than the {} that the header promises; make or fetch the file again",
+            "fewer bytes than the {} that the header announces; create or download the file again",
             self.size()
         );
         self.data_error(problem)

@@ -191,8 +191,8 @@ fn refusal(descr: &str, code: &str) -> String {
         _ => "elements of an unknown type",
     };
     format!(
-        "the array holds {what} (type {:?}), where Partwise reads 8- to 64-bit integers, float32 and float64; \
-         convert it, for instance with .astype('float32')",
+        "the array contains {what} (type {:?}), but Partwise reads 8- to 64-bit integers, float32 and float64; \
+         convert it, for example with .astype('float32')",
         descr.chars().take(24).collect::<String>()
     )
 }

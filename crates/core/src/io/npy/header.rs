@@ -11,8 +11,7 @@ pub(crate) struct Header {
     pub shape: Vec<u64>,
 }
 
-const NOT_A_HEADER: &str =
-    "not the dictionary that NumPy writes (descr, fortran_order, shape); save the array again";
+const NOT_A_HEADER: &str = "not a NumPy header (descr, fortran_order, shape); save the array again";
 
 /// Reads the dictionary; an error is a sentence on what is wrong.
 pub(crate) fn parse(text: &[u8]) -> Result<Header, String> {
@@ -102,7 +101,7 @@ impl<'a> Cursor<'a> {
             let digits = self.take_while(|byte| byte.is_ascii_digit());
             let size = std::str::from_utf8(digits).ok().and_then(|digits| digits.parse().ok());
             sizes.push(size.ok_or_else(|| {
-                format!("the shape holds {:?}, which is no size; save the array again", self.lossy(digits))
+                format!("{:?} in the shape is not a size; save the array again", self.lossy(digits))
             })?);
             // Python 2 wrote long integers with an L.
             self.accept(b'L');

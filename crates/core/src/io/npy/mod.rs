@@ -31,11 +31,7 @@ impl Format for Npy {
     const INFO: FormatInfo = FormatInfo {
         name: "a NumPy array",
         endings: &["npy"],
-        signature: Some(Signature {
-            bytes: b"\x93NUMPY",
-            what: "a NumPy array",
-            cure: "rename it to end in .npy",
-        }),
+        signature: Some(Signature { bytes: b"\x93NUMPY", what: "a NumPy array", cure: "rename it to .npy" }),
         in_parts: true,
         writes: Writes::Dense,
     };

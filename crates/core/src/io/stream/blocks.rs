@@ -20,8 +20,8 @@ use crate::real::Real;
 const CHUNK: usize = 1 << 18;
 
 impl Stream {
-    /// Hands over the blocks of these lines, one after the other, while the next one is being read. `take` gives a
-    /// block back for its memory. Two blocks exist at a time. Returns how long there was nothing to work on.
+    /// Passes on the blocks of these lines, one after the other, while the next one is being read. `take` returns a
+    /// block to reuse its memory. Two blocks exist at a time. Returns the time spent waiting for blocks.
     pub fn pass<T: Real>(
         &self,
         blocks: &[Range<usize>],
@@ -34,7 +34,7 @@ impl Stream {
             let reader = std::thread::Builder::new().name("reader".to_string());
             let reading = reader.spawn_scoped(scope, move || {
                 for lines in blocks {
-                    // Whoever no longer takes blocks no longer gives any back.
+                    // A receiver that takes no more blocks returns no more.
                     let Ok(used) = empty.recv() else { return };
                     if full_sender.send(self.read(lines.clone(), used)).is_err() {
                         return;
@@ -172,7 +172,7 @@ impl Stream {
         while filled < buffer.len() {
             match read_at(&self.file, &mut buffer[filled..], place + filled as u64) {
                 Ok(0) => {
-                    let problem = "the file ends here; make or fetch it again";
+                    let problem = "the file is truncated; create or download it again";
                     return Err(Error::format(&self.path, "data", problem));
                 }
                 Ok(count) => filled += count,

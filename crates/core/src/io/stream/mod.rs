@@ -64,8 +64,8 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// Opens a file whose matrix can be read in blocks; nothing if its format, or compression, does not allow it.
-    /// What must be kept of a sparse one is held against `memory`.
+    /// Opens a file whose matrix can be streamed; `None` if its format or compression does not allow it. What must
+    /// be kept of a sparse one is compared with `memory`.
     pub fn open(path: &Path, transpose: bool, memory: u64) -> Result<Option<Stream>> {
         if path.is_dir() || split_gz(path).1 {
             return Ok(None);
@@ -179,7 +179,7 @@ impl Stream {
         } else {
             Some(bad.value)
         };
-        // Places are those in the file, as it is when it is read whole.
+        // Positions are those in the file, as when it is read as a whole.
         (bad.row, bad.column) =
             if self.layout.order == Order::ColMajor { (place, line) } else { (line, place) };
         Err(check::entry_error(&self.path, &bad, exact))

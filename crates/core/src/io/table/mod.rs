@@ -84,10 +84,7 @@ fn read<T: Real>(source: Source, budget: Budget, delimiter: u8, options: &ReadOp
     let col_labels =
         if layout.header { Some(column_names(budget, &first, layout, cols, rows.width)?) } else { None };
     if rows.width.is_some() && cols == 0 {
-        let problem = format!(
-            "row names but no values beside them; check that {} separate the cells",
-            words(delimiter)
-        );
+        let problem = format!("row names without values; check that {} separate the cells", words(delimiter));
         return Err(line_error(budget, begin(&first), problem));
     }
     let kind = if delimiter == b',' { "comma" } else { "tab" };
@@ -121,7 +118,7 @@ fn read<T: Real>(source: Source, budget: Budget, delimiter: u8, options: &ReadOp
     })
 }
 
-/// Writes the given rows of a matrix, below its column names and beside its row names if it has them.
+/// Writes the given rows of a matrix, with its column names and row names if it has any.
 fn write<T: Real>(
     writer: &mut dyn Write,
     input: &Input<T>,
@@ -167,7 +164,7 @@ fn unclear<T: Real>(input: &Input<T>, delimiter: u8) -> Option<Wording> {
     let found = TableLayout::find(&first, records.next().as_ref(), Presence::Auto, Presence::Auto);
     let when = |there| if there { "yes" } else { "no" };
     (found != written).then(|| {
-        Wording::new("some names could be taken for numbers; read the table with ")
+        Wording::new("some names look like numbers; read the table with ")
             .choice("header", when(written.header))
             .text(" ")
             .choice("row_names", when(written.row_names))
@@ -186,7 +183,7 @@ fn column_names(
         && record.len() != cols + skip
     {
         let problem = format!(
-            "{} column names, where line {} has {width} cells; complete the header",
+            "{} column names, but line {} has {width} cells; complete the header",
             record.len(),
             line(budget, first)
         );

@@ -47,7 +47,7 @@ impl<T: Real> Rows<T> {
         let (width, first) = *self.width.get_or_insert((record.len(), begin(record)));
         if record.len() != width {
             let problem = format!(
-                "{} cells, where line {} has {width}; complete or remove the line",
+                "{} cells, but line {} has {width}; complete or remove the line",
                 record.len(),
                 line(budget, first)
             );
@@ -86,12 +86,12 @@ impl<T: Real> Rows<T> {
         let missing = ["", "NA", "N/A", "null", "None"].iter().any(|word| text.eq_ignore_ascii_case(word));
         let first = self.count == 1 && !self.layout.header;
         let cure = if missing && !(first && cell == 0) {
-            "missing values are not supported yet, so give a value (0 only if 0 was measured) or remove the row or column"
+            "missing values are not supported; fill it in (with 0 only if 0 was measured), or remove the row or column"
                 .to_string()
         } else if first {
-            "correct it, or say that the table has a header".to_string()
+            "correct it, or specify that the table has a header".to_string()
         } else if cell == 0 {
-            "correct it, or say that the table has row names".to_string()
+            "correct it, or specify that the table has row names".to_string()
         } else {
             format!("correct it, and check that {} separate the cells", words(self.delimiter))
         };

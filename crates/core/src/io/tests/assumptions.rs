@@ -1,4 +1,4 @@
-//! What is said of tables whose names could be numbers, and that nothing is said of ordinary ones.
+//! Warnings about tables whose names could be numbers, and no warnings about ordinary ones.
 
 use super::*;
 
@@ -94,7 +94,7 @@ fn triples() {
 }
 
 #[test]
-fn nothing_is_said_of_ordinary_tables() {
+fn ordinary_tables_cause_no_warnings() {
     let wide = |row: usize, cols: usize, below: usize| {
         (0..cols).map(|col| noise(1000 * row + col, below).to_string()).collect::<Vec<_>>().join(",")
     };

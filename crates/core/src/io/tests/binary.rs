@@ -21,7 +21,7 @@ pub fn sparse_file(sizes: [i32; 3], offsets: &[i32], indices: &[i32], values: &[
 }
 
 #[test]
-fn the_length_tells_the_precision() {
+fn the_length_determines_the_precision() {
     let folder = Folder::new();
     let values = [1.5, 0.0, 3.0, 4.0, 5.0, 6.25];
     let narrow = dense_file(2, 3, &f32s(&values.map(|value| value as f32)));
@@ -55,7 +55,7 @@ fn refusals() {
             vec![7, 0, 0],
             "header: the first byte is 7, where 0 means dense and 1 sparse; correct the file or its name",
         ),
-        (vec![0, 1, 0, 0, 0, 2], "header: the file ends here; make or fetch it again"),
+        (vec![0, 1, 0, 0, 0, 2], "header: the file is truncated; create or download it again"),
         (dense_file(-1, 2, &good), "header: -1 rows cannot be; make or fetch the file again"),
         (
             dense_file(1, 3, &good),

@@ -81,7 +81,7 @@ proptest! {
     }
 }
 
-/// A file, as it is and under gzip, refused at once.
+/// A file, plain and under gzip, is refused at once.
 fn refused_fast(folder: &Folder, name: &str, bytes: &[u8], memory: u64) -> Vec<Error> {
     let start = Instant::now();
     let options = ReadOptions { memory, ..OPTIONS };

@@ -58,7 +58,7 @@ fn refusals() {
     assert!(message.starts_with("content: truncated, damaged or not read ("), "{message}");
     assert_eq!(
         folder.refusal("m.npy", FILES[0].1),
-        "content: this is an HDF5 file, not a NumPy array; rename it to end in .h5ad if AnnData made it"
+        "content: this is an HDF5 file, not a NumPy array; rename it to .h5ad if AnnData wrote it"
     );
     let path = folder.write("m.h5ad", FILES[0].1);
     let error = read::<f32>(&path, &ReadOptions { memory: 64, ..OPTIONS }).unwrap_err();

@@ -132,7 +132,7 @@ fn refusals() {
     );
     assert_eq!(
         refusal(vec![("a.png", first.1[..first.1.len() - 3].to_vec())]),
-        "image a.png: the file ends too early; make or fetch it again"
+        "image a.png: the file is truncated; create or download it again"
     );
     let black = vec![("a.png", png(1, 1, ExtendedColorType::L8, &[0]))];
     assert!(refusal(black).starts_with("entries: every entry is 0"));

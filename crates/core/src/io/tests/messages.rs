@@ -18,25 +18,21 @@ fn names_and_content() {
         (
             "m.npy",
             zip.clone(),
-            "content: this is a zip archive, not a NumPy array; rename it to end in .npz if NumPy or SciPy made it, \
-             in .zip if it holds images",
+            "content: this is a zip archive, not a NumPy array; rename it to .npz if NumPy or SciPy wrote it, or to \
+             .zip if it contains images",
         ),
         ("m.npy", gzip(&npy), "content: this is gzip data, not a NumPy array; add .gz to its name"),
         (
             "m.npy",
             b"1,2\n3,4\n".to_vec(),
-            "content: no NumPy signature but text; save the array with numpy.save, or correct the name",
+            "content: text instead of a NumPy signature; save the array with numpy.save, or correct the name",
         ),
         (
             "m.csv",
             npy.clone(),
-            "content: this is a NumPy array, not a comma-separated table; rename it to end in .npy",
+            "content: this is a NumPy array, not a comma-separated table; rename it to .npy",
         ),
-        (
-            "m.NPZ",
-            npy.clone(),
-            "content: this is a NumPy array, not an .npz archive; rename it to end in .npy",
-        ),
+        ("m.NPZ", npy.clone(), "content: this is a NumPy array, not an .npz archive; rename it to .npy"),
         ("m.npy.gz", npy.clone(), "content: this is not gzip data; remove .gz from the name"),
         (
             "m.mtx",
@@ -79,12 +75,12 @@ fn entries() {
     assert_eq!(
         refusal(-0.5),
         format!(
-            "{place} is -0.5; a nonnegative factorization needs entries of at least 0: shift, clip or drop it"
+            "{place} is -0.5; a nonnegative factorization needs entries of at least 0; shift, clip or remove it"
         )
     );
     assert_eq!(refusal(f64::NAN), format!("{place} is NaN; replace or remove missing values"));
     assert_eq!(refusal(f64::INFINITY), format!("{place} is inf; replace or remove infinite values"));
-    let beyond = "this is beyond the range of f32: use precision f64, or rescale the matrix";
+    let beyond = "it exceeds the range of f32; use precision f64, or rescale the matrix";
     assert_eq!(refusal(1e300), format!("{place} is 1e300; {beyond}"));
     assert!(refusal(-1e300).starts_with(&format!("{place} is -1e300; a nonnegative")));
     assert!(folder.read::<f64>("m.npy", matrix(1e300)).is_ok());
@@ -100,8 +96,7 @@ fn entries() {
     assert!(folder.refusal("m.mtx", sparse).starts_with("row 8, column 3 (counted from 1) is -1;"));
     assert!(folder.refusal("m.csv", "a,b\n1,NaN\n").starts_with(&format!("{place} is NaN")));
 
-    let zero =
-        "entries: every entry is 0, so there is nothing to factorize; check that this is the right file";
+    let zero = "entries: every entry is 0, so there is nothing to factorize; check the file";
     assert_eq!(folder.refusal("m.npy", npy_file("|u1", "False", "(1, 2)", &[0, 0])), zero);
     assert_eq!(folder.refusal("m.mtx", "%%MatrixMarket matrix coordinate real general\n2 2 0\n"), zero);
     let empty = "shape: the matrix is empty (0 x 2); give one with rows and columns";
@@ -154,9 +149,9 @@ fn matrix_market_lines() {
         ),
         (
             "2 3\n1 1 1\n",
-            "line 3: not the three sizes of a coordinate file (rows, columns, entries); correct the line",
+            "line 3: a coordinate file needs three sizes here (rows, columns, entries); correct the line",
         ),
-        ("", "line 2: the file ends before the line of sizes; make or fetch it again"),
+        ("", "line 2: the file ends before the line of sizes; create or download it again"),
     ] {
         assert_eq!(folder.refusal("m.mtx", format!("{general}{text}")), message);
     }
@@ -263,29 +258,32 @@ fn archive_members() {
 fn table_cells() {
     let folder = Folder::new();
     for (text, message) in [
-        ("a,b\n1,2\n3\n", "line 3: 1 cells, where line 2 has 2; complete or remove the line"),
-        ("1,2\n1,2,3\n", "line 2: 3 cells, where line 1 has 2; complete or remove the line"),
+        ("a,b\n1,2\n3\n", "line 3: 1 cells, but line 2 has 2; complete or remove the line"),
+        ("1,2\n1,2,3\n", "line 2: 3 cells, but line 1 has 2; complete or remove the line"),
         (
             "1,2\n3,x\n",
             "line 2, column 2: \"x\" is not a number; correct it, and check that commas separate the cells",
         ),
         (
             "1,2\nx,3\n",
-            "line 2, column 1: \"x\" is not a number; correct it, or say that the table has row names",
+            "line 2, column 1: \"x\" is not a number; correct it, or specify that the table has row names",
         ),
         (
             "1,2\n3,\n",
-            "line 2, column 2: the cell is empty; missing values are not supported yet, so give a value (0 only if 0 was \
-             measured) or remove the row or column",
+            "line 2, column 2: the cell is empty; missing values are not supported; fill it in (with 0 only if 0 was \
+             measured), or remove the row or column",
         ),
         (
             "1,NA\n3,4\n",
-            "line 1, column 2: \"NA\" is not a number; missing values are not supported yet, so give a value (0 only if 0 \
-             was measured) or remove the row or column",
+            "line 1, column 2: \"NA\" is not a number; missing values are not supported; fill it in (with 0 only if 0 \
+             was measured), or remove the row or column",
         ),
-        (",5\n1,2\n", "line 1, column 1: the cell is empty; correct it, or say that the table has a header"),
-        ("a,b,c\n1,2\n", "line 1: 3 column names, where line 2 has 2 cells; complete the header"),
-        ("a;b\n1;2\n", "line 1: row names but no values beside them; check that commas separate the cells"),
+        (
+            ",5\n1,2\n",
+            "line 1, column 1: the cell is empty; correct it, or specify that the table has a header",
+        ),
+        ("a,b,c\n1,2\n", "line 1: 3 column names, but line 2 has 2 cells; complete the header"),
+        ("a;b\n1;2\n", "line 1: row names without values; check that commas separate the cells"),
         ("a,b\n", "shape: the matrix is empty (0 x 0); give one with rows and columns"),
     ] {
         assert_eq!(folder.refusal("m.csv", text), message, "{text:?}");
@@ -301,12 +299,12 @@ fn lines_are_counted_whatever_ends_them() {
     let folder = Folder::new();
     for (text, place) in [
         ("a,b|1,2|3,x|", "line 3, column 2:"),
-        ("a,b|1,2|3|", "line 3: 1 cells, where line 2 has 2;"),
+        ("a,b|1,2|3|", "line 3: 1 cells, but line 2 has 2;"),
         ("a,b||1,2|||3,x", "line 6, column 2:"),
-        ("||a,b|1,2|3|", "line 5: 1 cells, where line 4 has 2;"),
+        ("||a,b|1,2|3|", "line 5: 1 cells, but line 4 has 2;"),
         ("\u{feff}a,b|1,x|", "line 2, column 2:"),
         ("\"a|c\",b|\"1\",2|3,x|", "line 4, column 2:"),
-        ("|a,b,c|1,2|", "line 2: 3 column names, where line 3 has 2 cells;"),
+        ("|a,b,c|1,2|", "line 2: 3 column names, but line 3 has 2 cells;"),
         ("|a;b|1;2|", "line 2: row names but no values"),
     ] {
         for end in ["\n", "\r\n", "\r"] {
@@ -322,7 +320,7 @@ fn lines_are_counted_whatever_ends_them() {
 }
 
 #[test]
-fn the_user_overrules_what_a_table_looks_like() {
+fn the_user_overrides_the_guess_about_a_table() {
     let folder = Folder::new();
     let path = folder.write("m.csv", ",2001,2002\n1,5,6\n2,7,8\n");
     let options = ReadOptions { header: Presence::Yes, ..OPTIONS };

@@ -82,6 +82,6 @@ fn a_file_that_becomes_shorter_is_an_error() {
         std::fs::File::options().write(true).open(&path).unwrap().set_len(20).unwrap();
         let blocks: Vec<_> = std::iter::once(0..stream.lines()).collect();
         let error = stream.pass::<f32>(&blocks, |_, block| Ok(Some(block))).unwrap_err().to_string();
-        assert!(error.contains("the file ends here"), "{name}: {error}");
+        assert!(error.contains("the file is truncated"), "{name}: {error}");
     }
 }

@@ -120,7 +120,7 @@ fn numbers_keep_their_type() {
 }
 
 #[test]
-fn what_cannot_be_written() {
+fn unwritable_matrices_are_refused() {
     let matrix = Matrix::Sparse(Csr::new(1 << 20, 1 << 20, vec![0; (1 << 20) + 1], Vec::new(), Vec::new()));
     let mut input = Input::<f64>::unlabelled(matrix, String::new(), Precision::F64);
     for name in ["m.npy", "m.csv", "m.tsv.gz"] {
@@ -132,14 +132,11 @@ fn what_cannot_be_written() {
     }
     input.row_labels = Some(Vec::new());
     let notes = check_write(Path::new("m.npz"), &input, 1 << 30).unwrap();
-    assert_eq!(notes, ["the format has no place for row and column names, so they are dropped".into()]);
+    assert_eq!(notes, ["the format cannot store row and column names, so they are dropped".into()]);
     let wide = Csr::new(1, 1 << 31, vec![0, 1], vec![0], vec![1.0]);
     let wide = Input::<f64>::unlabelled(Matrix::Sparse(wide), String::new(), Precision::F64);
     let error = check_write(Path::new("m.bin"), &wide, u64::MAX).unwrap_err();
-    assert!(
-        error.to_string().contains("more than this format's 32-bit sizes can say; choose .npz"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("exceeds the 32-bit sizes of this format; choose .npz"), "{error}");
     for name in ["m.zip", "m", "m.txt"] {
         let error = FileFormat::to_write(Path::new(name)).unwrap_err();
         assert!(

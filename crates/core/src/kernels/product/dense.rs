@@ -1,4 +1,4 @@
-//! Products of a dense block: whole tiles in place where they can be, gathered and converted where not.
+//! Products of a dense block: whole tiles in place if possible, otherwise gathered and converted.
 
 use std::ops::Range;
 
@@ -67,7 +67,7 @@ pub fn add_to_tile<T: Real>(
                 &scratch.gathered
             }
         };
-        // What comes next is fetched while this is computed; the hardware does not foresee such strides.
+        // Prefetches the next part; the hardware does not predict such strides.
         if depth_end < count {
             prefetch(block, columns, rows.clone(), depth_end..count.min(depth_end + DEPTH));
         } else {
@@ -113,7 +113,7 @@ impl<T: Real> Panels for AddColumns<'_, T> {
     }
 }
 
-/// Asks for the given rows and columns to be brought near.
+/// Prefetches the given rows and columns.
 fn prefetch<T: Real>(block: &DenseBlock<T>, columns: Columns<'_>, rows: Range<usize>, depth: Range<usize>) {
     if matches!(columns, Columns::Hashed(_)) || rows.is_empty() {
         return;

@@ -17,20 +17,20 @@ use crate::threads::Threads;
 pub use dense::DEPTH;
 use sparse::{GatherRows, Slot, scatter, slots};
 
-/// Which columns of a block take part.
+/// The selection of a block's columns.
 #[derive(Clone, Copy, Debug)]
 pub enum Columns<'a> {
     /// All.
     All,
     /// These, ascending.
     Some(&'a [usize]),
-    /// All, added up in groups: column j, with the sign of `slots[j]`, in the group |`slots[j]`| − 1.
+    /// All, summed in groups: column j, with the sign of `slots[j]`, in group |`slots[j]`| − 1.
     Hashed(&'a [i32]),
 }
 
 impl Columns<'_> {
-    /// The weights of all `length` columns of a block, by column: zeros for columns that take no part. `weights` has a row of
-    /// k numbers for each of these columns, or groups of them.
+    /// The weights of all `length` columns of a block, by column; unselected columns have zeros. `weights` has a
+    /// row of k numbers for each selected column or group.
     pub fn spread<T: Real>(&self, weights: &[T], length: usize, k: usize) -> Vec<T> {
         let mut all = vec![T::ZERO; length * k];
         let mut set = |column: usize, place: usize, negative: bool| {
@@ -58,7 +58,7 @@ impl Columns<'_> {
         }
     }
 
-    /// Whether there are as many rows of weights as these columns need.
+    /// Checks the number of rows of weights.
     fn fit(&self, rows: usize, all: usize) -> bool {
         match self {
             Columns::All => rows == all,
@@ -71,7 +71,7 @@ impl Columns<'_> {
     }
 }
 
-/// What a block is multiplied with: a row of k numbers for each of the columns that take part, or groups of them.
+/// The right-hand side of a product: a row of k numbers for each selected column or group.
 #[derive(Clone, Copy)]
 struct Weights<'a, T> {
     values: &'a [T],
@@ -85,7 +85,7 @@ impl<T> Weights<'_, T> {
     }
 }
 
-/// block[:, columns] · weights, with k columns, to be had tile by tile.
+/// block[:, columns] · weights, with k columns, computed tile by tile.
 pub struct Product<'a, T: Real> {
     weights: &'a [T],
     k: usize,
@@ -94,7 +94,7 @@ pub struct Product<'a, T: Real> {
 
 enum Origin<'a, T: Real> {
     Dense(&'a DenseBlock<T>, Columns<'a>),
-    /// Row by row; where only some columns take part, `slots` says which row of the weights a column has.
+    /// Row by row; if only some columns are selected, `slots` has each column's row of the weights.
     ByRow(&'a Csr<T>, Option<Vec<Slot>>),
     /// Computed already, stored by row.
     Ready(Cow<'a, [T]>),
@@ -113,7 +113,7 @@ enum Line<'a, T> {
 }
 
 impl<T: Real> RowEntries<'_, T> {
-    /// Hands over each entry with the row of weights of its column.
+    /// Calls a function for each entry with its column's row of weights.
     pub fn for_each(&self, mut take: impl FnMut(T, &[T])) {
         let weights = |col: usize| &self.weights[col * self.k..][..self.k];
         match self.line {
@@ -170,13 +170,13 @@ impl<'a, T: Real> Product<'a, T> {
         Product { weights, k, source }
     }
 
-    /// A product that is there already, stored by row.
+    /// An existing product, stored by row.
     pub fn ready(product: impl Into<Cow<'a, [T]>>, k: usize) -> Self {
         Product { weights: &[], k, source: Origin::Ready(product.into()) }
     }
 
-    /// The entries of a row of the block and the rows of weights that they are multiplied with, where all columns take part
-    /// and the product is not there already.
+    /// The entries of a row of the block with their rows of weights, if all columns are selected and the product
+    /// was not computed before.
     pub fn entries(&self, row: usize) -> Option<RowEntries<'_, T>> {
         let Product { weights, k, .. } = *self;
         match &self.source {
@@ -242,9 +242,9 @@ fn multiply_tiles<T: Real>(
     result
 }
 
-/// Adds block · weights to `sums`, stored by row. Over blocks that follow each other in M, of a multiple of [`DEPTH`]
-/// columns each but for the last, the sums get the bits of the product with all of M; over blocks kept by column,
-/// whatever their widths.
+/// Adds block · weights to `sums`, stored by row. Over consecutive blocks of M whose widths are multiples of
+/// [`DEPTH`] (except the last), the sums have the bits of the product with all of M; over blocks kept by column,
+/// for any widths.
 pub fn multiply_add<T: Real>(threads: &Threads, block: &Block<T>, weights: &[T], k: usize, sums: &mut [T]) {
     assert!(weights.len() == block.cols() * k && sums.len() == block.rows() * k, "sizes that fit the block");
     if let Block::ByColumn(transpose) = block {

@@ -11,13 +11,13 @@ use crate::comm::owned;
 use crate::matrix::Csr;
 use crate::threads::Threads;
 
-/// Where the weights of a column are: the row, and whether they count negative.
+/// A column's row of weights, and whether they count negatively.
 pub type Slot = (u32, bool);
 
 /// No row of weights belongs to this column.
 const ABSENT: u32 = u32::MAX;
 
-/// Where each column's weights are, if not in its own place.
+/// Each column's row of weights, if not its own index.
 pub fn slots(columns: Columns<'_>, all: usize) -> Option<Vec<Slot>> {
     match columns {
         Columns::All => None,
@@ -105,7 +105,8 @@ impl<T: Real> RowTerms<'_, T> {
         }
     }
 
-    /// `N` registers of the sum, from number `first` on. The last may overlap the one before it, and repeat its work.
+    /// `N` registers of the sum, starting with number `first`. The last ones may overlap the previous ones and
+    /// repeat their work.
     #[inline(always)]
     fn sum<S: Simd, const N: usize>(&self, simd: S, lanes: usize, first: usize, target: &mut [T]) {
         let begin = |register: usize| (first + register * lanes).min(self.k - lanes);
@@ -139,7 +140,7 @@ fn add_scaled<T: Real>(sum: &mut [T], value: T, weights: &[T]) {
 }
 
 /// Adds the product of a block kept by column. Each thread owns some rows and finds them in every column; a row's
-/// terms are added in the order of the columns, whatever the number of threads.
+/// terms are added in the order of the columns, for any number of threads.
 pub fn scatter<T: Real>(
     threads: &Threads,
     transpose: &Csr<T>,
@@ -189,7 +190,7 @@ impl<T: Real> WithSimd for Scatter<'_, T> {
             Columns::All | Columns::Hashed(_) => self.transpose.rows(),
         };
         for index in 0..count {
-            // A thread's rows are a single piece of work.
+            // A thread's rows are one piece of work.
             self.cancel.check();
             let (column, place, negative) = match self.columns {
                 Columns::All => (index, index, false),

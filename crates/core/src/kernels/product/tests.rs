@@ -1,4 +1,4 @@
-//! Every storage against the naive product, and rows against the partition.
+//! Every storage against the naive product, and the independence of rows from the partition.
 
 use super::*;
 use crate::grid::Grid;
@@ -96,7 +96,7 @@ proptest! {
     }
 }
 
-/// What DSANLS/S's bits rest on: a row of a product is the same whichever rows stand beside it.
+/// The bits of DSANLS/S rest on this: a row of a product does not depend on neighbouring rows.
 #[test]
 fn a_row_does_not_depend_on_the_partition() {
     fn check<T: Real>(rows: usize, cols: usize, k: usize) {
@@ -131,7 +131,7 @@ fn a_row_does_not_depend_on_the_partition() {
     }
 }
 
-/// What streamed matrices rest on: sums over blocks that follow each other are the product with all of them.
+/// Streamed matrices rest on this: sums over consecutive blocks equal the product with all of them.
 #[test]
 fn sums_over_blocks_have_the_bits_of_the_product() {
     fn check<T: Real>(rows: usize, cols: usize, k: usize) {
@@ -141,7 +141,7 @@ fn sums_over_blocks_have_the_bits_of_the_product() {
             let one = Threads::new(1).unwrap();
             let whole = shards(matrix.clone(), Grid::ONE, Access::Whole).remove(0);
             let want = multiply(&one, &whole.by_rows, Columns::All, &weights, k);
-            // Columns of M are lines here, dealt out as the rows of its transpose.
+            // The lines are columns of M, split like the rows of its transpose.
             for (blocks, threads) in [(1, 2), (2, 1), (3, 2), (cols, 1)] {
                 let threads = Threads::new(threads).unwrap();
                 let mut sums = vec![T::ZERO; rows * k];

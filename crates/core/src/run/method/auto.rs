@@ -1,7 +1,7 @@
-//! `auto`: HALS with several sweeps for each product, and momentum with restarts (Ang and Gillis 2019).
+//! `auto`: HALS with several sweeps per product, and momentum with restarts (Ang and Gillis 2019).
 //!
-//! U is solved for at V_y = max{V + β (V − V'), 0}, V' the V before; V at U_y likewise. What counts as the factors is
-//! (U_y, V), whose error comes for nothing. Where it rises, V_y falls back to V and β shrinks.
+//! U is solved for at V_y = max{V + β (V − V'), 0}, where V' is the previous V, and V at U_y likewise. The factors
+//! are (U_y, V), whose error comes for free. If it rises, V_y falls back to V and β shrinks.
 
 use serde::{Deserialize, Serialize};
 
@@ -29,8 +29,8 @@ use crate::solver::{CoordinateDescent, Penalty, Solver};
 
 pub const SPEC: MethodSpec = MethodSpec { uses: &["grid", "bound", "samples"], ..MethodSpec::EXACT };
 
-/// A run about to begin; on a matrix that stays in its file, HALS with as many sweeps for each product as it has in memory,
-/// without momentum.
+/// Creates a run; on a streamed matrix it is HALS with the same number of sweeps per product as in memory, without
+/// momentum.
 pub fn start<'a, T: Real>(beginning: &Beginning<'a, '_, T>) -> Result<Box<dyn Method<T> + 'a>> {
     let &Beginning { shard, streamed, settings, terms, constants, seed, .. } = beginning;
     beginning.require(&CoordinateDescent::HALS)?;
@@ -45,12 +45,12 @@ pub fn start<'a, T: Real>(beginning: &Beginning<'a, '_, T>) -> Result<Box<dyn Me
     Ok(Box::new(if settings.samples { auto } else { auto.without_samples() }))
 }
 
-/// How strong the momentum is and may become.
+/// The current and the maximum weight of the momentum.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Momentum {
     /// β.
     weight: f64,
-    /// What β may grow to for now.
+    /// The current ceiling of β.
     ceiling: f64,
     /// The squared relative error, penalties included, after the last iteration.
     last: Option<f64>,
@@ -59,12 +59,12 @@ pub struct Momentum {
 impl Momentum {
     const BEGIN: Momentum = Momentum { weight: 0.3, ceiling: 1.0, last: None };
 
-    /// Whether it can be a run's.
+    /// Whether it is plausible.
     pub(super) fn is_plausible(&self) -> bool {
         [self.weight, self.ceiling].iter().all(|share| (0.0..=1.0).contains(share))
     }
 
-    /// After an iteration that led to `objective`; says whether it was too fast.
+    /// Updates the weight after an iteration that led to `objective`; returns whether the error rose.
     fn judge(&mut self, objective: f64, beta: f64) -> bool {
         let rose = self.last.is_some_and(|last| objective > last);
         if beta == 0.0 {
@@ -81,50 +81,51 @@ impl Momentum {
     }
 }
 
-/// What is done, by counts alone: the same on every machine and any number of ranks.
+/// The decisions, by counts alone: the same on every machine and for any number of ranks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
     length: usize,
     rows: bool,
     momentum: bool,
-    /// Iterations of plain HALS before all else.
+    /// Iterations of plain HALS at the beginning.
     plain: usize,
-    /// Sweeps of U and of V for each product.
+    /// Sweeps of U and of V per product.
     pub(super) sweeps: (usize, usize),
-    /// Rows (or columns, if there are more of them) of the samples that the run begins with.
+    /// Rows (or columns, if there are more of them) of the samples that the run starts on.
     samples: Vec<usize>,
 }
 
-/// Most iterations on one sample, which also costs no more than so many on all of M.
+/// The maximum number of iterations on one sample, and their maximum cost in iterations on all of M.
 const ON_A_SAMPLE: usize = 30;
 const COST_OF_A_SAMPLE: usize = 3;
 
-/// A sample has told what it can once its error falls by less than this share in an iteration.
+/// A sample is used until its error falls by less than this share per iteration.
 const STALLED: f64 = 3e-3;
 
-/// What the first sample must lower its error by, or the start is left as it is.
+/// The first sample must lower its error by this share, or the start is kept.
 const WORTH_IT: f64 = 0.02;
 
-/// Where M is sparse, the first iterations decide which of many local optima is found; taken in one sweep and without
+/// If M is sparse, the first iterations decide which of many local optima is found; with one sweep and without
 /// momentum they find that of HALS, or a better one.
 const PLAIN: usize = 5;
 
-/// Sweeps that a factor far from the other one is given.
+/// Sweeps for a factor that is far from the other one.
 const SETTLING: usize = 5;
 
-/// Most entries of a sample: every rank has all of it.
+/// The maximum number of entries of a sample, because every rank holds all of it.
 const LARGEST_SAMPLE: f64 = (1 << 24) as f64;
 
 impl Plan {
-    /// For an m x n matrix with so many stored entries.
+    /// The plan for an m x n matrix with this many stored entries.
     pub fn of(rows: usize, cols: usize, stored: usize, k: usize) -> Self {
         let sweeps = |length: usize| {
-            // A sweep costs k² a row, a product k for each entry: further sweeps as long as they are cheap beside it.
+            // A sweep costs k² per row, a product k per entry: additional sweeps as long as they are cheap in
+            // comparison.
             let ratio = stored as f64 / (length as f64 * k as f64);
             ((1.0 + 0.5 * ratio) as usize).clamp(1, 3)
         };
         let (length, a_row) = (rows.max(cols), stored as f64 / rows.max(cols) as f64);
-        // A sample of a sparse matrix leaves too little in its columns: measured, it does not pay.
+        // A sample of a sparse matrix leaves too little in its columns: measurements show no gain.
         let dense = stored as f64 > 0.5 * rows as f64 * cols as f64;
         let mut samples = Vec::new();
         let mut size = (length / 4).min((LARGEST_SAMPLE / a_row) as usize);
@@ -136,12 +137,12 @@ impl Plan {
         Plan { length, rows: rows >= cols, momentum: true, plain, sweeps, samples }
     }
 
-    /// Sweeps of U and of V for each product.
+    /// Sweeps of U and of V per product.
     pub fn sweeps(&self) -> (usize, usize) {
         self.sweeps
     }
 
-    /// The same from the given start.
+    /// The plan without samples.
     pub fn without_samples(self) -> Self {
         Plan { samples: Vec::new(), ..self }
     }
@@ -151,13 +152,13 @@ impl Plan {
         &self.samples
     }
 
-    /// Whether U and V have penalties. Where one of them alone has, the objective falls without end as the scale moves to
-    /// the other one, and momentum would hurry it.
+    /// Whether U and V have penalties. If only one of them has, the objective decreases without bound as the scale
+    /// moves to the other one, and momentum would accelerate that.
     pub fn penalized(self, u: bool, v: bool) -> Self {
         Plan { momentum: self.momentum && u == v, ..self }
     }
 
-    /// For a matrix that stays in its file: without momentum, which would need a second pass, and without samples.
+    /// For a streamed matrix: without momentum, which would need a second pass, and without samples.
     pub fn streamed(self) -> Self {
         Plan { momentum: false, plain: 0, samples: Vec::new(), ..self }
     }
@@ -166,15 +167,18 @@ impl Plan {
 impl std::fmt::Display for Plan {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let (u, v) = self.sweeps;
-        let momentum = if self.momentum { " with momentum" } else { "" };
-        write!(f, "hals{momentum}, {u} sweeps of U and {v} of V for each product (by its cost)")?;
+        f.write_str(if self.momentum { "accelerated HALS" } else { "HALS" })?;
+        if let Some(last) = self.samples.last() {
+            let percent = 100.0 * *last as f64 / self.length as f64;
+            write!(f, ", warm-started on a {percent:.0$}% sample", usize::from(percent < 1.0))?;
+        }
+        write!(f, "; {u} sweeps of U and {v} of V per product")?;
         if self.plain > 0 {
-            write!(f, ", after {} iterations of plain hals (sparse)", self.plain)?;
+            write!(f, "; {} plain iterations first (sparse matrix)", self.plain)?;
         }
         if let [.., last] = self.samples[..] {
-            let (count, kind) = (self.samples.len(), if self.rows { "rows" } else { "columns" });
-            let samples = if count == 1 { "a sample".into() } else { format!("{count} samples") };
-            write!(f, ", begun on {samples} of up to {last} of {} {kind} (dense, and many)", self.length)?;
+            let kind = if self.rows { "rows" } else { "columns" };
+            write!(f, "; samples: {} of up to {last} of {} {kind}", self.samples.len(), self.length)?;
         }
         Ok(())
     }
@@ -212,12 +216,12 @@ impl<T: Real> Auto<T> {
         Auto { terms, constants, seed, plan, momentum: Momentum::BEGIN, auxiliary: None }
     }
 
-    /// The same from the start that there is.
+    /// The same method without samples.
     pub fn without_samples(self) -> Self {
         Auto { plan: self.plan.without_samples(), ..self }
     }
 
-    /// X ← some sweeps of coordinate descent at the other factor.
+    /// X ← several sweeps of coordinate descent with the other factor fixed.
     fn half(
         &self,
         rank: &Rank<'_, T>,
@@ -234,7 +238,7 @@ impl<T: Real> Auto<T> {
         Ok((half_step(rank, factor, &step, own, other, phases)?, gram))
     }
 
-    /// One iteration with so many sweeps of U and V, and with momentum unless it shall keep still.
+    /// One iteration with the given sweeps of U and V, and with momentum unless `still`.
     fn step(
         &mut self,
         rank: &Rank<'_, T>,
@@ -248,8 +252,8 @@ impl<T: Real> Auto<T> {
             state.pull(rank.device)?;
         }
         let mut auxiliary = self.auxiliary.take().unwrap_or_else(|| state.clone());
-        // The first iteration goes from an arbitrary start, or from what a sample said of the other factor: its way
-        // tells nothing of the next one's.
+        // The first iteration starts from an arbitrary point, or from a factor of a sample: its direction says
+        // nothing about the next one's.
         let still = still || !self.plan.momentum || self.momentum.last.is_none();
         let beta = if still { 0.0 } else { self.momentum.weight };
         let momentum = |last| Some(MovingMomentum { weight: beta, last });
@@ -314,8 +318,8 @@ impl<T: Real> Auto<T> {
         Ok(SampleErrors { first, last })
     }
 
-    /// Learns the factor of the shorter side from ever larger samples of the longer one. Every rank works on the whole
-    /// sample, so that the answer does not depend on how many there are.
+    /// Learns the factor of the shorter side from increasingly large samples of the longer one. Every rank works on
+    /// the whole sample, so that the result does not depend on their number.
     fn begin(&mut self, rank: &Rank<'_, T>, state: &mut FactorRows<T>, phases: &mut Phases) -> Result<()> {
         let (shard, k) = (rank.shard, rank.k);
         let long = if shard.rows >= shard.cols { Factor::U } else { Factor::V };
@@ -341,7 +345,7 @@ impl<T: Real> Auto<T> {
             let matrix = phases.sketch(|| rows_of(rank, long, &wanted))?;
             let mut sampled = FactorRows::new(start, short);
             let errors = self.learn(rank, long, matrix, &mut sampled, phases)?;
-            // A start that was good already would only lose by what a sample does not tell.
+            // A start that is already good would only lose information.
             if level == 0 && (errors.last.is_nan() || errors.last > errors.first * (1.0 - WORTH_IT)) {
                 self.plan.samples.clear();
                 return Ok(());
@@ -378,7 +382,7 @@ impl<T: Real> Method<T> for Auto<T> {
             sweeps.0 = SETTLING;
         }
         let evaluation = self.step(rank, sweeps, plain, state, phases)?;
-        // NaN passes on, to be reported.
+        // NaN is kept, to be reported.
         Ok(if evaluation.error < CANCELS_BELOW { None } else { Some(evaluation) })
     }
 

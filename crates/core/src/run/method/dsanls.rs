@@ -86,7 +86,7 @@ impl Damping {
         }
     }
 
-    /// Whether it can be a run's.
+    /// Whether it is plausible.
     pub(super) fn is_plausible(&self) -> bool {
         let &Damping { alpha, beta, first, sum, count, .. } = self;
         [alpha, beta, first, sum, count - 1.0].iter().all(|number| (0.0..f64::MAX).contains(number))
@@ -96,7 +96,7 @@ impl Damping {
     /// the penalty's part of the curvature.
     pub fn next<T: Real>(&mut self, iteration: usize, diagonal: f64, l2: f64) -> Box<dyn Solver<T>> {
         let weight = self.alpha + self.beta * iteration as f64;
-        // Not `clamp`, which panics where the start was so large that its squares are no numbers.
+        // Not `clamp`, which panics if the squares of the start overflowed.
         let mean = (self.sum / self.count).max(0.1 * self.first).min(10.0 * self.first);
         self.sum += diagonal;
         self.count += 1.0;
@@ -105,10 +105,10 @@ impl Damping {
     }
 }
 
-/// One of the two alternating subproblems, sketched anew every iteration.
+/// One of the two alternating subproblems, with a new sketch in every iteration.
 #[derive(Clone, Debug)]
 pub struct SketchedSide {
-    /// Where S is drawn from.
+    /// The stream that S is drawn from.
     pub distribution: Distribution,
     /// The damping of its steps.
     pub damping: Damping,
@@ -247,7 +247,7 @@ pub struct SketchedFactor<'a, T> {
     pub k: usize,
 }
 
-/// The fixed factor as a step sees it.
+/// The fixed factor as a step uses it.
 enum Sketched<'a, T> {
     /// All of it.
     Unsketched(&'a mut Resident<T>),

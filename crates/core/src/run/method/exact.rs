@@ -24,13 +24,13 @@ struct Exact<T> {
     solver: Box<dyn Solver<T>>,
     terms: (Penalty, Penalty),
     constants: Constants,
-    /// What is known of V, kept from the end of one iteration to the beginning of the next.
+    /// The summary of V, kept from the end of one iteration to the beginning of the next.
     of_v: Option<Fixed<T>>,
     /// Whether the columns of a fixed factor are scaled before products are formed.
     scales_columns: bool,
 }
 
-/// A run about to begin of the method `name`, which takes the same step on both sides.
+/// Creates a run of the method `name`, which takes the same step on both sides.
 pub fn start<'a, T: Real, S: Solver<T> + Clone + 'static>(
     name: &'static str,
     solver: S,
@@ -46,7 +46,7 @@ pub fn start<'a, T: Real, S: Solver<T> + Clone + 'static>(
     Ok(Box::new(Exact { name, solver: Box::new(solver), terms, constants, of_v: None, scales_columns }))
 }
 
-/// What half steps need to know of a fixed factor, over the rows of all processes.
+/// The summary of a fixed factor, over the rows of all processes.
 pub fn summary_of_all<T: Real>(
     rank: &Rank<'_, T>,
     factor: &mut Resident<T>,
@@ -82,7 +82,7 @@ pub fn half_step<T: Real>(
     Ok(updated)
 }
 
-/// The error from what a half step and the summaries have at hand; nothing where it cancels.
+/// The error from available products and summaries; `None` if it would cancel.
 pub fn evaluation<T: Real>(
     objective: &dyn Objective<T>,
     constants: Constants,
@@ -92,12 +92,12 @@ pub fn evaluation<T: Real>(
 ) -> Option<Evaluation> {
     let (of_u, of_v) = summaries;
     let error = objective.error_at_hand(constants, cross, of_u, of_v)?;
-    // NaN passes on, to be reported.
+    // NaN is kept, to be reported.
     let dead = dead(objective.column_squares(of_v, k), k);
     if error < CANCELS_BELOW { None } else { Some(Evaluation { error, dead }) }
 }
 
-/// What half steps need to know of the fixed factor.
+/// The fixed factor as half steps need it.
 struct Fixed<T> {
     /// Its summary; of the scaled rows, if there are any.
     summary: Vec<f64>,
@@ -207,7 +207,7 @@ impl<T: Real> Method<T> for Exact<T> {
         let updated = self.half(rank, Factor::V, &mut of_u, state, phases)?;
         let of_v = self.fix(rank, &mut state.v, phases)?;
 
-        // ⟨Mᵀ U, V⟩ is at hand, and so are the summaries.
+        // ⟨Mᵀ U, V⟩ is available, and so are the summaries.
         let mut cross = [updated.cross];
         rank.links.all.all_reduce(Reduction::Sum, Numbers::F64(&mut cross))?;
         let summaries = (&*of_u.plain(), &*of_v.plain());

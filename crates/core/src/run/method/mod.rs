@@ -1,4 +1,4 @@
-//! What a method is: how iterations are arranged, and what of it a checkpoint keeps.
+//! The methods: how iterations are arranged, and what a checkpoint keeps of them.
 //!
 //! A method is one file, and one line in [`Algorithm`].
 
@@ -37,14 +37,14 @@ macro_rules! methods {
         }
 
         impl Algorithm {
-            /// What is true of the method whatever the run.
+            /// The properties of the method.
             pub(super) fn spec(self) -> &'static MethodSpec {
                 match self {
                     $(Algorithm::$variant => &$module::SPEC,)+
                 }
             }
 
-            /// The method of a run about to begin.
+            /// Creates the method for a run.
             pub(super) fn start<'a, T: Real>(
                 self,
                 beginning: &Beginning<'a, '_, T>,
@@ -66,8 +66,8 @@ methods! {
 }
 
 impl Algorithm {
-    /// Whether the method uses a parameter of [`Settings`], or of the machine. A parameter that no method names is used by
-    /// all of them.
+    /// Whether the method uses a parameter of [`Settings`] or of the machine. All methods use a parameter that none
+    /// of them names.
     pub fn uses(self, parameter: &str) -> bool {
         let named = |method: &Algorithm| method.spec().uses.contains(&parameter);
         named(&self) || !Algorithm::ALL.iter().any(named)
@@ -79,15 +79,15 @@ impl Algorithm {
     }
 }
 
-/// What is true of a method whatever the run.
+/// The properties of a method.
 pub struct MethodSpec {
-    /// Parameters that some other methods ignore.
+    /// The parameters that it uses and some other methods ignore.
     pub uses: &'static [&'static str],
     /// How it reads M.
     pub access: Access,
     /// Whether it keeps components balanced where their scale is free.
     pub balances: bool,
-    /// Whether runs from the same start differ by what is drawn on the way.
+    /// Whether runs from the same start differ, because of random draws.
     pub draws: bool,
     /// Whether it can fill a column of U that a redraw of a dead component empties.
     pub fills_zeros: bool,
@@ -96,7 +96,7 @@ pub struct MethodSpec {
 }
 
 impl MethodSpec {
-    /// What the exact methods have in common: their error comes for nothing.
+    /// The properties that the exact methods share: their error comes for free.
     pub const EXACT: MethodSpec = MethodSpec {
         uses: &["grid"],
         access: Access::Whole,
@@ -117,13 +117,13 @@ pub struct Sizes {
     pub stored: usize,
 }
 
-/// What a method begins from.
+/// What a method starts from.
 pub struct Beginning<'a, 'b, T> {
     /// The part of M.
     pub shard: &'a Shard<T>,
-    /// Where M is, if not in the shard.
+    /// The file of M, if it is streamed.
     pub streamed: Option<&'a Streamed>,
-    /// Whom the process talks to.
+    /// The communicators of the process.
     pub links: Links<'b>,
     /// The parameters.
     pub settings: &'b Settings,
@@ -133,14 +133,14 @@ pub struct Beginning<'a, 'b, T> {
     pub every: usize,
     /// Penalties and bound of (U, V).
     pub terms: (Penalty, Penalty),
-    /// Numbers of M.
+    /// Statistics of M.
     pub constants: Constants,
     /// The start.
     pub state: &'b FactorRows<T>,
 }
 
 impl<T: Real> Beginning<'_, '_, T> {
-    /// Refuses a loss that cannot be lowered this way.
+    /// Refuses a loss that cannot be minimized this way.
     pub fn require(&self, solver: &dyn Solver<T>) -> Result<()> {
         let Settings { loss, algorithm, .. } = self.settings;
         let objective = loss.objective::<T>();
@@ -159,9 +159,9 @@ impl<T: Real> Beginning<'_, '_, T> {
 pub struct Rank<'a, T> {
     /// The part of M.
     pub shard: &'a Shard<T>,
-    /// The same, where the device can work on it.
+    /// Its blocks, as the device needs them.
     pub blocks: &'a Blocks<'a, T>,
-    /// Whom the process talks to.
+    /// The communicators of the process.
     pub links: Links<'a>,
     /// The host's threads.
     pub threads: &'a Threads,
@@ -173,7 +173,7 @@ pub struct Rank<'a, T> {
     pub k: usize,
 }
 
-/// A process's blocks of M, where its device can work on them.
+/// A process's blocks of M, ready for the device.
 pub struct Blocks<'a, T> {
     /// The block that moves U.
     pub by_rows: Loaded<'a, T>,
@@ -196,9 +196,9 @@ impl<'a, T: Real> Blocks<'a, T> {
     }
 }
 
-/// One way to take a step.
+/// A method.
 pub trait Method<T> {
-    /// One iteration, U then V; returns the error where the method has it for nothing.
+    /// One iteration, U then V; returns the error if the method has it for free.
     fn iterate(
         &mut self,
         rank: &Rank<'_, T>,
@@ -207,45 +207,46 @@ pub trait Method<T> {
         phases: &mut Phases,
     ) -> Result<Option<Evaluation>>;
 
-    /// Something else changed the factors: nothing kept from the last iteration holds.
+    /// Called if something else changed the factors, so that nothing kept from the last iteration is valid.
     fn factors_changed(&mut self) {}
 
     /// What the method does, in words.
     fn plan(&self) -> String;
 
-    /// What the method knows in addition to the factors and cannot recompute from them.
+    /// The state of the method that cannot be recomputed from the factors.
     fn save_state(&self) -> MethodState {
         MethodState::Stateless
     }
 
-    /// Its own rows of two further factors, if it has them.
+    /// The own rows of the auxiliary factors, if it has any.
     fn auxiliary_factors(&mut self) -> Option<&mut FactorRows<T>> {
         None
     }
 
-    /// Takes back what [`Method::save_state`] and [`Method::auxiliary_factors`] gave; false if that was another
+    /// Restores what [`Method::save_state`] and [`Method::auxiliary_factors`] returned; false if that was another
     /// method's.
     fn restore(&mut self, state: &MethodState, _auxiliary: Option<FactorRows<T>>) -> bool {
         *state == MethodState::Stateless
     }
 }
 
-/// What a method needs from a checkpoint in addition to the factors to continue as if it had never stopped.
+/// The state that a method needs from a checkpoint, in addition to the factors, to continue as if it had never
+/// stopped.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MethodState {
-    /// HALS, MU and ANLS/BPP, and `auto` on a matrix that stays in its file.
+    /// HALS, MU and ANLS/BPP, and `auto` on a streamed matrix.
     Stateless,
     /// `auto` in memory.
     Auto(auto::Momentum),
     /// DSANLS in memory: the damping of both sides.
     Dsanls { u: dsanls::Damping, v: dsanls::Damping },
-    /// DSANLS on a matrix that stays in its file: only one side is sampled.
+    /// DSANLS on a streamed matrix: only one side is sampled.
     StreamedDsanls { damping: dsanls::Damping },
 }
 
 impl MethodState {
-    /// Whether a run of this method can have had it.
+    /// Whether a run of this method can have this state.
     pub fn is_plausible(&self, algorithm: Algorithm) -> bool {
         match (self, algorithm) {
             (MethodState::Stateless, algorithm) => algorithm != Algorithm::Dsanls,

@@ -1,4 +1,4 @@
-//! What `run.json` says of a factorization, in the order of the tables in `docs/formats.md`.
+//! The content of `run.json` for a factorization, in the order of the tables in `docs/formats.md`.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,29 +14,29 @@ use crate::sketch::SketchKind;
 /// A factorization of one matrix.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FactorizationRecord {
-    /// How it went.
+    /// The outcome.
     #[serde(flatten)]
     pub summary: RunSummary,
-    /// What the method was asked to do.
+    /// The settings of the method.
     #[serde(flatten)]
     pub method: MethodRecord,
     /// How the file was read.
     #[serde(flatten)]
     pub reading: ReadingRecord,
-    /// What it was computed with.
+    /// The machine.
     #[serde(flatten)]
     pub machine: MachineRecord,
-    /// Where the samples are; not said by early versions.
+    /// The side of the samples; missing in early versions.
     #[serde(default)]
     pub records: Option<Side>,
-    /// Whether the factors were written as text too.
+    /// Whether the factors were also written as text.
     pub tsv: bool,
     /// The matrix.
     pub input: InputRecord,
-    /// How the matrix was streamed, if it stayed in its file.
+    /// How the matrix was streamed, if it was.
     #[serde(default)]
     pub streamed: Option<StreamedRecord>,
-    /// How a row or column is a picture.
+    /// The image size of a row or column.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image: Option<ImageShape>,
     /// The numbers of the pictures in `frames.npy`.
@@ -45,13 +45,13 @@ pub struct FactorizationRecord {
 }
 
 impl FactorizationRecord {
-    /// The side that the samples are on: where it is not said, that of images, or else rows.
+    /// The side of the samples: by default that of images, or else rows.
     pub fn samples(&self) -> Side {
         self.records.or(self.image.map(|shape| shape.images.into())).unwrap_or(Side::Rows)
     }
 }
 
-/// How a factorization went.
+/// The outcome of a factorization.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunSummary {
     /// Iterations done.
@@ -88,7 +88,8 @@ pub struct RunSummary {
 }
 
 impl RunSummary {
-    /// How the best restart went, given the errors of all and the method in words. Warnings are added by whoever warned.
+    /// The outcome of the best restart, given the errors of all and the method in words. The caller adds the
+    /// warnings.
     pub fn new(report: &Report, errors: &[f64], plan: String, clock: Clock) -> Self {
         RunSummary {
             iterations: report.iterations,

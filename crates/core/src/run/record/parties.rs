@@ -44,7 +44,7 @@ pub struct SimulationRecord {
     pub speeds: Vec<f64>,
     /// A party that left, and after how many sums.
     pub lose: Option<(u16, u64)>,
-    /// How many records nobody had.
+    /// The number of held-out records.
     pub holdout: usize,
     /// The simulated lines.
     pub network: String,
@@ -240,7 +240,7 @@ pub struct CostRecord {
 pub struct TranscriptRecord {
     /// Its parties.
     pub parties: Vec<u16>,
-    /// Sums that were opened.
+    /// Number of opened sums.
     pub sums: u64,
     /// The hash over all that the coordinator told.
     pub hash: String,
@@ -261,7 +261,7 @@ pub struct RecordedData {
     pub images: Option<ImageSide>,
     /// The records of each party.
     pub dealt: Vec<Vec<usize>>,
-    /// Those of nobody, by the party whose kind they are.
+    /// Held-out records, by the party of their kind.
     pub held_out: Vec<Vec<usize>>,
 }
 
@@ -340,7 +340,7 @@ pub struct CoordinatorRecord {
     pub missing: Vec<String>,
     /// Whether all have the same shared factor.
     pub agreed: bool,
-    /// Sums that were opened.
+    /// Number of opened sums.
     pub sums: u64,
     /// Key exchanges since the last start.
     pub epochs: u64,

@@ -72,7 +72,7 @@ fn records_of_0_1_are_known_by_their_kind() {
 }
 
 #[test]
-fn a_record_of_0_1_says_how_it_went() {
+fn a_record_of_0_1_has_the_outcome() {
     let (record, _) = sample("factorize dsanls");
     let run = factorization(&record);
     assert_eq!((run.method.algorithm, run.method.rank), (Algorithm::Dsanls, 4));
@@ -92,7 +92,7 @@ fn a_record_of_0_1_says_how_it_went() {
 }
 
 #[test]
-fn a_record_of_0_1_says_what_parties_did() {
+fn a_record_of_0_1_has_the_parties() {
     let (record, _) = sample("simulate");
     let RunKind::Simulation(run) = &record.kind else { panic!("{record:?}") };
     assert_eq!((run.parties.len(), run.max_rounds, run.lose), (5, 3, Some((5, 4))));
@@ -140,7 +140,7 @@ fn unknown_keys_of_the_same_format_are_ignored() {
 }
 
 #[test]
-fn what_is_no_record_is_damaged() {
+fn an_invalid_record_counts_as_damaged() {
     for text in ["{", "[]", "3", "{}", r#"{"algorithm": "hals"}"#, r#"{"format_version": "one"}"#] {
         assert!(matches!(parse(text), Err(Error::DamagedRecord { .. })), "{text}");
     }

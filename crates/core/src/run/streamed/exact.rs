@@ -31,7 +31,7 @@ pub struct Exact<'a, T> {
     solvers: Solvers<T>,
     terms: (Penalty, Penalty),
     constants: Constants,
-    /// What is known of V, kept from the end of one iteration to the beginning of the next.
+    /// The summary of V, kept from the end of one iteration to the beginning of the next.
     of_v: Option<Fixed>,
     /// Mᵀ X over lines, and whether it belongs to the present X.
     sums: Vec<T>,
@@ -40,7 +40,7 @@ pub struct Exact<'a, T> {
     scales_columns: bool,
 }
 
-/// What is known of a factor that is fixed.
+/// The summary of a fixed factor.
 struct Fixed {
     /// The Gram matrix of its scaled columns.
     gram: Vec<f64>,
@@ -78,7 +78,7 @@ impl Fixed {
     }
 }
 
-/// What an iteration leaves.
+/// The outcome of an iteration.
 struct Iterated {
     of_u: Fixed,
     of_v: Fixed,
@@ -109,7 +109,7 @@ impl<'a, T: Real> Exact<'a, T> {
         Ok(Fixed::new(rank, rows, scales, phases))
     }
 
-    /// What is known of V at the beginning of an iteration.
+    /// The summary of V at the beginning of an iteration.
     fn take_of_v(&mut self, rank: &Rank<'_, T>, v: &mut [T], phases: &mut Phases) -> Result<Fixed> {
         if let Some(fixed) = self.of_v.take() {
             return Ok(fixed);

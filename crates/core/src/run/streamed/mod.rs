@@ -28,7 +28,7 @@ use crate::error::Result;
 use crate::grid::{Grid, Placement};
 use crate::io::stream::Stream;
 use crate::kernels::{Columns, Product, gram_in_f64, multiply_add};
-use crate::matrix::{Csr, Dominant};
+use crate::matrix::{Csr, Dominants};
 use crate::objective::losses::{crosses, quadratic_forms, residuals};
 use crate::objective::{Constants, HalfStep, LeastSquares, relative_error};
 use crate::partition::{Access, Block, Shard};
@@ -45,7 +45,7 @@ pub struct Streamed {
     footprint: Footprint,
     pub(super) known: MatrixStats,
     largest: f64,
-    dominant: (Option<Dominant>, Option<Dominant>),
+    dominant: Dominants,
     passes: AtomicU64,
 }
 
@@ -84,7 +84,7 @@ impl Streamed {
     }
 
     /// The row and the column that dominate.
-    pub fn dominant(&self) -> (Option<Dominant>, Option<Dominant>) {
+    pub fn dominant(&self) -> Dominants {
         self.dominant
     }
 

@@ -13,7 +13,7 @@ use crate::wording::Wording;
 /// Larger blocks read no faster, and the first of a pass is read while nothing is computed.
 const LARGEST_BLOCK: u64 = 64 << 20;
 
-/// What a streamed run may take, and what it needs beside the blocks.
+/// The memory limit of a streamed run, and what it needs in addition to the blocks.
 #[derive(Clone, Copy, Debug)]
 pub struct Demand {
     /// Bytes for everything.
@@ -69,7 +69,10 @@ pub fn blocks<T: Real>(stream: &Stream, demand: &Demand) -> Result<Cut> {
     let room = demand.memory.saturating_sub(footprint.most()) / 2;
     if longest > room {
         return Err(Error::Memory {
-            what: format!("{}: the factors and two lines of the matrix at a time", stream.path().display()),
+            what: format!(
+                "{}: holding the factors and two lines of the matrix at a time",
+                stream.path().display()
+            ),
             needed: footprint.most().saturating_add(2 * longest),
             available: demand.memory,
             cure: Wording::new("raise ")

@@ -57,7 +57,7 @@ pub(super) fn adjusted(streamed: &Streamed, mut settings: Settings) -> Settings 
 /// Refuses sketches that a pass over stretches is none of.
 pub(super) fn check(streamed: &Streamed, settings: &Settings) -> Result<()> {
     if settings.sketch != SketchKind::Subsample || settings.custom_sketch.is_some() {
-        let problem = Wording::new("a matrix that stays in its file can only be subsampled; use ")
+        let problem = Wording::new("a streamed matrix can only be subsampled; use ")
             .choice("sketch", "subsample")
             .text(", or raise ")
             .field("memory");
@@ -71,8 +71,7 @@ pub(super) fn check(streamed: &Streamed, settings: &Settings) -> Result<()> {
     };
     if !whole {
         let problem =
-            Wording::new("a matrix that stays in its file is read in whole lines; leave it out, or raise ")
-                .field("memory");
+            Wording::new("a streamed matrix is read in whole lines; leave it out, or raise ").field("memory");
         return Err(Error::parameter(name, problem));
     }
     Ok(())

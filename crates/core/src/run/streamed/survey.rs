@@ -6,7 +6,7 @@ use crate::Real;
 use crate::comm::Alone;
 use crate::error::Result;
 use crate::io::stream::Stream;
-use crate::matrix::{Dominant, Matrix, Shape, Values};
+use crate::matrix::{Dominants, Matrix, Shape, Values};
 use crate::partition::{Block, RowSums};
 use crate::run::start::{MatrixStats, constants_of};
 use crate::threads::Threads;
@@ -18,7 +18,7 @@ pub struct Survey {
     /// The largest entry.
     pub largest: f64,
     /// The row and the column that dominate.
-    pub dominant: (Option<Dominant>, Option<Dominant>),
+    pub dominant: Dominants,
 }
 
 /// Reads all of M once.
@@ -43,7 +43,7 @@ pub fn survey<T: Real>(stream: &Stream, blocks: &[Range<usize>], threads: &Threa
     let (rows, cols) = if stream.by_columns() { (across, by_line) } else { (by_line, across) };
     let constants = constants_of(&Alone, Shape { rows: stream.rows(), cols: stream.cols() }, &rows)?;
     let used = |sums: RowSums| sums.sums.into_iter().map(|sum| sum > 0.0).collect();
-    let dominant = (Dominant::among(&rows.squares), Dominant::among(&cols.squares));
+    let dominant = Dominants::among(&rows.squares, &cols.squares);
     let known = MatrixStats { constants, used_rows: used(rows), used_cols: used(cols) };
     Ok(Survey { known, largest, dominant })
 }

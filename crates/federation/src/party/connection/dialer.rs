@@ -1,4 +1,4 @@
-//! The task that opens a party's connection, and opens it again whenever it is lost.
+//! The task that opens a party's connection, and reopens it whenever it is lost.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,23 +23,23 @@ use crate::party::Hooks;
 use crate::rpc::{self, OpenedStream};
 use crate::text::Hex;
 
-/// What is to be sent.
+/// An outgoing item.
 pub struct Parcel {
     pub kind: &'static str,
     pub cover: Cover,
     pub content: Content,
 }
 
-/// What is in it.
+/// Its content.
 pub enum Content {
     Say(FromParty),
     Long(Payload, Bytes),
 }
 
-/// How long to wait before another attempt.
+/// The waiting time before the next attempt.
 const PAUSES: [f64; 5] = [0.1, 0.3, 1.0, 2.0, 5.0];
 
-/// How the coordinator is known.
+/// How the coordinator is authenticated.
 pub struct TlsEnd {
     pub connector: TlsConnector,
     pub server: ServerName<'static>,
@@ -58,7 +58,7 @@ pub struct Dialer {
 }
 
 impl Dialer {
-    /// Connects, and connects again whenever the connection is lost.
+    /// Connects, and reconnects whenever the connection is lost.
     pub async fn run(
         mut self,
         mut outbox: mpsc::UnboundedReceiver<Parcel>,
@@ -69,12 +69,12 @@ impl Dialer {
         loop {
             match self.dial().await {
                 Ok(opened) => {
-                    // What was to be said on an earlier connection belongs to an attempt that is over.
+                    // Messages for an earlier connection belong to an attempt that is over.
                     while outbox.try_recv().is_ok() {}
                     let mut heard = false;
                     match self.attend(opened, &mut outbox, &events, &mut heard).await {
                         Ok(None) => return,
-                        // The coordinator ends the connection when it has said what is to be checked.
+                        // The coordinator closes the connection after answering a check.
                         Ok(Some(_)) if self.check && heard => return,
                         Ok(Some(problem)) if self.check => return self.unreachable(problem, &events).await,
                         Ok(Some(why)) => {
@@ -82,9 +82,8 @@ impl Dialer {
                                 (attempts, said) = (0, String::new());
                             }
                             if why != said {
-                                let text = format!(
-                                    "the connection to the coordinator is lost ({why}); trying again"
-                                );
+                                let text =
+                                    format!("lost the connection to the coordinator ({why}); retrying");
                                 self.log.warn(&text, json!({ "event": "lost" }));
                                 said = why;
                             }
@@ -103,8 +102,7 @@ impl Dialer {
                 }
                 Err(DialFailure::Temporary(problem)) => {
                     if problem != said {
-                        let text =
-                            format!("cannot reach {}: {problem}; trying again", self.party.coordinator);
+                        let text = format!("cannot reach {}: {problem}; retrying", self.party.coordinator);
                         self.log.warn(&text, json!({ "event": "unreachable" }));
                         said = problem;
                     }
@@ -119,11 +117,11 @@ impl Dialer {
         }
     }
 
-    /// Whoever only checks does not try again.
+    /// A check is not retried.
     async fn unreachable(&self, problem: String, events: &mpsc::Sender<ConnectionEvent>) {
         let what = self.party.coordinator.clone();
         let problem = format!("{problem}; start the coordinator, or correct {}", self.party.path.display());
-        // Whoever asked may have left.
+        // The receiver may be gone.
         let _ = events.send(ConnectionEvent::Failed(Error::Network { what, problem })).await;
     }
 
@@ -157,13 +155,13 @@ impl Dialer {
             check: self.check,
             run: run.map(Hex),
         };
-        // Whoever is refused cannot send, but reads why.
+        // A refused party cannot send, but can read the reason.
         let parcel = Parcel { kind: "control", cover: Cover::Public, content: Content::Say(enter) };
         self.deliver(parcel, &opened.outgoing).await.map_err(DialFailure::Permanent)?;
         Ok(opened)
     }
 
-    /// Until the connection ends: why, unless this side ended it.
+    /// Runs until the connection ends; returns the reason, unless this side closed it.
     async fn attend(
         &mut self,
         opened: OpenedStream,
@@ -190,7 +188,7 @@ impl Dialer {
                     Err(status) => return why(&status),
                 },
                 () = &mut welcome, if !*heard => return Ok(Some(WELCOME.late().to_string())),
-                // What has come before is read first.
+                // Messages that have already arrived are read first.
                 () = async { closed.wait().await; tokio::time::sleep(LAST_WORDS.limit).await } => {
                     return Ok(Some(BROKE.into()));
                 }
@@ -208,7 +206,7 @@ impl Dialer {
         *self.expected.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes and sends. What cannot be noted is not sent.
+    /// Records a message in the ledger and sends it. What cannot be recorded is not sent.
     async fn deliver(&mut self, parcel: Parcel, outgoing: &mpsc::Sender<Bytes>) -> Result<bool> {
         let Parcel { kind, cover, content } = parcel;
         let (bytes, frames): (Bytes, Vec<Frame>) = match content {
@@ -219,7 +217,7 @@ impl Dialer {
             Content::Long(payload, bytes) => (bytes.clone(), Frame::pieces(payload, bytes).collect()),
         };
         if let Some(ledger) = &mut self.ledger {
-            // A disk may take its time; heartbeats go on meanwhile.
+            // A disk may be slow; heartbeats continue meanwhile.
             tokio::task::block_in_place(|| ledger.note(kind, cover, &bytes))?;
         }
         for frame in frames {
@@ -236,7 +234,7 @@ const BROKE: &str = "it broke";
 
 /// Connects to the first of these addresses that answers.
 async fn connect(addresses: &[SocketAddr]) -> Result<TcpStream, DialFailure> {
-    let mut failure = DialFailure::Temporary("its name has no address".into());
+    let mut failure = DialFailure::Temporary("the name has no address".into());
     for address in addresses {
         match CONNECT.limit(TcpStream::connect(address)).await {
             Ok(Ok(stream)) => return Ok(stream),
@@ -247,7 +245,7 @@ async fn connect(addresses: &[SocketAddr]) -> Result<TcpStream, DialFailure> {
     Err(failure)
 }
 
-/// Why a connection has ended over which nothing can be sent any more.
+/// Why a connection has ended that nothing can be sent over.
 async fn ending(mut ingoing: rpc::Ingoing) -> Result<Option<String>> {
     let last = async {
         loop {

@@ -1,4 +1,4 @@
-//! Why there is no connection, and whether another attempt may help.
+//! Why a connection failed, and whether to retry.
 
 use tonic::{Code, Status};
 
@@ -6,20 +6,20 @@ use crate::deadline::Late;
 use crate::error::{Error, Result};
 use crate::tls;
 
-/// Why there is no connection.
+/// Why a connection failed.
 pub enum DialFailure {
-    /// Another attempt may help.
+    /// A retry may help.
     Temporary(String),
     /// None will.
     Permanent(Error),
 }
 
-/// Another attempt may be quicker.
+/// A retry may be quicker.
 pub fn late(late: Late) -> DialFailure {
     DialFailure::Temporary(late.to_string())
 }
 
-/// Why a connection has ended, unless no other attempt may help.
+/// Why a connection ended, unless a retry cannot help.
 pub fn why(status: &Status) -> Result<Option<String>> {
     match of_status(status) {
         DialFailure::Permanent(error) => Err(error),
@@ -27,7 +27,7 @@ pub fn why(status: &Status) -> Result<Option<String>> {
     }
 }
 
-/// What a handshake's error means for another attempt.
+/// Classifies an error of a handshake.
 pub fn of_handshake(error: std::io::Error) -> DialFailure {
     match error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
         Some(rustls::Error::InvalidCertificate(_)) => DialFailure::Permanent(Error::Network {
@@ -48,7 +48,7 @@ fn refused_by_alert(alert: &str) -> Error {
     Error::Refused { reason }
 }
 
-/// What a gRPC status means for another attempt.
+/// Classifies a gRPC status.
 pub fn of_status(status: &Status) -> DialFailure {
     match status.code() {
         Code::PermissionDenied | Code::InvalidArgument | Code::Unimplemented => {

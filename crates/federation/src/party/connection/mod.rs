@@ -1,4 +1,4 @@
-//! A party's connection to the coordinator, which it opens, and opens again whenever it is lost.
+//! A party's connection to the coordinator, which it opens, and reopens whenever it is lost.
 
 mod dialer;
 mod failure;
@@ -23,27 +23,27 @@ use dialer::{Content, Dialer, Parcel, TlsEnd};
 
 /// What comes.
 pub enum ConnectionEvent {
-    /// A connection is there; what the coordinator proposes, its clock, and the run that is under way.
+    /// Connected: the coordinator's proposal, its clock, and the run in progress.
     Welcome { terms: Box<Terms>, time: f64, run: Option<[u8; 32]> },
-    /// Other words of control.
+    /// Another control message.
     Said(ToParty),
-    /// A message of the methods.
+    /// A message of the protocols.
     Message(Vec<u8>),
-    /// The connection is lost, and another will be tried.
+    /// The connection was lost, and is retried.
     Lost,
-    /// There will be none.
+    /// The connection failed for good.
     Failed(Error),
 }
 
-/// Long messages of the coordinator that are read ahead.
+/// The number of long messages that are read ahead.
 const AHEAD: usize = 2;
 
-/// What the terms say of the connection.
+/// The limits of the connection that follow from the terms.
 #[derive(Clone, Copy)]
 struct Expected {
-    /// The longest message of the methods that may come.
+    /// The maximum size of a received message of the protocols.
     longest: usize,
-    /// How long a frame may take to be sent.
+    /// The deadline for sending a frame.
     sending: Deadline,
 }
 
@@ -59,7 +59,7 @@ pub struct Connection {
     cancel: Cancel,
 }
 
-/// A runtime that does not wait long for what it cannot cancel, such as the resolution of a name.
+/// A runtime that does not wait long for what cannot be cancelled, such as resolving a name.
 struct Background(Option<Runtime>);
 
 impl Background {
@@ -80,7 +80,7 @@ impl Drop for Background {
 }
 
 impl Connection {
-    /// A connection that is opened when it is first needed. Without a ledger it only looks whether all is well.
+    /// A connection that is opened when it is first needed. Without a ledger it only checks.
     pub fn new(party: &PartyConfig, options: &PartyOptions, ledger: Option<Ledger>) -> Result<Self> {
         let tls = match options.insecure {
             true => None,
@@ -92,7 +92,7 @@ impl Connection {
         };
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
         let runtime =
-            runtime.map_err(|error| Error::State { problem: format!("no threads to work with: {error}") })?;
+            runtime.map_err(|error| Error::State { problem: format!("cannot start threads: {error}") })?;
         let run = Arc::new(Mutex::new(None));
         let expected = Arc::new(Mutex::new(Expected { longest: 0, sending: SEND }));
         let (parcels, outbox) = mpsc::unbounded_channel();
@@ -120,34 +120,35 @@ impl Connection {
         Ok(Connection { runtime, parcels, events, begin, run, expected, cancel })
     }
 
-    /// The run that this party has begun.
+    /// The run that this party has started.
     pub fn set_run(&self, run: Option<[u8; 32]>) {
         *self.run.lock().unwrap_or_else(PoisonError::into_inner) = run;
     }
 
-    /// What may come by these terms, of so many features; before, there is no message of the methods.
+    /// Sets the limits that follow from the terms and the number of features; before that, no message of the
+    /// protocols is accepted.
     pub fn expect(&self, terms: &Terms, features: usize) {
         let longest = terms.longest_message(features);
         let sending = deadline::sending(terms.deadline, terms.roster.len());
         *self.expected.lock().unwrap_or_else(PoisonError::into_inner) = Expected { longest, sending };
     }
 
-    /// Opens the connection, if it is not yet.
+    /// Opens the connection, if it is not open yet.
     pub fn begin(&self) {
         self.begin.send_replace(true);
     }
 
     fn send(&self, kind: &'static str, cover: Cover, content: Content) {
-        // If the task is gone, its last event says why.
+        // If the task has ended, its last event has the reason.
         let _ = self.parcels.send(Parcel { kind, cover, content });
     }
 
-    /// Says something. What is said while there is no connection is lost.
+    /// Sends a control message. Messages without a connection are lost.
     pub fn say(&self, words: FromParty) {
         self.send("control", Cover::Public, Content::Say(words));
     }
 
-    /// Sends a message of the methods.
+    /// Sends a message of the protocols.
     pub fn message(&self, kind: &'static str, cover: Cover, bytes: Vec<u8>) {
         self.send(kind, cover, Content::Long(Payload::Message, bytes.into()));
     }
@@ -157,13 +158,10 @@ impl Connection {
         self.send("U", Cover::Public, Content::Long(Payload::Factor, bytes.into()));
     }
 
-    /// What comes next, at most after so long.
+    /// The next event, if there is one within this time.
     pub fn next(&self, patience: Option<Duration>) -> Option<ConnectionEvent> {
-        let gone = || {
-            ConnectionEvent::Failed(Error::State {
-                problem: "the connection's task has ended; start again".into(),
-            })
-        };
+        let gone =
+            || ConnectionEvent::Failed(Error::State { problem: "the connection ended; start again".into() });
         self.begin();
         let begin = Instant::now();
         loop {

@@ -1,4 +1,4 @@
-//! What a hub does with the messages of parties. After an error nothing has changed.
+//! How a hub handles the messages of parties. After an error nothing has changed.
 
 use super::{Hub, Phase, Revealed};
 use crate::aggregation::keys::{SIGNATURE_BYTES, echo_text, hello_text};
@@ -55,7 +55,7 @@ impl Hub {
         if hello.round > self.place.round {
             return Err(Self::broken(from, "a key for a sum that is not due yet"));
         }
-        // Whoever was away when answers came needs those first.
+        // A party that was away when answers were sent needs those first.
         let (to, round) = (from, hello.round);
         let mut actions = match round < self.place.round {
             true => vec![Action::CatchUp { to, round }],

@@ -42,9 +42,9 @@ pub struct Hub {
     promised: Option<Vec<u16>>,
     /// Who has come back meanwhile, and joins with the next round.
     returning: BTreeSet<u16>,
-    /// Which sizes uploads may have; any, if nobody said.
+    /// The possible sizes of uploads; any size if unknown.
     sizes: Option<Vec<WordCount>>,
-    /// What was ignored since somebody last looked, from whom and why.
+    /// What was ignored since the last call, from which party and why.
     pub ignored: Vec<(u16, &'static str)>,
     /// Passes on signatures that it should reject, as a dishonest coordinator would.
     #[cfg(test)]
@@ -80,7 +80,7 @@ impl Hub {
         self.sizes = Some(sizes);
     }
 
-    /// After a restart nobody is there yet, and the keys of epochs up to this one are void.
+    /// After a restart no party is connected, and the keys of epochs up to this one are void.
     pub fn restart(&mut self, epoch: u32) {
         self.place.epoch = epoch;
         self.absent = self.cohort.members.iter().map(|(party, _)| *party).collect();
@@ -111,12 +111,12 @@ impl Hub {
         self.place.epoch
     }
 
-    /// Whether nobody has sent anything for the next sum: all may be computing, or at sums of other cohorts.
+    /// Whether no party has uploaded for the next sum: all may be computing, or at sums of other cohorts.
     pub fn is_idle(&self) -> bool {
         matches!(self.phase, Phase::Collecting) && self.uploads.shares.is_empty()
     }
 
-    /// For whom those wait who have done their part, among those that are there.
+    /// The connected parties that the others are waiting for.
     pub fn awaited(&self) -> Vec<u16> {
         if self.is_idle() {
             return Vec::new();
@@ -146,7 +146,7 @@ impl Hub {
         self.place.round
     }
 
-    /// What happened, and what is to be done.
+    /// Handles an event.
     ///
     /// After an error nothing has changed.
     pub fn handle(&mut self, event: Event) -> Result<Vec<Action>> {
@@ -180,12 +180,12 @@ impl Hub {
         vec![Action::Tell { to: present.collect(), message }]
     }
 
-    /// Whether everybody of `parties` who is there has done it.
+    /// Whether all connected parties of `parties` have done it.
     fn all_present(&self, parties: &[u16], done: impl Fn(u16) -> bool) -> bool {
         parties.iter().all(|party| self.absent.contains(party) || done(*party))
     }
 
-    /// All keys are exchanged again: somebody came back, or a round cannot be opened.
+    /// Exchanges all keys again: a party has returned, or a round cannot be opened.
     fn new_epoch(&mut self) -> Vec<Action> {
         self.place.epoch += 1;
         self.place.attempt += 1;
@@ -261,7 +261,7 @@ impl Hub {
 
     fn try_echoes(&mut self) -> Vec<Action> {
         let Phase::Echoing(signatures) = &self.phase else { return Vec::new() };
-        // Somebody may have left before the others signed: too few signatures would only make the parties stop.
+        // A party may have left before the others signed: too few signatures would only make the parties stop.
         let enough = signatures.len() >= self.cohort.threshold();
         if !enough || !self.all_present(&self.survivors, |party| signatures.contains_key(&party)) {
             return Vec::new();
@@ -278,8 +278,8 @@ impl Hub {
             return Vec::new();
         }
         let Some(words) = self.unmasked(revealed) else {
-            // Two left at different moments, and nobody knows the mask between them. The others have revealed what opens
-            // the sum with the second, and will not open one without it.
+            // Two parties left at different times, and the mask between them is unknown. The others have revealed
+            // what opens the sum with the second, and will not open one without it.
             let missing = self.survivors.iter().find(|party| self.absent.contains(party));
             let round = self.place.round;
             return missing.map(|&party| Action::Waiting { party, round }).into_iter().collect();
@@ -288,7 +288,7 @@ impl Hub {
         vec![Action::Opened { words, cohort: self.survivors.clone() }]
     }
 
-    /// The sum without its masks; nothing if those who are gone would have to reveal more.
+    /// The sum without its masks; `None` if missing parties would have to reveal more.
     fn unmasked(&self, revealed: &BTreeMap<u16, Revealed>) -> Option<Words> {
         // The survivors are those whose words arrived.
         let mut sum = self.uploads.masked_sum();

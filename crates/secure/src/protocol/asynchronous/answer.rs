@@ -1,5 +1,5 @@
-//! What the server answers: its U, as it is, in the place of the matrix, and behind the group's sums whether this is the end
-//! and the mean diagonal over all parties.
+//! The server's answer: its U in place of the matrix, and after the group's sums whether this is the end and the
+//! mean diagonal over all parties.
 
 use partwise::Real;
 
@@ -8,7 +8,7 @@ use crate::aggregation::Words;
 use crate::error::Result;
 use crate::session::Session;
 
-/// Where in the wide words of an answer it says whether this is the end, and the mean diagonal: behind the two scalars.
+/// The positions of the end flag and the mean diagonal in the wide words of an answer: after the two scalars.
 const STOP: usize = 2;
 const DIAGONAL: usize = 3;
 

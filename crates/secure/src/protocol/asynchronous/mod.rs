@@ -93,8 +93,8 @@ impl Definition for Asynchronous {
     }
 }
 
-/// All take the server's last U, which whoever is missing here and was not before has had its part in. (With a known range
-/// there is nothing to agree on first.)
+/// All take the server's last U, which a party that is missing only now has influenced. (With a known range there
+/// is nothing to agree on first.)
 fn take_last_u<T: Real>(local: &mut Local<T>, session: &mut Session<'_>) -> Result<()> {
     let incomplete = session.incomplete;
     let one = vec![Part::scalars(&[1.0])];

@@ -19,7 +19,7 @@ struct Group {
     /// The sum of its members' diagonals.
     diagonal: f64,
     updates: usize,
-    /// The server's t when it was last heard.
+    /// The server's t when the group was last heard.
     heard: usize,
     /// Its sum will be answered later.
     held: bool,
@@ -109,8 +109,8 @@ impl Server {
         held
     }
 
-    /// A group that was away is back. U has become that of the others meanwhile, so that t is again what it was when the
-    /// group was last heard, and not more than half of what ends the run: they go on together for long enough.
+    /// A group has returned. U has become that of the others meanwhile, so t is reset to its value when the group
+    /// was last heard, but at most to half of what ends the run: they continue together for long enough.
     pub fn returned(&mut self, number: u8) {
         let half = self.limit() / 2;
         let away = self.groups.get(&number).filter(|group| self.is_away(group));
@@ -130,7 +130,7 @@ impl Server {
         vec![Part::matrix(u, self.settings.rank), Part::scalars(&scalars)]
     }
 
-    /// The sums of a group; nothing if these words are about ranges.
+    /// The sums of a group; `None` if these words are about ranges.
     fn numbers(&mut self, number: u8, sum: &Words, parties: usize) -> Option<GroupSum> {
         let group = self.groups.get_mut(&number)?;
         if self.settings.aggregation == Aggregation::Plain {
@@ -204,14 +204,14 @@ impl Answer for Server {
             }
             return sum;
         }
-        // A group sums again: somebody was missing, and the parties do it once more.
+        // A group starts over: a party was missing, and the run is repeated.
         if self.ended && self.settings.attempts() > 1 {
             self.restart();
         }
         let Some(opened) = self.numbers(cohort, &sum, parties) else { return sum };
         self.update(cohort, &opened, now);
         let stop = self.groups.get(&cohort).is_some_and(|group| group.stopped);
-        // Of the groups that were heard.
+        // Over the groups that were heard.
         let heard = self.groups.values().filter(|group| group.squared_error.is_some());
         let (sums, count) =
             heard.fold((0.0, 0), |(sums, count), group| (sums + group.diagonal, count + group.present));

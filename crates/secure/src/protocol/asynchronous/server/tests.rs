@@ -25,7 +25,7 @@ fn answer(server: &mut Server, group: u8) -> ServerAnswer {
 
 /// A group that others keep waiting does no more rounds than all together were to do.
 #[test]
-fn a_group_stops_though_another_was_never_heard() {
+fn a_group_stops_although_another_never_uploaded() {
     let settings = plain(3);
     let mut server = Server::new(&settings, &[(1, 1), (2, 1)]);
     let stops: Vec<bool> = (0..6).map(|_| answer(&mut server, 1).stop).collect();
@@ -33,7 +33,8 @@ fn a_group_stops_though_another_was_never_heard() {
     assert!(answer(&mut server, 2).stop);
 }
 
-/// The others go on without a group, but not to the end of the run; when it is back, all go on together for half of it.
+/// The others continue without a group, but not to the end of the run; when it returns, all continue together for
+/// half of it.
 #[test]
 fn a_group_that_was_away_is_made_up_for() {
     let settings = plain(20);
@@ -63,7 +64,7 @@ fn a_group_that_was_away_is_made_up_for() {
     };
     assert_eq!(rounds, 15, "as many as were left");
     assert!((1.4..1.6).contains(&last.u[0]), "U is of both groups alike: {}", last.u[0]);
-    // Whoever was away for a moment only is not.
+    // A short absence does not count.
     server.returned(1);
     assert_eq!(server.t, 40);
 }
