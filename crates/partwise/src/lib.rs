@@ -56,7 +56,8 @@
 //! [`as_csr`](Matrix::as_csr) and, by feature, `as_ndarray`, `to_ndarray`, `as_faer`, `to_faer` and `to_sprs`.
 //!
 //! ```
-//! use partwise::{ElementType, Matrix};
+//! use partwise::Matrix;
+//! use partwise::types::ElementType;
 //!
 //! let counts = Matrix::from_triplets(3, 1000, [(0, 7, 2.0_f32), (1, 7, 1.0), (2, 999, 4.0)])?;
 //! assert!(counts.is_sparse());
@@ -150,10 +151,17 @@ pub use error::{Error, ErrorKind, Result};
 pub use federated::simulate;
 #[cfg(feature = "federation")]
 pub use federated::{Coordinator, Party};
-pub use fit::Source;
-pub use matrix::{Element, ElementType, Float, Matrix};
-pub use model::{Model, TracePoint};
+pub use matrix::Matrix;
+pub use model::Model;
 pub use nmf::Nmf;
 pub use observe::{CancelToken, Observer, Progress};
 pub use read::{Reader, read};
-pub use sketch::{Sketch, SketchSize};
+pub use sketch::Sketch;
+
+/// Types that signatures name and programs rarely have to.
+pub mod types {
+    pub use crate::fit::Source;
+    pub use crate::matrix::{Element, ElementType, Float};
+    pub use crate::model::TracePoint;
+    pub use crate::sketch::SketchSize;
+}

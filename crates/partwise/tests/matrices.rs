@@ -2,7 +2,8 @@
 
 use faer::Mat;
 use ndarray::{Array2, s};
-use partwise::{ElementType, Matrix};
+use partwise::Matrix;
+use partwise::types::ElementType;
 use sprs::CsMatI;
 
 const ENTRIES: [f64; 12] = [1.0, 0.0, 2.0, 0.0, 3.0, 4.0, 0.0, 5.0, 6.0, 7.0, 0.0, 8.0];

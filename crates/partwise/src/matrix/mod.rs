@@ -29,7 +29,8 @@ use crate::error::{Error, Result};
 /// it is. `'a` is the lifetime of what is borrowed; a matrix that owns its entries is a `Matrix<'static>`.
 ///
 /// ```
-/// use partwise::{ElementType, Matrix};
+/// use partwise::Matrix;
+/// use partwise::types::ElementType;
 ///
 /// let owned = Matrix::from_rows(&[[5.0, 3.0, 0.0], [4.0, 0.0, 1.0]])?;
 /// assert_eq!((owned.rows(), owned.cols(), owned.element()), (2, 3, ElementType::F64));
