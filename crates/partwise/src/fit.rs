@@ -101,8 +101,10 @@ fn saved<T: Float>(nmf: &Nmf, input: &str) -> Result<Option<Snapshot<T>>> {
     }
     let (snapshot, note) = Snapshot::read(&checkpoint.path)?;
     if note != input {
-        let problem =
-            format!("{} is of another matrix; give the same, or begin anew", checkpoint.path.display());
+        let problem = format!(
+            "{} is of another matrix; give the same, or start over without resume",
+            checkpoint.path.display()
+        );
         return Err(Error::of_parameter("resume", problem));
     }
     Ok(Some(snapshot))

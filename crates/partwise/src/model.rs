@@ -7,15 +7,17 @@ use partwise_core::Error as CoreError;
 use partwise_core::cancel::Cancel;
 use partwise_core::io::{labels, npy};
 use partwise_core::pipeline::{self, Facts, Finished, solve_rows};
-use partwise_core::run::record::{FactorizationRecord, InputRecord, RUN_FILE, RunKind, RunRecord};
-use partwise_core::run::{Factorization, Factors, Report, write_trace};
+use partwise_core::run::record::{
+    FactorizationRecord, InputRecord, MethodRecord, RUN_FILE, RunKind, RunRecord,
+};
+use partwise_core::run::{Factorization, Factors, Report, Settings, write_trace};
 use partwise_core::solver::Penalty;
 use partwise_core::threads::Threads;
 use partwise_core::{Precision, machine};
 
 use crate::error::{Error, Result};
 use crate::fit::replace;
-use crate::matrix::{Float, Matrix};
+use crate::matrix::{Float, Matrix, factor};
 use crate::options::Stop;
 
 /// A factorization M ≈ U Vᵀ: its factors, how the run went, and what it says of new data.
@@ -283,13 +285,9 @@ impl Model {
                 factor.row_labels = Some(labels::read(&path, factor.rows())?);
             }
         }
-        let terms = |l1: f64, l2: f64, length: usize| Penalty {
-            l1: l1 * length as f64,
-            l2: l2 * length as f64,
-            upper: f64::INFINITY,
-        };
-        let method = &record.method;
-        let terms = (terms(method.l1_u, method.l2_u, v.rows()), terms(method.l1_v, method.l2_v, u.rows()));
+        let &MethodRecord { rank, l1_u, l1_v, l2_u, l2_v, .. } = &record.method;
+        let penalized = Settings { l1_u, l1_v, l2_u, l2_v, ..Settings::new(rank) };
+        let terms = penalized.terms(u.rows(), v.rows(), f64::INFINITY);
         let report = report_of(&record, relative_error);
         let errors = record.summary.errors_of_restarts.clone();
         Ok(Model { u, v, report, errors, record: *record, terms })
@@ -314,9 +312,4 @@ fn report_of(record: &FactorizationRecord, relative_error: f64) -> Report {
         ranks: summary.ranks.iter().map(|rank| rank.report).collect(),
         trace: Vec::new(),
     }
-}
-
-fn factor<T: Float>(rows: usize, k: usize, entries: Vec<T>) -> Matrix<'static> {
-    use partwise_core::matrix::{Buffer, Order};
-    Matrix::new(T::dense(rows, k, Order::RowMajor, Buffer::shared(entries)), false)
 }

@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::fit::{self, Source};
 use crate::matrix::Matrix;
 use crate::model::Model;
-use crate::observe::{CancelToken, Nobody, Observer};
+use crate::observe::{CancelToken, Observer, Silent};
 use crate::options::{
     Every, Grid, Init, IntoAmount, Loss, Method, Network, Normalize, Precision, SketchChoice, SketchedSolver,
     Step,
@@ -327,7 +327,7 @@ impl Nmf {
 
     /// Factorizes a matrix, or what is in a file: `&Matrix` or `&Reader`.
     pub fn fit<'a>(&self, source: impl Into<Source<'a>>) -> Result<Model> {
-        self.fit_with(source, &mut Nobody)
+        self.fit_with(source, &mut Silent)
     }
 
     /// Factorizes while an observer is told of every iteration and may end the run.

@@ -62,9 +62,9 @@ impl<F: FnMut(&Progress) -> ControlFlow<()> + Send> Observer for F {
 }
 
 /// Watches nothing.
-pub(crate) struct Nobody;
+pub(crate) struct Silent;
 
-impl Observer for Nobody {
+impl Observer for Silent {
     fn progress(&mut self, _progress: &Progress) -> ControlFlow<()> {
         ControlFlow::Continue(())
     }
@@ -119,7 +119,7 @@ impl Observer for indicatif::ProgressBar {
 pub struct CancelToken(pub(crate) Cancel);
 
 impl CancelToken {
-    /// A token that nobody has cancelled.
+    /// A token that is not cancelled.
     pub fn new() -> Self {
         CancelToken::default()
     }

@@ -15,10 +15,9 @@ use partwise_federation::party::{self, NoHooks, PartyData, PartyOptions};
 use partwise_federation::private::make_folder;
 use partwise_secure::protocol::Stop;
 
-use super::simulate::factor;
 use crate::error::{Error, Result};
 use crate::fit::replace;
-use crate::matrix::{Float, Matrix};
+use crate::matrix::{Float, Matrix, factor};
 use crate::observe::CancelToken;
 
 /// The end that brings the parties together and adds up what they have masked. It sees sums, and nothing of any party.

@@ -1,15 +1,14 @@
 //! All parties in one process.
 
+use partwise_core::Precision;
 use partwise_core::machine;
-use partwise_core::matrix::{Buffer, Order};
 use partwise_core::pipeline::SharedMatrix;
-use partwise_core::{Precision, Real};
 use partwise_secure::protocol::{Aggregation, Protocol, Settings, Stop};
 use partwise_secure::split::{Split, parts_until};
 use partwise_secure::{PartyOutcome, Plan};
 
 use crate::error::{Error, Result};
-use crate::matrix::{Float, Matrix};
+use crate::matrix::{Float, Matrix, factor};
 use crate::observe::CancelToken;
 
 /// What the parties of a federation agree on.
@@ -262,8 +261,4 @@ fn factors_of<T: Float>(party: &PartyOutcome<T>, features: usize, k: usize) -> P
         v: factor(features, k, party.u.clone()),
         relative_error: party.relative_error,
     }
-}
-
-pub(super) fn factor<T: Float + Real>(rows: usize, k: usize, entries: Vec<T>) -> Matrix<'static> {
-    Matrix::new(T::dense(rows, k, Order::RowMajor, Buffer::shared(entries)), false)
 }

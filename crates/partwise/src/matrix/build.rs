@@ -8,11 +8,16 @@ use partwise_core::matrix::{Buffer, Csr, Matrix as CoreMatrix, Order};
 use super::{Element, Float, Matrix};
 use crate::error::{Error, Result};
 
-/// Numbers that are somebody else's, for as long as a `Matrix<'a>` or what is computed from it may look at them.
+/// Borrowed numbers, for as long as a `Matrix<'a>` or what is computed from it may read them.
 pub(super) fn borrowed<E: Send + Sync>(slice: &[E]) -> Buffer<E> {
     // SAFETY: every caller puts the buffer into a `Matrix<'a>` with the lifetime of the slice. Whatever copies buffers out of
     // such a matrix is dropped before the call that borrows the matrix returns.
     unsafe { Buffer::foreign(NonNull::from(slice), Arc::new(())) }
+}
+
+/// A factor, by row.
+pub(crate) fn factor<T: Float>(rows: usize, k: usize, entries: Vec<T>) -> Matrix<'static> {
+    Matrix::new(T::dense(rows, k, Order::RowMajor, Buffer::shared(entries)), false)
 }
 
 fn check_length(rows: usize, cols: usize, length: usize) -> Result<()> {

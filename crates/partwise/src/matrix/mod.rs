@@ -17,6 +17,7 @@ use partwise_core::Real;
 use partwise_core::io::ImageShape;
 use partwise_core::matrix::{Buffer, Csr, Dense, Matrix as CoreMatrix, Order, Values};
 
+pub(crate) use build::factor;
 pub use element::{Element, ElementType, Float};
 pub(crate) use lend::{Lent, converted};
 
@@ -247,7 +248,7 @@ fn check_labels(name: &str, labels: &[String], expected: usize) -> Result<()> {
     Err(Error::of_parameter(name, format!("there are {}, where the matrix needs {expected}", labels.len())))
 }
 
-/// Entries of their own, whoever had them before.
+/// The same matrix with entries of its own.
 fn owned<T: Real>(matrix: CoreMatrix<T>) -> CoreMatrix<T> {
     match matrix {
         CoreMatrix::Dense(dense) => {
