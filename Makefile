@@ -54,7 +54,7 @@ DOCUMENTED := $(if $(MPI_TESTS),$(WITH_MPI),$(PACKAGES))
 # Neither benchmarks nor the Python module, which its wheel builds.
 TESTS := --bins --tests
 # What tests of other languages call; by the choice of packages and targets it is built from what the tests were.
-PROGRAMS := --bins --example dump --example factorize --example solve
+PROGRAMS := --bins --example dump --example digits --example solve
 
 # $(call make-venv,folder,requirements): a Python environment with what is required, rebuilt if that changed; by uv, which
 # takes a third of the time, or by pip where that finds its way to the packages and uv does not.
@@ -112,7 +112,7 @@ test-all: test sdist long-runs federation stress mpich deny fuzz-short
 
 # Tests too long for `make unit`: 180 random matrices, 3000 iterations each, in both precisions.
 long-runs:
-	$(CARGO) test --release --locked -p partwise --test methods -- --ignored
+	$(CARGO) test --release --locked -p partwise-core --test methods -- --ignored
 
 # Trials of federations that take minutes (docs/federation.md). Network namespaces need root.
 federation: chromium-installed

@@ -18,7 +18,7 @@ IN_FILE = r"^(?P<variant>\w+) in (?P<name>\w+);"
 # A line of documentation and `Variant, "name", Definition;`.
 LISTED = r'^(?P<variant>\w+), "(?P<name>[\w-]+)",'
 # A line of documentation that ends in file endings, and `Variant in module;`.
-ENDINGS = r"^/// (?P<name>[^\n]+)\n\s*(?P<variant>\w+) in \w+;"
+ENDINGS = r"^/// (?P<name>[^\n]+)\n\s*(?:#\[cfg\([^\n]*\)\] )?(?P<variant>\w+) in \w+;"
 
 
 @dataclass

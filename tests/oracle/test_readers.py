@@ -1,6 +1,6 @@
 """Every reader against files that NumPy, SciPy and pandas' layout wrote.
 
-PARTWISE_DUMP is the program built by `cargo build --release -p partwise --example dump`; PARTWISE_DATA the folder
+PARTWISE_DUMP is the program built by `cargo build --release -p partwise-core --example dump`; PARTWISE_DATA the folder
 of real matrices, ../shared/data beside the repository unless given.
 """
 

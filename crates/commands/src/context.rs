@@ -1,5 +1,7 @@
 //! The context that every command receives in addition to its arguments.
 
+use std::path::PathBuf;
+
 use crate::console::Console;
 use crate::output::Outputs;
 
@@ -8,4 +10,6 @@ use crate::output::Outputs;
 pub struct Context {
     pub console: Console,
     pub outputs: Outputs,
+    /// What starts the program again, where that is not the executable of this process.
+    pub program: Option<PathBuf>,
 }

@@ -25,7 +25,7 @@ pub fn ended(by: Stop) -> Result<()> {
 /// The first Ctrl-C ends the run after the current iteration and saves the result; the second one quits.
 pub fn stop_after_iteration(context: &Context, quiet: bool) -> Result<Arc<AtomicUsize>> {
     let asked = Arc::new(AtomicUsize::new(0));
-    let (flag, Context { console, outputs }) = (asked.clone(), context.clone());
+    let (flag, Context { console, outputs, .. }) = (asked.clone(), context.clone());
     listen(move || {
         if flag.fetch_add(1, Ordering::Relaxed) > 0 {
             outputs.abandon(INTERRUPTED.into());

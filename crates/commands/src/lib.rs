@@ -24,6 +24,7 @@ mod results;
 mod warnings;
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -53,8 +54,22 @@ pub fn run(join: Option<Join>) -> ExitCode {
 
 /// Runs the program with these arguments, of which the first is its name. `hooks` are those of `party join`.
 pub fn run_with(args: Vec<OsString>, join: Option<Join>, hooks: &Arc<dyn Hooks>) -> ExitCode {
+    ExitCode::from(exit_code(args, join, hooks, None))
+}
+
+/// The program within another one, which starts it again by `program`. Returns its exit code.
+pub fn run_embedded(args: Vec<OsString>, program: PathBuf) -> u8 {
+    exit_code(args, None, &(Arc::new(NoHooks) as Arc<dyn Hooks>), Some(program))
+}
+
+fn exit_code(
+    args: Vec<OsString>,
+    join: Option<Join>,
+    hooks: &Arc<dyn Hooks>,
+    program: Option<PathBuf>,
+) -> u8 {
     let launched = launch::launched();
-    let mut context = Context::default();
+    let mut context = Context { program, ..Context::default() };
     if launched.is_some_and(|launched| launched.rank > 0) {
         context.console = Console::silent();
     }
@@ -123,15 +138,15 @@ fn perform(
 }
 
 /// The exit code of a command, after its error message is printed.
-fn conclude(result: anyhow::Result<()>, console: Console, job: Option<&dyn Job>) -> ExitCode {
+fn conclude(result: anyhow::Result<()>, console: Console, job: Option<&dyn Job>) -> u8 {
     // Library errors include their causes in their messages.
     match result {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => 0,
         Err(error) if error.is::<OverLimit>() => {
             console.warn(&error.to_string());
-            ExitCode::from(OVER_LIMIT)
+            OVER_LIMIT
         }
-        Err(error) if error.is::<Interrupted>() => ExitCode::from(INTERRUPTED),
+        Err(error) if error.is::<Interrupted>() => INTERRUPTED,
         Err(error) if error.is::<Agreed>() => fail(console, &error.to_string()),
         Err(error) => {
             // The other processes do not know of the error, and may wait for this one.
@@ -145,7 +160,7 @@ fn conclude(result: anyhow::Result<()>, console: Console, job: Option<&dyn Job>)
 }
 
 /// Prints an error before the MPI processes are connected: process 0 prints before mpirun sees another one end.
-fn fail_before_mpi(console: Console, message: &str, launched: Option<Launched>) -> ExitCode {
+fn fail_before_mpi(console: Console, message: &str, launched: Option<Launched>) -> u8 {
     if launched.is_some_and(|launched| launched.rank > 0) {
         std::thread::sleep(std::time::Duration::from_secs(1));
     }
@@ -153,10 +168,10 @@ fn fail_before_mpi(console: Console, message: &str, launched: Option<Launched>) 
 }
 
 /// Prints an error as one line on stderr.
-fn fail(console: Console, message: &str) -> ExitCode {
+fn fail(console: Console, message: &str) -> u8 {
     let line: Vec<&str> = message.split(char::is_control).filter(|part| !part.is_empty()).collect();
     console.warn(&format!("error: {}", line.join(" ").trim()));
-    ExitCode::from(FAILURE)
+    FAILURE
 }
 
 /// Clap's message with its suggestion, but without the usage block.

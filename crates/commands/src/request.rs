@@ -109,15 +109,10 @@ fn threads(args: &FactorizeArgs, nodes: usize) -> Result<usize> {
     Ok(threads)
 }
 
-/// How many copies of U and V are in memory at once: the current ones, those that were given or read from a
-/// checkpoint, the best restart so far with its copy for checkpoints, and the source of a checkpoint. A run that
-/// can be resumed counts what resuming needs, so that a resumed run has the same blocks and therefore the same
-/// bits.
+/// How many copies of U and V are in memory at once.
 fn copies(args: &FactorizeArgs, settings: &Settings) -> u64 {
     let resumable = args.checkpoint_every.is_some() || args.resume;
-    let given = args.init_from.is_some() || resumable;
-    let restarts = settings.restarts > 1;
-    1 + u64::from(given) + 2 * u64::from(restarts) + u64::from(resumable) * (1 + u64::from(restarts))
+    Resources::copies(args.init_from.is_some(), resumable, settings.restarts)
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! Writes the results of a factorization: factors, labels, the error curve, `run.json`, the page and the final
 //! messages.
 
-use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::Result;
@@ -12,7 +11,7 @@ use partwise::pipeline::{self, Facts, Finished};
 use partwise::run::record::{
     Clock, FactorizationRecord, RUN_FILE, ReadingRecord, RunKind, RunRecord, SumOrder, Transport,
 };
-use partwise::run::{Factorization, Factors, RankReport, Report, Stop, TraceLine};
+use partwise::run::{self, Factorization, Factors, RankReport, Report, Stop};
 use partwise::wording::many;
 use serde_json::json;
 
@@ -138,22 +137,9 @@ fn write_files<T: Real>(
         staging.write("frames.npy", |file| io::npy::write(file, numbers.len(), *size, values))?;
     }
     let clock = if record.has_virtual_clock() { "virtual_seconds" } else { "seconds" };
-    staging.write("trace.csv", |file| write_trace(file, &finished.result.report.trace, clock))?;
+    staging.write("trace.csv", |file| run::write_trace(file, &finished.result.report.trace, clock))?;
     staging.write(RUN_FILE, |file| record.write(file))?;
     staging.commit()
-}
-
-/// Writes the error curve, with one column of seconds per modelled network.
-fn write_trace(file: &mut dyn Write, trace: &[TraceLine], clock: &str) -> std::io::Result<()> {
-    let others = trace.first().map_or(0, |line| line.elsewhere.len());
-    let others: String = (2..others + 2).map(|network| format!(",{clock}_{network}")).collect();
-    writeln!(file, "iteration,{clock},relative_error,bytes_sent{others}")?;
-    for line in trace {
-        let TraceLine { iteration, seconds, relative_error, bytes_sent, elsewhere } = line;
-        let others: String = elsewhere.iter().map(|seconds| format!(",{seconds:.6}")).collect();
-        writeln!(file, "{iteration},{seconds:.6},{relative_error:.9},{bytes_sent}{others}")?;
-    }
-    Ok(())
 }
 
 fn conclude(

@@ -6,6 +6,8 @@ use std::io::Write;
 use std::path::Path;
 use std::time::Instant;
 
+extern crate partwise_core as partwise;
+
 use partwise::Real;
 use partwise::io::{self, ImageSide, Presence, ReadOptions};
 use partwise::matrix::Matrix;

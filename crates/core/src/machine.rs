@@ -6,10 +6,10 @@ use sysinfo::{MemoryRefreshKind, RefreshKind, System};
 /// room when asked, does not count as used).
 pub fn available_memory() -> u64 {
     let memory = RefreshKind::nothing().with_memory(MemoryRefreshKind::nothing().with_ram());
-    // A system that does not tell gets no check rather than a refusal.
-    let Ok(system) = System::new_with_specifics(memory) else { return u64::MAX };
+    let system = System::new_with_specifics(memory);
     let limit =
         system.cgroup_limits().map_or(u64::MAX, |limits| limits.total_memory.saturating_sub(limits.rss));
+    // A system that does not tell gets no check rather than a refusal.
     match system.available_memory().min(limit) {
         0 => u64::MAX,
         bytes => bytes,

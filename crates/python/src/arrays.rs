@@ -114,21 +114,9 @@ fn sparse<T: Real + Element>(x: &Bound<'_, PyAny>, majors: usize, minors: usize)
         }
     };
     let values = lent(PyBuffer::<T>::get(&x.getattr(intern!(py, "data"))?)?, "X.data")?;
-    let damaged =
-        || PyValueError::new_err("X is a damaged sparse matrix: its indices do not ascend within its shape");
-    let ends = (offsets.first() == Some(&0), offsets.last() == Some(&(indices.len() as i64)));
-    if offsets.len() != majors + 1 || ends != (true, true) || values.len() != indices.len() {
-        return Err(damaged());
-    }
-    for pair in offsets.windows(2) {
-        let row = usize::try_from(pair[0]).ok().zip(usize::try_from(pair[1]).ok());
-        let row = row.and_then(|(first, end)| indices.get(first..end)).ok_or_else(damaged)?;
-        let ascend = row.windows(2).all(|pair| pair[0] < pair[1]);
-        // Negative indices become large unsigned ones, which are refused.
-        if !ascend || row.last().is_some_and(|&last| last as usize >= minors) {
-            return Err(damaged());
-        }
-    }
-    let offsets = offsets.into_iter().map(|offset| offset as usize).collect();
-    Ok(Csr::new(majors, minors, offsets, indices, values))
+    // What does not fit is out of range, as this is; negative indices are large unsigned ones.
+    let offsets = offsets.into_iter().map(|offset| offset.try_into().unwrap_or(usize::MAX)).collect();
+    Csr::checked(majors, minors, offsets, indices, values).ok_or_else(|| {
+        PyValueError::new_err("X is a damaged sparse matrix: its indices do not ascend within its shape")
+    })
 }

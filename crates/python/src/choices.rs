@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use partwise::run::{Algorithm, Init, Normalize, SketchedSolver};
 use partwise::sketch::SketchKind;
+use partwise_secure::protocol::Protocol;
 use pyo3::prelude::*;
 use serde_json::{Value, json};
 
@@ -14,6 +15,7 @@ pub fn choices() -> HashMap<&'static str, Vec<String>> {
         ("algorithm", names(json!(Algorithm::ALL))),
         ("init", names(json!(Init::ALL))),
         ("normalize", names(json!(Normalize::ALL))),
+        ("protocol", names(json!(Protocol::ALL))),
         ("sketch", names(json!(SketchKind::ALL))),
         ("solver", names(json!(SketchedSolver::ALL))),
     ])

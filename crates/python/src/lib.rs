@@ -6,6 +6,7 @@ mod choices;
 mod errors;
 mod federation;
 mod fit;
+mod program;
 mod watch;
 
 use pyo3::prelude::*;
@@ -21,6 +22,9 @@ mod _partwise {
 
     #[pymodule_export]
     use super::fit::{fit, transform};
+
+    #[pymodule_export]
+    use super::program::program;
 
     #[pymodule_export]
     #[expect(non_upper_case_globals, reason = "the name that Python packages give it")]

@@ -185,6 +185,7 @@ impl FactorizeArgs {
             loss: Loss::Frobenius,
             rank: self.rank,
             sketch: self.sketch,
+            custom_sketch: None,
             sketch_cols: self.sketch_cols,
             sketch_rows: self.sketch_rows,
             solver: self.solver,

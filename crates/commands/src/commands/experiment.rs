@@ -27,7 +27,7 @@ pub fn run(args: &ExperimentArgs, context: &Context) -> Result<()> {
     if !args.out.exists() {
         output::check_new_folder(&args.out)?;
     }
-    let program = std::env::current_exe()?;
+    let program = context.program.clone().map_or_else(std::env::current_exe, Ok)?;
     let stage = Stage {
         program: &program,
         data: &args.data,

@@ -92,50 +92,50 @@ pub(super) trait Format {
 /// [`Format`], and the module with that type. If several formats start with the same bytes, the first one
 /// identifies them.
 macro_rules! formats {
-    ($(#[doc = $what:literal] $format:ident in $module:ident;)*) => {
+    ($(#[doc = $what:literal] $(#[cfg($cfg:meta)])? $format:ident in $module:ident;)*) => {
         /// The formats that [`read`] knows.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum FileFormat {
-            $(#[doc = $what] $format,)*
+            $(#[doc = $what] $(#[cfg($cfg)])? $format,)*
         }
 
         impl FileFormat {
             /// All formats.
-            pub const ALL: [FileFormat; [$(stringify!($format)),*].len()] = [$(FileFormat::$format),*];
+            pub const ALL: [FileFormat; [$($(#[cfg($cfg)])? stringify!($format)),*].len()] = [$($(#[cfg($cfg)])? FileFormat::$format),*];
 
             fn info(self) -> &'static FormatInfo {
                 match self {
-                    $(FileFormat::$format => const { &<$module::$format as Format>::INFO },)*
+                    $($(#[cfg($cfg)])? FileFormat::$format => const { &<$module::$format as Format>::INFO },)*
                 }
             }
 
             fn read<T: Real>(self, file: Opened<'_>, options: &ReadOptions) -> Result<Input<T>> {
                 match self {
-                    $(FileFormat::$format => $module::$format::read(file, options),)*
+                    $($(#[cfg($cfg)])? FileFormat::$format => $module::$format::read(file, options),)*
                 }
             }
 
             fn read_parts<T: Real>(self, file: Opened<'_>, wanted: Wanted<'_>) -> Result<Parts<T>> {
                 match self {
-                    $(FileFormat::$format => $module::$format::read_parts(file, wanted),)*
+                    $($(#[cfg($cfg)])? FileFormat::$format => $module::$format::read_parts(file, wanted),)*
                 }
             }
 
             fn layout(self, file: Opened<'_>) -> Result<Option<stream::Layout>> {
                 match self {
-                    $(FileFormat::$format => $module::$format::layout(file),)*
+                    $($(#[cfg($cfg)])? FileFormat::$format => $module::$format::layout(file),)*
                 }
             }
 
             fn check_write<T: Real>(self, path: &Path, matrix: &Matrix<T>) -> Result<()> {
                 match self {
-                    $(FileFormat::$format => $module::$format::check_write(path, matrix),)*
+                    $($(#[cfg($cfg)])? FileFormat::$format => $module::$format::check_write(path, matrix),)*
                 }
             }
 
             fn write_note<T: Real>(self, input: &Input<T>) -> Option<$crate::wording::Wording> {
                 match self {
-                    $(FileFormat::$format => $module::$format::write_note(input),)*
+                    $($(#[cfg($cfg)])? FileFormat::$format => $module::$format::write_note(input),)*
                 }
             }
 
@@ -146,7 +146,7 @@ macro_rules! formats {
                 options: WriteOptions,
             ) -> io::Result<()> {
                 match self {
-                    $(FileFormat::$format => $module::$format::write(writer, input, options),)*
+                    $($(#[cfg($cfg)])? FileFormat::$format => $module::$format::write(writer, input, options),)*
                 }
             }
         }

@@ -2,6 +2,12 @@
 //!
 //! Files are untrusted: whatever its bytes, a reader returns a matrix or an error, never panics, and allocates
 //! nothing large before the sizes that the file claims are compared with its length and the memory.
+//!
+//! Formats that need further crates are features: `io` has `.npz`, text tables and gzip, `images` JPEG and PNG, `h5ad` AnnData.
+//! A file that a build cannot read is refused with the feature's name.
+
+// What readers share is unused where they are left out.
+#![cfg_attr(not(all(feature = "images", feature = "h5ad")), allow(dead_code, unused_imports))]
 
 use std::io::{self, BufRead};
 use std::path::Path;
@@ -17,33 +23,65 @@ use part::Wanted;
 use source::Source;
 
 pub use assumption::Assumption;
-pub use images::{ImageShape, ImageSide};
 pub use part::{Choose, Parts, Region, read_parts};
+pub use picture::{ImageShape, ImageSide};
 pub use write::{WriteOptions, check_write, write};
 
 mod assumption;
 mod binary;
 mod check;
 mod format;
+#[cfg(feature = "h5ad")]
 mod h5ad;
+#[cfg(feature = "images")]
 pub mod images;
 pub mod labels;
+#[cfg(feature = "h5ad")]
 mod lzf;
 mod memory;
 mod mtx;
 pub mod npy;
+#[cfg(feature = "io")]
 mod npz;
 mod part;
+mod picture;
 mod sniff;
 mod source;
 pub mod stream;
+#[cfg(feature = "io")]
 mod table;
 mod triplets;
+#[cfg(feature = "io")]
 pub mod tsv;
 mod write;
 
-#[cfg(test)]
+#[cfg(all(test, feature = "images", feature = "h5ad"))]
 mod tests;
+
+#[cfg(all(test, not(feature = "io")))]
+mod left_out_tests {
+    use super::*;
+
+    #[test]
+    fn what_a_build_cannot_read_is_refused_with_the_feature_that_it_lacks() {
+        let folder = tempfile::tempdir().unwrap();
+        let options = ReadOptions { memory: 1 << 20, ..ReadOptions::default() };
+        for (name, bytes, feature) in [
+            ("M.npz", &b"PK\x03\x04"[..], "io"),
+            ("M.csv", b"1,2\n", "io"),
+            ("M.mtx.gz", b"\x1f\x8b", "io"),
+            ("M.h5ad", b"\x89HDF\r\n", "h5ad"),
+            ("M.zip", b"PK\x03\x04", "images"),
+        ] {
+            let path = folder.path().join(name);
+            std::fs::write(&path, bytes).unwrap();
+            let message = read::<f64>(&path, &options).unwrap_err().to_string();
+            assert!(message.contains(&format!("feature `{feature}`")), "{message}");
+        }
+        let message = read::<f64>(folder.path(), &options).unwrap_err().to_string();
+        assert!(message.contains("feature `images`"), "{message}");
+    }
+}
 
 /// A matrix as it came from a file, with what the file says of its rows and columns.
 #[derive(Clone, Debug)]
@@ -127,38 +165,57 @@ formats! {
     /// NumPy array, `.npy`.
     Npy in npy;
     /// SciPy sparse matrix, or a single NumPy array, `.npz`.
-    Npz in npz;
+    #[cfg(feature = "io")] Npz in npz;
     /// Matrix Market, `.mtx`.
     MatrixMarket in mtx;
     /// Comma-separated table, `.csv`.
-    Csv in table;
+    #[cfg(feature = "io")] Csv in table;
     /// Tab-separated table, `.tsv`.
-    Tsv in table;
+    #[cfg(feature = "io")] Tsv in table;
     /// The binary format of the paper's own program, `.bin`.
     Bin in binary;
     /// AnnData in HDF5, `.h5ad`.
-    H5ad in h5ad;
+    #[cfg(feature = "h5ad")] H5ad in h5ad;
     /// JPEG and PNG images, a folder or `.zip`.
-    Images in images;
+    #[cfg(feature = "images")] Images in images;
 }
 
 impl FileFormat {
     /// The format that a file's name promises, `.gz` aside. A folder, whatever its name, is one of images.
     pub fn of(path: &Path) -> Result<FileFormat> {
+        #[cfg(feature = "images")]
         if path.is_dir() {
             return Ok(FileFormat::Images);
         }
-        let (stem, _) = source::split_gz(path);
+        let (stem, compressed) = source::split_gz(path);
         let ending = stem.rsplit_once('.').map_or("", |(_, ending)| ending);
         let format = FileFormat::ALL.into_iter().find(|format| format.info().endings.contains(&ending));
+        if let Some((what, feature)) = left_out(path.is_dir(), ending, compressed) {
+            let problem = format!("this build does not read {what}; build it with the feature `{feature}`");
+            return Err(Error::format(path, "name", problem));
+        }
         format.ok_or_else(|| {
-            let files = endings(|format| format != FileFormat::Images);
+            let files = endings(|format| format.info().endings != ["zip"]);
             let problem = format!(
                 "unknown file type; Partwise reads {files}, each also with .gz, and images in a folder or .zip"
             );
             Error::format(path, "name", problem)
         })
     }
+}
+
+/// What a build cannot read, and the feature that it lacks.
+fn left_out(folder: bool, ending: &str, compressed: bool) -> Option<(&'static str, &'static str)> {
+    let (what, feature, there) = match ending {
+        _ if folder => ("images", "images", cfg!(feature = "images")),
+        "zip" => ("images", "images", cfg!(feature = "images")),
+        "h5ad" => ("AnnData", "h5ad", cfg!(feature = "h5ad")),
+        "npz" => (".npz", "io", cfg!(feature = "io")),
+        "csv" | "tsv" => ("text tables", "io", cfg!(feature = "io")),
+        _ if compressed => ("gzip", "io", cfg!(feature = "io")),
+        _ => return None,
+    };
+    (!there).then_some((what, feature))
 }
 
 /// The endings of some formats, as a list in words.
@@ -212,8 +269,13 @@ pub fn read_to_inspect(path: &Path, options: &ReadOptions, transpose: bool) -> R
 
 fn read_unchecked<T: Real>(path: &Path, options: &ReadOptions) -> Result<Input<T>> {
     let budget = Budget { path, available: options.memory };
+    #[cfg(feature = "images")]
     if path.is_dir() {
         return images::read_folder(budget, options.images);
+    }
+    #[cfg(not(feature = "images"))]
+    if path.is_dir() {
+        FileFormat::of(path)?;
     }
     let mut source = Source::open(path)?;
     let format = FileFormat::of(path)?;

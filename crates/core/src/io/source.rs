@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Cursor, Read, Seek};
 use std::path::Path;
 
+#[cfg(feature = "io")]
 use flate2::bufread::MultiGzDecoder;
 
 use super::memory::Budget;
@@ -21,7 +22,7 @@ const CHUNK: usize = 1 << 16;
 /// No line of a Matrix Market or label file comes near this; a stream without line ends must not fill the memory.
 const LONGEST_LINE: u64 = 1 << 20;
 
-/// What [`ZipArchive`](zip::ZipArchive) reads from.
+/// What archives are read from.
 pub(super) trait ReadSeek: Read + Seek {}
 impl<R: Read + Seek> ReadSeek for R {}
 
@@ -104,8 +105,17 @@ fn open_any(path: &Path) -> Result<(Reader<'static>, u64)> {
     if !start.starts_with(&[0x1f, 0x8b]) {
         return Err(Error::format(path, "content", "this is not gzip data; remove .gz from the name"));
     }
-    let reader = BufReader::with_capacity(BUFFER, MultiGzDecoder::new(raw));
-    Ok((Reader::Stream(Box::new(reader)), length.saturating_mul(DEFLATE_RATIO)))
+    #[cfg(feature = "io")]
+    {
+        let reader = BufReader::with_capacity(BUFFER, MultiGzDecoder::new(raw));
+        Ok((Reader::Stream(Box::new(reader)), length.saturating_mul(DEFLATE_RATIO)))
+    }
+    #[cfg(not(feature = "io"))]
+    Err(Error::format(
+        path,
+        "content",
+        "this build does not read gzip data; build it with the feature `io`, or decompress the file",
+    ))
 }
 
 /// The file's bytes for reading at any place, and their number; compressed ones are expanded into memory.

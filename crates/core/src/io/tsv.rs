@@ -2,7 +2,8 @@
 
 use std::io::{self, Write};
 
-use crate::real::{Precision, Real};
+use super::write::write_shortest;
+use crate::real::Real;
 
 /// Writes a matrix, given row by row, with `column_names` and `row_labels`; `corner` stands above the row labels.
 /// Numbers have the fewest digits that read back as the same value.
@@ -59,16 +60,4 @@ pub fn write_factor<T: Real>(
         }
     };
     write(writer, "label", &components, labels, rows, k, values)
-}
-
-/// Display never uses an exponent and would spell out hundreds of zeros.
-pub(super) fn write_shortest<T: Real>(number: &mut Vec<u8>, value: T) -> io::Result<()> {
-    let wide = value.to_f64();
-    if wide == 0.0 || (1e-5..1e16).contains(&wide.abs()) {
-        return write!(number, "{value}");
-    }
-    match T::PRECISION {
-        Precision::F32 => write!(number, "{:e}", wide as f32),
-        Precision::F64 => write!(number, "{wide:e}"),
-    }
 }

@@ -4,8 +4,8 @@ use std::io::{self, Write};
 use std::ops::Range;
 use std::path::Path;
 
-use flate2::Compression;
-use flate2::write::GzEncoder;
+#[cfg(feature = "io")]
+use flate2::{Compression, write::GzEncoder};
 
 use super::format::Writes;
 use super::memory::Budget;
@@ -70,6 +70,7 @@ pub fn write<T: Real>(
     options: WriteOptions,
 ) -> io::Result<()> {
     let format = FileFormat::to_write(path).map_err(io::Error::other)?;
+    #[cfg(feature = "io")]
     if split_gz(path).1 {
         let mut encoder = GzEncoder::new(writer, Compression::default());
         format.write(&mut encoder, input, options)?;
@@ -153,4 +154,16 @@ pub(super) fn put<T: Real>(writer: &mut dyn Write, reals: &[T], precision: Preci
         writer.write_all(&bytes)?;
     }
     Ok(())
+}
+
+/// Display never uses an exponent and would spell out hundreds of zeros.
+pub(super) fn write_shortest<T: Real>(number: &mut Vec<u8>, value: T) -> io::Result<()> {
+    let wide = value.to_f64();
+    if wide == 0.0 || (1e-5..1e16).contains(&wide.abs()) {
+        return write!(number, "{value}");
+    }
+    match T::PRECISION {
+        Precision::F32 => write!(number, "{:e}", wide as f32),
+        Precision::F64 => write!(number, "{wide:e}"),
+    }
 }

@@ -31,6 +31,26 @@ impl<E> Buffer<E> {
     }
 }
 
+impl<E: Clone + Send + Sync + 'static> Buffer<E> {
+    /// Numbers of which clones are no copies.
+    pub fn shared(numbers: Vec<E>) -> Self {
+        let owner = Arc::new(numbers);
+        let slice = NonNull::from(owner.as_slice());
+        Buffer(Storage::Foreign(slice, owner))
+    }
+
+    /// The numbers of [`Buffer::shared`] as a vector, copied only if a clone is left.
+    pub fn unshared(self) -> Vec<E> {
+        match self.0 {
+            Storage::Owned(numbers) => numbers,
+            Storage::Foreign(slice, owner) => match owner.downcast::<Vec<E>>() {
+                Ok(owner) => Arc::unwrap_or_clone(owner),
+                Err(owner) => Buffer(Storage::Foreign(slice, owner)).to_vec(),
+            },
+        }
+    }
+}
+
 impl<E: Clone> Buffer<E> {
     /// The numbers for changes, copied first if they belong to another owner.
     pub fn to_mut(&mut self) -> &mut Vec<E> {
@@ -101,6 +121,18 @@ impl<E: fmt::Debug> fmt::Debug for Buffer<E> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn shared_numbers_are_copied_only_while_others_hold_them() {
+        let buffer = Buffer::shared(vec![1, 2, 3]);
+        let place = buffer.as_ptr();
+        let clone = buffer.clone();
+        assert_eq!(clone.as_ptr(), place);
+        let copied = clone.unshared();
+        assert_ne!(copied.as_ptr(), place);
+        let taken = buffer.unshared();
+        assert_eq!((taken.as_ptr(), taken), (place, copied));
+    }
 
     #[test]
     fn the_owner_lives_as_long_as_the_last_buffer() {

@@ -37,6 +37,16 @@ impl<T: Real> Values<T> {
         self.len() == 0
     }
 
+    /// The entries, if they are bytes.
+    pub fn bytes(&self) -> Option<&[u8]> {
+        if let Values::Bytes(bytes) = self { Some(bytes) } else { None }
+    }
+
+    /// The entries as a vector, if they are bytes.
+    pub fn into_bytes(self) -> Option<Vec<u8>> {
+        if let Values::Bytes(bytes) = self { Some(bytes.unshared()) } else { None }
+    }
+
     /// Entry `index` in storage order.
     #[inline(always)]
     pub fn get(&self, index: usize) -> T {

@@ -51,6 +51,28 @@ impl<T: Real> Csr<T> {
         Csr { rows, cols, offsets, indices, values, origin: None }
     }
 
+    /// A matrix from parts that may be wrong, where they are: nothing if they belong to no canonical matrix.
+    pub fn checked(
+        rows: usize,
+        cols: usize,
+        offsets: Vec<usize>,
+        indices: impl Into<Buffer<u32>>,
+        values: impl Into<Buffer<T>>,
+    ) -> Option<Self> {
+        let (indices, values) = (indices.into(), values.into());
+        let ends = (offsets.first(), offsets.last()) == (Some(&0), Some(&indices.len()));
+        let sizes = offsets.len().checked_sub(1) == Some(rows) && values.len() == indices.len();
+        let range = rows.max(cols) <= Self::MAX_DIMENSION;
+        let row_is_fine = |pair: &[usize]| {
+            indices.get(pair[0]..pair[1]).is_some_and(|row| {
+                let ascend = row.windows(2).all(|pair| pair[0] < pair[1]);
+                ascend && row.last().is_none_or(|&last| (last as usize) < cols)
+            })
+        };
+        let fine = ends && sizes && range && offsets.windows(2).all(row_is_fine);
+        fine.then(|| Csr { rows, cols, offsets, indices, values, origin: None })
+    }
+
     /// A matrix with a known transpose, which is kept for [`Csr::both_ways`].
     pub fn from_transpose(transpose: Csr<T>, cancel: &Cancel) -> Self {
         let mut matrix = transpose.transpose_until(cancel);

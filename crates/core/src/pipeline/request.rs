@@ -30,6 +30,14 @@ impl Resources {
         Resources { machine, memory: None, copies: 1, costs: None, advice: MemoryAdvice::GENERAL }
     }
 
+    /// How often U and V are in memory at once: the current ones, those that were given or read from a checkpoint, the best
+    /// restart so far and its copy for checkpoints, and what a checkpoint is written from. A run that can be resumed counts
+    /// what resuming needs, so that a resumed run has the same blocks and with them the same bits.
+    pub fn copies(given: bool, resumable: bool, restarts: usize) -> u64 {
+        let (given, restarts) = (given || resumable, restarts > 1);
+        1 + u64::from(given) + 2 * u64::from(restarts) + u64::from(resumable) * (1 + u64::from(restarts))
+    }
+
     /// Bytes that may be used: the limit, if there is one, or what is available.
     pub(super) fn memory(&self) -> u64 {
         self.memory.unwrap_or(u64::MAX).min(machine::available_memory())

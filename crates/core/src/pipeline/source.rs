@@ -74,11 +74,11 @@ pub struct FileSource {
 }
 
 /// Names of the rows and of the columns of M.
-pub(super) type Labels = (Option<Vec<String>>, Option<Vec<String>>);
+pub type Labels = (Option<Vec<String>>, Option<Vec<String>>);
 
 impl FileSource {
     /// The names in the label files, for an m x n matrix.
-    pub(super) fn labels(&self, shape: Shape) -> Result<Labels> {
+    pub fn labels(&self, shape: Shape) -> Result<Labels> {
         let Shape { rows, cols } = shape;
         let (rows, cols) = if self.transpose { (cols, rows) } else { (rows, cols) };
         let of = |file: &Option<PathBuf>, count| {

@@ -38,7 +38,7 @@ pub use method::Algorithm;
 pub use method::auto::Plan;
 pub use method::dsanls::{Damping, SketchedFactor, SketchedSide};
 pub use monitor::{Directive, Monitor, Progress};
-pub use report::{Phases, RankReport, Redrawn, Report, Stop, TraceLine, headline};
+pub use report::{Phases, RankReport, Redrawn, Report, Stop, TraceLine, headline, write_trace};
 pub use residual::{Residual, error_of, residual_of, residual_on};
 pub use restarts::RankOutcome;
 pub use scale::Normalize;

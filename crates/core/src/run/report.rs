@@ -1,5 +1,6 @@
 //! The report of a run: its phases, its error curve, the work of each rank, and why it ended.
 
+use std::io::{self, Write};
 use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
@@ -64,6 +65,19 @@ pub struct TraceLine {
     pub relative_error: f64,
     /// Bytes that each rank has handed to collectives so far, without error evaluation.
     pub bytes_sent: u64,
+}
+
+/// Writes `trace.csv`, the error curve, with a column of seconds for each network that was modelled.
+pub fn write_trace(file: &mut dyn Write, trace: &[TraceLine], clock: &str) -> io::Result<()> {
+    let others = trace.first().map_or(0, |line| line.elsewhere.len());
+    let others: String = (2..others + 2).map(|network| format!(",{clock}_{network}")).collect();
+    writeln!(file, "iteration,{clock},relative_error,bytes_sent{others}")?;
+    for line in trace {
+        let TraceLine { iteration, seconds, relative_error, bytes_sent, elsewhere } = line;
+        let others: String = elsewhere.iter().map(|seconds| format!(",{seconds:.6}")).collect();
+        writeln!(file, "{iteration},{seconds:.6},{relative_error:.9},{bytes_sent}{others}")?;
+    }
+    Ok(())
 }
 
 /// Why a run ended.

@@ -92,6 +92,9 @@ pub struct Settings {
     pub rank: usize,
     /// The kind of sketch.
     pub sketch: sketch::SketchKind,
+    /// A sketch to use instead, which is none of the kinds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub custom_sketch: Option<sketch::CustomSketch>,
     /// d: columns of M that the U-subproblem is sketched to; by size if absent.
     pub sketch_cols: Option<Amount>,
     /// d': rows of M that the V-subproblem is sketched to; by size if absent.
@@ -166,6 +169,7 @@ impl Settings {
             loss: Loss::Frobenius,
             rank,
             sketch: sketch::SketchKind::Subsample,
+            custom_sketch: None,
             sketch_cols: None,
             sketch_rows: None,
             solver: SketchedSolver::Pcd,
@@ -222,6 +226,9 @@ impl Settings {
         not_negative("tolerance", self.tolerance)?;
         if self.bound {
             self.check_given(["bound"])?;
+        }
+        if self.custom_sketch.is_some() {
+            self.check_given(["sketch"])?;
         }
         if !self.scale_is_free() && self.normalize.is_some_and(|how| how != Normalize::None) {
             let problem =

@@ -4,6 +4,7 @@
 //! [`Operator`], and one line in `sketches!`, from which all lists of kinds come.
 
 mod count;
+mod custom;
 mod gaussian;
 mod srht;
 mod subsample;
@@ -19,6 +20,8 @@ use crate::kernels::Columns;
 use crate::random::Purpose;
 use crate::real::precompiled;
 use crate::threads::Threads;
+
+pub use custom::{CustomSketch, DrawRows, SketchSize};
 
 /// Declares the kinds of sketch. A line has what `--help` says of the kind, the variant, which is also the name of the type
 /// that implements [`Sketch`], and the file with that type. The file's name is what people choose the kind by.

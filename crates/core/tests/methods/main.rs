@@ -1,5 +1,7 @@
 //! Whole runs of the methods: agreement between ranks, convergence, descent.
 
+extern crate partwise_core as partwise;
+
 mod auto;
 mod common;
 mod convergence;

@@ -10,11 +10,16 @@
 True
 """
 
-from partwise._anndata import nmf
-from partwise._federation import Joined, Simulated, audit, join, simulate
-from partwise._nmf import NMF, non_negative_factorization
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from partwise._partwise import __version__
-from partwise._progress import Progress
+
+if TYPE_CHECKING:
+    from partwise._anndata import nmf
+    from partwise._federation import Joined, Simulated, audit, join, simulate
+    from partwise._nmf import NMF, non_negative_factorization
+    from partwise._progress import Progress
 
 __all__ = [
     "NMF",
@@ -28,3 +33,28 @@ __all__ = [
     "non_negative_factorization",
     "simulate",
 ]
+
+#: Where names are, which are imported when they are first used: scikit-learn takes a second to import.
+_MODULES = {
+    "NMF": "_nmf",
+    "Joined": "_federation",
+    "Progress": "_progress",
+    "Simulated": "_federation",
+    "audit": "_federation",
+    "join": "_federation",
+    "nmf": "_anndata",
+    "non_negative_factorization": "_nmf",
+    "simulate": "_federation",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module 'partwise' has no attribute {name!r}")
+    value = getattr(import_module(f"partwise.{_MODULES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(set(globals()) | set(__all__))

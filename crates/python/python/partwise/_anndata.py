@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from partwise._nmf import NMF
+from partwise._types import Parameters, Seed
 
 #: Marks scanpy's default mask, because None means no mask there.
 HIGHLY_VARIABLE: Any = "highly_variable, if adata.var has it"
@@ -20,8 +21,8 @@ def nmf(
     mask_var: str | Any | None = HIGHLY_VARIABLE,
     key_added: str | None = None,
     copy: bool = False,
-    random_state: int | np.random.RandomState | None = 0,
-    **parameters: Any,
+    random_state: Seed = 0,
+    **parameters: Unpack[Parameters],
 ) -> Any:
     """Factorize the cells x genes matrix of an AnnData object.
 
@@ -94,7 +95,7 @@ def nmf(
     adata.obsm[obsm] = W
     adata.varm[varm] = H
     given: dict[str, Any] = {"n_components": n_components, "random_state": random_state, "layer": layer, "mask_var": used}
-    given |= parameters
+    given.update(parameters)
     adata.uns[uns] = {
         # An .h5ad file cannot store None, generators or functions.
         "params": {name: value for name, value in given.items() if isinstance(value, (bool, int, float, str, np.generic))},

@@ -8,8 +8,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import check_array
-from sklearn.utils.validation import check_non_negative
 
 #: X is read as it is in one of these types, and converted to the first from any other.
 DTYPES = [np.float64, np.float32, np.uint8]
@@ -81,6 +79,9 @@ def unmasked(X: Any, name: str = "X") -> Any:
 
 def checked_factor(factor: Any, shape: tuple[Any, Any], whom: str) -> NDArray[Any]:
     """A given W or H, in scikit-learn's words where it is wrong."""
+    from sklearn.utils import check_array
+    from sklearn.utils.validation import check_non_negative
+
     if factor is None:
         raise ValueError(f"{whom} is missing; give it, or another init")
     factor = check_array(unmasked(factor, whom), dtype=[np.float64, np.float32])

@@ -5,14 +5,14 @@ import json
 from dataclasses import dataclass
 from numbers import Integral
 from os import PathLike, fspath
-from typing import Any
+from typing import Any, Unpack, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import check_array
 
 from partwise import _partwise
 from partwise._checks import amount, number, readable, threads, unmasked
+from partwise._types import Protocol, SimulationSettings
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,8 @@ class Joined:
 
 def _checked(X: Any) -> tuple[Any, str]:
     """X in a form that the compiled part reads, and its digest."""
+    from sklearn.utils import check_array
+
     X = readable(check_array(unmasked(X), accept_sparse="csr", dtype=[np.float64, np.float32], order="C"))
     parts = [X.data, X.indices, X.indptr] if hasattr(X, "indptr") else [X]
     if parts[0].min(initial=0) < 0:
@@ -50,10 +52,35 @@ def join(
     insecure: bool = False,
     n_jobs: int | None = None,
 ) -> Joined:
-    """Join a federation with the rows of X as this party's records, like ``partwise party join``.
+    """Take part in a federation, as ``partwise party join`` does.
 
-    ``party`` is the path of the party's ``party.toml``. Names of features are compared with those of the other parties
-    without being disclosed; by default they are the column names of a data frame.
+    Parameters
+    ----------
+    party : str or path-like
+        The party's ``party.toml``.
+    X : {array-like, sparse matrix} of shape (n_records, n_features)
+        This party's records, with entries of at least 0.
+    feature_names : list of str, default=None
+        Names of the features, which are compared with those of the other parties
+        without being shown. With None the columns' names of a data frame.
+    insecure : bool, default=False
+        Do without certificates and encryption: for trials on one machine.
+    n_jobs : int, default=None
+        Threads. With None what OMP_NUM_THREADS says, else all cores; -1 is all
+        cores.
+
+    Returns
+    -------
+    Joined
+        ``U`` (n_records, n_components), which stays here, ``V`` (n_features,
+        n_components), the same at every party, and ``report``.
+
+    Raises
+    ------
+    ConnectionError
+        The coordinator cannot be reached, or refuses this party.
+    ValueError
+        X or the configuration is wrong, or the parties do not agree.
     """
     if feature_names is None and hasattr(X, "columns"):
         feature_names = [str(name) for name in X.columns]
@@ -99,14 +126,42 @@ def simulate(
     n_components: int,
     *,
     parties: int | list[int] | NDArray[Any] = 5,
-    protocol: str = "syn-sd",
-    **settings: Any,
+    protocol: Protocol = "syn-sd",
+    **settings: Unpack[SimulationSettings],
 ) -> Simulated:
-    """Simulate a federation on this machine, like ``partwise simulate``.
+    """Run all parties of a federation on this machine, as ``partwise simulate`` does.
 
-    ``parties`` is the number of parties, among which the rows of X are divided evenly in order, or the party of each
-    row, from 0. ``settings`` are those of the protocol by their names in ``run.json`` (``rounds``, ``seed``,
-    ``tolerance``, ``aggregation``, ...) and accepted risks such as ``pooled_sums_show_records=True``.
+    Parameters
+    ----------
+    X : {array-like, sparse matrix} of shape (n_records, n_features)
+        The records of all parties, with entries of at least 0.
+    n_components : int
+        Number of components.
+    parties : int or array of int of shape (n_records,), default=5
+        How many parties there are, among whom the rows of X are dealt out evenly
+        in their order, or each row's party, counted from 0.
+    protocol : {'syn-sd', 'pooled', 'syn-ssd-u', 'syn-ssd-v', 'syn-ssd-uv', \
+            'asyn-sd', 'asyn-ssd-v', 'dsanls-limited'}, default='syn-sd'
+        What the parties sum.
+    **settings
+        Settings of the protocol by their names in ``run.json``, such as
+        ``rounds``, ``seed`` and ``tolerance``, and risks that are accepted, such
+        as ``pooled_sums_show_records=True``.
+
+    Returns
+    -------
+    Simulated
+        ``U``, a list of each party's factor, ``V`` (n_features, n_components) and
+        ``report``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import partwise
+    >>> X = np.random.default_rng(0).poisson(2.0, (400, 4))
+    >>> result = partwise.simulate(X, 2, parties=3, rounds=3)
+    >>> [U.shape for U in result.U], result.V.shape
+    ([(134, 2), (133, 2), (133, 2)], (4, 2))
     """
     number("n_components", n_components, Integral, 1)
     X, _ = _checked(X)
@@ -126,7 +181,7 @@ def simulate(
         parties=whose.tolist(),
         protocol=protocol,
         rank=int(n_components),
-        settings=json.dumps({name: _setting(name, value) for name, value in settings.items()}),
+        settings=json.dumps({name: _setting(name, value) for name, value in cast(dict[str, Any], settings).items()}),
     )
     v = _matrix(factors[0][1], n_components, X.dtype)
     return Simulated([_matrix(u, n_components, X.dtype) for u, _ in factors], v, json.loads(report))
@@ -139,13 +194,27 @@ def audit(
     colluders: int | None = None,
     n_jobs: int | None = None,
 ) -> dict[str, Any]:
-    """Report what left the parties and what attacks recover from it, like ``partwise audit``.
+    """Tell what left the parties, and what attacks find in it, as ``partwise audit`` does.
 
-    For a folder of ``partwise simulate --record``, this runs all attacks and returns the content of ``audit.json``:
-    ``left``, ``findings``, ``recoveries``, ``highest_auc``, ``verdict``, ... Nothing is written. ``data`` is the matrix,
-    if it has moved; ``colluders`` is the number of colluding parties, if it differs from the run's.
+    Parameters
+    ----------
+    folder : str or path-like
+        A folder that ``partwise simulate --record`` wrote, on which all attacks
+        are run; or a party's state folder, or its ledger, whose chain of hashes
+        is checked. Nothing is written.
+    data : str or path-like, default=None
+        The matrix of the simulation, if it is not where the run found it.
+    colluders : int, default=None
+        How many parties collude, if not as many as the run had it.
+    n_jobs : int, default=None
+        Threads. With None what OMP_NUM_THREADS says, else all cores; -1 is all
+        cores.
 
-    For a party's state folder or its ledger, it verifies the chain of hashes and returns what left that party.
+    Returns
+    -------
+    dict
+        The content of ``audit.json``: ``left``, ``findings``, ``recoveries``,
+        ``highest_auc``, ``verdict``, ...; of a ledger, what left the party.
     """
     told: dict[str, Any] = json.loads(
         _partwise.audit(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Literal, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,9 +19,10 @@ from partwise._checks import (
     DTYPES, amount, checked_factor, dtype_of, finite, number, one_of, readable, threads, unmasked,
 )
 from partwise._progress import Callback, Line, Lines, joined
+from partwise._types import Init, Normalize, Seed, SeededParameters, Sketch, SketchSolver, Solver
 
 #: The default solver.
-DEFAULT_SOLVER = "auto"
+DEFAULT_SOLVER: Solver = "auto"
 
 #: The choices of each setting of Partwise.
 CHOICES = _partwise.choices()
@@ -195,24 +196,24 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
 
     def __init__(
         self,
-        n_components: int | str | None = "auto",
+        n_components: int | Literal["auto"] | None = "auto",
         *,
-        init: str | None = None,
-        solver: str = DEFAULT_SOLVER,
+        init: Init | None = None,
+        solver: Solver = DEFAULT_SOLVER,
         beta_loss: float | str = "frobenius",
         tol: float = 1e-4,
         max_iter: int = 200,
-        random_state: int | np.random.RandomState | None = None,
+        random_state: Seed = None,
         alpha_W: float = 0.0,
-        alpha_H: float | str = "same",
+        alpha_H: float | Literal["same"] = "same",
         l1_ratio: float = 0.0,
         verbose: int = 0,
         shuffle: bool = False,
-        sketch: str = "subsample",
+        sketch: Sketch = "subsample",
         sketch_cols: int | float | None = None,
         sketch_rows: int | float | None = None,
-        sketch_solver: str = "pcd",
-        normalize: str | None = None,
+        sketch_solver: SketchSolver = "pcd",
+        normalize: Normalize | None = None,
         n_init: int = 1,
         target_error: float | None = None,
         time_limit: float | None = None,
@@ -262,7 +263,7 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         self.fit_transform(X, W=W, H=H)
         return self
 
-    def fit_transform(self, X: Any, y: Any = None, W: Any = None, H: Any = None) -> Any:
+    def fit_transform(self, X: Any, y: Any = None, W: Any = None, H: Any = None) -> NDArray[np.floating[Any]]:
         """Factorize X and return W: `fit` and `transform` in one.
 
         Parameters
@@ -314,7 +315,7 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
             )
         return w
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: Any) -> NDArray[np.floating[Any]]:
         """Return the W that fits X best with the components fixed, exactly.
 
         Parameters
@@ -332,7 +333,7 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         )
         return self._solve(X, self.components_)
 
-    def inverse_transform(self, X: Any) -> Any:
+    def inverse_transform(self, X: Any) -> NDArray[np.floating[Any]]:
         """Return W H for a given W.
 
         Parameters
@@ -350,7 +351,8 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
             raise ValueError(
                 f"X has {X.shape[1]} columns, but there are {self.n_components_} components; give one column per component"
             )
-        return X @ self.components_
+        original: NDArray[np.floating[Any]] = X @ self.components_
+        return original
 
     @property
     def _n_features_out(self) -> int:
@@ -488,11 +490,11 @@ def non_negative_factorization(
     X: Any,
     W: Any = None,
     H: Any = None,
-    n_components: int | str | None = "auto",
+    n_components: int | Literal["auto"] | None = "auto",
     *,
     update_H: bool = True,
-    **parameters: Any,
-) -> tuple[NDArray[Any], NDArray[Any], int]:
+    **parameters: Unpack[SeededParameters],
+) -> tuple[NDArray[np.floating[Any]], NDArray[np.floating[Any]], int]:
     """Factorize X ≈ W H, as a function.
 
     Parameters

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 __version__: str
 
+def program(arguments: list[str]) -> int: ...
 def choices() -> dict[str, list[str]]: ...
 def fit(
     x: Any,

@@ -18,7 +18,7 @@ use crate::run::report::Phases;
 use crate::run::settings::{Settings, Step};
 use crate::run::start::FactorRows;
 use crate::run::streamed;
-use crate::sketch::Distribution;
+use crate::sketch::{CustomSketch, Distribution};
 use crate::solver::{
     CoordinateDescent, Damped, MovingRows, Penalty, Problem, SketchedSolver, Solver, update,
 };
@@ -120,6 +120,7 @@ pub struct SketchedSide {
 struct Dsanls {
     u: SketchedSide,
     v: SketchedSide,
+    custom: Option<CustomSketch>,
 }
 
 impl Dsanls {
@@ -140,6 +141,7 @@ impl Dsanls {
         Ok(Dsanls {
             u: side(Purpose::SketchU, shard.cols, cols, v, terms.0),
             v: side(Purpose::SketchV, shard.rows, rows, u, terms.1),
+            custom: settings.custom_sketch.clone(),
         })
     }
 }
@@ -151,6 +153,7 @@ impl SketchedSide {
         rank: &Rank<'_, T>,
         iteration: usize,
         factor: Factor,
+        custom: Option<&CustomSketch>,
         state: &mut FactorRows<T>,
         phases: &mut Phases,
     ) -> Result<()> {
@@ -164,6 +167,14 @@ impl SketchedSide {
             return self.move_rows(rank, iteration, factor, own, Sketched::Unsketched(all.rows()), phases);
         }
         device.pull(other)?;
+        if let Some(custom) = custom {
+            let operator = phases.sketch(|| custom.draw(&self.distribution, iteration))?;
+            let mut sum = phases.sketch(|| operator.project(other_rows, other.host(), k));
+            links.all.all_reduce(Reduction::Sum, numbers(&mut sum))?;
+            let weights = Resident::new(phases.sketch(|| operator.lift(threads, &sum, k)));
+            let sketched = Sketched::By { b: Resident::new(sum), columns: Columns::All, weights };
+            return self.move_rows(rank, iteration, factor, own, sketched, phases);
+        }
         let operator = phases.sketch(|| self.distribution.draw::<T>(iteration));
         let mut sum = phases.sketch(|| operator.project(threads, other_rows, other.host(), k));
         links.all.all_reduce(Reduction::Sum, numbers(&mut sum))?;
@@ -252,8 +263,9 @@ impl<T: Real> Method<T> for Dsanls {
         state: &mut FactorRows<T>,
         phases: &mut Phases,
     ) -> Result<Option<Evaluation>> {
-        self.u.step(rank, iteration, Factor::U, state, phases)?;
-        self.v.step(rank, iteration, Factor::V, state, phases)?;
+        let custom = self.custom.as_ref();
+        self.u.step(rank, iteration, Factor::U, custom, state, phases)?;
+        self.v.step(rank, iteration, Factor::V, custom, state, phases)?;
         Ok(None)
     }
 

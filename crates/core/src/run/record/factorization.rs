@@ -154,6 +154,9 @@ pub struct MethodRecord {
     pub trace_every: usize,
     /// See [`Settings::sketch`].
     pub sketch: Option<SketchKind>,
+    /// The name of a sketch that is none of the kinds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub custom_sketch: Option<String>,
     /// The number of columns that was used.
     pub sketch_cols: Option<usize>,
     /// The number of rows that was used.
@@ -203,7 +206,8 @@ impl MethodRecord {
             target_error: settings.target_error,
             time_limit: settings.time_limit,
             trace_every: report.trace_every,
-            sketch: used("sketch").then_some(settings.sketch),
+            sketch: (used("sketch") && settings.custom_sketch.is_none()).then_some(settings.sketch),
+            custom_sketch: settings.custom_sketch.as_ref().map(|sketch| sketch.name().into()),
             sketch_cols: used("sketch_cols").then_some(sketch_cols),
             sketch_rows: used("sketch_rows").then_some(sketch_rows),
             solver: used("solver").then_some(settings.solver),

@@ -56,7 +56,7 @@ pub(super) fn adjusted(streamed: &Streamed, mut settings: Settings) -> Settings 
 
 /// Refuses sketches that a pass over chunks cannot implement.
 pub(super) fn check(streamed: &Streamed, settings: &Settings) -> Result<()> {
-    if settings.sketch != SketchKind::Subsample {
+    if settings.sketch != SketchKind::Subsample || settings.custom_sketch.is_some() {
         let problem = Wording::new("a streamed matrix can only be subsampled; use ")
             .choice("sketch", "subsample")
             .text(", or raise ")

@@ -1,0 +1,315 @@
+//! What a run leaves.
+
+use std::fs;
+use std::path::Path;
+
+use partwise_core::Error as CoreError;
+use partwise_core::cancel::Cancel;
+use partwise_core::io::{labels, npy};
+use partwise_core::pipeline::{self, Facts, Finished, solve_rows};
+use partwise_core::run::record::{
+    FactorizationRecord, InputRecord, MethodRecord, RUN_FILE, RunKind, RunRecord,
+};
+use partwise_core::run::{Factorization, Factors, Report, Settings, write_trace};
+use partwise_core::solver::Penalty;
+use partwise_core::threads::Threads;
+use partwise_core::{Precision, machine};
+
+use crate::error::{Error, Result};
+use crate::fit::replace;
+use crate::matrix::{Float, Matrix, factor};
+use crate::options::Stop;
+
+/// A factorization M ≈ U Vᵀ: its factors, how the run went, and what it says of new data.
+///
+/// ```
+/// use partwise::{Matrix, Nmf};
+///
+/// let m = Matrix::from_rows(&[[5.0, 3.0, 0.0], [4.0, 0.0, 1.0], [1.0, 1.0, 5.0]])?;
+/// let model = Nmf::new(2).fit(&m)?;
+/// assert_eq!((model.u().rows(), model.v().rows(), model.components()), (3, 3, 2));
+/// assert!(model.relative_error() < 0.5);
+/// // Components are ordered by how much of M they carry.
+/// assert!(model.energies().is_sorted_by(|a, b| a >= b));
+///
+/// let w = model.transform(&Matrix::from_rows(&[[2.0, 0.0, 1.0]])?)?;
+/// assert_eq!((w.rows(), w.cols()), (1, 2));
+/// # Ok::<(), partwise::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Model {
+    u: Matrix<'static>,
+    v: Matrix<'static>,
+    report: Report,
+    errors: Vec<f64>,
+    record: FactorizationRecord,
+    /// The penalties of (U, V), scaled for this matrix.
+    terms: (Penalty, Penalty),
+}
+
+/// A line of the error curve.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct TracePoint {
+    /// Iterations done.
+    pub iteration: usize,
+    /// Seconds of computing so far, without evaluating errors; on the first modelled network, if there is one.
+    pub seconds: f64,
+    /// ‖M − U Vᵀ‖ / ‖M‖.
+    pub relative_error: f64,
+    /// Bytes that each worker has sent so far.
+    pub bytes_sent: u64,
+}
+
+impl Model {
+    pub(crate) fn new<T: Float>(finished: Finished<T>) -> Self {
+        let record = FactorizationRecord {
+            input: InputRecord {
+                name: (finished.facts.format != "in memory").then(|| finished.facts.name.clone()),
+                ..pipeline::record(&finished).input
+            },
+            image: finished.facts.image,
+            ..pipeline::record(&finished)
+        };
+        let Finished { facts, plan, result, .. } = finished;
+        let Facts { rows, cols, row_labels, col_labels, .. } = facts;
+        let Factorization { factors, report, errors } = result;
+        let terms = plan.settings.terms(rows, cols, f64::INFINITY);
+        let (mut u, mut v) = (factor(rows, factors.k, factors.u), factor(cols, factors.k, factors.v));
+        (u.row_labels, v.row_labels) = (row_labels, col_labels);
+        Model { u, v, report, errors, record, terms }
+    }
+
+    /// Takes names of rows and columns, and how they are pictures, from the matrix.
+    pub(crate) fn name_rows(&mut self, matrix: &Matrix<'_>) {
+        (self.u.row_labels, self.v.row_labels) = (matrix.row_labels.clone(), matrix.col_labels.clone());
+        self.record.image = matrix.image;
+    }
+
+    /// U, m x k: how much of each component is in each row of M. Its row labels are those of M's rows.
+    pub fn u(&self) -> &Matrix<'static> {
+        &self.u
+    }
+
+    /// V, n x k: how much of each column of M is in each component. Its row labels are those of M's columns.
+    pub fn v(&self) -> &Matrix<'static> {
+        &self.v
+    }
+
+    /// U and V, without the rest.
+    pub fn into_factors(self) -> (Matrix<'static>, Matrix<'static>) {
+        (self.u, self.v)
+    }
+
+    /// Number of components, k.
+    pub fn components(&self) -> usize {
+        self.u.cols()
+    }
+
+    /// ‖M − U Vᵀ‖ / ‖M‖ in Frobenius norms.
+    pub fn relative_error(&self) -> f64 {
+        self.report.relative_error
+    }
+
+    /// The relative error of each restart.
+    pub fn errors_of_restarts(&self) -> &[f64] {
+        &self.errors
+    }
+
+    /// Iterations done.
+    pub fn iterations(&self) -> usize {
+        self.report.iterations
+    }
+
+    /// Seconds of computing.
+    pub fn seconds(&self) -> f64 {
+        self.report.seconds
+    }
+
+    /// Why the run ended.
+    pub fn stopped_by(&self) -> Stop {
+        self.report.stopped_by
+    }
+
+    /// What the method did, in words.
+    pub fn plan(&self) -> &str {
+        &self.record.summary.plan
+    }
+
+    /// The error curve.
+    pub fn trace(&self) -> Vec<TracePoint> {
+        let point = |line: &partwise_core::run::TraceLine| {
+            let &partwise_core::run::TraceLine { iteration, seconds, relative_error, bytes_sent, .. } = line;
+            TracePoint { iteration, seconds, relative_error, bytes_sent }
+        };
+        self.report.trace.iter().map(point).collect()
+    }
+
+    /// ‖U_j‖ ‖V_j‖ of each component j: how much of M it carries.
+    pub fn energies(&self) -> Vec<f64> {
+        let norms = |factor: &Matrix<'_>| -> Vec<f64> {
+            let square = |row, col| factor.get(row, col).powi(2);
+            let of = |col| (0..factor.rows()).map(|row| square(row, col)).sum::<f64>().sqrt();
+            (0..factor.cols()).map(of).collect()
+        };
+        norms(&self.u).iter().zip(norms(&self.v)).map(|(u, v)| u * v).collect()
+    }
+
+    /// (U Vᵀ) at a row and a column, counted from 0.
+    ///
+    /// # Panics
+    /// If M has no such row or column.
+    pub fn predict(&self, row: usize, col: usize) -> f64 {
+        (0..self.components()).map(|j| self.u.get(row, j) * self.v.get(col, j)).sum()
+    }
+
+    /// The rows of U that fit new rows of M best, exactly, with V fixed and penalties of U counted in.
+    ///
+    /// ```
+    /// use partwise::{Matrix, Nmf};
+    ///
+    /// let m = Matrix::from_rows(&[[5.0, 3.0, 0.0], [4.0, 0.0, 1.0], [1.0, 1.0, 5.0]])?;
+    /// let model = Nmf::new(2).exact_rows(true).fit(&m)?;
+    /// let again = model.transform(&m)?;
+    /// for row in 0..3 {
+    ///     assert!((again.get(row, 0) - model.u().get(row, 0)).abs() < 1e-4);
+    /// }
+    /// let wrong = model.transform(&Matrix::from_rows(&[[1.0, 2.0]])?).unwrap_err();
+    /// assert_eq!(wrong.parameter(), Some("matrix"));
+    /// # Ok::<(), partwise::Error>(())
+    /// ```
+    pub fn transform(&self, new_rows: &Matrix<'_>) -> Result<Matrix<'static>> {
+        match self.record.machine.precision {
+            Precision::F32 => self.solve::<f32>(new_rows, &self.v, self.terms.0),
+            Precision::F64 => self.solve::<f64>(new_rows, &self.v, self.terms.0),
+        }
+    }
+
+    /// The rows of V that fit new columns of M best, exactly, with U fixed and penalties of V counted in.
+    pub fn transform_columns(&self, new_columns: &Matrix<'_>) -> Result<Matrix<'static>> {
+        let rows = new_columns.clone().into_transpose();
+        match self.record.machine.precision {
+            Precision::F32 => self.solve::<f32>(&rows, &self.u, self.terms.1),
+            Precision::F64 => self.solve::<f64>(&rows, &self.u, self.terms.1),
+        }
+    }
+
+    fn solve<T: Float>(
+        &self,
+        rows: &Matrix<'_>,
+        fixed: &Matrix<'_>,
+        terms: Penalty,
+    ) -> Result<Matrix<'static>> {
+        let k = self.components();
+        let factors = Factors { rows: 0, cols: fixed.rows(), k, u: Vec::new(), v: fixed.to_vec::<T>() };
+        let threads = Threads::new(machine::cores())?;
+        // As for the rows of the run, a bound is not kept.
+        let terms = Penalty { upper: f64::INFINITY, ..terms };
+        let solved = Cancel::default()
+            .scope(|| solve_rows(&rows.lend::<T>(), &factors, terms, None, &threads).map_err(Error::from))?;
+        let mut solved = factor(rows.rows(), k, solved);
+        solved.row_labels = rows.row_labels.clone();
+        Ok(solved)
+    }
+
+    /// Writes a folder as `partwise factorize` does: `U.npy`, `V.npy`, `trace.csv`, `run.json`, and labels. The program's other
+    /// commands take it, and so does [`Model::read`].
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let folder = folder.path().join("result");
+    /// use partwise::{Matrix, Model, Nmf};
+    ///
+    /// let m = Matrix::from_rows(&[[5.0, 3.0, 0.0], [4.0, 0.0, 1.0]])?;
+    /// let model = Nmf::new(1).fit(&m)?;
+    /// model.write(&folder)?;
+    /// let read = Model::read(&folder)?;
+    /// assert_eq!((read.u(), read.relative_error()), (model.u(), model.relative_error()));
+    /// # Ok::<(), partwise::Error>(())
+    /// ```
+    pub fn write(&self, folder: impl AsRef<Path>) -> Result<()> {
+        let folder = folder.as_ref();
+        fs::create_dir_all(folder).map_err(CoreError::io(folder))?;
+        for (name, labels_name, factor) in [("U.npy", "rows.txt", &self.u), ("V.npy", "columns.txt", &self.v)]
+        {
+            replace(&folder.join(name), |mut file| match factor.as_slice::<f32>() {
+                Some(entries) => npy::write(&mut file, factor.rows(), factor.cols(), entries),
+                None => npy::write(&mut file, factor.rows(), factor.cols(), &factor.to_vec::<f64>()),
+            })?;
+            let names = folder.join(labels_name);
+            match factor.row_labels() {
+                Some(of_rows) => replace(&names, |file| labels::write(file, of_rows))?,
+                None if names.exists() => fs::remove_file(&names).map_err(CoreError::io(&names))?,
+                None => {}
+            }
+        }
+        let record =
+            RunRecord::new(self.relative_error(), RunKind::Factorization(Box::new(self.record.clone())));
+        let clock = if record.has_virtual_clock() { "virtual_seconds" } else { "seconds" };
+        replace(&folder.join("trace.csv"), |file| write_trace(file, &self.report.trace, clock))?;
+        replace(&folder.join(RUN_FILE), |mut file| {
+            record.write(&mut file)?;
+            file.flush()
+        })?;
+        Ok(())
+    }
+
+    /// Reads a folder that [`Model::write`] or `partwise factorize` wrote. The error curve, which is in `trace.csv`, is not read.
+    pub fn read(folder: impl AsRef<Path>) -> Result<Model> {
+        let folder = folder.as_ref();
+        let RunRecord { relative_error, kind, .. } = RunRecord::read(folder)?;
+        let RunKind::Factorization(record) = kind else {
+            let here = folder.display();
+            return Err(Error::data(format!(
+                "{here}: it is not the result of a factorization; give one that is"
+            )));
+        };
+        let memory = machine::available_memory();
+        let factor_of = |name: &str| match record.machine.precision {
+            Precision::F32 => {
+                npy::read_array(&folder.join(name), memory).map(|(m, k, all)| factor::<f32>(m, k, all))
+            }
+            Precision::F64 => {
+                npy::read_array(&folder.join(name), memory).map(|(m, k, all)| factor::<f64>(m, k, all))
+            }
+        };
+        let (mut u, mut v) = (factor_of("U.npy")?, factor_of("V.npy")?);
+        if u.cols() != v.cols() {
+            let (here, of_u, of_v) = (folder.display(), u.cols(), v.cols());
+            let problem = format!("{here}: U.npy has {of_u} columns but V.npy has {of_v}; factorize again");
+            return Err(Error::data(problem));
+        }
+        for (name, factor) in [("rows.txt", &mut u), ("columns.txt", &mut v)] {
+            let path = folder.join(name);
+            if path.exists() {
+                factor.row_labels = Some(labels::read(&path, factor.rows())?);
+            }
+        }
+        let &MethodRecord { rank, l1_u, l1_v, l2_u, l2_v, .. } = &record.method;
+        let penalized = Settings { l1_u, l1_v, l2_u, l2_v, ..Settings::new(rank) };
+        let terms = penalized.terms(u.rows(), v.rows(), f64::INFINITY);
+        let report = report_of(&record, relative_error);
+        let errors = record.summary.errors_of_restarts.clone();
+        Ok(Model { u, v, report, errors, record: *record, terms })
+    }
+}
+
+/// The report of a run that is read again, without its curve.
+fn report_of(record: &FactorizationRecord, relative_error: f64) -> Report {
+    let summary = &record.summary;
+    Report {
+        plan: summary.plan.clone(),
+        seed: summary.seed,
+        iterations: summary.iterations,
+        relative_error,
+        seconds: summary.seconds,
+        stopped_by: summary.stopped_by,
+        trace_every: record.method.trace_every,
+        redrawn: summary.redrawn.clone(),
+        phases: summary.phases,
+        bytes_sent: summary.bytes_sent,
+        bytes_evaluate: summary.bytes_evaluate,
+        ranks: summary.ranks.iter().map(|rank| rank.report).collect(),
+        trace: Vec::new(),
+    }
+}

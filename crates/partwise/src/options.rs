@@ -1,0 +1,63 @@
+//! The choices that [`Nmf`](crate::Nmf) and [`Reader`](crate::Reader) offer.
+
+pub use partwise_core::Precision;
+pub use partwise_core::comm::Network;
+pub use partwise_core::grid::Grid;
+pub use partwise_core::io::{ImageSide, Presence};
+pub use partwise_core::objective::Loss;
+pub use partwise_core::run::{Algorithm as Method, Amount, Init, Normalize, SketchedSolver, Step, Stop};
+pub use partwise_core::sketch::SketchKind;
+
+/// When a run saves itself.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Every {
+    /// After so many iterations.
+    Iterations(usize),
+    /// After so many seconds.
+    Seconds(f64),
+}
+
+/// What sketched steps are sketched by: one of Partwise's kinds, or a [`Sketch`](crate::Sketch) of one's own.
+#[derive(Clone, Debug)]
+pub enum SketchChoice {
+    /// One of the kinds.
+    Kind(SketchKind),
+    /// One's own.
+    Custom(crate::Sketch),
+}
+
+impl From<SketchKind> for SketchChoice {
+    fn from(kind: SketchKind) -> Self {
+        SketchChoice::Kind(kind)
+    }
+}
+
+impl From<crate::Sketch> for SketchChoice {
+    fn from(sketch: crate::Sketch) -> Self {
+        SketchChoice::Custom(sketch)
+    }
+}
+
+/// A number (`usize`) or a share (`f64`) of rows or columns.
+pub trait IntoAmount {
+    /// As an amount.
+    fn into_amount(self) -> Amount;
+}
+
+impl IntoAmount for usize {
+    fn into_amount(self) -> Amount {
+        Amount::Count(self)
+    }
+}
+
+impl IntoAmount for f64 {
+    fn into_amount(self) -> Amount {
+        Amount::Share(self)
+    }
+}
+
+impl IntoAmount for Amount {
+    fn into_amount(self) -> Amount {
+        self
+    }
+}

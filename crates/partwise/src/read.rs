@@ -1,0 +1,122 @@
+//! Matrices from files.
+
+use std::path::{Path, PathBuf};
+
+use partwise_core::io::{self, ImageSide, Input, Presence, ReadOptions};
+use partwise_core::matrix::{Matrix as CoreMatrix, Values};
+use partwise_core::pipeline::FileSource;
+use partwise_core::{Precision, machine};
+
+use crate::error::Result;
+use crate::matrix::{Matrix, Stored};
+
+/// Reads a matrix; format and compression follow from the file's name.
+///
+/// `.npy`, `.mtx` and `.bin` (the paper's format) are always read, `.npz`, `.csv`, `.tsv` and `.gz` with the feature `io`,
+/// `.h5ad` with `h5ad`, and folders and `.zip` archives of images with `images`. Entries keep their type. [`Reader`] has
+/// options.
+///
+/// ```
+/// # std::env::set_current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).ok();
+/// let m = partwise::read("data/digits.npy")?;
+/// assert_eq!((m.rows(), m.cols()), (1797, 64));
+///
+/// let error = partwise::read("digits.xlsx").unwrap_err();
+/// assert!(error.to_string().starts_with("digits.xlsx"));
+/// # Ok::<(), partwise::Error>(())
+/// ```
+pub fn read(path: impl AsRef<Path>) -> Result<Matrix<'static>> {
+    Reader::new(path).read()
+}
+
+/// A file, and how to read it.
+///
+/// [`Nmf::fit`](crate::Nmf::fit) takes a reader in place of a matrix, and then reads entries in the type that it computes in; if
+/// they do not fit the memory that it may use, they stay in the file, which is read block by block.
+///
+/// ```
+/// use partwise::{Nmf, Reader};
+/// # std::env::set_current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).ok();
+///
+/// let file = Reader::new("data/digits.npy").transpose(true);
+/// let model = Nmf::new(4).iterations(5).fit(&file)?;
+/// assert_eq!((model.u().rows(), model.v().rows()), (64, 1797));
+/// # Ok::<(), partwise::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Reader {
+    source: FileSource,
+}
+
+impl Reader {
+    /// The file, read as it is.
+    pub fn new(path: impl AsRef<Path>) -> Self {
+        let path = path.as_ref().to_path_buf();
+        let options = ReadOptions::default();
+        Reader { source: FileSource { path, options, transpose: false, row_labels: None, col_labels: None } }
+    }
+
+    /// Whether M is the transpose of what is in the file.
+    pub fn transpose(mut self, transpose: bool) -> Self {
+        self.source.transpose = transpose;
+        self
+    }
+
+    /// Whether a text table begins with column names; found out unless it is said.
+    pub fn header(mut self, header: Presence) -> Self {
+        self.source.options.header = header;
+        self
+    }
+
+    /// Whether the first column of a text table holds row names; found out unless it is said.
+    pub fn row_names(mut self, row_names: Presence) -> Self {
+        self.source.options.row_names = row_names;
+        self
+    }
+
+    /// Whether images become columns, as they do by default, or rows.
+    pub fn images(mut self, side: ImageSide) -> Self {
+        self.source.options.images = side;
+        self
+    }
+
+    /// A text file with a name a line for the file's rows.
+    pub fn row_labels(mut self, path: impl Into<PathBuf>) -> Self {
+        self.source.row_labels = Some(path.into());
+        self
+    }
+
+    /// A text file with a name a line for the file's columns.
+    pub fn col_labels(mut self, path: impl Into<PathBuf>) -> Self {
+        self.source.col_labels = Some(path.into());
+        self
+    }
+
+    /// Reads all of it into memory.
+    pub fn read(&self) -> Result<Matrix<'static>> {
+        let FileSource { path, options, transpose, .. } = &self.source;
+        let options = ReadOptions { memory: machine::available_memory(), ..*options };
+        let mut input = io::read::<f64>(path, &options)?;
+        if *transpose {
+            input = input.into_transpose();
+        }
+        let (row_labels, col_labels) = self.source.labels(input.matrix.shape())?;
+        let Input { matrix, row_labels: own_rows, col_labels: own_cols, precision, image, .. } = input;
+        let narrow = precision == Precision::F32 || is_bytes(&matrix);
+        let stored =
+            if narrow { Stored::F32(crate::matrix::converted(&matrix)) } else { Stored::F64(matrix) };
+        let mut matrix = Matrix::new(stored, false).into_owned();
+        matrix.row_labels = row_labels.or(own_rows);
+        matrix.col_labels = col_labels.or(own_cols);
+        matrix.image = image;
+        Ok(matrix)
+    }
+
+    pub(crate) fn source(&self) -> FileSource {
+        self.source.clone()
+    }
+}
+
+fn is_bytes(matrix: &CoreMatrix<f64>) -> bool {
+    matches!(matrix, CoreMatrix::Dense(dense) if matches!(dense.values(), Values::Bytes(_)))
+}

@@ -1,0 +1,74 @@
+"""Types of parameters. The names are those of the compiled part, which a test compares."""
+
+from typing import Literal, TypedDict
+
+import numpy as np
+
+from partwise._progress import Callback
+
+Init = Literal["random", "nndsvd", "nndsvda", "nndsvdar", "custom"]
+Solver = Literal["auto", "hals", "mu", "bpp", "dsanls", "cd"]
+Sketch = Literal["subsample", "gaussian", "count", "srht"]
+SketchSolver = Literal["pcd", "pgd"]
+Normalize = Literal["balanced", "none", "u", "v", "sum-u", "sum-v"]
+Protocol = Literal[
+    "pooled", "syn-sd", "syn-ssd-u", "syn-ssd-v", "syn-ssd-uv", "asyn-sd", "asyn-ssd-v", "dsanls-limited"
+]
+Seed = int | np.random.RandomState | None
+
+
+class Parameters(TypedDict, total=False):
+    """What :class:`partwise.NMF` takes by name, except ``n_components``, ``random_state`` and what a function has itself."""
+
+    init: Init | None
+    solver: Solver
+    beta_loss: float | str
+    tol: float
+    max_iter: int
+    alpha_W: float
+    alpha_H: float | Literal["same"]
+    l1_ratio: float
+    verbose: int
+    shuffle: bool
+    sketch: Sketch
+    sketch_cols: int | float | None
+    sketch_rows: int | float | None
+    sketch_solver: SketchSolver
+    normalize: Normalize | None
+    n_init: int
+    target_error: float | None
+    time_limit: float | None
+    n_jobs: int | None
+    callback: Callback | None
+    progress: bool
+
+
+class SeededParameters(Parameters, total=False):
+    """The same with ``random_state``."""
+
+    random_state: Seed
+
+
+class SimulationSettings(TypedDict, total=False):
+    """Settings of a protocol, by their names in ``run.json``, and risks that are accepted."""
+
+    seed: int
+    rounds: int
+    inner: int
+    rho: float
+    sketch: Sketch
+    sketch_records: int | float | None
+    sketch_features: int | float | None
+    solver: SketchSolver
+    alpha: float
+    beta: float
+    step: Literal["unit-free", "absolute"]
+    tolerance: float
+    aggregation: Literal["secure", "plain"]
+    colluders: int
+    two_parties_see_each_other: bool
+    plain_shares_show_records: bool
+    pooled_sums_show_records: bool
+    going_on_shows_the_leaver: bool
+    subsampling_opens_records: bool
+    few_records_show_in_sums: bool
