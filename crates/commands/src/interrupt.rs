@@ -46,7 +46,7 @@ pub fn end_at_once(outputs: &Outputs) -> Result<()> {
 
 /// Makes Ctrl-C end the program at once, after a sentence about what was saved.
 pub fn end_saying(context: &Context, sentence: String) -> Result<()> {
-    let Context { console, outputs } = context.clone();
+    let Context { console, outputs, .. } = context.clone();
     listen(move || {
         console.warn(&sentence);
         outputs.abandon(INTERRUPTED.into());
