@@ -36,6 +36,9 @@ const LIMITS: Limits = Limits {
     directions: 300,
     unknowns: 400,
     recovered: 2,
+    reruns: 0,
+    reconstructed: 20,
+    reconstructed_features: 1000,
     multiplications: 3e8,
     threads: 1,
 };
@@ -255,6 +258,8 @@ fn one(case: &Case, matrix: &Matrix<f32>, members: usize, seed: u64) -> Result<(
         matrix,
         dealt: &dealt,
         held_out: &held,
+        people: None,
+        plan: None,
         u,
     };
     Ok((audit(&evidence, &LIMITS, &Cancel::default())?, outcome.rounds))

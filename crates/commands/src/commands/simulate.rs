@@ -84,7 +84,7 @@ impl<M> Dealt<M> {
     ) -> Result<Option<Audit>> {
         let (Some(matrix), Some(transcript)) = (matrix, transcript) else { return Ok(None) };
         let (settings, dealt, held_out) = (&self.plan.settings, &self.records[..], &self.held_out[..]);
-        audit::of(&Evidence { transcript, settings, matrix, dealt, held_out, u }).map(Some)
+        audit::of(&Evidence { transcript, settings, matrix, dealt, held_out, people: None, plan: None, u }).map(Some)
     }
 
     /// The matrix, and the rest.

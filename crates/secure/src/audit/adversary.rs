@@ -165,6 +165,17 @@ impl<'a> View<'a> {
         Some(telling.seen(numbers(sum, &words)))
     }
 
+    /// The numbers of all parts of a sum, as the coordinator opened it or as a party was told.
+    pub fn whole_sum(&self, place: usize) -> Option<Vec<Vec<f64>>> {
+        let sum = self.sums[place].sum;
+        Some(self.transcript.parts(sum, &self.transcript.opened(sum)?))
+    }
+
+    /// How often the run was begun again before this sum.
+    pub fn attempt(&self, place: usize) -> u8 {
+        self.sums[place].sum.attempt
+    }
+
     /// The sum, less what the attackers had themselves. Of an asynchronous method a party is told the server's U alone.
     pub fn sum(&self, place: usize) -> Option<SeenMatrix> {
         let telling = &self.sums[place];

@@ -79,7 +79,7 @@ fn audit_in<T: Real>(request: &Request<'_>, recorded: &RecordedRun) -> Result<Au
         return Err(damaged("`recorded`", "names records that there are not".into()));
     }
     let evidence =
-        Evidence { transcript: &transcript, settings: &settings, matrix: &matrix, dealt, held_out, u: &u };
+        Evidence { transcript: &transcript, settings: &settings, matrix: &matrix, dealt, held_out, people: None, plan: None, u: &u };
     audit(&evidence, &request.limits, request.cancel)
 }
 

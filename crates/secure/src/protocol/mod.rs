@@ -26,6 +26,7 @@ use partwise::sketch::SketchKind;
 pub use asynchronous::Server;
 pub use curve::TracePoint;
 pub use local::Local;
+pub(crate) use local::{HALS, start_u};
 pub use run::{Common, Ended, Stop, run};
 pub use settings::{Aggregation, Settings};
 pub use sketches::party_seed;

@@ -28,6 +28,7 @@ pub use meter::Meter;
 pub use options::{Announcement, SessionOptions};
 use replay::Replay;
 pub use replay::{Answered, Journal, Kept};
+pub(crate) use votes::plain_numbers;
 use votes::{Pending, Ranges};
 
 /// The cohort of all parties.
