@@ -11,7 +11,7 @@ use partwise_federation::private;
 pub use partwise_secure::audit::folder::{PARTY, TRANSCRIPT};
 
 /// Every file that a run may write into its folder.
-const NAMES: [&str; 13] = [
+const NAMES: [&str; 14] = [
     "U.npy",
     "V.npy",
     "U.tsv",
@@ -24,11 +24,15 @@ const NAMES: [&str; 13] = [
     "run.json",
     TRANSCRIPT,
     AUDIT,
+    INDIVIDUALS,
     "report.html",
 ];
 
 /// What an audit found.
 pub const AUDIT: &str = "audit.json";
+
+/// What a party sees of its own records.
+pub const INDIVIDUALS: &str = "individuals.json";
 
 /// What a command is writing; clones know of the same.
 ///

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::values::{area, count};
+use super::values::{area, cosine, count};
 
 pub const EXAMPLES: &str = "\
 Examples:
@@ -13,7 +13,7 @@ Examples:
   partwise audit result --data moved/M.npz --max-auc 0.6 --force
   partwise audit hospital-a/state
 
-Exit code 3: an AUC is above --max-auc.";
+Exit code 3: an AUC is above --max-auc, or a component is a record by --max-record-cosine.";
 
 #[derive(Debug, Args)]
 pub struct AuditArgs {
@@ -30,6 +30,10 @@ pub struct AuditArgs {
     /// lower AUC is an average over records, not a guarantee for each
     #[arg(value_parser = area, allow_hyphen_values = true, long, value_name = "X")]
     pub max_auc: Option<f64>,
+    /// Exit code 3 if a component is a record of a party: their cosine is above this, and more than half of the party's part
+    /// of the component is this person's
+    #[arg(value_parser = cosine, allow_hyphen_values = true, long, value_name = "X")]
+    pub max_record_cosine: Option<f64>,
     /// Replace an audit.json that is there
     #[arg(long)]
     pub force: bool,

@@ -10,7 +10,7 @@ use partwise::sketch::SketchKind;
 use partwise_secure::protocol::{Aggregation, Protocol, Settings as SecureSettings};
 use partwise_secure::risk::Accepted;
 
-use super::values::{area, choice, count, real, vanishing, whole};
+use super::values::{area, choice, cosine, count, real, vanishing, whole};
 use super::{LabelArgs, ReadArgs, ShapeArgs};
 
 pub const EXAMPLES: &str = "\
@@ -123,6 +123,14 @@ pub struct SimulateArgs {
     /// [default: 20% with --audit or --record, else none]
     #[arg(allow_negative_numbers = true, long, value_name = "AMOUNT", help_heading = "Audit")]
     pub holdout: Option<Amount>,
+    /// A text file with a person's name a line, a line a record: the audit holds out whole people and tells people, not
+    /// records [default: each record is a person]
+    #[arg(long, value_name = "FILE", help_heading = "Audit")]
+    pub person: Option<PathBuf>,
+    /// With --audit: exit code 3 if a component is a record of a party: their cosine is above this, and more than half of
+    /// the party's part of the component is this person's. In a federation the party would withhold its files
+    #[arg(value_parser = cosine, allow_hyphen_values = true, long, value_name = "X", requires = "audit", help_heading = "Audit")]
+    pub max_record_cosine: Option<f64>,
     /// With --audit: exit code 3 if an attack of the audit tells members with a higher AUC than this, from a seat that the
     /// run was to be safe from. A lower AUC is an average over records, not a guarantee for each
     #[arg(value_parser = area, allow_hyphen_values = true, long, value_name = "X", requires = "audit", help_heading = "Audit")]

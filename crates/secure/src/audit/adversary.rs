@@ -264,8 +264,12 @@ impl<'a> TellingCohort<'a> {
 
 /// Whether a sum is one of numbers: where somebody's were outside the range, it is noise.
 fn opened_numbers(transcript: &Transcript, sum: &RecordedSum) -> bool {
-    let outside = |words: Words| !sum.is_plain() && words.wide.last() != Some(&0);
-    transcript.opened(sum).is_some_and(|words| !outside(words))
+    transcript.opened(sum).is_some_and(|words| sum.is_plain() || are_numbers(&words))
+}
+
+/// Whether opened words are numbers, by the word behind them.
+pub(super) fn are_numbers(words: &Words) -> bool {
+    words.wide.last() == Some(&0)
 }
 
 /// The numbers of the first part.

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::adversary::Adversary;
 use super::rates::{FALSE_POSITIVES, TruePositives};
+use super::recovery::WITHIN;
 use super::statistics::{Auc, Scores};
 
 /// How well an attack tells members from others.
@@ -150,7 +151,7 @@ pub struct Reconstruction {
     pub attack: String,
     /// Records that it tried to reconstruct.
     pub tried: usize,
-    /// Records that it found exactly, but for their scale: within a hundredth of their norm.
+    /// Records that it found exactly but for their scale, every entry within a tenth of its value.
     pub exact: usize,
     /// The median cosine between a record and what was found.
     pub median_cosine: f64,
@@ -169,14 +170,30 @@ pub struct Reconstruction {
 pub(super) struct Reconstructed {
     /// Its row in the matrix.
     pub row: usize,
-    /// Its cosine with what was found.
+    /// Its cosine with what was found; 0 if nothing was.
     pub cosine: f64,
+    /// Whether every entry was found within a tenth of its value, and those that are 0 within a tenth of the smallest other
+    /// one, in the scale that fits best.
+    pub is_exact: bool,
 }
 
 impl Reconstructed {
-    /// Whether it was found within a hundredth of its norm: the distance of unit vectors is sqrt(2 − 2 cosine).
-    pub fn is_exact(&self) -> bool {
-        self.cosine > 1.0 - 0.5 * 0.01 * 0.01
+    /// Compares the record in a row of the matrix with what was found.
+    pub fn new(row: usize, record: &[f64], found: &[f64]) -> Self {
+        let product = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+        let (both, own, theirs) = (product(record, found), product(record, record), product(found, found));
+        if own == 0.0 || theirs == 0.0 {
+            return Reconstructed { row, cosine: 0.0, is_exact: false };
+        }
+        let smallest = record.iter().copied().filter(|value| *value > 0.0).fold(f64::INFINITY, f64::min);
+        let is_near = |(value, found): (&f64, &f64)| {
+            (found * both / theirs - value).abs() <= WITHIN * value.max(smallest)
+        };
+        Reconstructed {
+            row,
+            cosine: both / (own * theirs).sqrt(),
+            is_exact: record.iter().zip(found).all(is_near),
+        }
     }
 }
 
@@ -191,7 +208,7 @@ impl Reconstruction {
             adversary,
             attack: attack.into(),
             tried: records.len(),
-            exact: records.iter().filter(|record| record.is_exact()).count(),
+            exact: records.iter().filter(|record| record.is_exact).count(),
             median_cosine: cosine(records.len() / 2),
             highest_cosine: cosine(0),
             noticed: None,

@@ -63,6 +63,9 @@ pub struct Individuals {
     pub most: f64,
     /// The highest cosine of a record with a component.
     pub highest_cosine: f64,
+    /// The highest cosine of a record with a component of which it is more than half, of its own party's part: what parties
+    /// withhold their files by.
+    pub highest_at_party: f64,
     /// The people with the highest leverage, each left out once; without saying who they are.
     pub left_out: Vec<LeftOut>,
 }
@@ -84,6 +87,7 @@ impl Individuals {
         self.people += more.people;
         self.reproduced += more.reproduced;
         self.highest_cosine = self.highest_cosine.max(more.highest_cosine);
+        self.highest_at_party = self.highest_at_party.max(more.highest_at_party);
         self.left_out.extend(&more.left_out);
     }
 }
@@ -172,6 +176,12 @@ pub fn own_likenesses<T: Real>(
     likenesses
 }
 
+/// The highest cosine with a component of which a person is more than half.
+pub fn highest_reproduced(likenesses: &[Likeness]) -> f64 {
+    let reproduced = likenesses.iter().filter(|likeness| likeness.leverage > HALF);
+    reproduced.map(|likeness| likeness.cosine).fold(0.0, f64::max)
+}
+
 /// What is found of the people of each party, which only it should see, and of all.
 pub(super) struct People {
     /// By party, the worst first.
@@ -194,12 +204,17 @@ pub(super) fn people<T: Real>(case: &Case<'_, T>, evidence: &Evidence<'_, T>) ->
         reproduced: all().filter(|likeness| likeness.is_reproduced(MAX_RECORD_COSINE)).count(),
         most: MAX_RECORD_COSINE,
         highest_cosine: all().map(|likeness| likeness.cosine).fold(0.0, f64::max),
+        highest_at_party: fitted
+            .iter()
+            .map(|fitted| highest_reproduced(&fitted.likenesses(&fitted.diagonal())))
+            .fold(0.0, f64::max),
         left_out: Vec::new(),
     };
     let mut worst: Vec<Vec<Likeness>> = likenesses.into_iter().map(worst).collect();
     if let Some(plan) = evidence.plan {
-        let mut order: Vec<(usize, usize)> =
-            (0..worst.len()).flat_map(|party| (0..worst[party].len()).map(move |place| (party, place))).collect();
+        let mut order: Vec<(usize, usize)> = (0..worst.len())
+            .flat_map(|party| (0..worst[party].len()).map(move |place| (party, place)))
+            .collect();
         order.sort_by(|a, b| by_exposure(&worst[b.0][b.1], &worst[a.0][a.1]));
         for (party, place) in order.into_iter().take(case.limits.reruns) {
             let likeness = &mut worst[party][place];
@@ -217,8 +232,15 @@ pub(super) fn people<T: Real>(case: &Case<'_, T>, evidence: &Evidence<'_, T>) ->
 fn fit<T: Real>(case: &Case<'_, T>, evidence: &Evidence<'_, T>, records: &[usize]) -> Fitted {
     let candidates = Candidates::new(case.matrix, &[records.to_vec()], &[]);
     let places: Vec<usize> = (0..records.len()).collect();
-    let numbers = evidence.people.map(|people| records.iter().map(|&record| people[record]).collect::<Vec<_>>());
-    Fitted::new(&case.threads, &candidates, &case.u, case.settings.rank, by_person(&places, numbers.as_deref()))
+    let numbers =
+        evidence.people.map(|people| records.iter().map(|&record| people[record]).collect::<Vec<_>>());
+    Fitted::new(
+        &case.threads,
+        &candidates,
+        &case.u,
+        case.settings.rank,
+        by_person(&places, numbers.as_deref()),
+    )
 }
 
 /// U of a run without the person whose record is in this row of the matrix; nothing if a party would have no records.
@@ -247,6 +269,11 @@ pub(super) fn u_without<T: Real>(
 /// The highest cosine of a record with a column of a U.
 fn highest_cosine<T: Real>(case: &Case<'_, T>, row: usize, u: &[f64]) -> f64 {
     let mut best = [0.0];
-    Candidates::new(case.matrix, &[vec![row]], &[]).match_columns(&case.threads, u, case.settings.rank, &mut best);
+    Candidates::new(case.matrix, &[vec![row]], &[]).match_columns(
+        &case.threads,
+        u,
+        case.settings.rank,
+        &mut best,
+    );
     best[0]
 }

@@ -5,7 +5,9 @@
 
 mod adversary;
 mod candidates;
+mod dishonest;
 mod evidence;
+mod exposure;
 mod finding;
 pub mod folder;
 mod individuals;
@@ -17,6 +19,7 @@ mod recovery;
 mod result;
 mod span;
 mod statistics;
+mod steering;
 #[cfg(test)]
 mod tests;
 mod trajectory;
@@ -26,7 +29,9 @@ mod verdict;
 pub use adversary::Adversary;
 pub use evidence::{Case, Evidence, Limits};
 pub use finding::{Finding, Found, Reconstruction, Recovery};
-pub use individuals::{HALF, Individuals, LeftOut, Likeness, MAX_RECORD_COSINE, WORST, own_likenesses};
+pub use individuals::{
+    HALF, Individuals, LeftOut, Likeness, MAX_RECORD_COSINE, WORST, highest_reproduced, own_likenesses,
+};
 pub use left::{Cover, Left, readers};
 pub use owners::{Own, Told as ToldRecord};
 pub use rates::{CONFIDENCE, FALSE_POSITIVES, Rate, Told, TruePositives};
@@ -85,6 +90,8 @@ pub struct Audit {
     pub owners: Vec<Own>,
     /// The highest AUC by the adversaries that the run was to be safe from, and of the final U.
     pub highest_auc: f64,
+    /// Whether single people are exposed to adversaries that the run was to be safe from, whatever the averages say.
+    pub exposed: bool,
     /// What it comes to, a sentence each.
     #[serde(serialize_with = "in_words")]
     pub verdict: Vec<Wording>,
@@ -140,6 +147,7 @@ pub fn audit<T: Real>(evidence: &Evidence<'_, T>, limits: &Limits, cancel: &Canc
         individuals: people.all,
         owners: Vec::new(),
         highest_auc: 0.0,
+        exposed: false,
         verdict: Vec::new(),
         limits: *limits,
     };
@@ -148,6 +156,7 @@ pub fn audit<T: Real>(evidence: &Evidence<'_, T>, limits: &Limits, cancel: &Canc
         audit.recoveries.extend(found.recoveries);
         audit.reconstructions.extend(found.reconstructions);
     }
+    audit.reconstructions.extend(dishonest::run(&case, evidence)?);
     audit.settle();
     audit.owners = owners::of(&case, &audit, people.worst);
     Ok(audit)
@@ -165,6 +174,7 @@ impl Audit {
         self.findings.iter_mut().for_each(Finding::settle);
         let assumed = self.findings.iter().filter(|finding| finding.adversary.is_assumed());
         self.highest_auc = assumed.map(|finding| finding.auc.value).fold(0.0, f64::max);
+        self.exposed = exposure::is_found(self);
         self.verdict = verdict::of(self);
     }
 

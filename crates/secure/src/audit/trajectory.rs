@@ -39,14 +39,16 @@ pub fn run<T: Real>(case: &Case<'_, T>, adversary: Adversary) -> Result<Found> {
     for target in &case.targets {
         let view = case.view(adversary, target.party);
         let holders = rare_features(case, target.party, view.attackers());
-        let Some(course) = (if holders.is_empty() { None } else { Course::of(case, &view) }) else { continue };
+        let Some(course) = (if holders.is_empty() { None } else { Course::of(case, &view) }) else {
+            continue;
+        };
         let each = case.limits.reconstructed.div_ceil(case.targets.len());
         for place in case.limits.pick(holders.len(), each) {
             let Holder { feature, row } = holders[place];
             let found = course.solve(&case.threads, feature);
             let mut record = vec![0.0; case.features];
             rows(case.matrix, &[row]).for_each_stored(|_, feature, value| record[feature] = value);
-            records.push(Reconstructed { row, cosine: cosine(&record, &found) });
+            records.push(Reconstructed::new(row, &record, &found));
         }
     }
     let tried = (!records.is_empty()).then(|| Reconstruction::new(adversary, ATTACK, records));
@@ -54,6 +56,7 @@ pub fn run<T: Real>(case: &Case<'_, T>, adversary: Adversary) -> Result<Found> {
 }
 
 /// The only record that has a feature, of all that cannot be subtracted from the sum.
+#[derive(Clone, Copy)]
 pub(super) struct Holder {
     pub feature: usize,
     /// Its row in the matrix.
@@ -120,7 +123,8 @@ impl Course {
             let gram = gram(threads, u, k);
             for j in (0..k).filter(|&j| new[j] > zero && gram[j * k + j] > 0.0) {
                 let weights = new[..=j].iter().chain(&old[j + 1..]);
-                let right: f64 = gram[j * k..][..k].iter().zip(weights).map(|(gram, weight)| gram * weight).sum();
+                let right: f64 =
+                    gram[j * k..][..k].iter().zip(weights).map(|(gram, weight)| gram * weight).sum();
                 // Each equation in units of its own.
                 let scale = 1.0 / gram[j * k + j].sqrt();
                 equations.extend(u.iter().skip(j).step_by(k).map(|value| value * scale));
@@ -148,11 +152,4 @@ fn opened_mean<T: Real>(case: &Case<'_, T>) -> Option<f64> {
     };
     let (norms, records) = (first(SumKind::Norms)?, first(SumKind::Records)?);
     Some(norms[0] / (records[0].round() * case.features as f64))
-}
-
-/// The cosine of two vectors; 0 where one of them is 0.
-pub(super) fn cosine(a: &[f64], b: &[f64]) -> f64 {
-    let product = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
-    let norms = (product(a, a) * product(b, b)).sqrt();
-    if norms > 0.0 { product(a, b) / norms } else { 0.0 }
 }

@@ -131,11 +131,6 @@ pub(crate) trait Definition: Sync {
         vec![exposure.plain_shares(), exposure.few_records()]
     }
 
-    /// What the audit does not try of this method, as the end of its verdict.
-    fn untried_attack(&self) -> &'static str {
-        ""
-    }
-
     /// What lowers what the audit has found, if more than fewer rounds and more records does.
     fn membership_cure(&self) -> Option<&'static str> {
         None

@@ -57,10 +57,6 @@ impl Definition for Pooled {
         vec![exposure.plain_shares(), exposure.pooled_span()]
     }
 
-    fn untried_attack(&self) -> &'static str {
-        " Sums of pooled show records that hold a rare feature, which is not tried here."
-    }
-
     fn membership_cure(&self) -> Option<&'static str> {
         Some("another protocol, or more records per party than there are features, lowers this")
     }

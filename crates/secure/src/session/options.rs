@@ -4,6 +4,8 @@ use chacha20::ChaCha20Rng;
 
 use super::{Clock, Journal};
 use crate::error::Result;
+use crate::fixed::Part;
+use crate::sum::SumKind;
 
 /// Something that all parties know, for whoever watches.
 #[derive(Clone, Copy, Debug)]
@@ -21,6 +23,16 @@ pub enum Announcement {
     Retry,
 }
 
+/// A sum that a party takes part in next.
+pub struct NextSum<'a> {
+    /// How many sums were answered so far.
+    pub answered: u64,
+    /// What is summed.
+    pub kind: SumKind,
+    /// What the party has.
+    pub parts: &'a mut Vec<Part>,
+}
+
 /// Randomness, a clock, a journal, and who is told what.
 pub struct SessionOptions<'a> {
     /// Randomness of votes and noise.
@@ -33,8 +45,8 @@ pub struct SessionOptions<'a> {
     pub journal: Option<Box<dyn Journal + 'a>>,
     /// Told what all know.
     pub watch: Option<Box<dyn FnMut(Announcement) + Send + 'a>>,
-    /// Called before each sum with how many were answered so far; an error ends the party. Simulations lose parties so.
-    pub before_sum: Option<Box<dyn FnMut(u64) -> Result<()> + Send + 'a>>,
+    /// Called before each sum; an error ends the party. Simulations lose parties so, and let them upload other numbers.
+    pub before_sum: Option<Box<dyn FnMut(NextSum<'_>) -> Result<()> + Send + 'a>>,
     /// Where the coordinator says when it is the end: rounds after which it must have.
     pub most_rounds: Option<usize>,
 }

@@ -410,7 +410,8 @@ fn nothing_held_out_is_refused() {
     let mut run = Run::new(codes(60, 40, 1), 3, settings(Protocol::SynSd, Aggregation::Secure, 3, 2));
     run.held.clear();
     let Run { matrix, dealt, held, settings, transcript, u, .. } = &run;
-    let evidence = Evidence { transcript, settings, matrix, dealt, held_out: held, people: None, plan: None, u };
+    let evidence =
+        Evidence { transcript, settings, matrix, dealt, held_out: held, people: None, plan: None, u };
     let error = audit(&evidence, &Limits::default(), &Cancel::default()).unwrap_err().to_string();
     assert!(error.contains("holdout"), "{error}");
 }
