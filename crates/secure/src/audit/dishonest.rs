@@ -72,7 +72,8 @@ impl Attempt {
             (None, false) => 2,
             (Some(_), _) => 3,
         };
-        let most = case.limits.reconstructed.min(settings.rounds.saturating_sub(1) / hold * k);
+        let most =
+            case.limits.reconstructed.min((settings.rounds.saturating_sub(1) / hold).saturating_sub(1) * k);
         let attackers: Vec<u16> = party.into_iter().collect();
         let victims = (1..=case.dealt.len() as u16).filter(|victim| !attackers.contains(victim));
         let mut all: Vec<Holder> =
@@ -85,7 +86,7 @@ impl Attempt {
         }
         let chunks: Vec<Vec<usize>> =
             holders.chunks(k).map(|chunk| chunk.iter().map(|holder| holder.feature).collect()).collect();
-        plan.settings.rounds = hold * chunks.len() + 1;
+        plan.settings.rounds = hold * (chunks.len() + 1) + 1;
         // Whoever steers the sums also steers the error by which a run ends.
         plan.settings.tolerance = 0.0;
         let begun = squares_of_start(case, mean(case));

@@ -32,7 +32,8 @@ pub(super) struct Steering {
     pub begun: Vec<f64>,
     /// The features that are sought, at most k at a time.
     pub chunks: Vec<Vec<usize>>,
-    /// Sums for which U stays where it is moved to.
+    /// Sums for which U stays where it is moved to; twice as many for the first chunk, since what V was fitted to before has
+    /// to fade.
     pub hold: usize,
     pub state: Mutex<State>,
 }
@@ -70,7 +71,7 @@ impl Steering {
 
     /// The U that is wanted after sum `told`: s e_f for the features of its chunk, none beyond the last one.
     fn wanted(&self, told: usize, features: usize, scales: impl Fn(usize) -> f64) -> Option<Vec<f64>> {
-        let chunk = self.chunks.get(told / self.hold)?;
+        let chunk = self.chunks.get((told / self.hold).saturating_sub(1))?;
         let mut u = vec![0.0; features * self.k()];
         // Components that are left over seek the first feature once more: at zero they would take no part.
         for component in 0..self.k() {
@@ -91,7 +92,7 @@ impl Steering {
         if let Some(reference) = state.reference.as_ref().filter(|_| kind == SumKind::U) {
             state.drift.iter_mut().zip(reference).for_each(|(moved, u)| *moved -= honest * u);
         }
-        if state.told > 0 && state.told.is_multiple_of(self.hold) {
+        if state.told > self.hold && state.told.is_multiple_of(self.hold) {
             state.seen.push(state.drift.clone());
         }
         state.others = Some(others);

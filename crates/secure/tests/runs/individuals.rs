@@ -47,7 +47,7 @@ fn rare_features_show_whole_records_in_pooled_sums() {
     let audit = run.audit_with(&limits, None);
     let passive = found(&audit, Adversary::Coordinator, "trajectory of a rare feature");
     assert!(passive.exact >= 5 && passive.median_cosine > 0.999, "{passive:?}");
-    assert!(audit.highest_auc < 0.56 && audit.exposed, "{}", audit.highest_auc);
+    assert!(audit.highest_auc < 0.6 && audit.exposed, "{}", audit.highest_auc);
     let first = audit.verdict[..2].iter().map(|sentence| sentence.to_string()).collect::<Vec<_>>().join(" ");
     assert!(first.contains("exposed") && first.contains("exactly"), "{first}");
     // Each party is told of its own records alone.
@@ -120,7 +120,8 @@ fn a_component_that_is_one_person_is_found_and_gone_without_that_person() {
             }
         });
         let cosine = |component: usize| {
-            let column: Vec<f64> = u.iter().skip(component).step_by(4).map(|&value| f64::from(value)).collect();
+            let column: Vec<f64> =
+                u.iter().skip(component).step_by(4).map(|&value| f64::from(value)).collect();
             let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
             dot(&column, &record) / (dot(&column, &column) * dot(&record, &record)).sqrt()
         };
@@ -132,7 +133,7 @@ fn a_component_that_is_one_person_is_found_and_gone_without_that_person() {
 /// People with several alike records: told better if whole people are held out and scored.
 #[test]
 fn people_with_several_records_are_told_as_people() {
-    let (people, each, features) = (200, 5, 60);
+    let (people, each, features) = (60, 10, 100);
     let mut rng = stream(9, Purpose::Fill, 0, 0);
     let own: Vec<f64> = (0..people * features).map(|_| uniform(&mut rng).powi(4)).collect();
     let numbers: Vec<usize> = (0..people * each).map(|record| record / each).collect();
@@ -156,8 +157,8 @@ fn people_with_several_records_are_told_as_people() {
         span.find(|finding| finding.adversary == Adversary::Coordinator).unwrap().auc
     };
     let (record, person) = (of(&by_record), of(&by_person));
-    assert_eq!((record.members, record.others), (500, 500));
+    assert_eq!((record.members, record.others), (300, 300));
     // A person whose records are at two parties is one at each.
-    assert!((100..110).contains(&person.members) && (100..110).contains(&person.others), "{person:?}");
+    assert!((30..40).contains(&person.members) && (30..40).contains(&person.others), "{person:?}");
     assert!(person.value > record.value + 0.1, "{record:?} {person:?}");
 }
