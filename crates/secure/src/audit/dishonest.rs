@@ -72,8 +72,10 @@ impl Attempt {
             (None, false) => 2,
             (Some(_), _) => 3,
         };
-        let most =
-            case.limits.reconstructed.min((settings.rounds.saturating_sub(1) / hold).saturating_sub(1) * k);
+        let most = case
+            .limits
+            .reconstructed
+            .min((plan.settings.rounds.saturating_sub(1) / hold).saturating_sub(1) * k);
         let attackers: Vec<u16> = party.into_iter().collect();
         let victims = (1..=case.dealt.len() as u16).filter(|victim| !attackers.contains(victim));
         let mut all: Vec<Holder> =

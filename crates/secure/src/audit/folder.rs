@@ -16,6 +16,7 @@ use super::{Audit, Evidence, Limits, Transcript, audit};
 use crate::Plan;
 use crate::digest::sha256;
 use crate::error::{Error, Result};
+use crate::net::DEFAULT_WAN;
 use crate::protocol::Settings;
 
 /// What was said.
@@ -70,12 +71,11 @@ fn audit_in<T: Real>(request: &Request<'_>, recorded: &RecordedRun) -> Result<Au
         .run
         .settings()
         .map_err(|error| damaged("the settings", format!("cannot be read ({error})")))?;
-    let mut plan = Plan {
-        slowness: recorded.run.speeds.clone(),
-        cancel: request.cancel.clone(),
-        ..Plan::new(settings.clone())
-    };
-    plan.settings.rounds = recorded.run.max_rounds;
+    let run = &recorded.run;
+    let line = run.network.parse().unwrap_or(DEFAULT_WAN);
+    let (slowness, cancel) = (run.speeds.clone(), request.cancel.clone());
+    let mut plan = Plan { slowness, line, cancel, ..Plan::new(settings.clone()) };
+    plan.settings.rounds = run.max_rounds;
     settings.colluders = request.colluders.unwrap_or(settings.colluders);
     let RecordedData { dealt, held_out, people, .. } = &recorded.data;
     let Files { transcript, matrix, u } = read_files::<T>(request, recorded, settings.rank)?;

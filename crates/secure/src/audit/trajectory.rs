@@ -12,11 +12,12 @@ use partwise::Real;
 use partwise::kernels::{Product, add_product, gram};
 use partwise::solver::{MovingRows, Penalty, Pivoting, Problem, update};
 use partwise::threads::Threads;
+use partwise::wording::Wording;
 
 use super::adversary::{Adversary, View};
 use super::finding::Reconstructed;
 use super::{Case, Found, Reconstruction};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::fixed::whole_gram;
 use crate::protocol::{HALS, start_u};
 use crate::split::rows;
@@ -39,9 +40,10 @@ pub fn run<T: Real>(case: &Case<'_, T>, adversary: Adversary) -> Result<Found> {
     for target in &case.targets {
         let view = case.view(adversary, target.party);
         let holders = rare_features(case, target.party, view.attackers());
-        let Some(course) = (if holders.is_empty() { None } else { Course::of(case, &view) }) else {
+        if holders.is_empty() {
             continue;
-        };
+        }
+        let course = Course::of(case, &view).ok_or_else(other_run)?;
         let each = case.limits.reconstructed.div_ceil(case.targets.len());
         for place in case.limits.pick(holders.len(), each) {
             let Holder { feature, row } = holders[place];
@@ -91,7 +93,7 @@ struct Course {
 }
 
 impl Course {
-    /// Nothing where a sum is not known.
+    /// Nothing where a sum is not known, or where they do not lead to the U of this run.
     fn of<T: Real>(case: &Case<'_, T>, view: &View<'_>) -> Option<Course> {
         let (features, k, settings) = (case.features, case.settings.rank, case.settings);
         let mean = opened_mean(case)?;
@@ -108,7 +110,10 @@ impl Course {
             let product = Product::ready(product, k);
             update(&case.threads, &problem, &product, MovingRows::plain(&mut u), k);
         }
-        Some(course)
+        // The last sum only tells the error. Of two attempts the better counts, which need not be the first.
+        let last = course.factors.last()?;
+        let once = (0..view.len()).all(|place| view.attempt(place) == 0);
+        (!once || is_near(last, &case.u)).then_some(course)
     }
 
     /// The record that alone has a feature, but for its scale.
@@ -141,6 +146,19 @@ impl Course {
         update(threads, &problem, &Product::ready(product, m), MovingRows::plain(&mut found), m);
         found
     }
+}
+
+/// Whether two factors are the same but for rounding.
+fn is_near(a: &[f64], b: &[f64]) -> bool {
+    let squares = |values: &mut dyn Iterator<Item = f64>| values.map(|value| value * value).sum::<f64>();
+    squares(&mut a.iter().zip(b).map(|(a, b)| a - b)) <= 1e-6 * squares(&mut b.iter().copied())
+}
+
+/// A transcript and a U that are not of the same run.
+fn other_run() -> Error {
+    let problem =
+        "U does not follow from the recorded sums, as if it were another run's; simulate again with ";
+    Error::Folder { problem: Wording::new(problem).field("record") }
 }
 
 /// The mean entry, by the sums that were opened first.
