@@ -287,6 +287,32 @@ mod tests {
         ] {
             assert!(html.contains(expected), "{expected}: {html}");
         }
+        let told = json!({"false_positives": 0.01, "told": {"members": {"count": 3, "of": 60, "lowest": 0.01, "highest": 0.14}}});
+        let html = audit(&json!({
+            "individuals": {"left_out": [{"cosine": 0.998, "leverage": 0.82, "cosine_without": 0.706}]},
+            "reconstructions": [
+                {"attack": "trajectory", "seat": "coordinator", "exact": 7, "tried": 9, "median_cosine": 0.9999},
+                {"attack": "wrong sums", "seat": "party", "exact": 0, "tried": 9, "median_cosine": 0.1, "noticed": "<why>"},
+            ],
+            "findings": [{
+                "attack": "span", "seat": "party", "on": "sums", "auc": 0.5, "standard_error": 0.1,
+                "true_positives": [{"false_positives": 0.001, "told": null}, told],
+            }],
+        }));
+        for expected in [
+            "82.0%",
+            "0.7060",
+            "7 of 9",
+            "parties noticed and stopped",
+            "not estimable",
+            "5.0% (1.0% to 14.0%)",
+        ] {
+            assert!(html.contains(expected), "{expected}: {html}");
+        }
+        let own = individuals(
+            &json!({"components": [{"record": 7, "component": 3, "cosine": 0.95, "leverage": 0.6}]}),
+        );
+        assert!(own.contains("<td class=\"short\">7</td>") && own.contains("60.0%"), "{own}");
         // Another shape, or an empty one, is no reason to fail.
         assert!(audit(&json!({"findings": 3, "left": [null]})).contains("Audit"));
     }
