@@ -1,5 +1,6 @@
 //! Reads matrices as the arguments specify.
 
+use std::collections::HashMap;
 use std::path::Path;
 
 use anyhow::bail;
@@ -121,7 +122,28 @@ pub fn check_memory(what: &str, needed: u64) -> Result<()> {
     Ok(())
 }
 
-/// The size of a file, or of all images in a folder.
+/// The number of each record's person, from a file with a person's name a line, a line a record; people in the order in
+/// which they first occur.
+pub fn people(path: &Path, records: usize) -> anyhow::Result<Vec<usize>> {
+    let names = io::labels::read(path, records)?;
+    if let Some(line) = names.iter().position(|name| name.trim().is_empty()) {
+        bail!(
+            "--person: {}, line {}: there is no name; give each record its person's",
+            path.display(),
+            line + 1
+        );
+    }
+    let mut numbers = HashMap::new();
+    Ok(names
+        .iter()
+        .map(|name| {
+            let next = numbers.len();
+            *numbers.entry(name.trim()).or_insert(next)
+        })
+        .collect())
+}
+
+/// The size of a file, or of the images of a folder together.
 pub fn bytes(path: &Path) -> Option<u64> {
     let length = |path: &Path| Some(std::fs::metadata(path).ok()?.len());
     if !path.is_dir() {

@@ -11,7 +11,7 @@ use partwise_federation::private;
 pub use partwise_secure::audit::folder::{PARTY, TRANSCRIPT};
 
 /// Every file that a run can write into its folder.
-const NAMES: [&str; 15] = [
+const NAMES: [&str; 16] = [
     "U.npy",
     "V.npy",
     "U.tsv",
@@ -26,13 +26,17 @@ const NAMES: [&str; 15] = [
     "run.json",
     TRANSCRIPT,
     AUDIT,
+    INDIVIDUALS,
     "report.html",
 ];
 
 /// The results of an audit.
 pub const AUDIT: &str = "audit.json";
 
-/// The staging folder or file that a command is writing; clones share it.
+/// What a party sees of its own records.
+pub const INDIVIDUALS: &str = "individuals.json";
+
+/// What a command is writing; clones know of the same.
 ///
 /// Ending the program early removes it while holding this lock, so that no thread is renaming it at the same time.
 #[derive(Clone, Default)]

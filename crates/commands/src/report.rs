@@ -64,6 +64,7 @@ pub fn is_ours(page: &Path) -> bool {
 fn read(dir: &Path, view: &View) -> Result<Run> {
     let record = RunRecord::read_if_there(dir)?;
     let audit = read_json(&dir.join(output::AUDIT))?;
+    let individuals = read_json(&dir.join(output::INDIVIDUALS))?;
     let trace = trace(&dir.join("trace.csv"))?;
     let secure = record.as_ref().is_some_and(|record| record.protocol().is_some());
     if secure && view.records.is_some() {
@@ -80,7 +81,7 @@ fn read(dir: &Path, view: &View) -> Result<Run> {
         Some(RunKind::Federation(of)) => of_federation(dir, of)?,
     };
     run.record = record;
-    (run.audit, run.trace) = (audit, trace);
+    (run.audit, run.individuals, run.trace) = (audit, individuals, trace);
     if let Some(Picture { width, height, channels }) = view.shape {
         let shape = Shape { width: width as usize, height: height as usize, channels: channels.into() };
         if shape.size() != run.features.rows {
@@ -129,6 +130,7 @@ fn bare(side: Side, features: Factor, samples: Vec<Samples>) -> Run {
         features,
         samples,
         audit: None,
+        individuals: None,
         trace: Vec::new(),
         feature_labels: None,
         shape: None,

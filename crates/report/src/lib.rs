@@ -109,6 +109,8 @@ pub struct Run {
     pub record: Option<RunRecord>,
     /// `audit.json`, where there is one.
     pub audit: Option<Value>,
+    /// `individuals.json`, where there is one: what a party sees of its own records.
+    pub individuals: Option<Value>,
     /// The error curve.
     pub trace: Vec<Point>,
     /// What components are made of: one row per feature.

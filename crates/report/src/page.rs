@@ -224,6 +224,7 @@ mod tests {
         Run {
             record,
             audit: None,
+            individuals: None,
             trace: Vec::new(),
             features: factor(2, &[1.0, 9.0, 1.0, 9.0]),
             feature_labels: None,

@@ -45,6 +45,7 @@ pub fn section(run: &Run) -> String {
     html.push_str(&transcripts(run));
     html.push_str(&party_table(run));
     html.push_str(&run.audit.as_ref().map_or_else(no_audit, audit));
+    html.push_str(&run.individuals.as_ref().map_or_else(String::new, individuals));
     html
 }
 
@@ -96,15 +97,9 @@ fn audit(audit: &Value) -> String {
         let _ = write!(html, "<li>{}</li>", escape(sentence));
     }
     html.push_str("</ul>");
-    let words = |value: &Value| value.as_str().map_or_else(|| value.to_string(), String::from);
-    let figure = |value: &Value| value.as_f64().map_or("–".into(), number);
-    let rows = list("findings").iter().map(|finding| {
-        let auc = format!("{} ± {}", figure(&finding["auc"]), figure(&finding["standard_error"]));
-        vec![words(&finding["attack"]), seat(&finding["seat"]), words(&finding["on"]), auc]
-    });
-    if !list("findings").is_empty() {
-        html.push_str(&table(&["attack", "adversary", "on", "AUC (0.5: guessing, 1: certainty)"], rows));
-    }
+    html.push_str(&left_out(list_of(&audit["individuals"], "left_out")));
+    html.push_str(&reconstructions(list("reconstructions")));
+    html.push_str(&findings(list("findings")));
     let rows = list("left").iter().map(|left| {
         let readers: Vec<String> = left["readers"].as_array().into_iter().flatten().map(seat).collect();
         vec![
@@ -123,6 +118,114 @@ fn audit(audit: &Value) -> String {
     flatten("", audit, &mut rows);
     html.push_str(&details("All numbers of the audit", &table(&["what", "value"], rows)));
     html
+}
+
+fn list_of<'a>(value: &'a Value, name: &str) -> &'a [Value] {
+    value[name].as_array().map_or(&[][..], Vec::as_slice)
+}
+
+fn words(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), String::from)
+}
+
+fn figure(value: &Value) -> String {
+    value.as_f64().map_or("–".into(), number)
+}
+
+fn percent(value: &Value) -> String {
+    value.as_f64().map_or("–".into(), |share| format!("{:.1}%", 100.0 * share))
+}
+
+/// The people with the highest share of a component, with and without them in the data; not who they are.
+fn left_out(people: &[Value]) -> String {
+    let rows = people.iter().map(|person| {
+        vec![percent(&person["leverage"]), figure(&person["cosine"]), figure(&person["cosine_without"])]
+    });
+    let header =
+        ["share of a component that is one person", "cosine with it", "cosine in a run without this person"];
+    let note = "<p class=\"note\">The people with the highest share of a component. A cosine of 1 means that the component is this \
+                person's record; where it is much lower without the person, the component exists because of this person. Each \
+                party's folder has individuals.json, which tells the party which of its own records these are.</p>";
+    if people.is_empty() {
+        String::new()
+    } else {
+        format!("<h4>Is a component a single person?</h4>{}{note}", table(&header, rows))
+    }
+}
+
+/// Records that attacks computed from what they saw.
+fn reconstructions(all: &[Value]) -> String {
+    let rows = all.iter().map(|found| {
+        let outcome = match found["noticed"].as_str() {
+            Some(_) => "parties noticed and stopped".into(),
+            None => format!("{} of {}", found["exact"], found["tried"]),
+        };
+        vec![words(&found["attack"]), seat(&found["seat"]), outcome, figure(&found["median_cosine"])]
+    });
+    let header = ["attack", "adversary", "records computed exactly", "median cosine"];
+    if all.is_empty() {
+        String::new()
+    } else {
+        format!("<h4>Reconstructed records</h4>{}", table(&header, rows))
+    }
+}
+
+/// How well attacks tell who was in the data.
+fn findings(all: &[Value]) -> String {
+    let rows = all.iter().map(|finding| {
+        let auc = format!("{} ± {}", figure(&finding["auc"]), figure(&finding["standard_error"]));
+        let mut row = vec![words(&finding["attack"]), seat(&finding["seat"]), words(&finding["on"]), auc];
+        row.extend(list_of(finding, "true_positives").iter().map(told));
+        row
+    });
+    let header =
+        ["attack", "adversary", "on", "AUC (0.5: guessing, 1: certainty)", "told at 0.1%", "told at 1%"];
+    let note = "<p class=\"note\">\"Told at 1%\" is the share of people in the data that the attack finds while it wrongly claims \
+                1% of people who were not in it, with 95% bounds.</p>";
+    // Audits of earlier versions have no rates.
+    let columns = if all.iter().any(|finding| finding["true_positives"].is_array()) { 6 } else { 4 };
+    if all.is_empty() {
+        return String::new();
+    }
+    format!(
+        "<h4>Who was in the data?</h4>{}{}",
+        table(&header[..columns], rows),
+        if columns == 6 { note } else { "" }
+    )
+}
+
+/// The share of members that is told, with its bounds.
+fn told(rate: &Value) -> String {
+    let members = &rate["told"]["members"];
+    let (Some(count), Some(of)) = (members["count"].as_f64(), members["of"].as_f64()) else {
+        return "not estimable".into();
+    };
+    let bounds = format!("{} to {}", percent(&members["lowest"]), percent(&members["highest"]));
+    format!("{:.1}% ({bounds})", 100.0 * count / of.max(1.0))
+}
+
+/// A party's own most exposed records, on its own page.
+fn individuals(own: &Value) -> String {
+    let rows = list_of(own, "components").iter().map(|person| {
+        vec![
+            words(&person["record"]),
+            words(&person["component"]),
+            figure(&person["cosine"]),
+            percent(&person["leverage"]),
+        ]
+    });
+    let header = [
+        "record (row of the file, from 0)",
+        "component",
+        "cosine with it",
+        "share of this party's part of it",
+    ];
+    format!(
+        "<h3>Records that components are most alike to</h3>{}<p class=\"note\">Only this party has this table; the page is as \
+         confidential as the records. A component with a cosine near 1 and a share above 50% is this person rather than a \
+         pattern of many.</p>",
+        table(&header, rows)
+    )
 }
 
 /// The adversary in words.
@@ -184,7 +287,33 @@ mod tests {
         ] {
             assert!(html.contains(expected), "{expected}: {html}");
         }
-        // Another shape, or an empty one, must not fail.
+        let told = json!({"false_positives": 0.01, "told": {"members": {"count": 3, "of": 60, "lowest": 0.01, "highest": 0.14}}});
+        let html = audit(&json!({
+            "individuals": {"left_out": [{"cosine": 0.998, "leverage": 0.82, "cosine_without": 0.706}]},
+            "reconstructions": [
+                {"attack": "trajectory", "seat": "coordinator", "exact": 7, "tried": 9, "median_cosine": 0.9999},
+                {"attack": "wrong sums", "seat": "party", "exact": 0, "tried": 9, "median_cosine": 0.1, "noticed": "<why>"},
+            ],
+            "findings": [{
+                "attack": "span", "seat": "party", "on": "sums", "auc": 0.5, "standard_error": 0.1,
+                "true_positives": [{"false_positives": 0.001, "told": null}, told],
+            }],
+        }));
+        for expected in [
+            "82.0%",
+            "0.7060",
+            "7 of 9",
+            "parties noticed and stopped",
+            "not estimable",
+            "5.0% (1.0% to 14.0%)",
+        ] {
+            assert!(html.contains(expected), "{expected}: {html}");
+        }
+        let own = individuals(
+            &json!({"components": [{"record": 7, "component": 3, "cosine": 0.95, "leverage": 0.6}]}),
+        );
+        assert!(own.contains("<td class=\"short\">7</td>") && own.contains("60.0%"), "{own}");
+        // Another shape, or an empty one, is no reason to fail.
         assert!(audit(&json!({"findings": 3, "left": [null]})).contains("Audit"));
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! `privacy FIGURES.csv [PREFIX]` measures, case by case, and appends what it finds; cases that are in the file already
 //! are left out, so that it can be stopped and called again. With a prefix (`mimic,pooled`) only cases that begin so.
+//! `privacy --individuals` prints `docs/privacy/individuals.csv`: people next to the components of U, and in runs without them.
 //! `privacy --table FIGURES.csv` prints `docs/privacy/table.csv`, a line per case, `--summary` what they come to. `PARTWISE_DATA` is the folder with the matrices.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,6 +37,9 @@ const LIMITS: Limits = Limits {
     directions: 300,
     unknowns: 400,
     recovered: 2,
+    reruns: 0,
+    reconstructed: 20,
+    reconstructed_features: 1000,
     multiplications: 3e8,
     threads: 1,
 };
@@ -89,6 +93,7 @@ fn main() -> Result<(), Failure> {
     match &arguments[..] {
         [option, figures] if option == "--table" => table(&std::fs::read_to_string(figures)?),
         [option, figures] if option == "--summary" => summary(&std::fs::read_to_string(figures)?),
+        [option] if option == "--individuals" => individuals(),
         [figures] => measure(figures, ""),
         [figures, prefix] => measure(figures, prefix),
         _ => {
@@ -96,6 +101,43 @@ fn main() -> Result<(), Failure> {
                 .into())
         }
     }
+}
+
+/// All records of each table but newsgroups, with 5 parties, 100 rounds, two protocols and two k.
+fn individuals() -> Result<(), Failure> {
+    println!(
+        "data,protocol,rank,seed,people,reproduced,highest_cosine,highest_at_party,cosine,leverage,cosine_without"
+    );
+    let folder = std::env::var("PARTWISE_DATA").unwrap_or_else(|_| "../shared/data".into());
+    for data in ["pcawg", "mimic", "face"] {
+        let matrix = read(&folder, data)?;
+        for (protocol, rank, seed) in [
+            (Protocol::Pooled, 20, 0),
+            (Protocol::Pooled, 20, 1),
+            (Protocol::Pooled, 10, 0),
+            (Protocol::SynSd, 20, 0),
+        ] {
+            let aggregation = Aggregation::Secure;
+            let case = Case { data, protocol, aggregation, parties: 5, records: None, rank };
+            let limits = Limits { sums: 2, records: 500, reruns: 3, reconstructed: 0, ..LIMITS };
+            let (audit, _) = audited(&case, &matrix, matrix.rows() * 4 / 5, seed, (100, &limits))?;
+            let found = &audit.individuals;
+            for person in &found.left_out {
+                println!(
+                    "{data},{},{rank},{seed},{},{},{:.4},{:.4},{:.4},{:.4},{:.4}",
+                    name(protocol),
+                    found.people,
+                    found.reproduced,
+                    found.highest_cosine,
+                    found.highest_at_party,
+                    person.cosine,
+                    person.leverage,
+                    person.cosine_without
+                );
+            }
+        }
+    }
+    Ok(())
 }
 
 fn measure(figures: &str, prefix: &str) -> Result<(), Failure> {
@@ -213,6 +255,18 @@ fn adversary(adversary: Adversary) -> &'static str {
 
 /// One run and its audit, on newly drawn records.
 fn one(case: &Case, matrix: &Matrix<f32>, members: usize, seed: u64) -> Result<(Audit, usize), Failure> {
+    let (.., rounds, _) = DATA.iter().find(|(name, ..)| *name == case.data).ok_or("no such matrix")?;
+    audited(case, matrix, members, seed, (*rounds, &LIMITS))
+}
+
+/// The audit of one run, and its rounds.
+fn audited(
+    case: &Case,
+    matrix: &Matrix<f32>,
+    members: usize,
+    seed: u64,
+    (rounds, limits): (usize, &Limits),
+) -> Result<(Audit, usize), Failure> {
     // As many others as members, if there are so many.
     let records = matrix.rows();
     let (rest, kept) = hold_out(records, members, seed);
@@ -227,10 +281,9 @@ fn one(case: &Case, matrix: &Matrix<f32>, members: usize, seed: u64) -> Result<(
     let shuffled = shuffle(&kept, seed);
     let dealt: Vec<Vec<usize>> =
         dealt.iter().map(|places| places.iter().map(|&place| shuffled[place]).collect()).collect();
-    let (.., rounds, _) = DATA.iter().find(|(name, ..)| *name == case.data).ok_or("no such matrix")?;
     let settings = Settings {
         seed,
-        rounds: *rounds,
+        rounds,
         tolerance: 0.0,
         aggregation: case.aggregation,
         colluders: if case.parties > 3 { 2 } else { 1 },
@@ -255,9 +308,11 @@ fn one(case: &Case, matrix: &Matrix<f32>, members: usize, seed: u64) -> Result<(
         matrix,
         dealt: &dealt,
         held_out: &held,
+        people: None,
+        plan: (limits.reruns > 0).then_some(&plan),
         u,
     };
-    Ok((audit(&evidence, &LIMITS, &Cancel::default())?, outcome.rounds))
+    Ok((audit(&evidence, limits, &Cancel::default())?, outcome.rounds))
 }
 
 /// In another order, by the seed.

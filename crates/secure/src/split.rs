@@ -60,17 +60,53 @@ impl Split {
 
 /// Holds out `count` random records: the remaining ones, and the held-out ones; both ascending.
 pub fn hold_out(records: usize, count: usize, seed: u64) -> (Vec<usize>, Vec<usize>) {
-    let mut rng = stream(party_seed(seed, "partwise holdout", 0), Purpose::Sample, 0, 0);
-    let mut order: Vec<(u64, usize)> = (0..records).map(|record| (rng.next_u64(), record)).collect();
-    order.sort_unstable();
-    let mut held: Vec<usize> = order.drain(..count.min(records)).map(|(_, record)| record).collect();
-    let mut kept: Vec<usize> = order.into_iter().map(|(_, record)| record).collect();
+    let mut held = in_random_order(records, seed);
+    let mut kept = held.split_off(count.min(records));
     held.sort_unstable();
     kept.sort_unstable();
     (kept, held)
 }
 
-/// Held-out records, each with the party of its kind: the one that has the record before it in the file.
+/// The numbers below `count`, by chance.
+fn in_random_order(count: usize, seed: u64) -> Vec<usize> {
+    let mut rng = stream(party_seed(seed, "partwise holdout", 0), Purpose::Sample, 0, 0);
+    let mut order: Vec<(u64, usize)> = (0..count).map(|number| (rng.next_u64(), number)).collect();
+    order.sort_unstable();
+    order.into_iter().map(|(_, number)| number).collect()
+}
+
+/// Sets whole people aside, by chance, until `count` records are: those that stay, and those in nobody's data. `people` has
+/// the number of the person of each record.
+pub fn hold_out_people(people: &[usize], count: usize, seed: u64) -> (Vec<usize>, Vec<usize>) {
+    let number = people.iter().max().map_or(0, |last| last + 1);
+    let mut sizes = vec![0; number];
+    people.iter().for_each(|&person| sizes[person] += 1);
+    let (mut held, mut records) = (vec![false; number], 0);
+    for person in in_random_order(number, seed) {
+        if records >= count {
+            break;
+        }
+        held[person] = true;
+        records += sizes[person];
+    }
+    (0..people.len()).partition(|&record| !held[people[record]])
+}
+
+/// Records by person, people in the order in which they first occur; without numbers each record is a person.
+pub fn by_person(records: &[usize], people: Option<&[usize]>) -> Vec<Vec<usize>> {
+    let Some(people) = people else { return records.iter().map(|&record| vec![record]).collect() };
+    let (mut places, mut grouped) = (BTreeMap::new(), Vec::<Vec<usize>>::new());
+    for &record in records {
+        let place = *places.entry(people[record]).or_insert(grouped.len());
+        if place == grouped.len() {
+            grouped.push(Vec::new());
+        }
+        grouped[place].push(record);
+    }
+    grouped
+}
+
+/// Held-out records, each with the party whose kind it is: the one that has the record before it in the file.
 ///
 /// Parties differ. A party's records can be distinguished from those of another without having been in its data,
 /// which would be mistaken for membership.
@@ -191,6 +227,19 @@ mod tests {
         assert_ne!(hold_out(1000, 300, 2).1, held);
         let mean = held.iter().sum::<usize>() as f64 / 300.0;
         assert!((mean - 500.0).abs() < 60.0, "{mean}");
+    }
+
+    /// People stay together, and as few as are needed are held out.
+    #[test]
+    fn whole_people_are_held_out() {
+        let people: Vec<usize> = (0..1000).map(|record| record * 7 % 130).collect();
+        let (kept, held) = hold_out_people(&people, 250, 3);
+        assert_eq!(hold_out_people(&people, 250, 3), (kept.clone(), held.clone()));
+        assert_ne!(hold_out_people(&people, 250, 4).1, held);
+        assert!((250..258).contains(&held.len()) && kept.len() + held.len() == 1000);
+        assert!(held.iter().all(|&out| kept.iter().all(|&stays| people[out] != people[stays])));
+        assert_eq!(by_person(&[4, 2, 0, 9], Some(&[1, 0, 1, 0, 0, 5, 5, 5, 5, 1])), [vec![4], vec![2, 0, 9]]);
+        assert_eq!(by_person(&[4, 2], None), [[4], [2]]);
     }
 
     #[test]

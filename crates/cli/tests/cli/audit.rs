@@ -102,6 +102,80 @@ fn a_limit_that_is_passed_is_exit_code_3() {
     assert_eq!(desk.output(&format!("{simulate} --max-auc 1 --out s")).status.code(), Some(0));
 }
 
+/// Whole people are held out, and what is found of single ones is in their own party's folder alone.
+#[test]
+fn people_are_audited_and_shown_to_their_own_party() {
+    let desk = Desk::with_digits();
+    let people: String = (0..1797).map(|record| format!("person {}\n", record / 3)).collect();
+    desk.write("people.txt", &people);
+    desk.run(&format!("{RECORDED} --person people.txt --audit"));
+    let audit = desk.json("r/audit.json");
+    assert_eq!((&audit["run"]["held_out"], &audit["individuals"]["people"]), (&300.into(), &499.into()));
+    assert!(audit["findings"].as_array().unwrap().iter().all(|finding| finding["others"] == 100));
+    assert_eq!(audit["individuals"]["left_out"].as_array().unwrap().len(), 3);
+    assert!(audit["owners"].is_null() && !desk.read("r/audit.json").contains("\"record\""));
+    let own = |party: usize| desk.json(&format!("r/party-{party}/individuals.json"));
+    for party in 1..=4 {
+        assert_eq!(own(party)["components"].as_array().unwrap().len(), 10);
+        assert_eq!(own(party)["members"].as_array().unwrap().len(), 10);
+    }
+    // The same from the recorded run.
+    let before = (desk.read("r/audit.json"), own(2));
+    desk.run("audit r --force --quiet");
+    assert!((desk.read("r/audit.json"), own(2)) == before);
+    assert_says(
+        &desk.refused(
+            "simulate digits.npy --rank 4 --parties 4 --protocol syn-sd --person r/run.json --out x",
+        ),
+        &["r/run.json", "labels"],
+    );
+    desk.write("blank.txt", people.replacen("person 1\n", "\n", 1));
+    assert_says(
+        &desk
+            .refused("simulate digits.npy --rank 4 --parties 4 --protocol syn-sd --person blank.txt --out x"),
+        &["--person", "blank.txt", "line 4"],
+    );
+}
+
+#[test]
+fn a_component_that_is_a_record_is_exit_code_3() {
+    let desk = Desk::new();
+    let value = |place: usize| match (place / 12, place % 12) {
+        (7, feature) => {
+            if feature > 8 {
+                50.0
+            } else {
+                0.0
+            }
+        }
+        (record, feature) => {
+            if feature % 3 == record % 3 && feature < 9 {
+                3.0
+            } else {
+                0.1 + (place % 7) as f64 / 70.0
+            }
+        }
+    };
+    desk.write_factor("loner.npy", &(200, 12, (0..200 * 12).map(value).collect()));
+    let simulate = "simulate loner.npy --rank 4 --rounds 60 --parties 4 --protocol syn-sd --seed 2 --holdout 20 --audit --quiet";
+    let output = desk.output(&format!("{simulate} --max-record-cosine 0.9 --record --out r"));
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert!(
+        said.starts_with("over the limit: a component is a single record") && said.contains("seen U"),
+        "{said}"
+    );
+    let audit = desk.json("r/audit.json");
+    assert!(audit["exposed"] == true && audit["verdict"][0].as_str().unwrap().contains("exposed"), "{audit}");
+    assert!(desk.read("r/report.html").contains("Is a component a single person?"));
+    assert_eq!(desk.output("audit r --force --quiet --max-record-cosine 1").status.code(), Some(0));
+    assert_eq!(desk.output("audit r --force --quiet --max-record-cosine 0.9").status.code(), Some(3));
+    assert_says(
+        &desk.refused(&format!("{simulate} --max-record-cosine 2 --out s")),
+        &["--max-record-cosine", "from 0 to 1"],
+    );
+}
+
 #[test]
 fn runs_that_cannot_be_audited_are_refused() {
     let desk = Desk::with_digits();

@@ -52,7 +52,35 @@ fn a_federation_gives_the_same_bits_as_the_simulation() {
     }
 }
 
-/// With certificates; six parties in two groups; `evaluate` confirms the error.
+/// A party whose record is a component keeps its results to itself; the others have U all the same.
+#[test]
+fn results_that_are_a_single_record_are_withheld() {
+    let mut trial = Trial::new(3, &["--protocol", "syn-sd", "--rounds", "60"]);
+    trial.line = vec!["--insecure"];
+    let text = records(0, RECORDS - 1, FEATURES);
+    let loner: Vec<&str> = (0..FEATURES).map(|feature| if feature == 3 { "900" } else { "0" }).collect();
+    fs::write(trial.path("data-1.csv"), format!("{text}{}\n", loner.join(","))).unwrap();
+    let mut coordinator = trial.coordinator(&[]);
+    let mut parties = trial.all_parties();
+    parties[1..].iter_mut().for_each(Process::succeed);
+    assert_eq!(parties[0].end().code(), Some(3), "{}", parties[0].text());
+    coordinator.succeed();
+    let said = parties[0].text();
+    assert!(
+        said.contains("withheld: a component is a single record") && said.contains("already seen U"),
+        "{said}"
+    );
+    assert!(!exists(&trial.path("result-1")) && exists(&trial.path("result-2/V.npy")));
+    let state = trial.party_folder(1).join("state");
+    let kept = fs::read_dir(state).unwrap().map(|entry| entry.unwrap().path());
+    let kept = { kept }.find(|path| path.display().to_string().contains("withheld-")).unwrap();
+    assert!(exists(&kept.join("V.npy")));
+    let own: serde_json::Value =
+        serde_json::from_slice(&fs::read(kept.join("individuals.json")).unwrap()).unwrap();
+    assert_eq!(own["components"][0]["record"], RECORDS - 1);
+}
+
+/// With certificates; six parties in two groups; what is written is what `evaluate` finds.
 #[test]
 fn an_asynchronous_federation_with_certificates() {
     let trial = Trial::new(6, &["--protocol", "asyn-sd", "--rounds", "300"]);

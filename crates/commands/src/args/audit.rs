@@ -4,14 +4,14 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::values::{area, count};
+use super::values::{area, cosine, count};
 
 pub const EXAMPLES: &str = "\
 Examples:
   partwise audit result --max-auc 0.6
   partwise audit hospital-a/state
 
-Exit code 3: an attack exceeds --max-auc.";
+Exit code 3: an attack exceeds --max-auc, or a component is a record by --max-record-cosine.";
 
 #[derive(Debug, Args)]
 pub struct AuditArgs {
@@ -26,6 +26,9 @@ pub struct AuditArgs {
     /// Highest AUC that membership inference may reach (else exit code 3)
     #[arg(value_parser = area, allow_hyphen_values = true, long, value_name = "X")]
     pub max_auc: Option<f64>,
+    /// Highest cosine of a component and a record that dominates it (else exit code 3)
+    #[arg(value_parser = cosine, allow_hyphen_values = true, long, value_name = "X")]
+    pub max_record_cosine: Option<f64>,
     /// Replace an existing audit.json
     #[arg(long)]
     pub force: bool,

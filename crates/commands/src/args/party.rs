@@ -5,9 +5,10 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use partwise::Precision;
 use partwise::run::Side;
+use partwise_secure::audit::MAX_RECORD_COSINE;
 
 use super::coordinator::LineArgs;
-use super::values::{choice, count};
+use super::values::{choice, cosine, count};
 use super::{LabelArgs, ReadArgs};
 
 pub const EXAMPLES: &str = "\
@@ -68,6 +69,13 @@ pub struct JoinArgs {
     /// Folder for U.npy, V.npy, trace.csv, run.json and report.html
     #[arg(short, long, value_name = "DIR", required_unless_present = "check")]
     pub out: Option<PathBuf>,
+    /// A text file with a person's name a line, a line a record, if people have several records; it stays here
+    #[arg(long, value_name = "FILE")]
+    pub person: Option<PathBuf>,
+    /// Withhold the results, with exit code 3, if a component is a record of this party: their cosine is above this, and more
+    /// than half of this party's part of the component is this person's. They are kept with the party's state instead
+    #[arg(value_parser = cosine, allow_hyphen_values = true, long, value_name = "X", default_value_t = MAX_RECORD_COSINE)]
+    pub max_record_cosine: f64,
     /// Replace the results in an existing folder
     #[arg(long)]
     pub force: bool,

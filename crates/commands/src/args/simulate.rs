@@ -10,7 +10,7 @@ use partwise::sketch::SketchKind;
 use partwise_secure::protocol::{Aggregation, Protocol, Settings as SecureSettings};
 use partwise_secure::risk::Accepted;
 
-use super::values::{area, choice, count, real, vanishing, whole};
+use super::values::{area, choice, cosine, count, real, vanishing, whole};
 use super::{LabelArgs, ReadArgs, ShapeArgs};
 
 pub const EXAMPLES: &str = "\
@@ -115,6 +115,12 @@ pub struct SimulateArgs {
     /// Records held out as non-members [default: 20% with --audit or --record]
     #[arg(allow_negative_numbers = true, long, value_name = "AMOUNT", help_heading = "Audit")]
     pub holdout: Option<Amount>,
+    /// Text file with the name of a person per line, one line per record: people instead of records are held out
+    #[arg(long, value_name = "FILE", help_heading = "Audit")]
+    pub person: Option<PathBuf>,
+    /// Highest cosine of a component and a record that dominates it (else exit code 3)
+    #[arg(value_parser = cosine, allow_hyphen_values = true, long, value_name = "X", requires = "audit", help_heading = "Audit")]
+    pub max_record_cosine: Option<f64>,
     /// Highest AUC that membership inference may reach (else exit code 3)
     #[arg(value_parser = area, allow_hyphen_values = true, long, value_name = "X", requires = "audit", help_heading = "Audit")]
     pub max_auc: Option<f64>,

@@ -149,6 +149,12 @@ pub fn area(text: &str) -> Result<f64, String> {
     area.ok_or_else(|| "give a number from 0.5 (guessing) to 1 (certainty)".into())
 }
 
+/// A cosine that can be a limit.
+pub fn cosine(text: &str) -> Result<f64, String> {
+    let cosine = text.parse::<f64>().ok().filter(|cosine| (0.0..=1.0).contains(cosine));
+    cosine.ok_or_else(|| "give a number from 0 to 1 (the same record)".into())
+}
+
 /// A whole number, such as a seed.
 pub fn whole(text: &str) -> Result<u64, String> {
     text.parse().map_err(|_| format!("give a whole number from 0 to {}", u64::MAX))

@@ -11,8 +11,12 @@ use partwise::error::human_bytes;
 use partwise::run::Amount;
 use partwise::run::record::RecordedData;
 use partwise_secure::audit::folder::{self, Request, audit_folder};
-use partwise_secure::audit::{Adversary, Audit, Cover, Evidence, Left, Limits, audit};
+use partwise_secure::audit::{
+    Adversary, Audit, Cover, Evidence, Individuals, Left, LeftOut, Limits, Rate, Reconstruction,
+    TruePositives, audit,
+};
 use partwise_secure::protocol::Settings;
+use serde::Serialize;
 
 use super::ledger;
 use crate::args::{AuditArgs, ReadArgs, SimulateArgs};
@@ -22,21 +26,48 @@ use crate::{flags, machine, output, report};
 /// The share of records held out by default.
 pub const HOLDOUT: Amount = Amount::Share(0.2);
 
-/// An attack exceeded `--max-auc`.
+/// More was found than is allowed.
 #[derive(Debug, thiserror::Error)]
-#[error("limit exceeded: the AUC {found:.3} is above --max-auc {limit}")]
-pub struct OverLimit {
-    found: f64,
-    limit: f64,
+pub enum OverLimit {
+    /// By `--max-auc`.
+    #[error("over the limit: AUC {found:.3} is above --max-auc {limit}")]
+    Auc { found: f64, limit: f64 },
+    /// By `--max-record-cosine`, in a simulation.
+    #[error(
+        "over the limit: a component is a single record (cosine {found:.3}, above --max-record-cosine {limit}); its party \
+         would withhold its files, but others would have seen U"
+    )]
+    Record { found: f64, limit: f64 },
+    /// By `--max-record-cosine`, at a party.
+    #[error(
+        "withheld: a component is a single record of this party (cosine {found:.3}, above --max-record-cosine {limit}); the \
+         other parties and the coordinator have already seen U. {kept} has the files and individuals.json, which says whose \
+         record it is; tell those responsible for it before you use them"
+    )]
+    Withheld { found: f64, limit: f64, kept: String },
 }
 
-/// Where an audit finds the data again; `None` if the path is not UTF-8, which JSON requires.
-pub fn recorded(args: &SimulateArgs, dealt: &[Vec<usize>], held_out: &[Vec<usize>]) -> Option<RecordedData> {
+/// What is allowed.
+#[derive(Clone, Copy)]
+pub struct Allowed {
+    /// `--max-auc`.
+    pub auc: Option<f64>,
+    /// `--max-record-cosine`.
+    pub record_cosine: Option<f64>,
+}
+
+/// Where an audit finds the data again; nothing if the path is not UTF-8, which JSON cannot hold.
+pub fn recorded(
+    args: &SimulateArgs,
+    (dealt, held_out): (&[Vec<usize>], &[Vec<usize>]),
+    people: Option<&[usize]>,
+) -> Option<RecordedData> {
     let path = std::fs::canonicalize(&args.file).unwrap_or_else(|_| args.file.clone());
     path.to_str()?;
     let &ReadArgs { header, row_names, images, .. } = &args.read;
     let (dealt, held_out) = (dealt.to_vec(), held_out.to_vec());
-    Some(RecordedData { path, header, row_names, images, dealt, held_out })
+    let people = people.map(<[usize]>::to_vec);
+    Some(RecordedData { path, header, row_names, images, dealt, held_out, people })
 }
 
 /// Refuses a transcript that does not fit in memory: for each sum the words of every party, masked and not, and the
@@ -66,18 +97,22 @@ pub fn of<T: Real>(evidence: &Evidence<'_, T>) -> Result<Audit> {
     Ok(audit(evidence, &limits(), &Cancel::default())?.named(flags::name))
 }
 
-pub fn write(file: &mut dyn Write, audit: &Audit) -> stdio::Result<()> {
-    serde_json::to_writer_pretty(&mut *file, audit)?;
+pub fn write(file: &mut dyn Write, found: &impl Serialize) -> stdio::Result<()> {
+    serde_json::to_writer_pretty(&mut *file, found)?;
     writeln!(file)
 }
 
-/// Prints the findings, and fails if they exceed the limit.
-pub fn conclude(context: &Context, audit: &Audit, limit: Option<f64>, quiet: bool) -> Result<()> {
+/// Prints what was found, and fails if that is more than is allowed.
+pub fn conclude(context: &Context, audit: &Audit, allowed: Allowed, quiet: bool) -> Result<()> {
     if !quiet {
         context.console.tell(&text(audit));
     }
-    match limit {
-        Some(limit) if audit.highest_auc > limit => Err(OverLimit { found: audit.highest_auc, limit }.into()),
+    let (auc, cosine) = (audit.highest_auc, audit.individuals.highest_at_party);
+    match allowed {
+        Allowed { record_cosine: Some(limit), .. } if cosine > limit => {
+            Err(OverLimit::Record { found: cosine, limit }.into())
+        }
+        Allowed { auc: Some(limit), .. } if auc > limit => Err(OverLimit::Auc { found: auc, limit }.into()),
         _ => Ok(()),
     }
 }
@@ -94,12 +129,20 @@ pub fn run(args: &AuditArgs, context: &Context) -> Result<()> {
         audit_folder(&Request { dir, data, colluders, limits: limits(), cancel: &Cancel::default() })?
             .named(flags::name);
     context.outputs.write_into(dir, output::AUDIT, output::DIR, |file| write(file, &audit))?;
-    // An existing page is regenerated to show the audit.
+    for (own, party) in audit.owners.iter().zip(1..) {
+        let folder = dir.join(format!("{}{party}", output::PARTY));
+        // Of a party that left there is none.
+        if folder.is_dir() {
+            context.outputs.write_into(&folder, output::INDIVIDUALS, output::DIR, |file| write(file, own))?;
+        }
+    }
+    // A page that is there shows it.
     report::after_run(context, dir, dir.join(report::NAME).exists());
     if args.json {
         context.console.answer(&serde_json::to_string(&audit)?)?;
     }
-    conclude(context, &audit, args.max_auc, args.quiet || args.json)
+    let allowed = Allowed { auc: args.max_auc, record_cosine: args.max_record_cosine };
+    conclude(context, &audit, allowed, args.quiet || args.json)
 }
 
 /// The tables and the verdict.
@@ -111,9 +154,18 @@ fn text(audit: &Audit) -> String {
     ));
     text.push_str(&legend(audit));
     text.push_str("\nattacks: can an adversary tell whether a record was in a party's data?\n");
-    let header = ["seat", "attack", "on", "AUC", "s.e.", "members", "others", "mean score", "of others"];
+    let header = ["seat", "attack", "on", "AUC", "s.e.", "members", "others", "told at 0.1%", "told at 1%"];
     text.push_str(&table(&header, &findings(audit)));
-    text.push_str("  AUC: 0.5 is guessing, 1 is certainty; s.e.: standard error; others: held-out records\n");
+    text.push_str(
+        "  AUC: 0.5 is guessing, 1 certainty; s.e.: its standard error; others: records that nobody had; told at 1%: the share of members \
+         found while 1% of the others are taken for members, with 95% bounds\n",
+    );
+    text.push_str(&individuals(&audit.individuals));
+    if !audit.reconstructions.is_empty() {
+        text.push_str("\nrecords reconstructed from what was seen\n");
+        let header = ["seat", "attack", "records tried", "found exactly", "median cosine", "highest"];
+        text.push_str(&table(&header, &reconstructions(audit)));
+    }
     if !audit.recoveries.is_empty() {
         text.push_str("\nlinear recovery of M from opened sketches\n");
         let header = ["seat", "method", "rounds", "equations", "unknowns", "error", "recovered"];
@@ -190,11 +242,52 @@ fn findings(audit: &Audit) -> Vec<Vec<String>> {
             format!("{:.3}", auc.standard_error),
             auc.members.to_string(),
             auc.others.to_string(),
-            format!("{:.3}", finding.mean_of_members),
-            format!("{:.3}", finding.mean_of_others),
         ]
+        .into_iter()
+        .chain(finding.true_positives.iter().map(told))
+        .collect()
     };
     audit.findings.iter().map(line).collect()
+}
+
+/// The share of members that an attack tells, with its bounds.
+fn told(rate: &TruePositives) -> String {
+    let Some(told) = rate.told else { return "not estimable".into() };
+    let Rate { lowest, highest, .. } = told.members;
+    let percent = |share: f64| format!("{:.1}", 100.0 * share);
+    format!("{}% ({} to {})", percent(told.members.share()), percent(lowest), percent(highest))
+}
+
+/// People next to the components.
+fn individuals(found: &Individuals) -> String {
+    let Individuals { people, reproduced, most, highest_cosine, left_out, .. } = found;
+    let mut text = format!(
+        "\npeople: is a component a single one?\n  {reproduced} of {people} people are a component (cosine above {most}, and more \
+         than half of its weight); the highest cosine of anyone is {highest_cosine:.3}\n"
+    );
+    if !left_out.is_empty() {
+        let line = |person: &LeftOut| {
+            let LeftOut { cosine, leverage, cosine_without } = person;
+            vec![format!("{:.0}%", 100.0 * leverage), format!("{cosine:.3}"), format!("{cosine_without:.3}")]
+        };
+        let lines: Vec<Vec<String>> = left_out.iter().map(line).collect();
+        text.push_str(&table(&["share of the component", "cosine", "in a run without this person"], &lines));
+    }
+    text
+}
+
+fn reconstructions(audit: &Audit) -> Vec<Vec<String>> {
+    let line = |found: &Reconstruction| {
+        vec![
+            found.adversary.to_string(),
+            found.attack.clone(),
+            found.tried.to_string(),
+            found.exact.to_string(),
+            format!("{:.3}", found.median_cosine),
+            format!("{:.3}", found.highest_cosine),
+        ]
+    };
+    audit.reconstructions.iter().map(line).collect()
 }
 
 fn recoveries(audit: &Audit) -> Vec<Vec<String>> {

@@ -11,16 +11,19 @@ use partwise::run::record::{
     FederationEnd, FederationRecord, PartyRecord, ProtocolSettings, RUN_FILE, RunKind, RunRecord,
     SharedFactor, Transport, name_of,
 };
+use partwise::threads::Threads;
 use partwise::{Precision, Real};
 use partwise_federation::certificates::{self, write_new};
 use partwise_federation::config::PartyConfig;
 use partwise_federation::log::{EventLog, Format};
 use partwise_federation::party::{self, Hooks, Joined, PartyData, PartyOptions};
 use partwise_federation::text::{Fingerprint, check_name};
+use partwise_secure::audit::{Likeness, Own, WORST, highest_reproduced, own_likenesses};
 use partwise_secure::factors;
 use partwise_secure::protocol::Stop;
 use serde_json::json;
 
+use super::audit::{self, OverLimit};
 use crate::args::{JoinArgs, PartyCommand, PartyInitArgs};
 use crate::context::Context;
 use crate::{flags, input, machine, output, report};
@@ -110,12 +113,13 @@ fn join<T: Real>(args: &JoinArgs, context: &Context, hooks: &Arc<dyn Hooks>) -> 
     if args.line.log == Format::Text {
         input::warn_assumptions(context.console, &args.data, &assumptions);
     }
-    // Features by records, whichever side the file has them on.
-    let (matrix, names) = match args.records {
-        Side::Rows => (matrix.into_transpose(), &col_labels),
-        Side::Columns => (matrix, &row_labels),
+    // Features by records, whatever the file has; and records by features, to look for them in the result.
+    let (matrix, own, names) = match args.records {
+        Side::Rows => (matrix.clone().into_transpose(), matrix, &col_labels),
+        Side::Columns => (matrix.clone(), matrix.into_transpose(), &row_labels),
     };
-    input::check_memory("the run", matrix.bytes().saturating_mul(3))?;
+    input::check_memory("the run", matrix.bytes().saturating_mul(4))?;
+    let people = args.person.as_ref().map(|path| input::people(path, own.rows())).transpose()?;
     let reading = format!("{:?} {:?} {:?}", args.read, args.records, T::PRECISION);
     let digest = format!("{} {reading}", input::sha256(&args.data)?);
     let given = PartyData { matrix, names: names.clone(), digest };
@@ -141,22 +145,40 @@ fn join<T: Real>(args: &JoinArgs, context: &Context, hooks: &Arc<dyn Hooks>) -> 
         );
     }
     let joined = party::join(&party, given, &options)?;
-    write(args, context, &party.name, &joined, [row_labels, col_labels])?;
-    conclude(args, context, &joined);
+    let exposed = own_likenesses(&Threads::new(threads)?, &own, &joined.u, people.as_deref());
+    let found = highest_reproduced(&exposed);
+    let withheld = found > args.max_record_cosine;
+    let out = match &args.out {
+        Some(_) if withheld => Some(party.state.join(format!("withheld-{}", joined.run))),
+        out => out.clone(),
+    };
+    if let Some(out) = &out {
+        write(args, context, (&party.name, out), &joined, [row_labels, col_labels], exposed)?;
+    }
+    if !withheld {
+        conclude(args, context, &joined);
+    }
     let mut factor = Vec::new();
     io::npy::write(&mut factor, joined.features, joined.terms.settings.rank, &joined.u)?;
     let parties = joined.terms.roster.len();
-    Ok(joined.finish(factor, parties)?)
+    joined.finish(factor, parties)?;
+    match out {
+        Some(out) if withheld => {
+            let (limit, kept) = (args.max_record_cosine, out.display().to_string());
+            Err(OverLimit::Withheld { found, limit, kept }.into())
+        }
+        _ => Ok(()),
+    }
 }
 
 fn write<T: Real>(
     args: &JoinArgs,
     context: &Context,
-    party: &str,
+    (party, out): (&str, &Path),
     joined: &Joined<T>,
     [row_labels, col_labels]: [Option<Vec<String>>; 2],
+    mut exposed: Vec<Likeness>,
 ) -> Result<()> {
-    let Some(out) = &args.out else { return Ok(()) };
     let rank = joined.terms.settings.rank;
     let terms = &joined.terms;
     let end = PartyRecord {
@@ -201,6 +223,9 @@ fn write<T: Real>(
         Ok(())
     })?;
     staging.write(RUN_FILE, |file| record.write(file))?;
+    exposed.truncate(WORST);
+    let own = Own { components: exposed, ..Own::default() };
+    staging.write(output::INDIVIDUALS, |file| audit::write(file, &own))?;
     staging.commit()?;
     report::after_run(context, out, !args.no_report);
     Ok(())

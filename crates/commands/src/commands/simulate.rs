@@ -24,7 +24,7 @@ use partwise_secure::{
 };
 use partwise_secure::{factors, risk};
 
-use super::audit;
+use super::audit::{self, Allowed};
 use super::cluster::{Agreed, agree, local, same_file};
 use crate::args::SimulateArgs;
 use crate::console::Console;
@@ -51,6 +51,8 @@ struct Dealt<M> {
     records: Vec<Vec<usize>>,
     /// Held-out records, by the party that would have had them.
     held_out: Vec<Vec<usize>>,
+    /// The number of each record's person, if people have several.
+    people: Option<Vec<usize>>,
     plan: Plan,
     /// The input as the record describes it.
     source: InputRecord,
@@ -85,7 +87,11 @@ impl<M> Dealt<M> {
     ) -> Result<Option<Audit>> {
         let (Some(matrix), Some(transcript)) = (matrix, transcript) else { return Ok(None) };
         let (settings, dealt, held_out) = (&self.plan.settings, &self.records[..], &self.held_out[..]);
-        audit::of(&Evidence { transcript, settings, matrix, dealt, held_out, u }).map(Some)
+        let people = self.people.as_deref();
+        // In the runs that follow nobody vanishes.
+        let plan = Plan { loses: None, ..self.plan.clone() };
+        let plan = Some(&plan);
+        audit::of(&Evidence { transcript, settings, matrix, dealt, held_out, people, plan, u }).map(Some)
     }
 
     /// The matrix and what belongs to it.
@@ -96,6 +102,7 @@ impl<M> Dealt<M> {
             names,
             records,
             held_out,
+            people,
             plan,
             source,
             labels,
@@ -109,6 +116,7 @@ impl<M> Dealt<M> {
             names,
             records,
             held_out,
+            people,
             plan,
             source,
             labels,
@@ -146,11 +154,12 @@ fn alone<T: Real>(args: &SimulateArgs, context: &Context) -> Result<()> {
         }
     }
     write_run(&staging, &dealt, &outcome, &record)?;
-    write_audit(&staging, transcript.filter(|_| args.record).as_ref(), audit.as_ref())?;
+    write_audit(&staging, &outcome, transcript.filter(|_| args.record).as_ref(), audit.as_ref())?;
     staging.commit()?;
     report::after_run(context, &args.out, !args.no_report);
     conclude(args, context.console, &outcome, &record)?;
-    audit.map_or(Ok(()), |audit| audit::conclude(context, &audit, args.max_auc, args.quiet || args.json))
+    let allowed = Allowed { auc: args.max_auc, record_cosine: args.max_record_cosine };
+    audit.map_or(Ok(()), |audit| audit::conclude(context, &audit, allowed, args.quiet || args.json))
 }
 
 /// Runs the coordinator or one party as a process of an MPI job: each reads the file and keeps its own records,
@@ -201,7 +210,7 @@ fn on_ranks<T: Real>(args: &SimulateArgs, context: &Context, comm: &dyn Comm) ->
         OnRank::Coordinator(outcome) => {
             record(args, &dealt, &outcome, Some(Transport::Mpi)).and_then(|record| {
                 write_run(&staging, &dealt, &outcome, &record)?;
-                write_audit(&staging, transcript.as_ref().filter(|_| args.record), audit.as_ref())?;
+                write_audit(&staging, &outcome, transcript.as_ref().filter(|_| args.record), audit.as_ref())?;
                 Ok(Some((outcome, record)))
             })
         }
@@ -212,7 +221,8 @@ fn on_ranks<T: Real>(args: &SimulateArgs, context: &Context, comm: &dyn Comm) ->
         report::after_run(context, &args.out, !args.no_report);
         conclude(args, context.console, &outcome, &record)
     })?;
-    audit.map_or(Ok(()), |audit| audit::conclude(context, &audit, args.max_auc, args.quiet || args.json))
+    let allowed = Allowed { auc: args.max_auc, record_cosine: args.max_record_cosine };
+    audit.map_or(Ok(()), |audit| audit::conclude(context, &audit, allowed, args.quiet || args.json))
 }
 
 /// Gathers the recorded messages and the final U on process 0; the other processes keep their own.
@@ -280,7 +290,8 @@ fn read<T: Real>(args: &SimulateArgs, context: &Context) -> Result<Dealt<Matrix<
         Side::Rows => matrix,
         Side::Columns => matrix.into_transpose(),
     };
-    let (kept, held_out) = hold_out(args, matrix.rows())?;
+    let people = args.person.as_ref().map(|path| input::people(path, matrix.rows())).transpose()?;
+    let (kept, held_out) = hold_out(args, matrix.rows(), people.as_deref())?;
     let (names, records, held_out) = deal(args, matrix.rows(), &kept, &held_out)?;
     let line = args.network.unwrap_or(DEFAULT_WAN);
     let loses = args.lose.map(|(party, sums)| Vanishing { party, sums });
@@ -292,6 +303,7 @@ fn read<T: Real>(args: &SimulateArgs, context: &Context) -> Result<Dealt<Matrix<
         names,
         records,
         held_out,
+        people,
         plan,
         source,
         labels,
@@ -321,8 +333,12 @@ fn introduce<M>(args: &SimulateArgs, console: Console, dealt: &Dealt<M>) {
     }
 }
 
-/// The records of the parties, and the held-out ones.
-fn hold_out(args: &SimulateArgs, records: usize) -> Result<(Vec<usize>, Vec<usize>)> {
+/// The records that parties have, and those that nobody has.
+fn hold_out(
+    args: &SimulateArgs,
+    records: usize,
+    people: Option<&[usize]>,
+) -> Result<(Vec<usize>, Vec<usize>)> {
     let asked = args.holdout.or((args.audit || args.record).then_some(audit::HOLDOUT));
     let count = match asked {
         None => 0,
@@ -332,7 +348,12 @@ fn hold_out(args: &SimulateArgs, records: usize) -> Result<(Vec<usize>, Vec<usiz
     if count >= records && count > 0 {
         bail!("--holdout: holding out {count} of {records} records leaves none for the parties; give fewer");
     }
-    Ok(split::hold_out(records, count, args.seed))
+    let Some(people) = people else { return Ok(split::hold_out(records, count, args.seed)) };
+    let (kept, held) = split::hold_out_people(people, count, args.seed);
+    if kept.is_empty() {
+        bail!("--holdout: whole people with {count} records or more are all there are; give fewer");
+    }
+    Ok((kept, held))
 }
 
 /// The parties' names, if a file gives them, the records that each keeps, and the held-out records of its kind.
@@ -453,7 +474,10 @@ fn record<T: Real>(
         input: source.clone(),
         image: *image,
         warnings: warnings.clone(),
-        recorded: args.record.then(|| audit::recorded(args, &dealt.records, &dealt.held_out)).flatten(),
+        recorded: args
+            .record
+            .then(|| audit::recorded(args, (&dealt.records, &dealt.held_out), dealt.people.as_deref()))
+            .flatten(),
         settings: ProtocolSettings::new(&plan.settings)?.without_rounds(),
     };
     Ok(RunRecord::new(outcome.relative_error, RunKind::Simulation(Box::new(record))))
@@ -515,15 +539,24 @@ fn write_run<T>(
     staging.write(RUN_FILE, |file| record.write(file))
 }
 
-fn write_audit(
+fn write_audit<T>(
     staging: &output::Staging,
+    outcome: &SimulationOutcome<T>,
     transcript: Option<&Transcript>,
     audit: Option<&Audit>,
 ) -> Result<()> {
     if let Some(transcript) = transcript {
         staging.write(output::TRANSCRIPT, |file| transcript.write(file))?;
     }
-    audit.map_or(Ok(()), |audit| staging.write(output::AUDIT, |file| audit::write(file, audit)))
+    let Some(audit) = audit else { return Ok(()) };
+    staging.write(output::AUDIT, |file| audit::write(file, audit))?;
+    for ((own, party), stayed) in audit.owners.iter().zip(1..).zip(&outcome.parties) {
+        if stayed.is_some() {
+            let name = format!("{}{party}/{}", output::PARTY, output::INDIVIDUALS);
+            staging.write(&name, |file| audit::write(file, own))?;
+        }
+    }
+    Ok(())
 }
 
 fn conclude<T>(

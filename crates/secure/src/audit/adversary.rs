@@ -165,8 +165,18 @@ impl<'a> View<'a> {
         Some(telling.seen(numbers(sum, &words)))
     }
 
-    /// The sum minus the adversaries' own contributions. In asynchronous protocols a party only receives the
-    /// server's U.
+    /// The numbers of all parts of a sum, as the coordinator opened it or as a party was told.
+    pub fn whole_sum(&self, place: usize) -> Option<Vec<Vec<f64>>> {
+        let sum = self.sums[place].sum;
+        Some(self.transcript.parts(sum, &self.transcript.opened(sum)?))
+    }
+
+    /// How often the run was begun again before this sum.
+    pub fn attempt(&self, place: usize) -> u8 {
+        self.sums[place].sum.attempt
+    }
+
+    /// The sum, less what the attackers had themselves. Of an asynchronous method a party is told the server's U alone.
     pub fn sum(&self, place: usize) -> Option<SeenMatrix> {
         let telling = &self.sums[place];
         let sum = telling.sum;
@@ -254,8 +264,12 @@ impl<'a> TellingCohort<'a> {
 
 /// Whether a sum has numbers: if a value was outside the range, it is noise.
 fn opened_numbers(transcript: &Transcript, sum: &RecordedSum) -> bool {
-    let outside = |words: Words| !sum.is_plain() && words.wide.last() != Some(&0);
-    transcript.opened(sum).is_some_and(|words| !outside(words))
+    transcript.opened(sum).is_some_and(|words| sum.is_plain() || are_numbers(&words))
+}
+
+/// Whether opened words are numbers, by the word behind them.
+pub(super) fn are_numbers(words: &Words) -> bool {
+    words.wide.last() == Some(&0)
 }
 
 /// The numbers of the first part.

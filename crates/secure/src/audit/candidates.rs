@@ -21,23 +21,28 @@ pub struct Candidates {
     matrix: Matrix<f64>,
     block: Block<f64>,
     norms: Vec<f64>,
+    /// How many records each person has, members first.
+    people: Vec<usize>,
+    /// How many of the people are members.
     members: usize,
     /// The records as columns of a dense matrix, for sketches of features.
     turned: Vec<f64>,
 }
 
 impl Candidates {
-    /// Of rows of a matrix.
-    pub fn new<T: Real>(matrix: &Matrix<T>, members: &[usize], others: &[usize]) -> Self {
-        Self::of(widen(&rows(matrix, &[members, others].concat())), members.len())
+    /// Of rows of a matrix, those of each person.
+    pub fn new<T: Real>(matrix: &Matrix<T>, members: &[Vec<usize>], others: &[Vec<usize>]) -> Self {
+        let people = members.iter().chain(others).map(Vec::len).collect();
+        Self::of(widen(&rows(matrix, &[members, others].concat().concat())), people, members.len())
     }
 
-    /// The first `members` rows are members.
-    fn of(matrix: Matrix<f64>, members: usize) -> Self {
+    /// The first `members` people are members.
+    fn of(matrix: Matrix<f64>, people: Vec<usize>, members: usize) -> Self {
         let mut squares = vec![0.0; matrix.rows()];
         matrix.for_each_stored(|record, _, value| squares[record] += value * value);
         Candidates {
             norms: squares.into_iter().map(f64::sqrt).collect(),
+            people,
             members,
             block: Block::of(matrix.clone(), false),
             matrix,
@@ -54,7 +59,8 @@ impl Candidates {
             values[record * size + place] += sign * value;
         });
         let values = Values::Real(values.into());
-        Self::of(Matrix::Dense(Dense::new(count, size, Order::RowMajor, values)), self.members)
+        let matrix = Matrix::Dense(Dense::new(count, size, Order::RowMajor, values));
+        Self::of(matrix, self.people.clone(), self.members)
     }
 
     /// How many there are.
@@ -70,9 +76,16 @@ impl Candidates {
         self.matrix.for_each_stored(|record, feature, value| turned[feature * count + record] = value);
     }
 
-    /// Scores of all, members first, as scores of members and others.
+    /// The scores of people, given those of all records: the mean over a person's records.
     pub fn scores(&self, all: Vec<f64>) -> Scores {
-        let (members, others) = all.split_at(self.members);
+        let mut rest = &all[..];
+        let mean = |&count: &usize| {
+            let (own, others) = rest.split_at(count);
+            rest = others;
+            own.iter().sum::<f64>() / count as f64
+        };
+        let people: Vec<f64> = self.people.iter().map(mean).collect();
+        let (members, others) = people.split_at(self.members);
         Scores { members: members.to_vec(), others: others.to_vec() }
     }
 
@@ -122,14 +135,25 @@ impl Candidates {
         self.norms.iter().enumerate().map(near).collect()
     }
 
-    /// Minus the error, as a share of its norm, of each record's best nonnegative combination of the columns of U.
-    pub fn fit(&self, threads: &Threads, u: &[f64], k: usize) -> Vec<f64> {
+    /// The weights of each record's best nonnegative combination of the columns of U.
+    pub fn weights(&self, threads: &Threads, u: &[f64], k: usize) -> Weights {
         let products = self.products(threads, u, k);
         let gram = gram(threads, u, k);
         let mut v = vec![0.0; self.len() * k];
         let solver = CoordinateDescent { mu: 0.0, sweeps: SWEEPS };
         let problem = Problem { solver: &solver, gram: &gram, terms: Penalty::NONE };
         update(threads, &problem, &Product::ready(products.clone(), k), MovingRows::plain(&mut v), k);
+        Weights { products, gram, v }
+    }
+
+    /// The norms of the records.
+    pub fn norms(&self) -> &[f64] {
+        &self.norms
+    }
+
+    /// Minus the error, as a share of its norm, of each record's best nonnegative combination of the columns of U.
+    pub fn fit(&self, threads: &Threads, u: &[f64], k: usize) -> Vec<f64> {
+        let Weights { products, gram, v } = self.weights(threads, u, k);
         let error = |(record, norm): (usize, &f64)| {
             let (v, product) = (&v[record * k..][..k], &products[record * k..][..k]);
             let cross: f64 = v.iter().zip(product).map(|(v, p)| v * p).sum();
@@ -139,6 +163,16 @@ impl Candidates {
         };
         self.norms.iter().enumerate().map(error).collect()
     }
+}
+
+/// Records in terms of U: X ≈ V Uᵀ.
+pub struct Weights {
+    /// X U, a row for each record.
+    pub products: Vec<f64>,
+    /// Uᵀ U.
+    pub gram: Vec<f64>,
+    /// V, a row for each record.
+    pub v: Vec<f64>,
 }
 
 /// Raises to the highest cosine, given products and norms.

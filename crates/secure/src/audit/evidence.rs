@@ -9,8 +9,10 @@ use serde::{Deserialize, Serialize};
 use super::adversary::{Adversary, View};
 use super::candidates::Candidates;
 use super::transcript::Transcript;
+use crate::Plan;
 use crate::error::Result;
 use crate::protocol::Settings;
+use crate::split;
 use crate::sum::SumKind;
 
 /// What an audit needs to know of a run.
@@ -25,6 +27,11 @@ pub struct Evidence<'a, T> {
     pub dealt: &'a [Vec<usize>],
     /// Held-out records, by the party of their kind.
     pub held_out: &'a [Vec<usize>],
+    /// Which person each record is of, by number, where people have several; else each is a person's only one.
+    pub people: Option<&'a [usize]>,
+    /// How to run it again, for what needs other runs: leaving people out, adversaries that deviate. Without it these are
+    /// left out.
+    pub plan: Option<&'a Plan>,
     /// The final U, features x k, by row.
     pub u: &'a [T],
 }
@@ -42,6 +49,12 @@ pub struct Limits {
     pub unknowns: usize,
     /// Parties whose records are sought so.
     pub recovered: usize,
+    /// People that are left out, each in a run of its own.
+    pub reruns: usize,
+    /// Records that are reconstructed from rare features at most, by each adversary.
+    pub reconstructed: usize,
+    /// Features at most for which that is tried.
+    pub reconstructed_features: usize,
     /// Multiplications of one of these: it decides for how many features they are sought.
     pub multiplications: f64,
     /// Threads.
@@ -56,6 +69,9 @@ impl Default for Limits {
             directions: 1000,
             unknowns: 800,
             recovered: 3,
+            reruns: 3,
+            reconstructed: 40,
+            reconstructed_features: 2000,
             multiplications: 2e9,
             threads: 1,
         }
@@ -85,6 +101,8 @@ impl Limits {
 /// A party, and the records that are asked about.
 pub(super) struct Target {
     pub(super) party: u16,
+    /// The people among the members, with their rows of the matrix.
+    pub(super) members: Vec<Vec<usize>>,
     pub(super) candidates: Candidates,
 }
 
@@ -103,37 +121,38 @@ pub struct Case<'a, T> {
 
 impl<'a, T: Real> Case<'a, T> {
     pub(super) fn new(evidence: &Evidence<'a, T>, limits: &Limits, cancel: &Cancel) -> Result<Self> {
-        let &Evidence { transcript, settings, matrix, dealt, held_out, u } = evidence;
+        let &Evidence { transcript, settings, matrix, dealt, held_out, people, u, .. } = evidence;
         let (features, parties) = (matrix.cols(), dealt.len());
         // Sketched features need records as dense columns.
         let dense = if settings.protocol.sketches_features() { 10_000_000 / features } else { usize::MAX };
         let most = limits.records.min(dense);
         let each = most.div_ceil(parties);
-        // Of each party as large a share of the others as of its members, or the parties' differences would be told.
-        let share = |records: &Vec<usize>| each.min(records.len()) as f64 / records.len().max(1) as f64;
-        let largest = dealt.iter().map(share).fold(f64::MIN_POSITIVE, f64::max);
-        let wanted: Vec<f64> = dealt
-            .iter()
-            .zip(held_out)
-            .map(|(records, others)| others.len() as f64 * share(records) / largest)
-            .collect();
-        let affordable = (most as f64 / wanted.iter().sum::<f64>().max(1.0)).min(1.0);
-        let some = |records: &[usize], most: usize| -> Vec<usize> {
-            limits.pick(records.len(), most).into_iter().map(|place| records[place]).collect()
+        let by_person = |parties: &[Vec<usize>]| -> Vec<Vec<Vec<usize>>> {
+            parties.iter().map(|records| split::by_person(records, people)).collect()
         };
-        let target = |(party, records): (u16, &Vec<usize>)| {
+        let (own, others) = (by_person(dealt), by_person(held_out));
+        // Of each party as large a share of the others as of its members, or the parties' differences would be told.
+        let share = |own: &Vec<Vec<usize>>| each.min(own.len()) as f64 / own.len().max(1) as f64;
+        let largest = own.iter().map(share).fold(f64::MIN_POSITIVE, f64::max);
+        let wanted: Vec<f64> =
+            own.iter().zip(&others).map(|(own, others)| others.len() as f64 * share(own) / largest).collect();
+        let affordable = (most as f64 / wanted.iter().sum::<f64>().max(1.0)).min(1.0);
+        let some = |people: &[Vec<usize>], most: usize| -> Vec<Vec<usize>> {
+            limits.pick(people.len(), most).into_iter().map(|place| people[place].clone()).collect()
+        };
+        let target = |(party, own): (u16, &Vec<Vec<usize>>)| {
             let place = usize::from(party) - 1;
-            let others = held_out.get(place).map_or(&[][..], |others| others);
+            let others = others.get(place).map_or(&[][..], |others| others);
             let wanted = wanted.get(place).map_or(0.0, |wanted| wanted * affordable);
-            let (members, others) = (some(records, each), some(others, wanted.round() as usize));
+            let (members, others) = (some(own, each), some(others, wanted.round() as usize));
             let mut candidates = Candidates::new(matrix, &members, &others);
             if settings.protocol.sketches_features() {
                 candidates.turn();
             }
-            Target { party, candidates }
+            Target { party, members, candidates }
         };
         Ok(Case {
-            targets: (1..).zip(dealt).map(target).collect(),
+            targets: (1..).zip(&own).map(target).collect(),
             u: u.iter().map(|value| value.to_f64()).collect(),
             threads: Threads::new(limits.threads)?.with_cancel(cancel),
             limits: *limits,

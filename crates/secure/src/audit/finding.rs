@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::adversary::Adversary;
+use super::rates::{FALSE_POSITIVES, TruePositives};
+use super::recovery::WITHIN;
 use super::statistics::{Auc, Scores};
 
 /// How well an attack tells members from others.
@@ -18,6 +20,9 @@ pub struct Finding {
     /// Its AUC.
     #[serde(flatten)]
     pub auc: Auc,
+    /// The members that it tells while it takes few others for members.
+    #[serde(default)]
+    pub true_positives: Vec<TruePositives>,
     /// Mean score of members: for matching, the best cosine with what was seen.
     pub mean_of_members: f64,
     /// Mean score of others.
@@ -42,6 +47,7 @@ impl Finding {
             adversary,
             on,
             auc,
+            true_positives: Vec::new(),
             mean_of_members,
             mean_of_others,
             highest,
@@ -61,6 +67,7 @@ impl Finding {
             finite.clone().sum::<f64>() / finite.count().max(1) as f64
         };
         self.auc = self.scores.auc();
+        self.true_positives = FALSE_POSITIVES.map(|share| TruePositives::at(share, &self.scores)).to_vec();
         self.mean_of_members = mean(&self.scores.members);
         self.mean_of_others = mean(&self.scores.others);
         self.highest = self.scores.members.iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -134,9 +141,103 @@ impl Recovery {
     }
 }
 
+/// Records that an attack reconstructed, which all may know the number of.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Reconstruction {
+    /// Who attacks.
+    #[serde(rename = "seat")]
+    pub adversary: Adversary,
+    /// The attack.
+    pub attack: String,
+    /// Records that it tried to reconstruct.
+    pub tried: usize,
+    /// Records that it found exactly but for their scale, every entry within a tenth of its value.
+    pub exact: usize,
+    /// The median cosine between a record and what was found.
+    pub median_cosine: f64,
+    /// The highest of these cosines.
+    pub highest_cosine: f64,
+    /// What parties said when they noticed a deviation and stopped, if they did.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub noticed: Option<String>,
+    /// The records, for their own parties.
+    #[serde(skip)]
+    pub(super) records: Vec<Reconstructed>,
+}
+
+/// A record that an attack tried to reconstruct.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Reconstructed {
+    /// Its row in the matrix.
+    pub row: usize,
+    /// Its cosine with what was found; 0 if nothing was.
+    pub cosine: f64,
+    /// Whether every entry was found within a tenth of its value, and those that are 0 within a tenth of the smallest other
+    /// one, in the scale that fits best.
+    pub is_exact: bool,
+}
+
+impl Reconstructed {
+    /// Compares the record in a row of the matrix with what was found.
+    pub fn new(row: usize, record: &[f64], found: &[f64]) -> Self {
+        let product = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+        let (both, own, theirs) = (product(record, found), product(record, record), product(found, found));
+        if own == 0.0 || theirs == 0.0 {
+            return Reconstructed { row, cosine: 0.0, is_exact: false };
+        }
+        let smallest = record.iter().copied().filter(|value| *value > 0.0).fold(f64::INFINITY, f64::min);
+        let is_near = |(value, found): (&f64, &f64)| {
+            (found * both / theirs - value).abs() <= WITHIN * value.max(smallest)
+        };
+        Reconstructed {
+            row,
+            cosine: both / (own * theirs).sqrt(),
+            is_exact: record.iter().zip(found).all(is_near),
+        }
+    }
+}
+
+impl Reconstruction {
+    /// Of these records, each counted once, by what comes nearest to it.
+    pub(super) fn new(adversary: Adversary, attack: &str, mut records: Vec<Reconstructed>) -> Self {
+        records.sort_by(|a, b| a.row.cmp(&b.row).then(b.cosine.total_cmp(&a.cosine)));
+        records.dedup_by_key(|record| record.row);
+        records.sort_by(|a, b| b.cosine.total_cmp(&a.cosine));
+        let cosine = |place: usize| records.get(place).map_or(0.0, |record| record.cosine);
+        Reconstruction {
+            adversary,
+            attack: attack.into(),
+            tried: records.len(),
+            exact: records.iter().filter(|record| record.is_exact).count(),
+            median_cosine: cosine(records.len() / 2),
+            highest_cosine: cosine(0),
+            noticed: None,
+            records,
+        }
+    }
+
+    pub(super) fn same_case(&self, other: &Reconstruction) -> bool {
+        (self.adversary, &self.attack) == (other.adversary, &other.attack)
+    }
+
+    /// Adds that of another run, whose records are other ones.
+    pub(super) fn pool(&mut self, more: &Reconstruction) {
+        let noticed = self.noticed.take().or_else(|| more.noticed.clone());
+        let moved = |record: &Reconstructed| Reconstructed { row: record.row + self.shift(), ..*record };
+        let records = more.records.iter().map(moved).chain(self.records.iter().copied()).collect();
+        *self = Reconstruction { noticed, ..Reconstruction::new(self.adversary, &self.attack, records) };
+    }
+
+    /// A number above those of all rows.
+    fn shift(&self) -> usize {
+        self.records.iter().map(|record| record.row + 1).max().unwrap_or(0)
+    }
+}
+
 /// What one attack finds by one adversary.
 #[derive(Default)]
 pub struct Found {
     pub(super) findings: Vec<Finding>,
     pub(super) recoveries: Vec<Recovery>,
+    pub(super) reconstructions: Vec<Reconstruction>,
 }

@@ -13,8 +13,10 @@ use partwise::wording::Wording;
 use partwise::{Precision, Real, machine};
 
 use super::{Audit, Evidence, Limits, Transcript, audit};
+use crate::Plan;
 use crate::digest::sha256;
 use crate::error::{Error, Result};
+use crate::net::DEFAULT_WAN;
 use crate::protocol::Settings;
 
 /// What was said.
@@ -69,8 +71,13 @@ fn audit_in<T: Real>(request: &Request<'_>, recorded: &RecordedRun) -> Result<Au
         .run
         .settings()
         .map_err(|error| damaged("the settings", format!("cannot be read ({error})")))?;
+    let run = &recorded.run;
+    let line = run.network.parse().unwrap_or(DEFAULT_WAN);
+    let (slowness, cancel) = (run.speeds.clone(), request.cancel.clone());
+    let mut plan = Plan { slowness, line, cancel, ..Plan::new(settings.clone()) };
+    plan.settings.rounds = run.max_rounds;
     settings.colluders = request.colluders.unwrap_or(settings.colluders);
-    let RecordedData { dealt, held_out, .. } = &recorded.data;
+    let RecordedData { dealt, held_out, people, .. } = &recorded.data;
     let Files { transcript, matrix, u } = read_files::<T>(request, recorded, settings.rank)?;
     if dealt.len() < 2 || held_out.len() != dealt.len() {
         return Err(damaged("`recorded`", format!("has records of {} parties", dealt.len())));
@@ -78,8 +85,12 @@ fn audit_in<T: Real>(request: &Request<'_>, recorded: &RecordedRun) -> Result<Au
     if dealt.iter().chain(held_out).flatten().any(|&row| row >= matrix.rows()) {
         return Err(damaged("`recorded`", "names records that do not exist".into()));
     }
-    let evidence =
-        Evidence { transcript: &transcript, settings: &settings, matrix: &matrix, dealt, held_out, u: &u };
+    if people.as_ref().is_some_and(|people| people.len() != matrix.rows()) {
+        return Err(damaged("`recorded`", "names the people of another matrix".into()));
+    }
+    let (transcript, settings, matrix, u) = (&transcript, &settings, &matrix, &u[..]);
+    let (people, plan) = (people.as_deref(), Some(&plan));
+    let evidence = Evidence { transcript, settings, matrix, dealt, held_out, people, plan, u };
     audit(&evidence, &request.limits, request.cancel)
 }
 

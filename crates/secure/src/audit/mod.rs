@@ -5,24 +5,36 @@
 
 mod adversary;
 mod candidates;
+mod dishonest;
 mod evidence;
+mod exposure;
 mod finding;
 pub mod folder;
+mod individuals;
 mod left;
 mod matching;
+mod owners;
+mod rates;
 mod recovery;
 mod result;
 mod span;
 mod statistics;
+mod steering;
 #[cfg(test)]
 mod tests;
+mod trajectory;
 mod transcript;
 mod verdict;
 
 pub use adversary::Adversary;
 pub use evidence::{Case, Evidence, Limits};
-pub use finding::{Finding, Found, Recovery};
+pub use finding::{Finding, Found, Reconstruction, Recovery};
+pub use individuals::{
+    HALF, Individuals, LeftOut, Likeness, MAX_RECORD_COSINE, WORST, highest_reproduced, own_likenesses,
+};
 pub use left::{Cover, Left, readers};
+pub use owners::{Own, Told as ToldRecord};
+pub use rates::{CONFIDENCE, FALSE_POSITIVES, Rate, Told, TruePositives};
 pub use recovery::{Equations, WITHIN};
 pub use statistics::{Auc, ChiSquare, Histogram, Scores, standard_error};
 pub use transcript::{RecordedSum, Recording, Said, Transcript};
@@ -69,8 +81,17 @@ pub struct Audit {
     pub findings: Vec<Finding>,
     /// How much of M follows from opened sketches.
     pub recoveries: Vec<Recovery>,
+    /// Records that were reconstructed.
+    pub reconstructions: Vec<Reconstruction>,
+    /// People next to the components.
+    pub individuals: Individuals,
+    /// What only the party that has a record should see of it, by party; in no file that others have.
+    #[serde(skip)]
+    pub owners: Vec<Own>,
     /// The highest AUC by the adversaries that the run was to be safe from, and of the final U.
     pub highest_auc: f64,
+    /// Whether single people are exposed to adversaries that the run was to be safe from, whatever the averages say.
+    pub exposed: bool,
     /// What it comes to, a sentence each.
     #[serde(serialize_with = "in_words")]
     pub verdict: Vec<Wording>,
@@ -87,8 +108,8 @@ fn in_words<S: Serializer>(sentences: &[Wording], serializer: S) -> std::result:
 type Attack<T> = fn(&Case<'_, T>, Adversary) -> Result<Found>;
 
 /// The attacks on what was said.
-fn attacks<T: Real>() -> [Attack<T>; 3] {
-    [recovery::run, matching::run, span::run]
+fn attacks<T: Real>() -> [Attack<T>; 4] {
+    [recovery::run, matching::run, span::run, trajectory::run]
 }
 
 /// Runs all attacks from all adversaries, until `cancel` stops them.
@@ -107,6 +128,7 @@ pub fn audit<T: Real>(evidence: &Evidence<'_, T>, limits: &Limits, cancel: &Canc
             found.push(attack(&case, adversary)?);
         }
     }
+    let people = individuals::people(&case, evidence)?;
     let mut audit = Audit {
         run: Subject {
             protocol: settings.protocol,
@@ -122,15 +144,22 @@ pub fn audit<T: Real>(evidence: &Evidence<'_, T>, limits: &Limits, cancel: &Canc
         words: left::words_test(evidence.transcript),
         findings: Vec::new(),
         recoveries: Vec::new(),
+        reconstructions: Vec::new(),
+        individuals: people.all,
+        owners: Vec::new(),
         highest_auc: 0.0,
+        exposed: false,
         verdict: Vec::new(),
         limits: *limits,
     };
     for found in found {
         audit.findings.extend(found.findings);
         audit.recoveries.extend(found.recoveries);
+        audit.reconstructions.extend(found.reconstructions);
     }
+    audit.reconstructions.extend(dishonest::run(&case, evidence)?);
     audit.settle();
+    audit.owners = owners::of(&case, &audit, people.worst);
     Ok(audit)
 }
 
@@ -146,6 +175,7 @@ impl Audit {
         self.findings.iter_mut().for_each(Finding::settle);
         let assumed = self.findings.iter().filter(|finding| finding.adversary.is_assumed());
         self.highest_auc = assumed.map(|finding| finding.auc.value).fold(0.0, f64::max);
+        self.exposed = exposure::is_found(self);
         self.verdict = verdict::of(self);
     }
 
@@ -166,6 +196,13 @@ impl Audit {
                 None => self.recoveries.push(theirs.clone()),
             }
         }
+        for theirs in &more.reconstructions {
+            match self.reconstructions.iter_mut().find(|own| own.same_case(theirs)) {
+                Some(own) => own.pool(theirs),
+                None => self.reconstructions.push(theirs.clone()),
+            }
+        }
+        self.individuals.pool(&more.individuals);
         self.settle();
     }
 

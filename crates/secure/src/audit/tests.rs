@@ -167,8 +167,16 @@ fn few_records_are_no_proof() {
     let (matrix, dealt) = (random(32, 20), Split::Uniform.deal(32, 4));
     let held_out = vec![vec![0]; 4];
     let (settings, matrix, u) = (&settings, &matrix, &vec![0.5; 60][..]);
-    let evidence =
-        Evidence { transcript: &transcript, settings, matrix, dealt: &dealt, held_out: &held_out, u };
+    let evidence = Evidence {
+        transcript: &transcript,
+        settings,
+        matrix,
+        dealt: &dealt,
+        held_out: &held_out,
+        people: None,
+        plan: None,
+        u,
+    };
     let audit = audit(&evidence, &Limits::default(), &Cancel::default()).unwrap();
     let sentence = |value: f64, count: usize| {
         let mut finding = Finding::new("span", Adversary::Party, "sums");

@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::aggregation::wire::{round_of, word_bytes, words_of};
 use crate::aggregation::{Message, Words};
-use crate::fixed::{Part, PartShape};
+use crate::fixed::{self, Part, PartShape};
 use crate::link::{Asked, Passed, Recorder};
-use crate::session::parse;
+use crate::session::{parse, plain_numbers};
 use crate::sum::SumKind;
 
 /// A message: its sender, its receiver, its time, and the position of its bytes.
@@ -154,6 +154,15 @@ impl Transcript {
             Some(opened) => words_of(&self.payloads[opened]).map(|(words, _)| words),
             None => self.reply(sum, *sum.replies.keys().next()?),
         }
+    }
+
+    /// The numbers of all parts of a sum, given its words.
+    pub fn parts(&self, sum: &RecordedSum, words: &Words) -> Vec<Vec<f64>> {
+        if sum.is_plain() {
+            return plain_numbers(words, &sum.shapes);
+        }
+        let parts = fixed::decode(words, &sum.shapes, &sum.exponents, sum.size);
+        parts.into_iter().map(|part| part.values).collect()
     }
 
     /// Joins what the ranks of a job have recorded, each its own end.

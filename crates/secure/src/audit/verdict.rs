@@ -2,15 +2,17 @@
 
 use partwise::wording::Wording;
 
-use super::{Adversary, Audit, Cover, Finding};
-use crate::protocol::{Aggregation, Protocol};
+use super::{Adversary, Audit, Cover, Finding, exposure};
+use crate::protocol::Aggregation;
 
 /// An AUC below this is hardly better than guessing.
 const GUESSING: f64 = 0.55;
 
 /// A sentence for what was masked, for each adversary, for recovery, and for the result itself.
 pub fn of(audit: &Audit) -> Vec<Wording> {
-    let mut sentences: Vec<Wording> = vec![words(audit).into()];
+    // What one person is exposed to comes before averages.
+    let mut sentences = exposure::of(audit);
+    sentences.push(words(audit).into());
     let floor =
         audit.findings.iter().filter(|finding| finding.adversary == Adversary::Everybody).max_by(by_auc);
     let floor = floor.map_or(0.5, |finding| finding.auc.value);
@@ -38,18 +40,12 @@ pub fn of(audit: &Audit) -> Vec<Wording> {
          protocol can be below that, only fewer components or more records can.",
         if floor < GUESSING { ", which is hardly better than guessing" } else { "" }
     );
-    sentences.extend([of_result.into(), limits(audit.run.protocol).into()]);
+    sentences.extend([of_result.into(), LIMITS.into()]);
     sentences
 }
 
-/// What no AUC of this audit covers.
-fn limits(protocol: Protocol) -> String {
-    let untried = protocol.definition().untried_attack();
-    format!(
-        "These are averages over records, for participants that follow the protocol. Single records can be exposed \
-         more, and a coordinator or a party that deviates can recover individual records.{untried}"
-    )
-}
+/// What this audit does not cover.
+const LIMITS: &str = "An AUC is an average over people, and other attacks than these exist: nothing here is a guarantee for anyone.";
 
 fn by_auc(a: &&Finding, b: &&Finding) -> std::cmp::Ordering {
     a.auc.value.total_cmp(&b.auc.value)
@@ -73,14 +69,14 @@ fn words(audit: &Audit) -> String {
     }
 }
 
-fn in_words(adversary: Adversary) -> String {
+pub(super) fn in_words(adversary: Adversary) -> String {
     match adversary {
         Adversary::AllOthers => "all other parties together".into(),
         adversary => adversary.to_string(),
     }
 }
 
-fn sentence_of(adversary: Adversary) -> String {
+pub(super) fn sentence_of(adversary: Adversary) -> String {
     let adversary = in_words(adversary);
     adversary[..1].to_uppercase() + &adversary[1..]
 }

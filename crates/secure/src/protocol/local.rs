@@ -89,10 +89,8 @@ impl<T: Real> Local<T> {
 
     /// U from the public seed and V_r from the private one, such that U Vᵀ has the mean of M.
     pub fn start(&mut self, seed: u64, private_seed: u64, mean: f64) {
-        // E[u v] = scale² / 4 for uniform draws, k of them to make up the mean.
-        let scale = 2.0 * (mean / self.k as f64).sqrt();
-        self.u = draw(seed, Purpose::StartU, self.shard.rows, self.k, scale);
-        self.v = draw(private_seed, Purpose::StartV, self.shard.cols, self.k, scale);
+        self.u = start_u(seed, self.shard.rows, self.k, mean);
+        self.v = draw(private_seed, Purpose::StartV, self.shard.cols, self.k, start_scale(self.k, mean));
     }
 
     fn count_product(&mut self, rows: usize) {
@@ -287,6 +285,16 @@ impl<T: Real> Local<T> {
             terms: Penalty::NONE,
         }
     }
+}
+
+/// The start of U, which everybody can draw.
+pub(crate) fn start_u<T: Real>(seed: u64, features: usize, k: usize, mean: f64) -> Vec<T> {
+    draw(seed, Purpose::StartU, features, k, start_scale(k, mean))
+}
+
+/// E[u v] = scale² / 4 for uniform draws, k of them to make up the mean.
+fn start_scale(k: usize, mean: f64) -> f64 {
+    2.0 * (mean / k as f64).sqrt()
 }
 
 /// Multiplications of a sketched step: the products, and the solver's.

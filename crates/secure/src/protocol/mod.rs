@@ -27,6 +27,7 @@ use partwise::sketch::SketchKind;
 pub use asynchronous::Server;
 pub use curve::TracePoint;
 pub use local::Local;
+pub(crate) use local::{HALS, start_u};
 pub use run::{Common, Ended, Stop, run};
 pub use settings::{Aggregation, Settings};
 pub use sketches::party_seed;
@@ -129,11 +130,6 @@ pub(crate) trait Definition: Sync {
     /// What others could learn, in the order in which it is refused.
     fn risks(&self, exposure: &Exposure<'_>) -> Vec<Option<Error>> {
         vec![exposure.plain_shares(), exposure.few_records()]
-    }
-
-    /// What the audit does not try of this method, as the end of its verdict.
-    fn untried_attack(&self) -> &'static str {
-        ""
     }
 
     /// What lowers what the audit has found, if more than fewer rounds and more records does.

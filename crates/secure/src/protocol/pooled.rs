@@ -58,10 +58,6 @@ impl Definition for Pooled {
         vec![exposure.plain_shares(), exposure.pooled_span()]
     }
 
-    fn untried_attack(&self) -> &'static str {
-        " Sums of pooled reveal records with a rare feature, an attack that the audit does not include."
-    }
-
     fn membership_cure(&self) -> Option<&'static str> {
         Some("another protocol, or more records per party than features, reduces this")
     }

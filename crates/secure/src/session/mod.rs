@@ -25,9 +25,10 @@ pub use clock::{Clock, SystemClock};
 pub use envelope::{addressed, parse};
 use mailbox::Mailbox;
 pub use meter::Meter;
-pub use options::{Announcement, SessionOptions};
+pub use options::{Announcement, NextSum, SessionOptions};
 use replay::Replay;
 pub use replay::{Answered, Journal, Kept};
+pub(crate) use votes::plain_numbers;
 use votes::{Pending, Ranges};
 
 /// The cohort of all parties.
@@ -80,7 +81,7 @@ pub struct Session<'a> {
     speed: Speed,
     meter: Meter,
     watch: Option<Box<dyn FnMut(Announcement) + Send + 'a>>,
-    before_sum: Option<Box<dyn FnMut(u64) -> Result<()> + Send + 'a>>,
+    before_sum: Option<Box<dyn FnMut(NextSum<'_>) -> Result<()> + Send + 'a>>,
     most_rounds: Option<usize>,
     /// Whether a party was missing from a sum of this attempt that this party saw.
     pub(crate) incomplete: bool,
@@ -200,12 +201,12 @@ impl<'a> Session<'a> {
     }
 
     /// Begins a sum that [`Session::poll`] will have the result of.
-    pub fn start(&mut self, cohort: u8, kind: SumKind, parts: Vec<Part>) -> Result<()> {
+    pub fn start(&mut self, cohort: u8, kind: SumKind, mut parts: Vec<Part>) -> Result<()> {
         if self.pending.is_some() {
             return Err(self.out_of_turn());
         }
         if let Some(before_sum) = &mut self.before_sum {
-            before_sum(self.meter.sums)?;
+            before_sum(NextSum { answered: self.meter.sums, kind, parts: &mut parts })?;
         }
         self.pending = Some(Pending { cohort, kind, parts, voting: false });
         self.submit()

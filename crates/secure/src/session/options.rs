@@ -4,6 +4,8 @@ use chacha20::ChaCha20Rng;
 
 use super::{Clock, Journal};
 use crate::error::Result;
+use crate::fixed::Part;
+use crate::sum::SumKind;
 
 /// A progress report, of values that all parties know.
 #[derive(Clone, Copy, Debug)]
@@ -21,7 +23,17 @@ pub enum Announcement {
     Retry,
 }
 
-/// Randomness, a clock, a journal, and a progress callback.
+/// A sum that a party takes part in next.
+pub struct NextSum<'a> {
+    /// How many sums were answered so far.
+    pub answered: u64,
+    /// What is summed.
+    pub kind: SumKind,
+    /// What the party has.
+    pub parts: &'a mut Vec<Part>,
+}
+
+/// Randomness, a clock, a journal, and who is told what.
 pub struct SessionOptions<'a> {
     /// Randomness of votes and noise.
     pub entropy: ChaCha20Rng,
@@ -33,8 +45,8 @@ pub struct SessionOptions<'a> {
     pub journal: Option<Box<dyn Journal + 'a>>,
     /// Told what all know.
     pub watch: Option<Box<dyn FnMut(Announcement) + Send + 'a>>,
-    /// Called before each sum with how many were answered so far; an error ends the party. Simulations lose parties so.
-    pub before_sum: Option<Box<dyn FnMut(u64) -> Result<()> + Send + 'a>>,
+    /// Called before each sum; an error ends the party. Simulations lose parties so, and let them upload other numbers.
+    pub before_sum: Option<Box<dyn FnMut(NextSum<'_>) -> Result<()> + Send + 'a>>,
     /// Where the coordinator says when it is the end: rounds after which it must have.
     pub most_rounds: Option<usize>,
 }

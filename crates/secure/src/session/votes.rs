@@ -145,7 +145,8 @@ fn plain_words(parts: &[Part]) -> Words {
     words
 }
 
-fn plain_numbers(words: &Words, shapes: &[PartShape]) -> Vec<Vec<f64>> {
+/// The numbers of parts, from words that are these as they are.
+pub(crate) fn plain_numbers(words: &Words, shapes: &[PartShape]) -> Vec<Vec<f64>> {
     let (mut narrow, mut wide) = (words.narrow.iter(), words.wide.iter());
     let numbers = |shape: &PartShape| match shape.width {
         Width::Narrow => narrow.by_ref().take(shape.count).map(|&word| f32::from_bits(word).into()).collect(),

@@ -1,6 +1,7 @@
 //! All parties and the coordinator in one process, each a thread with its own data, on a simulated network.
 
 mod cohorts;
+mod deviation;
 mod outcome;
 mod plan;
 mod room;
@@ -16,6 +17,7 @@ use crate::net::network;
 use crate::session::{Clock, SystemClock};
 pub(crate) use cohorts::group_count;
 pub use cohorts::{RunParties, cohorts, groups};
+pub(crate) use deviation::Deviation;
 pub use outcome::{CohortSummary, Cost, PartyOutcome, SimulationOutcome, Traced};
 pub use plan::{Plan, Vanishing};
 pub(crate) use room::{PartyEnd, PartyReport, Room, outcome_of};
@@ -32,6 +34,16 @@ pub fn simulate_recorded<T: Real>(
     plan: &Plan,
     recorder: &dyn Recorder,
 ) -> Result<SimulationOutcome<T>> {
+    simulate_with(parts, plan, recorder, None)
+}
+
+/// The same, where a participant deviates from the protocol.
+pub(crate) fn simulate_with<T: Real>(
+    parts: Vec<Matrix<T>>,
+    plan: &Plan,
+    recorder: &dyn Recorder,
+    deviation: Option<&dyn Deviation>,
+) -> Result<SimulationOutcome<T>> {
     let features = parts.first().map_or(0, Matrix::rows);
     for (party, part) in (1..).zip(&parts) {
         if part.rows() != features {
@@ -47,7 +59,9 @@ pub fn simulate_recorded<T: Real>(
     let mut rng = entropy()?;
     let identities: Vec<Identity> = parts.iter().map(|_| Identity::new(&mut rng)).collect();
     let keys: Vec<IdentityKey> = identities.iter().map(Identity::key).collect();
-    let room = &Room::new(plan, &records, &keys)?;
+    let mut room = Room::new(plan, &records, &keys)?;
+    room.deviation = deviation;
+    let room = &room;
 
     let clock = SystemClock::start();
     let mut links = network(parts.len(), plan.line).into_iter();

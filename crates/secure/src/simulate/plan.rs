@@ -7,6 +7,7 @@ use crate::error::{Error, Result};
 use crate::net::DEFAULT_WAN;
 use crate::protocol::Settings;
 use crate::risk;
+use crate::session::NextSum;
 
 /// What to simulate.
 #[derive(Clone, Debug)]
@@ -36,8 +37,8 @@ pub struct Vanishing {
 
 impl Vanishing {
     /// What a session calls before a sum: the party vanishes when it is time.
-    pub(crate) fn hook(self) -> Box<dyn FnMut(u64) -> Result<()> + Send> {
-        Box::new(move |sums| match sums >= self.sums {
+    pub(crate) fn hook(self) -> Box<dyn FnMut(NextSum<'_>) -> Result<()> + Send> {
+        Box::new(move |next| match next.answered >= self.sums {
             true => Err(Error::Vanished { party: self.party }),
             false => Ok(()),
         })

@@ -5,6 +5,7 @@ use partwise::matrix::Matrix;
 use partwise::threads::Threads;
 use serde::{Deserialize, Serialize};
 
+use super::deviation::{Deviating, Deviation};
 use super::outcome::{CohortSummary, Cost, PartyOutcome, SimulationOutcome, Traced};
 use super::{Plan, RunParties, Vanishing, cohorts, groups};
 use crate::aggregation::{Cohort, Hub, Identity, IdentityKey, Party};
@@ -49,6 +50,8 @@ pub(crate) struct HubEnd {
 /// Who sums with whom, and what each of them does, whatever the links between them.
 pub(crate) struct Room<'a> {
     plan: &'a Plan,
+    /// A participant that deviates from the protocol.
+    pub deviation: Option<&'a dyn Deviation>,
     groups: Vec<Vec<u16>>,
     /// The cohort of all, and those of the groups.
     cohorts: Vec<Cohort>,
@@ -61,7 +64,7 @@ impl<'a> Room<'a> {
             (1..).zip(records).map(|(party, &count)| count as f64 * plan.slowness_of(party)).collect();
         let groups = groups(settings, &seconds);
         let cohorts = cohorts(settings, &RunParties { run: settings.run_hash(), least: 0, keys }, &groups)?;
-        Ok(Room { plan, groups, cohorts })
+        Ok(Room { plan, deviation: None, groups, cohorts })
     }
 
     /// The coordinator's run.
@@ -74,7 +77,8 @@ impl<'a> Room<'a> {
         let answer: &mut dyn Answer =
             if settings.protocol.is_asynchronous() { &mut server } else { &mut Echo };
         let parties = self.cohorts[0].members.len();
-        let answer = &mut Noted { answer, recorder };
+        let mut deviating = Deviating { answer, deviation: self.deviation };
+        let answer = &mut Noted { answer: &mut deviating, recorder };
         let served = serve(link, self.cohorts.iter().map(hub).collect(), parties, answer)?;
         let digest = |(&cohort, hub): (&u8, &Hub)| CohortDigest {
             cohort,
@@ -104,6 +108,12 @@ impl<'a> Room<'a> {
         let mut options = SessionOptions::new(entropy()?, SystemClock::start());
         options.slowness = self.plan.slowness_of(me);
         options.before_sum = self.plan.loses.filter(|vanishing| vanishing.party == me).map(Vanishing::hook);
+        if let Some(deviation) = self.deviation.filter(|deviation| deviation.party() == Some(me)) {
+            options.before_sum = Some(Box::new(|next| {
+                deviation.upload(next.kind, next.parts);
+                Ok(())
+            }));
+        }
         let mut session = Session::join(link, machines, options)?;
         let threads = Threads::new(self.plan.threads)?.with_cancel(&self.plan.cancel);
         let mut local = Local::new(part, settings, threads)?;

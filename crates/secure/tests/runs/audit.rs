@@ -13,7 +13,7 @@ use partwise_secure::{DataSizes, Plan, run_on_rank_recorded, simulate_recorded};
 use proptest::prelude::*;
 
 /// Admissions and codes: each record has about a dozen of them, some of which are common. 0 and 1.
-fn codes(records: usize, features: usize, seed: u64) -> Matrix<f32> {
+pub fn codes(records: usize, features: usize, seed: u64) -> Matrix<f32> {
     let mut rng = stream(seed, Purpose::Fill, 0, 0);
     let (mut offsets, mut indices) = (vec![0], Vec::new());
     for _ in 0..records {
@@ -29,7 +29,7 @@ fn codes(records: usize, features: usize, seed: u64) -> Matrix<f32> {
     Matrix::Sparse(Csr::new(records, features, offsets, indices, values))
 }
 
-fn settings(protocol: Protocol, aggregation: Aggregation, rank: usize, rounds: usize) -> Settings {
+pub fn settings(protocol: Protocol, aggregation: Aggregation, rank: usize, rounds: usize) -> Settings {
     let mut settings = Settings { rounds, tolerance: 0.0, aggregation, ..Settings::new(protocol, rank) };
     settings.accepted.plain_shares_show_records = true;
     settings.accepted.pooled_sums_show_records = true;
@@ -37,19 +37,30 @@ fn settings(protocol: Protocol, aggregation: Aggregation, rank: usize, rounds: u
     settings
 }
 
-struct Run {
-    matrix: Matrix<f32>,
-    dealt: Vec<Vec<usize>>,
-    held: Vec<Vec<usize>>,
-    settings: Settings,
-    transcript: Transcript,
-    u: Vec<f32>,
+pub struct Run {
+    pub matrix: Matrix<f32>,
+    pub dealt: Vec<Vec<usize>>,
+    pub held: Vec<Vec<usize>>,
+    pub people: Option<Vec<usize>>,
+    pub settings: Settings,
+    pub transcript: Transcript,
+    pub u: Vec<f32>,
 }
 
 impl Run {
     /// Half of the records are members.
-    fn new(matrix: Matrix<f32>, parties: usize, settings: Settings) -> Run {
-        let (kept, held) = hold_out(matrix.rows(), matrix.rows() / 2, settings.seed);
+    pub fn new(matrix: Matrix<f32>, parties: usize, settings: Settings) -> Run {
+        let parting = hold_out(matrix.rows(), matrix.rows() / 2, settings.seed);
+        Run::parted(matrix, parting, parties, settings)
+    }
+
+    /// With records that are kept and held out.
+    pub fn parted(
+        matrix: Matrix<f32>,
+        (kept, held): (Vec<usize>, Vec<usize>),
+        parties: usize,
+        settings: Settings,
+    ) -> Run {
         let places = Split::Uniform.deal(kept.len(), parties);
         let dealt: Vec<Vec<usize>> =
             places.iter().map(|places| places.iter().map(|&place| kept[place]).collect()).collect();
@@ -58,13 +69,19 @@ impl Run {
         let recording = Recording::default();
         let outcome = simulate_recorded(parts(&matrix, &dealt).unwrap(), &plan, &recording).unwrap();
         let u = outcome.parties[0].as_ref().unwrap().u.clone();
-        Run { matrix, dealt, held, settings: plan.settings, transcript: recording.finish(), u }
+        let (settings, transcript) = (plan.settings, recording.finish());
+        Run { matrix, dealt, held, people: None, settings, transcript, u }
     }
 
-    fn audit(&self) -> Audit {
-        let Run { matrix, dealt, held, settings, transcript, u } = self;
-        let evidence = Evidence { transcript, settings, matrix, dealt, held_out: held, u };
-        audit(&evidence, &Limits::default(), &Cancel::default()).unwrap()
+    pub fn audit(&self) -> Audit {
+        self.audit_with(&Limits::default(), None)
+    }
+
+    pub fn audit_with(&self, limits: &Limits, plan: Option<&Plan>) -> Audit {
+        let Run { matrix, dealt, held, people, settings, transcript, u } = self;
+        let people = people.as_deref();
+        let evidence = Evidence { transcript, settings, matrix, dealt, held_out: held, people, plan, u };
+        audit(&evidence, limits, &Cancel::default()).unwrap()
     }
 }
 
@@ -380,9 +397,7 @@ fn the_threat_model_names_tests_that_exist() {
 fn sketches_of_features_do_not_crowd_out_sums() {
     let run = Run::new(codes(160, 150, 1), 4, settings(Protocol::SynSsdUv, Aggregation::Secure, 4, 12));
     let span = |sums: usize| {
-        let Run { matrix, dealt, held, settings, transcript, u } = &run;
-        let evidence = Evidence { transcript, settings, matrix, dealt, held_out: held, u };
-        let audit = audit(&evidence, &Limits { sums, ..Limits::default() }, &Cancel::default()).unwrap();
+        let audit = run.audit_with(&Limits { sums, ..Limits::default() }, None);
         let found = of(&audit, "span", Adversary::AllOthers, "sums");
         (found.dimensions.unwrap(), found.auc.value)
     };
@@ -395,8 +410,9 @@ fn sketches_of_features_do_not_crowd_out_sums() {
 fn nothing_held_out_is_refused() {
     let mut run = Run::new(codes(60, 40, 1), 3, settings(Protocol::SynSd, Aggregation::Secure, 3, 2));
     run.held.clear();
-    let Run { matrix, dealt, held, settings, transcript, u } = &run;
-    let evidence = Evidence { transcript, settings, matrix, dealt, held_out: held, u };
+    let Run { matrix, dealt, held, settings, transcript, u, .. } = &run;
+    let evidence =
+        Evidence { transcript, settings, matrix, dealt, held_out: held, people: None, plan: None, u };
     let error = audit(&evidence, &Limits::default(), &Cancel::default()).unwrap_err().to_string();
     assert!(error.contains("holdout"), "{error}");
 }

@@ -1,0 +1,51 @@
+//! Participants that deviate from the protocol, to try what the others do.
+
+use crate::aggregation::Words;
+use crate::coordinator::Answer;
+use crate::fixed::Part;
+use crate::protocol::TracePoint;
+use crate::sum::SumKind;
+
+/// A coordinator or a party that deviates.
+pub(crate) trait Deviation: Sync {
+    /// The party that deviates; the coordinator, if none.
+    fn party(&self) -> Option<u16>;
+
+    /// What the coordinator tells all parties of a cohort in place of a sum.
+    fn answer(&self, cohort: u8, sum: Words) -> Words;
+
+    /// Changes what the party uploads.
+    fn upload(&self, kind: SumKind, parts: &mut Vec<Part>);
+}
+
+/// Answers as another does, unless the coordinator deviates.
+pub(super) struct Deviating<'a> {
+    pub answer: &'a mut dyn Answer,
+    pub deviation: Option<&'a dyn Deviation>,
+}
+
+impl Answer for Deviating<'_> {
+    fn answer(&mut self, cohort: u8, sum: Words, parties: usize, now: f64) -> Words {
+        let sum = match self.deviation {
+            Some(deviation) => deviation.answer(cohort, sum),
+            None => sum,
+        };
+        self.answer.answer(cohort, sum, parties, now)
+    }
+
+    fn holds(&mut self, cohort: u8) -> bool {
+        self.answer.holds(cohort)
+    }
+
+    fn returned(&mut self, cohort: u8) {
+        self.answer.returned(cohort);
+    }
+
+    fn computes(&self) -> bool {
+        self.answer.computes()
+    }
+
+    fn last_line(&self) -> Option<TracePoint> {
+        self.answer.last_line()
+    }
+}
