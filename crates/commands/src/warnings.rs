@@ -40,7 +40,7 @@ impl Warnings {
         let smaller = shape.rows.min(shape.cols);
         if settings.rank > smaller {
             self.add(format!(
-                "rank {} is above the smaller side of the matrix ({}), so that components cannot all matter",
+                "{} components are more than the smaller side of the matrix ({}), so some are redundant",
                 settings.rank, smaller
             ));
         }

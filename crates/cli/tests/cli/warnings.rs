@@ -69,7 +69,7 @@ fn a_row_or_column_that_dominates_is_a_warning() {
     };
     desk.write("few.csv", table_bytes(8, &few(40.0), ","));
     let said = warned(&desk, "factorize few.csv --rank 2", "few");
-    assert!(said.len() == 1 && said[0].starts_with("column 8 holds 99.6% of"), "{said:?}");
+    assert!(said.len() == 1 && said[0].starts_with("column 8 accounts for 99.6% of"), "{said:?}");
     desk.write("fewer.csv", table_bytes(8, &few(20.0), ","));
     assert_eq!(warned(&desk, "factorize fewer.csv --rank 2", "fewer"), [""; 0]);
     let said = warned(&desk, "simulate m.npy --rank 2 --parties 4 --protocol syn-sd --rounds 2", "s");

@@ -14,7 +14,7 @@ use crate::{input, machine, output};
 pub fn run(args: &TransformArgs, context: &Context) -> Result<()> {
     match args.out.extension().and_then(|extension| extension.to_str()) {
         Some("npy" | "tsv") => {}
-        _ => bail!("{} ends neither in .npy nor in .tsv; choose one of them for --out", args.out.display()),
+        _ => bail!("{} ends in neither .npy nor .tsv; choose one of them for --out", args.out.display()),
     }
     output::check_file(&args.out, "--out", args.force)?;
     let record = folder::record(&args.dir)?;
