@@ -104,7 +104,7 @@ fn setting(folder: &Path) -> (FederationConfig, Vec<PartyConfig>) {
         tls: files(),
         identity: folder.join(name).join("identity.key"),
         state: folder.join(name).join("state"),
-        policy: Policy::default(),
+        policy: Policy { safeguards: partwise_secure::Safeguards::of_sums(), ..Policy::default() },
         peers: roster.iter().map(|member| (member.name.clone(), member.identity)).collect(),
     });
     let federation = FederationConfig {

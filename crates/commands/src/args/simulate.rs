@@ -60,15 +60,16 @@ pub struct SimulateArgs {
     #[arg(long, value_parser = vanishing, value_name = "PARTY@SUMS", help_heading = "Parties")]
     pub lose: Option<(u16, u64)>,
 
-    /// Method: HALS on the pooled matrix (pooled), the paper's synchronous (syn-) and asynchronous (asyn-) methods, or
+    /// Method: HALS on the pooled matrix (pooled), the same in a few exchanges (few-rounds), the paper's synchronous (syn-) and asynchronous (asyn-) methods, or
     /// DSANLS that stops before its sketches determine a record (dsanls-limited)
     #[arg(long, value_parser = choice(&Protocol::ALL), help_heading = "Method")]
     pub protocol: Protocol,
     /// T1: exchanges of the shared factor at most (asynchronous: of each group, on average)
-    #[arg(value_parser = count, allow_negative_numbers = true, long, default_value_t = SecureSettings::ROUNDS, value_name = "T1", help_heading = "Method")]
-    pub rounds: usize,
+    /// [default: 500; few-rounds has 10]
+    #[arg(value_parser = count, allow_negative_numbers = true, long, value_name = "T1", help_heading = "Method")]
+    pub rounds: Option<usize>,
     /// T2, or T of the asynchronous methods: local iterations between two exchanges
-    /// [default: 2; pooled and dsanls-limited have 1]
+    /// [default: 2; pooled and dsanls-limited have 1, few-rounds has 50 before its first exchange]
     #[arg(value_parser = count, allow_negative_numbers = true, long, value_name = "T2", help_heading = "Method")]
     pub inner: Option<usize>,
     /// Relaxation of the asynchronous methods: update t weighs rho / (rho + t)
@@ -149,6 +150,11 @@ pub struct SimulateArgs {
     #[arg(long, help_heading = "Security")]
     pub accept_that_few_records_show_in_sums: bool,
 
+    /// Check what a party of a federation checks by default: leave out rare features, and stop where a single record
+    /// would show in what is uploaded
+    #[arg(long, help_heading = "Parties")]
+    pub safeguards: bool,
+
     /// Print nothing but errors
     #[arg(long, short, help_heading = "Output")]
     pub quiet: bool,
@@ -166,7 +172,7 @@ impl SimulateArgs {
         let defaults = SecureSettings::new(self.protocol, self.rank);
         SecureSettings {
             seed: self.seed,
-            rounds: self.rounds,
+            rounds: self.rounds.unwrap_or(defaults.rounds),
             inner: self.inner.unwrap_or(defaults.inner),
             rho: self.rho,
             sketch: self.sketch.unwrap_or(defaults.sketch),

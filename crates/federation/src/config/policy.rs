@@ -1,5 +1,6 @@
 //! What a party allows, whatever the coordinator proposes.
 
+use partwise_secure::Safeguards;
 use partwise_secure::protocol::{Aggregation, Protocol, Settings};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -23,10 +24,20 @@ pub struct Policy {
     pub minimum_colluders: usize,
     /// The most rounds.
     pub maximum_rounds: usize,
+    /// The most components.
+    pub maximum_rank: usize,
+    /// The most local iterations between two exchanges.
+    pub maximum_inner: usize,
+    /// The largest α of damping, which holds U where it is.
+    pub maximum_alpha: f64,
+    /// The largest β of damping.
+    pub maximum_beta: f64,
     /// Whether the others may go on when somebody has left, which shows nearly what it had.
     pub continue_without: bool,
     /// Further risks that are accepted, by name.
     pub accept: Vec<String>,
+    /// What this party checks by itself during a run.
+    pub safeguards: Safeguards,
 }
 
 impl Default for Policy {
@@ -38,8 +49,13 @@ impl Default for Policy {
             minimum_cohort: 3,
             minimum_colluders: 1,
             maximum_rounds: Settings::ROUNDS,
+            maximum_rank: 256,
+            maximum_inner: 100,
+            maximum_alpha: 10.0,
+            maximum_beta: 1.0,
             continue_without: false,
             accept: Vec::new(),
+            safeguards: Safeguards::default(),
         }
     }
 }
@@ -91,7 +107,27 @@ impl Policy {
             let allowed = format!("{} at most", self.maximum_rounds);
             return Err(Refusal::new(format!("{rounds} rounds{second}"), allowed));
         }
+        self.allow_sizes(settings)?;
         self.allow_risks(settings)
+    }
+
+    /// Whether what decides how much a run opens, and how far U is damped, is within bounds.
+    fn allow_sizes(&self, settings: &Settings) -> Result<(), Refusal> {
+        let counts =
+            [("rank", settings.rank, self.maximum_rank), ("inner", settings.inner, self.maximum_inner)];
+        for (name, asked, most) in counts {
+            if asked > most {
+                return Err(Refusal::new(format!("{name} = {asked}"), format!("{most} at most")));
+            }
+        }
+        let weights =
+            [("alpha", settings.alpha, self.maximum_alpha), ("beta", settings.beta, self.maximum_beta)];
+        for (name, asked, most) in weights {
+            if asked > most {
+                return Err(Refusal::new(format!("{name} = {asked}"), format!("{most} at most")));
+            }
+        }
+        Ok(())
     }
 
     /// Whether the risks that the terms accept are accepted here.

@@ -21,6 +21,7 @@ use crate::deadline::LEAVE;
 use crate::error::{Error, Result};
 use crate::frame::{FromParty, Reason, ToParty};
 use crate::journal::{PartyHead, PartyJournal};
+use crate::log::EventLog;
 use crate::text::Fingerprint;
 
 /// What is said when a run is done twice.
@@ -53,11 +54,15 @@ impl Participant<'_> {
         session_options.journal = Some(Box::new(PartyJournal(journal)));
         session_options.most_rounds = Some(settings.most_rounds(head.terms.groups.len()));
         session_options.watch = Some(self.watch());
+        session_options.safeguards = self.party.policy.safeguards;
         let mut session = Session::join(self.link(&head, plain), machines, session_options)?;
         let ended = protocol::run(settings, &mut local, &mut session, head.private_seed, group);
         drop(session);
-        if let Err(SecureError::FewRecords { .. }) = ended {
-            self.end_refused(head.run.0)?;
+        match &ended {
+            Err(SecureError::FewRecords { .. }) => self.end_refused(head.run.0)?,
+            Err(SecureError::Withheld { reason, .. }) => self.connection.stop(reason.is_some()),
+            Err(SecureError::Implausible { .. }) => self.connection.stop(true),
+            _ => {}
         }
         let ended = ended.map_err(refusal)?;
         let relative = |squared: f64| (squared.max(0.0) / ended.present_norm).sqrt();
@@ -118,6 +123,7 @@ impl Participant<'_> {
                     log.warn(RETRY_NOTICE, json!({ "event": "anew" }));
                     FromParty::Retry
                 }
+                Announcement::Features { left_out, zeroed } => return tell_features(&log, left_out, &zeroed),
                 Announcement::Norm(norm) => FromParty::Norm { norm },
                 Announcement::Error { round, squared_error } => FromParty::Error { round, squared_error },
             });
@@ -145,4 +151,15 @@ impl Participant<'_> {
         let journal = self.state.journal();
         std::fs::remove_file(&journal).map_err(Error::io(&journal))
     }
+}
+
+/// Says in this party's own log what became of features that few records have. Nobody else is told.
+fn tell_features(log: &EventLog, left_out: usize, zeroed: &[usize]) {
+    let numbers: Vec<usize> = zeroed.iter().map(|feature| feature + 1).collect();
+    let text = format!(
+        "{left_out} features are left out, since too few parties have them in enough records; {} more are in too few \
+         records of this party and count as if it had none",
+        numbers.len()
+    );
+    log.warn(&text, json!({ "event": "rare-features", "left_out": left_out, "zeroed": numbers }));
 }

@@ -251,9 +251,9 @@ impl<'a> TellingCohort<'a> {
     }
 }
 
-/// Whether a sum is one of numbers: where somebody's were outside the range, it is noise.
+/// Whether a sum is one of numbers: where somebody's were outside the range or withheld, it is noise.
 fn opened_numbers(transcript: &Transcript, sum: &RecordedSum) -> bool {
-    let outside = |words: Words| !sum.is_plain() && words.wide.last() != Some(&0);
+    let outside = |words: Words| !sum.is_plain() && words.wide.last_chunk() != Some(&[0; fixed::FLAGS]);
     transcript.opened(sum).is_some_and(|words| !outside(words))
 }
 

@@ -4,9 +4,10 @@ use chacha20::ChaCha20Rng;
 
 use super::{Clock, Journal};
 use crate::error::Result;
+use crate::safeguards::Safeguards;
 
 /// Something that all parties know, for whoever watches.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub enum Announcement {
     /// ‖M‖².
     Norm(f64),
@@ -16,6 +17,13 @@ pub enum Announcement {
         round: usize,
         /// Over all parties.
         squared_error: f64,
+    },
+    /// What became of features that few records have. It is for this party's eyes alone.
+    Features {
+        /// Features that no party has from here on.
+        left_out: usize,
+        /// Features that this party has in too few records, and treats as if it had none: from 0.
+        zeroed: Vec<usize>,
     },
     /// Somebody was missing in sums, and the run is done once more by those who are there.
     Retry,
@@ -37,6 +45,8 @@ pub struct SessionOptions<'a> {
     pub before_sum: Option<Box<dyn FnMut(u64) -> Result<()> + Send + 'a>>,
     /// Where the coordinator says when it is the end: rounds after which it must have.
     pub most_rounds: Option<usize>,
+    /// What this party checks by itself.
+    pub safeguards: Safeguards,
 }
 
 impl<'a> SessionOptions<'a> {
@@ -50,6 +60,7 @@ impl<'a> SessionOptions<'a> {
             watch: None,
             before_sum: None,
             most_rounds: None,
+            safeguards: Safeguards::of_sums(),
         }
     }
 }

@@ -7,6 +7,7 @@ use crate::error::{Error, Result};
 use crate::net::DEFAULT_WAN;
 use crate::protocol::Settings;
 use crate::risk;
+use crate::safeguards::Safeguards;
 
 /// What to simulate.
 #[derive(Clone, Debug)]
@@ -21,6 +22,8 @@ pub struct Plan {
     pub threads: usize,
     /// A party that vanishes.
     pub loses: Option<Vanishing>,
+    /// What each party checks by itself.
+    pub safeguards: Safeguards,
     /// Stops the simulation wherever it is.
     pub cancel: Cancel,
 }
@@ -45,10 +48,11 @@ impl Vanishing {
 }
 
 impl Plan {
-    /// Parties of one thread each and of the same speed, on usual lines.
+    /// Parties of one thread each and of the same speed, on usual lines, which look at sums and not at their own records.
     pub fn new(settings: Settings) -> Self {
         let (slowness, cancel) = (Vec::new(), Cancel::default());
-        Plan { settings, slowness, line: DEFAULT_WAN, threads: 1, loses: None, cancel }
+        let safeguards = Safeguards::of_sums();
+        Plan { settings, slowness, line: DEFAULT_WAN, threads: 1, loses: None, safeguards, cancel }
     }
 
     /// Refuses what is out of range, and what nobody has accepted, given how many records each party has.

@@ -1,5 +1,6 @@
 //! Whole runs of the protocols, and what attackers make of them. One program, since each takes long to build.
 
 mod audit;
+mod gate;
 mod protocols;
 mod vectors;

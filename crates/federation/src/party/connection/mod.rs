@@ -16,7 +16,7 @@ use crate::agreement::Terms;
 use crate::config::PartyConfig;
 use crate::deadline::{self, CANCELLED, Deadline, SEND};
 use crate::error::{Error, Result};
-use crate::frame::{FromParty, Payload, ToParty};
+use crate::frame::{FromParty, Payload, Reason, ToParty};
 use crate::ledger::{Cover, Ledger};
 use crate::tls;
 use dialer::{Content, Dialer, Parcel, TlsEnd};
@@ -34,6 +34,9 @@ pub enum ConnectionEvent {
     /// There will be none.
     Failed(Error),
 }
+
+/// How long the last words of a party that stops may take.
+const FAREWELL: Duration = Duration::from_millis(100);
 
 /// Long messages of the coordinator that are read ahead.
 const AHEAD: usize = 2;
@@ -145,6 +148,15 @@ impl Connection {
     /// Says something. What is said while there is no connection is lost.
     pub fn say(&self, words: FromParty) {
         self.send("control", Cover::Public, Content::Say(words));
+    }
+
+    /// Says that this party stops. The ledger counts what its own checks have stopped; what is sent is the same.
+    pub fn stop(&self, by_own_checks: bool) {
+        let kind = if by_own_checks { "stop by own checks" } else { "control" };
+        let stopping = FromParty::Stopping { reason: Reason::Trouble };
+        self.send(kind, Cover::Public, Content::Say(stopping));
+        // What was said should arrive.
+        std::thread::sleep(FAREWELL);
     }
 
     /// Sends a message of the methods.
