@@ -285,13 +285,13 @@ fn refused(records: [usize; 3], features: usize) -> Vec<u64> {
     states.iter().map(uploads).collect()
 }
 
-/// Fewer records together than half of the features: all refuse after the masked sum of counts, and send nothing else.
+/// Fewer records together than half of the features: all refuse after a masked flag and the sum of counts.
 #[test]
 fn few_records_are_refused_before_anything_else_is_sent() {
-    assert_eq!(in_time(|| refused([5, 5, 5], 100)), [1; 3]);
+    assert_eq!(in_time(|| refused([5, 5, 5], 100)), [2; 3]);
 }
 
-/// The sum of counts is enough, but not without the largest party: that takes two flags more, and nothing else.
+/// The sum of counts is enough, but not without the largest party: that takes one more flag.
 #[test]
 fn a_large_party_does_not_make_up_for_few_records() {
     assert_eq!(in_time(|| refused([500, 20, 29], 100)), [3; 3]);

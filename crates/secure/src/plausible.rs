@@ -69,10 +69,10 @@ impl Known {
                 }
                 self.records = Some(records);
             }
-            SumKind::Features => {
-                if sum.total[0].iter().any(|count| (count - count.round()).abs() > ROUNDING) {
-                    return Err("a number of parties that is not whole".into());
-                }
+            SumKind::Features
+                if sum.total[0].iter().any(|count| (count - count.round()).abs() > ROUNDING) =>
+            {
+                return Err("a number of parties that is not whole".into());
             }
             SumKind::Norms => self.check_norms(shares(0, 0), shares(0, 1), sum)?,
             SumKind::ProductV => self.check_product(sum)?,

@@ -55,6 +55,7 @@ impl Participant<'_> {
         session_options.most_rounds = Some(settings.most_rounds(head.terms.groups.len()));
         session_options.watch = Some(self.watch());
         session_options.safeguards = self.party.policy.safeguards;
+        self.tell_openings(&head, local.features(), local.records());
         let mut session = Session::join(self.link(&head, plain), machines, session_options)?;
         let ended = protocol::run(settings, &mut local, &mut session, head.private_seed, group);
         drop(session);
@@ -80,6 +81,18 @@ impl Participant<'_> {
             terms: head.terms,
             state: self.state,
         })
+    }
+
+    /// How much the run opens, by which a party can judge what its sums tell.
+    fn tell_openings(&self, head: &PartyHead, features: usize, records: usize) {
+        let opened = head.terms.settings.opened_vectors(head.terms.groups.len());
+        let per_record = opened as f64 / records.max(1) as f64;
+        let text = format!(
+            "sums open {opened} vectors of {features} numbers at most, {per_record:.1} for each record of this party"
+        );
+        self.options
+            .log
+            .info(&text, json!({ "event": "openings", "vectors": opened, "per_record": per_record }));
     }
 
     /// The machines of the cohorts that this party is in.

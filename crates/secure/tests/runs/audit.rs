@@ -151,7 +151,7 @@ fn the_span_of_pooled_sums_is_that_of_the_records() {
     assert!((0.45..0.58).contains(&span.auc.value), "{span:?}");
 }
 
-/// Many records, few components: nobody within the assumptions can tell anything.
+/// Many records, few components: for the adversaries within the assumptions the attacks are no better than guessing.
 #[test]
 fn attacks_fail_where_there_is_nothing_to_find() {
     let audit = pooled(1100, |seed| {
