@@ -34,7 +34,7 @@ impl Default for Safeguards {
             record_cosine: 0.99,
             feature_share: 0.999,
             diagonal: 4.0,
-            step: 20.0,
+            step: 3.0,
         }
     }
 }

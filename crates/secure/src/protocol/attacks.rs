@@ -22,8 +22,8 @@ use crate::session::{SessionOptions, SystemClock};
 use crate::simulate::{RunParties, cohorts};
 
 const PARTIES: usize = 4;
-const RECORDS: usize = 90;
-const FEATURES: usize = 24;
+const RECORDS: usize = 120;
+const FEATURES: usize = 60;
 const RANK: usize = 3;
 const ROUNDS: usize = 12;
 
@@ -38,6 +38,10 @@ enum Plan {
     Drift(f64),
     /// Each column towards its own largest entries, so that V rests on ever fewer records: no feature need be known.
     Sharpen(f64),
+    /// To a single feature, by so many times the last honest step: within what the parties allow.
+    DriftWithin(f64),
+    /// The same towards the largest entries.
+    SharpenWithin(f64),
 }
 
 /// Who attacks.
@@ -49,15 +53,26 @@ enum Attacker {
 }
 
 impl Plan {
-    /// What is added to a mean of U, which is nonnegative unless the plan knows no measure.
-    fn shift(self, u: &[f64]) -> Vec<f64> {
+    /// What is added to a mean of U, which is nonnegative unless the plan knows no measure, after a step of this length.
+    fn shift(self, u: &[f64], step: f64) -> Vec<f64> {
+        let (direction, times) = match self {
+            Plan::DriftWithin(times) => (Plan::Drift(1.0), times),
+            Plan::SharpenWithin(times) => (Plan::Sharpen(1.0), times),
+            whatever => return whatever.direction(u),
+        };
+        let shift = direction.direction(u);
+        let length = shift.iter().map(|by| by * by).sum::<f64>().sqrt().max(f64::MIN_POSITIVE);
+        shift.iter().map(|by| by * times * step / length).collect()
+    }
+
+    fn direction(self, u: &[f64]) -> Vec<f64> {
         let mut shift = vec![0.0; u.len()];
         for j in 0..RANK {
             let column = |row: usize| u[row * RANK + j];
             let size = (0..FEATURES).map(|row| column(row).powi(2)).sum::<f64>().sqrt();
             let target = 5 * j + 2;
             match self {
-                Plan::Honest => {}
+                Plan::Honest | Plan::DriftWithin(_) | Plan::SharpenWithin(_) => {}
                 Plan::Unit => (0..FEATURES).for_each(|row| {
                     shift[row * RANK + j] = if row == target { size } else { 0.0 } - column(row);
                 }),
@@ -72,6 +87,10 @@ impl Plan {
         }
         shift
     }
+}
+
+fn distance(one: &[f64], other: &[f64]) -> f64 {
+    one.iter().zip(other).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt()
 }
 
 /// The sums of U that an attacker has seen, and the U that it had told before each of them.
@@ -101,8 +120,10 @@ impl Answer for Forger<'_> {
         let exponents = self.ranges[&true].clone();
         let mut parts = fixed::decode(&sum, &shapes, &exponents, parties);
         let mean: Vec<f64> = parts[0].values.iter().map(|value| value / parties as f64).collect();
-        let shift = self.plan.shift(&mean);
         let mut seen = self.seen.lock().unwrap();
+        // The step is that of all parties from what they were told.
+        let step = seen.told.last().map_or(0.0, |told| distance(told, &mean));
+        let shift = self.plan.shift(&mean, step);
         seen.sums.push(parts[0].values.clone());
         parts[0].values.iter_mut().zip(&shift).for_each(|(value, by)| *value += by * parties as f64);
         seen.told.push(parts[0].values.iter().map(|value| value / parties as f64).collect());
@@ -136,14 +157,17 @@ fn rogue(
     local.sweep_v();
     session.sum(ALL, SumKind::FirstDiagonal, vec![Part::scalars(&[local.diagonal()])])?;
     let numbers = |u: &[f32]| u.iter().map(|&value| f64::from(value)).collect::<Vec<f64>>();
+    let mut step = 0.0;
     for _ in 0..settings.rounds {
         let u = numbers(&local.u);
-        let shift = plan.shift(&u);
+        let shift = plan.shift(&u, step);
         let upload: Vec<f64> = u.iter().zip(&shift).map(|(u, by)| u + PARTIES as f64 * by).collect();
         let parts = vec![matrix(&upload, RANK), Part::scalars(&[0.0, local.diagonal()])];
         let total = session.sum(ALL, SumKind::U, parts)?;
         local.u = mean(&total.parts[0], PARTIES);
-        let others = total.parts[0].iter().zip(&upload).map(|(total, own)| total - own).collect();
+        let others: Vec<f64> = total.parts[0].iter().zip(&upload).map(|(total, own)| total - own).collect();
+        let honest: Vec<f64> = others.iter().map(|sum| sum / (PARTIES - 1) as f64).collect();
+        step = distance(&u, &honest);
         let mut seen = seen.lock().unwrap();
         seen.sums.push(others);
         seen.told.push(numbers(&local.u));
@@ -325,8 +349,16 @@ fn reached(attacker: Attacker, plan: Plan, seeds: u64) -> Reached {
 
 /// Against honest runs of the same seeds, which nobody stops.
 fn attacks_reach_no_more_than_honest_runs(seeds: u64) {
-    let plans =
-        [Plan::Drift(2.0), Plan::Drift(0.3), Plan::Drift(0.03), Plan::Sharpen(1.0), Plan::Sharpen(0.1)];
+    let plans = [
+        Plan::Drift(2.0),
+        Plan::Drift(0.03),
+        Plan::Sharpen(0.3),
+        Plan::Sharpen(0.03),
+        Plan::DriftWithin(1.5),
+        Plan::DriftWithin(0.5),
+        Plan::SharpenWithin(1.5),
+        Plan::SharpenWithin(0.5),
+    ];
     for attacker in [Attacker::Coordinator, Attacker::Party] {
         let honest = reached(attacker, Plan::Honest, seeds);
         eprintln!("{attacker:?} {honest:?}");
