@@ -104,7 +104,7 @@ fn setting(folder: &Path) -> (FederationConfig, Vec<PartyConfig>) {
         tls: files(),
         identity: folder.join(name).join("identity.key"),
         state: folder.join(name).join("state"),
-        policy: Policy::default(),
+        policy: Policy { safeguards: partwise_secure::Safeguards::of_sums(), ..Policy::default() },
         peers: roster.iter().map(|member| (member.name.clone(), member.identity)).collect(),
     });
     let federation = FederationConfig {
@@ -285,13 +285,13 @@ fn refused(records: [usize; 3], features: usize) -> Vec<u64> {
     states.iter().map(uploads).collect()
 }
 
-/// Fewer records together than half of the features: all refuse after the masked sum of counts, and send nothing else.
+/// Fewer records together than half of the features: all refuse after a masked flag and the sum of counts.
 #[test]
 fn few_records_are_refused_before_anything_else_is_sent() {
-    assert_eq!(in_time(|| refused([5, 5, 5], 100)), [1; 3]);
+    assert_eq!(in_time(|| refused([5, 5, 5], 100)), [2; 3]);
 }
 
-/// The sum of counts is enough, but not without the largest party: that takes two flags more, and nothing else.
+/// The sum of counts is enough, but not without the largest party: that takes one more flag.
 #[test]
 fn a_large_party_does_not_make_up_for_few_records() {
     assert_eq!(in_time(|| refused([500, 20, 29], 100)), [3; 3]);
@@ -446,7 +446,9 @@ fn messages_of_a_coordinator_are_bounded() {
     large.settings.rank = 1 << 40;
     for (terms, words) in [(federation.terms.clone(), "something oversized"), (large, "exceed 4 GiB")] {
         let served = impostor(&runtime, &federation.address, terms, 0.0);
-        let party = parties[0].clone();
+        let mut party = parties[0].clone();
+        // A policy that bounds nothing leaves it to the memory.
+        party.policy.maximum_rank = usize::MAX;
         let error = in_time(move || party::join(&party, given(0), &polite()).err().unwrap().to_string());
         assert!(error.contains(words), "{error}");
         served.abort();

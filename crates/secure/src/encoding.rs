@@ -338,7 +338,7 @@ mod tests {
             |names: Vec<FieldValue>| names.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
         assert_eq!(
             names(Protocol::ALL.iter().map(name).collect()),
-            "pooled syn-sd syn-ssd-u syn-ssd-v syn-ssd-uv asyn-sd asyn-ssd-v dsanls-limited"
+            "pooled few-rounds syn-sd syn-ssd-u syn-ssd-v syn-ssd-uv asyn-sd asyn-ssd-v dsanls-limited"
         );
         assert_eq!(
             names([Aggregation::Secure, Aggregation::Plain].iter().map(name).collect()),

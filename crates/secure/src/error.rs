@@ -40,6 +40,30 @@ pub enum Error {
         /// What is wrong with it.
         problem: String,
     },
+    /// An opened sum that parties which follow the protocol cannot have.
+    #[error(
+        "{who} was told a sum of {sum} that cannot be: {problem}; the coordinator or a party does not follow the protocol, \
+         and this party sends nothing more; find out why before the parties run again"
+    )]
+    Implausible {
+        /// Who noticed.
+        who: Peer,
+        /// Which sum.
+        sum: &'static str,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// A party's gate did not let its numbers out, and all stop. Only that party knows which and why.
+    #[error(
+        "{who} stops: {}; do not run again with the same terms before the parties have talked about it",
+        reason.as_deref().unwrap_or("the gate of some party has withheld its numbers, and only that party's log says why")
+    )]
+    Withheld {
+        /// Who says so.
+        who: Peer,
+        /// Why, where it was this party's own gate.
+        reason: Option<String>,
+    },
     /// A party is gone, and the others wait for it.
     #[error("{}{cure}", begin_left(*party, *round))]
     Left {

@@ -14,12 +14,15 @@ pub mod encoding;
 mod entropy;
 mod error;
 pub mod factors;
+mod features;
 pub mod fixed;
 pub mod link;
 pub mod net;
+mod plausible;
 pub mod protocol;
 mod ranks;
 pub mod risk;
+mod safeguards;
 pub mod server;
 pub mod session;
 mod simulate;
@@ -29,6 +32,7 @@ pub mod sum;
 pub use entropy::entropy;
 pub use error::{Error, Peer, Result};
 pub use ranks::{DataSizes, OnRank, run_on_rank, run_on_rank_recorded};
+pub use safeguards::Safeguards;
 pub use simulate::{
     CohortSummary, Cost, PartyOutcome, Plan, RunParties, SimulationOutcome, Traced, Vanishing, cohorts,
     groups, simulate, simulate_recorded,

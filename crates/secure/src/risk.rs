@@ -58,8 +58,6 @@ fn guards_few(settings: &Settings) -> bool {
 pub(crate) struct FewRecords {
     needed: usize,
     rest: usize,
-    parties: usize,
-    total: usize,
     features: usize,
     colluders: usize,
 }
@@ -71,37 +69,35 @@ pub(crate) struct OpenedCounts {
     pub parties: usize,
     /// Their records together.
     pub records: usize,
-    /// Features.
-    pub features: usize,
 }
 
 impl FewRecords {
-    /// The refusal after the sum of so many parties' counts was opened, where there is one.
-    pub fn new(settings: &Settings, opened: OpenedCounts) -> Option<Self> {
-        let OpenedCounts { parties, records: total, features } = opened;
+    /// The refusal between so many parties, where there is one.
+    pub fn new(settings: &Settings, parties: usize, features: usize) -> Option<Self> {
         let (needed, rest, colluders) = (few(features), counted(settings, parties), settings.colluders);
-        guards_few(settings).then_some(FewRecords { needed, rest, parties, total, features, colluders })
+        guards_few(settings).then_some(FewRecords { needed, rest, features, colluders })
     }
 
-    /// Whether the sum alone says that there are too few, however they are shared out.
-    pub fn is_certain(&self) -> bool {
-        self.total.saturating_mul(self.rest) < self.needed.saturating_mul(self.parties)
-    }
-
-    /// Whether a party with so many records is too small for all others to be of its size.
+    /// Whether a party with so many records is too small for all others to be of its size. If none is, there is nothing
+    /// to refuse.
     pub fn is_small(&self, own: usize) -> bool {
         own.saturating_mul(self.rest) < self.needed
     }
 
+    /// Whether the sum alone says that there are too few, however they are shared out.
+    pub fn is_certain(&self, opened: OpenedCounts) -> bool {
+        opened.records.saturating_mul(self.rest) < self.needed.saturating_mul(opened.parties)
+    }
+
     /// Whether a party with so many records is too large for the others, as many as collude, to be of its size.
-    pub fn is_large(&self, own: usize) -> bool {
-        let others = own.saturating_mul(self.parties - self.rest);
-        self.total < others.saturating_add(self.needed)
+    pub fn is_large(&self, own: usize, opened: OpenedCounts) -> bool {
+        let others = own.saturating_mul(opened.parties.saturating_sub(self.rest));
+        opened.records < others.saturating_add(self.needed)
     }
 
     /// The refusal.
-    pub fn refused(&self) -> Error {
-        let who = format!("{} parties have {} records together", self.parties, self.total);
+    pub fn refused(&self, opened: OpenedCounts) -> Error {
+        let who = format!("{} parties have {} records together", opened.parties, opened.records);
         few_records(&who, self.colluders, self.features)
     }
 }
@@ -207,8 +203,9 @@ impl Exposure<'_> {
         let (Smallest { party, records }, features) = (self.smallest(), self.features);
         (records <= features && !self.accepted().pooled_sums_show_records).then(|| Error::Risk {
             problem: format!(
-                "party {party} has {records} records for {features} features: the sums that pooled opens span its \
-                 records, so membership can be inferred"
+                "party {party} has {records} records and there are {features} features: the sums that {} opens span its \
+                 records, so that whether somebody is among them can be told",
+                self.settings.protocol.name()
             ),
             cure: "choose another protocol".into(),
             accept: "pooled_sums_show_records",
@@ -264,10 +261,12 @@ mod tests {
             let count = |_| (60.0 * uniform(&mut rng).powf(spread)) as usize + 1;
             let records: Vec<usize> = (0..parties).map(count).collect();
             let total: usize = records.iter().sum();
-            let few =
-                FewRecords::new(&settings, OpenedCounts { parties, records: total, features: 100 }).unwrap();
-            let any = |is: fn(&FewRecords, usize) -> bool| records.iter().any(|&own| is(&few, own));
-            let refused = few.is_certain() || any(FewRecords::is_small) && any(FewRecords::is_large);
+            let few = FewRecords::new(&settings, parties, 100).unwrap();
+            let opened = OpenedCounts { parties, records: total };
+            let any = |is: &dyn Fn(usize) -> bool| records.iter().any(|&own| is(own));
+            let is_small = any(&|own| few.is_small(own));
+            assert!(is_small || !few.is_certain(opened));
+            let refused = is_small && (few.is_certain(opened) || any(&|own| few.is_large(own, opened)));
             let expected = accepted_by(&settings, &records).is_some();
             assert!(refused || !expected, "{settings:?} {records:?}");
             if colluders == 1 && protocol == Protocol::SynSd {
@@ -279,9 +278,7 @@ mod tests {
         assert!(seen[0][0] > 500 && seen[1][1] > 500 && seen[1][0] < 1000, "{seen:?}");
         let mut accepted = Settings::new(Protocol::SynSd, 10);
         accepted.accepted.few_records_show_in_sums = true;
-        assert!(
-            FewRecords::new(&accepted, OpenedCounts { parties: 3, records: 15, features: 100 }).is_none()
-        );
+        assert!(FewRecords::new(&accepted, 3, 100).is_none());
     }
 
     #[test]

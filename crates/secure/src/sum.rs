@@ -4,7 +4,7 @@
 //! the protocols, and used by the coordinator, which rejects uploads of other sizes, and by the audit.
 
 use crate::aggregation::WordCount;
-use crate::fixed::{PartShape, VOTES};
+use crate::fixed::{FLAGS, PartShape, VOTES};
 use crate::protocol::{Aggregation, Settings};
 
 /// The kinds of sums.
@@ -16,6 +16,8 @@ pub enum SumKind {
     FewRecords,
     /// Whether a party has many records.
     ManyRecords,
+    /// Whether a party has enough records with each feature.
+    Features,
     /// Entries and their squares.
     Norms,
     /// The mean diagonal of V_rᵀ V_r after the first fit.
@@ -38,10 +40,11 @@ pub enum SumKind {
 
 impl SumKind {
     /// All kinds.
-    pub const ALL: [SumKind; 12] = [
+    pub const ALL: [SumKind; 13] = [
         SumKind::Records,
         SumKind::FewRecords,
         SumKind::ManyRecords,
+        SumKind::Features,
         SumKind::Norms,
         SumKind::FirstDiagonal,
         SumKind::Error,
@@ -59,6 +62,7 @@ impl SumKind {
             SumKind::Records => "records",
             SumKind::FewRecords => "flag of few records",
             SumKind::ManyRecords => "flag of many records",
+            SumKind::Features => "features",
             SumKind::Norms => "norms",
             SumKind::FirstDiagonal => "V V",
             SumKind::Error => "error",
@@ -79,6 +83,18 @@ impl SumKind {
     /// Whether only "any" or "none" is opened, and no number.
     pub const fn is_flag(self) -> bool {
         matches!(self, SumKind::FewRecords | SumKind::ManyRecords)
+    }
+
+    /// Whether a column of a part is of numbers that cannot be negative, whatever a party has. Residuals may be, by
+    /// rounding.
+    pub const fn is_nonnegative(self, part: usize, column: usize) -> bool {
+        match self {
+            SumKind::SketchedU => false,
+            SumKind::SketchedM => part == 2,
+            SumKind::ProductV => part < 2,
+            SumKind::U => part == 0 || column == 1,
+            _ => true,
+        }
     }
 
     /// Whether features, or sketches of them, can be seen in the first part.
@@ -122,8 +138,8 @@ impl SumShape {
         match aggregation {
             Aggregation::Plain => vec![WordCount { narrow, wide }],
             Aggregation::Secure => vec![
-                // A word after the numbers tells whether all are within their range.
-                WordCount { narrow, wide: wide.saturating_add(1) },
+                // Behind the numbers are the flags.
+                WordCount { narrow, wide: wide.saturating_add(FLAGS) },
                 // The votes on ranges.
                 WordCount { narrow: 0, wide: total(|part| part.columns).saturating_mul(VOTES) },
             ],
@@ -137,6 +153,7 @@ pub fn sums(settings: &Settings, features: usize) -> Vec<SumShape> {
         SumShape::scalars(SumKind::Records, 1),
         SumShape::scalars(SumKind::FewRecords, 1),
         SumShape::scalars(SumKind::ManyRecords, 1),
+        SumShape::new(SumKind::Features, vec![PartShape::matrix(features, 1)]),
         SumShape::scalars(SumKind::Norms, 2),
         SumShape::scalars(SumKind::Error, 5),
     ];

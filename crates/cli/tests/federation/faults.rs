@@ -235,9 +235,9 @@ fn a_party_lost_at_the_end_is_not_waited_for_in_vain() {
     let trial = insecure(6, &["--rank", "2", "--rounds", "1", "--continue-without", "--protocol", "asyn-sd"]);
     let mut coordinator = trial.coordinator(&["--continue-without"]);
     let mut others = [1, 3, 4, 5, 6].map(|number| party(&trial, number, None));
-    // Records and a flag, votes and sums of norms, of diagonals and of U, the end: it has one round or two, and the
-    // eleventh is of the error.
-    party(&trial, 2, Some("upload,11,before")).end();
+    // A flag, records and features, votes and sums of norms, of diagonals and of U, the end: it has one round or two, and
+    // the twelfth is of the error.
+    party(&trial, 2, Some("upload,12,before")).end();
     others.iter_mut().for_each(Process::succeed);
     coordinator.succeed();
     let record = trial.record("result");

@@ -64,7 +64,7 @@ pub struct SimulateArgs {
     /// HALS on sums over all parties (pooled), or one of the paper's protocols
     #[arg(long, value_parser = choice(&Protocol::ALL), help_heading = "Method")]
     pub protocol: Protocol,
-    /// Local iterations between two exchanges [default: 2; 1 with pooled and dsanls-limited]
+    /// Local iterations between two exchanges [default: 2; 1 with pooled and dsanls-limited; 50 before the first with few-rounds]
     #[arg(value_parser = count, allow_negative_numbers = true, long, value_name = "T2", help_heading = "Method")]
     pub inner: Option<usize>,
     /// Relaxation of asynchronous protocols: update t weighs rho / (rho + t)
@@ -74,9 +74,9 @@ pub struct SimulateArgs {
     #[arg(long, value_parser = choice(&Precision::ALL), default_value = "f32", help_heading = "Method")]
     pub precision: Precision,
 
-    /// Maximum number of exchanges of the shared factor
-    #[arg(value_parser = count, allow_negative_numbers = true, long, default_value_t = SecureSettings::ROUNDS, value_name = "T1", help_heading = "Stopping")]
-    pub rounds: usize,
+    /// Maximum number of exchanges of the shared factor [default: 500; 10 with few-rounds]
+    #[arg(value_parser = count, allow_negative_numbers = true, long, value_name = "T1", help_heading = "Stopping")]
+    pub rounds: Option<usize>,
     /// Stop when the error changes by less than this share per round; 0: never
     #[arg(value_parser = real, allow_hyphen_values = true, long, default_value_t = SecureSettings::TOLERANCE, value_name = "X", help_heading = "Stopping")]
     pub tolerance: f64,
@@ -84,6 +84,9 @@ pub struct SimulateArgs {
     /// Whether contributions are masked (secure) or readable by the coordinator (plain)
     #[arg(long, value_parser = choice(&Aggregation::ALL), default_value = "secure", help_heading = "Security")]
     pub aggregation: Aggregation,
+    /// Check what parties of a federation check: leave out rare features, stop where a record would show in a sum
+    #[arg(long, help_heading = "Security")]
+    pub safeguards: bool,
     /// Number of parties that may collude with each other and the coordinator
     #[arg(value_parser = count, allow_negative_numbers = true, long, default_value_t = 1, value_name = "C", help_heading = "Security")]
     pub colluders: usize,
@@ -170,7 +173,7 @@ impl SimulateArgs {
         let defaults = SecureSettings::new(self.protocol, self.rank);
         SecureSettings {
             seed: self.seed,
-            rounds: self.rounds,
+            rounds: self.rounds.unwrap_or(defaults.rounds),
             inner: self.inner.unwrap_or(defaults.inner),
             rho: self.rho,
             sketch: self.sketch.unwrap_or(defaults.sketch),

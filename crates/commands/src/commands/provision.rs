@@ -15,6 +15,15 @@ use crate::args::ProvisionArgs;
 use crate::context::Context;
 use crate::output;
 
+/// A demonstration's records are few and nobody's: what would stop on them is off.
+const DEMO_SAFEGUARDS: &str = "
+# Made for small data: leave this table out in earnest.
+[policy.safeguards]
+feature_records = 0
+record_share = 1.0
+record_cosine = 1.0
+";
+
 pub fn run(args: &ProvisionArgs, context: &Context) -> Result<()> {
     check_method(&method(args), &args.accept)?;
     output::make_private_folder(&args.out)?;
@@ -73,7 +82,7 @@ fn make(args: &ProvisionArgs) -> Result<()> {
     // The options may not describe a valid federation.
     let Terms { settings, groups, .. } = FederationConfig::read(&path, args.continue_without)?.terms;
     let policy = format!(
-        "protocols = [\"{}\"]\naccept = [{}]\ncontinue_without = {}\n",
+        "protocols = [\"{}\"]\naccept = [{}]\ncontinue_without = {}\n{DEMO_SAFEGUARDS}",
         args.protocol,
         quoted(&args.accept),
         args.continue_without

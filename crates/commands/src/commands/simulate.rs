@@ -19,8 +19,8 @@ use partwise_secure::net::DEFAULT_WAN;
 use partwise_secure::protocol::{Aggregation, Stop};
 use partwise_secure::split::{self, Split};
 use partwise_secure::{
-    DataSizes, Error, OnRank, PartyOutcome, Plan, SimulationOutcome, Vanishing, run_on_rank_recorded,
-    simulate, simulate_recorded,
+    DataSizes, Error, OnRank, PartyOutcome, Plan, Safeguards, SimulationOutcome, Vanishing,
+    run_on_rank_recorded, simulate, simulate_recorded,
 };
 use partwise_secure::{factors, risk};
 
@@ -295,7 +295,8 @@ fn read<T: Real>(args: &SimulateArgs, context: &Context) -> Result<Dealt<Matrix<
     let (names, records, held_out) = deal(args, matrix.rows(), &kept, &held_out)?;
     let line = args.network.unwrap_or(DEFAULT_WAN);
     let loses = args.lose.map(|(party, sums)| Vanishing { party, sums });
-    let plan = Plan { slowness: args.speeds.clone(), line, loses, ..Plan::new(settings) };
+    let safeguards = if args.safeguards { Safeguards::default() } else { Safeguards::of_sums() };
+    let plan = Plan { slowness: args.speeds.clone(), line, loses, safeguards, ..Plan::new(settings) };
     let features = matrix.cols();
     Ok(Dealt {
         features,
@@ -329,6 +330,13 @@ fn introduce<M>(args: &SimulateArgs, console: Console, dealt: &Dealt<M>) {
             counts.iter().min().unwrap_or(&0),
             counts.iter().max().unwrap_or(&0),
             dealt.features
+        ));
+        let settings = &dealt.plan.settings;
+        let opened = settings.opened_vectors(1);
+        console.tell(&format!(
+            "sums open {opened} vectors of {} numbers at most, {:.1} for each record",
+            dealt.features,
+            opened as f64 / counts.iter().sum::<usize>().max(1) as f64
         ));
     }
 }

@@ -116,6 +116,19 @@ impl<T: Real> Csr<T> {
         &self.values
     }
 
+    /// Makes the entries of rows zero, or those of columns; they stay stored.
+    pub(crate) fn zero_lines(&mut self, zeroed: &[bool], are_rows: bool) {
+        self.origin = None;
+        let values = self.values.to_mut();
+        for row in 0..self.rows {
+            for place in self.offsets[row]..self.offsets[row + 1] {
+                if zeroed[if are_rows { row } else { self.indices[place] as usize }] {
+                    values[place] = T::ZERO;
+                }
+            }
+        }
+    }
+
     /// Columns and values of one row.
     #[inline(always)]
     pub fn row(&self, row: usize) -> (&[u32], &[T]) {

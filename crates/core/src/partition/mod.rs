@@ -5,6 +5,7 @@ mod dense;
 mod sums;
 #[cfg(test)]
 mod tests;
+mod zero;
 
 use std::ops::Range;
 use std::sync::Arc;

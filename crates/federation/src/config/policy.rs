@@ -1,5 +1,6 @@
 //! A party's policy, which the coordinator cannot override.
 
+use partwise_secure::Safeguards;
 use partwise_secure::protocol::{Aggregation, Protocol, Settings};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -23,10 +24,20 @@ pub struct Policy {
     pub minimum_colluders: usize,
     /// The maximum number of rounds.
     pub maximum_rounds: usize,
-    /// Whether the others may continue without a party that left, which nearly reveals its contribution.
+    /// The most components.
+    pub maximum_rank: usize,
+    /// The most local iterations between two exchanges.
+    pub maximum_inner: usize,
+    /// The largest α of damping, which holds U where it is.
+    pub maximum_alpha: f64,
+    /// The largest β of damping.
+    pub maximum_beta: f64,
+    /// Whether the others may go on when somebody has left, which shows nearly what it had.
     pub continue_without: bool,
     /// Further accepted risks, by name.
     pub accept: Vec<String>,
+    /// What this party checks by itself during a run.
+    pub safeguards: Safeguards,
 }
 
 impl Default for Policy {
@@ -38,8 +49,13 @@ impl Default for Policy {
             minimum_cohort: 3,
             minimum_colluders: 1,
             maximum_rounds: Settings::ROUNDS,
+            maximum_rank: 256,
+            maximum_inner: 100,
+            maximum_alpha: 10.0,
+            maximum_beta: 1.0,
             continue_without: false,
             accept: Vec::new(),
+            safeguards: Safeguards::default(),
         }
     }
 }
@@ -91,10 +107,30 @@ impl Policy {
             let allowed = format!("{} at most", self.maximum_rounds);
             return Err(Refusal::new(format!("{rounds} rounds{second}"), allowed));
         }
+        self.allow_sizes(settings)?;
         self.allow_risks(settings)
     }
 
-    /// Checks that this party accepts the risks that the terms accept.
+    /// Whether what decides how much a run opens, and how far U is damped, is within bounds.
+    fn allow_sizes(&self, settings: &Settings) -> Result<(), Refusal> {
+        let counts =
+            [("rank", settings.rank, self.maximum_rank), ("inner", settings.inner, self.maximum_inner)];
+        for (name, asked, most) in counts {
+            if asked > most {
+                return Err(Refusal::new(format!("{name} = {asked}"), format!("{most} at most")));
+            }
+        }
+        let weights =
+            [("alpha", settings.alpha, self.maximum_alpha), ("beta", settings.beta, self.maximum_beta)];
+        for (name, asked, most) in weights {
+            if asked > most {
+                return Err(Refusal::new(format!("{name} = {asked}"), format!("{most} at most")));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the risks that the terms accept are accepted here.
     fn allow_risks(&self, settings: &Settings) -> Result<(), Refusal> {
         if settings.accepted.going_on_shows_the_leaver && !self.continue_without {
             return Err(Refusal::new("to continue without a party that left", "nothing of the kind"));

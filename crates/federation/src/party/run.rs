@@ -21,6 +21,7 @@ use crate::deadline::LEAVE;
 use crate::error::{Error, Result};
 use crate::frame::{FromParty, Reason, ToParty};
 use crate::journal::{PartyHead, PartyJournal};
+use crate::log::EventLog;
 use crate::text::Fingerprint;
 
 /// The message for a repeated run.
@@ -53,11 +54,16 @@ impl Participant<'_> {
         session_options.journal = Some(Box::new(PartyJournal(journal)));
         session_options.most_rounds = Some(settings.most_rounds(head.terms.groups.len()));
         session_options.watch = Some(self.watch());
+        session_options.safeguards = self.party.policy.safeguards;
+        self.tell_openings(&head, local.features(), local.records());
         let mut session = Session::join(self.link(&head, plain), machines, session_options)?;
         let ended = protocol::run(settings, &mut local, &mut session, head.private_seed, group);
         drop(session);
-        if let Err(SecureError::FewRecords { .. }) = ended {
-            self.end_refused(head.run.0)?;
+        match &ended {
+            Err(SecureError::FewRecords { .. }) => self.end_refused(head.run.0)?,
+            Err(SecureError::Withheld { reason, .. }) => self.connection.stop(reason.is_some()),
+            Err(SecureError::Implausible { .. }) => self.connection.stop(true),
+            _ => {}
         }
         let ended = ended.map_err(refusal)?;
         let relative = |squared: f64| (squared.max(0.0) / ended.present_norm).sqrt();
@@ -77,7 +83,19 @@ impl Participant<'_> {
         })
     }
 
-    /// The state machines of this party's cohorts.
+    /// How much the run opens, by which a party can judge what its sums tell.
+    fn tell_openings(&self, head: &PartyHead, features: usize, records: usize) {
+        let opened = head.terms.settings.opened_vectors(head.terms.groups.len());
+        let per_record = opened as f64 / records.max(1) as f64;
+        let text = format!(
+            "sums open {opened} vectors of {features} numbers at most, {per_record:.1} for each record of this party"
+        );
+        self.options
+            .log
+            .info(&text, json!({ "event": "openings", "vectors": opened, "per_record": per_record }));
+    }
+
+    /// The machines of the cohorts that this party is in.
     fn machines(&self, head: &PartyHead, plain: bool) -> Result<Vec<Party>> {
         let keys: Option<Vec<IdentityKey>> =
             head.keys.iter().map(|key| IdentityKey::from_bytes(&key.0)).collect();
@@ -118,6 +136,7 @@ impl Participant<'_> {
                     log.warn(RETRY_NOTICE, json!({ "event": "anew" }));
                     FromParty::Retry
                 }
+                Announcement::Features { left_out, zeroed } => return tell_features(&log, left_out, &zeroed),
                 Announcement::Norm(norm) => FromParty::Norm { norm },
                 Announcement::Error { round, squared_error } => FromParty::Error { round, squared_error },
             });
@@ -145,4 +164,15 @@ impl Participant<'_> {
         let journal = self.state.journal();
         std::fs::remove_file(&journal).map_err(Error::io(&journal))
     }
+}
+
+/// Says in this party's own log what became of features that few records have. Nobody else is told.
+fn tell_features(log: &EventLog, left_out: usize, zeroed: &[usize]) {
+    let numbers: Vec<usize> = zeroed.iter().map(|feature| feature + 1).collect();
+    let text = format!(
+        "{left_out} features are left out, since too few parties have them in enough records; {} more are in too few \
+         records of this party and count as if it had none",
+        numbers.len()
+    );
+    log.warn(&text, json!({ "event": "rare-features", "left_out": left_out, "zeroed": numbers }));
 }

@@ -1,4 +1,4 @@
-//! Secure aggregation: the coordinator learns the sum of the words of a cohort's parties, and nothing else.
+//! Secure aggregation: the coordinator learns the sum of what the parties of a cohort have, and not the summands.
 //!
 //! It follows Bonawitz et al. 2017, "Practical secure aggregation for privacy-preserving machine learning". In each
 //! round a party adds to its words a mask for every other party of the cohort, which that party subtracts, and a

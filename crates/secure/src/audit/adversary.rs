@@ -262,14 +262,14 @@ impl<'a> TellingCohort<'a> {
     }
 }
 
-/// Whether a sum has numbers: if a value was outside the range, it is noise.
+/// Whether a sum is one of numbers: where somebody's were outside the range or withheld, it is noise.
 fn opened_numbers(transcript: &Transcript, sum: &RecordedSum) -> bool {
     transcript.opened(sum).is_some_and(|words| sum.is_plain() || are_numbers(&words))
 }
 
-/// Whether opened words are numbers, by the word behind them.
+/// Whether opened words are numbers, by the flags behind them.
 pub(super) fn are_numbers(words: &Words) -> bool {
-    words.wide.last() == Some(&0)
+    words.wide.last_chunk() == Some(&[0; fixed::FLAGS])
 }
 
 /// The numbers of the first part.

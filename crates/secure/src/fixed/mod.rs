@@ -21,6 +21,31 @@ const STEP: i16 = 4;
 /// Votes of a column.
 pub const VOTES: usize = (2 * LIMIT / STEP) as usize;
 
+/// Words behind masked numbers: not 0 if somebody's numbers are outside their ranges, and if a party withholds its own.
+pub const FLAGS: usize = 2;
+
+/// How far the numbers of a column reach, and how far apart they are as words.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Precision {
+    /// No party's number is larger.
+    pub reach: f64,
+    /// The distance between two words.
+    pub step: f64,
+}
+
+/// The precision of each column of each part; without ranges numbers reach anywhere.
+pub fn precision(shapes: &[PartShape], exponents: Option<&[i16]>, parties: usize) -> Vec<Vec<Precision>> {
+    let mut exponents = exponents.map(|exponents| exponents.iter());
+    let mut column = |width| match exponents.as_mut().and_then(Iterator::next) {
+        Some(&exponent) => Precision {
+            reach: power(exponent.into()),
+            step: power(i32::from(exponent) - bits(width, parties)),
+        },
+        None => Precision { reach: f64::MAX, step: 0.0 },
+    };
+    shapes.iter().map(|shape| (0..shape.columns).map(|_| column(shape.width)).collect()).collect()
+}
+
 /// The smallest exponent of a range that holds `value`.
 fn exponent_above(value: f64) -> i16 {
     if value <= 0.0 {

@@ -92,6 +92,11 @@ impl Part {
         Part { values: values.to_vec(), columns: values.len(), width: Width::Wide }
     }
 
+    /// A part of this shape with nothing in it.
+    pub fn zeros(&self) -> Part {
+        Part { values: vec![0.0; self.values.len()], ..*self }
+    }
+
     /// Its shape.
     pub fn shape(&self) -> PartShape {
         PartShape { count: self.values.len(), columns: self.columns, width: self.width }

@@ -65,7 +65,11 @@ impl Definition for Limited {
         ]
     }
 
-    /// M_r S_r lies in the span of the records.
+    fn vectors_of_a_round(&self, settings: &Settings) -> usize {
+        sketch_size(settings)
+    }
+
+    /// M_r S_r, as it is, is of the records' span.
     fn enough_records(&self, settings: &Settings, features: usize) -> usize {
         features.max(settings.rank).saturating_mul(2)
     }
@@ -82,9 +86,9 @@ impl Definition for Limited {
     /// The parties draw their sketches from seeds that all know, each one round ahead: a party that the next one
     /// would expose says so with this one, and all stop.
     fn run<T: Real>(&self, run: &mut PartyRun<'_, '_, T>) -> Result<Finish> {
+        let diagonal = first_diagonal(run)?.sum;
         let PartyRun { settings, local, session, curve, .. } = run;
         let distribution = limited_sketch(settings, session.me(), local.records());
-        let diagonal = first_diagonal(local, session)?.sum;
         let mut u_side = local.side(settings, distribution, diagonal);
         let mut v_side = local.features_side(settings);
         let mut guard = Guard::new(settings, distribution);

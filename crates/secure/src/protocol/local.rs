@@ -5,7 +5,7 @@ use partwise::error::Result as CoreResult;
 use partwise::grid::Grid;
 use partwise::kernels::{Columns, Product, gram, multiply};
 use partwise::matrix::Matrix;
-use partwise::partition::{Access, Block, Shard, shards, shards_until};
+use partwise::partition::{Access, Block, RowSums, Shard, shards, shards_until};
 use partwise::random::Purpose;
 use partwise::run::{Damping, Factors, Phases, SketchedFactor, SketchedSide, draw, residual_on};
 use partwise::sketch::{Distribution, Operator};
@@ -13,8 +13,10 @@ use partwise::solver::{CoordinateDescent, MovingRows, Penalty, Problem, Solver, 
 use partwise::threads::Threads;
 
 use super::Settings;
+use super::gate::{Dominant, RecordShare};
 use super::sketches::{dense_sketch, features_sketch, party_seed, sketch_rows};
 use crate::error::Result;
+use crate::plausible::cholesky;
 
 /// One sweep of exact coordinate descent.
 pub const HALS: CoordinateDescent = CoordinateDescent::HALS;
@@ -27,8 +29,12 @@ pub struct Local<T> {
     shard: Shard<T>,
     threads: Threads,
     k: usize,
-    sum: f64,
-    norm: f64,
+    /// Sums and sums of squares of each record.
+    sizes: RowSums,
+    /// How many records have each feature.
+    feature_counts: Vec<usize>,
+    /// Features that no party has, of which U is zero.
+    left_out: Vec<bool>,
     /// The shared factor, or this party's copy of it, by row.
     pub u: Vec<T>,
     /// The party's own factor, by row.
@@ -43,13 +49,16 @@ impl<T: Real> Local<T> {
         let protocol = settings.protocol;
         let sampled = protocol.sketches_features() || protocol.sketches_records();
         let access = if sampled { Access::Sampled } else { Access::Whole };
+        let mut feature_counts = vec![0; matrix.rows()];
+        matrix.for_each_stored(|feature, _, value| feature_counts[feature] += usize::from(value != 0.0));
         let shard = shards_until(matrix, Grid::ONE, access, threads.cancel()).remove(0);
-        let rows = shard.by_cols.row_sums(&threads);
+        let sizes = shard.by_cols.row_sums(&threads);
         Ok(Local {
             threads,
             k: settings.rank,
-            sum: rows.sums.iter().sum(),
-            norm: rows.squares.iter().sum(),
+            sizes,
+            left_out: vec![false; feature_counts.len()],
+            feature_counts,
             u: Vec::new(),
             v: Vec::new(),
             work: 0.0,
@@ -74,12 +83,26 @@ impl<T: Real> Local<T> {
 
     /// Σ M_r.
     pub fn sum(&self) -> f64 {
-        self.sum
+        self.sizes.sums.iter().sum()
     }
 
     /// ‖M_r‖².
     pub fn norm(&self) -> f64 {
-        self.norm
+        self.sizes.squares.iter().sum()
+    }
+
+    /// How many records have each feature.
+    pub fn feature_counts(&self) -> &[usize] {
+        &self.feature_counts
+    }
+
+    /// Treats features as if no record had them; of those that are left out at all parties U is zero too.
+    pub fn zero_features(&mut self, zeroed: &[bool], left_out: &[bool]) {
+        left_out.clone_into(&mut self.left_out);
+        if zeroed.contains(&true) {
+            self.shard.zero_rows(zeroed);
+            self.sizes = self.shard.by_cols.row_sums(&self.threads);
+        }
     }
 
     /// Multiplications since the last call.
@@ -90,6 +113,8 @@ impl<T: Real> Local<T> {
     /// U from the public seed and V_r from the private one, such that U Vᵀ has the mean of M.
     pub fn start(&mut self, seed: u64, private_seed: u64, mean: f64) {
         self.u = start_u(seed, self.shard.rows, self.k, mean);
+        let rows = self.u.chunks_exact_mut(self.k).zip(&self.left_out);
+        rows.filter(|(_, left_out)| **left_out).for_each(|(row, _)| row.fill(T::ZERO));
         self.v = draw(private_seed, Purpose::StartV, self.shard.cols, self.k, start_scale(self.k, mean));
     }
 
@@ -140,6 +165,65 @@ impl<T: Real> Local<T> {
         gram(&self.threads, &self.u, self.k)
     }
 
+    /// The record with the largest share, in squares, of a combination of the columns of M_r V_r: its leverage
+    /// w_i (WᵀW)⁻¹ w_iᵀ, where w_i is its row of V_r times its norm.
+    pub fn largest_share(&self) -> RecordShare {
+        let k = self.k;
+        let rows = || {
+            let rows = self.v.chunks_exact(k).zip(&self.sizes.squares);
+            rows.map(|(row, square)| row.iter().map(|v| v.to_f64() * square.sqrt()).collect::<Vec<f64>>())
+        };
+        let mut gram = vec![0.0; k * k];
+        for row in rows() {
+            for (i, a) in row.iter().enumerate() {
+                gram[i * k..][..=i].iter_mut().zip(&row).for_each(|(sum, b)| *sum += a * b);
+            }
+        }
+        let trace: f64 = (0..k).map(|j| gram[j * k + j]).sum();
+        // Components that are nearly combinations of others add nothing that can be told from rounding.
+        let Some(lower) = cholesky(&gram, k, 1e-9 * trace) else { return RecordShare::default() };
+        let leverage = |mut row: Vec<f64>| {
+            for i in 0..k {
+                let known: f64 = (0..i).map(|t| lower[i * k + t] * row[t]).sum();
+                row[i] = (row[i] - known) / lower[i * k + i];
+            }
+            row.iter().map(|value| value * value).sum::<f64>()
+        };
+        let shares = rows().enumerate().map(|(record, row)| RecordShare { record, share: leverage(row) });
+        shares.max_by(|a, b| a.share.total_cmp(&b.share)).unwrap_or_default()
+    }
+
+    /// For each component the record that supplies most of its column of M_r V_r; compared with the column of U where its
+    /// share is at least `compared`.
+    pub fn dominant_records(&self, compared: f64) -> Vec<Dominant> {
+        let k = self.k;
+        let (mut dominant, mut sums) = (vec![Dominant::default(); k], vec![0.0; k]);
+        for (record, (row, size)) in self.v.chunks_exact(k).zip(&self.sizes.sums).enumerate() {
+            for ((Dominant { of, .. }, sum), value) in dominant.iter_mut().zip(&mut sums).zip(row) {
+                let supplied = value.to_f64() * size;
+                *sum += supplied;
+                if supplied > of.share {
+                    *of = RecordShare { record, share: supplied };
+                }
+            }
+        }
+        let totals = dominant.iter_mut().zip(&sums);
+        totals.for_each(|(dominant, sum)| dominant.of.share /= sum.max(f64::MIN_POSITIVE));
+        let chosen: Vec<usize> = (0..k).filter(|&j| dominant[j].of.share >= compared).collect();
+        let records: Vec<usize> = chosen.iter().map(|&j| dominant[j].of.record).collect();
+        let mut products = vec![0.0; chosen.len()];
+        self.shard.by_cols.visit_rows(&records, |position, feature, value| {
+            products[position] += value * self.u[feature * k + chosen[position]].to_f64();
+        });
+        let squares = self.squares_u();
+        for (&component, product) in chosen.iter().zip(products) {
+            let Dominant { of, cosine } = &mut dominant[component];
+            let lengths = squares[component] * self.sizes.squares[of.record];
+            *cosine = if lengths > 0.0 { product / lengths.sqrt() } else { 0.0 };
+        }
+        dominant
+    }
+
     /// M_r V_r.
     pub fn product_v(&mut self) -> Vec<T> {
         self.count_product(self.shard.cols);
@@ -187,7 +271,7 @@ impl<T: Real> Local<T> {
     /// ‖M_r‖² − 2 cross + ⟨UᵀU, V_rᵀV_r⟩, where `cross` = ⟨M_r V_r, U⟩ is available.
     pub fn error_from(&self, cross: f64) -> f64 {
         let model: f64 = self.gram_u().iter().zip(self.gram_v()).map(|(u, v)| u * v).sum();
-        self.norm - 2.0 * cross + model
+        self.norm() - 2.0 * cross + model
     }
 
     /// ‖M_r − U V_rᵀ‖², computed from scratch. It is for reports, and does not count as work.

@@ -9,7 +9,11 @@
 mod registry;
 
 mod asynchronous;
+#[cfg(test)]
+mod attacks;
 mod curve;
+mod few_rounds;
+mod gate;
 pub mod leak;
 mod limited;
 mod local;
@@ -41,6 +45,8 @@ pub use crate::sum::upload_sizes;
 use crate::sum::{SumKind, SumShape};
 use asynchronous::Asynchronous;
 use curve::Curve;
+use few_rounds::FewRounds;
+use gate::{Gate, OpenedDiagonal};
 use limited::Limited;
 use pooled::Pooled;
 use synchronous::Synchronous;
@@ -48,6 +54,8 @@ use synchronous::Synchronous;
 protocols! {
     /// HALS on the pooled matrix, U from the sums of M_r V_r and V_rᵀ V_r.
     Pooled, "pooled", Pooled;
+    /// U solved for from few sums of M_r V_r and V_rᵀ V_r, with momentum.
+    FewRounds, "few-rounds", FewRounds;
     /// Alg. `Syn_SD`: local NMF, U averaged.
     SynSd, "syn-sd", Synchronous { sketches_features: false, sketches_records: false };
     /// Alg. `Syn_SSD` with U sketched where it is exchanged.
@@ -86,6 +94,11 @@ pub(crate) trait Definition: Sync {
         2
     }
 
+    /// Exchanges of U at most, unless asked otherwise.
+    fn rounds(&self) -> usize {
+        Settings::ROUNDS
+    }
+
     /// The kind of sketch, unless asked otherwise.
     fn sketch(&self) -> SketchKind {
         SketchKind::Subsample
@@ -116,7 +129,12 @@ pub(crate) trait Definition: Sync {
     /// What it sums in addition to what all protocols sum.
     fn sums(&self, settings: &Settings, features: usize) -> Vec<SumShape>;
 
-    /// The number of records from which an unmasked share of a party reveals none of them.
+    /// How many vectors of U's length, or sketches of them, a round opens.
+    fn vectors_of_a_round(&self, settings: &Settings) -> usize {
+        settings.rank
+    }
+
+    /// From how many records on a party's share, seen as it is, shows none of them.
     fn enough_records(&self, settings: &Settings, features: usize) -> usize {
         settings.rank.saturating_mul(2).max(features)
     }
@@ -151,6 +169,9 @@ pub(crate) struct PartyRun<'r, 's, T> {
     pub curve: &'r mut Curve,
     /// The cohort of the party's group in an asynchronous method.
     pub group: u8,
+    /// ‖M‖² of all parties.
+    pub norm: f64,
+    pub gate: Gate,
 }
 
 /// How a protocol ended.
@@ -175,12 +196,15 @@ struct Diagonals {
 
 /// Sums the diagonals of V_rᵀV_r, with V_r fitted once to the start of U: the scale that the weight of U's steps begins with.
 /// That of the start itself can be far off where a few records are much larger than the others.
-fn first_diagonal<T: Real>(local: &mut Local<T>, session: &mut Session<'_>) -> Result<Diagonals> {
+fn first_diagonal<T: Real>(run: &mut PartyRun<'_, '_, T>) -> Result<Diagonals> {
+    let PartyRun { local, session, gate, norm, .. } = run;
     local.sweep_v();
     session.work(local.take_work());
     let parts = vec![Part::scalars(&[local.diagonal()])];
     let total = session.sum(ALL, SumKind::FirstDiagonal, parts)?;
-    Ok(Diagonals { sum: total.parts[0][0], parties: total.parties })
+    let sum = total.parts[0][0];
+    gate.check_diagonal(local, OpenedDiagonal { sum, norm: *norm }, session)?;
+    Ok(Diagonals { sum, parties: total.parties })
 }
 
 /// The numbers of a factor, for a sum.

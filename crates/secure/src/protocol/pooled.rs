@@ -64,7 +64,7 @@ impl Definition for Pooled {
 
     /// One sum per iteration, which also has what the error of the last one needs.
     fn run<T: Real>(&self, run: &mut PartyRun<'_, '_, T>) -> Result<Finish> {
-        let PartyRun { settings, local, session, curve, .. } = run;
+        let PartyRun { settings, local, session, curve, gate, .. } = run;
         let k = settings.rank;
         // This party's part of the error without the terms of U.
         let mut own_error = local.norm();
@@ -72,6 +72,7 @@ impl Definition for Pooled {
             let gram = Part::gram(&local.gram_v(), k);
             let parts = vec![matrix(&local.product_v(), k), gram, Part::scalars(&[own_error])];
             session.work(local.take_work());
+            gate.before_upload(local, session);
             let total = session.sum(ALL, SumKind::ProductV, parts)?;
             let gram_v = whole_gram(&total.parts[1], k);
             if round > 0 {
@@ -85,6 +86,7 @@ impl Definition for Pooled {
             if round < settings.rounds {
                 let product = total.parts[0].iter().map(|&value| T::from_f64(value)).collect();
                 local.step_u(&HALS, product, &gram_v);
+                gate.check_u(local, SumKind::ProductV, session)?;
                 own_error = local.norm() - 2.0 * local.sweep_v();
             }
         }

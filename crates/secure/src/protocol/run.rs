@@ -3,8 +3,9 @@
 use partwise::Real;
 use serde::{Deserialize, Serialize};
 
-use super::{Curve, Finish, Local, PartyRun, Settings, TracePoint, party_seed};
+use super::{Curve, Finish, Gate, Local, PartyRun, Settings, TracePoint, party_seed};
 use crate::error::{Error, Result};
+use crate::features::leave_out_rare;
 use crate::fixed::Part;
 use crate::risk::{FewRecords, OpenedCounts};
 use crate::session::{ALL, Announcement, Session};
@@ -70,6 +71,7 @@ pub fn run<T: Real>(
     group: u8,
 ) -> Result<Ended> {
     let counted = count_records(settings, local, session)?;
+    leave_out_rare(settings.colluders, local, session)?;
     let common = meet(local, session, counted)?;
     session.announce(Announcement::Norm(common.norm));
     let attempt = Attempt { settings, private_seed, group, common, before: None };
@@ -121,7 +123,9 @@ impl Attempt<'_> {
         let &Attempt { settings, private_seed, group, common, before } = self;
         local.start(settings.seed, private_seed, common.mean);
         let mut curve = Curve::new(settings, &common, before);
-        let mut party = PartyRun { settings, local, session, curve: &mut curve, group };
+        let gate = Gate::new(session, common.records);
+        let mut party =
+            PartyRun { settings, local, session, curve: &mut curve, group, norm: common.norm, gate };
         let Finish { rounds, stopped_by } = settings.protocol.run(&mut party)?;
         let PartyRun { local, session, .. } = party;
         let seconds = session.now();
@@ -156,27 +160,35 @@ impl Attempt<'_> {
     }
 }
 
-/// The first sum of every protocol, of the numbers of records, and the refusal of too few: nothing else has been
-/// sent before.
+/// The first sums of every method: whether any party has fewer records than its part of what is needed, before anything
+/// else is sent, then the records of all together, and the refusal of too few.
 fn count_records<T: Real>(
     settings: &Settings,
     local: &Local<T>,
     session: &mut Session<'_>,
 ) -> Result<RecordCount> {
-    let own = local.records();
-    // A range that fits every count: a vote on it would reveal about how many the largest party has.
+    let (own, features) = (local.records(), local.features());
+    let members = session.members(ALL);
+    let guard = |parties| FewRecords::new(settings, parties, features);
+    let mut is_small = match guard(members) {
+        Some(few) => session.any(ALL, SumKind::FewRecords, few.is_small(own))?,
+        None => false,
+    };
+    // A range that holds every count: a vote on it would tell about how many the largest party has.
     session.expect(ALL, SumKind::Records, &[Part::scalars(&[MOST_RECORDS])]);
     let total = session.sum(ALL, SumKind::Records, vec![Part::scalars(&[own as f64])])?;
     let records = total.parts[0][0].round();
-    if let Some(few) = FewRecords::new(
-        settings,
-        OpenedCounts { parties: total.parties, records: records as usize, features: local.features() },
-    ) {
-        let refused = few.is_certain()
-            || session.any(ALL, SumKind::FewRecords, few.is_small(own))?
-                && session.any(ALL, SumKind::ManyRecords, few.is_large(own))?;
+    let opened = OpenedCounts { parties: total.parties, records: records as usize };
+    if let Some(few) = guard(total.parties) {
+        // Each part of what is needed is larger where a party is missing.
+        if total.parties < members && !is_small {
+            is_small = session.any(ALL, SumKind::FewRecords, few.is_small(own))?;
+        }
+        let refused = is_small
+            && (few.is_certain(opened)
+                || session.any(ALL, SumKind::ManyRecords, few.is_large(own, opened))?);
         if refused {
-            return Err(Error::FewRecords { risk: Box::new(few.refused()) });
+            return Err(Error::FewRecords { risk: Box::new(few.refused(opened)) });
         }
     }
     Ok(RecordCount { records, parties: total.parties })

@@ -80,7 +80,7 @@ impl Settings {
             protocol,
             rank,
             seed: 0,
-            rounds: Self::ROUNDS,
+            rounds: definition.rounds(),
             inner: definition.inner(),
             rho: Self::RHO,
             sketch: definition.sketch(),
@@ -152,6 +152,12 @@ impl Settings {
     /// The maximum over all attempts.
     pub fn all_rounds(&self, groups: usize) -> usize {
         self.most_rounds(groups).saturating_mul(self.attempts())
+    }
+
+    /// How many vectors with an entry for each feature, or sketches of them, all sums of a run open at most: the more of
+    /// them for each record, the more they tell about it.
+    pub fn opened_vectors(&self, groups: usize) -> usize {
+        self.all_rounds(groups).saturating_mul(self.protocol.definition().vectors_of_a_round(self))
     }
 
     /// d of sketches over so many features.

@@ -6,8 +6,8 @@ use partwise::run::{Damping, SketchedSide};
 use partwise::sketch::Distribution;
 
 use super::{
-    Definition, Diagonals, Finish, Local, PartyRun, Settings, Stop, TracePoint, first_diagonal,
-    first_diagonal_sum, matrix, mean,
+    Definition, Diagonals, Finish, Local, OpenedDiagonal, PartyRun, Settings, Stop, TracePoint,
+    first_diagonal, first_diagonal_sum, matrix, mean,
 };
 use crate::error::Result;
 use crate::fixed::{Part, PartShape};
@@ -44,14 +44,20 @@ impl Definition for Synchronous {
         sums
     }
 
+    /// Sketched, S U is opened in every iteration.
+    fn vectors_of_a_round(&self, settings: &Settings) -> usize {
+        let sketched = if self.sketches_features { settings.inner } else { 0 };
+        settings.rank.saturating_mul(1 + sketched)
+    }
+
     /// T1 rounds of T2 iterations. U's steps are proximal, with the same weight at all parties: one that hardly uses a
     /// component then hardly moves it, where the minimum of its own problem would lie anywhere; and as the weight grows, the
     /// mean of all steps becomes a step of the pooled problem.
     fn run<T: Real>(&self, run: &mut PartyRun<'_, '_, T>) -> Result<Finish> {
-        let PartyRun { settings, local, session, curve, .. } = run;
+        let Diagonals { sum, parties } = first_diagonal(run)?;
+        let PartyRun { settings, local, session, curve, gate, norm, .. } = run;
         let records = local.records_sketch(settings, session.me());
         let features = self.sketches_features.then(|| local.features_side(settings));
-        let Diagonals { sum, parties } = first_diagonal(local, session)?;
         let diagonal = sum / parties as f64;
         let mut steps = Steps { records, features, damping: settings.damping(diagonal), diagonal };
         // Only if every step is exact; sketched steps gain nothing by it, as measured.
@@ -63,6 +69,7 @@ impl Definition for Synchronous {
             let (seconds, bytes) = (session.now(), session.meter().bytes);
             let evaluated = round > 0 && round % every == 0;
             let mut own_error = 0.0;
+            gate.begin_steps(local);
             for inner in 0..settings.inner {
                 let iteration = round * settings.inner + inner;
                 let error = steps.step_u(local, iteration, evaluated && inner == 0);
@@ -70,9 +77,13 @@ impl Definition for Synchronous {
                 steps.step_v(local, session, iteration)?;
                 session.work(local.take_work());
             }
+            gate.end_steps(local);
+            gate.before_upload(local, session);
             let parts = vec![matrix(&local.u, settings.rank), Part::scalars(&[own_error, local.diagonal()])];
             let total = session.sum(ALL, SumKind::U, parts)?;
             local.u = mean(&total.parts[0], total.parties);
+            gate.check_u(local, SumKind::U, session)?;
+            gate.check_diagonal(local, OpenedDiagonal { sum: total.parts[1][1], norm: *norm }, session)?;
             if let Some(begun) = &begun {
                 local.rescale(begun);
             }

@@ -19,6 +19,8 @@ use crate::aggregation::{Party, Words};
 use crate::error::{Error, Peer, Result};
 use crate::fixed::{self, Part};
 use crate::link::Link;
+use crate::plausible::Known;
+use crate::safeguards::Safeguards;
 use crate::sum::SumKind;
 use clock::Speed;
 pub use clock::{Clock, SystemClock};
@@ -60,6 +62,8 @@ pub struct CohortDigest {
 struct Opened {
     cohort: u8,
     parties: usize,
+    /// Whether this party is in it.
+    is_included: bool,
     words: Words,
 }
 
@@ -83,7 +87,11 @@ pub struct Session<'a> {
     watch: Option<Box<dyn FnMut(Announcement) + Send + 'a>>,
     before_sum: Option<Box<dyn FnMut(NextSum<'_>) -> Result<()> + Send + 'a>>,
     most_rounds: Option<usize>,
-    /// Whether a party was missing from a sum of this attempt that this party saw.
+    safeguards: Safeguards,
+    known: Known,
+    /// Why this party's next numbers are withheld.
+    withheld: Option<String>,
+    /// Whether somebody was missing in a sum of this attempt that this party saw.
     pub(crate) incomplete: bool,
     /// The number of earlier attempts.
     attempt: u8,
@@ -96,7 +104,8 @@ impl<'a> Session<'a> {
             return Err(Error::parameter("cohorts", "a party has no records; give it at least one"));
         };
         let machines = machines.into_iter().map(|party| (party.cohort().number, party)).collect();
-        let SessionOptions { entropy, clock, slowness, journal, watch, before_sum, most_rounds } = options;
+        let SessionOptions { entropy, clock, slowness, journal, watch, before_sum, most_rounds, safeguards } =
+            options;
         let mut session = Session {
             link: Box::new(link),
             me,
@@ -115,6 +124,9 @@ impl<'a> Session<'a> {
             watch,
             before_sum,
             most_rounds,
+            safeguards,
+            known: Known::default(),
+            withheld: None,
             incomplete: false,
             attempt: 0,
         };
@@ -208,7 +220,11 @@ impl<'a> Session<'a> {
         if let Some(before_sum) = &mut self.before_sum {
             before_sum(NextSum { answered: self.meter.sums, kind, parts: &mut parts })?;
         }
-        self.pending = Some(Pending { cohort, kind, parts, voting: false });
+        let withheld = self.withheld.is_some();
+        if withheld && self.plain {
+            return Err(self.stopped());
+        }
+        self.pending = Some(Pending { cohort, kind, parts, voting: false, withheld });
         self.submit()
     }
 
@@ -241,6 +257,31 @@ impl<'a> Session<'a> {
         self.ranges.set(cohort, kind, fixed::follow(like));
     }
 
+    /// The numbers of the next sum are withheld: noise goes out in their place, with a flag by which all stop.
+    pub(crate) fn withhold(&mut self, reason: String) {
+        self.withheld = Some(reason);
+    }
+
+    /// What this party checks by itself.
+    pub(crate) fn safeguards(&self) -> &Safeguards {
+        &self.safeguards
+    }
+
+    /// Features that no party has from here on.
+    pub(crate) fn leave_out(&mut self, left_out: Vec<bool>) {
+        self.known.leave_out(left_out);
+    }
+
+    /// A sum that cannot be one.
+    pub(crate) fn implausible(&self, kind: SumKind, problem: String) -> Error {
+        Error::Implausible { who: Peer(self.me), sum: kind.label(), problem }
+    }
+
+    /// A gate has stopped the run.
+    fn stopped(&self) -> Error {
+        Error::Withheld { who: Peer(self.me), reason: self.withheld.clone() }
+    }
+
     /// The coordinator did what it must not.
     pub(crate) fn dishonest(&self, problem: &str) -> Error {
         Error::Dishonest { who: Peer(self.me), from: Peer(0), problem: problem.into() }
@@ -252,6 +293,10 @@ impl<'a> Session<'a> {
     }
 
     /// How many are in a cohort.
+    pub(crate) fn members(&self, cohort: u8) -> usize {
+        self.size(cohort)
+    }
+
     fn size(&self, cohort: u8) -> usize {
         self.machines.get(&cohort).map_or(1, |party| party.cohort().members.len())
     }

@@ -5,10 +5,11 @@ use chacha20::ChaCha20Rng;
 use super::{Clock, Journal};
 use crate::error::Result;
 use crate::fixed::Part;
+use crate::safeguards::Safeguards;
 use crate::sum::SumKind;
 
-/// A progress report, of values that all parties know.
-#[derive(Clone, Copy, Debug)]
+/// Something that all parties know, for whoever watches.
+#[derive(Clone, Debug)]
 pub enum Announcement {
     /// ‖M‖².
     Norm(f64),
@@ -19,7 +20,14 @@ pub enum Announcement {
         /// Over all parties.
         squared_error: f64,
     },
-    /// A party was missing from sums, and the run is repeated by those who are present.
+    /// What became of features that few records have. It is for this party's eyes alone.
+    Features {
+        /// Features that no party has from here on.
+        left_out: usize,
+        /// Features that this party has in too few records, and treats as if it had none: from 0.
+        zeroed: Vec<usize>,
+    },
+    /// Somebody was missing in sums, and the run is done once more by those who are there.
     Retry,
 }
 
@@ -49,6 +57,8 @@ pub struct SessionOptions<'a> {
     pub before_sum: Option<Box<dyn FnMut(NextSum<'_>) -> Result<()> + Send + 'a>>,
     /// Where the coordinator says when it is the end: rounds after which it must have.
     pub most_rounds: Option<usize>,
+    /// What this party checks by itself.
+    pub safeguards: Safeguards,
 }
 
 impl<'a> SessionOptions<'a> {
@@ -62,6 +72,7 @@ impl<'a> SessionOptions<'a> {
             watch: None,
             before_sum: None,
             most_rounds: None,
+            safeguards: Safeguards::of_sums(),
         }
     }
 }

@@ -2,11 +2,13 @@
 
 use super::mailbox::Delivery;
 use super::votes::{Coding, Pending, Reading};
-use super::{Answered, Opened, Session, Total, addressed, parse};
+use super::{ALL, Answered, Opened, Session, Total, addressed, parse};
 use crate::aggregation::{Action, Event, Message, Party};
 use crate::error::{Error, Peer, Result};
 use crate::fixed;
 use crate::link::{Asked, Incoming};
+use crate::plausible::OpenedSum;
+use crate::sum::SumKind;
 
 impl Session<'_> {
     /// Masks and sends: the votes on ranges where none are known, else the numbers.
@@ -64,7 +66,8 @@ impl Session<'_> {
                     self.link.send(to, bytes)?;
                 }
                 Action::Opened { words, cohort } => {
-                    self.opened = Some(Opened { cohort: number, parties: cohort.len(), words });
+                    let is_included = cohort.contains(&self.me);
+                    self.opened = Some(Opened { cohort: number, parties: cohort.len(), is_included, words });
                 }
                 // The coordinator's.
                 Action::Waiting { .. } | Action::Tell { .. } | Action::CatchUp { .. } => {}
@@ -141,7 +144,7 @@ impl Session<'_> {
     /// Notes an answer in the journal.
     fn keep_answer(&mut self, opened: &Opened) -> Result<()> {
         let Some(party) = self.machines.get(&opened.cohort) else { return Ok(()) };
-        let &Opened { cohort, parties, ref words } = opened;
+        let &Opened { cohort, parties, ref words, .. } = opened;
         let answers = *party.answers();
         self.replay.keep_answer(|polls| Answered { cohort, parties, polls, answers, words: words.clone() })
     }
@@ -171,14 +174,16 @@ impl Session<'_> {
             party.restore_answers(kept.answers);
         }
         self.look_up()?;
-        Ok(Some(Opened { cohort: kept.cohort, parties: kept.parties, words: kept.words }))
+        // Who was missing is not kept: then the sum is looked at as a whole.
+        let is_included = kept.parties == self.size(kept.cohort);
+        Ok(Some(Opened { cohort: kept.cohort, parties: kept.parties, is_included, words: kept.words }))
     }
 
     /// The numbers of an answer; `None` if it was about ranges, or showed that they are too narrow.
     fn finish(&mut self, opened: Opened) -> Result<Option<Total>> {
         let begin = self.clock.now();
         self.meter.sums += 1;
-        let Opened { cohort, parties, words } = opened;
+        let Opened { cohort, parties, is_included, words } = opened;
         let Some(pending) = &self.pending else { return Err(self.out_of_turn()) };
         let (kind, size) = (pending.kind, self.size(cohort));
         self.incomplete |= parties < size;
@@ -188,8 +193,12 @@ impl Session<'_> {
         let coding = Coding { plain: self.plain, exponents: self.ranges.of(cohort, kind), parties: size };
         let reading = pending.read(&words, &coding);
         let parts = match reading {
-            Reading::Bare(parts) => parts,
+            Reading::Bare(parts) => {
+                self.check(&parts, parties, is_included)?;
+                parts
+            }
             Reading::Agreed(exponents) => {
+                self.check_exponents(kind, &exponents)?;
                 self.ranges.set(cohort, kind, exponents);
                 return self.submit().map(|()| None);
             }
@@ -197,13 +206,49 @@ impl Session<'_> {
                 self.ranges.forget(cohort, kind);
                 return self.submit().map(|()| None);
             }
+            Reading::Withheld => return Err(self.stopped()),
             Reading::Numbers(opened) => {
-                self.ranges.set(cohort, kind, fixed::follow(&opened));
-                opened.into_iter().map(|part| part.values).collect()
+                let ranges = fixed::follow(&opened);
+                let parts: Vec<_> = opened.into_iter().map(|part| part.values).collect();
+                self.check(&parts, parties, is_included)?;
+                self.ranges.set(cohort, kind, ranges);
+                parts
             }
         };
         self.pending = None;
         self.meter.masking += self.clock.now().saturating_sub(begin);
         Ok(Some(Total { parts, parties, words }))
+    }
+
+    /// Refuses a range that no honest party needs.
+    fn check_exponents(&self, kind: SumKind, exponents: &[i16]) -> Result<()> {
+        let most = self.safeguards.exponent;
+        match exponents.iter().max() {
+            Some(&largest) if largest > most => {
+                let problem = format!("a range of 2^{largest}, where this party allows 2^{most} at most");
+                Err(self.implausible(kind, problem))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses a sum that cannot be one.
+    fn check(&mut self, total: &[Vec<f64>], parties: usize, is_included: bool) -> Result<()> {
+        let Some(pending) = &self.pending else { return Err(self.out_of_turn()) };
+        let (cohort, kind) = (pending.cohort, pending.kind);
+        if kind.is_flag() {
+            return Ok(());
+        }
+        let exponents = self.ranges.of(cohort, kind).filter(|_| !self.plain);
+        let precision = fixed::precision(&pending.shapes(), exponents, self.size(cohort));
+        let sum = OpenedSum {
+            kind,
+            own: is_included.then_some(&*pending.parts),
+            total,
+            precision: &precision,
+            parties,
+            is_answered: cohort != ALL,
+        };
+        self.known.check(&sum).map_err(|problem| self.implausible(kind, problem))
     }
 }

@@ -9,7 +9,7 @@ use rand::Rng;
 
 use crate::aggregation::{WordCount, Words};
 use crate::error::Result;
-use crate::fixed::{self, Contribution, Part, PartShape, Width};
+use crate::fixed::{self, Contribution, FLAGS, Part, PartShape, Width};
 use crate::sum::SumKind;
 
 /// The ranges that a party knows, by cohort and kind of sum.
@@ -44,6 +44,8 @@ pub(super) struct Pending {
     pub parts: Vec<Part>,
     /// Whether this round only agrees on ranges.
     pub voting: bool,
+    /// Whether noise goes out instead of numbers, and all stop.
+    pub withheld: bool,
 }
 
 /// How a party's numbers become words.
@@ -62,6 +64,8 @@ pub(super) enum Reading {
     Agreed(Vec<i16>),
     /// A party's numbers were outside the ranges.
     Outside,
+    /// A party withheld its numbers.
+    Withheld,
     /// The sums of the parts as they are, with no ranges to learn from.
     Bare(Vec<Vec<f64>>),
     /// The sums of the parts.
@@ -75,21 +79,21 @@ impl Pending {
             return Ok(plain_words(&self.parts));
         }
         let Some(exponents) = coding.exponents else {
-            return fixed::votes(&self.parts, Contribution { party: me, kind: self.kind }, rng);
+            // What is withheld is not voted on either.
+            let zeros = self.withheld.then(|| self.parts.iter().map(Part::zeros).collect::<Vec<_>>());
+            let parts = zeros.as_ref().unwrap_or(&self.parts);
+            return fixed::votes(parts, Contribution { party: me, kind: self.kind }, rng);
         };
-        // The last word is not 0 if a party's numbers are outside. The others' sum must not be opened then:
-        // together with the next one, which includes this party's numbers, it would reveal these. So noise is sent.
-        Ok(match fixed::encode(&self.parts, exponents, coding.parties) {
-            Some(mut words) => {
-                words.wide.push(0);
-                words
-            }
-            None => {
-                let mut words = noise(&self.parts, rng);
-                words.wide.push(fixed::raised(rng));
-                words
-            }
-        })
+        // Last the flags, words that are not 0 if somebody's numbers are outside, or withheld. The others' sum must not be
+        // opened then: with the one that follows, in which this party's numbers are, it would show these. So noise goes out.
+        let encoded = fixed::encode(&self.parts, exponents, coding.parties);
+        let flags = if self.withheld { [false, true] } else { [encoded.is_none(), false] };
+        let mut words = match encoded {
+            Some(words) if flags == [false; FLAGS] => words,
+            _ => noise(&self.parts, rng),
+        };
+        words.wide.extend(flags.map(|flag| if flag { fixed::raised(rng) } else { 0 }));
+        Ok(words)
     }
 
     /// Whether words are as many as this round is answered with at least. A server of the methods may have put its own
@@ -106,11 +110,11 @@ impl Pending {
             return WordCount { narrow: 0, wide: columns * fixed::VOTES };
         }
         let wide: usize = shapes.iter().map(PartShape::wide).sum();
-        // A word after masked numbers tells whether all are within their range.
-        WordCount { narrow: shapes.iter().map(PartShape::narrow).sum(), wide: wide + usize::from(!plain) }
+        let flags = if plain { 0 } else { FLAGS };
+        WordCount { narrow: shapes.iter().map(PartShape::narrow).sum(), wide: wide + flags }
     }
 
-    fn shapes(&self) -> Vec<PartShape> {
+    pub fn shapes(&self) -> Vec<PartShape> {
         self.parts.iter().map(Part::shape).collect()
     }
 
@@ -125,8 +129,10 @@ impl Pending {
         if self.voting {
             return Reading::Agreed(fixed::agreed(words));
         }
-        if words.wide.last() != Some(&0) {
-            return Reading::Outside;
+        match words.wide.last_chunk() {
+            Some([0, 0]) => {}
+            Some([_, 0]) => return Reading::Outside,
+            _ => return Reading::Withheld,
         }
         let exponents = coding.exponents.unwrap_or_default();
         Reading::Numbers(fixed::decode(words, &self.shapes(), exponents, coding.parties))

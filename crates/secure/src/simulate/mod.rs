@@ -120,7 +120,8 @@ fn without_consequences<T>(
 fn more_telling(one: Error, other: Error) -> Error {
     let rank = |error: &Error| match error {
         Error::LinkLost { .. } => 0,
-        Error::Left { .. } => 1,
+        // The party whose gate it was knows why.
+        Error::Left { .. } | Error::Withheld { reason: None, .. } => 1,
         _ => 2,
     };
     if rank(&other) > rank(&one) { other } else { one }

@@ -7,6 +7,7 @@ use crate::error::{Error, Result};
 use crate::net::DEFAULT_WAN;
 use crate::protocol::Settings;
 use crate::risk;
+use crate::safeguards::Safeguards;
 use crate::session::NextSum;
 
 /// What to simulate.
@@ -22,7 +23,9 @@ pub struct Plan {
     pub threads: usize,
     /// A party that vanishes.
     pub loses: Option<Vanishing>,
-    /// Stops the simulation at any point.
+    /// What each party checks by itself.
+    pub safeguards: Safeguards,
+    /// Stops the simulation wherever it is.
     pub cancel: Cancel,
 }
 
@@ -46,10 +49,11 @@ impl Vanishing {
 }
 
 impl Plan {
-    /// Parties of one thread each and of the same speed, on usual lines.
+    /// Parties of one thread each and of the same speed, on usual lines, which look at sums and not at their own records.
     pub fn new(settings: Settings) -> Self {
         let (slowness, cancel) = (Vec::new(), Cancel::default());
-        Plan { settings, slowness, line: DEFAULT_WAN, threads: 1, loses: None, cancel }
+        let safeguards = Safeguards::of_sums();
+        Plan { settings, slowness, line: DEFAULT_WAN, threads: 1, loses: None, safeguards, cancel }
     }
 
     /// Refuses values out of range and risks that were not accepted, given the number of records of each party.

@@ -106,6 +106,7 @@ impl<'a> Room<'a> {
         let summary = Summary::new(me);
         let link = Recorded::new(link, me, &summary);
         let mut options = SessionOptions::new(entropy()?, SystemClock::start());
+        options.safeguards = self.plan.safeguards;
         options.slowness = self.plan.slowness_of(me);
         options.before_sum = self.plan.loses.filter(|vanishing| vanishing.party == me).map(Vanishing::hook);
         if let Some(deviation) = self.deviation.filter(|deviation| deviation.party() == Some(me)) {

@@ -16,7 +16,7 @@ use crate::agreement::Terms;
 use crate::config::PartyConfig;
 use crate::deadline::{self, CANCELLED, Deadline, SEND};
 use crate::error::{Error, Result};
-use crate::frame::{FromParty, Payload, ToParty};
+use crate::frame::{FromParty, Payload, Reason, ToParty};
 use crate::ledger::{Cover, Ledger};
 use crate::tls;
 use dialer::{Content, Dialer, Parcel, TlsEnd};
@@ -35,7 +35,10 @@ pub enum ConnectionEvent {
     Failed(Error),
 }
 
-/// The number of long messages that are read ahead.
+/// How long the last words of a party that stops may take.
+const FAREWELL: Duration = Duration::from_millis(100);
+
+/// Long messages of the coordinator that are read ahead.
 const AHEAD: usize = 2;
 
 /// The limits of the connection that follow from the terms.
@@ -148,7 +151,16 @@ impl Connection {
         self.send("control", Cover::Public, Content::Say(words));
     }
 
-    /// Sends a message of the protocols.
+    /// Says that this party stops. The ledger counts what its own checks have stopped; what is sent is the same.
+    pub fn stop(&self, by_own_checks: bool) {
+        let kind = if by_own_checks { "stop by own checks" } else { "control" };
+        let stopping = FromParty::Stopping { reason: Reason::Trouble };
+        self.send(kind, Cover::Public, Content::Say(stopping));
+        // What was said should arrive.
+        std::thread::sleep(FAREWELL);
+    }
+
+    /// Sends a message of the methods.
     pub fn message(&self, kind: &'static str, cover: Cover, bytes: Vec<u8>) {
         self.send(kind, cover, Content::Long(Payload::Message, bytes.into()));
     }

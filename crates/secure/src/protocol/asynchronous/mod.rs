@@ -9,8 +9,8 @@ use partwise::run::Damping;
 use partwise::sketch::Distribution;
 
 use super::{
-    Definition, Diagonals, Finish, Local, PartyRun, Settings, Stop, first_diagonal, first_diagonal_sum,
-    matrix,
+    Definition, Diagonals, Finish, Local, OpenedDiagonal, PartyRun, Settings, Stop, first_diagonal,
+    first_diagonal_sum, matrix,
 };
 use crate::error::Result;
 use crate::fixed::{Part, PartShape};
@@ -42,8 +42,8 @@ impl Definition for Asynchronous {
     /// A party: T iterations, then its U goes out; while the group completes it computes on. Steps on U are proximal, as
     /// in the synchronous methods, and with the same weight at all parties.
     fn run<T: Real>(&self, run: &mut PartyRun<'_, '_, T>) -> Result<Finish> {
-        let PartyRun { settings, local, session, group, .. } = run;
-        let Diagonals { sum, parties } = first_diagonal(local, session)?;
+        let Diagonals { sum, parties } = first_diagonal(run)?;
+        let PartyRun { settings, local, session, group, gate, norm, .. } = run;
         let mut diagonal = sum / parties as f64;
         let mut steps = Steps {
             records: local.records_sketch(settings, session.me()),
@@ -59,6 +59,7 @@ impl Definition for Asynchronous {
                     own_error = cross;
                 }
             }
+            gate.before_upload(local, session);
             let scalars = [own_error, local.diagonal()];
             session.start(*group, SumKind::U, parts(local, settings.rank, scalars))?;
             // Not for ever: the longer a party computes by itself, the less its V fits the U that it will be sent.
@@ -77,6 +78,9 @@ impl Definition for Asynchronous {
             let answer = ServerAnswer::read(&total.words);
             answer.give(local, session)?;
             diagonal = answer.diagonal;
+            gate.check_u(local, SumKind::U, session)?;
+            let sum = diagonal * session.members(ALL) as f64;
+            gate.check_diagonal(local, OpenedDiagonal { sum, norm: *norm }, session)?;
             let scalars = [total.parts[1][0], total.parts[1][1]];
             session.expect(*group, SumKind::U, &parts(local, settings.rank, scalars));
             if answer.stop {

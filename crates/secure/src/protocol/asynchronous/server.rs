@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::super::{Aggregation, Settings, TracePoint};
 use super::answer::{ServerAnswer, words_of};
 use crate::aggregation::Words;
-use crate::fixed::{self, Part, PartShape, Width};
+use crate::fixed::{self, FLAGS, Part, PartShape, Width};
 use crate::server::Answer;
 use crate::session::ALL;
 
@@ -144,7 +144,7 @@ impl Server {
         }
         let columns = self.settings.rank;
         let exponents = group.ranges.take().filter(|ranges| ranges.len() == columns + 2)?;
-        if sum.wide.last() != Some(&0) {
+        if sum.wide.last_chunk() != Some(&[0; FLAGS]) {
             return None;
         }
         let u = PartShape { count: sum.narrow.len(), columns, width: Width::Narrow };
