@@ -104,6 +104,7 @@ fn setting(folder: &Path) -> (FederationConfig, Vec<PartyConfig>) {
         tls: files(),
         identity: folder.join(name).join("identity.key"),
         state: folder.join(name).join("state"),
+        ledgers: folder.join(name).join("ledgers"),
         policy: Policy::default(),
         peers: roster.iter().map(|member| (member.name.clone(), member.identity)).collect(),
     });

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::agreement::{Accord, Agree, Features, Member, Negotiation, Negotiator, Offer, Terms};
+use crate::data_ledger::{Heads, LedgerHead, LedgerHistory, Seen};
 use crate::frame::{Frame, FromParty, Payload, Piece, Reason, ToParty, read_control};
 use crate::journal::{CoordinatorEntry, CoordinatorHead, JournalFile, PartyHead, decode_kept, encode_kept};
 use crate::status::CurvePoint;
@@ -124,11 +125,22 @@ fn agreement(terms: &Terms, names: Option<&[String]>) -> Value {
     let identities: Vec<([u8; 32], Identity)> = (1..=3).map(identity).collect();
     let begin = |(place, (_, identity)): (u16, &'_ ([u8; 32], Identity))| (place, identity.clone());
     let parties: Vec<(u16, Identity)> = (1..).zip(&identities).map(begin).collect();
+    let history = |party: u8| LedgerHistory {
+        ledger: Hex([party; 32]),
+        hashes: vec![Fingerprint([1; 32]), Fingerprint([10 + party; 32])],
+    };
+    let histories = [1, 2, 3].map(history);
+    let folder = tempfile::tempdir().unwrap();
+    let mut heads = Heads::read(folder.path()).unwrap();
+    let first = LedgerHead { ledger: Hex([2; 32]), entries: 1, hash: Hex([1; 32]) };
+    heads.remember_peers([("b", first)].into_iter()).unwrap();
     let mut negotiations: Vec<Negotiation<'_>> = parties
         .iter()
         .map(|(place, identity)| {
             let features = Features { count: 3, names };
-            let party = Negotiator { terms, place: *place, identity, features, version: "0.0.0" };
+            let (history, heads) = (&histories[usize::from(*place) - 1], &heads);
+            let party =
+                Negotiator { terms, place: *place, identity, features, history, heads, version: "0.0.0" };
             Negotiation::new(party, 7, &mut Drawn::new(*place as u8))
         })
         .collect();
@@ -311,12 +323,15 @@ fn words_of_the_largest_federation_fit_a_frame() {
             nonce: Hex([255; 32]),
             key: Hex([255; 32]),
             features: 1 << 40,
+            ledger: LedgerHead { ledger: Hex([255; 32]), entries: u64::MAX, hash: Hex([255; 32]) },
             signature,
         }
     };
     let offers: Vec<Offer> = (0..255).map(party).collect();
     let agreement = crate::agreement::Agreement::new(&terms, &offers, "100.100.100");
-    let tags = crate::agreement::Tags { names: Hex([255; 32]), sorted: Hex([255; 32]) };
+    let seen = Some(Seen { entries: u64::MAX, hash: Hex([255; 32]) });
+    let [names, sorted, ledger] = [Hex([255; 32]); 3];
+    let tags = crate::agreement::Tags { names, sorted, seen, ledger };
     let signature = Hex([255; 64]);
     let accord = |agreement| Accord { agreement, signature, tags };
     let mut accords = vec![accord(Some(agreement.clone()))];

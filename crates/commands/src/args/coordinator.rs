@@ -7,6 +7,8 @@ use clap::{Args, Subcommand};
 use partwise_federation::certificates::DAYS;
 use partwise_federation::log::Format;
 
+use super::AcceptKeyArgs;
+
 pub const EXAMPLES: &str = "\
 Examples:
   partwise coordinator init heart-study --host fed.example.org --out coordinator
@@ -20,6 +22,8 @@ pub enum CoordinatorCommand {
     Init(CoordinatorInitArgs),
     /// Answer parties' certificate requests and add them to federation.toml
     Sign(SignArgs),
+    /// Accept parties' new identity keys by their hand-overs
+    AcceptKey(AcceptKeyArgs),
     /// Wait for the parties, bring them to an agreement and serve their sums
     Run(CoordinatorRunArgs),
 }

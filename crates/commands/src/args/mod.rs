@@ -30,7 +30,7 @@ pub use evaluate::EvaluateArgs;
 pub use experiment::ExperimentArgs;
 pub use factorize::FactorizeArgs;
 pub use inspect::InspectArgs;
-pub use party::{JoinArgs, PartyCommand, PartyInitArgs};
+pub use party::{AcceptKeyArgs, JoinArgs, PartyCommand, PartyInitArgs, PartyLedgerArgs, RotateKeyArgs};
 pub use plan::PlanArgs;
 pub use provision::ProvisionArgs;
 pub use reading::{LabelArgs, ReadArgs, ShapeArgs};

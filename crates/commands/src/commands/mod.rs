@@ -5,6 +5,7 @@ pub mod calibrate;
 pub mod cluster;
 pub mod convert;
 pub mod coordinator;
+pub mod data_ledger;
 pub mod evaluate;
 pub mod experiment;
 pub mod factorize;

@@ -14,6 +14,7 @@ use partwise::run::record::{
 use partwise::{Precision, Real};
 use partwise_federation::certificates::{self, write_new};
 use partwise_federation::config::PartyConfig;
+use partwise_federation::handover::{self, Accepted, Rotated};
 use partwise_federation::log::{EventLog, Format};
 use partwise_federation::party::{self, Hooks, Joined, PartyData, PartyOptions};
 use partwise_federation::text::{Fingerprint, check_name};
@@ -21,7 +22,8 @@ use partwise_secure::factors;
 use partwise_secure::protocol::Stop;
 use serde_json::json;
 
-use crate::args::{JoinArgs, PartyCommand, PartyInitArgs};
+use super::data_ledger;
+use crate::args::{AcceptKeyArgs, JoinArgs, PartyCommand, PartyInitArgs, RotateKeyArgs};
 use crate::context::Context;
 use crate::{flags, input, machine, output, report};
 
@@ -35,6 +37,12 @@ pub fn run(command: &PartyCommand, context: &Context, hooks: &Arc<dyn Hooks>) ->
             Precision::F32 => join::<f32>(args, context, hooks),
             Precision::F64 => join::<f64>(args, context, hooks),
         },
+        PartyCommand::Ledger(args) => data_ledger::run(args, context),
+        PartyCommand::RotateKey(args) => rotate(args, context),
+        PartyCommand::AcceptKey(args) => {
+            let party = PartyConfig::read(&args.file)?;
+            accept(args, context, |handover| handover::accept_at_party(&party, handover))
+        }
     }
 }
 
@@ -49,6 +57,29 @@ fn init(args: &PartyInitArgs, context: &Context) -> Result<()> {
         args.name
     ));
     context.console.tell(&format!("this party's identity, for the others to pin: {identity}"));
+    Ok(())
+}
+
+fn rotate(args: &RotateKeyArgs, context: &Context) -> Result<()> {
+    let Rotated { handover, identity } = handover::rotate(&PartyConfig::read(&args.file)?)?;
+    context.console.tell(&format!(
+        "this party's identity is {identity} from now on; send {} to the coordinator and to every other party, who accept it \
+         with `partwise coordinator accept-key` and `partwise party accept-key`",
+        handover.display()
+    ));
+    Ok(())
+}
+
+/// Accepts hand-overs one after the other.
+pub fn accept(
+    args: &AcceptKeyArgs,
+    context: &Context,
+    accept: impl Fn(&Path) -> partwise_federation::Result<Accepted>,
+) -> Result<()> {
+    for handover in &args.handovers {
+        let Accepted { party, identity } = accept(handover)?;
+        context.console.tell(&format!("{}: {party} has the identity {identity} from now on", args.file.display()));
+    }
     Ok(())
 }
 

@@ -6,6 +6,7 @@ use sha2::{Digest, Sha256};
 
 use super::terms::Terms;
 use super::{AGREEMENT_VERSION, Offer};
+use crate::data_ledger::Seen;
 use crate::text::Fingerprint;
 
 /// What the digest of an agreement is for.
@@ -47,6 +48,7 @@ impl Agreement {
                 Field::new("federation", &terms.federation[..]),
                 Field::new("the nonces", digest(|offer| offer.nonce.0)),
                 Field::new("the keys", digest(|offer| offer.key.0)),
+                Field::new("the ledgers", digest(|offer| offer.ledger.hash.0)),
                 Field::new("the roster", roster.collect::<FieldValue>()),
                 Field::new(
                     "the number of features",
@@ -109,6 +111,9 @@ pub fn offer_bytes(offer: &Offer, terms: &Terms, place: u16, attempt: u32) -> Ve
         Field::new("nonce", offer.nonce.0),
         Field::new("key", offer.key.0),
         Field::new("features", offer.features),
+        Field::new("ledger", offer.ledger.ledger.0),
+        Field::new("ledger entries", offer.ledger.entries),
+        Field::new("ledger hash", offer.ledger.hash.0),
     ];
     encode("partwise offer", AGREEMENT_VERSION, &fields)
 }
@@ -133,6 +138,18 @@ pub fn tag_bytes(run: &[u8; 32], tag: TagOf<'_>) -> Vec<u8> {
         Field::new("names", *tag.names),
     ];
     encode("partwise tag of feature names", AGREEMENT_VERSION, &fields)
+}
+
+/// What the digest of what is remembered of one other party's ledger is derived from.
+pub fn seen_bytes(run: &[u8; 32], [from, to]: [u16; 2], seen: Option<&Seen>) -> Vec<u8> {
+    let fields = [
+        Field::new("run", *run),
+        Field::new("from", usize::from(from)),
+        Field::new("to", usize::from(to)),
+        Field::new("entries", seen.map_or(0, |seen| seen.entries)),
+        Field::new("hash", seen.map_or([0; 32], |seen| seen.hash.0)),
+    ];
+    encode("partwise tag of a ledger", AGREEMENT_VERSION, &fields)
 }
 
 /// Whose digest of names is for whom.

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::fields::{Agreement, offer_bytes};
 use super::negotiation::Negotiator;
 use super::terms::Terms;
+use crate::data_ledger::{LedgerHead, Seen};
 use crate::text::{Fingerprint, Hex};
 
 /// A party's part of the beginning.
@@ -20,6 +21,8 @@ pub struct Offer {
     pub key: Hex<32>,
     /// How many features it has.
     pub features: usize,
+    /// Where the ledger of its data is, for the others to remember.
+    pub ledger: LedgerHead,
     /// Over all of it.
     pub signature: Hex<64>,
 }
@@ -40,7 +43,8 @@ impl Offer {
     }
 }
 
-/// Keyed digests of the names of features, for one other party: as they are, and sorted.
+/// Keyed digests for one other party: of the names of features, as they are and sorted, and of what is remembered of that
+/// party's ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tags {
@@ -48,6 +52,17 @@ pub struct Tags {
     pub names: Hex<32>,
     /// Sorted.
     pub sorted: Hex<32>,
+    /// Where the other party's ledger was in the last run with it.
+    pub seen: Option<Seen>,
+    /// The digest of that.
+    pub ledger: Hex<32>,
+}
+
+impl Tags {
+    /// Nobody's.
+    pub fn none() -> Self {
+        Tags { names: Hex([0; 32]), sorted: Hex([0; 32]), seen: None, ledger: Hex([0; 32]) }
+    }
 }
 
 /// What a party understood.

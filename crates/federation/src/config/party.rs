@@ -1,6 +1,7 @@
 //! A party's configuration.
 
 use std::collections::BTreeMap;
+use std::env;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
@@ -26,8 +27,10 @@ pub struct PartyConfig {
     pub tls: TlsFiles,
     /// The identity key's file.
     pub identity: PathBuf,
-    /// Where its journal and ledger are.
+    /// Where its journal and the list of what it sent are.
     pub state: PathBuf,
+    /// The folder of the ledgers of its data, which outlast the federation.
+    pub ledgers: PathBuf,
     /// What it allows.
     pub policy: Policy,
     /// The others, by name, with the fingerprints of their identity keys.
@@ -43,12 +46,21 @@ struct PartyText {
     server_name: Option<String>,
     identity: Option<PathBuf>,
     state: Option<PathBuf>,
+    ledgers: Option<PathBuf>,
     #[serde(default)]
     certificates: CertificatesText,
     #[serde(default)]
     policy: Policy,
     #[serde(default)]
     peers: BTreeMap<String, Fingerprint>,
+}
+
+/// The folder of this user: below `XDG_STATE_HOME`, or `.local/state` at home.
+fn usual_ledgers() -> Option<PathBuf> {
+    let folder = |name: &str| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let home = || Some(folder("HOME").or_else(|| folder("USERPROFILE"))?.join(".local/state"));
+    let state = folder("XDG_STATE_HOME").or_else(home)?;
+    Some(state.join("partwise").join("ledgers"))
 }
 
 impl PartyConfig {
@@ -66,6 +78,12 @@ impl PartyConfig {
             tls: text.certificates.files(&folder, &text.name),
             identity: folder.join(text.identity.unwrap_or("identity.key".into())),
             state: folder.join(text.state.unwrap_or("state".into())),
+            ledgers: match text.ledgers {
+                Some(ledgers) => folder.join(ledgers),
+                None => usual_ledgers().ok_or_else(|| {
+                    Error::file(path, "this user has no home folder for ledgers; name one, ledgers = \"/some/folder\"")
+                })?,
+            },
             policy: text.policy,
             peers: text.peers,
             name: text.name,

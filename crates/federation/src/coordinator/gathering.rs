@@ -102,7 +102,7 @@ impl Gathering {
                         .tags
                         .get(usize::from(place) - 1)
                         .copied()
-                        .unwrap_or(Tags { names: Hex([0; 32]), sorted: Hex([0; 32]) }),
+                        .unwrap_or(Tags::none()),
                 }
             };
             let accords = self.agrees.values().map(accord).collect();

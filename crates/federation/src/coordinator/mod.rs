@@ -85,7 +85,7 @@ impl FederationOutcome {
     }
 }
 
-fn journal_path(federation: &FederationConfig) -> PathBuf {
+pub(crate) fn journal_path(federation: &FederationConfig) -> PathBuf {
     federation.state.join("coordinator.journal")
 }
 

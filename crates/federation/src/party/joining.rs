@@ -6,6 +6,7 @@ use partwise::Real;
 use partwise_secure::aggregation::Identity;
 use serde_json::json;
 
+use super::books::{Books, KnownLedgers};
 use super::check::{check_data, clock_problem};
 use super::connection::{Connection, ConnectionEvent};
 use super::folder::StateFolder;
@@ -42,6 +43,7 @@ pub struct Joining<'a, T> {
     pub options: &'a PartyOptions,
     pub connection: &'a Connection,
     pub state: &'a StateFolder,
+    pub books: &'a Books,
 }
 
 impl<T: Real> Joining<'_, T> {
@@ -106,6 +108,7 @@ impl<T: Real> Joining<'_, T> {
                 None => self.proposal()?,
             };
             check_data(self.party, &terms, self.given, &own)?;
+            self.books.accept(self.party, &terms)?;
             self.connection.expect(&terms, self.given.matrix.rows());
             let log = &self.options.log;
             log.info("connected; waits until all parties are there", json!({ "event": "connected" }));
@@ -144,6 +147,7 @@ impl<T: Real> Joining<'_, T> {
     /// Agrees on these terms, or begins again where the connection was lost meanwhile.
     fn negotiate_on(&self, terms: Terms, own: &Fingerprint) -> Result<Negotiated> {
         let place = self.party.accept(&terms, own)?;
+        let known = self.books.known();
         let mut talk: Option<Talk> = None;
         let mut begun: Option<PartyHead> = None;
         loop {
@@ -157,15 +161,17 @@ impl<T: Real> Joining<'_, T> {
             match (words, &mut talk) {
                 (ToParty::Propose { attempt }, _) => {
                     begun = None;
-                    let negotiation = self.offer(&terms, place, attempt)?;
+                    let negotiation = self.offer(&terms, place, attempt, &known)?;
                     talk = Some(Talk { attempt, negotiation });
                 }
                 (ToParty::Offers { attempt, offers }, Some(talk)) if attempt == talk.attempt => {
                     let agree = talk.negotiation.agree(&offers)?;
+                    self.books.start(agree.agreement.digest(), &terms, place)?;
                     self.say(FromParty::Agree { attempt, agree });
                 }
                 (ToParty::Accords { attempt, accords }, Some(talk)) if attempt == talk.attempt => {
                     let agreed = talk.negotiation.conclude(&accords)?;
+                    self.books.remember(&terms, place, &agreed, &self.options.log)?;
                     let head = self.head(&terms, place, &agreed)?;
                     JournalFile::create(&self.state.journal(), &head)?;
                     self.connection.set_run(Some(agreed.run));
@@ -182,9 +188,18 @@ impl<T: Real> Joining<'_, T> {
     }
 
     /// Makes an offer.
-    fn offer<'t>(&'t self, terms: &'t Terms, place: u16, attempt: u32) -> Result<Negotiation<'t>> {
+    fn offer<'t>(
+        &'t self,
+        terms: &'t Terms,
+        place: u16,
+        attempt: u32,
+        known: &'t KnownLedgers,
+    ) -> Result<Negotiation<'t>> {
+        let KnownLedgers { history, heads } = known;
         let features = Features { count: self.given.matrix.rows(), names: self.given.names.as_deref() };
-        let party = Negotiator { terms, place, identity: self.identity, features, version: crate::VERSION };
+        let identity = self.identity;
+        let party =
+            Negotiator { terms, place, identity, features, history, heads, version: crate::VERSION };
         let negotiation = Negotiation::new(party, attempt, &mut partwise_secure::entropy()?);
         self.say(FromParty::Offer { attempt, offer: negotiation.offer() });
         Ok(negotiation)

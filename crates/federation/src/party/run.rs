@@ -10,6 +10,7 @@ use partwise_secure::protocol::{self, Aggregation, Local};
 use partwise_secure::session::{ALL, Announcement, Session, SessionOptions, SystemClock};
 use serde_json::json;
 
+use super::books::Books;
 use super::check::refusal;
 use super::connection::{Connection, ConnectionEvent};
 use super::folder::StateFolder;
@@ -34,6 +35,7 @@ pub struct Participant<'a> {
     pub options: &'a PartyOptions,
     pub connection: Connection,
     pub state: StateFolder,
+    pub books: Books,
 }
 
 impl Participant<'_> {
@@ -53,9 +55,13 @@ impl Participant<'_> {
         session_options.journal = Some(Box::new(PartyJournal(journal)));
         session_options.most_rounds = Some(settings.most_rounds(head.terms.groups.len()));
         session_options.watch = Some(self.watch());
+        session_options.before_sum = Some(self.books.before_sum(head.run.0));
+        session_options.sketches_before = self.books.sketches_before(head.run.0);
         let mut session = Session::join(self.link(&head, plain), machines, session_options)?;
         let ended = protocol::run(settings, &mut local, &mut session, head.private_seed, group);
+        let sums = session.meter().sums;
         drop(session);
+        self.books.end(head.run.0, sums, &ended)?;
         if let Err(SecureError::FewRecords { .. }) = ended {
             self.end_refused(head.run.0)?;
         }
@@ -74,6 +80,7 @@ impl Participant<'_> {
             link: self.link(&head, plain),
             terms: head.terms,
             state: self.state,
+            _books: self.books,
         })
     }
 

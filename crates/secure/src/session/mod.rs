@@ -19,6 +19,7 @@ use crate::aggregation::{Party, Words};
 use crate::error::{Error, Peer, Result};
 use crate::fixed::{self, Part};
 use crate::link::Link;
+use crate::protocol::leak::OpenedSketches;
 use crate::sum::SumKind;
 use clock::Speed;
 pub use clock::{Clock, SystemClock};
@@ -82,6 +83,7 @@ pub struct Session<'a> {
     watch: Option<Box<dyn FnMut(Announcement) + Send + 'a>>,
     before_sum: Option<Box<dyn FnMut(u64) -> Result<()> + Send + 'a>>,
     most_rounds: Option<usize>,
+    sketches_before: Vec<OpenedSketches>,
     /// Whether somebody was missing in a sum of this attempt that this party saw.
     pub(crate) incomplete: bool,
     /// How often the run was begun again.
@@ -95,7 +97,16 @@ impl<'a> Session<'a> {
             return Err(Error::parameter("cohorts", "there are none; give a party at least one"));
         };
         let machines = machines.into_iter().map(|party| (party.cohort().number, party)).collect();
-        let SessionOptions { entropy, clock, slowness, journal, watch, before_sum, most_rounds } = options;
+        let SessionOptions {
+            entropy,
+            clock,
+            slowness,
+            journal,
+            watch,
+            before_sum,
+            most_rounds,
+            sketches_before,
+        } = options;
         let mut session = Session {
             link: Box::new(link),
             me,
@@ -114,6 +125,7 @@ impl<'a> Session<'a> {
             watch,
             before_sum,
             most_rounds,
+            sketches_before,
             incomplete: false,
             attempt: 0,
         };
@@ -160,6 +172,11 @@ impl<'a> Session<'a> {
     /// Rounds after which the coordinator must have ended the run, where it does.
     pub fn most_rounds(&self) -> Option<usize> {
         self.most_rounds
+    }
+
+    /// Sketches of this party's records that earlier runs have opened.
+    pub fn sketches_before(&self) -> &[OpenedSketches] {
+        &self.sketches_before
     }
 
     /// So many multiplications were done.

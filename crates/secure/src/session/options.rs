@@ -4,6 +4,7 @@ use chacha20::ChaCha20Rng;
 
 use super::{Clock, Journal};
 use crate::error::Result;
+use crate::protocol::leak::OpenedSketches;
 
 /// Something that all parties know, for whoever watches.
 #[derive(Clone, Copy, Debug)]
@@ -37,6 +38,8 @@ pub struct SessionOptions<'a> {
     pub before_sum: Option<Box<dyn FnMut(u64) -> Result<()> + Send + 'a>>,
     /// Where the coordinator says when it is the end: rounds after which it must have.
     pub most_rounds: Option<usize>,
+    /// Sketches of the same records that earlier runs have opened.
+    pub sketches_before: Vec<OpenedSketches>,
 }
 
 impl<'a> SessionOptions<'a> {
@@ -50,6 +53,7 @@ impl<'a> SessionOptions<'a> {
             watch: None,
             before_sum: None,
             most_rounds: None,
+            sketches_before: Vec::new(),
         }
     }
 }
