@@ -26,8 +26,11 @@ pub const RESOLVE: Deadline = Deadline::new("looking up its address", 10);
 /// Connecting to one address.
 pub const CONNECT: Deadline = Deadline::new("connecting", 10);
 
-/// The TLS handshake, on either side.
+/// The TLS handshake, as a party sees it.
 pub const HANDSHAKE: Deadline = Deadline::new("the TLS handshake", 10);
+
+/// The same as the coordinator sees it, which has others at its door.
+pub const ADMIT: Deadline = Deadline::new("the TLS handshake", 3);
 
 /// From a connection to its stream, on either side; before two heartbeats of a party are missed, which would end it first.
 pub const OPEN: Deadline = Deadline::new("opening a stream", 8);

@@ -75,7 +75,7 @@ async fn connect(address: &str) -> TcpStream {
 
 fn setting(folder: &Path) -> (FederationConfig, Vec<PartyConfig>) {
     let port = free_port();
-    let files = || TlsFiles { certificate: "".into(), key: "".into(), authority: "".into() };
+    let files = || TlsFiles { certificate: "".into(), key: "".into(), authority: "".into(), revocations: None };
     let roster: Vec<Member> = NAMES
         .iter()
         .map(|name| {
@@ -474,6 +474,7 @@ fn certify(folder: &Path, federation: &mut FederationConfig, parties: &mut [Part
         certificate: own.join(format!("{name}.crt")),
         key: own.join(format!("{name}.key")),
         authority: folder.join("ca.crt"),
+        revocations: None,
     };
     federation.tls = files(folder, "coordinator");
     for (party, binding) in parties.iter_mut().zip(&mut federation.bindings) {

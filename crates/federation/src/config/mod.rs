@@ -25,6 +25,8 @@ pub struct TlsFiles {
     pub key: PathBuf,
     /// Whom certificates of the other side must be signed by.
     pub authority: PathBuf,
+    /// Certificates that the authority has revoked.
+    pub revocations: Option<PathBuf>,
 }
 
 #[derive(Default, Deserialize)]
@@ -33,6 +35,7 @@ struct CertificatesText {
     certificate: Option<PathBuf>,
     key: Option<PathBuf>,
     authority: Option<PathBuf>,
+    revocations: Option<PathBuf>,
 }
 
 impl CertificatesText {
@@ -42,6 +45,7 @@ impl CertificatesText {
             certificate: of(self.certificate, &format!("{name}.crt")),
             key: of(self.key, &format!("{name}.key")),
             authority: of(self.authority, "ca.crt"),
+            revocations: self.revocations.map(|path| folder.join(path)),
         }
     }
 }

@@ -5,18 +5,20 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::{Semaphore, mpsc};
+use serde_json::Value;
+use tokio::sync::{Semaphore, mpsc, watch};
 
+use super::admission::Admission;
+use super::doorway::Doorway;
 use super::driver::PartyEvent;
+use super::listener::most_half_open;
 use crate::config::FederationConfig;
-use crate::log::EventLog;
+use crate::error::Result;
+use crate::log::{EventLog, Level};
 use crate::status::StatusPage;
 
 /// Long messages that are put together at once, whatever the number of parties.
 const STAGED: usize = 4;
-
-/// Connections at once that have not said who they are, or are nobody's of this federation.
-pub const MAX_UNAUTHENTICATED: usize = 64;
 
 /// Connections of one party at once: the one that counts, one that is not yet known to be cut, checks.
 pub const MAX_CONNECTIONS_PER_PARTY: usize = 4;
@@ -31,6 +33,10 @@ pub struct Shared {
     pub longest: AtomicUsize,
     /// Long messages that may be on their way at once.
     pub staging: Arc<Semaphore>,
+    /// Connections that have not shown who they are.
+    pub doorway: Arc<Doorway>,
+    /// Which certificates are let in; nothing without TLS.
+    pub admission: watch::Sender<Option<Arc<Admission>>>,
     /// By place: connections that its certificate may still have, whatever they are for.
     pub connections: Vec<Arc<Semaphore>>,
     /// The places of parties that have a connection which counts.
@@ -43,19 +49,39 @@ pub struct Shared {
 
 impl Shared {
     /// Nobody is connected yet; what happens on connections goes to `events`.
-    pub fn new(federation: FederationConfig, log: Arc<EventLog>, events: mpsc::Sender<PartyEvent>) -> Self {
+    pub fn new(
+        federation: FederationConfig,
+        log: Arc<EventLog>,
+        events: mpsc::Sender<PartyEvent>,
+        admission: Option<Admission>,
+    ) -> Result<Self> {
+        let most = most_half_open(admission.is_none(), federation.terms.roster.len());
         let limit = |_| Arc::new(Semaphore::new(MAX_CONNECTIONS_PER_PARTY));
-        Shared {
+        Ok(Shared {
             status: Arc::new(StatusPage::new(&federation.terms, log.clone())),
             log,
             events,
             longest: AtomicUsize::new(0),
             staging: Arc::new(Semaphore::new(STAGED)),
+            doorway: Doorway::new(most, partwise_secure::entropy()?),
+            admission: watch::Sender::new(admission.map(Arc::new)),
             connections: federation.terms.roster.iter().map(limit).collect(),
             taken: Mutex::default(),
             counter: AtomicU64::new(0),
             run: Mutex::default(),
             federation,
+        })
+    }
+
+    /// Says what a party's doings cause.
+    pub fn info_of(&self, name: &str, text: &str, facts: Value) {
+        self.log.say_of(name, Level::Info, text, facts);
+    }
+
+    /// Warns of what a party's doings cause, on the status page too.
+    pub fn warn_of(&self, name: &str, text: &str, facts: Value) {
+        if self.log.say_of(name, Level::Warn, text, facts) {
+            self.status.lock().warn(text.into());
         }
     }
 

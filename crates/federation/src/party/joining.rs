@@ -16,6 +16,7 @@ use crate::config::PartyConfig;
 use crate::error::{Error, Result};
 use crate::frame::{FromParty, Reason, ToParty};
 use crate::journal::{JournalFile, PartyHead};
+use crate::log::{COORDINATOR, Level};
 use crate::text::{Fingerprint, Hex, unix_seconds};
 
 /// A run that this party has agreed to.
@@ -111,7 +112,8 @@ impl<T: Real> Joining<'_, T> {
             self.books.accept(self.party, &terms)?;
             self.connection.expect(&terms, self.given.matrix.rows());
             let log = &self.options.log;
-            log.info("connected; waits until all parties are there", json!({ "event": "connected" }));
+            let text = "connected; waits until all parties are there";
+            log.say_of(COORDINATOR, Level::Info, text, json!({ "event": "connected" }));
             match self.negotiate_on(*terms, &own)? {
                 Negotiated::Begun(begun) => return Ok(*begun),
                 Negotiated::Again(terms) => proposed = terms,
@@ -126,7 +128,7 @@ impl<T: Real> Joining<'_, T> {
                 Some(ConnectionEvent::Welcome { run: Some(_), .. }) => return Err(self.no_state()),
                 Some(ConnectionEvent::Welcome { terms, time, .. }) => {
                     if let Some(problem) = clock_problem(unix_seconds() - time) {
-                        self.options.log.warn(&problem, json!({ "event": "clock" }));
+                        self.options.log.say_of(COORDINATOR, Level::Warn, &problem, json!({ "event": "clock" }));
                     }
                     return Ok(terms);
                 }

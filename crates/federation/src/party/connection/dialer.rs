@@ -18,7 +18,7 @@ use crate::deadline::{CONNECT, HANDSHAKE, LAST_WORDS, Late, RESOLVE, WELCOME};
 use crate::error::{Error, Result};
 use crate::frame::{Assembly, Frame, FromParty, Payload, ToParty, read_control};
 use crate::ledger::{Cover, Ledger};
-use crate::log::EventLog;
+use crate::log::{COORDINATOR, EventLog, Level};
 use crate::party::Hooks;
 use crate::rpc::{self, OpenedStream};
 use crate::text::Hex;
@@ -85,7 +85,7 @@ impl Dialer {
                                 let text = format!(
                                     "the connection to the coordinator is lost ({why}); trying again"
                                 );
-                                self.log.warn(&text, json!({ "event": "lost" }));
+                                self.log.say_of(COORDINATOR, Level::Warn, &text, json!({ "event": "lost" }));
                                 said = why;
                             }
                             if heard && events.send(ConnectionEvent::Lost).await.is_err() {
@@ -105,7 +105,7 @@ impl Dialer {
                     if problem != said {
                         let text =
                             format!("cannot reach {}: {problem}; trying again", self.party.coordinator);
-                        self.log.warn(&text, json!({ "event": "unreachable" }));
+                        self.log.say_of(COORDINATOR, Level::Warn, &text, json!({ "event": "unreachable" }));
                         said = problem;
                     }
                 }
