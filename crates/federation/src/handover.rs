@@ -29,7 +29,8 @@ struct Handover {
 
 /// The first line of a hand-over.
 const TITLE: &str = "partwise handover 1";
-const LINES: [&str; 6] = ["federation", "party", "from", "to", "signed by the old key", "signed by the new key"];
+const LINES: [&str; 6] =
+    ["federation", "party", "from", "to", "signed by the old key", "signed by the new key"];
 
 impl Handover {
     fn signed_bytes(&self) -> Vec<u8> {
@@ -59,7 +60,10 @@ impl Handover {
         let [old, new] = self.signatures.map(|signature| signature.to_string());
         let (from, to) = (self.from.to_string(), self.to.to_string());
         let values = [&self.federation, &self.party, &from, &to, &old, &new];
-        LINES.iter().zip(values).fold(format!("{TITLE}\n"), |text, (name, value)| text + name + ": " + value + "\n")
+        LINES
+            .iter()
+            .zip(values)
+            .fold(format!("{TITLE}\n"), |text, (name, value)| text + name + ": " + value + "\n")
     }
 
     /// Reads one, and checks both signatures.

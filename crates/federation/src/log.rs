@@ -142,7 +142,9 @@ impl EventLog {
         match unsaid {
             None => return false,
             Some(0) => self.say(level, text, facts),
-            Some(unsaid) => self.say(level, &format!("{text} ({unsaid} lines about {whose} were left out)"), facts),
+            Some(unsaid) => {
+                self.say(level, &format!("{text} ({unsaid} lines about {whose} were left out)"), facts)
+            }
         }
         true
     }

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use rustls::client::{VerifierBuilderError, WebPkiServerVerifier};
 use rustls::client::danger::ServerCertVerifier;
+use rustls::client::{VerifierBuilderError, WebPkiServerVerifier};
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer, ServerName, UnixTime};
@@ -60,7 +60,8 @@ pub fn client_verifier(files: &TlsFiles) -> Result<Arc<dyn ClientCertVerifier>> 
     let mut builder = WebPkiClientVerifier::builder_with_provider(roots, provider);
     if let Some(lists) = revocations(files)? {
         // Lists of intermediate authorities may be missing.
-        builder = builder.with_crls(lists).only_check_end_entity_revocation().allow_unknown_revocation_status();
+        builder =
+            builder.with_crls(lists).only_check_end_entity_revocation().allow_unknown_revocation_status();
     }
     let built = builder.build();
     Ok(built.map_err(|error| unverifiable(files, &error))?)
@@ -71,7 +72,8 @@ fn server_verifier(files: &TlsFiles) -> Result<Arc<WebPkiServerVerifier>> {
     let Loaded { provider, roots, .. } = load(files)?;
     let mut builder = WebPkiServerVerifier::builder_with_provider(roots, provider);
     if let Some(lists) = revocations(files)? {
-        builder = builder.with_crls(lists).only_check_end_entity_revocation().allow_unknown_revocation_status();
+        builder =
+            builder.with_crls(lists).only_check_end_entity_revocation().allow_unknown_revocation_status();
     }
     builder.build().map_err(|error| unverifiable(files, &error))
 }

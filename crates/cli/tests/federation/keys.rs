@@ -308,10 +308,12 @@ fn a_certificate_is_revoked_without_a_restart() {
         reissue(&trial, "party-1.demo.partwise", &["-days", "30", "-set_serial", "7"]);
         let list = |serials: &[&str]| {
             let (key, authority) = (centre.join("ca.key"), centre.join("ca.crt"));
-            let revoked = |serial: &&str| format!("R\t491231235959Z\t240101000000Z\t{serial}\tunknown\t/CN=x\n");
+            let revoked =
+                |serial: &&str| format!("R\t491231235959Z\t240101000000Z\t{serial}\tunknown\t/CN=x\n");
             let index = trial.path("index");
             fs::write(&index, serials.iter().map(revoked).collect::<String>()).unwrap();
-            let lines = ["[ca]", "default_ca = own", "[own]", "default_md = sha256", "database = "].join("\n");
+            let lines =
+                ["[ca]", "default_ca = own", "[own]", "default_md = sha256", "database = "].join("\n");
             fs::write(trial.path("crl.cnf"), format!("{lines}{}\n", index.display())).unwrap();
             let mut command = Command::new("openssl");
             command.args(["ca", "-gencrl", "-crldays", "30", "-config"]).arg(trial.path("crl.cnf"));
@@ -323,7 +325,11 @@ fn a_certificate_is_revoked_without_a_restart() {
         let file = "trial/coordinator/federation.toml";
         if by_list {
             list(&[]);
-            trial.edit(file, "\n[[party]]\nname = \"party-1\"", "\n[certificates]\nrevocations = \"ca.crl\"\n\n[[party]]\nname = \"party-1\"");
+            trial.edit(
+                file,
+                "\n[[party]]\nname = \"party-1\"",
+                "\n[certificates]\nrevocations = \"ca.crl\"\n\n[[party]]\nname = \"party-1\"",
+            );
         }
         let mut coordinator = trial.coordinator(&[]);
         let mut party = trial.party(1);

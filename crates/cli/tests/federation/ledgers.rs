@@ -100,7 +100,8 @@ fn one_process_at_a_time_uses_a_ledger() {
     fs::write(trial.path("twin.tsv"), text.replace(',', "\t")).unwrap();
     let mut twin = program();
     twin.args(["party", "join"]).arg(copy.join("party.toml")).arg("--data").arg(trial.path("twin.tsv"));
-    Process::start(twin.arg("--out").arg(trial.path("result-twin"))).fail("another process runs with the same data");
+    Process::start(twin.arg("--out").arg(trial.path("result-twin")))
+        .fail("another process runs with the same data");
     let mut others = [trial.party(2), trial.party(3)];
     first.succeed();
     others.iter_mut().for_each(Process::succeed);
@@ -118,7 +119,10 @@ fn a_killed_party_forgets_nothing() {
         assert!(!killed.end().success());
         let account = account(&trial, 2);
         assert_eq!(account["runs"].as_array().unwrap().len(), 1, "{account}");
-        assert!(account["sums"].as_u64().unwrap() >= 1 && account["runs"][0]["end"] == "not ended", "{account}");
+        assert!(
+            account["sums"].as_u64().unwrap() >= 1 && account["runs"][0]["end"] == "not ended",
+            "{account}"
+        );
     }
     let mut last = trial.party(2);
     last.succeed();

@@ -78,7 +78,9 @@ pub fn accept(
 ) -> Result<()> {
     for handover in &args.handovers {
         let Accepted { party, identity } = accept(handover)?;
-        context.console.tell(&format!("{}: {party} has the identity {identity} from now on", args.file.display()));
+        context
+            .console
+            .tell(&format!("{}: {party} has the identity {identity} from now on", args.file.display()));
     }
     Ok(())
 }

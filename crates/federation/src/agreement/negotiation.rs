@@ -394,7 +394,8 @@ mod tests {
             (1..).zip(&sides).map(|(place, side)| begin(side, place)).collect();
         let offers: Vec<Offer> = parties.iter().map(Negotiation::offer).collect();
         let agrees: Vec<Agree> = parties.iter_mut().map(|party| party.agree(&offers).unwrap()).collect();
-        let accord = |agree: &Agree| Accord { agreement: None, signature: agree.signature, tags: agree.tags[1] };
+        let accord =
+            |agree: &Agree| Accord { agreement: None, signature: agree.signature, tags: agree.tags[1] };
         let mut accords: Vec<Accord> = agrees.iter().map(accord).collect();
         accords[0].tags.seen = None;
         let error = parties[1].conclude(&accords).unwrap_err().to_string();
@@ -405,7 +406,10 @@ mod tests {
         let mut party = begin(&changed[0], 1);
         let offers = [party.offer(), begin(&changed[1], 2).offer(), begin(&changed[2], 3).offer()];
         let error = party.agree(&offers).unwrap_err().to_string();
-        assert!(error.contains("b and this party do not agree on its ledger, which has 3 entries"), "{error}");
+        assert!(
+            error.contains("b and this party do not agree on its ledger, which has 3 entries"),
+            "{error}"
+        );
     }
 
     #[test]

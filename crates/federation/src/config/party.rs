@@ -81,7 +81,10 @@ impl PartyConfig {
             ledgers: match text.ledgers {
                 Some(ledgers) => folder.join(ledgers),
                 None => usual_ledgers().ok_or_else(|| {
-                    Error::file(path, "this user has no home folder for ledgers; name one, ledgers = \"/some/folder\"")
+                    Error::file(
+                        path,
+                        "this user has no home folder for ledgers; name one, ledgers = \"/some/folder\"",
+                    )
                 })?,
             },
             policy: text.policy,

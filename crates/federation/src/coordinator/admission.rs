@@ -36,7 +36,11 @@ impl Admission {
     }
 
     /// Whose place a certificate is for that was good in a handshake.
-    pub fn place(&self, federation: &FederationConfig, own: &CertificateDer<'_>) -> Result<u16, &'static str> {
+    pub fn place(
+        &self,
+        federation: &FederationConfig,
+        own: &CertificateDer<'_>,
+    ) -> Result<u16, &'static str> {
         if self.revoked.contains(&Fingerprint::of(own)) {
             return Err("a revoked certificate");
         }

@@ -69,7 +69,8 @@ pub struct Doorway {
 impl Doorway {
     /// With room for so many.
     pub fn new(most: usize, rng: impl Rng + Send + 'static) -> Arc<Self> {
-        let table = Table { next: 0, waiting: BTreeMap::new(), familiar: BTreeSet::new(), rng: Box::new(rng) };
+        let table =
+            Table { next: 0, waiting: BTreeMap::new(), familiar: BTreeSet::new(), rng: Box::new(rng) };
         Arc::new(Doorway { most, table: Mutex::new(table) })
     }
 

@@ -139,8 +139,9 @@ impl Driver {
             }
             if ticked.elapsed() >= TICK {
                 ticked = Instant::now();
-                if let Undertaking::Running(running) = &mut self.undertaking {
-                    running.tick(&self.present);
+                match &mut self.undertaking {
+                    Undertaking::Running(running) => running.tick(&self.present),
+                    Undertaking::Gathering(gathering) => gathering.tick(&self.shared, &self.present),
                 }
             }
             if let Undertaking::Running(running) = &mut self.undertaking
@@ -255,7 +256,11 @@ impl Driver {
                 let there = self.present.parties.len();
                 let all = self.shared.federation.terms.roster.len();
                 let text = format!("{name} is there, {there} of {all}");
-                self.shared.info_of(&name, &text, json!({ "event": "joined", "party": name, "present": there }));
+                self.shared.info_of(
+                    &name,
+                    &text,
+                    json!({ "event": "joined", "party": name, "present": there }),
+                );
                 if there == all {
                     gathering.propose(&self.present);
                 }

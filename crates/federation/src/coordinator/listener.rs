@@ -69,8 +69,13 @@ impl Newcomer {
         // Dropped at the end: whoever still attends to a stream of this connection sees it.
         let (_open, gone) = watch::channel(());
         let (shared, from) = (shared.clone(), from.ip().to_string());
-        let joiner =
-            Joiner { shared: shared.clone(), from, counts: counts.clone(), gone, half_open: half_open.clone() };
+        let joiner = Joiner {
+            shared: shared.clone(),
+            from,
+            counts: counts.clone(),
+            gone,
+            half_open: half_open.clone(),
+        };
         let admission = shared.admission.borrow().clone();
         let Some(admission) = admission else {
             return rpc::serve(stream, shared.heartbeat(), joiner.join(None)).await;
@@ -80,9 +85,16 @@ impl Newcomer {
             Ok(Err(error)) => return Err(tls::words_of(&error)),
             Err(Late { .. }) => return Err("a handshake that takes too long"),
         };
-        let chain: Vec<CertificateDer<'static>> =
-            stream.get_ref().1.peer_certificates().into_iter().flatten().map(|own| own.clone().into_owned()).collect();
-        let place = chain.first().map_or(Err("no certificate"), |own| admission.place(&shared.federation, own));
+        let chain: Vec<CertificateDer<'static>> = stream
+            .get_ref()
+            .1
+            .peer_certificates()
+            .into_iter()
+            .flatten()
+            .map(|own| own.clone().into_owned())
+            .collect();
+        let place =
+            chain.first().map_or(Err("no certificate"), |own| admission.place(&shared.federation, own));
         let serve = rpc::serve(stream, shared.heartbeat(), joiner.join(Some(place)));
         match place {
             Ok(place) => {

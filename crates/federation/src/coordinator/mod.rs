@@ -24,9 +24,9 @@ use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 
+use admission::Admission;
 pub use check::check;
 use check::{address, cannot_listen};
-use admission::Admission;
 use driver::Driver;
 use shared::Shared;
 

@@ -43,7 +43,8 @@ pub struct Line {
 
 fn signed_bytes(body: &Body, previous: &Fingerprint) -> Vec<u8> {
     let body = serde_json::to_vec(body).unwrap_or_default();
-    let fields = [Field::new("previous", previous.0), Field { name: "body".into(), value: FieldValue::Bytes(body) }];
+    let fields =
+        [Field::new("previous", previous.0), Field { name: "body".into(), value: FieldValue::Bytes(body) }];
     encode("partwise data ledger", VERSION, &fields)
 }
 
@@ -91,8 +92,10 @@ pub fn read(path: &Path) -> Result<Read> {
             return Ok(read);
         }
         read.take(&bytes).map_err(|what| {
-            let problem =
-                format!("line {} {what}; the ledger was changed after it was written, restore it", read.lines.len() + 1);
+            let problem = format!(
+                "line {} {what}; the ledger was changed after it was written, restore it",
+                read.lines.len() + 1
+            );
             Error::file(path, problem)
         })?;
         read.end += length as u64;
@@ -148,11 +151,15 @@ impl DataLedger {
         private::make_folder(folder).map_err(Error::io(folder))?;
         let path = DataLedger::path_in(folder, &data.digest);
         let mut options = OpenOptions::new();
-        let file = private::open(options.read(true).append(true).create(true), &path).map_err(Error::io(&path))?;
+        let file =
+            private::open(options.read(true).append(true).create(true), &path).map_err(Error::io(&path))?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
-                return Err(Error::file(path, "another process runs with the same data; wait until it has ended"));
+                return Err(Error::file(
+                    path,
+                    "another process runs with the same data; wait until it has ended",
+                ));
             }
             Err(TryLockError::Error(error)) => return Err(Error::io(&path)(error)),
         }
@@ -169,7 +176,9 @@ impl DataLedger {
                 private::sync_folder(folder).map_err(Error::io(folder))?;
             }
             Some(other) if other == data.digest => {}
-            Some(_) => return Err(Error::file(ledger.path, "is the ledger of other data; restore the right one")),
+            Some(_) => {
+                return Err(Error::file(ledger.path, "is the ledger of other data; restore the right one"));
+            }
         }
         Ok(ledger)
     }
@@ -247,5 +256,112 @@ impl SharedLedger {
     /// The ledger, for as long as nobody else has it.
     pub fn lock(&self) -> MutexGuard<'_, DataLedger> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use partwise_secure::protocol::leak::OpenedSketches;
+    use partwise_secure::protocol::{Protocol, Settings};
+
+    use super::*;
+    use crate::agreement::{Member, Terms};
+    use crate::data_ledger::{RunEnd, RunStarted};
+
+    const DATA: DataSet = DataSet { digest: Fingerprint([7; 32]), records: 20, features: 9 };
+
+    fn identity() -> Identity {
+        Identity::from_secret(&[3; 32])
+    }
+
+    fn open(folder: &Path) -> Result<DataLedger> {
+        DataLedger::open(folder, &DATA, &identity())
+    }
+
+    fn started(run: u8, names: &[&str]) -> LedgerEntry {
+        let member =
+            |name: &&str| Member { name: name.to_string(), identity: Fingerprint::of(name.as_bytes()) };
+        let terms = Terms {
+            federation: "demo".into(),
+            settings: Settings { rounds: 4, ..Settings::new(Protocol::DsanlsLimited, 2) },
+            roster: names.iter().map(member).collect(),
+            cohort: 3,
+            groups: Vec::new(),
+            deadline: 10.0,
+            heartbeat: 1.0,
+        };
+        LedgerEntry::RunStarted(Box::new(RunStarted::new([run; 32], &terms, 1, DATA.records)))
+    }
+
+    fn ended(run: u8, rounds: usize) -> LedgerEntry {
+        let sent = Fingerprint([9; 32]);
+        LedgerEntry::RunEnded { run: Hex([run; 32]), end: RunEnd::Finished, sums: 9, rounds, sent }
+    }
+
+    #[test]
+    fn runs_add_up_over_processes() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut ledger = open(folder.path()).unwrap();
+        ledger.append(started(1, &["a", "b", "c"])).unwrap();
+        ledger.note_sums([1; 32], 1).unwrap();
+        ledger.append(ended(1, 3)).unwrap();
+        drop(ledger);
+        let mut ledger = open(folder.path()).unwrap();
+        ledger.append(started(2, &["a", "b", "c"])).unwrap();
+        // Killed after two sums: each may have been a sketch.
+        (1..=2).for_each(|sums| ledger.note_sums([2; 32], sums).unwrap());
+        ledger.note_sums([2; 32], 1).unwrap();
+        ledger.append(LedgerEntry::GateStop { run: Hex([2; 32]), gate: "one-hot".into() }).unwrap();
+        assert!(ledger.note_sums([3; 32], 1).is_err());
+        drop(ledger);
+        let read = read(&DataLedger::path_in(folder.path(), &DATA.digest)).unwrap();
+        let account = &read.account;
+        assert_eq!((account.equations(), account.sums(), account.gate_stops()), (3 * 4 + 2 * 4, 11, 1));
+        let opened: Vec<OpenedSketches> = account.sketches_before(&[2; 32]);
+        assert_eq!(opened.iter().map(|opened| opened.rounds).collect::<Vec<_>>(), [3]);
+        assert_eq!(read.lines.len(), 8);
+    }
+
+    #[test]
+    fn a_changed_ledger_and_a_second_writer_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut ledger = open(folder.path()).unwrap();
+        let error = open(folder.path()).err().unwrap().to_string();
+        assert!(error.contains("another process runs with the same data"), "{error}");
+        ledger.append(started(1, &["a", "b", "c"])).unwrap();
+        ledger.append(ended(1, 3)).unwrap();
+        let path = ledger.path().to_path_buf();
+        drop(ledger);
+        let text = std::fs::read_to_string(&path).unwrap();
+        let lines: Vec<&str> = text.lines().collect();
+        let other = Identity::from_secret(&[4; 32]);
+        let forged = Line { identity: Hex(*other.key().bytes()), ..serde_json::from_str(lines[2]).unwrap() };
+        for changed in [
+            text.replacen("\"rounds\":3", "\"rounds\":1", 1),
+            text.replacen("demo", "deme", 1),
+            lines[..1].join("\n") + "\n" + lines[2] + "\n",
+            lines[1..].join("\n") + "\n",
+            text.clone() + lines[2] + "\n",
+            format!("{}\n{}\n{}\n", lines[0], lines[1], serde_json::to_string(&forged).unwrap()),
+        ] {
+            std::fs::write(&path, changed).unwrap();
+            let error = open(folder.path()).err().unwrap().to_string();
+            assert!(error.contains("the ledger was changed after it was written"), "{error}");
+        }
+        // What was not written whole is as if it had never been.
+        for cut in [1, lines[2].len() / 2] {
+            std::fs::write(&path, &text[..text.len() - cut]).unwrap();
+            let mut ledger = open(folder.path()).unwrap();
+            assert_eq!(ledger.history().hashes.len(), 2);
+            ledger.append(ended(1, 3)).unwrap();
+            assert_eq!(read(&path).unwrap().lines.len(), 3);
+        }
+        // Other data under this name.
+        std::fs::write(&path, &text).unwrap();
+        let other = DataSet { digest: Fingerprint([8; 32]), ..DATA };
+        let moved = DataLedger::path_in(folder.path(), &other.digest);
+        std::fs::rename(&path, moved).unwrap();
+        let error = DataLedger::open(folder.path(), &other, &identity()).err().unwrap().to_string();
+        assert!(error.contains("is the ledger of other data"), "{error}");
     }
 }

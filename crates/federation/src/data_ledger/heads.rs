@@ -103,7 +103,12 @@ impl Heads {
         let path = state.join(NAME);
         let known = match std::fs::read(&path) {
             Ok(text) => serde_json::from_slice(&text).map_err(|error| {
-                Error::file(&path, format!("is damaged ({error}); restore it, or remove it to forget the ledgers of all parties"))
+                Error::file(
+                    &path,
+                    format!(
+                        "is damaged ({error}); restore it, or remove it to forget the ledgers of all parties"
+                    ),
+                )
             })?,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Known::default(),
             Err(error) => return Err(Error::io(&path)(error)),

@@ -92,7 +92,9 @@ impl Books {
         let told = (1..).zip(&agreed.ledgers).filter(|(other, _)| *other != place);
         let told = told.map(|(other, head)| (terms.name(other), *head));
         for (name, _) in told.clone().filter(|(name, head)| heads.is_new(name, head.ledger)) {
-            let text = format!("{name} has a ledger that this party has not seen, so other data than before or no ledger of them");
+            let text = format!(
+                "{name} has a ledger that this party has not seen, so other data than before or no ledger of them"
+            );
             log.info(&text, json!({ "event": "new-ledger", "party": name }));
         }
         heads.remember_peers(told)

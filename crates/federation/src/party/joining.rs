@@ -128,7 +128,12 @@ impl<T: Real> Joining<'_, T> {
                 Some(ConnectionEvent::Welcome { run: Some(_), .. }) => return Err(self.no_state()),
                 Some(ConnectionEvent::Welcome { terms, time, .. }) => {
                     if let Some(problem) = clock_problem(unix_seconds() - time) {
-                        self.options.log.say_of(COORDINATOR, Level::Warn, &problem, json!({ "event": "clock" }));
+                        self.options.log.say_of(
+                            COORDINATOR,
+                            Level::Warn,
+                            &problem,
+                            json!({ "event": "clock" }),
+                        );
                     }
                     return Ok(terms);
                 }
@@ -200,8 +205,7 @@ impl<T: Real> Joining<'_, T> {
         let KnownLedgers { history, heads } = known;
         let features = Features { count: self.given.matrix.rows(), names: self.given.names.as_deref() };
         let identity = self.identity;
-        let party =
-            Negotiator { terms, place, identity, features, history, heads, version: crate::VERSION };
+        let party = Negotiator { terms, place, identity, features, history, heads, version: crate::VERSION };
         let negotiation = Negotiation::new(party, attempt, &mut partwise_secure::entropy()?);
         self.say(FromParty::Offer { attempt, offer: negotiation.offer() });
         Ok(negotiation)
