@@ -73,7 +73,10 @@ fn flood(kind: Flood, address: String, stop: Arc<AtomicBool>) -> usize {
         while held.len() > 100 {
             held.pop_front();
         }
-        std::thread::sleep(Duration::from_millis(2));
+        std::thread::sleep(match kind {
+            Flood::Silent => Duration::from_millis(2),
+            Flood::Slow => Duration::from_millis(10),
+        });
     }
     opened
 }

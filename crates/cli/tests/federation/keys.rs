@@ -310,11 +310,13 @@ fn a_certificate_is_revoked_without_a_restart() {
             let (key, authority) = (centre.join("ca.key"), centre.join("ca.crt"));
             let revoked =
                 |serial: &&str| format!("R\t491231235959Z\t240101000000Z\t{serial}\tunknown\t/CN=x\n");
-            let index = trial.path("index");
+            let (index, number) = (trial.path("index"), trial.path("number"));
             fs::write(&index, serials.iter().map(revoked).collect::<String>()).unwrap();
-            let lines =
-                ["[ca]", "default_ca = own", "[own]", "default_md = sha256", "database = "].join("\n");
-            fs::write(trial.path("crl.cnf"), format!("{lines}{}\n", index.display())).unwrap();
+            fs::write(&number, "01\n").unwrap();
+            let lines = "[ca]\ndefault_ca = own\n[extensions]\nauthorityKeyIdentifier = keyid:always\n[own]\n\
+                         default_md = sha256\ncrl_extensions = extensions\n";
+            let files = format!("database = {}\ncrlnumber = {}\n", index.display(), number.display());
+            fs::write(trial.path("crl.cnf"), format!("{lines}{files}")).unwrap();
             let mut command = Command::new("openssl");
             command.args(["ca", "-gencrl", "-crldays", "30", "-config"]).arg(trial.path("crl.cnf"));
             command.arg("-keyfile").arg(key).arg("-cert").arg(authority);

@@ -2,7 +2,7 @@
 //!
 //! Nobody is turned away at the door: where there is no room, another half-open connection is closed. It is one of the address
 //! that has most of them, so that a flood from one address takes room from itself; a silent one before one that has said
-//! something; and one of an address that no party has come from before one that was seen with a good certificate. Who shows
+//! something; and an address that no party has come from weighs more than one that was seen with a good certificate. Who shows
 //! the certificate of a party leaves this table for the places that are kept for that party.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,6 +20,10 @@ pub const MAX_HALF_OPEN: usize = 64;
 
 /// Half-open connections of one address: several parties may be behind one, and restart at the same time.
 pub const MAX_HALF_OPEN_OF_ADDRESS: usize = 32;
+
+/// A connection of an address that no party has come from counts as so many of one that was seen with a good certificate:
+/// enough for a party that restarts, and too few for a flood from where a party is.
+const STRANGENESS: usize = 8;
 
 /// Addresses that parties have come from.
 const MAX_FAMILIAR: usize = 1024;
@@ -106,8 +110,8 @@ impl Table {
         let crowd = if own >= MAX_HALF_OPEN_OF_ADDRESS {
             by_network.remove(&network)?
         } else if self.waiting.len() >= most {
-            let is_strange = |network: &Network| !self.familiar.contains(network);
-            by_network.into_iter().max_by_key(|(network, crowd)| (is_strange(network), crowd.len()))?.1
+            let weight = |network: &Network| if self.familiar.contains(network) { 1 } else { STRANGENESS };
+            by_network.into_iter().max_by_key(|(network, crowd)| weight(network) * crowd.len())?.1
         } else {
             return None;
         };
@@ -190,7 +194,14 @@ mod tests {
         assert!(is_open(&party));
         let open = strangers.iter().filter(|half_open| is_open(half_open)).count();
         assert_eq!(open, MAX_HALF_OPEN - 1);
-        drop((party, strangers));
+        drop(strangers);
+        // Floods from where parties are do not keep a stranger out, who may be a party too.
+        doorway.enter(address(2), counts(9)).admit();
+        let floods: Vec<_> = (0..60).map(|count| doorway.enter(address(1 + count % 2), counts(5))).collect();
+        let newcomer = doorway.enter(address(9), counts(0));
+        let more: Vec<_> = (0..60).map(|count| doorway.enter(address(1 + count % 2), counts(5))).collect();
+        assert!(is_open(&newcomer));
+        drop((party, floods, newcomer, more));
         assert!(doorway.lock().waiting.is_empty());
         let prefix = |text: &str| Network::of(text.parse().unwrap());
         assert_eq!(prefix("2001:db8::1"), prefix("2001:db8::ffff:2"));

@@ -36,6 +36,9 @@ pub fn check_head<T: Real>(head: &PartyHead, given: &PartyData<T>, state: &State
     Err(Error::file(state.journal(), problem))
 }
 
+/// Attempts to agree over one connection: each leaves a line in the ledger.
+const MOST_ATTEMPTS: usize = 1000;
+
 /// A party before the run.
 pub struct Joining<'a, T> {
     pub party: &'a PartyConfig,
@@ -156,6 +159,7 @@ impl<T: Real> Joining<'_, T> {
         let place = self.party.accept(&terms, own)?;
         let known = self.books.known();
         let mut talk: Option<Talk> = None;
+        let mut attempts = 0;
         let mut begun: Option<PartyHead> = None;
         loop {
             let words = match self.connection.next(None) {
@@ -166,7 +170,13 @@ impl<T: Real> Joining<'_, T> {
                 _ => continue,
             };
             match (words, &mut talk) {
+                (ToParty::Propose { .. }, _) if attempts == MOST_ATTEMPTS => {
+                    let problem =
+                        format!("{MOST_ATTEMPTS} beginnings of an agreement, none of which came to an end");
+                    return Err(Error::Dishonest { problem });
+                }
                 (ToParty::Propose { attempt }, _) => {
+                    attempts += 1;
                     begun = None;
                     let negotiation = self.offer(&terms, place, attempt, &known)?;
                     talk = Some(Talk { attempt, negotiation });
