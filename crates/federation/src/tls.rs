@@ -54,11 +54,11 @@ fn unusable(files: &TlsFiles) -> impl FnOnce(rustls::Error) -> Error {
     }
 }
 
-/// What parties' certificates are checked by: the authority, and its list of revoked ones if there is one.
-pub fn client_verifier(files: &TlsFiles) -> Result<Arc<dyn ClientCertVerifier>> {
+/// What parties' certificates are checked by: the authority, and its lists of revoked ones if they are to count.
+pub fn client_verifier(files: &TlsFiles, with_revocations: bool) -> Result<Arc<dyn ClientCertVerifier>> {
     let Loaded { provider, roots, .. } = load(files)?;
     let mut builder = WebPkiClientVerifier::builder_with_provider(roots, provider);
-    if let Some(lists) = revocations(files)? {
+    if let Some(lists) = revocations(files)?.filter(|_| with_revocations) {
         // Lists of intermediate authorities may be missing.
         builder =
             builder.with_crls(lists).only_check_end_entity_revocation().allow_unknown_revocation_status();
@@ -100,7 +100,10 @@ fn pem_items<T: PemObject>(path: &Path) -> Result<Vec<T>> {
 }
 
 /// The coordinator's side. Its own certificate is checked too: better now than by the first party.
-pub fn server(files: &TlsFiles, verifier: Arc<dyn ClientCertVerifier>) -> Result<Arc<ServerConfig>> {
+///
+/// Revoked certificates pass the handshake, so that their parties can be told in words, and nothing after it.
+pub fn server(files: &TlsFiles) -> Result<Arc<ServerConfig>> {
+    let verifier = client_verifier(files, false)?;
     let Loaded { provider, chain, key, .. } = load(files)?;
     let builder = ServerConfig::builder_with_provider(provider).with_protocol_versions(&[&TLS13]);
     let builder = builder.map_err(unusable(files))?.with_client_cert_verifier(verifier);
@@ -140,7 +143,7 @@ pub fn check_server(federation: &FederationConfig) -> Result<()> {
 pub fn check_client(party: &PartyConfig) -> Result<()> {
     let files = &party.tls;
     let chain = load(files)?.chain;
-    let checked = client_verifier(files)?.verify_client_cert(&chain[0], &chain[1..], UnixTime::now());
+    let checked = client_verifier(files, true)?.verify_client_cert(&chain[0], &chain[1..], UnixTime::now());
     checked.map(|_| ()).map_err(unusable(files))
 }
 

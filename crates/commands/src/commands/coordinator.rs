@@ -34,8 +34,8 @@ pub fn run(command: &CoordinatorCommand, context: &Context) -> Result<()> {
         CoordinatorCommand::Init(args) => init(args, context),
         CoordinatorCommand::Sign(args) => sign(args, context),
         CoordinatorCommand::AcceptKey(args) => {
-            let federation = FederationConfig::read(&args.file, false)?;
-            party::accept(args, context, |handover| handover::accept_at_coordinator(&federation, handover))
+            let read = || FederationConfig::read(&args.file, false);
+            party::accept(args, context, |handover| handover::accept_at_coordinator(&read()?, handover))
         }
         CoordinatorCommand::Run(args) => serve(args, context),
     }

@@ -40,8 +40,8 @@ pub fn run(command: &PartyCommand, context: &Context, hooks: &Arc<dyn Hooks>) ->
         PartyCommand::Ledger(args) => data_ledger::run(args, context),
         PartyCommand::RotateKey(args) => rotate(args, context),
         PartyCommand::AcceptKey(args) => {
-            let party = PartyConfig::read(&args.file)?;
-            accept(args, context, |handover| handover::accept_at_party(&party, handover))
+            let read = || PartyConfig::read(&args.file);
+            accept(args, context, |handover| handover::accept_at_party(&read()?, handover))
         }
     }
 }
@@ -70,7 +70,7 @@ fn rotate(args: &RotateKeyArgs, context: &Context) -> Result<()> {
     Ok(())
 }
 
-/// Accepts hand-overs one after the other.
+/// Accepts hand-overs one after the other, each in the file that the one before has changed.
 pub fn accept(
     args: &AcceptKeyArgs,
     context: &Context,

@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 
 use super::terms::Terms;
 use super::{AGREEMENT_VERSION, Offer};
-use crate::data_ledger::Seen;
+use crate::data_ledger::{LedgerHead, Seen};
 use crate::text::Fingerprint;
 
 /// What the digest of an agreement is for.
@@ -103,7 +103,7 @@ fn differing_field(own: &[Field], other: &[Field]) -> Option<String> {
 
 /// What an offer's signature is on.
 pub fn offer_bytes(offer: &Offer, terms: &Terms, place: u16, attempt: u32) -> Vec<u8> {
-    let fields = [
+    let mut fields = vec![
         Field::new("federation", &terms.federation[..]),
         Field::new("place", usize::from(place)),
         Field::new("attempt", u64::from(attempt)),
@@ -111,16 +111,24 @@ pub fn offer_bytes(offer: &Offer, terms: &Terms, place: u16, attempt: u32) -> Ve
         Field::new("nonce", offer.nonce.0),
         Field::new("key", offer.key.0),
         Field::new("features", offer.features),
-        Field::new("ledger", offer.ledger.ledger.0),
-        Field::new("ledger entries", offer.ledger.entries),
-        Field::new("ledger hash", offer.ledger.hash.0),
     ];
+    fields.extend(head_fields(&offer.ledger));
     encode("partwise offer", AGREEMENT_VERSION, &fields)
 }
 
 /// What a signature on an agreement is on.
-pub fn signed_bytes(run: &[u8; 32]) -> Vec<u8> {
-    encode("partwise signed agreement", AGREEMENT_VERSION, &[Field::new("run", *run)])
+pub fn signed_bytes(run: &[u8; 32], ledger: &LedgerHead) -> Vec<u8> {
+    let mut fields = vec![Field::new("run", *run)];
+    fields.extend(head_fields(ledger));
+    encode("partwise signed agreement", AGREEMENT_VERSION, &fields)
+}
+
+fn head_fields(head: &LedgerHead) -> [Field; 3] {
+    [
+        Field::new("ledger", head.ledger.0),
+        Field::new("ledger entries", head.entries),
+        Field::new("ledger hash", head.hash.0),
+    ]
 }
 
 /// The digest of names of features, or of having none, in this order.

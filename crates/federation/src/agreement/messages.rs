@@ -21,7 +21,7 @@ pub struct Offer {
     pub key: Hex<32>,
     /// How many features it has.
     pub features: usize,
-    /// Where the ledger of its data is, for the others to remember.
+    /// Where the ledger of its data is.
     pub ledger: LedgerHead,
     /// Over all of it.
     pub signature: Hex<64>,
@@ -71,7 +71,9 @@ impl Tags {
 pub struct Agree {
     /// Field by field.
     pub agreement: Agreement,
-    /// Over the digest of the agreement.
+    /// Where its ledger is with this run in it, for the others to remember.
+    pub ledger: LedgerHead,
+    /// Over the digest of the agreement, and that.
     pub signature: Hex<64>,
     /// For each party of the roster.
     pub tags: Vec<Tags>,
@@ -85,7 +87,9 @@ pub struct Accord {
     /// its digest, and many parties have long rosters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agreement: Option<Agreement>,
-    /// Over the digest of the agreement.
+    /// Where its ledger is with this run in it.
+    pub ledger: LedgerHead,
+    /// Over the digest of the agreement, and that.
     pub signature: Hex<64>,
     /// For the reader.
     pub tags: Tags,

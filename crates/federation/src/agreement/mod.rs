@@ -11,7 +11,7 @@ mod terms;
 
 pub use fields::Agreement;
 pub use messages::{Accord, Agree, Offer, Tags};
-pub use negotiation::{Features, Negotiation, Negotiator, RunIdentity};
+pub use negotiation::{Features, Ledgers, Negotiation, Negotiator, RunIdentity};
 pub(crate) use terms::wrong_setting;
 pub use terms::{Member, Terms};
 

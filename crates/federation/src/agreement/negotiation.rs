@@ -10,7 +10,7 @@ use zeroize::Zeroizing;
 use super::fields::{Agreement, TagOf, names_digest, seen_bytes, signed_bytes, tag_bytes};
 use super::messages::{Accord, Agree, Offer, Tags};
 use super::terms::Terms;
-use crate::data_ledger::{Heads, LedgerHead, LedgerHistory, Seen};
+use crate::data_ledger::{LedgerHead, LedgerHistory, Seen};
 use crate::error::{Error, Result};
 use crate::text::Hex;
 
@@ -21,6 +21,18 @@ pub struct Features<'a> {
     pub count: usize,
     /// Their names, if they have some.
     pub names: Option<&'a [String]>,
+}
+
+/// The ledger of a party's data, and what it remembers of the others' ledgers.
+pub trait Ledgers {
+    /// The own ledger as it is now.
+    fn history(&self) -> LedgerHistory;
+
+    /// What is remembered of a ledger of another party.
+    fn seen(&self, name: &str, ledger: Hex<32>) -> Option<Seen>;
+
+    /// Notes that a run is about to be agreed to by the party at a place; returns where the ledger is then.
+    fn start(&self, run: [u8; 32], terms: &Terms, place: u16) -> Result<LedgerHead>;
 }
 
 /// Who negotiates, and on what.
@@ -34,10 +46,8 @@ pub struct Negotiator<'a> {
     pub identity: &'a Identity,
     /// What it has.
     pub features: Features<'a>,
-    /// The ledger of its data.
-    pub history: &'a LedgerHistory,
-    /// What it remembers of the others' ledgers.
-    pub heads: &'a Heads,
+    /// The ledger of its data, and what it remembers of the others'.
+    pub ledgers: &'a dyn Ledgers,
     /// The version of its program.
     pub version: &'a str,
 }
@@ -97,7 +107,7 @@ impl<'a> Negotiation<'a> {
             nonce: Hex(nonce),
             key: Hex(PublicKey::from(&secret).to_bytes()),
             features: party.features.count,
-            ledger: party.history.head(),
+            ledger: party.ledgers.history().head(),
             signature: Hex([0; 64]),
         };
         offer.sign(&party, attempt);
@@ -144,9 +154,10 @@ impl<'a> Negotiation<'a> {
             expected.push(Expected { key, names, sorted, shared, ledger: offer.ledger });
         }
         self.check_features(offers)?;
-        let signature = Hex(identity.sign(&signed_bytes(&run)));
+        let ledger = self.party.ledgers.start(run, terms, place)?;
+        let signature = Hex(identity.sign(&signed_bytes(&run, &ledger)));
         self.understood = Some(Understood { agreement: agreement.clone(), expected });
-        Ok(Agree { agreement, signature, tags })
+        Ok(Agree { agreement, ledger, signature, tags })
     }
 
     /// Compares what all understood.
@@ -160,7 +171,10 @@ impl<'a> Negotiation<'a> {
         for ((place, accord), expected) in (1..).zip(accords).zip(expected) {
             let who = self.party.terms.name(place);
             let theirs = accord.agreement.as_ref().unwrap_or(agreement);
-            if !expected.key.has_signed(&signed_bytes(&theirs.digest()), &accord.signature.0) {
+            let signed = signed_bytes(&theirs.digest(), &accord.ledger);
+            let follows = accord.ledger.ledger == expected.ledger.ledger
+                && accord.ledger.may_follow(&expected.ledger.seen());
+            if !follows || !expected.key.has_signed(&signed, &accord.signature.0) {
                 return Err(dishonest(format!("words that {who} has not signed")));
             }
             let what = agreement.difference(theirs).or_else(|| self.differing_names(accord, expected));
@@ -172,13 +186,13 @@ impl<'a> Negotiation<'a> {
         Ok(RunIdentity {
             run: agreement.digest(),
             keys: expected.iter().map(|expected| expected.key).collect(),
-            ledgers: expected.iter().map(|expected| expected.ledger).collect(),
+            ledgers: accords.iter().map(|accord| accord.ledger).collect(),
         })
     }
 
     /// What this party remembers of another's ledger, which must not be behind that.
     fn seen(&self, who: &str, told: &LedgerHead) -> Result<Option<Seen>> {
-        let seen = self.party.heads.of_peer(who, told.ledger);
+        let seen = self.party.ledgers.seen(who, told.ledger);
         match seen {
             Some(seen) if !told.may_follow(&seen) => Err(Error::Disagreement {
                 who: who.into(),
@@ -199,13 +213,14 @@ impl<'a> Negotiation<'a> {
         if *ledger != derive_tag(&expected.shared, &seen_bytes(run, between, seen.as_ref())) {
             return Err(dishonest(format!("words about this party's ledger that {who} has not said")));
         }
+        let history = self.party.ledgers.history();
         match seen {
-            Some(seen) if !self.party.history.contains(seen) => Err(Error::State {
+            Some(seen) if !history.contains(seen) => Err(Error::State {
                 problem: format!(
                     "the ledger of these data is an old copy: {who} remembers its entry {} otherwise, of {} here; restore the \
                      newest copy",
                     seen.entries,
-                    self.party.history.hashes.len()
+                    history.hashes.len()
                 ),
             }),
             _ => Ok(()),
@@ -261,8 +276,29 @@ mod tests {
         identity: Identity,
         names: Vec<String>,
         version: &'static str,
-        history: LedgerHistory,
-        heads: Heads,
+        ledgers: Kept,
+    }
+
+    /// A ledger with so many entries, and what is remembered of party b's.
+    struct Kept {
+        ledger: u8,
+        entries: u8,
+        seen: Option<Seen>,
+    }
+
+    impl Ledgers for Kept {
+        fn history(&self) -> LedgerHistory {
+            let hashes = (1..=self.entries).map(|entry| Fingerprint([entry; 32])).collect();
+            LedgerHistory { ledger: Hex([self.ledger; 32]), hashes }
+        }
+
+        fn seen(&self, name: &str, _: Hex<32>) -> Option<Seen> {
+            self.seen.filter(|_| name == "b")
+        }
+
+        fn start(&self, _: [u8; 32], _: &Terms, _: u16) -> Result<LedgerHead> {
+            Ok(Kept { entries: self.entries + 1, ..*self }.history().head())
+        }
     }
 
     fn sides() -> Vec<Owned> {
@@ -287,22 +323,15 @@ mod tests {
             identity,
             names: names(),
             version: "1",
-            history: history(ledger, 3),
-            heads: Heads::default(),
+            ledgers: Kept { ledger, entries: 3, seen: None },
         };
         (1..).zip(identities).map(side).collect()
     }
 
-    /// A ledger with so many entries.
-    fn history(ledger: u8, entries: u8) -> LedgerHistory {
-        let hashes = (1..=entries).map(|entry| Fingerprint([entry; 32])).collect();
-        LedgerHistory { ledger: Hex([ledger; 32]), hashes }
-    }
-
     fn begin(side: &Owned, place: u16) -> Negotiation<'_> {
-        let Owned { terms, identity, names, version, history, heads } = side;
+        let Owned { terms, identity, names, version, ledgers } = side;
         let features = Features { count: names.len(), names: Some(names) };
-        let party = Negotiator { terms, place, identity, features, history, heads, version };
+        let party = Negotiator { terms, place, identity, features, ledgers, version };
         Negotiation::new(party, 1, &mut partwise_secure::entropy().unwrap())
     }
 
@@ -315,6 +344,7 @@ mod tests {
             let own = &agrees[place].agreement;
             let accord = |agree: &Agree| Accord {
                 agreement: (agree.agreement != *own).then(|| agree.agreement.clone()),
+                ledger: agree.ledger,
                 signature: agree.signature,
                 tags: agree.tags[place],
             };
@@ -364,26 +394,20 @@ mod tests {
 
     fn begin_unnamed(side: &Owned, place: u16) -> Negotiation<'_> {
         let features = Features { count: 3, names: None };
-        let Owned { terms, identity, history, heads, .. } = side;
-        let party = Negotiator { terms, place, identity, features, history, heads, version: "1" };
+        let Owned { terms, identity, ledgers, .. } = side;
+        let party = Negotiator { terms, place, identity, features, ledgers, version: "1" };
         Negotiation::new(party, 1, &mut partwise_secure::entropy().unwrap())
     }
 
     /// Party b's ledger as others remember it: behind what it tells, a fork, and as it was.
     #[test]
     fn an_old_copy_of_a_ledger_is_noticed_by_both_sides() {
-        let folder = tempfile::tempdir().unwrap();
-        let remember = |entries: u64, hash: u8| {
-            let mut heads = Heads::read(folder.path()).unwrap();
-            let head = LedgerHead { ledger: Hex([2; 32]), entries, hash: Hex([hash; 32]) };
-            heads.remember_peers([("b", head)].into_iter()).unwrap();
-            heads
-        };
+        let remembered = |entries: u64, hash: u8| Some(Seen { entries, hash: Hex([hash; 32]) });
         let mut changed = sides();
-        changed[0].heads = remember(2, 2);
+        changed[0].ledgers.seen = remembered(2, 2);
         assert!(negotiate(&changed).iter().all(Result::is_ok));
         // An old copy that grew on: b finds out, since a cannot.
-        changed[0].heads = remember(2, 9);
+        changed[0].ledgers.seen = remembered(2, 9);
         let results = negotiate(&changed);
         let error = results[1].as_ref().unwrap_err().to_string();
         assert!(error.contains("is an old copy: a remembers its entry 2 otherwise, of 3 here"), "{error}");
@@ -394,15 +418,23 @@ mod tests {
             (1..).zip(&sides).map(|(place, side)| begin(side, place)).collect();
         let offers: Vec<Offer> = parties.iter().map(Negotiation::offer).collect();
         let agrees: Vec<Agree> = parties.iter_mut().map(|party| party.agree(&offers).unwrap()).collect();
-        let accord =
-            |agree: &Agree| Accord { agreement: None, signature: agree.signature, tags: agree.tags[1] };
+        let accord = |agree: &Agree| Accord {
+            agreement: None,
+            ledger: agree.ledger,
+            signature: agree.signature,
+            tags: agree.tags[1],
+        };
         let mut accords: Vec<Accord> = agrees.iter().map(accord).collect();
         accords[0].tags.seen = None;
         let error = parties[1].conclude(&accords).unwrap_err().to_string();
         assert!(error.contains("that a has not said"), "{error}");
+        // Nor can where its ledger is.
+        let mut accords: Vec<Accord> = agrees.iter().map(accord).collect();
+        accords[0].ledger.entries += 1;
+        assert!(parties[1].conclude(&accords).unwrap_err().to_string().contains("a has not signed"));
         // Shorter than it was: a refuses.
         let mut changed = sides;
-        changed[0].heads = remember(4, 4);
+        changed[0].ledgers.seen = remembered(4, 4);
         let mut party = begin(&changed[0], 1);
         let offers = [party.offer(), begin(&changed[1], 2).offer(), begin(&changed[2], 3).offer()];
         let error = party.agree(&offers).unwrap_err().to_string();

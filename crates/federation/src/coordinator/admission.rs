@@ -30,25 +30,23 @@ pub struct Admission {
 impl Admission {
     /// Reads certificates and lists of revoked ones.
     pub fn new(files: &TlsFiles, revoked: BTreeSet<Fingerprint>) -> Result<Self> {
-        let verifier = tls::client_verifier(files)?;
-        let acceptor = TlsAcceptor::from(tls::server(files, verifier.clone())?);
+        let verifier = tls::client_verifier(files, true)?;
+        let acceptor = TlsAcceptor::from(tls::server(files)?);
         Ok(Admission { acceptor, verifier, revoked })
     }
 
-    /// Whose place a certificate is for that was good in a handshake.
+    /// Whose place a certificate is for, with those that it came with.
     pub fn place(
         &self,
         federation: &FederationConfig,
-        own: &CertificateDer<'_>,
+        chain: &[CertificateDer<'_>],
     ) -> Result<u16, &'static str> {
-        if self.revoked.contains(&Fingerprint::of(own)) {
-            return Err("a revoked certificate");
-        }
-        tls::place(federation, own)
+        self.admits(chain)?;
+        tls::place(federation, chain.first().ok_or("no certificate")?)
     }
 
-    /// Whether a certificate that was let in before still would be, with those that it came with.
-    pub fn still_admits(&self, chain: &[CertificateDer<'_>]) -> Result<(), &'static str> {
+    /// Whether a certificate is let in, or still is.
+    pub fn admits(&self, chain: &[CertificateDer<'_>]) -> Result<(), &'static str> {
         let (own, others) = chain.split_first().ok_or("no certificate")?;
         if self.revoked.contains(&Fingerprint::of(own)) {
             return Err("a revoked certificate");

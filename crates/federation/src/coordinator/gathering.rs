@@ -131,6 +131,7 @@ impl Gathering {
                 told |= differs;
                 Accord {
                     agreement: differs.then(|| agree.agreement.clone()),
+                    ledger: agree.ledger,
                     signature: agree.signature,
                     tags: agree.tags.get(usize::from(place) - 1).copied().unwrap_or(Tags::none()),
                 }

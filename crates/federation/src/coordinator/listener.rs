@@ -93,14 +93,15 @@ impl Newcomer {
             .flatten()
             .map(|own| own.clone().into_owned())
             .collect();
-        let place =
-            chain.first().map_or(Err("no certificate"), |own| admission.place(&shared.federation, own));
+        let place = admission.place(&shared.federation, &chain);
         let serve = rpc::serve(stream, shared.heartbeat(), joiner.join(Some(place)));
         match place {
             Ok(place) => {
                 let of_party = shared.connections[usize::from(place) - 1].clone();
                 let Ok(_kept) = of_party.try_acquire_owned() else {
-                    return Err("a connection too many of one party");
+                    let name = shared.federation.terms.name(place);
+                    shared.log.reject("a connection too many of one party", name);
+                    return Ok(());
                 };
                 half_open.admit();
                 tokio::select! {
@@ -122,7 +123,7 @@ async fn refused_later(shared: &Shared, chain: &[CertificateDer<'_>]) -> &'stati
     let mut changes = shared.admission.subscribe();
     loop {
         let admission: Option<Arc<Admission>> = changes.borrow_and_update().clone();
-        if let Some(Err(reason)) = admission.map(|admission| admission.still_admits(chain)) {
+        if let Some(Err(reason)) = admission.map(|admission| admission.admits(chain)) {
             return reason;
         }
         if changes.changed().await.is_err() {

@@ -10,10 +10,11 @@ use partwise_secure::protocol::leak::OpenedSketches;
 use partwise_secure::{Error as SecureError, Result as SecureResult};
 use serde_json::json;
 
-use crate::agreement::{RunIdentity, Terms};
+use crate::agreement::{Ledgers, RunIdentity, Terms};
 use crate::config::PartyConfig;
 use crate::data_ledger::{
-    self, DataLedger, DataSet, Heads, LedgerEntry, LedgerHistory, RunEnd, RunStarted, SharedLedger,
+    self, DataLedger, DataSet, Heads, LedgerEntry, LedgerHead, LedgerHistory, RunEnd, RunStarted, Seen,
+    SharedLedger,
 };
 use crate::error::Result;
 use crate::ledger;
@@ -28,10 +29,22 @@ pub struct Books {
     sent: std::path::PathBuf,
 }
 
-/// What was known of all ledgers when an agreement began.
-pub struct KnownLedgers {
-    pub history: LedgerHistory,
-    pub heads: Heads,
+impl Ledgers for Books {
+    fn history(&self) -> LedgerHistory {
+        self.ledger.lock().history().clone()
+    }
+
+    fn seen(&self, name: &str, ledger: Hex<32>) -> Option<Seen> {
+        self.heads.borrow().of_peer(name, ledger)
+    }
+
+    fn start(&self, run: [u8; 32], terms: &Terms, place: u16) -> Result<LedgerHead> {
+        let mut ledger = self.ledger.lock();
+        let started = RunStarted::new(run, terms, place, ledger.data().records);
+        ledger.append(LedgerEntry::RunStarted(Box::new(started)))?;
+        self.heads.borrow_mut().remember_own(&ledger)?;
+        Ok(ledger.history().head())
+    }
 }
 
 impl Books {
@@ -71,19 +84,6 @@ impl Books {
     /// Whether a run by these terms may follow those before it.
     pub fn accept(&self, party: &PartyConfig, terms: &Terms) -> Result<()> {
         party.accept_after(terms, self.ledger.lock().account())
-    }
-
-    /// What is known of all ledgers now.
-    pub fn known(&self) -> KnownLedgers {
-        KnownLedgers { history: self.ledger.lock().history().clone(), heads: self.heads.borrow().clone() }
-    }
-
-    /// Notes that this party is about to agree to a run. What others remember of this ledger comes before that.
-    pub fn start(&self, run: [u8; 32], terms: &Terms, place: u16) -> Result<()> {
-        let mut ledger = self.ledger.lock();
-        let started = RunStarted::new(run, terms, place, ledger.data().records);
-        ledger.append(LedgerEntry::RunStarted(Box::new(started)))?;
-        self.heads.borrow_mut().remember_own(&ledger)
     }
 
     /// Remembers where the others' ledgers are.

@@ -6,7 +6,7 @@ use partwise::Real;
 use partwise_secure::aggregation::Identity;
 use serde_json::json;
 
-use super::books::{Books, KnownLedgers};
+use super::books::Books;
 use super::check::{check_data, clock_problem};
 use super::connection::{Connection, ConnectionEvent};
 use super::folder::StateFolder;
@@ -157,7 +157,6 @@ impl<T: Real> Joining<'_, T> {
     /// Agrees on these terms, or begins again where the connection was lost meanwhile.
     fn negotiate_on(&self, terms: Terms, own: &Fingerprint) -> Result<Negotiated> {
         let place = self.party.accept(&terms, own)?;
-        let known = self.books.known();
         let mut talk: Option<Talk> = None;
         let mut attempts = 0;
         let mut begun: Option<PartyHead> = None;
@@ -178,12 +177,11 @@ impl<T: Real> Joining<'_, T> {
                 (ToParty::Propose { attempt }, _) => {
                     attempts += 1;
                     begun = None;
-                    let negotiation = self.offer(&terms, place, attempt, &known)?;
+                    let negotiation = self.offer(&terms, place, attempt)?;
                     talk = Some(Talk { attempt, negotiation });
                 }
                 (ToParty::Offers { attempt, offers }, Some(talk)) if attempt == talk.attempt => {
                     let agree = talk.negotiation.agree(&offers)?;
-                    self.books.start(agree.agreement.digest(), &terms, place)?;
                     self.say(FromParty::Agree { attempt, agree });
                 }
                 (ToParty::Accords { attempt, accords }, Some(talk)) if attempt == talk.attempt => {
@@ -205,17 +203,10 @@ impl<T: Real> Joining<'_, T> {
     }
 
     /// Makes an offer.
-    fn offer<'t>(
-        &'t self,
-        terms: &'t Terms,
-        place: u16,
-        attempt: u32,
-        known: &'t KnownLedgers,
-    ) -> Result<Negotiation<'t>> {
-        let KnownLedgers { history, heads } = known;
+    fn offer<'t>(&'t self, terms: &'t Terms, place: u16, attempt: u32) -> Result<Negotiation<'t>> {
         let features = Features { count: self.given.matrix.rows(), names: self.given.names.as_deref() };
-        let identity = self.identity;
-        let party = Negotiator { terms, place, identity, features, history, heads, version: crate::VERSION };
+        let (identity, ledgers) = (self.identity, self.books);
+        let party = Negotiator { terms, place, identity, features, ledgers, version: crate::VERSION };
         let negotiation = Negotiation::new(party, attempt, &mut partwise_secure::entropy()?);
         self.say(FromParty::Offer { attempt, offer: negotiation.offer() });
         Ok(negotiation)
