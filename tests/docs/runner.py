@@ -69,6 +69,7 @@ def environment(folder: Path, program: Path) -> dict[str, str]:
         "PATH": os.pathsep.join([str(commands), str(Path(sys.executable).parent), os.environ["PATH"]]),
         "HOME": str(folder / ".home"),
         "XDG_CONFIG_HOME": str(folder / ".home"),
+        "XDG_STATE_HOME": str(folder / ".home"),
         "PORT": str(free_port()),
         # What Open MPI asks of root, of machines with few cores, and of jobs at the same time.
         "OMPI_ALLOW_RUN_AS_ROOT": "1",

@@ -104,13 +104,27 @@ pub fn make_request(folder: &Path, federation: &str, name: &str) -> Result<Finge
     write_new(&folder.join("identity.key"), &Zeroizing::new(format!("{}\n", Hex(*secret))), true)?;
     let public = *identity.key().bytes();
     let request = request.pem().map_err(wrong(&path))?;
-    let signature = identity.sign(&request_text(&request));
-    let text = format!("{request}{IDENTITY}{}\n{SIGNATURE}{}\n", Hex(public), Hex(signature));
-    write_new(&path, &text, false)?;
+    write_new(&path, &signed_request(&request, &identity), false)?;
     Ok(Fingerprint::of(&public))
 }
 
-/// Reads the identity key in a file.
+/// A request with the identity that signs it.
+fn signed_request(request: &str, identity: &Identity) -> String {
+    let signature = identity.sign(&request_text(request));
+    format!("{request}{IDENTITY}{}\n{SIGNATURE}{}\n", Hex(*identity.key().bytes()), Hex(signature))
+}
+
+/// Puts another identity under a request, if there is one.
+pub(crate) fn renew_request(path: &Path, identity: &Identity) -> Result<()> {
+    let text = match fs::read_to_string(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        text => text.map_err(Error::io(path))?,
+    };
+    let request = text.split_once(IDENTITY).map_or(&text[..], |(request, _)| request);
+    fs::write(path, signed_request(request, identity)).map_err(Error::io(path))
+}
+
+/// The identity in a file.
 pub fn read_identity(path: &Path) -> Result<Identity> {
     let text = Zeroizing::new(fs::read_to_string(path).map_err(Error::io(path))?);
     let secret = text.trim().parse::<Hex<32>>().map(|hex| Zeroizing::new(hex.0));

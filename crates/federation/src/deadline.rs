@@ -26,10 +26,13 @@ pub const RESOLVE: Deadline = Deadline::new("resolving its address", 10);
 /// Connecting to one address.
 pub const CONNECT: Deadline = Deadline::new("connecting", 10);
 
-/// The TLS handshake.
+/// The TLS handshake, as a party sees it.
 pub const HANDSHAKE: Deadline = Deadline::new("the TLS handshake", 10);
 
-/// From a connection to its stream; shorter than two heartbeats of a party.
+/// The same as the coordinator sees it, which has others at its door.
+pub const ADMIT: Deadline = Deadline::new("the TLS handshake", 3);
+
+/// From a connection to its stream, on either side; before two heartbeats of a party are missed, which would end it first.
 pub const OPEN: Deadline = Deadline::new("opening a stream", 8);
 
 /// From a stream to the party's first message.

@@ -29,6 +29,10 @@ impl<S> CountedStream<S> {
     pub fn new(stream: S, counts: Arc<Counts>) -> Self {
         CountedStream { stream, counts }
     }
+
+    pub fn get_ref(&self) -> &S {
+        &self.stream
+    }
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for CountedStream<S> {

@@ -33,6 +33,39 @@ pub enum Level {
 /// The minimum time between two lines for the same reason.
 const APART: Duration = Duration::from_secs(5);
 
+/// Who causes lines at a party.
+pub const COORDINATOR: &str = "the coordinator";
+
+/// Lines that one participant can cause at once; afterwards they come one by one.
+const BURST: f64 = 40.0;
+
+/// What lines of one participant are left.
+struct Allowance {
+    lines: f64,
+    counted: Instant,
+    unsaid: u64,
+}
+
+impl Default for Allowance {
+    fn default() -> Self {
+        Allowance { lines: BURST, counted: Instant::now(), unsaid: 0 }
+    }
+}
+
+impl Allowance {
+    /// How many lines were left out since the last one, if another may be said.
+    fn take(&mut self, now: Instant) -> Option<u64> {
+        let earned = now.saturating_duration_since(self.counted).as_secs_f64() / APART.as_secs_f64();
+        (self.lines, self.counted) = ((self.lines + earned).min(BURST), now);
+        if self.lines < 1.0 {
+            self.unsaid += 1;
+            return None;
+        }
+        self.lines -= 1.0;
+        Some(std::mem::take(&mut self.unsaid))
+    }
+}
+
 #[derive(Default)]
 struct Rejected {
     count: u64,
@@ -46,6 +79,8 @@ pub struct EventLog {
     format: Format,
     naming: Option<Naming>,
     rejected: Mutex<BTreeMap<&'static str, Rejected>>,
+    /// By who causes lines: a party of the roster, or the coordinator.
+    caused: Mutex<BTreeMap<String, Allowance>>,
 }
 
 impl EventLog {
@@ -93,10 +128,25 @@ impl EventLog {
         self.say(Level::Warn, text, facts);
     }
 
-    /// Logs an error or warning, with the front end's names for fields.
-    pub fn warn_of(&self, wording: &Wording, facts: Value) {
-        let text = self.naming.map_or_else(|| wording.to_string(), |naming| wording.named(naming));
-        self.warn(&text, facts);
+    /// With the names for fields that whoever reads it has.
+    pub fn in_words(&self, wording: &Wording) -> String {
+        self.naming.map_or_else(|| wording.to_string(), |naming| wording.named(naming))
+    }
+
+    /// Says what `whose` doings cause, which may be done on purpose and without end: not too often, then. Returns whether it
+    /// was said.
+    pub fn say_of(&self, whose: &str, level: Level, text: &str, facts: Value) -> bool {
+        let mut caused = self.caused.lock().unwrap_or_else(PoisonError::into_inner);
+        let unsaid = caused.entry(whose.into()).or_default().take(Instant::now());
+        drop(caused);
+        match unsaid {
+            None => return false,
+            Some(0) => self.say(level, text, facts),
+            Some(unsaid) => {
+                self.say(level, &format!("{text} ({unsaid} lines about {whose} were left out)"), facts)
+            }
+        }
+        true
     }
 
     /// Logs a rejection, for one of a fixed set of reasons, at most once every few seconds.
@@ -122,5 +172,21 @@ impl EventLog {
     pub fn rejections(&self) -> BTreeMap<&'static str, u64> {
         let rejected = self.rejected.lock().unwrap_or_else(PoisonError::into_inner);
         rejected.iter().map(|(reason, rejected)| (*reason, rejected.count)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_causes_many_lines_is_heard_less_often() {
+        let mut allowance = Allowance::default();
+        let now = Instant::now();
+        let said = (0..1000).filter(|_| allowance.take(now).is_some()).count();
+        assert_eq!(said, BURST as usize);
+        assert_eq!(allowance.take(now + APART), Some(960));
+        assert_eq!(allowance.take(now + APART), None);
+        assert_eq!(allowance.take(now + 3 * APART), Some(1));
     }
 }

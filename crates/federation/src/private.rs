@@ -1,7 +1,7 @@
 //! Files and folders that only their owner can read, from the moment they exist and whatever the umask.
 
 use std::fs::{DirBuilder, File, OpenOptions, Permissions};
-use std::io;
+use std::io::{self, Write};
 use std::path::Path;
 
 /// The permissions of private files.
@@ -32,7 +32,23 @@ pub fn make_new_folder(path: &Path) -> io::Result<()> {
     builder().create(path)
 }
 
-/// Makes a folder private.
+/// Replaces what is in a file, whole or not at all, also where the machine stops meanwhile.
+pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let staging = path.with_extension("new");
+    let mut file = open(OpenOptions::new().write(true).create(true).truncate(true), &staging)?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    std::fs::rename(&staging, path)?;
+    sync_folder(path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new(".")))
+}
+
+/// Waits until what was made or renamed in a folder is on the disk.
+pub fn sync_folder(folder: &Path) -> io::Result<()> {
+    // Elsewhere folders cannot be opened.
+    if cfg!(unix) { File::open(folder)?.sync_all() } else { Ok(()) }
+}
+
+/// Lets nobody but the owner of a folder look into it from now on.
 pub fn close_folder(path: &Path) -> io::Result<()> {
     let metadata = std::fs::metadata(path)?;
     match is_open_to_others(&metadata.permissions()) {

@@ -75,7 +75,8 @@ async fn connect(address: &str) -> TcpStream {
 
 fn setting(folder: &Path) -> (FederationConfig, Vec<PartyConfig>) {
     let port = free_port();
-    let files = || TlsFiles { certificate: "".into(), key: "".into(), authority: "".into() };
+    let files =
+        || TlsFiles { certificate: "".into(), key: "".into(), authority: "".into(), revocations: None };
     let roster: Vec<Member> = NAMES
         .iter()
         .map(|name| {
@@ -104,6 +105,7 @@ fn setting(folder: &Path) -> (FederationConfig, Vec<PartyConfig>) {
         tls: files(),
         identity: folder.join(name).join("identity.key"),
         state: folder.join(name).join("state"),
+        ledgers: folder.join(name).join("ledgers"),
         policy: Policy { safeguards: partwise_secure::Safeguards::of_sums(), ..Policy::default() },
         peers: roster.iter().map(|member| (member.name.clone(), member.identity)).collect(),
     });
@@ -475,6 +477,7 @@ fn certify(folder: &Path, federation: &mut FederationConfig, parties: &mut [Part
         certificate: own.join(format!("{name}.crt")),
         key: own.join(format!("{name}.key")),
         authority: folder.join("ca.crt"),
+        revocations: None,
     };
     federation.tls = files(folder, "coordinator");
     for (party, binding) in parties.iter_mut().zip(&mut federation.bindings) {
@@ -635,4 +638,99 @@ fn an_identity_comes_back_from_its_file() {
     assert!(read_identity(&folder.path().join("bad")).is_err());
     // Nothing is overwritten.
     assert!(make_request(folder.path(), "demo", "a").is_err());
+}
+
+/// A party that comes and goes without end causes a few lines, and the run begins and ends as if it had not.
+#[test]
+fn an_insider_cannot_fill_the_log() {
+    in_time(|| {
+        let folder = tempfile::tempdir().unwrap();
+        let (federation, parties) = setting(folder.path());
+        let address = federation.address.clone();
+        let log = Arc::new(EventLog::default());
+        let centre = start(federation, true, &log);
+        let enter = Frame::control(&FromParty::Enter {
+            federation: "demo".into(),
+            name: "b".into(),
+            version: "?".into(),
+            check: false,
+            run: None,
+        });
+        tokio::runtime::Runtime::new().unwrap().block_on(async {
+            for _ in 0..60 {
+                let Ok(opened) = rpc::open(connect(&address).await, "localhost").await else { continue };
+                let _ = SEND.limit(opened.outgoing.send(enter.encode())).await.unwrap();
+                let mut ingoing = opened.ingoing;
+                let _ = ENTER.limit(ingoing.message()).await.unwrap();
+            }
+        });
+        assert!(!log.say_of("b", crate::log::Level::Info, "said too often", serde_json::Value::Null));
+        assert!(log.say_of("a", crate::log::Level::Info, "said for the first time", serde_json::Value::Null));
+        let run = Run { parties, data: given };
+        assert!(run.end().into_iter().all(|ended| ended.is_ok()));
+        assert!(centre.join().unwrap().unwrap().agreed);
+    });
+}
+
+/// Parties of a run with their data.
+struct Run {
+    parties: Vec<PartyConfig>,
+    data: fn(usize) -> party::PartyData<f32>,
+}
+
+impl Run {
+    /// Rounds done by each, or why it ended.
+    fn end(self) -> Vec<crate::Result<usize>> {
+        let join = |(place, party): (usize, PartyConfig)| {
+            let given = (self.data)(place);
+            std::thread::spawn(move || {
+                let joined = party::join(&party, given, &polite())?;
+                let factor: Vec<u8> = joined.u.iter().flat_map(|value| value.to_le_bytes()).collect();
+                let (rounds, parties) = (joined.ended.rounds, joined.terms.roster.len());
+                joined.finish(factor, parties).map(|()| rounds)
+            })
+        };
+        let threads: Vec<_> = self.parties.into_iter().enumerate().map(join).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    }
+}
+
+/// `dsanls-limited` with 32 records of each party and sketches to 4 columns: 7 rounds of all runs together, not of each.
+#[test]
+fn the_budget_of_sketches_is_that_of_all_runs() {
+    in_time(|| {
+        let folder = tempfile::tempdir().unwrap();
+        let (federation, mut parties) = setting(folder.path());
+        for party in &mut parties {
+            party.policy.protocols.push(Protocol::DsanlsLimited);
+        }
+        let run = |seed: u64, rounds: usize| {
+            let mut federation = federation.clone();
+            federation.terms.settings =
+                Settings { rounds, seed, ..Settings::new(Protocol::DsanlsLimited, 2) };
+            let centre = start(federation, true, &Arc::default());
+            let ended = Run { parties: parties.clone(), data: |place| given_of(place, (10, 32)) }.end();
+            (ended, centre)
+        };
+        let rounds = |seed: u64, rounds: usize| {
+            let (ended, centre) = run(seed, rounds);
+            centre.join().unwrap().unwrap().forget().unwrap();
+            ended.into_iter().map(Result::unwrap).collect::<Vec<usize>>()
+        };
+        assert_eq!(rounds(1, 5), [5; 3]);
+        assert_eq!(rounds(2, 100), [2; 3]);
+        let equations = |party: &PartyConfig| {
+            let data = crate::data_ledger::DataSet::new(&given_of(0, (10, 32)).matrix);
+            let path = crate::data_ledger::DataLedger::path_in(&party.ledgers, &data.digest);
+            crate::data_ledger::read(&path).unwrap().account.equations()
+        };
+        assert_eq!(equations(&parties[0]), 28);
+        // Of a third run nothing is opened.
+        let (ended, _waiting) = run(3, 100);
+        for ended in ended {
+            let error = ended.unwrap_err().to_string();
+            assert!(error.contains("has opened much of them in earlier runs"), "{error}");
+        }
+        assert_eq!(equations(&parties[0]), 28);
+    });
 }

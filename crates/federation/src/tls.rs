@@ -1,13 +1,15 @@
 //! TLS 1.3 with authentication on both sides, and the party that a certificate identifies.
 
+use std::path::Path;
 use std::sync::Arc;
 
-use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::ServerCertVerifier;
+use rustls::client::{VerifierBuilderError, WebPkiServerVerifier};
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::ClientCertVerifier;
 use rustls::version::TLS13;
 use rustls::{CertificateError, ClientConfig, RootCertStore, ServerConfig};
 
@@ -26,18 +28,8 @@ struct Loaded {
 }
 
 fn load(files: &TlsFiles) -> Result<Loaded> {
-    let certificates = |path: &std::path::Path| -> Result<Vec<CertificateDer<'static>>> {
-        let read = CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
-        let wrong = |problem: String| Error::file(path, problem);
-        match read {
-            Ok(list) if !list.is_empty() => Ok(list),
-            Ok(_) => Err(wrong("it contains no certificate; give a PEM file".into())),
-            Err(rustls::pki_types::pem::Error::Io(error)) => Err(Error::io(path)(error)),
-            Err(error) => Err(wrong(format!("not a PEM file ({error}); give a PEM file"))),
-        }
-    };
     let mut roots = RootCertStore::empty();
-    for root in certificates(&files.authority)? {
+    for root in pem_items(&files.authority)? {
         let added = roots.add(root);
         added.map_err(|error| {
             Error::file(&files.authority, format!("not an authority's certificate ({error})"))
@@ -50,7 +42,7 @@ fn load(files: &TlsFiles) -> Result<Loaded> {
     Ok(Loaded {
         provider: Arc::new(ring::default_provider()),
         roots: Arc::new(roots),
-        chain: certificates(&files.certificate)?,
+        chain: pem_items(&files.certificate)?,
         key,
     })
 }
@@ -62,11 +54,57 @@ fn unusable(files: &TlsFiles) -> impl FnOnce(rustls::Error) -> Error {
     }
 }
 
-/// The coordinator's configuration. Its own certificate is checked too, before the first party does.
+/// What parties' certificates are checked by: the authority, and its lists of revoked ones if they are to count.
+pub fn client_verifier(files: &TlsFiles, with_revocations: bool) -> Result<Arc<dyn ClientCertVerifier>> {
+    let Loaded { provider, roots, .. } = load(files)?;
+    let mut builder = WebPkiClientVerifier::builder_with_provider(roots, provider);
+    if let Some(lists) = revocations(files)?.filter(|_| with_revocations) {
+        // Lists of intermediate authorities may be missing.
+        builder =
+            builder.with_crls(lists).only_check_end_entity_revocation().allow_unknown_revocation_status();
+    }
+    let built = builder.build();
+    Ok(built.map_err(|error| unverifiable(files, &error))?)
+}
+
+/// What the coordinator's certificate is checked by.
+fn server_verifier(files: &TlsFiles) -> Result<Arc<WebPkiServerVerifier>> {
+    let Loaded { provider, roots, .. } = load(files)?;
+    let mut builder = WebPkiServerVerifier::builder_with_provider(roots, provider);
+    if let Some(lists) = revocations(files)? {
+        builder =
+            builder.with_crls(lists).only_check_end_entity_revocation().allow_unknown_revocation_status();
+    }
+    builder.build().map_err(|error| unverifiable(files, &error))
+}
+
+fn unverifiable(files: &TlsFiles, error: &VerifierBuilderError) -> Error {
+    let at = files.revocations.as_ref().unwrap_or(&files.authority);
+    Error::file(at, format!("{error}; correct it"))
+}
+
+/// Lists of revoked certificates, if a file is named.
+fn revocations(files: &TlsFiles) -> Result<Option<Vec<CertificateRevocationListDer<'static>>>> {
+    files.revocations.as_deref().map(pem_items).transpose()
+}
+
+/// All items of one kind in a PEM file, at least one.
+fn pem_items<T: PemObject>(path: &Path) -> Result<Vec<T>> {
+    let read = T::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    match read {
+        Ok(list) if !list.is_empty() => Ok(list),
+        Ok(_) => Err(Error::file(path, "nothing of its kind in it; give a PEM file")),
+        Err(rustls::pki_types::pem::Error::Io(error)) => Err(Error::io(path)(error)),
+        Err(error) => Err(Error::file(path, format!("not a PEM file ({error}); give one"))),
+    }
+}
+
+/// The coordinator's side. Its own certificate is checked too: better now than by the first party.
+///
+/// Revoked certificates pass the handshake, so that their parties can be told in words, and nothing after it.
 pub fn server(files: &TlsFiles) -> Result<Arc<ServerConfig>> {
-    let Loaded { provider, roots, chain, key } = load(files)?;
-    let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider.clone()).build();
-    let verifier = verifier.map_err(|error| Error::file(&files.authority, error.to_string()))?;
+    let verifier = client_verifier(files, false)?;
+    let Loaded { provider, chain, key, .. } = load(files)?;
     let builder = ServerConfig::builder_with_provider(provider).with_protocol_versions(&[&TLS13]);
     let builder = builder.map_err(unusable(files))?.with_client_cert_verifier(verifier);
     let mut config = builder.with_single_cert(chain, key).map_err(unusable(files))?;
@@ -78,9 +116,9 @@ pub fn server(files: &TlsFiles) -> Result<Arc<ServerConfig>> {
 
 /// A party's configuration.
 pub fn client(files: &TlsFiles) -> Result<Arc<ClientConfig>> {
-    let Loaded { provider, roots, chain, key } = load(files)?;
+    let Loaded { provider, chain, key, .. } = load(files)?;
     let builder = ClientConfig::builder_with_provider(provider).with_protocol_versions(&[&TLS13]);
-    let builder = builder.map_err(unusable(files))?.with_root_certificates(roots);
+    let builder = builder.map_err(unusable(files))?.with_webpki_verifier(server_verifier(files)?);
     let mut config = builder.with_client_auth_cert(chain, key).map_err(unusable(files))?;
     config.alpn_protocols = vec![PROTOCOL.into()];
     config.resumption = rustls::client::Resumption::disabled();
@@ -90,9 +128,8 @@ pub fn client(files: &TlsFiles) -> Result<Arc<ClientConfig>> {
 /// Whether the other side will accept the coordinator's certificate.
 pub fn check_server(federation: &FederationConfig) -> Result<()> {
     let files = &federation.tls;
-    let Loaded { provider, roots, chain, .. } = load(files)?;
-    let verifier = WebPkiServerVerifier::builder_with_provider(roots, provider).build();
-    let verifier = verifier.map_err(|error| Error::file(&files.authority, error.to_string()))?;
+    let chain = load(files)?.chain;
+    let verifier = server_verifier(files)?;
     let name = server_name(&crate::config::coordinator_dns(&federation.terms.federation))?;
     match verifier.verify_server_cert(&chain[0], &chain[1..], &name, &[], UnixTime::now()) {
         // Parties may expect the name of an externally issued certificate.
@@ -105,10 +142,8 @@ pub fn check_server(federation: &FederationConfig) -> Result<()> {
 /// Whether the coordinator will accept a party's certificate, as far as the party can check.
 pub fn check_client(party: &PartyConfig) -> Result<()> {
     let files = &party.tls;
-    let Loaded { provider, roots, chain, .. } = load(files)?;
-    let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider).build();
-    let verifier = verifier.map_err(|error| Error::file(&files.authority, error.to_string()))?;
-    let checked = verifier.verify_client_cert(&chain[0], &chain[1..], UnixTime::now());
+    let chain = load(files)?.chain;
+    let checked = client_verifier(files, true)?.verify_client_cert(&chain[0], &chain[1..], UnixTime::now());
     checked.map(|_| ()).map_err(unusable(files))
 }
 
@@ -123,9 +158,6 @@ pub fn server_name(name: &str) -> Result<ServerName<'static>> {
 /// The party that a certificate identifies. Its signature and validity were checked before.
 pub fn place(federation: &FederationConfig, certificate: &CertificateDer<'_>) -> Result<u16, &'static str> {
     let fingerprint = Fingerprint::of(certificate);
-    if federation.revoked.contains(&fingerprint) {
-        return Err("a revoked certificate");
-    }
     let Ok(parsed) = webpki::EndEntityCert::try_from(certificate) else {
         return Err("an unreadable certificate");
     };
@@ -156,6 +188,7 @@ pub fn words(error: &rustls::Error) -> &'static str {
         rustls::Error::InvalidCertificate(Bad::NotValidForName | Bad::NotValidForNameContext { .. }) => {
             "a certificate for another name"
         }
+        rustls::Error::InvalidCertificate(Bad::Revoked) => "a revoked certificate",
         rustls::Error::InvalidCertificate(_) => "a certificate that is not valid",
         rustls::Error::NoCertificatesPresented => "no certificate",
         rustls::Error::InconsistentKeys(_) => "a certificate and a key that do not match",

@@ -14,7 +14,8 @@ use rand::{TryCryptoRng, TryRng};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::agreement::{Accord, Agree, Features, Member, Negotiation, Negotiator, Offer, Terms};
+use crate::agreement::{Accord, Agree, Features, Ledgers, Member, Negotiation, Negotiator, Offer, Terms};
+use crate::data_ledger::{LedgerHead, LedgerHistory, Seen};
 use crate::frame::{Frame, FromParty, Payload, Piece, Reason, ToParty, read_control};
 use crate::journal::{CoordinatorEntry, CoordinatorHead, JournalFile, PartyHead, decode_kept, encode_kept};
 use crate::status::CurvePoint;
@@ -119,24 +120,48 @@ fn terms(settings: Settings, groups: Vec<Vec<u16>>) -> Terms {
     }
 }
 
-/// An agreement of three parties, with all of its messages.
+/// A party's ledger, of which the others remember the first entry if it is party b's.
+struct LedgerOf(u8);
+
+impl Ledgers for LedgerOf {
+    fn history(&self) -> LedgerHistory {
+        let hashes = vec![Fingerprint([1; 32]), Fingerprint([10 + self.0; 32])];
+        LedgerHistory { ledger: Hex([self.0; 32]), hashes }
+    }
+
+    fn seen(&self, name: &str, _: Hex<32>) -> Option<Seen> {
+        (name == "b").then_some(Seen { entries: 1, hash: Hex([1; 32]) })
+    }
+
+    fn start(&self, run: [u8; 32], _: &Terms, _: u16) -> crate::Result<LedgerHead> {
+        Ok(LedgerHead { ledger: Hex([self.0; 32]), entries: 3, hash: Hex(run) })
+    }
+}
+
+/// An agreement of three parties, with all that they say.
 fn agreement(terms: &Terms, names: Option<&[String]>) -> Value {
     let identities: Vec<([u8; 32], Identity)> = (1..=3).map(identity).collect();
     let begin = |(place, (_, identity)): (u16, &'_ ([u8; 32], Identity))| (place, identity.clone());
     let parties: Vec<(u16, Identity)> = (1..).zip(&identities).map(begin).collect();
+    let ledgers = [1, 2, 3].map(LedgerOf);
     let mut negotiations: Vec<Negotiation<'_>> = parties
         .iter()
         .map(|(place, identity)| {
             let features = Features { count: 3, names };
-            let party = Negotiator { terms, place: *place, identity, features, version: "0.0.0" };
+            let ledgers = &ledgers[usize::from(*place) - 1];
+            let party = Negotiator { terms, place: *place, identity, features, ledgers, version: "0.0.0" };
             Negotiation::new(party, 7, &mut Drawn::new(*place as u8))
         })
         .collect();
     let offers: Vec<Offer> = negotiations.iter().map(Negotiation::offer).collect();
     let agrees: Vec<Agree> = negotiations.iter_mut().map(|party| party.agree(&offers).unwrap()).collect();
     let accords = |place: usize| -> Vec<Accord> {
-        let accord =
-            |agree: &Agree| Accord { agreement: None, signature: agree.signature, tags: agree.tags[place] };
+        let accord = |agree: &Agree| Accord {
+            agreement: None,
+            ledger: agree.ledger,
+            signature: agree.signature,
+            tags: agree.tags[place],
+        };
         agrees.iter().map(accord).collect()
     };
     let said = negotiations.iter().enumerate().map(|(place, negotiation)| {
@@ -304,6 +329,7 @@ fn words_of_the_largest_federation_fit_a_frame() {
     let mut terms = terms(Settings::new(Protocol::Pooled, 4), Vec::new());
     let member = |place: u8| Member { name: format!("{place:040}"), identity: Fingerprint([place; 32]) };
     terms.roster = (1..=255).map(member).collect();
+    let ledger = LedgerHead { ledger: Hex([255; 32]), entries: u64::MAX, hash: Hex([255; 32]) };
     let party = |_| {
         let signature = Hex([255; 64]);
         Offer {
@@ -311,17 +337,20 @@ fn words_of_the_largest_federation_fit_a_frame() {
             nonce: Hex([255; 32]),
             key: Hex([255; 32]),
             features: 1 << 40,
+            ledger,
             signature,
         }
     };
     let offers: Vec<Offer> = (0..255).map(party).collect();
     let agreement = crate::agreement::Agreement::new(&terms, &offers, "100.100.100");
-    let tags = crate::agreement::Tags { names: Hex([255; 32]), sorted: Hex([255; 32]) };
+    let seen = Some(Seen { entries: u64::MAX, hash: Hex([255; 32]) });
+    let digest = Hex([255; 32]);
+    let tags = crate::agreement::Tags { names: digest, sorted: digest, seen, ledger: digest };
     let signature = Hex([255; 64]);
-    let accord = |agreement| Accord { agreement, signature, tags };
+    let accord = |agreement| Accord { agreement, ledger, signature, tags };
     let mut accords = vec![accord(Some(agreement.clone()))];
     accords.resize(255, accord(None));
-    let agree = Agree { agreement, signature, tags: vec![tags; 255] };
+    let agree = Agree { agreement, ledger, signature, tags: vec![tags; 255] };
     let frames = [
         Frame::control(&FromParty::Agree { attempt: u32::MAX, agree }),
         Frame::control(&ToParty::Offers { attempt: u32::MAX, offers }),

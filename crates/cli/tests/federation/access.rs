@@ -78,6 +78,7 @@ fn files_of_parties_are_private() {
         assert!(exists(&trial.path(&format!("result-{party}/report.html"))));
         assert_private(&trial.path(&format!("result-{party}")));
         assert_private(&trial.party_folder(party).join("state"));
+        assert_private(&trial.party_folder(party).join("ledgers"));
     }
     assert_private(&trial.path("result"));
     assert_private(&trial.path("trial/coordinator"));

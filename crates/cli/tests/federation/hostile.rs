@@ -1,7 +1,11 @@
 //! Connections of strangers to the coordinator's port during a run.
 
+use std::collections::VecDeque;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use crate::disturbed;
 use crate::trial::*;
@@ -34,7 +38,7 @@ fn strangers_do_not_disturb_a_run() {
         let _ = stream.read(&mut [0; 100]);
     }
     let flood: Vec<TcpStream> = (0..300).filter_map(|_| connect(&address).ok()).collect();
-    coordinator.wait_for("rejected too many connections");
+    coordinator.wait_for("which made room for another");
     drop((silent, flood));
     pausing.succeed();
     others.iter_mut().for_each(Process::succeed);
@@ -43,4 +47,77 @@ fn strangers_do_not_disturb_a_run() {
     // Hundreds of rejections are a few lines.
     let said = coordinator.count("rejected");
     assert!((1..40).contains(&said), "{}", coordinator.text());
+}
+
+/// How strangers keep the coordinator's door busy.
+#[derive(Clone, Copy, Debug)]
+enum Flood {
+    /// They say nothing.
+    Silent,
+    /// They send a handshake's first bytes, one after the other.
+    Slow,
+}
+
+/// Opens connections from an address without end, and holds as many as it can.
+fn flood(kind: Flood, address: String, stop: Arc<AtomicBool>) -> usize {
+    let mut held: VecDeque<TcpStream> = VecDeque::new();
+    let mut opened = 0;
+    while !stop.load(Ordering::Relaxed) {
+        if let Ok(mut stream) = connect(&address) {
+            if let Flood::Slow = kind {
+                let _ = stream.write_all(&[0x16, 3, 1]);
+            }
+            opened += 1;
+            held.push_back(stream);
+        }
+        // Both sides would run out of files; those that are dropped were the first to be evicted.
+        while held.len() > 100 {
+            held.pop_front();
+        }
+        std::thread::sleep(match kind {
+            Flood::Silent => Duration::from_millis(2),
+            Flood::Slow => Duration::from_millis(10),
+        });
+    }
+    opened
+}
+
+/// Hundreds of sockets without certificates, from the parties' own address, before and while all parties come.
+#[test]
+fn strangers_cannot_keep_parties_out() {
+    for kind in [Flood::Silent, Flood::Slow] {
+        let trial = Trial::new(3, &["--rounds", "4"]);
+        let mut coordinator = trial.coordinator(&[]);
+        let address = format!("127.0.0.1:{}", trial.port);
+        let held: Vec<TcpStream> = (0..150).map(|_| connect(&address).unwrap()).collect();
+        let stop = Arc::new(AtomicBool::new(false));
+        let flooding = {
+            let (address, stop) = (address.clone(), stop.clone());
+            std::thread::spawn(move || flood(kind, address, stop))
+        };
+        coordinator.wait_for("which made room for another");
+        trial.all_parties().iter_mut().for_each(Process::succeed);
+        coordinator.succeed();
+        stop.store(true, Ordering::Relaxed);
+        let opened = flooding.join().unwrap();
+        drop(held);
+        assert!(opened > 0, "{kind:?}");
+        assert_eq!(trial.record("result")["epochs"], 1, "{}", coordinator.text());
+        assert!(coordinator.count("rejected") < 40, "{}", coordinator.text());
+    }
+}
+
+/// Connections without certificates that say nothing are closed in time, and not before.
+#[test]
+fn a_handshake_takes_three_seconds_at_most() {
+    let trial = Trial::new(3, &["--rounds", "4"]);
+    let coordinator = trial.coordinator(&[]);
+    let begin = Instant::now();
+    let mut silent: Vec<TcpStream> =
+        (0..20).map(|_| connect(&format!("127.0.0.1:{}", trial.port)).unwrap()).collect();
+    for stream in &mut silent {
+        assert_eq!(stream.read(&mut [0; 9]).unwrap(), 0);
+    }
+    assert!(begin.elapsed() >= Duration::from_secs_f64(2.9), "{:?}", begin.elapsed());
+    coordinator.wait_for("rejected a handshake that takes too long");
 }

@@ -43,7 +43,8 @@ fn parties_make_their_own_keys_and_the_coordinator_signs() {
     }
     for (place, name) in ["alpha", "beta", "gamma"].iter().enumerate() {
         let file = path(name).join("party.toml");
-        let mut text = fs::read_to_string(&file).unwrap();
+        let text = fs::read_to_string(&file).unwrap();
+        let mut text = text.replace("\n[policy]", "\nledgers = \"ledgers\"\n[policy]");
         for (other, identity) in
             ["alpha", "beta", "gamma"].iter().zip(&identities).filter(|(other, _)| *other != name)
         {
@@ -294,7 +295,69 @@ fn bad_certificates_are_refused_and_change_nothing() {
     coordinator.succeed();
 }
 
-/// Certificates of another authority, bound by name or by fingerprint.
+/// A certificate is revoked while parties are connected: by its fingerprint, and by a list of the authority.
+#[test]
+fn a_certificate_is_revoked_without_a_restart() {
+    if !has_openssl() {
+        return;
+    }
+    for by_list in [false, true] {
+        let trial = Trial::new(3, &["--rounds", "4"]);
+        let centre = trial.path("trial/coordinator");
+        let folder = trial.party_folder(1);
+        let own = fs::read(folder.join("party-1.crt")).unwrap();
+        reissue(&trial, "party-1.demo.partwise", &["-days", "30", "-set_serial", "7"]);
+        let list = |serials: &[&str]| {
+            let (key, authority) = (centre.join("ca.key"), centre.join("ca.crt"));
+            let revoked =
+                |serial: &&str| format!("R\t491231235959Z\t240101000000Z\t{serial}\tunknown\t/CN=x\n");
+            let (index, number) = (trial.path("index"), trial.path("number"));
+            fs::write(&index, serials.iter().map(revoked).collect::<String>()).unwrap();
+            fs::write(&number, "01\n").unwrap();
+            let lines = "[ca]\ndefault_ca = own\n[extensions]\nauthorityKeyIdentifier = keyid:always\n[own]\n\
+                         default_md = sha256\ncrl_extensions = extensions\n";
+            let files = format!("database = {}\ncrlnumber = {}\n", index.display(), number.display());
+            fs::write(trial.path("crl.cnf"), format!("{lines}{files}")).unwrap();
+            let mut command = Command::new("openssl");
+            command.args(["ca", "-gencrl", "-crldays", "30", "-config"]).arg(trial.path("crl.cnf"));
+            command.arg("-keyfile").arg(key).arg("-cert").arg(authority);
+            let staged = trial.path("staged.crl");
+            good(command.arg("-out").arg(&staged));
+            fs::rename(staged, centre.join("ca.crl")).unwrap();
+        };
+        let file = "trial/coordinator/federation.toml";
+        if by_list {
+            list(&[]);
+            trial.edit(
+                file,
+                "\n[[party]]\nname = \"party-1\"",
+                "\n[certificates]\nrevocations = \"ca.crl\"\n\n[[party]]\nname = \"party-1\"",
+            );
+        }
+        let mut coordinator = trial.coordinator(&[]);
+        let mut party = trial.party(1);
+        coordinator.wait_for("party-1 is there");
+        if by_list {
+            list(&["07"]);
+        } else {
+            // What is written by halves changes nothing.
+            trial.edit(file, "accept = []", "accept = [] revoked");
+            coordinator.wait_for("stay as they were");
+            let revoked = fingerprint(&folder.join("party-1.crt"));
+            trial.edit(file, "accept = [] revoked", &format!("accept = []\nrevoked = [\"{revoked}\"]"));
+        }
+        coordinator.wait_for("were read again");
+        coordinator.wait_for("rejected a revoked certificate");
+        party.fail("the coordinator refused this party");
+        // With another certificate the party is let in again, and the run ends as it should.
+        fs::write(folder.join("party-1.crt"), own).unwrap();
+        let mut parties = trial.all_parties();
+        parties.iter_mut().for_each(Process::succeed);
+        coordinator.succeed();
+    }
+}
+
+/// Certificates of an authority of one's own, bound by name or by fingerprint.
 #[test]
 fn certificates_can_be_brought_along() {
     if !has_openssl() {
@@ -369,6 +432,70 @@ fn an_authority_can_be_brought_along() {
     let mut coordinator = trial.coordinator(&[]);
     trial.all_parties().iter_mut().for_each(Process::succeed);
     coordinator.succeed();
+}
+
+/// A party replaces its identity key between two runs; until the others accept that, they refuse it.
+#[test]
+fn an_identity_is_handed_over_between_runs() {
+    let trial = Trial::new(3, &["--rounds", "3"]);
+    let run = |again: bool| {
+        let mut coordinator = Process::start(trial.coordinator_command(&[]).args(again.then_some("--force")));
+        coordinator.wait_for("listening on");
+        let join = |party| Process::start(trial.party_command(party).args(again.then_some("--force")));
+        let mut parties: Vec<Process> = (1..=3).map(join).collect();
+        parties.iter_mut().for_each(Process::succeed);
+        coordinator.succeed();
+    };
+    run(false);
+    let file = |party: usize| trial.party_folder(party).join("party.toml");
+    let centre = trial.path("trial/coordinator/federation.toml");
+    let before = fs::read_to_string(trial.party_folder(1).join("identity.key")).unwrap();
+    let said = good(program().args(["party", "rotate-key"]).arg(file(1)));
+    assert_ne!(fs::read_to_string(trial.party_folder(1).join("identity.key")).unwrap(), before);
+    let handover = fs::read_dir(trial.party_folder(1)).unwrap().map(|entry| entry.unwrap().path());
+    let handover = handover.into_iter().find(|path| path.extension().is_some_and(|end| end == "handover"));
+    let handover = handover.expect(&said);
+    let accept = |end: &str, file: &Path, handover: &Path| {
+        output(program().args([end, "accept-key"]).arg(file).arg(handover))
+    };
+    // Nobody else can hand over in its name.
+    let forged = trial.path("forged.handover");
+    let text = fs::read_to_string(&handover).unwrap();
+    fs::write(&forged, text.replace("party: party-1", "party: party-3")).unwrap();
+    let (code, said) = accept("party", &file(2), &forged);
+    assert!(code == Some(2) && said.contains("is not signed by both keys"), "{said}");
+    // The coordinator alone cannot replace an identity.
+    good(program().args(["coordinator", "accept-key"]).arg(&centre).arg(&handover));
+    let coordinator = Process::start(trial.coordinator_command(&[]).arg("--force"));
+    coordinator.wait_for("listening on");
+    Process::start(trial.party_command(2).arg("--force")).fail("party-1 with the identity");
+    drop(coordinator);
+    for party in [2, 3] {
+        for _ in 0..2 {
+            let (code, said) = accept("party", &file(party), &handover);
+            assert!(code == Some(0) && said.contains("party-1 has the identity sha256:"), "{said}");
+        }
+    }
+    let (code, said) = accept("party", &file(1), &handover);
+    assert!(code == Some(2) && said.contains("is of party-1, which is not in"), "{said}");
+    run(true);
+    // A second one is accepted after the first only, and the request is signed by the new key.
+    good(program().args(["party", "rotate-key"]).arg(file(1)));
+    good(program().args(["party", "rotate-key"]).arg(file(1)));
+    let newest = |path: &Path| fs::metadata(path).unwrap().modified().unwrap();
+    let handovers = fs::read_dir(trial.party_folder(1)).unwrap().map(|entry| entry.unwrap().path());
+    let mut handovers: Vec<_> =
+        handovers.filter(|path| path.extension().is_some_and(|end| end == "handover")).collect();
+    handovers.sort_by_key(|path| newest(path));
+    let (code, said) = accept("party", &file(2), &handovers[2]);
+    assert!(code == Some(2) && said.contains("accept an earlier hand-over first"), "{said}");
+    for at in [&centre, &file(2), &file(3)] {
+        let end = if at == &centre { "coordinator" } else { "party" };
+        good(program().args([end, "accept-key"]).arg(at).args(&handovers[1..]));
+    }
+    run(true);
+    let request = trial.party_folder(1).join("party-1.request");
+    good(program().args(["coordinator", "sign"]).arg(trial.path("trial/coordinator")).arg(request));
 }
 
 #[test]

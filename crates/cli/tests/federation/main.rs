@@ -7,6 +7,7 @@ mod disturbed;
 mod faults;
 mod hostile;
 mod keys;
+mod ledgers;
 mod runs;
 mod shipped;
 mod status;

@@ -24,7 +24,12 @@ pub struct Trial {
 }
 
 pub fn program() -> Command {
-    Command::new(assert_cmd::cargo::cargo_bin!("partwise"))
+    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("partwise"));
+    // Ledgers of trials are no affair of the user's: each configuration names a folder.
+    for name in ["HOME", "USERPROFILE", "XDG_STATE_HOME"] {
+        command.env_remove(name);
+    }
+    command
 }
 
 /// A port that was free a moment ago, outside the range that the system assigns to connections, so that no other

@@ -7,6 +7,8 @@ use clap::{Args, Subcommand};
 use partwise_federation::certificates::DAYS;
 use partwise_federation::log::Format;
 
+use super::AcceptKeyArgs;
+
 pub const EXAMPLES: &str = "\
 Examples:
   partwise coordinator init heart-study --host fed.example.org --out coordinator
@@ -37,6 +39,9 @@ pub enum CoordinatorCommand {
     Sign(SignArgs),
     /// Wait for the parties and run the federation
     #[command(after_help = RUN_EXAMPLES)]
+    /// Accept parties' new identity keys by their hand-overs
+    AcceptKey(AcceptKeyArgs),
+    /// Wait for the parties, bring them to an agreement and serve their sums
     Run(CoordinatorRunArgs),
 }
 

@@ -37,7 +37,7 @@ pub use factorize::FactorizeArgs;
 pub use help::command;
 pub use inspect::InspectArgs;
 pub use man::ManArgs;
-pub use party::{JoinArgs, PartyCommand, PartyInitArgs};
+pub use party::{AcceptKeyArgs, JoinArgs, PartyCommand, PartyInitArgs, PartyLedgerArgs, RotateKeyArgs};
 pub use plan::PlanArgs;
 pub use provision::ProvisionArgs;
 pub use ranks::RanksArgs;

@@ -24,7 +24,10 @@ Examples:
 const JOIN_EXAMPLES: &str = "\
 Examples:
   partwise party join hospital-a/party.toml --data records.npz --check
-  partwise party join hospital-a/party.toml --data records.npz --out result";
+  partwise party join hospital-a/party.toml --data records.npz --out result
+  partwise party ledger hospital-a/party.toml
+  partwise party rotate-key hospital-a/party.toml
+  partwise party accept-key hospital-a/party.toml hospital-b-1f0c22d9.handover";
 
 /// The options of `party join` that `-h` shows.
 pub const COMMON: &[&str] =
@@ -38,6 +41,39 @@ pub enum PartyCommand {
     /// Join the federation with local records, or resume after an interruption
     #[command(after_help = JOIN_EXAMPLES)]
     Join(Box<JoinArgs>),
+    /// Print what all runs with each data set have opened so far, and with whom
+    Ledger(PartyLedgerArgs),
+    /// Replace this party's identity key between runs, and write a hand-over for all others
+    RotateKey(RotateKeyArgs),
+    /// Accept other parties' new identity keys by their hand-overs
+    AcceptKey(AcceptKeyArgs),
+}
+
+#[derive(Debug, Args)]
+pub struct PartyLedgerArgs {
+    /// What `party init` wrote and you completed
+    #[arg(value_name = "PARTY.TOML")]
+    pub file: PathBuf,
+    /// Print one JSON object instead of text
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct RotateKeyArgs {
+    /// What `party init` wrote and you completed
+    #[arg(value_name = "PARTY.TOML")]
+    pub file: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub struct AcceptKeyArgs {
+    /// The configuration that has the fingerprints, which are replaced there
+    #[arg(value_name = "FILE.TOML")]
+    pub file: PathBuf,
+    /// Hand-overs that `party rotate-key` wrote
+    #[arg(required = true, value_name = "HANDOVER")]
+    pub handovers: Vec<PathBuf>,
 }
 
 #[derive(Debug, Args)]

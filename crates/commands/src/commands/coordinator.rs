@@ -15,11 +15,13 @@ use partwise_federation::agreement::Terms;
 use partwise_federation::certificates::{self, write_new};
 use partwise_federation::config::FederationConfig;
 use partwise_federation::coordinator::{self, CoordinatorOptions, FederationOutcome};
+use partwise_federation::handover;
 use partwise_federation::log::EventLog;
 use partwise_federation::private;
 use partwise_federation::text::check_name;
 use serde_json::json;
 
+use super::party;
 use crate::args::{CoordinatorCommand, CoordinatorInitArgs, CoordinatorRunArgs, SignArgs};
 use crate::context::Context;
 use crate::{flags, output, report};
@@ -31,6 +33,10 @@ pub fn run(command: &CoordinatorCommand, context: &Context) -> Result<()> {
     match command {
         CoordinatorCommand::Init(args) => init(args, context),
         CoordinatorCommand::Sign(args) => sign(args, context),
+        CoordinatorCommand::AcceptKey(args) => {
+            let read = || FederationConfig::read(&args.file, false);
+            party::accept(args, context, |handover| handover::accept_at_coordinator(&read()?, handover))
+        }
         CoordinatorCommand::Run(args) => serve(args, context),
     }
 }

@@ -6,6 +6,7 @@ pub mod cluster;
 pub mod completions;
 pub mod convert;
 pub mod coordinator;
+pub mod data_ledger;
 pub mod evaluate;
 pub mod experiment;
 pub mod factorize;

@@ -15,6 +15,7 @@ use partwise::threads::Threads;
 use partwise::{Precision, Real};
 use partwise_federation::certificates::{self, write_new};
 use partwise_federation::config::PartyConfig;
+use partwise_federation::handover::{self, Accepted, Rotated};
 use partwise_federation::log::{EventLog, Format};
 use partwise_federation::party::{self, Hooks, Joined, PartyData, PartyOptions};
 use partwise_federation::text::{Fingerprint, check_name};
@@ -24,7 +25,8 @@ use partwise_secure::protocol::Stop;
 use serde_json::json;
 
 use super::audit::{self, OverLimit};
-use crate::args::{JoinArgs, PartyCommand, PartyInitArgs};
+use super::data_ledger;
+use crate::args::{AcceptKeyArgs, JoinArgs, PartyCommand, PartyInitArgs, RotateKeyArgs};
 use crate::context::Context;
 use crate::{flags, input, machine, output, report};
 
@@ -38,6 +40,12 @@ pub fn run(command: &PartyCommand, context: &Context, hooks: &Arc<dyn Hooks>) ->
             Precision::F32 => join::<f32>(args, context, hooks),
             Precision::F64 => join::<f64>(args, context, hooks),
         },
+        PartyCommand::Ledger(args) => data_ledger::run(args, context),
+        PartyCommand::RotateKey(args) => rotate(args, context),
+        PartyCommand::AcceptKey(args) => {
+            let read = || PartyConfig::read(&args.file);
+            accept(args, context, |handover| handover::accept_at_party(&read()?, handover))
+        }
     }
 }
 
@@ -55,7 +63,32 @@ fn init(args: &PartyInitArgs, context: &Context) -> Result<()> {
     Ok(())
 }
 
-/// Creates the folder with a party's keys and request.
+fn rotate(args: &RotateKeyArgs, context: &Context) -> Result<()> {
+    let Rotated { handover, identity } = handover::rotate(&PartyConfig::read(&args.file)?)?;
+    context.console.tell(&format!(
+        "this party's identity is {identity} from now on; send {} to the coordinator and to every other party, who accept it \
+         with `partwise coordinator accept-key` and `partwise party accept-key`",
+        handover.display()
+    ));
+    Ok(())
+}
+
+/// Accepts hand-overs one after the other, each in the file that the one before has changed.
+pub fn accept(
+    args: &AcceptKeyArgs,
+    context: &Context,
+    accept: impl Fn(&Path) -> partwise_federation::Result<Accepted>,
+) -> Result<()> {
+    for handover in &args.handovers {
+        let Accepted { party, identity } = accept(handover)?;
+        context
+            .console
+            .tell(&format!("{}: {party} has the identity {identity} from now on", args.file.display()));
+    }
+    Ok(())
+}
+
+/// The folder with a party's keys and request.
 pub fn make(folder: &Path, federation: &str, name: &str) -> Result<Fingerprint> {
     for name in [federation, name] {
         check_name(name).map_err(|problem| anyhow!("{problem}"))?;

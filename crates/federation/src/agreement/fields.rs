@@ -6,6 +6,7 @@ use sha2::{Digest, Sha256};
 
 use super::terms::Terms;
 use super::{AGREEMENT_VERSION, Offer};
+use crate::data_ledger::{LedgerHead, Seen};
 use crate::text::Fingerprint;
 
 /// The purpose of an agreement's digest.
@@ -47,6 +48,7 @@ impl Agreement {
                 Field::new("federation", &terms.federation[..]),
                 Field::new("the nonces", digest(|offer| offer.nonce.0)),
                 Field::new("the keys", digest(|offer| offer.key.0)),
+                Field::new("the ledgers", digest(|offer| offer.ledger.hash.0)),
                 Field::new("the roster", roster.collect::<FieldValue>()),
                 Field::new(
                     "the number of features",
@@ -101,7 +103,7 @@ fn differing_field(own: &[Field], other: &[Field]) -> Option<String> {
 
 /// The digest that an offer's signature covers.
 pub fn offer_bytes(offer: &Offer, terms: &Terms, place: u16, attempt: u32) -> Vec<u8> {
-    let fields = [
+    let mut fields = vec![
         Field::new("federation", &terms.federation[..]),
         Field::new("place", usize::from(place)),
         Field::new("attempt", u64::from(attempt)),
@@ -110,12 +112,23 @@ pub fn offer_bytes(offer: &Offer, terms: &Terms, place: u16, attempt: u32) -> Ve
         Field::new("key", offer.key.0),
         Field::new("features", offer.features),
     ];
+    fields.extend(head_fields(&offer.ledger));
     encode("partwise offer", AGREEMENT_VERSION, &fields)
 }
 
-/// The digest that a signature on an agreement covers.
-pub fn signed_bytes(run: &[u8; 32]) -> Vec<u8> {
-    encode("partwise signed agreement", AGREEMENT_VERSION, &[Field::new("run", *run)])
+/// What a signature on an agreement is on.
+pub fn signed_bytes(run: &[u8; 32], ledger: &LedgerHead) -> Vec<u8> {
+    let mut fields = vec![Field::new("run", *run)];
+    fields.extend(head_fields(ledger));
+    encode("partwise signed agreement", AGREEMENT_VERSION, &fields)
+}
+
+fn head_fields(head: &LedgerHead) -> [Field; 3] {
+    [
+        Field::new("ledger", head.ledger.0),
+        Field::new("ledger entries", head.entries),
+        Field::new("ledger hash", head.hash.0),
+    ]
 }
 
 /// The digest of the names of features, or of their absence, in this order.
@@ -135,7 +148,19 @@ pub fn tag_bytes(run: &[u8; 32], tag: TagOf<'_>) -> Vec<u8> {
     encode("partwise tag of feature names", AGREEMENT_VERSION, &fields)
 }
 
-/// The parties of a tag.
+/// What the digest of what is remembered of one other party's ledger is derived from.
+pub fn seen_bytes(run: &[u8; 32], [from, to]: [u16; 2], seen: Option<&Seen>) -> Vec<u8> {
+    let fields = [
+        Field::new("run", *run),
+        Field::new("from", usize::from(from)),
+        Field::new("to", usize::from(to)),
+        Field::new("entries", seen.map_or(0, |seen| seen.entries)),
+        Field::new("hash", seen.map_or([0; 32], |seen| seen.hash.0)),
+    ];
+    encode("partwise tag of a ledger", AGREEMENT_VERSION, &fields)
+}
+
+/// Whose digest of names is for whom.
 #[derive(Clone, Copy)]
 pub struct TagOf<'a> {
     /// The place of the party that creates it.

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::fields::{Agreement, offer_bytes};
 use super::negotiation::Negotiator;
 use super::terms::Terms;
+use crate::data_ledger::{LedgerHead, Seen};
 use crate::text::{Fingerprint, Hex};
 
 /// A party's offer.
@@ -20,7 +21,9 @@ pub struct Offer {
     pub key: Hex<32>,
     /// The number of its features.
     pub features: usize,
-    /// A signature over all of it.
+    /// Where the ledger of its data is.
+    pub ledger: LedgerHead,
+    /// Over all of it.
     pub signature: Hex<64>,
 }
 
@@ -40,7 +43,8 @@ impl Offer {
     }
 }
 
-/// Keyed digests of the names of features for one other party: in order, and sorted.
+/// Keyed digests for one other party: of the names of features, as they are and sorted, and of what is remembered of that
+/// party's ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tags {
@@ -48,6 +52,17 @@ pub struct Tags {
     pub names: Hex<32>,
     /// Sorted.
     pub sorted: Hex<32>,
+    /// Where the other party's ledger was in the last run with it.
+    pub seen: Option<Seen>,
+    /// The digest of that.
+    pub ledger: Hex<32>,
+}
+
+impl Tags {
+    /// Nobody's.
+    pub fn none() -> Self {
+        Tags { names: Hex([0; 32]), sorted: Hex([0; 32]), seen: None, ledger: Hex([0; 32]) }
+    }
 }
 
 /// A party's view of the agreement, with tags for all others.
@@ -56,7 +71,9 @@ pub struct Tags {
 pub struct Agree {
     /// Field by field.
     pub agreement: Agreement,
-    /// Over the digest of the agreement.
+    /// Where its ledger is with this run in it, for the others to remember.
+    pub ledger: LedgerHead,
+    /// Over the digest of the agreement, and that.
     pub signature: Hex<64>,
     /// Tags for each party of the roster.
     pub tags: Vec<Tags>,
@@ -70,7 +87,9 @@ pub struct Accord {
     /// and the roster can be long.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agreement: Option<Agreement>,
-    /// Over the digest of the agreement.
+    /// Where its ledger is with this run in it.
+    pub ledger: LedgerHead,
+    /// Over the digest of the agreement, and that.
     pub signature: Hex<64>,
     /// The tag for the reader.
     pub tags: Tags,

@@ -12,10 +12,9 @@ mod terms;
 
 pub use fields::Agreement;
 pub use messages::{Accord, Agree, Offer, Tags};
-pub use negotiation::{Features, Negotiation, Negotiator, RunIdentity};
+pub use negotiation::{Features, Ledgers, Negotiation, Negotiator, RunIdentity};
 pub(crate) use terms::wrong_setting;
 pub use terms::{Member, Terms};
 
-/// The version of everything that is hashed and signed here. A run that was agreed on under another version is not
-/// resumed.
-pub const AGREEMENT_VERSION: u32 = 2;
+/// The version of all that is hashed and signed here. A run that was agreed on under another version is not taken up.
+pub const AGREEMENT_VERSION: u32 = 3;

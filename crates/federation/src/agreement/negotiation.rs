@@ -7,9 +7,10 @@ use sha2::Sha256;
 use x25519_dalek::{PublicKey, ReusableSecret};
 use zeroize::Zeroizing;
 
-use super::fields::{Agreement, TagOf, names_digest, signed_bytes, tag_bytes};
+use super::fields::{Agreement, TagOf, names_digest, seen_bytes, signed_bytes, tag_bytes};
 use super::messages::{Accord, Agree, Offer, Tags};
 use super::terms::Terms;
+use crate::data_ledger::{LedgerHead, LedgerHistory, Seen};
 use crate::error::{Error, Result};
 use crate::text::Hex;
 
@@ -22,7 +23,19 @@ pub struct Features<'a> {
     pub names: Option<&'a [String]>,
 }
 
-/// The inputs of a negotiation.
+/// The ledger of a party's data, and what it remembers of the others' ledgers.
+pub trait Ledgers {
+    /// The own ledger as it is now.
+    fn history(&self) -> LedgerHistory;
+
+    /// What is remembered of a ledger of another party.
+    fn seen(&self, name: &str, ledger: Hex<32>) -> Option<Seen>;
+
+    /// Notes that a run is about to be agreed to by the party at a place; returns where the ledger is then.
+    fn start(&self, run: [u8; 32], terms: &Terms, place: u16) -> Result<LedgerHead>;
+}
+
+/// Who negotiates, and on what.
 #[derive(Clone, Copy)]
 pub struct Negotiator<'a> {
     /// The proposed terms.
@@ -33,6 +46,8 @@ pub struct Negotiator<'a> {
     pub identity: &'a Identity,
     /// The features of this party.
     pub features: Features<'a>,
+    /// The ledger of its data, and what it remembers of the others'.
+    pub ledgers: &'a dyn Ledgers,
     /// The version of its program.
     pub version: &'a str,
 }
@@ -44,6 +59,8 @@ pub struct RunIdentity {
     pub run: [u8; 32],
     /// The identity keys of all parties, by place.
     pub keys: Vec<IdentityKey>,
+    /// Where everybody's ledger is, by place.
+    pub ledgers: Vec<LedgerHead>,
 }
 
 /// This party's view, and the expected tags of the others.
@@ -55,7 +72,11 @@ struct Understood {
 /// What another party must send.
 struct Expected {
     key: IdentityKey,
-    tags: Tags,
+    names: Hex<32>,
+    sorted: Hex<32>,
+    /// What both parties share, and nobody else has.
+    shared: Zeroizing<[u8; 32]>,
+    ledger: LedgerHead,
 }
 
 /// One attempt of a party to agree with all others.
@@ -86,6 +107,7 @@ impl<'a> Negotiation<'a> {
             nonce: Hex(nonce),
             key: Hex(PublicKey::from(&secret).to_bytes()),
             features: party.features.count,
+            ledger: party.ledgers.history().head(),
             signature: Hex([0; 64]),
         };
         offer.sign(&party, attempt);
@@ -117,20 +139,25 @@ impl<'a> Negotiation<'a> {
             if !shared.was_contributory() {
                 return Err(dishonest(format!("a key of {who} that hides nothing")));
             }
-            let tags_between = |from: u16, to: u16| {
-                let [names, sorted] = self.names.each_ref().map(|names| {
+            let names_between = |from: u16, to: u16| {
+                self.names.each_ref().map(|names| {
                     let tag = TagOf { from, to, names };
                     derive_tag(shared.as_bytes(), &tag_bytes(&run, tag))
-                });
-                Tags { names, sorted }
+                })
             };
-            tags.push(tags_between(place, other));
-            expected.push(Expected { key, tags: tags_between(other, place) });
+            let seen = self.seen(who, &offer.ledger)?;
+            let ledger = derive_tag(shared.as_bytes(), &seen_bytes(&run, [place, other], seen.as_ref()));
+            let [names, sorted] = names_between(place, other);
+            tags.push(Tags { names, sorted, seen, ledger });
+            let [names, sorted] = names_between(other, place);
+            let shared = Zeroizing::new(*shared.as_bytes());
+            expected.push(Expected { key, names, sorted, shared, ledger: offer.ledger });
         }
         self.check_features(offers)?;
-        let signature = Hex(identity.sign(&signed_bytes(&run)));
+        let ledger = self.party.ledgers.start(run, terms, place)?;
+        let signature = Hex(identity.sign(&signed_bytes(&run, &ledger)));
         self.understood = Some(Understood { agreement: agreement.clone(), expected });
-        Ok(Agree { agreement, signature, tags })
+        Ok(Agree { agreement, ledger, signature, tags })
     }
 
     /// Compares the views of all parties.
@@ -144,24 +171,68 @@ impl<'a> Negotiation<'a> {
         for ((place, accord), expected) in (1..).zip(accords).zip(expected) {
             let who = self.party.terms.name(place);
             let theirs = accord.agreement.as_ref().unwrap_or(agreement);
-            if !expected.key.has_signed(&signed_bytes(&theirs.digest()), &accord.signature.0) {
+            let signed = signed_bytes(&theirs.digest(), &accord.ledger);
+            let follows = accord.ledger.ledger == expected.ledger.ledger
+                && accord.ledger.may_follow(&expected.ledger.seen());
+            if !follows || !expected.key.has_signed(&signed, &accord.signature.0) {
                 return Err(dishonest(format!("words that {who} has not signed")));
             }
             let what = agreement.difference(theirs).or_else(|| self.differing_names(accord, expected));
             if let Some(what) = what {
                 return Err(Error::Disagreement { who: who.into(), what });
             }
+            self.check_seen(&agreement.digest(), place, accord, expected)?;
         }
-        let keys = expected.iter().map(|expected| expected.key).collect();
-        Ok(RunIdentity { run: agreement.digest(), keys })
+        Ok(RunIdentity {
+            run: agreement.digest(),
+            keys: expected.iter().map(|expected| expected.key).collect(),
+            ledgers: accords.iter().map(|accord| accord.ledger).collect(),
+        })
+    }
+
+    /// What this party remembers of another's ledger, which must not be behind that.
+    fn seen(&self, who: &str, told: &LedgerHead) -> Result<Option<Seen>> {
+        let seen = self.party.ledgers.seen(who, told.ledger);
+        match seen {
+            Some(seen) if !told.may_follow(&seen) => Err(Error::Disagreement {
+                who: who.into(),
+                what: format!(
+                    "its ledger, which has {} entries there and had {} in an earlier run; it was replaced by an old copy",
+                    told.entries, seen.entries
+                ),
+            }),
+            seen => Ok(seen),
+        }
+    }
+
+    /// Whether what another party remembers of this party's ledger is a part of it.
+    fn check_seen(&self, run: &[u8; 32], other: u16, accord: &Accord, expected: &Expected) -> Result<()> {
+        let Tags { seen, ledger, .. } = &accord.tags;
+        let who = self.party.terms.name(other);
+        let between = [other, self.party.place];
+        if *ledger != derive_tag(&expected.shared, &seen_bytes(run, between, seen.as_ref())) {
+            return Err(dishonest(format!("words about this party's ledger that {who} has not said")));
+        }
+        let history = self.party.ledgers.history();
+        match seen {
+            Some(seen) if !history.contains(seen) => Err(Error::State {
+                problem: format!(
+                    "the ledger of these data is an old copy: {who} remembers its entry {} otherwise, of {} here; restore the \
+                     newest copy",
+                    seen.entries,
+                    history.hashes.len()
+                ),
+            }),
+            _ => Ok(()),
+        }
     }
 
     /// How the names of another party's features differ from this party's.
     fn differing_names(&self, accord: &Accord, expected: &Expected) -> Option<String> {
-        if accord.tags.names == expected.tags.names {
+        if accord.tags.names == expected.names {
             return None;
         }
-        Some(match accord.tags.sorted == expected.tags.sorted {
+        Some(match accord.tags.sorted == expected.sorted {
             true => "the order of the features: both have the same names, in another order".into(),
             false => format!("the names of the features (both have {} of them)", self.offer.features),
         })
@@ -205,6 +276,29 @@ mod tests {
         identity: Identity,
         names: Vec<String>,
         version: &'static str,
+        ledgers: Kept,
+    }
+
+    /// A ledger with so many entries, and what is remembered of party b's.
+    struct Kept {
+        ledger: u8,
+        entries: u8,
+        seen: Option<Seen>,
+    }
+
+    impl Ledgers for Kept {
+        fn history(&self) -> LedgerHistory {
+            let hashes = (1..=self.entries).map(|entry| Fingerprint([entry; 32])).collect();
+            LedgerHistory { ledger: Hex([self.ledger; 32]), hashes }
+        }
+
+        fn seen(&self, name: &str, _: Hex<32>) -> Option<Seen> {
+            self.seen.filter(|_| name == "b")
+        }
+
+        fn start(&self, _: [u8; 32], _: &Terms, _: u16) -> Result<LedgerHead> {
+            Ok(Kept { entries: self.entries + 1, ..*self }.history().head())
+        }
     }
 
     fn sides() -> Vec<Owned> {
@@ -224,14 +318,20 @@ mod tests {
             heartbeat: 1.0,
         };
         let names = || ["asthma", "broken leg", "cough"].map(String::from).to_vec();
-        let side = |identity| Owned { terms: terms.clone(), identity, names: names(), version: "1" };
-        identities.into_iter().map(side).collect()
+        let side = |(ledger, identity)| Owned {
+            terms: terms.clone(),
+            identity,
+            names: names(),
+            version: "1",
+            ledgers: Kept { ledger, entries: 3, seen: None },
+        };
+        (1..).zip(identities).map(side).collect()
     }
 
     fn begin(side: &Owned, place: u16) -> Negotiation<'_> {
-        let Owned { terms, identity, names, version } = side;
+        let Owned { terms, identity, names, version, ledgers } = side;
         let features = Features { count: names.len(), names: Some(names) };
-        let party = Negotiator { terms, place, identity, features, version };
+        let party = Negotiator { terms, place, identity, features, ledgers, version };
         Negotiation::new(party, 1, &mut partwise_secure::entropy().unwrap())
     }
 
@@ -244,6 +344,7 @@ mod tests {
             let own = &agrees[place].agreement;
             let accord = |agree: &Agree| Accord {
                 agreement: (agree.agreement != *own).then(|| agree.agreement.clone()),
+                ledger: agree.ledger,
                 signature: agree.signature,
                 tags: agree.tags[place],
             };
@@ -291,18 +392,63 @@ mod tests {
         assert!(!text.contains("secret") && !text.contains("asthma"), "{text}");
     }
 
-    fn begin_unnamed<'a>(terms: &'a Terms, place: u16, identity: &'a Identity) -> Negotiation<'a> {
+    fn begin_unnamed(side: &Owned, place: u16) -> Negotiation<'_> {
         let features = Features { count: 3, names: None };
-        let party = Negotiator { terms, place, identity, features, version: "1" };
+        let Owned { terms, identity, ledgers, .. } = side;
+        let party = Negotiator { terms, place, identity, features, ledgers, version: "1" };
         Negotiation::new(party, 1, &mut partwise_secure::entropy().unwrap())
+    }
+
+    /// Party b's ledger as others remember it: behind what it tells, a fork, and as it was.
+    #[test]
+    fn an_old_copy_of_a_ledger_is_noticed_by_both_sides() {
+        let remembered = |entries: u64, hash: u8| Some(Seen { entries, hash: Hex([hash; 32]) });
+        let mut changed = sides();
+        changed[0].ledgers.seen = remembered(2, 2);
+        assert!(negotiate(&changed).iter().all(Result::is_ok));
+        // An old copy that grew on: b finds out, since a cannot.
+        changed[0].ledgers.seen = remembered(2, 9);
+        let results = negotiate(&changed);
+        let error = results[1].as_ref().unwrap_err().to_string();
+        assert!(error.contains("is an old copy: a remembers its entry 2 otherwise, of 3 here"), "{error}");
+        assert!(results[0].is_ok() && results[2].is_ok());
+        // What a remembers cannot be left out or changed on its way.
+        let sides: Vec<Owned> = changed;
+        let mut parties: Vec<Negotiation> =
+            (1..).zip(&sides).map(|(place, side)| begin(side, place)).collect();
+        let offers: Vec<Offer> = parties.iter().map(Negotiation::offer).collect();
+        let agrees: Vec<Agree> = parties.iter_mut().map(|party| party.agree(&offers).unwrap()).collect();
+        let accord = |agree: &Agree| Accord {
+            agreement: None,
+            ledger: agree.ledger,
+            signature: agree.signature,
+            tags: agree.tags[1],
+        };
+        let mut accords: Vec<Accord> = agrees.iter().map(accord).collect();
+        accords[0].tags.seen = None;
+        let error = parties[1].conclude(&accords).unwrap_err().to_string();
+        assert!(error.contains("that a has not said"), "{error}");
+        // Nor can where its ledger is.
+        let mut accords: Vec<Accord> = agrees.iter().map(accord).collect();
+        accords[0].ledger.entries += 1;
+        assert!(parties[1].conclude(&accords).unwrap_err().to_string().contains("a has not signed"));
+        // Shorter than it was: a refuses.
+        let mut changed = sides;
+        changed[0].ledgers.seen = remembered(4, 4);
+        let mut party = begin(&changed[0], 1);
+        let offers = [party.offer(), begin(&changed[1], 2).offer(), begin(&changed[2], 3).offer()];
+        let error = party.agree(&offers).unwrap_err().to_string();
+        assert!(
+            error.contains("b and this party do not agree on its ledger, which has 3 entries"),
+            "{error}"
+        );
     }
 
     #[test]
     fn offers_of_others_are_noticed() {
         let sides = sides();
-        let terms = &sides[0].terms;
-        let of = |place: u16, side: &Owned| begin_unnamed(terms, place, &side.identity).offer();
-        let mut party = begin_unnamed(terms, 1, &sides[0].identity);
+        let of = |place: u16, side: &Owned| begin_unnamed(side, place).offer();
+        let mut party = begin_unnamed(&sides[0], 1);
         let mut offers = vec![party.offer(), of(2, &sides[1]), of(3, &sides[2])];
         party.agree(&offers).unwrap();
         offers[1].features = 4;

@@ -26,6 +26,8 @@ pub struct TlsFiles {
     pub key: PathBuf,
     /// The authority that must have signed certificates of the other side.
     pub authority: PathBuf,
+    /// Certificates that the authority has revoked.
+    pub revocations: Option<PathBuf>,
 }
 
 #[derive(Default, Deserialize)]
@@ -34,6 +36,7 @@ struct CertificatesText {
     certificate: Option<PathBuf>,
     key: Option<PathBuf>,
     authority: Option<PathBuf>,
+    revocations: Option<PathBuf>,
 }
 
 impl CertificatesText {
@@ -43,6 +46,7 @@ impl CertificatesText {
             certificate: of(self.certificate, &format!("{name}.crt")),
             key: of(self.key, &format!("{name}.key")),
             authority: of(self.authority, "ca.crt"),
+            revocations: self.revocations.map(|path| folder.join(path)),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! A party's configuration.
 
 use std::collections::BTreeMap;
+use std::env;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
@@ -26,9 +27,11 @@ pub struct PartyConfig {
     pub tls: TlsFiles,
     /// The file of the identity key.
     pub identity: PathBuf,
-    /// The folder of its journal and ledger.
+    /// Where its journal and the list of what it sent are.
     pub state: PathBuf,
-    /// Its policy.
+    /// The folder of the ledgers of its data, which outlast the federation.
+    pub ledgers: PathBuf,
+    /// What it allows.
     pub policy: Policy,
     /// The other parties by name, with the fingerprints of their identity keys.
     pub peers: BTreeMap<String, Fingerprint>,
@@ -43,12 +46,21 @@ struct PartyText {
     server_name: Option<String>,
     identity: Option<PathBuf>,
     state: Option<PathBuf>,
+    ledgers: Option<PathBuf>,
     #[serde(default)]
     certificates: CertificatesText,
     #[serde(default)]
     policy: Policy,
     #[serde(default)]
     peers: BTreeMap<String, Fingerprint>,
+}
+
+/// The folder of this user: below `XDG_STATE_HOME`, or `.local/state` at home.
+fn usual_ledgers() -> Option<PathBuf> {
+    let folder = |name: &str| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let home = || Some(folder("HOME").or_else(|| folder("USERPROFILE"))?.join(".local/state"));
+    let state = folder("XDG_STATE_HOME").or_else(home)?;
+    Some(state.join("partwise").join("ledgers"))
 }
 
 impl PartyConfig {
@@ -66,6 +78,15 @@ impl PartyConfig {
             tls: text.certificates.files(&folder, &text.name),
             identity: folder.join(text.identity.unwrap_or("identity.key".into())),
             state: folder.join(text.state.unwrap_or("state".into())),
+            ledgers: match text.ledgers {
+                Some(ledgers) => folder.join(ledgers),
+                None => usual_ledgers().ok_or_else(|| {
+                    Error::file(
+                        path,
+                        "this user has no home folder for ledgers; name one, ledgers = \"/some/folder\"",
+                    )
+                })?,
+            },
             policy: text.policy,
             peers: text.peers,
             name: text.name,

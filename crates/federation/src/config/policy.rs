@@ -1,12 +1,15 @@
 //! A party's policy, which the coordinator cannot override.
 
 use partwise_secure::Safeguards;
+use std::collections::BTreeSet;
+
 use partwise_secure::protocol::{Aggregation, Protocol, Settings};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::PartyConfig;
 use crate::agreement::Terms;
+use crate::data_ledger::Account;
 use crate::error::{Error, Result};
 use crate::text::Fingerprint;
 
@@ -32,6 +35,8 @@ pub struct Policy {
     pub maximum_alpha: f64,
     /// The largest β of damping.
     pub maximum_beta: f64,
+    /// Rosters that are allowed, by the names of the other parties, besides that of all peers.
+    pub rosters: Vec<BTreeSet<String>>,
     /// Whether the others may go on when somebody has left, which shows nearly what it had.
     pub continue_without: bool,
     /// Further accepted risks, by name.
@@ -53,6 +58,7 @@ impl Default for Policy {
             maximum_inner: 100,
             maximum_alpha: 10.0,
             maximum_beta: 1.0,
+            rosters: Vec::new(),
             continue_without: false,
             accept: Vec::new(),
             safeguards: Safeguards::default(),
@@ -148,6 +154,10 @@ impl Policy {
     }
 }
 
+fn run_with(others: &BTreeSet<String>) -> String {
+    format!("a run with {}", others.iter().map(String::as_str).collect::<Vec<_>>().join(", "))
+}
+
 impl PartyConfig {
     /// This party's place, if its policy allows the terms.
     pub fn accept(&self, terms: &Terms, own: &Fingerprint) -> Result<u16> {
@@ -157,11 +167,47 @@ impl PartyConfig {
         } else {
             Err(Refusal::new(format!("the federation {}", terms.federation), &self.federation))
         };
-        accepted.map_err(|Refusal { asked, allowed }| Error::Policy {
-            file: self.path.display().to_string(),
-            asked,
-            allowed,
-        })
+        accepted.map_err(|refusal| self.refuse(refusal))
+    }
+
+    fn refuse(&self, Refusal { asked, allowed }: Refusal) -> Error {
+        Error::Policy { file: self.path.display().to_string(), asked, allowed }
+    }
+
+    /// Whether a run by these terms may follow those before it with the same data.
+    pub fn accept_after(&self, terms: &Terms, account: &Account) -> Result<()> {
+        let others = self.others(terms);
+        if self.policy.rosters.contains(&others) {
+            return Ok(());
+        }
+        let Some(before) = account.other_roster(terms) else { return Ok(()) };
+        let names: Vec<&str> = before.started.roster.iter().map(|member| &member.name[..]).collect();
+        let allowed = format!(
+            "another roster than that of the run of {} in {} ({}) with the same data only where it is listed in rosters, since \
+             the difference of both totals is of those who are in one of them only",
+            before.time,
+            before.started.federation,
+            names.join(", ")
+        );
+        Err(self.refuse(Refusal::new(run_with(&others), allowed)))
+    }
+
+    /// The names of the other parties.
+    fn others(&self, terms: &Terms) -> BTreeSet<String> {
+        let names = terms.roster.iter().map(|member| member.name.clone());
+        names.filter(|name| *name != self.name).collect()
+    }
+
+    /// Whether the others are all peers, or a roster that is allowed in addition.
+    fn allow_roster(&self, terms: &Terms) -> Result<(), Refusal> {
+        let others = self.others(terms);
+        let peers: BTreeSet<String> = self.peers.keys().filter(|name| **name != self.name).cloned().collect();
+        if others == peers || self.policy.rosters.contains(&others) {
+            return Ok(());
+        }
+        let missing: Vec<&str> = peers.difference(&others).map(String::as_str).collect();
+        let allowed = format!("one without {} only where it is listed in rosters", missing.join(", "));
+        Err(Refusal::new(run_with(&others), allowed))
     }
 
     /// This party's place in the roster, if the others are the pinned ones.
@@ -181,7 +227,7 @@ impl PartyConfig {
             }
         }
         match (1..).zip(&terms.roster).find(|(_, member)| member.name == self.name) {
-            Some((place, member)) if member.identity == *own => Ok(place),
+            Some((place, member)) if member.identity == *own => self.allow_roster(terms).map(|()| place),
             Some((_, member)) => {
                 let asked = format!("the identity {} for this party", member.identity);
                 Err(Refusal::new(asked, format!("its own, {own}")))

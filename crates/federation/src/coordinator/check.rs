@@ -4,6 +4,7 @@ use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
 
 use partwise::wording::Wording;
 
+use super::admission::Admission;
 use super::journal_path;
 use crate::config::FederationConfig;
 use crate::error::{Error, Result};
@@ -18,7 +19,7 @@ pub fn check(federation: &FederationConfig, insecure: bool) -> Result<Vec<Wordin
     if insecure {
         said.push(Wording::new("certificates: none (").field("insecure").text(")"));
     } else {
-        tls::server(&federation.tls)?;
+        Admission::new(&federation.tls, federation.revoked.clone())?;
         tls::check_server(federation)?;
         said.push("certificates and clock: valid".into());
     }

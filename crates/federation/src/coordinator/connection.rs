@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tonic::Status;
 
+use super::doorway::HalfOpen;
 use super::driver::{Entrance, PartyEvent};
 use super::outbox::{OutboxItem, write};
 use super::reader::{FrameReader, Staged};
@@ -26,6 +27,7 @@ pub struct Joiner {
     pub counts: Arc<Counts>,
     /// Signals the end of the connection.
     pub gone: watch::Receiver<()>,
+    pub half_open: Arc<HalfOpen>,
 }
 
 /// The party that the certificate identifies, or what is wrong with it; `None` without TLS.
@@ -110,12 +112,13 @@ async fn enter(
 
 /// Passes messages on in both directions until the party leaves.
 async fn attend(joiner: Joiner, entered: Entered, outgoing: &Outgoing) -> Result<(), Status> {
-    let Joiner { shared, counts, mut gone, .. } = joiner;
+    let Joiner { shared, counts, mut gone, half_open, .. } = joiner;
     let Entered { place, name, run, welcome, ingoing } = entered;
     if !shared.take_place(place) {
         shared.log.reject("a second connection of one party", &name);
         return Err(Status::already_exists("this party is already connected"));
     }
+    half_open.admit();
     let connection = shared.counter.fetch_add(1, Ordering::Relaxed);
     let (outbox, items) = mpsc::unbounded_channel();
     let _ = outbox.send(OutboxItem::Say(welcome));

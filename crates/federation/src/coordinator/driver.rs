@@ -139,8 +139,9 @@ impl Driver {
             }
             if ticked.elapsed() >= TICK {
                 ticked = Instant::now();
-                if let Undertaking::Running(running) = &mut self.undertaking {
-                    running.tick(&self.present);
+                match &mut self.undertaking {
+                    Undertaking::Running(running) => running.tick(&self.present),
+                    Undertaking::Gathering(gathering) => gathering.tick(&self.shared, &self.present),
                 }
             }
             if let Undertaking::Running(running) = &mut self.undertaking
@@ -195,12 +196,11 @@ impl Driver {
                 match &mut self.undertaking {
                     Undertaking::Running(running) if running.is_finished(place) => Ok(()),
                     Undertaking::Running(running) => {
-                        self.shared.log.warn(&text, json!({ "event": "lost", "party": name }));
-                        self.shared.status.lock().warn(text);
+                        self.shared.warn_of(&name, &text, json!({ "event": "lost", "party": name }));
                         running.lost(&self.present, place)
                     }
                     Undertaking::Gathering(gathering) => {
-                        self.shared.log.warn(&text, json!({ "event": "lost", "party": name }));
+                        self.shared.warn_of(&name, &text, json!({ "event": "lost", "party": name }));
                         gathering.interrupt();
                         Ok(())
                     }
@@ -242,7 +242,8 @@ impl Driver {
         let name = self.present.name(place).to_string();
         match &mut self.undertaking {
             Undertaking::Running(running) if run == Some(running.digest()) => {
-                self.shared.log.info(&format!("{name} is back"), json!({ "event": "joined", "party": name }));
+                let text = format!("{name} is back");
+                self.shared.info_of(&name, &text, json!({ "event": "joined", "party": name }));
                 self.present.send(place, OutboxItem::Say(ToParty::Begin));
                 running.joined(&self.present, place)
             }
@@ -254,8 +255,12 @@ impl Driver {
             Undertaking::Gathering(gathering) => {
                 let there = self.present.parties.len();
                 let all = self.shared.federation.terms.roster.len();
-                let text = format!("{name} has connected ({there} of {all})");
-                self.shared.log.info(&text, json!({ "event": "joined", "party": name, "present": there }));
+                let text = format!("{name} is there, {there} of {all}");
+                self.shared.info_of(
+                    &name,
+                    &text,
+                    json!({ "event": "joined", "party": name, "present": there }),
+                );
                 if there == all {
                     gathering.propose(&self.present);
                 }
@@ -268,8 +273,7 @@ impl Driver {
         if let FromParty::Stopping { reason } = words {
             let name = self.present.name(place);
             let text = format!("{name} stops: {}", serde_json::to_string(&reason).unwrap_or_default());
-            self.shared.log.warn(&text, json!({ "event": "stopping", "party": name, "reason": reason }));
-            self.shared.status.lock().warn(text);
+            self.shared.warn_of(name, &text, json!({ "event": "stopping", "party": name, "reason": reason }));
             return match &self.undertaking {
                 Undertaking::Running(running)
                     if reason == Reason::FewRecords && running.has_only_counts() =>

@@ -1,6 +1,9 @@
 //! The coordinator's part in the agreement: passing messages between the parties.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Instant;
+
+use serde_json::json;
 
 use super::driver::Present;
 use super::outbox::OutboxItem;
@@ -16,6 +19,8 @@ pub struct Gathering {
     offers: BTreeMap<u16, Offer>,
     agrees: BTreeMap<u16, Agree>,
     ready: BTreeSet<u16>,
+    /// When an answer of all parties was last asked for; nothing if it was said since then who owes one.
+    asked: Option<Instant>,
 }
 
 /// The agreement of the parties.
@@ -29,10 +34,37 @@ impl Gathering {
     /// All parties are connected.
     pub fn propose(&mut self, present: &Present) {
         self.interrupt();
+        self.asked = Some(Instant::now());
         present.say(&ToParty::Propose { attempt: self.attempt });
     }
 
-    /// The messages so far are void.
+    /// Looks for parties that are connected and do not answer.
+    pub fn tick(&mut self, shared: &Shared, present: &Present) {
+        let patience = shared.federation.terms.deadline;
+        if self.asked.is_none_or(|asked| asked.elapsed().as_secs_f64() < patience) {
+            return;
+        }
+        self.asked = None;
+        let all = shared.federation.terms.roster.len();
+        let has_answered = |place: &u16| {
+            if self.offers.len() < all {
+                self.offers.contains_key(place)
+            } else if self.agrees.len() < all {
+                self.agrees.contains_key(place)
+            } else {
+                self.ready.contains(place)
+            }
+        };
+        for place in present.places().into_iter().filter(|place| !has_answered(place)) {
+            let name = present.name(place);
+            let text = format!(
+                "{name} is connected but has not answered for {patience:.0} s; all wait for its agreement"
+            );
+            shared.warn_of(name, &text, json!({ "event": "hangs", "party": name }));
+        }
+    }
+
+    /// What was said so far is void.
     pub fn interrupt(&mut self) {
         *self = Gathering { attempt: self.attempt + 1, ..Gathering::default() };
     }
@@ -58,6 +90,7 @@ impl Gathering {
                 }
                 self.offers.insert(place, offer);
                 if self.offers.len() == all {
+                    self.asked = Some(Instant::now());
                     let offers = self.offers.values().cloned().collect();
                     present.say(&ToParty::Offers { attempt, offers });
                 }
@@ -71,6 +104,7 @@ impl Gathering {
             {
                 self.agrees.insert(place, agree);
                 if self.agrees.len() == all {
+                    self.asked = Some(Instant::now());
                     self.tell_accords(present);
                 }
                 None
@@ -97,12 +131,9 @@ impl Gathering {
                 told |= differs;
                 Accord {
                     agreement: differs.then(|| agree.agreement.clone()),
+                    ledger: agree.ledger,
                     signature: agree.signature,
-                    tags: agree
-                        .tags
-                        .get(usize::from(place) - 1)
-                        .copied()
-                        .unwrap_or(Tags { names: Hex([0; 32]), sorted: Hex([0; 32]) }),
+                    tags: agree.tags.get(usize::from(place) - 1).copied().unwrap_or(Tags::none()),
                 }
             };
             let accords = self.agrees.values().map(accord).collect();

@@ -4,21 +4,26 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rustls::pki_types::CertificateDer;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
-use tokio_rustls::TlsAcceptor;
+use tokio::sync::watch;
 
+use super::admission::Admission;
 use super::connection::Joiner;
-use super::shared::{MAX_CONNECTIONS_PER_PARTY, MAX_UNAUTHENTICATED, Shared};
-use crate::deadline::{HANDSHAKE, Late, REJECT_GRACE};
+use super::doorway::{HalfOpen, MAX_HALF_OPEN};
+use super::shared::{MAX_CONNECTIONS_PER_PARTY, Shared};
+use crate::deadline::{ADMIT, Late, REJECT_GRACE};
 use crate::io::{CountedStream, Counts};
 use crate::{rpc, tls};
 
+/// Half-open connections at once, of so many parties.
+pub fn most_half_open(is_insecure: bool, parties: usize) -> usize {
+    // Without TLS nobody is known by a certificate.
+    if is_insecure { MAX_HALF_OPEN + MAX_CONNECTIONS_PER_PARTY * parties } else { MAX_HALF_OPEN }
+}
+
 /// Accepts connections until the runtime ends.
-pub async fn accept(shared: Arc<Shared>, listener: TcpListener, acceptor: Option<TlsAcceptor>) {
-    // Without TLS there are no certificates.
-    let unknown = if acceptor.is_some() { 0 } else { MAX_CONNECTIONS_PER_PARTY * shared.connections.len() };
-    let unauthenticated = Arc::new(Semaphore::new(MAX_UNAUTHENTICATED + unknown));
+pub async fn accept(shared: Arc<Shared>, listener: TcpListener) {
     loop {
         let (stream, from) = match listener.accept().await {
             Ok(accepted) => accepted,
@@ -29,58 +34,100 @@ pub async fn accept(shared: Arc<Shared>, listener: TcpListener, acceptor: Option
                 continue;
             }
         };
-        let Ok(permit) = unauthenticated.clone().try_acquire_owned() else {
-            shared.log.reject("too many connections", &from.ip().to_string());
-            continue;
-        };
-        tokio::spawn(attend(shared.clone(), stream, from, acceptor.clone(), permit));
+        let counts = Arc::new(Counts::default());
+        let half_open = Arc::new(shared.doorway.enter(from.ip(), counts.clone()));
+        let stream = CountedStream::new(stream, counts.clone());
+        let newcomer = Newcomer { shared: shared.clone(), from, counts, half_open };
+        tokio::spawn(newcomer.attend(stream));
     }
 }
 
-/// Serves a connection to its end.
-async fn attend(
+/// A connection that was just accepted.
+struct Newcomer {
     shared: Arc<Shared>,
-    stream: TcpStream,
     from: SocketAddr,
-    acceptor: Option<TlsAcceptor>,
-    permit: OwnedSemaphorePermit,
-) {
-    let _ = stream.set_nodelay(true);
-    let counts = Arc::new(Counts::default());
-    let stream = CountedStream::new(stream, counts.clone());
-    let from = from.ip().to_string();
-    // Dropped at the end, which notifies all streams of this connection.
-    let (_open, gone) = watch::channel(());
-    let joiner = Joiner { shared: shared.clone(), from: from.clone(), counts, gone };
-    let served = match acceptor {
-        None => rpc::serve(stream, shared.heartbeat(), joiner.join(None)).await,
-        Some(acceptor) => {
-            let stream = match HANDSHAKE.limit(acceptor.accept(stream)).await {
-                Ok(Ok(stream)) => stream,
-                Ok(Err(error)) => return shared.log.reject(tls::words_of(&error), &from),
-                Err(Late { .. }) => return shared.log.reject("a handshake that takes too long", &from),
-            };
-            let certificate = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
-            let place = certificate.map_or(Err("no certificate"), |own| tls::place(&shared.federation, own));
-            let serve = rpc::serve(stream, shared.heartbeat(), joiner.join(Some(place)));
-            match place {
-                Ok(place) => {
-                    let of_party = shared.connections[usize::from(place) - 1].clone();
-                    let Ok(_kept) = of_party.try_acquire_owned() else {
-                        let name = shared.federation.terms.name(place);
-                        return shared.log.reject("too many connections of one party", name);
-                    };
-                    drop(permit);
-                    serve.await
-                }
-                Err(reason) => {
-                    shared.log.reject(reason, &from);
-                    REJECT_GRACE.limit(serve).await.unwrap_or(Ok(()))
+    counts: Arc<Counts>,
+    half_open: Arc<HalfOpen>,
+}
+
+impl Newcomer {
+    /// Serves the connection to its end.
+    async fn attend(self, stream: CountedStream<TcpStream>) {
+        let from = self.from.ip().to_string();
+        let served = tokio::select! {
+            served = self.serve(stream) => served,
+            () = self.half_open.evicted() => Err("a half-open connection, which made room for another"),
+        };
+        if let Err(reason) = served {
+            self.shared.log.reject(reason, &from);
+        }
+    }
+
+    async fn serve(&self, stream: CountedStream<TcpStream>) -> Result<(), &'static str> {
+        let Newcomer { shared, from, counts, half_open } = self;
+        let _ = stream.get_ref().set_nodelay(true);
+        // Dropped at the end: whoever still attends to a stream of this connection sees it.
+        let (_open, gone) = watch::channel(());
+        let (shared, from) = (shared.clone(), from.ip().to_string());
+        let joiner = Joiner {
+            shared: shared.clone(),
+            from,
+            counts: counts.clone(),
+            gone,
+            half_open: half_open.clone(),
+        };
+        let admission = shared.admission.borrow().clone();
+        let Some(admission) = admission else {
+            return rpc::serve(stream, shared.heartbeat(), joiner.join(None)).await;
+        };
+        let stream = match ADMIT.limit(admission.acceptor.accept(stream)).await {
+            Ok(Ok(stream)) => stream,
+            Ok(Err(error)) => return Err(tls::words_of(&error)),
+            Err(Late { .. }) => return Err("a handshake that takes too long"),
+        };
+        let chain: Vec<CertificateDer<'static>> = stream
+            .get_ref()
+            .1
+            .peer_certificates()
+            .into_iter()
+            .flatten()
+            .map(|own| own.clone().into_owned())
+            .collect();
+        let place = admission.place(&shared.federation, &chain);
+        let serve = rpc::serve(stream, shared.heartbeat(), joiner.join(Some(place)));
+        match place {
+            Ok(place) => {
+                let of_party = shared.connections[usize::from(place) - 1].clone();
+                let Ok(_kept) = of_party.try_acquire_owned() else {
+                    let name = shared.federation.terms.name(place);
+                    shared.log.reject("a connection too many of one party", name);
+                    return Ok(());
+                };
+                half_open.admit();
+                tokio::select! {
+                    served = serve => served,
+                    reason = refused_later(&shared, &chain) => Err(reason),
                 }
             }
+            Err(reason) => {
+                // Counted before its party reads why.
+                shared.log.reject(reason, &self.from.ip().to_string());
+                REJECT_GRACE.limit(serve).await.unwrap_or(Ok(()))
+            }
         }
-    };
-    if let Err(reason) = served {
-        shared.log.reject(reason, &from);
+    }
+}
+
+/// Until a certificate is not let in any more: why.
+async fn refused_later(shared: &Shared, chain: &[CertificateDer<'_>]) -> &'static str {
+    let mut changes = shared.admission.subscribe();
+    loop {
+        let admission: Option<Arc<Admission>> = changes.borrow_and_update().clone();
+        if let Some(Err(reason)) = admission.map(|admission| admission.admits(chain)) {
+            return reason;
+        }
+        if changes.changed().await.is_err() {
+            return std::future::pending().await;
+        }
     }
 }

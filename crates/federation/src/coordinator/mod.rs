@@ -1,9 +1,11 @@
 //! The coordinator: it accepts connections, recognizes parties by their certificates, leads them to an agreement,
 //! and serves the sums. It stores U and the error curve, and nothing of any party.
 
+mod admission;
 mod answering;
 mod check;
 mod connection;
+mod doorway;
 mod driver;
 mod gathering;
 mod listener;
@@ -21,8 +23,8 @@ use partwise_secure::protocol::Stop;
 use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
-use tokio_rustls::TlsAcceptor;
 
+use admission::Admission;
 pub use check::check;
 use check::{address, cannot_listen};
 use driver::Driver;
@@ -85,7 +87,7 @@ impl FederationOutcome {
     }
 }
 
-fn journal_path(federation: &FederationConfig) -> PathBuf {
+pub(crate) fn journal_path(federation: &FederationConfig) -> PathBuf {
     federation.state.join("coordinator.journal")
 }
 
@@ -95,18 +97,18 @@ pub fn run(federation: FederationConfig, options: CoordinatorOptions) -> Result<
     let runtime =
         runtime.map_err(|error| Error::State { problem: format!("cannot start threads: {error}") })?;
     private::make_folder(&federation.state).map_err(Error::io(&federation.state))?;
-    let acceptor = match options.insecure {
+    let admission = match options.insecure {
         true => None,
         false => {
             tls::check_server(&federation)?;
-            Some(TlsAcceptor::from(tls::server(&federation.tls)?))
+            Some(Admission::new(&federation.tls, federation.revoked.clone())?)
         }
     };
     let addresses = address(&federation, options.insecure)?;
     let (events, inbox) = mpsc::channel(64);
-    let shared = Arc::new(Shared::new(federation, options.log, events));
+    let shared = Arc::new(Shared::new(federation, options.log, events, admission)?);
     let driver = Driver::new(shared.clone(), runtime.handle().clone(), inbox)?;
-    runtime.block_on(listen(&shared, &addresses, options.status_address, acceptor))?;
+    runtime.block_on(listen(&shared, &addresses, options.status_address))?;
     let outcome = driver.run();
     runtime.shutdown_timeout(SHUTDOWN.limit);
     outcome
@@ -117,7 +119,6 @@ async fn listen(
     shared: &Arc<Shared>,
     addresses: &[SocketAddr],
     status_address: Option<SocketAddr>,
-    acceptor: Option<TlsAcceptor>,
 ) -> Result<()> {
     let listener = TcpListener::bind(addresses).await;
     let listener = listener.map_err(|error| cannot_listen(&shared.federation, &error))?;
@@ -130,6 +131,9 @@ async fn listen(
         tokio::spawn(shared.status.clone().serve(page));
     }
     shared.log.info(&format!("listening on {bound}"), json!({ "event": "listening", "address": bound }));
-    tokio::spawn(listener::accept(shared.clone(), listener, acceptor));
+    tokio::spawn(listener::accept(shared.clone(), listener));
+    if shared.admission.borrow().is_some() {
+        tokio::spawn(admission::watch(shared.clone()));
+    }
     Ok(())
 }

@@ -22,6 +22,7 @@ use super::{FederationOutcome, journal_path};
 use crate::error::{Error, Result};
 use crate::frame::{FromParty, ToParty};
 use crate::journal::{AnswerIndex, CoordinatorEntry, CoordinatorHead, JournalFile};
+use crate::log::Level;
 use crate::party::RETRY_NOTICE;
 use crate::status::CurvePoint;
 use crate::text::Hex;
@@ -184,9 +185,9 @@ impl Running {
             }
             CoordinatorAction::CatchUp { to, cohort, round } => {
                 let (path, answers) = (self.answers.path().into(), self.answers.since(cohort, round));
-                let text =
-                    format!("{} missed {} answers and receives them now", present.name(to), answers.len());
-                self.shared.log.info(&text, json!({ "event": "catch-up", "party": present.name(to) }));
+                let text = format!("{} missed {} answers, and gets them", present.name(to), answers.len());
+                let name = present.name(to);
+                self.shared.info_of(name, &text, json!({ "event": "catch-up", "party": name }));
                 present.send(to, OutboxItem::Answers { path, answers });
             }
             CoordinatorAction::Wait { party, round, .. } => self.wait(present, party, round),
@@ -251,8 +252,10 @@ impl Running {
             "waiting for {name} in sum {round}; start it again and it resumes from its own state ("
         ))
         .field("continue_without")
-        .text(" continues without it, if all parties allow that)");
-        self.shared.log.warn_of(&text, json!({ "event": "waiting", "party": name, "sum": round }));
+        .text(" goes on without it, if all parties allow that)");
+        let text = self.shared.log.in_words(&text);
+        let facts = json!({ "event": "waiting", "party": name, "sum": round });
+        self.shared.log.say_of(&name, Level::Warn, &text, facts);
         present.say(&ToParty::Waiting { parties });
     }
 
@@ -265,9 +268,8 @@ impl Running {
         let overdue = self.coordinator.overdue(self.now(), patience);
         for place in overdue.into_iter().filter(|place| present.has(*place)) {
             let name = present.name(place);
-            let text = format!("{name} is connected but unresponsive for {patience:.0} s");
-            self.shared.log.warn(&text, json!({ "event": "hangs", "party": name }));
-            self.shared.status.lock().warn(text);
+            let text = format!("{name} is connected but has said nothing for {patience:.0} s");
+            self.shared.warn_of(name, &text, json!({ "event": "hangs", "party": name }));
             if self.may_leave() {
                 present.send(place, OutboxItem::Close);
             }

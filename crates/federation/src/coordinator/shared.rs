@@ -5,20 +5,22 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::{Semaphore, mpsc};
+use serde_json::Value;
+use tokio::sync::{Semaphore, mpsc, watch};
 
+use super::admission::Admission;
+use super::doorway::Doorway;
 use super::driver::PartyEvent;
+use super::listener::most_half_open;
 use crate::config::FederationConfig;
-use crate::log::EventLog;
+use crate::error::Result;
+use crate::log::{EventLog, Level};
 use crate::status::StatusPage;
 
 /// The number of long messages that are assembled at the same time, for any number of parties.
 const STAGED: usize = 4;
 
-/// The number of connections without a party that are open at the same time.
-pub const MAX_UNAUTHENTICATED: usize = 64;
-
-/// The number of connections per party: the active one, one that is not yet known to be cut, and checks.
+/// Connections of one party at once: the one that counts, one that is not yet known to be cut, checks.
 pub const MAX_CONNECTIONS_PER_PARTY: usize = 4;
 
 /// State that all connections share.
@@ -31,7 +33,11 @@ pub struct Shared {
     pub longest: AtomicUsize,
     /// Permits for long messages in transit.
     pub staging: Arc<Semaphore>,
-    /// By place: permits for connections with this party's certificate.
+    /// Connections that have not shown who they are.
+    pub doorway: Arc<Doorway>,
+    /// Which certificates are let in; nothing without TLS.
+    pub admission: watch::Sender<Option<Arc<Admission>>>,
+    /// By place: connections that its certificate may still have, whatever they are for.
     pub connections: Vec<Arc<Semaphore>>,
     /// The places of parties with an active connection.
     taken: Mutex<BTreeSet<u16>>,
@@ -42,20 +48,40 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// Starts without connections; their events go to `events`.
-    pub fn new(federation: FederationConfig, log: Arc<EventLog>, events: mpsc::Sender<PartyEvent>) -> Self {
+    /// Nobody is connected yet; what happens on connections goes to `events`.
+    pub fn new(
+        federation: FederationConfig,
+        log: Arc<EventLog>,
+        events: mpsc::Sender<PartyEvent>,
+        admission: Option<Admission>,
+    ) -> Result<Self> {
+        let most = most_half_open(admission.is_none(), federation.terms.roster.len());
         let limit = |_| Arc::new(Semaphore::new(MAX_CONNECTIONS_PER_PARTY));
-        Shared {
+        Ok(Shared {
             status: Arc::new(StatusPage::new(&federation.terms, log.clone())),
             log,
             events,
             longest: AtomicUsize::new(0),
             staging: Arc::new(Semaphore::new(STAGED)),
+            doorway: Doorway::new(most, partwise_secure::entropy()?),
+            admission: watch::Sender::new(admission.map(Arc::new)),
             connections: federation.terms.roster.iter().map(limit).collect(),
             taken: Mutex::default(),
             counter: AtomicU64::new(0),
             run: Mutex::default(),
             federation,
+        })
+    }
+
+    /// Says what a party's doings cause.
+    pub fn info_of(&self, name: &str, text: &str, facts: Value) {
+        self.log.say_of(name, Level::Info, text, facts);
+    }
+
+    /// Warns of what a party's doings cause, on the status page too.
+    pub fn warn_of(&self, name: &str, text: &str, facts: Value) {
+        if self.log.say_of(name, Level::Warn, text, facts) {
+            self.status.lock().warn(text.into());
         }
     }
 

@@ -4,6 +4,7 @@ use partwise::Real;
 use partwise::wording::Wording;
 use partwise_secure::{Error as SecureError, risk};
 
+use super::books::Books;
 use super::connection::{Connection, ConnectionEvent};
 use super::{PartyData, PartyOptions};
 use crate::agreement::Terms;
@@ -53,6 +54,7 @@ pub fn check<T: Real>(
     party.accept(&terms, &own)?;
     said.push("policy: the proposed settings are allowed".into());
     check_data(party, &terms, given, &own)?;
+    Books::check(party, &given.matrix, &terms)?;
     said.push(format!("data: {} records of {} features", given.matrix.cols(), given.matrix.rows()).into());
     Ok(said)
 }

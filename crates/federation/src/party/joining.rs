@@ -6,6 +6,7 @@ use partwise::Real;
 use partwise_secure::aggregation::Identity;
 use serde_json::json;
 
+use super::books::Books;
 use super::check::{check_data, clock_problem};
 use super::connection::{Connection, ConnectionEvent};
 use super::folder::StateFolder;
@@ -15,6 +16,7 @@ use crate::config::PartyConfig;
 use crate::error::{Error, Result};
 use crate::frame::{FromParty, Reason, ToParty};
 use crate::journal::{JournalFile, PartyHead};
+use crate::log::{COORDINATOR, Level};
 use crate::text::{Fingerprint, Hex, unix_seconds};
 
 /// A run that this party has agreed to.
@@ -34,6 +36,9 @@ pub fn check_head<T: Real>(head: &PartyHead, given: &PartyData<T>, state: &State
     Err(Error::file(state.journal(), problem))
 }
 
+/// Attempts to agree over one connection: each leaves a line in the ledger.
+const MOST_ATTEMPTS: usize = 1000;
+
 /// A party before the run.
 pub struct Joining<'a, T> {
     pub party: &'a PartyConfig,
@@ -42,6 +47,7 @@ pub struct Joining<'a, T> {
     pub options: &'a PartyOptions,
     pub connection: &'a Connection,
     pub state: &'a StateFolder,
+    pub books: &'a Books,
 }
 
 impl<T: Real> Joining<'_, T> {
@@ -108,9 +114,11 @@ impl<T: Real> Joining<'_, T> {
                 None => self.proposal()?,
             };
             check_data(self.party, &terms, self.given, &own)?;
+            self.books.accept(self.party, &terms)?;
             self.connection.expect(&terms, self.given.matrix.rows());
             let log = &self.options.log;
-            log.info("connected; waiting for all parties", json!({ "event": "connected" }));
+            let text = "connected; waits until all parties are there";
+            log.say_of(COORDINATOR, Level::Info, text, json!({ "event": "connected" }));
             match self.negotiate_on(*terms, &own)? {
                 Negotiated::Begun(begun) => return Ok(*begun),
                 Negotiated::Again(terms) => proposed = terms,
@@ -125,7 +133,12 @@ impl<T: Real> Joining<'_, T> {
                 Some(ConnectionEvent::Welcome { run: Some(_), .. }) => return Err(self.no_state()),
                 Some(ConnectionEvent::Welcome { terms, time, .. }) => {
                     if let Some(problem) = clock_problem(unix_seconds() - time) {
-                        self.options.log.warn(&problem, json!({ "event": "clock" }));
+                        self.options.log.say_of(
+                            COORDINATOR,
+                            Level::Warn,
+                            &problem,
+                            json!({ "event": "clock" }),
+                        );
                     }
                     return Ok(terms);
                 }
@@ -147,6 +160,7 @@ impl<T: Real> Joining<'_, T> {
     fn negotiate_on(&self, terms: Terms, own: &Fingerprint) -> Result<Negotiated> {
         let place = self.party.accept(&terms, own)?;
         let mut talk: Option<Talk> = None;
+        let mut attempts = 0;
         let mut begun: Option<PartyHead> = None;
         loop {
             let words = match self.connection.next(None) {
@@ -157,7 +171,13 @@ impl<T: Real> Joining<'_, T> {
                 _ => continue,
             };
             match (words, &mut talk) {
+                (ToParty::Propose { .. }, _) if attempts == MOST_ATTEMPTS => {
+                    let problem =
+                        format!("{MOST_ATTEMPTS} beginnings of an agreement, none of which came to an end");
+                    return Err(Error::Dishonest { problem });
+                }
                 (ToParty::Propose { attempt }, _) => {
+                    attempts += 1;
                     begun = None;
                     let negotiation = self.offer(&terms, place, attempt)?;
                     talk = Some(Talk { attempt, negotiation });
@@ -168,6 +188,7 @@ impl<T: Real> Joining<'_, T> {
                 }
                 (ToParty::Accords { attempt, accords }, Some(talk)) if attempt == talk.attempt => {
                     let agreed = talk.negotiation.conclude(&accords)?;
+                    self.books.remember(&terms, place, &agreed, &self.options.log)?;
                     let head = self.head(&terms, place, &agreed)?;
                     JournalFile::create(&self.state.journal(), &head)?;
                     self.connection.set_run(Some(agreed.run));
@@ -186,7 +207,8 @@ impl<T: Real> Joining<'_, T> {
     /// Makes an offer.
     fn offer<'t>(&'t self, terms: &'t Terms, place: u16, attempt: u32) -> Result<Negotiation<'t>> {
         let features = Features { count: self.given.matrix.rows(), names: self.given.names.as_deref() };
-        let party = Negotiator { terms, place, identity: self.identity, features, version: crate::VERSION };
+        let (identity, ledgers) = (self.identity, self.books);
+        let party = Negotiator { terms, place, identity, features, ledgers, version: crate::VERSION };
         let negotiation = Negotiation::new(party, attempt, &mut partwise_secure::entropy()?);
         self.say(FromParty::Offer { attempt, offer: negotiation.offer() });
         Ok(negotiation)

@@ -14,7 +14,7 @@ use crate::agreement::Terms;
 use crate::error::Error;
 use crate::frame::ToParty;
 use crate::ledger::Cover;
-use crate::log::EventLog;
+use crate::log::{COORDINATOR, EventLog, Level};
 
 /// A party's end.
 pub struct PartyLink {
@@ -40,14 +40,16 @@ impl PartyLink {
                          or remove this party's state to start a new run";
                     return Err(Error::State { problem: problem.into() });
                 }
-                self.log.info("connected; resuming the run", json!({ "event": "connected" }));
+                let text = "connected, the run goes on";
+                self.log.say_of(COORDINATOR, Level::Info, text, json!({ "event": "connected" }));
                 Ok(None)
             }
             ConnectionEvent::Said(ToParty::Waiting { mut parties }) => {
                 parties.retain(|name| self.terms.roster.iter().any(|member| member.name == *name));
                 parties.truncate(self.terms.roster.len());
-                let text = format!("waiting for {}", parties.join(", "));
-                self.log.warn(&text, json!({ "event": "waiting", "parties": parties }));
+                let text = format!("all wait for {}", parties.join(", "));
+                let facts = json!({ "event": "waiting", "parties": parties });
+                self.log.say_of(COORDINATOR, Level::Warn, &text, facts);
                 Ok(None)
             }
             ConnectionEvent::Said(_) | ConnectionEvent::Lost => Ok(None),

@@ -1,6 +1,7 @@
 //! A party: it agrees with the others, runs the protocol, and stores what it needs to resume after any
 //! interruption.
 
+mod books;
 mod check;
 mod connection;
 mod folder;
@@ -18,9 +19,10 @@ use partwise::matrix::Matrix;
 use partwise_secure::protocol::Ended;
 use serde_json::json;
 
+use books::Books;
 pub use check::check;
 use connection::{Connection, ConnectionEvent};
-use folder::StateFolder;
+pub(crate) use folder::StateFolder;
 pub use hooks::{Hooks, NoHooks};
 use joining::{BegunRun, Joining, check_head};
 use link::PartyLink;
@@ -88,6 +90,8 @@ pub struct Joined<T> {
     pub run: String,
     link: PartyLink,
     state: StateFolder,
+    /// Locked until the end.
+    _books: Books,
 }
 
 /// Joins a run, or resumes one.
@@ -95,6 +99,7 @@ pub fn join<T: Real>(party: &PartyConfig, given: PartyData<T>, options: &PartyOp
     let identity = read_identity(&party.identity)?;
     let state = StateFolder::open(&party.state)?;
     let ledger = Ledger::open(&party.state.join(ledger::NAME))?;
+    let books = Books::open(party, &given.matrix, &identity)?;
     let connection = Connection::new(party, options, Some(ledger))?;
     let joining = Joining {
         party,
@@ -103,10 +108,12 @@ pub fn join<T: Real>(party: &PartyConfig, given: PartyData<T>, options: &PartyOp
         options,
         connection: &connection,
         state: &state,
+        books: &books,
     };
     let begun = match JournalFile::open::<PartyHead>(&state.journal())? {
         Some((mut journal, head)) => {
             check_head(&head, &given, &state)?;
+            books.check_run(head.run.0)?;
             connection.expect(&head.terms, given.matrix.rows());
             // Nothing was summed yet, so the coordinator may not know of the run.
             let proposed = match journal.next()? {
@@ -120,7 +127,7 @@ pub fn join<T: Real>(party: &PartyConfig, given: PartyData<T>, options: &PartyOp
         }
         None => joining.agree(None)?,
     };
-    Participant { party, identity, options, connection, state }.take_part(given, begun)
+    Participant { party, identity, options, connection, state, books }.take_part(given, begun)
 }
 
 impl<T> Joined<T> {

@@ -10,6 +10,7 @@ use partwise_secure::protocol::{self, Aggregation, Local};
 use partwise_secure::session::{ALL, Announcement, Session, SessionOptions, SystemClock};
 use serde_json::json;
 
+use super::books::Books;
 use super::check::refusal;
 use super::connection::{Connection, ConnectionEvent};
 use super::folder::StateFolder;
@@ -35,6 +36,7 @@ pub struct Participant<'a> {
     pub options: &'a PartyOptions,
     pub connection: Connection,
     pub state: StateFolder,
+    pub books: Books,
 }
 
 impl Participant<'_> {
@@ -56,9 +58,13 @@ impl Participant<'_> {
         session_options.watch = Some(self.watch());
         session_options.safeguards = self.party.policy.safeguards;
         self.tell_openings(&head, local.features(), local.records());
+        session_options.before_sum = Some(self.books.before_sum(head.run.0));
+        session_options.sketches_before = self.books.sketches_before(head.run.0);
         let mut session = Session::join(self.link(&head, plain), machines, session_options)?;
         let ended = protocol::run(settings, &mut local, &mut session, head.private_seed, group);
+        let sums = session.meter().sums;
         drop(session);
+        self.books.end(head.run.0, sums, &ended)?;
         match &ended {
             Err(SecureError::FewRecords { .. }) => self.end_refused(head.run.0)?,
             Err(SecureError::Withheld { reason, .. }) => self.connection.stop(reason.is_some()),
@@ -80,6 +86,7 @@ impl Participant<'_> {
             link: self.link(&head, plain),
             terms: head.terms,
             state: self.state,
+            _books: self.books,
         })
     }
 

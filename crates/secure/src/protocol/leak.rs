@@ -5,13 +5,54 @@
 //! M_r e_j is a combination of the columns of M_r S_r, that is, once the unit vector e_j lies in the span of the columns
 //! of all S_r so far. The bound is necessary, not sufficient: nonnegativity and sparsity give records away long before.
 
+use partwise::random::Purpose;
+use partwise::sketch::{Distribution, SketchKind};
+use serde::{Deserialize, Serialize};
+
+use super::{Protocol, Settings, limited_sketch};
 use crate::basis::Basis;
+
+/// The sketches of a party's records that a run opens, or may open, one a round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OpenedSketches {
+    /// What they are drawn from.
+    pub kind: SketchKind,
+    /// Columns of each.
+    pub size: usize,
+    /// The seed, which all parties know.
+    pub seed: u64,
+    /// How many there are.
+    pub rounds: usize,
+}
+
+impl OpenedSketches {
+    /// Those that a run of these settings may open of a party with so many records; nothing if its protocol opens none.
+    pub fn planned(settings: &Settings, party: u16, records: usize) -> Option<Self> {
+        (settings.protocol == Protocol::DsanlsLimited).then(|| {
+            let Distribution { kind, size, seed, .. } = limited_sketch(settings, party, records);
+            OpenedSketches { kind, size, seed, rounds: settings.rounds }
+        })
+    }
+
+    /// What they are drawn from, for so many records.
+    pub(super) fn distribution(&self, records: usize) -> Distribution {
+        let &OpenedSketches { kind, size, seed, .. } = self;
+        Distribution { kind, length: records, size, seed, purpose: Purpose::SketchU }
+    }
+}
 
 /// The span of what was opened, and how near each unit vector is to it.
 pub struct Budget {
     records: usize,
     basis: Basis,
     /// ‖Qᵀ e_j‖² of each record.
+    leverage: Vec<f64>,
+}
+
+/// What the span is with one more sketch.
+struct After {
+    fresh: Vec<f64>,
     leverage: Vec<f64>,
 }
 
@@ -26,6 +67,22 @@ impl Budget {
 
     /// Takes a sketch (records x `size`, by row) into account, if no record is known for certain after it.
     pub fn open(&mut self, sketch: &[f64], size: usize) -> bool {
+        let after = self.after(sketch, size);
+        let shows_none = !after.leverage.iter().any(|&leverage| leverage > 1.0 - NEAR);
+        if shows_none {
+            self.take(after);
+        }
+        shows_none
+    }
+
+    /// Takes a sketch into account that was opened before, whatever is known after it.
+    pub fn open_before(&mut self, sketch: &[f64], size: usize) {
+        let after = self.after(sketch, size);
+        self.take(after);
+    }
+
+    /// What a sketch adds.
+    fn after(&self, sketch: &[f64], size: usize) -> After {
         let columns = (0..size).flat_map(|col| sketch.iter().skip(col).step_by(size).copied()).collect();
         // What is left of a column within the span is rounding.
         let fresh = self.basis.fresh(columns, 1e-9);
@@ -33,19 +90,19 @@ impl Budget {
         for column in fresh.chunks_exact(self.records) {
             leverage.iter_mut().zip(column).for_each(|(sum, entry)| *sum += entry * entry);
         }
-        if leverage.iter().any(|&leverage| leverage > 1.0 - NEAR) {
-            return false;
-        }
-        self.basis.extend(fresh);
-        self.leverage = leverage;
-        true
+        After { fresh, leverage }
+    }
+
+    fn take(&mut self, after: After) {
+        self.basis.extend(after.fresh);
+        self.leverage = after.leverage;
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use partwise::random::{Purpose, stream, uniform};
+    use partwise::random::{stream, uniform};
 
     fn gaussian_like(records: usize, size: usize, seed: u64) -> Vec<f64> {
         let mut rng = stream(seed, Purpose::SketchU, 0, 0);
@@ -77,6 +134,16 @@ mod tests {
         // A sum of two records reveals neither; together with their difference it reveals both.
         assert!(budget.open(&[1.0, 1.0, 0.0, 0.0, 0.0, 0.0], 1));
         assert!(!budget.open(&[1.0, -1.0, 0.0, 0.0, 0.0, 0.0], 1));
+    }
+
+    #[test]
+    fn sketches_of_before_use_up_the_budget_for_good() {
+        let mut budget = Budget::new(20);
+        for seed in 0..6 {
+            budget.open_before(&gaussian_like(20, 4, seed), 4);
+        }
+        // All is known by now, and what adds nothing is refused too.
+        assert!(!budget.open(&gaussian_like(20, 4, 0), 4));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use partwise::Real;
 use partwise::run::Amount;
 use partwise::sketch::{Distribution, SketchKind};
 
-use super::leak::Budget;
+use super::leak::{Budget, OpenedSketches};
 use super::{
     Definition, Finish, Local, PartyRun, Settings, Stop, TracePoint, first_diagonal, first_diagonal_sum,
     limited_sketch, matrix,
@@ -91,7 +91,7 @@ impl Definition for Limited {
         let distribution = limited_sketch(settings, session.me(), local.records());
         let mut u_side = local.side(settings, distribution, diagonal);
         let mut v_side = local.features_side(settings);
-        let mut guard = Guard::new(settings, distribution);
+        let mut guard = Guard::new(settings, distribution, local, session.sketches_before());
         guard.check_first(local, session)?;
         for round in 0..settings.rounds {
             let (seconds, bytes) = (session.now(), session.meter().bytes);
@@ -137,9 +137,22 @@ struct Guard {
 }
 
 impl Guard {
-    fn new(settings: &Settings, distribution: Distribution) -> Self {
+    /// `before` was opened in earlier runs.
+    fn new<T: Real>(
+        settings: &Settings,
+        distribution: Distribution,
+        local: &Local<T>,
+        before: &[OpenedSketches],
+    ) -> Self {
         let checked = !settings.accepted.subsampling_opens_records;
-        Guard { distribution, budget: Budget::new(distribution.length), checked }
+        let mut budget = Budget::new(distribution.length);
+        for opened in before.iter().filter(|_| checked) {
+            let distribution = opened.distribution(local.records());
+            for round in 0..opened.rounds {
+                budget.open_before(&local.sketch_matrix(&distribution, round), opened.size);
+            }
+        }
+        Guard { distribution, budget, checked }
     }
 
     /// Whether the sketch of a round, together with those before it, determines no record.
@@ -154,8 +167,8 @@ impl Guard {
         let total = session.sum(ALL, SumKind::FirstSketch, vec![Part::scalars(&[refused])])?;
         if total.parts[0][0] > 0.5 {
             let problem = format!(
-                "a sketch with {} columns would reveal a record of a party with few records; use a smaller one, or \
-                 another protocol",
+                "a sketch with {} columns would reveal a record of a party with few records, or of one that has opened much of \
+                 them in earlier runs; use a smaller one, or another protocol",
                 self.distribution.size
             );
             return Err(Error::parameter("sketch_records", problem));

@@ -20,6 +20,7 @@ use crate::error::{Error, Peer, Result};
 use crate::fixed::{self, Part};
 use crate::link::Link;
 use crate::plausible::Known;
+use crate::protocol::leak::OpenedSketches;
 use crate::safeguards::Safeguards;
 use crate::sum::SumKind;
 use clock::Speed;
@@ -91,6 +92,7 @@ pub struct Session<'a> {
     known: Known,
     /// Why this party's next numbers are withheld.
     withheld: Option<String>,
+    sketches_before: Vec<OpenedSketches>,
     /// Whether somebody was missing in a sum of this attempt that this party saw.
     pub(crate) incomplete: bool,
     /// The number of earlier attempts.
@@ -104,8 +106,17 @@ impl<'a> Session<'a> {
             return Err(Error::parameter("cohorts", "a party has no records; give it at least one"));
         };
         let machines = machines.into_iter().map(|party| (party.cohort().number, party)).collect();
-        let SessionOptions { entropy, clock, slowness, journal, watch, before_sum, most_rounds, safeguards } =
-            options;
+        let SessionOptions {
+            entropy,
+            clock,
+            slowness,
+            journal,
+            watch,
+            before_sum,
+            most_rounds,
+            safeguards,
+            sketches_before,
+        } = options;
         let mut session = Session {
             link: Box::new(link),
             me,
@@ -127,6 +138,7 @@ impl<'a> Session<'a> {
             safeguards,
             known: Known::default(),
             withheld: None,
+            sketches_before,
             incomplete: false,
             attempt: 0,
         };
@@ -173,6 +185,11 @@ impl<'a> Session<'a> {
     /// Rounds after which the coordinator must have ended the run, where it does.
     pub fn most_rounds(&self) -> Option<usize> {
         self.most_rounds
+    }
+
+    /// Sketches of this party's records that earlier runs have opened.
+    pub fn sketches_before(&self) -> &[OpenedSketches] {
+        &self.sketches_before
     }
 
     /// So many multiplications were done.

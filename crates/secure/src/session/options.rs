@@ -5,6 +5,7 @@ use chacha20::ChaCha20Rng;
 use super::{Clock, Journal};
 use crate::error::Result;
 use crate::fixed::Part;
+use crate::protocol::leak::OpenedSketches;
 use crate::safeguards::Safeguards;
 use crate::sum::SumKind;
 
@@ -59,6 +60,8 @@ pub struct SessionOptions<'a> {
     pub most_rounds: Option<usize>,
     /// What this party checks by itself.
     pub safeguards: Safeguards,
+    /// Sketches of the same records that earlier runs have opened.
+    pub sketches_before: Vec<OpenedSketches>,
 }
 
 impl<'a> SessionOptions<'a> {
@@ -73,6 +76,7 @@ impl<'a> SessionOptions<'a> {
             before_sum: None,
             most_rounds: None,
             safeguards: Safeguards::of_sums(),
+            sketches_before: Vec::new(),
         }
     }
 }

@@ -18,7 +18,7 @@ use crate::deadline::{CONNECT, HANDSHAKE, LAST_WORDS, Late, RESOLVE, WELCOME};
 use crate::error::{Error, Result};
 use crate::frame::{Assembly, Frame, FromParty, Payload, ToParty, read_control};
 use crate::ledger::{Cover, Ledger};
-use crate::log::EventLog;
+use crate::log::{COORDINATOR, EventLog, Level};
 use crate::party::Hooks;
 use crate::rpc::{self, OpenedStream};
 use crate::text::Hex;
@@ -82,9 +82,10 @@ impl Dialer {
                                 (attempts, said) = (0, String::new());
                             }
                             if why != said {
-                                let text =
-                                    format!("lost the connection to the coordinator ({why}); retrying");
-                                self.log.warn(&text, json!({ "event": "lost" }));
+                                let text = format!(
+                                    "the connection to the coordinator is lost ({why}); trying again"
+                                );
+                                self.log.say_of(COORDINATOR, Level::Warn, &text, json!({ "event": "lost" }));
                                 said = why;
                             }
                             if heard && events.send(ConnectionEvent::Lost).await.is_err() {
@@ -102,8 +103,9 @@ impl Dialer {
                 }
                 Err(DialFailure::Temporary(problem)) => {
                     if problem != said {
-                        let text = format!("cannot reach {}: {problem}; retrying", self.party.coordinator);
-                        self.log.warn(&text, json!({ "event": "unreachable" }));
+                        let text =
+                            format!("cannot reach {}: {problem}; trying again", self.party.coordinator);
+                        self.log.say_of(COORDINATOR, Level::Warn, &text, json!({ "event": "unreachable" }));
                         said = problem;
                     }
                 }

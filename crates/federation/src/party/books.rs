@@ -1,0 +1,148 @@
+//! What a party keeps over runs: the ledger of its data, and what it remembers of the others' ledgers.
+
+use std::cell::RefCell;
+
+use partwise::Real;
+use partwise::matrix::Matrix;
+use partwise_secure::aggregation::Identity;
+use partwise_secure::protocol::Ended;
+use partwise_secure::protocol::leak::OpenedSketches;
+use partwise_secure::session::NextSum;
+use partwise_secure::{Error as SecureError, Result as SecureResult};
+use serde_json::json;
+
+use crate::agreement::{Ledgers, RunIdentity, Terms};
+use crate::config::PartyConfig;
+use crate::data_ledger::{
+    self, DataLedger, DataSet, Heads, LedgerEntry, LedgerHead, LedgerHistory, RunEnd, RunStarted, Seen,
+    SharedLedger,
+};
+use crate::error::Result;
+use crate::ledger;
+use crate::log::EventLog;
+use crate::text::Hex;
+
+/// The ledger of a party's data, and what it remembers of the others' ledgers.
+pub struct Books {
+    ledger: SharedLedger,
+    heads: RefCell<Heads>,
+    /// The list of what was sent.
+    sent: std::path::PathBuf,
+}
+
+impl Ledgers for Books {
+    fn history(&self) -> LedgerHistory {
+        self.ledger.lock().history().clone()
+    }
+
+    fn seen(&self, name: &str, ledger: Hex<32>) -> Option<Seen> {
+        self.heads.borrow().of_peer(name, ledger)
+    }
+
+    fn start(&self, run: [u8; 32], terms: &Terms, place: u16) -> Result<LedgerHead> {
+        let mut ledger = self.ledger.lock();
+        let started = RunStarted::new(run, terms, place, ledger.data().records);
+        ledger.append(LedgerEntry::RunStarted(Box::new(started)))?;
+        self.heads.borrow_mut().remember_own(&ledger)?;
+        Ok(ledger.history().head())
+    }
+}
+
+impl Books {
+    /// Opens and locks the ledger of these data, unless it is an old copy.
+    pub fn open<T: Real>(party: &PartyConfig, matrix: &Matrix<T>, identity: &Identity) -> Result<Self> {
+        let heads = Heads::read(&party.state)?;
+        let data = DataSet::new(matrix);
+        let path = DataLedger::path_in(&party.ledgers, &data.digest);
+        if !path.exists() {
+            heads.check_own(&data.digest, &LedgerHistory::none(), &path)?;
+        }
+        let ledger = DataLedger::open(&party.ledgers, &data, identity)?;
+        heads.check_own(&data.digest, ledger.history(), ledger.path())?;
+        let sent = party.state.join(ledger::NAME);
+        Ok(Books { ledger: SharedLedger::new(ledger), heads: RefCell::new(heads), sent })
+    }
+
+    /// Checks the ledger of these data, if there is one, and whether it lets a run by these terms follow; locks nothing.
+    pub fn check<T: Real>(party: &PartyConfig, matrix: &Matrix<T>, terms: &Terms) -> Result<()> {
+        let digest = DataSet::new(matrix).digest;
+        let path = DataLedger::path_in(&party.ledgers, &digest);
+        let heads = Heads::read(&party.state)?;
+        if !path.exists() {
+            return heads.check_own(&digest, &LedgerHistory::none(), &path);
+        }
+        let read = data_ledger::read(&path)?;
+        heads.check_own(&digest, &read.history, &path)?;
+        party.accept_after(terms, &read.account)
+    }
+
+    /// Whether a run that was begun is in the ledger.
+    pub fn check_run(&self, run: [u8; 32]) -> Result<()> {
+        let ledger = self.ledger.lock();
+        ledger.account().run(&run).map(|_| ()).ok_or_else(|| ledger.unknown_run())
+    }
+
+    /// Whether a run by these terms may follow those before it.
+    pub fn accept(&self, party: &PartyConfig, terms: &Terms) -> Result<()> {
+        party.accept_after(terms, self.ledger.lock().account())
+    }
+
+    /// Remembers where the others' ledgers are.
+    pub fn remember(&self, terms: &Terms, place: u16, agreed: &RunIdentity, log: &EventLog) -> Result<()> {
+        let mut heads = self.heads.borrow_mut();
+        let told = (1..).zip(&agreed.ledgers).filter(|(other, _)| *other != place);
+        let told = told.map(|(other, head)| (terms.name(other), *head));
+        for (name, _) in told.clone().filter(|(name, head)| heads.is_new(name, head.ledger)) {
+            let text = format!(
+                "{name} has a ledger that this party has not seen, so other data than before or no ledger of them"
+            );
+            log.info(&text, json!({ "event": "new-ledger", "party": name }));
+        }
+        heads.remember_peers(told)
+    }
+
+    /// Notes sums before they are opened.
+    pub fn before_sum(&self, run: [u8; 32]) -> Box<dyn FnMut(NextSum<'_>) -> SecureResult<()> + Send> {
+        let ledger = self.ledger.clone();
+        Box::new(move |next| {
+            let noted = ledger.lock().note_sums(run, next.answered + 1);
+            noted.map_err(|error| SecureError::Stopped { problem: error.wording() })
+        })
+    }
+
+    /// Sketches of these data that earlier runs have opened.
+    pub fn sketches_before(&self, run: [u8; 32]) -> Vec<OpenedSketches> {
+        self.ledger.lock().account().sketches_before(&run)
+    }
+
+    /// Notes how a run ended; not if it can go on.
+    pub fn end(&self, run: [u8; 32], sums: u64, ended: &SecureResult<Ended>) -> Result<()> {
+        let (end, rounds) = match ended {
+            Ok(ended) => (RunEnd::Finished, ended.rounds),
+            Err(SecureError::FewRecords { .. } | SecureError::Core(partwise::Error::Parameter { .. })) => {
+                (RunEnd::Refused, 0)
+            }
+            Err(SecureError::Withheld { .. } | SecureError::Implausible { .. }) => (RunEnd::Stopped, 0),
+            Err(_) => return Ok(()),
+        };
+        let mut ledger = self.ledger.lock();
+        // A party that was restarted after its end comes here again.
+        if ledger.account().run(&run).is_some_and(|of| of.end.is_none()) {
+            if let Some(gate) = gate_of(ended) {
+                ledger.append(LedgerEntry::GateStop { run: Hex(run), gate })?;
+            }
+            let sent = ledger::read(&self.sent)?.last;
+            ledger.append(LedgerEntry::RunEnded { run: Hex(run), end, sums, rounds, sent })?;
+        }
+        self.heads.borrow_mut().remember_own(&ledger)
+    }
+}
+
+/// Which of this party's own checks ended a run, if one did.
+fn gate_of(ended: &SecureResult<Ended>) -> Option<String> {
+    match ended {
+        Err(SecureError::Withheld { reason, .. }) => reason.clone(),
+        Err(error @ SecureError::Implausible { .. }) => Some(error.to_string()),
+        _ => None,
+    }
+}
