@@ -18,6 +18,8 @@ pub struct Offer {
     pub nonce: Hex<32>,
     /// An X25519 key for the comparison of names.
     pub key: Hex<32>,
+    /// A digest of what it contributes to the public seed.
+    pub seed: Hex<32>,
     /// How many features it has.
     pub features: usize,
     /// Over all of it.
@@ -56,6 +58,8 @@ pub struct Tags {
 pub struct Agree {
     /// Field by field.
     pub agreement: Agreement,
+    /// What it contributes to the public seed.
+    pub seed: Hex<32>,
     /// Over the digest of the agreement.
     pub signature: Hex<64>,
     /// For each party of the roster.
@@ -70,6 +74,8 @@ pub struct Accord {
     /// its digest, and many parties have long rosters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agreement: Option<Agreement>,
+    /// What it contributes to the public seed.
+    pub seed: Hex<32>,
     /// Over the digest of the agreement.
     pub signature: Hex<64>,
     /// For the reader.

@@ -16,4 +16,4 @@ pub(crate) use terms::wrong_setting;
 pub use terms::{Member, Terms};
 
 /// The version of all that is hashed and signed here. A run that was agreed on under another version is not taken up.
-pub const AGREEMENT_VERSION: u32 = 2;
+pub const AGREEMENT_VERSION: u32 = 3;

@@ -23,6 +23,8 @@ pub struct Policy {
     pub minimum_colluders: usize,
     /// The most rounds.
     pub maximum_rounds: usize,
+    /// The most sums, failed attempts and votes on ranges among them; what follows from the terms, if absent.
+    pub maximum_sums: Option<u64>,
     /// Whether the others may go on when somebody has left, which shows nearly what it had.
     pub continue_without: bool,
     /// Further risks that are accepted, by name.
@@ -38,6 +40,7 @@ impl Default for Policy {
             minimum_cohort: 3,
             minimum_colluders: 1,
             maximum_rounds: Settings::ROUNDS,
+            maximum_sums: None,
             continue_without: false,
             accept: Vec::new(),
         }
@@ -91,7 +94,17 @@ impl Policy {
             let allowed = format!("{} at most", self.maximum_rounds);
             return Err(Refusal::new(format!("{rounds} rounds{second}"), allowed));
         }
+        let sums = settings.fewest_sums(terms.groups.len());
+        if let Some(most) = self.maximum_sums.filter(|most| sums > *most) {
+            return Err(Refusal::new(format!("at least {sums} sums"), format!("{most} at most")));
+        }
         self.allow_risks(settings)
+    }
+
+    /// How many sums a party takes part in at most, by these terms.
+    pub fn most_sums(&self, terms: &Terms) -> u64 {
+        let default = terms.settings.most_sums(terms.groups.len());
+        self.maximum_sums.map_or(default, |most| most.min(default))
     }
 
     /// Whether the risks that the terms accept are accepted here.

@@ -97,6 +97,7 @@ impl Gathering {
                 told |= differs;
                 Accord {
                     agreement: differs.then(|| agree.agreement.clone()),
+                    seed: agree.seed,
                     signature: agree.signature,
                     tags: agree
                         .tags

@@ -43,7 +43,14 @@ pub struct CoordinatorOptions {
     pub status_address: Option<SocketAddr>,
     /// Where its lines go.
     pub log: Arc<EventLog>,
+    /// What a dishonest one says instead.
+    #[cfg(test)]
+    pub tamper: Option<Tamper>,
 }
+
+/// What a dishonest coordinator of a test says to a place instead of the bytes of a message.
+#[cfg(test)]
+pub type Tamper = Arc<dyn Fn(u16, &[u8]) -> Option<Vec<u8>> + Send + Sync>;
 
 /// What the coordinator has at the end.
 pub struct FederationOutcome {
@@ -104,7 +111,10 @@ pub fn run(federation: FederationConfig, options: CoordinatorOptions) -> Result<
     };
     let addresses = address(&federation, options.insecure)?;
     let (events, inbox) = mpsc::channel(64);
-    let shared = Arc::new(Shared::new(federation, options.log, events));
+    let shared = Shared::new(federation, options.log, events);
+    #[cfg(test)]
+    let shared = shared.dishonest(options.tamper);
+    let shared = Arc::new(shared);
     let driver = Driver::new(shared.clone(), runtime.handle().clone(), inbox)?;
     runtime.block_on(listen(&shared, &addresses, options.status_address, acceptor))?;
     let outcome = driver.run();

@@ -37,6 +37,8 @@ pub struct Shared {
     taken: Mutex<BTreeSet<u16>>,
     /// Connections so far.
     pub counter: AtomicU64,
+    #[cfg(test)]
+    pub tamper: Option<super::Tamper>,
     /// The run that is under way.
     run: Mutex<Option<[u8; 32]>>,
 }
@@ -54,9 +56,17 @@ impl Shared {
             connections: federation.terms.roster.iter().map(limit).collect(),
             taken: Mutex::default(),
             counter: AtomicU64::new(0),
+            #[cfg(test)]
+            tamper: None,
             run: Mutex::default(),
             federation,
         }
+    }
+
+    #[cfg(test)]
+    pub fn dishonest(mut self, tamper: Option<super::Tamper>) -> Self {
+        self.tamper = tamper;
+        self
     }
 
     /// Whether this is the party's only connection that counts; if so it stays that until its place is free again.

@@ -72,7 +72,7 @@ pub(super) fn check_data<T: Real>(
     }
     // Lengths in journals have 32 bits, and what is allocated must be within reason.
     let rank = terms.settings.rank;
-    if rank.saturating_mul(rank).saturating_mul(8).max(terms.longest_message(features)) > u32::MAX as usize {
+    if rank.saturating_mul(rank).saturating_mul(8).max(terms.longest_answer(features)) > u32::MAX as usize {
         let problem =
             format!("{rank} components of {features} features are more than 4 GiB; choose a smaller rank");
         return Err(Error::State { problem });

@@ -165,16 +165,18 @@ impl<'a> View<'a> {
         Some(telling.seen(numbers(sum, &words)))
     }
 
-    /// The sum, less what the attackers had themselves. Of an asynchronous method a party is told the server's U alone.
+    /// The sum, less what the attackers had themselves. Of an asynchronous method without masks a party is told the server's U
+    /// alone.
     pub fn sum(&self, place: usize) -> Option<SeenMatrix> {
         let telling = &self.sums[place];
         let sum = telling.sum;
         let values = match self.attackers.first() {
-            Some(&party) if !self.adversary.has_coordinator() && self.settings.protocol.is_asynchronous() => {
+            Some(&party)
+                if !self.adversary.has_coordinator()
+                    && self.settings.protocol.is_asynchronous()
+                    && sum.is_plain() =>
+            {
                 self.told_by_server(place, party)?
-            }
-            Some(&party) if !self.adversary.has_coordinator() => {
-                self.less_own(sum, self.transcript.reply(sum, party)?)
             }
             _ => self.less_own(sum, self.transcript.opened(sum)?),
         };

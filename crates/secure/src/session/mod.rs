@@ -40,8 +40,8 @@ pub struct Total {
     pub parts: Vec<Vec<f64>>,
     /// How many parties are in them.
     pub parties: usize,
-    /// What the coordinator answered, as it came.
-    pub words: Words,
+    /// What the server made of the sum, where it answered something else.
+    pub answer: Option<Words>,
 }
 
 /// What a cohort has told a party.
@@ -55,11 +55,13 @@ pub struct CohortDigest {
     pub sums: u64,
 }
 
-/// A sum that the coordinator has answered.
+/// A sum that was opened.
 struct Opened {
     cohort: u8,
-    parties: usize,
+    /// Whose words are in it.
+    parties: Vec<u16>,
     words: Words,
+    answer: Option<Words>,
 }
 
 /// A party's connection to its cohorts.
@@ -82,6 +84,9 @@ pub struct Session<'a> {
     watch: Option<Box<dyn FnMut(Announcement) + Send + 'a>>,
     before_sum: Option<Box<dyn FnMut(u64) -> Result<()> + Send + 'a>>,
     most_rounds: Option<usize>,
+    most_sums: Option<u64>,
+    /// How often this party has uploaded words, or had before a restart.
+    attempts: u64,
     /// Whether somebody was missing in a sum of this attempt that this party saw.
     pub(crate) incomplete: bool,
     /// How often the run was begun again.
@@ -95,7 +100,8 @@ impl<'a> Session<'a> {
             return Err(Error::parameter("cohorts", "there are none; give a party at least one"));
         };
         let machines = machines.into_iter().map(|party| (party.cohort().number, party)).collect();
-        let SessionOptions { entropy, clock, slowness, journal, watch, before_sum, most_rounds } = options;
+        let SessionOptions { entropy, clock, slowness, journal, watch, before_sum, most_rounds, most_sums } =
+            options;
         let mut session = Session {
             link: Box::new(link),
             me,
@@ -114,6 +120,8 @@ impl<'a> Session<'a> {
             watch,
             before_sum,
             most_rounds,
+            most_sums,
+            attempts: 0,
             incomplete: false,
             attempt: 0,
         };
@@ -207,7 +215,7 @@ impl<'a> Session<'a> {
         if let Some(before_sum) = &mut self.before_sum {
             before_sum(self.meter.sums)?;
         }
-        self.pending = Some(Pending { cohort, kind, parts, voting: false });
+        self.pending = Some(Pending { cohort, kind, parts, voting: false, revotes: 0 });
         self.submit()
     }
 

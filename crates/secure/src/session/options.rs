@@ -37,6 +37,8 @@ pub struct SessionOptions<'a> {
     pub before_sum: Option<Box<dyn FnMut(u64) -> Result<()> + Send + 'a>>,
     /// Where the coordinator says when it is the end: rounds after which it must have.
     pub most_rounds: Option<usize>,
+    /// How many sums the party takes part in at most, attempts that fail and votes on ranges among them.
+    pub most_sums: Option<u64>,
 }
 
 impl<'a> SessionOptions<'a> {
@@ -50,6 +52,7 @@ impl<'a> SessionOptions<'a> {
             watch: None,
             before_sum: None,
             most_rounds: None,
+            most_sums: None,
         }
     }
 }

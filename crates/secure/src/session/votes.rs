@@ -44,6 +44,8 @@ pub(super) struct Pending {
     pub parts: Vec<Part>,
     /// Whether this round only agrees on ranges.
     pub voting: bool,
+    /// How often its numbers were outside the ranges.
+    pub revotes: u32,
 }
 
 /// How a party's numbers become words.

@@ -103,6 +103,7 @@ impl<'a> Room<'a> {
         let link = Recorded::new(link, me, &summary);
         let mut options = SessionOptions::new(entropy()?, SystemClock::start());
         options.slowness = self.plan.slowness_of(me);
+        options.most_sums = Some(settings.most_sums(self.groups.len()));
         options.before_sum = self.plan.loses.filter(|vanishing| vanishing.party == me).map(Vanishing::hook);
         let mut session = Session::join(link, machines, options)?;
         let threads = Threads::new(self.plan.threads)?.with_cancel(&self.plan.cancel);

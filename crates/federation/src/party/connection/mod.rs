@@ -127,7 +127,7 @@ impl Connection {
 
     /// What may come by these terms, of so many features; before, there is no message of the methods.
     pub fn expect(&self, terms: &Terms, features: usize) {
-        let longest = terms.longest_message(features);
+        let longest = terms.longest_answer(features);
         let sending = deadline::sending(terms.deadline, terms.roster.len());
         *self.expected.lock().unwrap_or_else(PoisonError::into_inner) = Expected { longest, sending };
     }
