@@ -7,7 +7,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use partwise::cancel::Cancel;
 use partwise::matrix::{Dense, Matrix, Order, Values};
+use partwise_secure::aggregation::Message;
 use partwise_secure::protocol::{Protocol, Settings};
+use partwise_secure::session::{addressed, parse};
 use rand::Rng;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -57,8 +59,16 @@ fn start(
     insecure: bool,
     log: &Arc<EventLog>,
 ) -> std::thread::JoinHandle<CoordinatorEnd> {
+    let options =
+        coordinator::CoordinatorOptions { insecure, status_address: None, log: log.clone(), tamper: None };
+    start_with(federation, options)
+}
+
+fn start_with(
+    federation: FederationConfig,
+    options: coordinator::CoordinatorOptions,
+) -> std::thread::JoinHandle<CoordinatorEnd> {
     let address = federation.address.clone();
-    let options = coordinator::CoordinatorOptions { insecure, status_address: None, log: log.clone() };
     let thread = std::thread::spawn(move || coordinator::run(federation, options));
     while std::net::TcpStream::connect(&address).is_err() {
         assert!(!thread.is_finished(), "{}", thread.join().unwrap().err().unwrap());
@@ -254,6 +264,73 @@ fn send_hostile_frames() {
     ] {
         assert!(rejected.get(reason).is_some_and(|count| *count > 0), "{reason}: {rejected:?}");
     }
+}
+
+/// A dishonest coordinator over TLS: every party that is told something else than the others stops, and says what is wrong.
+#[test]
+fn a_dishonest_coordinator_is_found_out() {
+    in_time(|| {
+        std::thread::scope(|scope| {
+            let cases: [(fn(Message) -> Option<Message>, &str); 3] = [
+                (other_words, "another upload of party 2 than it has signed"),
+                (other_digest, "an upload of party 2 that it did not sign"),
+                (other_sum, "an answer in the place of a sum"),
+            ];
+            for (tamper, words) in cases {
+                scope.spawn(move || {
+                    for error in told_otherwise(tamper) {
+                        assert!(
+                            error.contains("from the coordinator") && error.contains(words),
+                            "{words}: {error}"
+                        );
+                    }
+                });
+            }
+        });
+    });
+}
+
+fn other_words(message: Message) -> Option<Message> {
+    let Message::Relay { place, party: 2, mut words } = message else { return None };
+    words.wide[0] ^= 1;
+    Some(Message::Relay { place, party: 2, words })
+}
+
+fn other_digest(message: Message) -> Option<Message> {
+    let Message::Survivors { place, mut commitments, shares } = message else { return None };
+    commitments[1].words[0] ^= 1;
+    Some(Message::Survivors { place, commitments, shares })
+}
+
+fn other_sum(message: Message) -> Option<Message> {
+    let Message::Opening(mut opening) = message else { return None };
+    opening.answer = Some(partwise_secure::aggregation::Words { narrow: Vec::new(), wide: vec![1, 2, 3] });
+    Some(Message::Opening(opening))
+}
+
+/// What parties 1 and 3 say when the coordinator tells them something else than party 2.
+fn told_otherwise(tamper: fn(Message) -> Option<Message>) -> Vec<String> {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut federation, mut parties) = setting(folder.path());
+    certify(folder.path(), &mut federation, &mut parties);
+    let tamper = move |place: u16, bytes: &[u8]| {
+        let (cohort, message) = parse(place, 0, bytes).unwrap();
+        let other = (place != 2).then(|| tamper(message)).flatten()?;
+        Some(addressed(cohort, &other))
+    };
+    let log = Arc::default();
+    let tamper: Option<coordinator::Tamper> = Some(Arc::new(tamper));
+    let options = coordinator::CoordinatorOptions { insecure: false, status_address: None, log, tamper };
+    start_with(federation, options);
+    let join = |(place, party): (usize, PartyConfig)| {
+        let options = party::PartyOptions { insecure: false, ..polite() };
+        let join = move || party::join(&party, given(place), &options).err().map(|error| error.to_string());
+        std::thread::spawn(join)
+    };
+    let threads: Vec<_> = parties.into_iter().enumerate().map(join).collect();
+    // Party 2 waits for the others.
+    let stopped = threads.into_iter().enumerate().filter(|(place, _)| *place != 1);
+    stopped.map(|(_, thread)| thread.join().unwrap().expect("an error")).collect()
 }
 
 /// Records of each party, and how many uploads it sent; every party and the coordinator end with the refusal.

@@ -6,7 +6,7 @@ use std::convert::Infallible;
 use std::path::Path;
 
 use partwise_secure::aggregation::wire::Hello;
-use partwise_secure::aggregation::{Identity, Message, SumId, Words};
+use partwise_secure::aggregation::{Commitment, Identity, Message, Opening, Revealed, SumId, Words};
 use partwise_secure::coordinator::CoordinatorRecord;
 use partwise_secure::protocol::{Protocol, Settings, Stop};
 use partwise_secure::session::{Answered, Kept, addressed, parse};
@@ -159,6 +159,7 @@ fn agreement(terms: &Terms, names: Option<&[String]>) -> Value {
         let accord = |agree: &Agree| Accord {
             agreement: None,
             ledger: agree.ledger,
+            seed: agree.seed,
             signature: agree.signature,
             tags: agree.tags[place],
         };
@@ -256,6 +257,35 @@ fn reply() -> Message {
     Message::Reply { place, survivors: vec![1, 300], words: words() }
 }
 
+fn commitment() -> Commitment {
+    Commitment {
+        party: 1,
+        words: [3; 32],
+        seed: [4; 32],
+        shares: vec![(1, [1; 32]), (2, [2; 32])],
+        pairs: vec![(2, [5; 32])],
+        only_with: vec![1, 300],
+        signature: [6; 64],
+    }
+}
+
+fn revealed() -> Revealed {
+    let (shares, seeds) = (vec![(1, vec![1, 2, 3]), (2, Vec::new())], vec![(3, [3; 32])]);
+    Revealed { party: 2, shares, seeds, signature: [7; 64] }
+}
+
+fn opening(uploads: Vec<(u16, Words)>, answer: Option<Words>) -> Message {
+    Message::Opening(Box::new(Opening {
+        place: SumId { epoch: 1, round: 2, attempt: 3 },
+        keys: [8; 32],
+        commitments: vec![commitment()],
+        signatures: vec![(1, [1; 64]), (2, [2; 64])],
+        revealed: vec![revealed()],
+        uploads,
+        answer,
+    }))
+}
+
 fn words() -> Words {
     Words { narrow: vec![1, u32::MAX], wide: vec![u64::MAX, 0, 5] }
 }
@@ -269,11 +299,20 @@ fn messages_of_the_sums_are_pinned() {
         Message::NewEpoch { epoch: 9 },
         Message::Hello { epoch: 1, hello: hello.clone() },
         Message::Roster { place, hellos: vec![hello.clone(), hello] },
-        Message::Upload { place, words: words(), shares: shares.clone() },
-        Message::Survivors { place, survivors: vec![1, 3], shares: shares.clone() },
+        Message::Upload { place, words: words(), commitment: None, shares: shares.clone() },
+        Message::Upload {
+            place,
+            words: words(),
+            commitment: Some(Box::new(commitment())),
+            shares: shares.clone(),
+        },
+        Message::Relay { place, party: 3, words: words() },
+        Message::Survivors { place, commitments: vec![commitment(), commitment()], shares },
         Message::Echo { place, signature: [8; 64] },
         Message::Echoes { place, signatures: vec![(1, [1; 64]), (2, [2; 64])] },
-        Message::Unmask { place, shares, seeds: vec![(3, [3; 32])] },
+        Message::Unmask { place, revealed: revealed() },
+        opening(Vec::new(), None),
+        opening(vec![(1, words())], Some(words())),
         reply(),
     ];
     let vector = |message: &Message| {
@@ -303,6 +342,12 @@ fn journals_are_pinned() {
             reply: reply(),
             sum: Some(words()),
         }),
+        CoordinatorEntry::Sums(CoordinatorRecord::Answer {
+            cohort: 1,
+            now: 1.5,
+            reply: opening(vec![(1, words())], None),
+            sum: None,
+        }),
         CoordinatorEntry::Norm(2.5),
         CoordinatorEntry::Error(CurvePoint { round: 7, seconds: 1.5, relative_error: 0.25 }),
     ];
@@ -311,10 +356,15 @@ fn journals_are_pinned() {
     }
     let of_coordinator = std::fs::read(&path).unwrap();
     let data = "sha256".into();
-    let head = PartyHead { run, terms, keys, place: 2, private_seed: u64::MAX, data };
+    let head = PartyHead { run, terms, keys, place: 2, public_seed: 7, private_seed: u64::MAX, data };
     let mut journal = JournalFile::create(&path, &head).unwrap();
-    let answered = Answered { cohort: 2, parties: 300, polls: 5, answers: [6; 32], words: words() };
-    for kept in [Kept::Answer(answered), Kept::Promise { cohort: 3, survivors: vec![1, 2, 300] }] {
+    let answered = |answer| {
+        let (parties, words) = (vec![1, 300], words());
+        Kept::Answer(Answered { cohort: 2, parties, polls: 5, answers: [6; 32], words, answer })
+    };
+    for kept in
+        [answered(None), answered(Some(words())), Kept::Promise { cohort: 3, survivors: vec![1, 2, 300] }]
+    {
         let record = encode_kept(&kept);
         assert_eq!(decode_kept(&record).unwrap(), kept);
         journal.append(&record).unwrap();
@@ -336,6 +386,7 @@ fn words_of_the_largest_federation_fit_a_frame() {
             identity: Hex([255; 32]),
             nonce: Hex([255; 32]),
             key: Hex([255; 32]),
+            seed: Hex([255; 32]),
             features: 1 << 40,
             ledger,
             signature,
@@ -347,10 +398,11 @@ fn words_of_the_largest_federation_fit_a_frame() {
     let digest = Hex([255; 32]);
     let tags = crate::agreement::Tags { names: digest, sorted: digest, seen, ledger: digest };
     let signature = Hex([255; 64]);
-    let accord = |agreement| Accord { agreement, ledger, signature, tags };
+    let seed = Hex([255; 32]);
+    let accord = |agreement| Accord { agreement, ledger, seed, signature, tags };
     let mut accords = vec![accord(Some(agreement.clone()))];
     accords.resize(255, accord(None));
-    let agree = Agree { agreement, ledger, signature, tags: vec![tags; 255] };
+    let agree = Agree { agreement, ledger, seed, signature, tags: vec![tags; 255] };
     let frames = [
         Frame::control(&FromParty::Agree { attempt: u32::MAX, agree }),
         Frame::control(&ToParty::Offers { attempt: u32::MAX, offers }),

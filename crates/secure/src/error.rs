@@ -100,6 +100,26 @@ pub enum Error {
         /// The value.
         value: f64,
     },
+    /// Numbers are outside of ranges that were agreed on for them.
+    #[error(
+        "the sum of {what} was outside of ranges that all had just agreed on, {votes} times: a party is dishonest or its \
+         program is broken, and nobody can tell which; find out before the parties run again"
+    )]
+    Ranges {
+        /// Which sum.
+        what: &'static str,
+        /// How often.
+        votes: u32,
+    },
+    /// A run takes more sums than were allowed.
+    #[error(
+        "this party has taken part in {sums} sums, failed attempts among them, and more are not allowed; find out why they \
+         were repeated before the parties run again"
+    )]
+    TooManySums {
+        /// How many.
+        sums: u64,
+    },
     /// What carries messages or keeps answers has failed, and says why.
     #[error("{problem}")]
     Stopped {

@@ -86,7 +86,7 @@ fn signal(signal: &str) {
 #[derive(Serialize, Deserialize)]
 struct Disturbed {
     arguments: Vec<OsString>,
-    /// The private start is that of the simulation with this seed.
+    /// The private start is that of the simulation with this seed, and the public seed the one of the terms.
     seed: Option<u64>,
     fault: Option<Fault>,
 }
@@ -94,6 +94,10 @@ struct Disturbed {
 impl Hooks for Disturbed {
     fn private_seed(&self, place: u16) -> partwise_federation::Result<u64> {
         Ok(party_seed(self.seed.unwrap_or_else(|| std::process::id().into()), "partwise private", place))
+    }
+
+    fn public_seed(&self, drawn: u64, proposed: u64) -> u64 {
+        if self.seed.is_some() { proposed } else { drawn }
     }
 
     fn sending(&self, kind: &'static str) {

@@ -92,8 +92,9 @@ fn a_party_killed_at_every_step() {
         "signatures,4,before",
         "shares of masks,5,before",
         "shares of masks,5,after",
-        "answer,5,before",
-        "answer,1,before",
+        "passed on,5,before",
+        "opening,5,before",
+        "opening,1,before",
     ];
     killed(&deaths, &[]);
 }

@@ -49,6 +49,7 @@ impl Agreement {
                 Field::new("the nonces", digest(|offer| offer.nonce.0)),
                 Field::new("the keys", digest(|offer| offer.key.0)),
                 Field::new("the ledgers", digest(|offer| offer.ledger.hash.0)),
+                Field::new("the seeds", digest(|offer| offer.seed.0)),
                 Field::new("the roster", roster.collect::<FieldValue>()),
                 Field::new(
                     "the number of features",
@@ -110,10 +111,25 @@ pub fn offer_bytes(offer: &Offer, terms: &Terms, place: u16, attempt: u32) -> Ve
         Field::new("identity", offer.identity.0),
         Field::new("nonce", offer.nonce.0),
         Field::new("key", offer.key.0),
+        Field::new("seed", offer.seed.0),
         Field::new("features", offer.features),
     ];
     fields.extend(head_fields(&offer.ledger));
     encode("partwise offer", AGREEMENT_VERSION, &fields)
+}
+
+/// The digest of what a party contributes to the public seed.
+pub fn contribution_digest(contribution: &[u8; 32]) -> [u8; 32] {
+    let fields = [Field::new("contribution", *contribution)];
+    Sha256::digest(encode("partwise contribution to the seed", AGREEMENT_VERSION, &fields)).into()
+}
+
+/// The public seed of a run, which depends on what every party has contributed.
+pub fn public_seed(run: &[u8; 32], contributions: &[[u8; 32]]) -> u64 {
+    let contributions = contributions.iter().copied().collect::<FieldValue>();
+    let fields = [Field::new("run", *run), Field::new("contributions", contributions)];
+    let digest = Sha256::digest(encode("partwise public seed", AGREEMENT_VERSION, &fields));
+    u64::from_le_bytes(std::array::from_fn(|place| digest[place]))
 }
 
 /// What a signature on an agreement is on.

@@ -19,7 +19,9 @@ pub struct Offer {
     pub nonce: Hex<32>,
     /// An X25519 key for the comparison of names.
     pub key: Hex<32>,
-    /// The number of its features.
+    /// A digest of what it contributes to the public seed.
+    pub seed: Hex<32>,
+    /// How many features it has.
     pub features: usize,
     /// Where the ledger of its data is.
     pub ledger: LedgerHead,
@@ -74,6 +76,9 @@ pub struct Agree {
     /// Where its ledger is with this run in it, for the others to remember.
     pub ledger: LedgerHead,
     /// Over the digest of the agreement, and that.
+    /// What it contributes to the public seed.
+    pub seed: Hex<32>,
+    /// Over the digest of the agreement.
     pub signature: Hex<64>,
     /// Tags for each party of the roster.
     pub tags: Vec<Tags>,
@@ -90,6 +95,9 @@ pub struct Accord {
     /// Where its ledger is with this run in it.
     pub ledger: LedgerHead,
     /// Over the digest of the agreement, and that.
+    /// What it contributes to the public seed.
+    pub seed: Hex<32>,
+    /// Over the digest of the agreement.
     pub signature: Hex<64>,
     /// The tag for the reader.
     pub tags: Tags,

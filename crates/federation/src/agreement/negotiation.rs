@@ -7,7 +7,9 @@ use sha2::Sha256;
 use x25519_dalek::{PublicKey, ReusableSecret};
 use zeroize::Zeroizing;
 
-use super::fields::{Agreement, TagOf, names_digest, seen_bytes, signed_bytes, tag_bytes};
+use super::fields::{
+    Agreement, TagOf, contribution_digest, names_digest, public_seed, seen_bytes, signed_bytes, tag_bytes,
+};
 use super::messages::{Accord, Agree, Offer, Tags};
 use super::terms::Terms;
 use crate::data_ledger::{LedgerHead, LedgerHistory, Seen};
@@ -61,6 +63,8 @@ pub struct RunIdentity {
     pub keys: Vec<IdentityKey>,
     /// Where everybody's ledger is, by place.
     pub ledgers: Vec<LedgerHead>,
+    /// The seed of U's start and of sketches, which nobody has chosen.
+    pub public_seed: u64,
 }
 
 /// This party's view, and the expected tags of the others.
@@ -77,6 +81,8 @@ struct Expected {
     /// What both parties share, and nobody else has.
     shared: Zeroizing<[u8; 32]>,
     ledger: LedgerHead,
+    /// The digest of its contribution to the public seed.
+    seed: [u8; 32],
 }
 
 /// One attempt of a party to agree with all others.
@@ -86,6 +92,8 @@ pub struct Negotiation<'a> {
     /// Digests of the names in order, and sorted.
     names: [[u8; 32]; 2],
     offer: Offer,
+    /// What this party contributes to the public seed. The others have its digest before they show theirs.
+    contribution: [u8; 32],
     secret: ReusableSecret,
     understood: Option<Understood>,
 }
@@ -93,8 +101,9 @@ pub struct Negotiation<'a> {
 impl<'a> Negotiation<'a> {
     /// Starts with fresh secrets.
     pub fn new(party: Negotiator<'a>, attempt: u32, rng: &mut impl CryptoRng) -> Self {
-        let mut nonce = [0; 32];
+        let (mut nonce, mut contribution) = ([0; 32], [0; 32]);
         rng.fill_bytes(&mut nonce);
+        rng.fill_bytes(&mut contribution);
         let secret = ReusableSecret::random_from_rng(rng);
         let mut sorted: Option<Vec<&String>> = party.features.names.map(|names| names.iter().collect());
         sorted.iter_mut().for_each(|names| names.sort_unstable());
@@ -106,12 +115,13 @@ impl<'a> Negotiation<'a> {
             identity: Hex(*party.identity.key().bytes()),
             nonce: Hex(nonce),
             key: Hex(PublicKey::from(&secret).to_bytes()),
+            seed: Hex(contribution_digest(&contribution)),
             features: party.features.count,
             ledger: party.ledgers.history().head(),
             signature: Hex([0; 64]),
         };
         offer.sign(&party, attempt);
-        Negotiation { party, attempt, names, offer, secret, understood: None }
+        Negotiation { party, attempt, names, offer, contribution, secret, understood: None }
     }
 
     /// The first message.
@@ -151,13 +161,14 @@ impl<'a> Negotiation<'a> {
             tags.push(Tags { names, sorted, seen, ledger });
             let [names, sorted] = names_between(other, place);
             let shared = Zeroizing::new(*shared.as_bytes());
-            expected.push(Expected { key, names, sorted, shared, ledger: offer.ledger });
+            let seed = offer.seed.0;
+            expected.push(Expected { key, names, sorted, shared, ledger: offer.ledger, seed });
         }
         self.check_features(offers)?;
         let ledger = self.party.ledgers.start(run, terms, place)?;
         let signature = Hex(identity.sign(&signed_bytes(&run, &ledger)));
         self.understood = Some(Understood { agreement: agreement.clone(), expected });
-        Ok(Agree { agreement, ledger, signature, tags })
+        Ok(Agree { agreement, ledger, seed: Hex(self.contribution), signature, tags })
     }
 
     /// Compares the views of all parties.
@@ -177,16 +188,24 @@ impl<'a> Negotiation<'a> {
             if !follows || !expected.key.has_signed(&signed, &accord.signature.0) {
                 return Err(dishonest(format!("words that {who} has not signed")));
             }
+            if contribution_digest(&accord.seed.0) != expected.seed {
+                return Err(dishonest(format!(
+                    "another contribution of {who} to the seed than it has signed for"
+                )));
+            }
             let what = agreement.difference(theirs).or_else(|| self.differing_names(accord, expected));
             if let Some(what) = what {
                 return Err(Error::Disagreement { who: who.into(), what });
             }
             self.check_seen(&agreement.digest(), place, accord, expected)?;
         }
+        let run = agreement.digest();
+        let contributions: Vec<[u8; 32]> = accords.iter().map(|accord| accord.seed.0).collect();
         Ok(RunIdentity {
-            run: agreement.digest(),
+            run,
             keys: expected.iter().map(|expected| expected.key).collect(),
             ledgers: accords.iter().map(|accord| accord.ledger).collect(),
+            public_seed: public_seed(&run, &contributions),
         })
     }
 
@@ -256,7 +275,7 @@ fn dishonest(problem: impl Into<String>) -> Error {
 /// A digest that only two parties can compute.
 fn derive_tag(shared: &[u8; 32], info: &[u8]) -> Hex<32> {
     let mut tag = Zeroizing::new([0; 32]);
-    match Hkdf::<Sha256>::new(Some(b"partwise names 2"), shared).expand(info, &mut *tag) {
+    match Hkdf::<Sha256>::new(Some(b"partwise names 3"), shared).expand(info, &mut *tag) {
         Ok(()) => Hex(*tag),
         Err(_) => unreachable!("32 bytes are within what can be derived"),
     }
@@ -336,6 +355,11 @@ mod tests {
     }
 
     fn negotiate(sides: &[Owned]) -> Vec<Result<RunIdentity>> {
+        negotiate_with(sides, |_, _| {})
+    }
+
+    /// The coordinator changes what each party is told.
+    fn negotiate_with(sides: &[Owned], tamper: impl Fn(usize, &mut Vec<Accord>)) -> Vec<Result<RunIdentity>> {
         let mut parties: Vec<Negotiation> =
             (1..).zip(sides).map(|(place, side)| begin(side, place)).collect();
         let offers: Vec<Offer> = parties.iter().map(Negotiation::offer).collect();
@@ -345,10 +369,13 @@ mod tests {
             let accord = |agree: &Agree| Accord {
                 agreement: (agree.agreement != *own).then(|| agree.agreement.clone()),
                 ledger: agree.ledger,
+                seed: agree.seed,
                 signature: agree.signature,
                 tags: agree.tags[place],
             };
-            agrees.iter().map(accord).collect()
+            let mut accords = agrees.iter().map(accord).collect();
+            tamper(place, &mut accords);
+            accords
         };
         parties.iter().enumerate().map(|(place, party)| party.conclude(&accords(place))).collect()
     }
@@ -360,6 +387,25 @@ mod tests {
         let run = first[0].as_ref().unwrap().run;
         assert!(first.iter().all(|result| result.as_ref().unwrap().run == run));
         assert_ne!(negotiate(&sides)[0].as_ref().unwrap().run, run);
+    }
+
+    /// Nobody can choose the public seed: it is another each time, the same at all parties, and whoever has shown the digest of
+    /// a contribution cannot show another one.
+    #[test]
+    fn the_public_seed_is_chosen_by_all() {
+        let sides = sides();
+        let seeds = || negotiate(&sides).into_iter().map(|party| party.unwrap().public_seed);
+        let first: Vec<u64> = seeds().collect();
+        assert!(first.iter().all(|seed| *seed == first[0]) && seeds().all(|seed| seed != first[0]));
+        let results = negotiate_with(&sides, |place, accords| {
+            if place != 1 {
+                accords[1].seed = Hex([7; 32]);
+            }
+        });
+        for (place, result) in results.into_iter().enumerate().filter(|(place, _)| *place != 1) {
+            let error = result.unwrap_err().to_string();
+            assert!(error.contains("another contribution of b to the seed"), "{place}: {error}");
+        }
     }
 
     fn problem(sides: &[Owned]) -> String {
@@ -421,6 +467,7 @@ mod tests {
         let accord = |agree: &Agree| Accord {
             agreement: None,
             ledger: agree.ledger,
+            seed: agree.seed,
             signature: agree.signature,
             tags: agree.tags[1],
         };

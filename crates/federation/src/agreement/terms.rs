@@ -94,12 +94,17 @@ impl Terms {
         if parties == 2 { 2 } else { settings.colluders.saturating_add(2) }
     }
 
-    /// The maximum size of a message between parties with this many features: the largest upload with its shares,
-    /// or U as a file.
+    /// The longest message of a party with so many features: the largest upload, and what goes with it for each party;
+    /// or U, as a file.
     pub fn longest_message(&self, features: usize) -> usize {
         let sizes = upload_sizes(&self.settings, features);
         let words = sizes.into_iter().map(WordCount::most_bytes);
         words.max().unwrap_or(0).saturating_add(self.roster.len() * 256).saturating_add(64 << 10)
+    }
+
+    /// The longest message to a party: all that opens a sum that it has missed.
+    pub fn longest_answer(&self, features: usize) -> usize {
+        self.longest_message(features).saturating_mul(self.roster.len())
     }
 
     /// The name of a place.

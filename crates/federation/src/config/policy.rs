@@ -37,6 +37,8 @@ pub struct Policy {
     pub maximum_beta: f64,
     /// Rosters that are allowed, by the names of the other parties, besides that of all peers.
     pub rosters: Vec<BTreeSet<String>>,
+    /// The most sums, failed attempts and votes on ranges among them; what follows from the terms, if absent.
+    pub maximum_sums: Option<u64>,
     /// Whether the others may go on when somebody has left, which shows nearly what it had.
     pub continue_without: bool,
     /// Further accepted risks, by name.
@@ -59,6 +61,7 @@ impl Default for Policy {
             maximum_alpha: 10.0,
             maximum_beta: 1.0,
             rosters: Vec::new(),
+            maximum_sums: None,
             continue_without: false,
             accept: Vec::new(),
             safeguards: Safeguards::default(),
@@ -114,6 +117,10 @@ impl Policy {
             return Err(Refusal::new(format!("{rounds} rounds{second}"), allowed));
         }
         self.allow_sizes(settings)?;
+        let sums = settings.fewest_sums(terms.groups.len());
+        if let Some(most) = self.maximum_sums.filter(|most| sums > *most) {
+            return Err(Refusal::new(format!("at least {sums} sums"), format!("{most} at most")));
+        }
         self.allow_risks(settings)
     }
 
@@ -134,6 +141,12 @@ impl Policy {
             }
         }
         Ok(())
+    }
+
+    /// How many sums a party takes part in at most, by these terms.
+    pub fn most_sums(&self, terms: &Terms) -> u64 {
+        let default = terms.settings.most_sums(terms.groups.len());
+        self.maximum_sums.map_or(default, |most| most.min(default))
     }
 
     /// Whether the risks that the terms accept are accepted here.

@@ -132,6 +132,7 @@ impl Gathering {
                 Accord {
                     agreement: differs.then(|| agree.agreement.clone()),
                     ledger: agree.ledger,
+                    seed: agree.seed,
                     signature: agree.signature,
                     tags: agree.tags.get(usize::from(place) - 1).copied().unwrap_or(Tags::none()),
                 }

@@ -45,9 +45,16 @@ pub struct CoordinatorOptions {
     pub status_address: Option<SocketAddr>,
     /// The log.
     pub log: Arc<EventLog>,
+    /// What a dishonest one says instead.
+    #[cfg(test)]
+    pub tamper: Option<Tamper>,
 }
 
-/// The result of the coordinator.
+/// What a dishonest coordinator of a test says to a place instead of the bytes of a message.
+#[cfg(test)]
+pub type Tamper = Arc<dyn Fn(u16, &[u8]) -> Option<Vec<u8>> + Send + Sync>;
+
+/// What the coordinator has at the end.
 pub struct FederationOutcome {
     /// U, as the bytes of an .npy file.
     pub factor: Vec<u8>,
@@ -106,7 +113,10 @@ pub fn run(federation: FederationConfig, options: CoordinatorOptions) -> Result<
     };
     let addresses = address(&federation, options.insecure)?;
     let (events, inbox) = mpsc::channel(64);
-    let shared = Arc::new(Shared::new(federation, options.log, events, admission)?);
+    let shared = Shared::new(federation, options.log, events, admission)?;
+    #[cfg(test)]
+    let shared = shared.dishonest(options.tamper);
+    let shared = Arc::new(shared);
     let driver = Driver::new(shared.clone(), runtime.handle().clone(), inbox)?;
     runtime.block_on(listen(&shared, &addresses, options.status_address))?;
     let outcome = driver.run();

@@ -179,6 +179,14 @@ impl Running {
     fn act(&mut self, present: &Present, action: CoordinatorAction) -> Result<()> {
         match action {
             CoordinatorAction::Record(record) => self.record(record)?,
+            #[cfg(test)]
+            CoordinatorAction::Send { to, bytes } if self.shared.tamper.is_some() => {
+                for place in to {
+                    let other = self.shared.tamper.as_ref().and_then(|tamper| tamper(place, &bytes));
+                    let bytes = Bytes::from(other.unwrap_or_else(|| bytes.clone()));
+                    present.send(place, OutboxItem::Message(bytes));
+                }
+            }
             CoordinatorAction::Send { to, bytes } => {
                 let bytes = Bytes::from(bytes);
                 to.into_iter().for_each(|place| present.send(place, OutboxItem::Message(bytes.clone())));

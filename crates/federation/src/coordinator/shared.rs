@@ -43,7 +43,9 @@ pub struct Shared {
     taken: Mutex<BTreeSet<u16>>,
     /// The number of connections so far.
     pub counter: AtomicU64,
-    /// The run in progress.
+    #[cfg(test)]
+    pub tamper: Option<super::Tamper>,
+    /// The run that is under way.
     run: Mutex<Option<[u8; 32]>>,
 }
 
@@ -68,6 +70,8 @@ impl Shared {
             connections: federation.terms.roster.iter().map(limit).collect(),
             taken: Mutex::default(),
             counter: AtomicU64::new(0),
+            #[cfg(test)]
+            tamper: None,
             run: Mutex::default(),
             federation,
         })
@@ -85,7 +89,13 @@ impl Shared {
         }
     }
 
-    /// Whether this becomes the party's only active connection; it stays so until it is released.
+    #[cfg(test)]
+    pub fn dishonest(mut self, tamper: Option<super::Tamper>) -> Self {
+        self.tamper = tamper;
+        self
+    }
+
+    /// Whether this is the party's only connection that counts; if so it stays that until its place is free again.
     pub fn take_place(&self, place: u16) -> bool {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner).insert(place)
     }

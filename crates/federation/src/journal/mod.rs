@@ -24,8 +24,8 @@ use crate::private;
 /// Length and checksum before a record.
 const PREFIX: usize = 12;
 
-/// The version of the order of sums in a run: answers of another version would be taken for other sums.
-const SUMS: u32 = 2;
+/// Which sums a run has, in which order: answers of another version would be taken for other sums.
+const SUMS: u32 = 3;
 
 /// The first record.
 #[derive(Serialize, Deserialize)]
@@ -222,7 +222,7 @@ mod tests {
             (serde_json::json!(7), "cannot resume"),
             (
                 serde_json::json!({ "agreement": AGREEMENT_VERSION, "sums": 1, "head": 7 }),
-                "sums of version 1, not 2",
+                "sums of version 1, not 3",
             ),
             (serde_json::json!({ "sums": SUMS, "head": 7 }), "agreed on in version 1, not "),
             (
@@ -247,8 +247,12 @@ mod tests {
     #[test]
     fn records_come_back() {
         let words = Words { narrow: vec![1, 2, 3], wide: vec![4] };
-        let answered = Answered { cohort: 2, parties: 300, polls: 5, answers: [6; 32], words: words.clone() };
-        for kept in [Kept::Answer(answered), Kept::Promise { cohort: 3, survivors: vec![1, 2, 300] }] {
+        let answered = |answer| {
+            let (parties, words) = (vec![1, 300], words.clone());
+            Kept::Answer(Answered { cohort: 2, parties, polls: 5, answers: [6; 32], words, answer })
+        };
+        let answers = [answered(None), answered(Some(words.clone()))];
+        for kept in answers.into_iter().chain([Kept::Promise { cohort: 3, survivors: vec![1, 2, 300] }]) {
             let record = encode_kept(&kept);
             assert_eq!(decode_kept(&record).unwrap(), kept);
             assert!(decode_kept(&record[..record.len() - 1]).is_none());

@@ -20,7 +20,9 @@ pub struct PartyHead {
     pub keys: Vec<Hex<32>>,
     /// This party's place.
     pub place: u16,
-    /// The seed of V's start.
+    /// Of U's start and of sketches, chosen by all parties.
+    pub public_seed: u64,
+    /// Of V's start.
     pub private_seed: u64,
     /// A digest of the data.
     pub data: String,
@@ -53,10 +55,12 @@ pub(crate) fn encode_kept(kept: &Kept) -> Vec<u8> {
         Kept::Promise { cohort, survivors } => [&[PROMISE, *cohort][..], &list_bytes(survivors)].concat(),
         Kept::Answer(answered) => {
             let mut record = vec![ANSWER, answered.cohort];
-            record.extend_from_slice(&(answered.parties as u16).to_le_bytes());
+            record.extend_from_slice(&(answered.parties.len() as u16).to_le_bytes());
+            record.extend_from_slice(&list_bytes(&answered.parties));
             record.extend_from_slice(&answered.polls.to_le_bytes());
             record.extend_from_slice(&answered.answers);
             record.extend_from_slice(&word_bytes(&answered.words));
+            answered.answer.iter().for_each(|answer| record.extend_from_slice(&word_bytes(answer)));
             record
         }
     }
@@ -67,12 +71,16 @@ pub(crate) fn decode_kept(record: &[u8]) -> Option<Kept> {
     if kind == PROMISE {
         return Some(Kept::Promise { cohort, survivors: list_of(rest)? });
     }
-    let (parties, rest) = rest.split_first_chunk()?;
+    let (count, rest) = rest.split_first_chunk()?;
+    let (parties, rest) = rest.split_at_checked(2 * usize::from(u16::from_le_bytes(*count)))?;
     let (polls, rest) = rest.split_first_chunk()?;
     let (answers, rest) = rest.split_first_chunk()?;
     let (words, rest) = words_of(rest)?;
-    let parties = u16::from_le_bytes(*parties).into();
-    let polls = u32::from_le_bytes(*polls);
-    let answered = Answered { cohort, parties, polls, answers: *answers, words };
+    let (answer, rest) = match rest {
+        [] => (None, rest),
+        answer => words_of(answer).map(|(answer, rest)| (Some(answer), rest))?,
+    };
+    let (parties, polls) = (list_of(parties)?, u32::from_le_bytes(*polls));
+    let answered = Answered { cohort, parties, polls, answers: *answers, words, answer };
     rest.is_empty().then_some(Kept::Answer(answered))
 }

@@ -74,8 +74,9 @@ pub(super) fn check_data<T: Real>(
     }
     // Lengths in journals have 32 bits, and allocations must be limited.
     let rank = terms.settings.rank;
-    if rank.saturating_mul(rank).saturating_mul(8).max(terms.longest_message(features)) > u32::MAX as usize {
-        let problem = format!("{rank} components of {features} features exceed 4 GiB; use fewer components");
+    if rank.saturating_mul(rank).saturating_mul(8).max(terms.longest_answer(features)) > u32::MAX as usize {
+        let problem =
+            format!("{rank} components of {features} features are more than 4 GiB; choose a smaller rank");
         return Err(Error::State { problem });
     }
     // The other parties' counts are unknown here: this party's own must be enough, and the total is checked as the

@@ -11,6 +11,11 @@ pub trait Hooks: Send + Sync {
         Ok(partwise_secure::entropy()?.next_u64())
     }
 
+    /// The seed of U's start and of sketches: what all parties have drawn together, and not what the coordinator proposes.
+    fn public_seed(&self, drawn: u64, _proposed: u64) -> u64 {
+        drawn
+    }
+
     /// A message is about to be sent.
     fn sending(&self, _kind: &'static str) {}
 

@@ -229,6 +229,7 @@ impl<T: Real> Joining<'_, T> {
             terms: terms.clone(),
             keys: agreed.keys.iter().map(|key| Hex(*key.bytes())).collect(),
             place,
+            public_seed: self.options.hooks.public_seed(agreed.public_seed, terms.settings.seed),
             private_seed: self.options.hooks.private_seed(place)?,
             data: self.given.digest.clone(),
         })

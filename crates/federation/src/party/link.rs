@@ -73,7 +73,7 @@ fn misbehave(connection: &Connection, bytes: &[u8]) {
     longer.splice(cohort..cohort, [1, 2, 3]);
     let place = partwise_secure::aggregation::SumId { epoch: 0, round: 0, attempt: 0 };
     let words = partwise_secure::aggregation::Words { narrow: vec![1; 3], wide: Vec::new() };
-    let early = Message::Upload { place, words, shares: Vec::new() };
+    let early = Message::Upload { place, words, commitment: None, shares: Vec::new() };
     let bad = [
         bytes.to_vec(),
         changed(0, 100),

@@ -6,7 +6,7 @@ use partwise::Real;
 use partwise::threads::Threads;
 use partwise_secure::Error as SecureError;
 use partwise_secure::aggregation::{Identity, IdentityKey, Party};
-use partwise_secure::protocol::{self, Aggregation, Local};
+use partwise_secure::protocol::{self, Aggregation, Local, Settings};
 use partwise_secure::session::{ALL, Announcement, Session, SessionOptions, SystemClock};
 use serde_json::json;
 
@@ -46,7 +46,7 @@ impl Participant<'_> {
         // The earlier agreement must still be allowed by the policy.
         self.party.accept(&head.terms, &Fingerprint::of(self.identity.key().bytes()))?;
         self.connection.set_run(Some(head.run.0));
-        let settings = &head.terms.settings;
+        let settings = &Settings { seed: head.public_seed, ..head.terms.settings.clone() };
         let plain = settings.aggregation == Aggregation::Plain;
         let machines = self.machines(&head, plain)?;
         let group = machines.last().map_or(ALL, |machine| machine.cohort().number);
@@ -55,6 +55,7 @@ impl Participant<'_> {
         let mut session_options = SessionOptions::new(partwise_secure::entropy()?, SystemClock::start());
         session_options.journal = Some(Box::new(PartyJournal(journal)));
         session_options.most_rounds = Some(settings.most_rounds(head.terms.groups.len()));
+        session_options.most_sums = Some(self.party.policy.most_sums(&head.terms));
         session_options.watch = Some(self.watch());
         session_options.safeguards = self.party.policy.safeguards;
         self.tell_openings(&head, local.features(), local.records());

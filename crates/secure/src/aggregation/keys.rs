@@ -5,7 +5,7 @@ use chacha20poly1305::{ChaCha20Poly1305, Nonce};
 use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
 use hkdf::Hkdf;
 use rand::CryptoRng;
-use sha2::Sha256;
+use sha2::{Digest, Sha256};
 use x25519_dalek::{PublicKey, ReusableSecret};
 use zeroize::{Zeroize, Zeroizing};
 
@@ -68,24 +68,13 @@ impl IdentityKey {
 
 /// What a party signs when it joins an epoch: its public key there, and how far it is.
 pub fn hello_text(cohort: &Cohort, party: u16, epoch: u32, round: u64, key: &[u8; 32]) -> Vec<u8> {
-    let mut text = b"partwise hello 1".to_vec();
+    let mut text = b"partwise hello 2".to_vec();
     text.extend_from_slice(&cohort.run);
     text.push(cohort.number);
     text.extend_from_slice(&party.to_le_bytes());
     text.extend_from_slice(&epoch.to_le_bytes());
     text.extend_from_slice(&round.to_le_bytes());
     text.extend_from_slice(key);
-    text
-}
-
-/// What a party signs when it receives the list of survivors.
-pub fn echo_text(cohort: &Cohort, transcript: &TranscriptHash, place: SumId, survivors: &[u16]) -> Vec<u8> {
-    let mut text = b"partwise survivors 1".to_vec();
-    text.extend_from_slice(&cohort.run);
-    text.push(cohort.number);
-    text.extend_from_slice(transcript.bytes());
-    text.extend_from_slice(&place.bytes());
-    text.extend(survivors.iter().flat_map(|party| party.to_le_bytes()));
     text
 }
 
@@ -106,7 +95,7 @@ impl EpochKey {
     pub fn pair(&self, other: &[u8; 32]) -> Option<Pair> {
         let shared = self.0.diffie_hellman(&PublicKey::from(*other));
         shared.was_contributory().then(|| {
-            let (mut key, _) = Hkdf::<Sha256>::extract(Some(b"partwise pair 1"), shared.as_bytes());
+            let (mut key, _) = Hkdf::<Sha256>::extract(Some(b"partwise pair 2"), shared.as_bytes());
             let pair = Pair(Seed::filled(|bytes| bytes.copy_from_slice(&key)));
             key.as_mut_slice().zeroize();
             pair
@@ -130,6 +119,22 @@ pub struct Context<'a> {
     pub cohort: &'a Cohort,
     pub place: SumId,
     pub transcript: &'a TranscriptHash,
+}
+
+impl Context<'_> {
+    /// The beginning of what is signed in this attempt for a purpose.
+    pub fn text(&self, purpose: &[u8]) -> Vec<u8> {
+        let Context { cohort, place, transcript } = self;
+        [purpose, &cohort.run, &[cohort.number], transcript.bytes(), &place.bytes()].concat()
+    }
+
+    /// A digest that is of no other attempt, purpose or parties.
+    pub fn digest(&self, purpose: &[u8], parties: &[u16], bytes: &[u8]) -> [u8; 32] {
+        let mut hash = Sha256::new_with_prefix(self.text(purpose));
+        parties.iter().for_each(|party| hash.update(party.to_le_bytes()));
+        hash.update(bytes);
+        hash.finalize().into()
+    }
 }
 
 impl Pair {

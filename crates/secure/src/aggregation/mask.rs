@@ -1,7 +1,9 @@
 //! Masks: ChaCha20 streams, each from a seed that is used once.
 
 use chacha20::ChaCha20Rng;
+use hkdf::Hkdf;
 use rand::{CryptoRng, Rng, SeedableRng};
+use sha2::Sha256;
 use zeroize::{ZeroizeOnDrop, Zeroizing};
 
 use super::Words;
@@ -23,9 +25,22 @@ impl Seed {
         seed
     }
 
-    /// What the mask is made of.
+    /// What everything of it is derived from.
     pub fn bytes(&self) -> &[u8; 32] {
         &self.0
+    }
+
+    /// A key for one purpose. The seed itself is never a key, since its digest is signed.
+    pub fn expand(&self, purpose: &[u8]) -> Seed {
+        Seed::filled(|key| match Hkdf::<Sha256>::from_prk(&self.0) {
+            Ok(seed) if seed.expand(purpose, key).is_ok() => {}
+            _ => unreachable!("a key and a seed of 32 bytes each"),
+        })
+    }
+
+    /// The key of the mask's stream.
+    pub fn stream(&self) -> Seed {
+        self.expand(b"partwise stream 1")
     }
 }
 

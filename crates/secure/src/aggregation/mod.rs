@@ -1,31 +1,40 @@
 //! Secure aggregation: the coordinator learns the sum of what the parties of a cohort have, and not the summands.
 //!
-//! It follows Bonawitz et al. 2017, "Practical secure aggregation for privacy-preserving machine learning". In each
-//! round a party adds to its words a mask for every other party of the cohort, which that party subtracts, and a
-//! mask of its own, whose seed is shared among the others (Shamir). The coordinator lists who has arrived; the
-//! parties sign that list, verify that enough others signed the same one, and only then reveal what removes the
-//! masks: shares of the self-masks of those on the list, and this round's pairwise seeds with those who are not.
-//! There are two state machines, [`Party`] and [`Hub`], each `handle(Event) -> Vec<Action>`; their drivers have the
-//! links and the clocks.
+//! After Bonawitz et al. 2017, "Practical secure aggregation for privacy-preserving machine learning". In each round a
+//! party adds to its words a mask for every other party of the cohort, which that party subtracts, and one of its own,
+//! whose seed it shares out (Shamir). It signs digests of the masked words and of all these secrets. The coordinator passes
+//! on the words, and the list of what all have signed; the parties sign that list, see that enough others signed the same
+//! one, and only then reveal what takes off the masks: shares of the self-masks of those on the list, and this round's
+//! pairwise seeds with those who are not. From all of it every party opens the sum itself, so that it believes nobody. Two
+//! state machines do it, [`Party`] and [`Hub`], each `handle(Event) -> Vec<Action>`; whoever drives them has the links and
+//! the clocks.
 //!
 //! Unlike there, keys are never shared: a survivor reveals the pairwise seed of one round. And masks are derived
 //! from the transcript, everything that the coordinator has sent so far: parties that were told different things
 //! have masks that do not cancel.
 
+pub(crate) mod commitment;
 mod hub;
 mod keys;
 mod mask;
+pub(crate) mod opening;
 mod party;
 mod plain;
 mod sharing;
 #[cfg(test)]
 mod tests;
 mod transcript;
+#[cfg(test)]
+mod verification_tests;
 pub mod wire;
 mod words;
 
+pub use commitment::{Blame, Commitment, Revealed};
 pub use hub::Hub;
 pub use keys::{Identity, IdentityKey};
+pub use opening::Opening;
+#[cfg(test)]
+pub(crate) use party::Lie;
 pub use party::Party;
 pub use wire::Message;
 pub use words::{WordCount, Words};
@@ -152,6 +161,10 @@ pub enum Action {
         /// What to send.
         message: Message,
     },
+    /// At the hub: keep this answer for parties that miss it.
+    Keep(Message),
+    /// At the hub: a party broke the protocol, so that this sum cannot be opened.
+    Blame(Blame),
     /// At the hub: send this party all answers from a round on, which it has missed.
     CatchUp {
         /// The party.
@@ -159,10 +172,12 @@ pub enum Action {
         /// The first round whose answer it lacks.
         round: u64,
     },
-    /// At the hub: the sum, which wants an [`Event::Answer`]. At a party: the answer to it.
+    /// The sum. At the hub it wants an [`Event::Answer`].
     Opened {
         /// The words.
         words: Words,
+        /// At a party: what the server made of the sum, where it is not the sum.
+        answer: Option<Words>,
         /// Whose words are in the sum.
         cohort: Vec<u16>,
     },

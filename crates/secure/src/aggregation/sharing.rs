@@ -1,13 +1,17 @@
-//! Seeds cut into shares of which a threshold gives them back (Shamir 1979), by blahaj.
+//! Seeds cut into shares of which a threshold gives them back (Shamir 1979), by blahaj. The coefficients of the polynomials
+//! follow from the seed: whoever has it can deal it out once more, and compare.
 
 use blahaj::Sharks;
-use rand::CryptoRng;
+use chacha20::ChaCha20Rng;
+use rand::{Rng, SeedableRng};
 use zeroize::{ZeroizeOnDrop, Zeroizing};
 
 use super::mask::Seed;
 
-/// Bytes of a share: where the polynomials were evaluated, and a value for each byte of the seed.
-pub const SHARE_BYTES: usize = 33;
+/// Bytes of what blahaj makes: where the polynomials were evaluated, and a value for each byte of the seed.
+const VALUE_BYTES: usize = 33;
+/// Bytes of a share: behind the values is a salt, so that its digest tells nothing of it.
+pub const SHARE_BYTES: usize = VALUE_BYTES + 16;
 
 /// A share of a seed. Not printable, wiped when dropped.
 #[derive(Clone, ZeroizeOnDrop)]
@@ -19,40 +23,60 @@ impl Share {
         (bytes.len() == SHARE_BYTES).then(|| Share(bytes.to_vec()))
     }
 
+    /// Another one, that looks the same.
+    #[cfg(test)]
+    pub fn damaged(mut self) -> Self {
+        self.0[9] ^= 1;
+        self
+    }
+
     /// As it travels.
     pub fn bytes(&self) -> &[u8] {
         &self.0
     }
 }
 
-/// `count` shares of a seed, of which `threshold` restore it and fewer reveal nothing.
-pub fn deal(seed: &Seed, threshold: usize, count: usize, rng: &mut impl CryptoRng) -> Vec<Share> {
+/// `count` shares of a seed, of which `threshold` give it back and fewer tell nothing. The same seed gives the same shares.
+pub fn deal(seed: &Seed, threshold: usize, count: usize) -> Vec<Share> {
+    let mut coefficients = ChaCha20Rng::from_seed(*seed.expand(b"partwise coefficients 1").bytes());
+    let mut salts = ChaCha20Rng::from_seed(*seed.expand(b"partwise salts 1").bytes());
     // A cohort has at most 255 members (`Cohort::check`).
-    let dealer = Sharks(threshold.min(255) as u8).dealer_rng(seed.bytes(), rng);
-    dealer.take(count).map(|share| Share(Vec::from(&share))).collect()
+    let dealer = Sharks(threshold.min(255) as u8).dealer_rng(seed.bytes(), &mut coefficients);
+    let salted = |values: blahaj::Share| {
+        let mut share = Share(Vec::from(&values));
+        share.0.resize(SHARE_BYTES, 0);
+        salts.fill_bytes(&mut share.0[VALUE_BYTES..]);
+        share
+    };
+    dealer.take(count).map(salted).collect()
 }
 
 /// The seed, or `None` if there are too few shares or their lengths differ.
 pub fn recover<'a>(shares: impl Iterator<Item = &'a [u8]>, threshold: usize) -> Option<Seed> {
-    let shares: Vec<blahaj::Share> = shares.map(blahaj::Share::try_from).collect::<Result<_, _>>().ok()?;
-    let secret = Zeroizing::new(Sharks(threshold.min(255) as u8).recover(&shares).ok()?);
+    let values = shares.map(|share| share.get(..VALUE_BYTES).and_then(|share| share.try_into().ok()));
+    let values: Vec<blahaj::Share> = values.collect::<Option<_>>()?;
+    let secret = Zeroizing::new(Sharks(threshold.min(255) as u8).recover(&values).ok()?);
     (secret.len() == 32).then(|| Seed::filled(|bytes| bytes.copy_from_slice(&secret)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::entropy::entropy;
 
     #[test]
     fn a_threshold_of_shares_and_no_fewer_give_the_seed() {
-        let mut rng = entropy().unwrap();
         let seed = Seed::filled(|bytes| bytes.fill(42));
         let recovered = |seed: Option<Seed>| seed.is_some_and(|seed| *seed.bytes() == [42; 32]);
         for (threshold, count) in [(3, 3), (3, 5), (26, 50), (128, 255)] {
-            let shares = deal(&seed, threshold, count, &mut rng);
+            let shares = deal(&seed, threshold, count);
             assert_eq!(shares.len(), count);
             assert!(shares.iter().all(|share| share.bytes().len() == SHARE_BYTES));
+            // Dealt again they are the same, and those of another seed are not.
+            let again = |seed: &Seed| {
+                deal(seed, threshold, count).iter().map(|share| share.0.clone()).collect::<Vec<_>>()
+            };
+            assert_eq!(again(&seed), shares.iter().map(|share| share.0.clone()).collect::<Vec<_>>());
+            assert!(again(&Seed::filled(|bytes| bytes.fill(43))).iter().zip(&shares).all(|(a, b)| *a != b.0));
             let last = shares.iter().rev().take(threshold).map(Share::bytes);
             assert!(recovered(recover(last.clone(), threshold)));
             assert!(recover(last.clone().skip(1), threshold).is_none());

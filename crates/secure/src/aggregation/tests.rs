@@ -19,19 +19,22 @@ pub fn note_mask(party: u16, seed: &[u8; 32]) {
 }
 
 /// Who a message is from, who it is for, and the message.
-type Letter = (u16, u16, Message);
+pub(super) type Letter = (u16, u16, Message);
 
-struct Room {
-    parties: BTreeMap<u16, Party>,
-    hub: Hub,
+pub(super) struct Room {
+    pub parties: BTreeMap<u16, Party>,
+    pub hub: Hub,
     letters: VecDeque<Letter>,
     /// What each party was answered.
-    answers: BTreeMap<u16, Vec<(Words, Vec<u16>)>>,
-    waiting: Vec<u16>,
-    seen: Vec<Letter>,
+    pub answers: BTreeMap<u16, Vec<(Words, Vec<u16>)>>,
+    pub waiting: Vec<u16>,
+    pub blamed: Vec<u16>,
+    pub seen: Vec<Letter>,
+    /// Why parties have stopped.
+    pub stopped: BTreeMap<u16, Error>,
     /// All that the hub has answered.
-    replies: Vec<Message>,
-    identities: Vec<Identity>,
+    pub replies: Vec<Message>,
+    pub identities: Vec<Identity>,
 }
 
 fn cohort(parties: u16, colluders: usize, may_leave: bool) -> (Cohort, Vec<Identity>) {
@@ -42,13 +45,13 @@ fn cohort(parties: u16, colluders: usize, may_leave: bool) -> (Cohort, Vec<Ident
 }
 
 impl Room {
-    fn new(parties: u16, may_leave: bool) -> Room {
+    pub fn new(parties: u16, may_leave: bool) -> Room {
         let room = Room::with(parties, may_leave, false);
         room.hub.cohort().check().unwrap();
         room
     }
 
-    fn with(parties: u16, may_leave: bool, plain: bool) -> Room {
+    pub fn with(parties: u16, may_leave: bool, plain: bool) -> Room {
         let (cohort, identities) = cohort(parties, 1, may_leave);
         let mut room = Room {
             parties: BTreeMap::new(),
@@ -56,6 +59,8 @@ impl Room {
             letters: VecDeque::new(),
             answers: BTreeMap::new(),
             waiting: Vec::new(),
+            blamed: Vec::new(),
+            stopped: BTreeMap::new(),
             seen: Vec::new(),
             replies: Vec::new(),
             identities: identities.clone(),
@@ -70,26 +75,24 @@ impl Room {
         room
     }
 
-    fn act(&mut self, who: u16, actions: Vec<Action>) {
+    pub fn act(&mut self, who: u16, actions: Vec<Action>) {
         for action in actions {
             match action {
                 Action::Send { to, message } => self.letters.push_back((who, to, message)),
                 Action::Tell { to, message } => {
-                    if let Message::Reply { .. } = &message {
-                        self.replies.push(message.clone());
-                    }
                     to.into_iter().for_each(|to| self.letters.push_back((who, to, message.clone())));
                 }
+                Action::Keep(answer) => self.replies.push(answer),
+                Action::Blame(blame) => self.blamed.push(blame.from),
                 Action::CatchUp { to, round } => {
                     let missed = self.replies[round as usize..].iter();
                     missed.for_each(|message| self.letters.push_back((who, to, message.clone())));
                 }
-                Action::Opened { words, cohort } if who == 0 => {
-                    let _ = cohort;
+                Action::Opened { words, .. } if who == 0 => {
                     let actions = self.hub.handle(Event::Answer(words)).unwrap();
                     self.act(0, actions);
                 }
-                Action::Opened { words, cohort } => {
+                Action::Opened { words, cohort, .. } => {
                     self.answers.entry(who).or_default().push((words, cohort))
                 }
                 Action::Waiting { party, .. } => self.waiting.push(party),
@@ -97,29 +100,39 @@ impl Room {
         }
     }
 
-    fn submit(&mut self, party: u16, words: Words) {
+    pub fn submit(&mut self, party: u16, words: Words) {
         let actions = self.parties.get_mut(&party).unwrap().handle(Event::Submit(words)).unwrap();
         self.act(party, actions);
     }
 
     /// All submit party x 1000 + i.
-    fn submit_all(&mut self) {
+    pub fn submit_all(&mut self) {
         let parties: Vec<u16> = self.parties.keys().copied().collect();
         parties.into_iter().for_each(|party| self.submit(party, share(party)));
     }
 
-    fn lose(&mut self, party: u16) {
+    pub fn lose(&mut self, party: u16) {
         self.parties.remove(&party);
         self.tell_hub(Event::Lost(party));
     }
 
-    fn tell_hub(&mut self, event: Event) {
+    pub fn tell_hub(&mut self, event: Event) {
         let actions = self.hub.handle(event).unwrap();
         self.act(0, actions);
     }
 
+    /// Delivers letters until there are none; parties that notice something say why, and stop.
+    pub fn run_to_the_end(&mut self, mut fate: impl FnMut(&Letter) -> Fate) {
+        while let Err(error) = self.run(&mut fate) {
+            let Error::Dishonest { who: Peer(who), .. } = error else { panic!("{error}") };
+            assert_ne!(who, 0, "{error}");
+            self.parties.remove(&who);
+            self.stopped.insert(who, error);
+        }
+    }
+
     /// Delivers letters until there are none.
-    fn run(&mut self, mut fate: impl FnMut(&Letter) -> Fate) -> Result<()> {
+    pub fn run(&mut self, mut fate: impl FnMut(&Letter) -> Fate) -> Result<()> {
         while let Some(letter) = self.letters.pop_front() {
             let (from, to, message) = match fate(&letter) {
                 Fate::Deliver => letter,
@@ -145,7 +158,7 @@ impl Room {
     }
 }
 
-enum Fate {
+pub(super) enum Fate {
     Deliver,
     Drop,
     Change(Message),
@@ -153,14 +166,14 @@ enum Fate {
     Lose,
 }
 
-fn share(party: u16) -> Words {
+pub(super) fn share(party: u16) -> Words {
     Words {
         narrow: (0..10).map(|i| u32::from(party) * 1000 + i).collect(),
         wide: (0..3).map(|i| u64::from(party) << 40 | i).collect(),
     }
 }
 
-fn sum(parties: &[u16]) -> Words {
+pub(super) fn sum(parties: &[u16]) -> Words {
     let mut sum = share(1).zeros_like();
     parties.iter().for_each(|&party| sum.add(&share(party)));
     sum
@@ -367,16 +380,18 @@ fn second_sum(room: &mut Room) -> Vec<Result<Vec<Action>>> {
     }
     let place = SumId { epoch: 1, round: 0, attempt: 1 };
     let mut sealed: BTreeMap<u16, Vec<(u16, Vec<u8>)>> = BTreeMap::new();
+    let mut commitments = Vec::new();
     for (&from, machine) in room.parties.iter_mut().filter(|(party, _)| **party != 3) {
         let message = Message::Roster { place, hellos: hellos.clone() };
         for action in machine.handle(Event::Message { from: 0, message }).unwrap() {
-            if let Action::Send { message: Message::Upload { shares, .. }, .. } = action {
+            if let Action::Send { message: Message::Upload { shares, commitment, .. }, .. } = action {
+                commitments.push(*commitment.unwrap());
                 shares.into_iter().for_each(|(to, share)| sealed.entry(to).or_default().push((from, share)));
             }
         }
     }
     let answer = |(party, shares)| {
-        let message = Message::Survivors { place, survivors: vec![1, 2, 4, 5, 6], shares };
+        let message = Message::Survivors { place, commitments: commitments.clone(), shares };
         room.parties.get_mut(&party).unwrap().handle(Event::Message { from: 0, message })
     };
     sealed.into_iter().map(answer).collect()
@@ -390,7 +405,7 @@ fn one_sum_a_round_whatever_the_attempt() {
     for (restarts, noted) in [(false, true), (true, true), (true, false)] {
         let mut room = Room::new(6, true);
         room.submit_all();
-        room.run(|letter| if matches!(letter.2, Message::Reply { .. }) { Fate::Drop } else { Fate::Deliver })
+        room.run(|letter| if matches!(letter.2, Message::Opening(_)) { Fate::Drop } else { Fate::Deliver })
             .unwrap();
         let cohort = room.hub.cohort().clone();
         for (party, identity) in (1..).zip(room.identities.clone()).filter(|_| restarts) {
@@ -459,7 +474,7 @@ fn words_of_a_wrong_size_change_nothing() {
     let place = SumId { epoch: 0, round: 0, attempt: 0 };
     let upload = |narrow: usize, wide: usize| {
         let words = Words { narrow: vec![1; narrow], wide: vec![2; wide] };
-        let message = Message::Upload { place, words, shares: Vec::new() };
+        let message = Message::Upload { place, words, commitment: None, shares: Vec::new() };
         Event::Message { from: 3, message }
     };
     let error = room.hub.handle(upload(3, 0)).unwrap_err();
@@ -468,17 +483,20 @@ fn words_of_a_wrong_size_change_nothing() {
     room.run(|_| Fate::Deliver).unwrap();
     assert!(room.answers.values().all(|answers| answers[0].0 == sum(&[1, 2, 3, 4])));
 
-    let place = SumId { round: 1, ..place };
-    let words = Words { narrow: Vec::new(), wide: vec![2; 7] };
-    let message = Message::Upload { place, words, shares: Vec::new() };
-    room.tell_hub(Event::Message { from: 3, message });
-    room.submit_all();
-    let error = room.run(|_| Fate::Deliver).unwrap_err();
+    room.submit(3, Words { narrow: Vec::new(), wide: vec![2; 7] });
+    room.run(|_| Fate::Deliver).unwrap();
+    let (_, _, message) = room.seen.iter().rfind(|(_, _, message)| message.kind() == "upload").unwrap();
+    let error = room.hub.handle(Event::Message { from: 3, message: message.clone() }).unwrap_err();
     assert!(error.to_string().contains("a second upload for one attempt"), "{error}");
+    [1, 2, 4].into_iter().for_each(|party| room.submit(party, share(party)));
     room.run(|_| Fate::Deliver).unwrap();
     assert_eq!(room.hub.ignored, [(3, "words of another size than most have")]);
     assert_eq!(room.waiting, [3]);
     // It comes back to its senses.
+    let mut machine = Party::new(room.hub.cohort().clone(), 3, room.identities[2].clone(), false).unwrap();
+    machine.restore_answers(*room.parties[&1].answers());
+    room.parties.insert(3, machine);
+    room.submit(3, share(3));
     room.tell_hub(Event::Lost(3));
     room.tell_hub(Event::Joined(3));
     room.run(|_| Fate::Deliver).unwrap();
@@ -548,14 +566,23 @@ fn masks_depend_on_the_cohort() {
 #[test]
 fn secrets_are_not_printed() {
     let place = SumId { epoch: 0, round: 0, attempt: 0 };
-    let message = Message::Unmask { place, shares: vec![(1, vec![231; 33])], seeds: vec![(2, [231; 32])] };
+    let (shares, seeds) = (vec![(1, vec![231; 33])], vec![(2, [231; 32])]);
+    let revealed = Revealed { party: 1, shares, seeds, signature: [1; 64] };
+    let message = Message::Unmask { place, revealed };
     let words = Words { narrow: vec![231; 3], wide: vec![231; 2] };
     let printed =
         format!("{:?} {:?} {:?}", Event::Message { from: 1, message }, Event::Submit(words.clone()), words);
     assert!(!printed.contains("231") && printed.contains("shares of masks"), "{printed}");
 }
 
-/// By default a round without all parties is not closed, and no party would sign it.
+/// A list of survivors without one of them.
+fn without(message: &Message, party: u16) -> Message {
+    let Message::Survivors { place, commitments, shares } = message.clone() else { panic!("no list") };
+    let commitments = commitments.into_iter().filter(|commitment| commitment.party != party).collect();
+    Message::Survivors { place, commitments, shares }
+}
+
+/// By default a round without somebody is not closed, and no party would sign it.
 #[test]
 fn without_leave_all_wait() {
     let mut room = Room::new(5, false);
@@ -572,11 +599,7 @@ fn without_leave_all_wait() {
     room.submit_all();
     let error = room
         .run(|(_, _, message)| match message {
-            Message::Survivors { place, shares, .. } => Fate::Change(Message::Survivors {
-                place: *place,
-                survivors: vec![1, 2, 3, 5],
-                shares: shares.clone(),
-            }),
+            Message::Survivors { .. } => Fate::Change(without(message, 4)),
             _ => Fate::Deliver,
         })
         .unwrap_err();
@@ -588,7 +611,7 @@ fn without_leave_all_wait() {
 fn the_coordinator_may_restart() {
     let mut room = Room::new(4, false);
     let cohort = room.hub.cohort().clone();
-    for left in ["upload", "signature", "shares of masks", "answer"] {
+    for left in ["upload", "signature", "shares of masks", "opening"] {
         let before = room.answers.get(&1).map_or(0, Vec::len);
         room.submit_all();
         room.run(|(_, _, message)| match message {
@@ -652,7 +675,7 @@ fn a_returning_party_is_waited_for() {
         // Party 2's line breaks: its upload, or the answer, is lost.
         room.run(|(from, to, message)| match message {
             Message::Upload { .. } if *from == 2 && !lost_reply => Fate::Drop,
-            Message::Reply { .. } if *to == 2 && lost_reply => Fate::Drop,
+            Message::Opening(_) if *to == 2 && lost_reply => Fate::Drop,
             _ => Fate::Deliver,
         })
         .unwrap();
@@ -713,11 +736,7 @@ fn different_lists_of_survivors_are_noticed() {
     room.submit_all();
     let error = room
         .run(|(_, to, message)| match message {
-            Message::Survivors { place, shares, .. } if *to <= 3 => Fate::Change(Message::Survivors {
-                place: *place,
-                survivors: vec![1, 2, 3, 4, 5],
-                shares: shares.clone(),
-            }),
+            Message::Survivors { .. } if *to <= 3 => Fate::Change(without(message, 6)),
             _ => Fate::Deliver,
         })
         .unwrap_err();
@@ -730,11 +749,7 @@ fn different_lists_of_survivors_are_noticed() {
     room.submit_all();
     let error = room
         .run(|(_, to, message)| match message {
-            Message::Survivors { place, shares, .. } if *to <= 3 => Fate::Change(Message::Survivors {
-                place: *place,
-                survivors: vec![1, 2, 3, 4, 5],
-                shares: shares.clone(),
-            }),
+            Message::Survivors { .. } if *to <= 3 => Fate::Change(without(message, 6)),
             Message::Echoes { place, signatures } => {
                 let told_the_same = |party: u16| (party <= 3) == (*to <= 3);
                 let signatures =
@@ -753,16 +768,16 @@ fn an_inconsistent_coordinator_gets_noise() {
     let mut room = Room::new(4, false);
     room.submit_all();
     room.run(|(_, to, message)| match message {
-        Message::Reply { place, survivors, words } if *to == 3 => {
-            let mut words = words.clone();
-            words.narrow[0] ^= 1;
-            Fate::Change(Message::Reply { place: *place, survivors: survivors.clone(), words })
+        Message::Opening(opening) if *to == 3 => {
+            let answer = Some(sum(&[1]));
+            Fate::Change(Message::Opening(Box::new(Opening { answer, ..Opening::clone(opening) })))
         }
         _ => Fate::Deliver,
     })
     .unwrap();
     room.submit_all();
-    // It need not come to noise: already the shares for party 3 are sealed with another key.
+    room.hub.careless = true;
+    // It need not come to noise: what party 3 signs is about something else already.
     let error = room.run(|_| Fate::Deliver).unwrap_err();
     assert!(matches!(error, Error::Dishonest { from: Peer(0), .. }), "{error}");
 
@@ -822,9 +837,9 @@ fn never_both_kinds_and_never_two_lists() {
     .unwrap();
     let mut unmasked = 0;
     for (_, _, message) in &room.seen {
-        if let Message::Unmask { shares, seeds, .. } = message {
-            let shares: Vec<u16> = shares.iter().map(|(party, _)| *party).collect();
-            let seeds: Vec<u16> = seeds.iter().map(|(party, _)| *party).collect();
+        if let Message::Unmask { revealed, .. } = message {
+            let shares: Vec<u16> = revealed.shares.iter().map(|(party, _)| *party).collect();
+            let seeds: Vec<u16> = revealed.seeds.iter().map(|(party, _)| *party).collect();
             assert_eq!((shares, seeds), (vec![1, 2, 3, 4, 5], vec![6]));
             unmasked += 1;
         }
@@ -842,12 +857,11 @@ fn never_both_kinds_and_never_two_lists() {
                 Fate::Deliver
             }
             Message::Echoes { .. } if !step => Fate::Drop,
-            Message::Reply { .. } => Fate::Drop,
+            Message::Opening(_) => Fate::Drop,
             _ => Fate::Deliver,
         })
         .unwrap();
-        let Some(Message::Survivors { place, shares, .. }) = first else { panic!("no list") };
-        let second = Message::Survivors { place, survivors: vec![1, 2, 3, 4, 5], shares };
+        let second = without(&first.unwrap(), 6);
         let party = room.parties.get_mut(&1).unwrap();
         let error = party.handle(Event::Message { from: 0, message: second }).unwrap_err();
         assert!(error.to_string().contains("a second list of survivors"), "{error}");

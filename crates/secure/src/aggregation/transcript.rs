@@ -2,7 +2,8 @@
 
 use sha2::{Digest, Sha256};
 
-use super::{Cohort, SumId};
+use super::wire::word_bytes;
+use super::{Cohort, SumId, Words};
 
 /// The hash so far: equal at all parties as long as all were told the same. Of the lists of keys it includes only
 /// the last one: only its keys are in use, and a party that was away knows the answers that it missed, but no list
@@ -24,7 +25,7 @@ impl TranscriptHash {
             .collect();
         let rules = [cohort.number, cohort.may_leave.into()];
         let colluders = (cohort.colluders as u64).to_le_bytes();
-        let begin = [b"partwise transcript 1", &cohort.run[..], &rules, &colluders, &members];
+        let begin = [b"partwise transcript 2", &cohort.run[..], &rules, &colluders, &members];
         Self::of(hash([0; 32], &begin), [0; 32])
     }
 
@@ -33,15 +34,33 @@ impl TranscriptHash {
         Self::of(self.answers, hash([0; 32], &[b"roster", &epoch.to_le_bytes(), roster]))
     }
 
-    /// After a sum over `cohort` that was answered with `answer`.
-    pub fn opened(self, place: SumId, cohort: &[u16], answer: &[u8]) -> Self {
-        let cohort: Vec<u8> = cohort.iter().flat_map(|party| party.to_le_bytes()).collect();
-        Self::of(hash(self.answers, &[b"opened", &place.bytes(), &cohort, answer]), self.keys)
+    /// Over the same answers, in an epoch whose list of keys has this hash.
+    pub fn with_keys(self, keys: [u8; 32]) -> Self {
+        Self::of(self.answers, keys)
+    }
+
+    /// After a sum that was fixed by `summands`: the digest of the commitments to them, or without masks the parties. An
+    /// answer that is not the sum is part of it.
+    pub fn opened(self, place: SumId, summands: &[u8], answer: Option<&Words>) -> Self {
+        let answer = answer.map(word_bytes);
+        let parts: [&[u8]; 5] = [
+            b"opened",
+            &place.bytes(),
+            summands,
+            &[answer.is_some().into()],
+            answer.as_deref().unwrap_or_default(),
+        ];
+        Self::of(hash(self.answers, &parts), self.keys)
     }
 
     /// After answers that were noted down, before a key exchange.
     pub fn recalled(answers: [u8; 32]) -> Self {
         Self::of(answers, [0; 32])
+    }
+
+    /// The hash over the list of keys.
+    pub fn keys(&self) -> &[u8; 32] {
+        &self.keys
     }
 
     /// The hash over the answers alone.

@@ -1,6 +1,8 @@
 //! Messages as bytes. Little endian; a list is its length, then its items.
 
+use super::commitment::{Commitment, Revealed, survivors};
 use super::keys::SIGNATURE_BYTES;
+use super::opening::Opening;
 use super::{SumId, Words};
 
 /// A party's part of a key exchange.
@@ -44,15 +46,26 @@ pub enum Message {
         place: SumId,
         /// The words.
         words: Words,
+        /// What it signs for; nothing where words are not masked.
+        commitment: Option<Box<Commitment>>,
         /// For whom, and the sealed share.
         shares: Vec<(u16, Vec<u8>)>,
     },
-    /// Hub to a party: whose words arrived, and the shares from them.
+    /// Hub to parties: another's masked words, of which each makes the sum itself.
+    Relay {
+        /// Which attempt.
+        place: SumId,
+        /// Whose.
+        party: u16,
+        /// The words.
+        words: Words,
+    },
+    /// Hub to a party: what those whose words arrived have signed for, and the shares from them.
     Survivors {
         /// Which attempt.
         place: SumId,
-        /// The parties, ascending.
-        survivors: Vec<u16>,
+        /// By party, ascending.
+        commitments: Vec<Commitment>,
         /// From whom, and the sealed share.
         shares: Vec<(u16, Vec<u8>)>,
     },
@@ -74,12 +87,12 @@ pub enum Message {
     Unmask {
         /// Which attempt.
         place: SumId,
-        /// Its shares of the survivors' self-masks.
-        shares: Vec<(u16, Vec<u8>)>,
-        /// Its pairwise seeds of this attempt with those that did not survive.
-        seeds: Vec<(u16, [u8; 32])>,
+        /// What it reveals.
+        revealed: Revealed,
     },
-    /// Hub to parties: the answer to a sum.
+    /// Hub to parties: what opens a sum.
+    Opening(Box<Opening>),
+    /// Hub to parties: the answer to a sum of words that are not masked. Nobody can verify it.
     Reply {
         /// Which attempt.
         place: SumId,
@@ -91,7 +104,7 @@ pub enum Message {
 }
 
 /// The kinds of messages, by the byte that they begin with.
-const KINDS: [&str; 9] = [
+const KINDS: [&str; 11] = [
     "new epoch",
     "key",
     "keys",
@@ -101,14 +114,16 @@ const KINDS: [&str; 9] = [
     "signatures",
     "shares of masks",
     "answer",
+    "opening",
+    "passed on",
 ];
 
 /// Writes bytes.
 #[derive(Default)]
-struct Writer(Vec<u8>);
+pub(super) struct Writer(pub Vec<u8>);
 
 impl Writer {
-    fn raw(&mut self, bytes: &[u8]) -> &mut Self {
+    pub fn raw(&mut self, bytes: &[u8]) -> &mut Self {
         self.0.extend_from_slice(bytes);
         self
     }
@@ -135,11 +150,41 @@ impl Writer {
         self
     }
 
-    fn by_party<B: AsRef<[u8]>>(&mut self, items: &[(u16, B)]) -> &mut Self {
+    pub fn by_party<B: AsRef<[u8]>>(&mut self, items: &[(u16, B)]) -> &mut Self {
         self.length(items.len());
         for (party, bytes) in items {
             self.raw(&party.to_le_bytes()).length(bytes.as_ref().len()).raw(bytes.as_ref());
         }
+        self
+    }
+
+    fn commitments(&mut self, list: &[Commitment]) -> &mut Self {
+        self.length(list.len());
+        for commitment in list {
+            self.raw(&commitment_body(commitment)).raw(&commitment.signature);
+        }
+        self
+    }
+
+    fn revealed(&mut self, revealed: &Revealed) -> &mut Self {
+        self.raw(&revealed.party.to_le_bytes()).by_party(&revealed.shares).by_party(&revealed.seeds);
+        self.raw(&revealed.signature)
+    }
+
+    fn opening(&mut self, opening: &Opening) -> &mut Self {
+        let Opening { place, keys, commitments, signatures, revealed, uploads, answer } = opening;
+        self.place(place).raw(keys).commitments(commitments).by_party(signatures).length(revealed.len());
+        revealed.iter().for_each(|part| {
+            self.revealed(part);
+        });
+        self.length(uploads.len());
+        uploads.iter().for_each(|(party, words)| {
+            self.raw(&party.to_le_bytes()).words(words);
+        });
+        self.length(answer.iter().len());
+        answer.iter().for_each(|words| {
+            self.words(words);
+        });
         self
     }
 
@@ -213,10 +258,53 @@ impl<'a> Reader<'a> {
         self.list(|reader| Some((reader.party()?, reader.bytes()?.try_into().ok()?)))
     }
 
+    fn commitment(&mut self) -> Option<Commitment> {
+        Some(Commitment {
+            party: self.party()?,
+            words: self.array()?,
+            seed: self.array()?,
+            shares: self.fixed()?,
+            pairs: self.fixed()?,
+            only_with: self.list(Reader::party)?,
+            signature: self.array()?,
+        })
+    }
+
+    fn revealed(&mut self) -> Option<Revealed> {
+        let (party, shares, seeds) = (self.party()?, self.shares()?, self.fixed()?);
+        Some(Revealed { party, shares, seeds, signature: self.array()? })
+    }
+
+    /// Something that is there or not, as a list.
+    fn optional<I>(&mut self, item: impl FnMut(&mut Self) -> Option<I>) -> Option<Option<I>> {
+        let mut list = self.list(item)?;
+        (list.len() < 2).then(|| list.pop())
+    }
+
+    fn opening(&mut self) -> Option<Opening> {
+        Some(Opening {
+            place: self.place()?,
+            keys: self.array()?,
+            commitments: self.list(Reader::commitment)?,
+            signatures: self.fixed()?,
+            revealed: self.list(Reader::revealed)?,
+            uploads: self.list(|reader| Some((reader.party()?, reader.words()?)))?,
+            answer: self.optional(Reader::words)?,
+        })
+    }
+
     fn hello(&mut self) -> Option<Hello> {
         let (party, round) = (self.party()?, u64::from_le_bytes(self.array()?));
         Some(Hello { party, round, key: self.array()?, signature: self.array()? })
     }
+}
+
+/// The bytes of what is signed in a commitment.
+pub(super) fn commitment_body(commitment: &Commitment) -> Vec<u8> {
+    let Commitment { party, words, seed, shares, pairs, only_with, signature: _ } = commitment;
+    let mut writer = Writer::default();
+    writer.raw(&party.to_le_bytes()).raw(words).raw(seed).by_party(shares).by_party(pairs).parties(only_with);
+    writer.0
 }
 
 /// The bytes of words, as they are hashed.
@@ -237,7 +325,7 @@ pub fn words_of(bytes: &[u8]) -> Option<(Words, &[u8])> {
 pub fn round_of(bytes: &[u8]) -> Option<u64> {
     let mut reader = Reader(bytes);
     match reader.array()? {
-        [2..=8] => Some(reader.place()?.round),
+        [2..=10] => Some(reader.place()?.round),
         _ => None,
     }
 }
@@ -271,6 +359,17 @@ impl Message {
             Message::Echoes { .. } => KINDS[6],
             Message::Unmask { .. } => KINDS[7],
             Message::Reply { .. } => KINDS[8],
+            Message::Opening(_) => KINDS[9],
+            Message::Relay { .. } => KINDS[10],
+        }
+    }
+
+    /// Whose words are in the sum that it answers, if it answers one.
+    pub fn parties(&self) -> Option<Vec<u16>> {
+        match self {
+            Message::Reply { survivors, .. } => Some(survivors.clone()),
+            Message::Opening(opening) => Some(survivors(&opening.commitments)),
+            _ => None,
         }
     }
 
@@ -288,21 +387,25 @@ impl Message {
             Message::Roster { place, hellos } => {
                 writer.raw(&[2]).place(place).length(hellos.len()).raw(&roster_bytes(hellos))
             }
-            Message::Upload { place, words, shares } => {
-                writer.0.reserve(words.bytes() + 64 * shares.len() + 64);
-                writer.raw(&[3]).place(place).words(words).by_party(shares)
+            Message::Upload { place, words, commitment, shares } => {
+                writer.0.reserve(words.bytes() + 256 * shares.len() + 512);
+                let commitment = commitment.as_deref().map(std::slice::from_ref).unwrap_or_default();
+                writer.raw(&[3]).place(place).words(words).commitments(commitment).by_party(shares)
             }
-            Message::Survivors { place, survivors, shares } => {
-                writer.raw(&[4]).place(place).parties(survivors).by_party(shares)
+            Message::Survivors { place, commitments, shares } => {
+                writer.raw(&[4]).place(place).commitments(commitments).by_party(shares)
             }
             Message::Echo { place, signature } => writer.raw(&[5]).place(place).raw(signature),
             Message::Echoes { place, signatures } => writer.raw(&[6]).place(place).by_party(signatures),
-            Message::Unmask { place, shares, seeds } => {
-                writer.raw(&[7]).place(place).by_party(shares).by_party(seeds)
-            }
+            Message::Unmask { place, revealed } => writer.raw(&[7]).place(place).revealed(revealed),
             Message::Reply { place, survivors, words } => {
                 writer.0.reserve(words.bytes() + 64);
                 writer.raw(&[8]).place(place).parties(survivors).words(words)
+            }
+            Message::Opening(opening) => writer.raw(&[9]).opening(opening),
+            Message::Relay { place, party, words } => {
+                writer.0.reserve(words.bytes() + 64);
+                writer.raw(&[10]).place(place).raw(&party.to_le_bytes()).words(words)
             }
         };
         writer.0
@@ -315,24 +418,27 @@ impl Message {
             [0] => Message::NewEpoch { epoch: reader.epoch()? },
             [1] => Message::Hello { epoch: reader.epoch()?, hello: reader.hello()? },
             [2] => Message::Roster { place: reader.place()?, hellos: reader.list(Reader::hello)? },
-            [3] => {
-                Message::Upload { place: reader.place()?, words: reader.words()?, shares: reader.shares()? }
-            }
+            [3] => Message::Upload {
+                place: reader.place()?,
+                words: reader.words()?,
+                commitment: reader.optional(Reader::commitment)?.map(Box::new),
+                shares: reader.shares()?,
+            },
             [4] => Message::Survivors {
                 place: reader.place()?,
-                survivors: reader.list(Reader::party)?,
+                commitments: reader.list(Reader::commitment)?,
                 shares: reader.shares()?,
             },
             [5] => Message::Echo { place: reader.place()?, signature: reader.array()? },
             [6] => Message::Echoes { place: reader.place()?, signatures: reader.fixed()? },
-            [7] => {
-                Message::Unmask { place: reader.place()?, shares: reader.shares()?, seeds: reader.fixed()? }
-            }
+            [7] => Message::Unmask { place: reader.place()?, revealed: reader.revealed()? },
             [8] => Message::Reply {
                 place: reader.place()?,
                 survivors: reader.list(Reader::party)?,
                 words: reader.words()?,
             },
+            [9] => Message::Opening(Box::new(reader.opening()?)),
+            [10] => Message::Relay { place: reader.place()?, party: reader.party()?, words: reader.words()? },
             _ => return None,
         };
         reader.0.is_empty().then_some(message)
@@ -349,16 +455,45 @@ mod tests {
         let hello = Hello { party: 4, round: 5, key: [6; 32], signature: [7; 64] };
         let shares = vec![(1, vec![1, 2, 3]), (2, Vec::new())];
         let words = Words { narrow: vec![1, u32::MAX], wide: vec![u64::MAX, 0, 5] };
+        let digests = vec![(1, [1; 32]), (2, [2; 32])];
+        let commitment = Commitment {
+            party: 1,
+            words: [3; 32],
+            seed: [4; 32],
+            shares: digests.clone(),
+            pairs: digests[1..].to_vec(),
+            only_with: vec![1, 2],
+            signature: [5; 64],
+        };
+        let revealed = Revealed { party: 1, shares: shares.clone(), seeds: digests, signature: [6; 64] };
+        let signatures = vec![(1, [1; 64]), (2, [2; 64])];
+        let opening = |uploads, answer| {
+            Message::Opening(Box::new(Opening {
+                place,
+                keys: [9; 32],
+                commitments: vec![commitment.clone()],
+                signatures: signatures.clone(),
+                revealed: vec![revealed.clone()],
+                uploads,
+                answer,
+            }))
+        };
+        let upload =
+            |commitment| Message::Upload { place, words: words.clone(), commitment, shares: shares.clone() };
         vec![
             Message::NewEpoch { epoch: 9 },
             Message::Hello { epoch: 1, hello: hello.clone() },
             Message::Roster { place, hellos: vec![hello.clone(), hello] },
-            Message::Upload { place, words: words.clone(), shares: shares.clone() },
-            Message::Survivors { place, survivors: vec![1, 3], shares: shares.clone() },
+            upload(None),
+            upload(Some(Box::new(commitment.clone()))),
+            Message::Relay { place, party: 3, words: words.clone() },
+            Message::Survivors { place, commitments: vec![commitment.clone()], shares: shares.clone() },
             Message::Echo { place, signature: [8; 64] },
-            Message::Echoes { place, signatures: vec![(1, [1; 64]), (2, [2; 64])] },
-            Message::Unmask { place, shares, seeds: vec![(3, [3; 32])] },
-            Message::Reply { place, survivors: vec![2], words },
+            Message::Echoes { place, signatures: signatures.clone() },
+            Message::Unmask { place, revealed: revealed.clone() },
+            opening(Vec::new(), None),
+            opening(vec![(1, words.clone())], Some(words.clone())),
+            Message::Reply { place, survivors: vec![2], words: words.clone() },
         ]
     }
 
@@ -384,7 +519,7 @@ mod tests {
         }
 
         #[test]
-        fn damaged_messages_do_not_panic(which in 0usize..9, place: prop::sample::Index, byte: u8) {
+        fn damaged_messages_do_not_panic(which in 0usize..13, place: prop::sample::Index, byte: u8) {
             let mut bytes = samples()[which].encode();
             let place = place.index(bytes.len());
             bytes[place] = byte;

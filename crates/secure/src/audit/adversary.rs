@@ -181,11 +181,12 @@ impl<'a> View<'a> {
         let telling = &self.sums[place];
         let sum = telling.sum;
         let values = match self.attackers.first() {
-            Some(&party) if !self.adversary.has_coordinator() && self.settings.protocol.is_asynchronous() => {
+            Some(&party)
+                if !self.adversary.has_coordinator()
+                    && self.settings.protocol.is_asynchronous()
+                    && sum.is_plain() =>
+            {
                 self.told_by_server(place, party)?
-            }
-            Some(&party) if !self.adversary.has_coordinator() => {
-                self.less_own(sum, self.transcript.reply(sum, party)?)
             }
             _ => self.less_own(sum, self.transcript.opened(sum)?),
         };

@@ -140,10 +140,17 @@ impl Transcript {
         }
     }
 
-    /// What a party was told of a sum.
+    /// What a party was told of a sum: what the server made of it, else what every party has opened itself.
     pub fn reply(&self, sum: &RecordedSum, party: u16) -> Option<Words> {
-        match parse(party, 0, &self.payloads[*sum.replies.get(&party)?]).ok()?.1 {
+        let told = self.told(*sum.replies.get(&party)?);
+        told.or_else(|| words_of(&self.payloads[sum.opened?]).map(|(words, _)| words))
+    }
+
+    /// The words of an answer, if there are some in it.
+    fn told(&self, place: usize) -> Option<Words> {
+        match parse(1, 0, &self.payloads[place]).ok()?.1 {
             Message::Reply { words, .. } => Some(words),
+            Message::Opening(opening) => opening.answer,
             _ => None,
         }
     }
@@ -152,7 +159,7 @@ impl Transcript {
     pub fn opened(&self, sum: &RecordedSum) -> Option<Words> {
         match sum.opened {
             Some(opened) => words_of(&self.payloads[opened]).map(|(words, _)| words),
-            None => self.reply(sum, *sum.replies.keys().next()?),
+            None => self.told(*sum.replies.values().next()?),
         }
     }
 
@@ -251,12 +258,17 @@ impl Transcript {
     fn pass(&mut self, message: &Passed<'_>) {
         let &Passed { from, to, seconds, bytes } = message;
         let kind = Message::kind_of(bytes);
+        let is_answer = matches!(kind, "answer" | "opening");
+        // What is passed on is kept where it was uploaded.
+        if kind == "passed on" {
+            return;
+        }
         let place = match (bytes.last(), round_of(bytes)) {
-            (Some(&cohort), Some(round)) if kind == "upload" || kind == "answer" => {
+            (Some(&cohort), Some(round)) if kind == "upload" || is_answer => {
                 let sums = self.index.sums.entry(cohort).or_default();
                 // All parties receive the same answer, which is stored once.
                 let known = sum_at(sums, round as usize).replies.values().next().copied();
-                let known = known.filter(|&known| kind == "answer" && self.payloads[known] == bytes);
+                let known = known.filter(|&known| is_answer && self.payloads[known] == bytes);
                 let place = known.unwrap_or_else(|| self.keep(bytes.to_vec()));
                 let sum = sum_at(self.index.sums.entry(cohort).or_default(), round as usize);
                 if kind == "upload" {
@@ -309,7 +321,7 @@ impl Transcript {
     fn forget_echoes(&mut self) {
         let mut sums = std::mem::take(&mut self.index.sums);
         for sum in sums.values_mut().flatten() {
-            let reply = sum.replies.keys().next().and_then(|&party| self.reply(sum, party));
+            let reply = sum.replies.values().next().and_then(|&place| self.told(place));
             if let (Some(opened), Some(reply)) = (sum.opened, reply)
                 && word_bytes(&reply) == self.payloads[opened]
             {

@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub use action::{CoordinatorAction, CoordinatorRecord, Violation};
 pub use answer::{Answer, Echo};
 
-use crate::aggregation::{Action, Cohort, Event, Hub, Message, Words};
+use crate::aggregation::{Action, Blame, Cohort, Event, Hub, Message, Words};
 use crate::error::{Error, Result};
 use crate::link::Incoming;
 use crate::session::{ALL, addressed, parse};
@@ -89,8 +89,8 @@ impl<'a> Coordinator<'a> {
                 if let Some(hub) = self.hubs.get_mut(&cohort) {
                     hub.record_answer(&reply);
                 }
-                if let (Some(sum), Message::Reply { survivors, .. }) = (sum, &reply) {
-                    self.answer.answer(cohort, sum, survivors.len(), now);
+                if let (Some(sum), Some(parties)) = (sum, reply.parties()) {
+                    self.answer.answer(cohort, sum, parties.len(), now);
                 }
             }
         }
@@ -210,12 +210,16 @@ impl<'a> Coordinator<'a> {
                     turn.actions
                         .push(CoordinatorAction::Send { to: vec![to], bytes: addressed(number, &message) });
                 }
-                Action::Tell { to, message } => self.tell(number, to, message, None, turn),
+                Action::Tell { to, message } => self.tell(number, to, message, turn),
                 Action::CatchUp { to, round } => {
                     turn.actions.push(CoordinatorAction::CatchUp { to, cohort: number, round });
                 }
-                Action::Opened { words, cohort } => {
+                Action::Opened { words, cohort, .. } => {
                     self.opened(Opened { cohort: number, words, parties: cohort.len() }, turn)?;
+                }
+                Action::Keep(answer) => self.keep(number, answer, None, turn),
+                Action::Blame(Blame { from, problem }) => {
+                    turn.reject(from, Violation::Protocol(problem));
                 }
                 Action::Waiting { party, round } => {
                     turn.actions.push(CoordinatorAction::Wait { cohort: number, party, round });
@@ -241,43 +245,44 @@ impl<'a> Coordinator<'a> {
         let answer = self.answer.answer(cohort, words, parties, turn.now);
         let Some(hub) = self.hubs.get_mut(&cohort) else { return Ok(()) };
         for action in hub.handle(Event::Answer(answer))? {
-            if let Action::Tell { to, message } = action {
-                self.tell(cohort, to, message, sum.take(), turn);
+            match action {
+                Action::Keep(answer) => self.keep(cohort, answer, sum.take(), turn),
+                Action::Tell { to, message } => self.tell(cohort, to, message, turn),
+                _ => {}
             }
         }
         turn.actions.extend(self.answer.last_line().map(CoordinatorAction::Evaluated));
         Ok(())
     }
 
-    /// Sends an answer to parties, after a restart is prepared for.
-    fn tell(&mut self, cohort: u8, to: Vec<u16>, message: Message, sum: Option<Words>, turn: &mut Turn) {
-        let bytes = addressed(cohort, &message);
+    /// Keeps an answer for a restart, and for parties that miss it.
+    fn keep(&mut self, cohort: u8, answer: Message, sum: Option<Words>, turn: &mut Turn) {
+        if self.keeps_records {
+            let record = CoordinatorRecord::Answer { cohort, now: turn.now, reply: answer, sum };
+            turn.actions.push(CoordinatorAction::Record(record));
+        }
+    }
+
+    /// Tells parties something, after what a restart needs of it.
+    fn tell(&mut self, cohort: u8, to: Vec<u16>, message: Message, turn: &mut Turn) {
         if let Message::NewEpoch { .. } = message {
             self.answer.returned(cohort);
         }
         if self.keeps_records {
-            let record = self.record(cohort, message, sum, turn.now);
-            turn.actions.extend(record.map(CoordinatorAction::Record));
+            turn.actions.extend(self.record(cohort, &message).map(CoordinatorAction::Record));
         }
-        turn.actions.push(CoordinatorAction::Send { to, bytes });
+        turn.actions.push(CoordinatorAction::Send { to, bytes: addressed(cohort, &message) });
     }
 
-    /// What a restart needs of a message to several parties.
-    fn record(
-        &self,
-        cohort: u8,
-        message: Message,
-        sum: Option<Words>,
-        now: f64,
-    ) -> Option<CoordinatorRecord> {
-        match message {
+    /// What a restart needs of a message to several parties, besides answers.
+    fn record(&self, cohort: u8, message: &Message) -> Option<CoordinatorRecord> {
+        match *message {
             Message::NewEpoch { epoch } => Some(CoordinatorRecord::Epoch { cohort, epoch }),
             Message::Echoes { .. } => {
                 let hub = self.hubs.get(&cohort).filter(|hub| hub.cohort().may_leave)?;
                 let survivors = hub.promised().unwrap_or_default().to_vec();
                 Some(CoordinatorRecord::Promise { cohort, survivors })
             }
-            reply @ Message::Reply { .. } => Some(CoordinatorRecord::Answer { cohort, now, reply, sum }),
             _ => None,
         }
     }

@@ -131,7 +131,7 @@ fn an_answer_is_recorded_before_it_is_sent() {
 fn bad_messages_are_rejected_and_change_nothing() {
     let mut room = Room::new(Echo);
     let place = crate::aggregation::SumId { epoch: 5, round: 5, attempt: 0 };
-    let early = Message::Upload { place, words: sum(), shares: Vec::new() };
+    let early = Message::Upload { place, words: sum(), commitment: None, shares: Vec::new() };
     for bytes in [vec![77; 9], Vec::new(), addressed(9, &early), addressed(ALL, &early)] {
         room.bring(Incoming::Message { from: 2, bytes });
     }

@@ -186,9 +186,23 @@ impl Settings {
         Damping::new(&self.of_sketches(), start)
     }
 
-    /// The digest of the settings, in which all parties must agree.
+    /// The sums of a run that does all its rounds once, without votes on ranges and without attempts that fail.
+    pub fn fewest_sums(&self, groups: usize) -> u64 {
+        let of_round = 1 + if self.protocol.sketches_features() { self.inner } else { 0 };
+        self.most_rounds(groups).saturating_mul(of_round) as u64
+    }
+
+    /// How many sums a party takes part in at most, votes and attempts that fail among them, unless it is given another number.
+    /// A sum whose numbers are outside of their ranges takes three; that is seldom, and there is room for as many again, for
+    /// lines that are cut.
+    pub fn most_sums(&self, groups: usize) -> u64 {
+        let room = 6 * self.attempts() as u64;
+        self.fewest_sums(groups).saturating_mul(room).saturating_add(100)
+    }
+
+    /// The run's name, in which all parties must agree.
     pub fn run_hash(&self) -> [u8; 32] {
         // A run with other settings has other masks.
-        Sha256::digest(encode("partwise run", 2, &encoding::settings(self))).into()
+        Sha256::digest(encode("partwise run", 3, &encoding::settings(self))).into()
     }
 }

@@ -4,9 +4,6 @@ use std::collections::{BTreeMap, VecDeque};
 
 use crate::aggregation::Message;
 
-/// A party that was away may have missed all answers of a run, which may be done twice; a round has a few.
-const MESSAGES_PER_ROUND: usize = 32;
-
 /// What was not handled yet, by cohort.
 #[derive(Default)]
 pub(super) struct Mailbox {
@@ -24,20 +21,13 @@ pub(super) enum Delivery {
 }
 
 impl Mailbox {
-    /// Keeps a message that is early, or that follows a kept one; `most_rounds` bounds their number.
-    pub fn deliver(
-        &mut self,
-        cohort: u8,
-        message: Message,
-        is_early: bool,
-        most_rounds: Option<usize>,
-    ) -> Delivery {
-        let most = most_rounds.map_or(usize::MAX, |rounds| rounds.saturating_mul(MESSAGES_PER_ROUND));
+    /// Keeps a message that is early, or that comes behind one that is kept; `most` bounds how many there may be.
+    pub fn deliver(&mut self, cohort: u8, message: Message, is_early: bool, most: Option<usize>) -> Delivery {
         let kept = self.messages.entry(cohort).or_default();
         if kept.is_empty() && !is_early {
             return Delivery::Now(message);
         }
-        if kept.len() > most {
+        if most.is_some_and(|most| kept.len() > most) {
             return Delivery::Overflow;
         }
         kept.push_back(message);

@@ -44,8 +44,8 @@ pub struct Total {
     pub parts: Vec<Vec<f64>>,
     /// How many parties are in them.
     pub parties: usize,
-    /// What the coordinator answered, as it came.
-    pub words: Words,
+    /// What the server made of the sum, where it answered something else.
+    pub answer: Option<Words>,
 }
 
 /// What a cohort has told a party.
@@ -59,13 +59,13 @@ pub struct CohortDigest {
     pub sums: u64,
 }
 
-/// A sum that the coordinator has answered.
+/// A sum that was opened.
 struct Opened {
     cohort: u8,
-    parties: usize,
-    /// Whether this party is in it.
-    is_included: bool,
+    /// The parties whose words are in it.
+    parties: Vec<u16>,
     words: Words,
+    answer: Option<Words>,
 }
 
 /// A party's connection to its cohorts.
@@ -93,6 +93,9 @@ pub struct Session<'a> {
     /// Why this party's next numbers are withheld.
     withheld: Option<String>,
     sketches_before: Vec<OpenedSketches>,
+    most_sums: Option<u64>,
+    /// How often this party has uploaded words, or had before a restart.
+    attempts: u64,
     /// Whether somebody was missing in a sum of this attempt that this party saw.
     pub(crate) incomplete: bool,
     /// The number of earlier attempts.
@@ -114,6 +117,7 @@ impl<'a> Session<'a> {
             watch,
             before_sum,
             most_rounds,
+            most_sums,
             safeguards,
             sketches_before,
         } = options;
@@ -139,6 +143,8 @@ impl<'a> Session<'a> {
             known: Known::default(),
             withheld: None,
             sketches_before,
+            most_sums,
+            attempts: 0,
             incomplete: false,
             attempt: 0,
         };
@@ -241,7 +247,7 @@ impl<'a> Session<'a> {
         if withheld && self.plain {
             return Err(self.stopped());
         }
-        self.pending = Some(Pending { cohort, kind, parts, voting: false, withheld });
+        self.pending = Some(Pending { cohort, kind, parts, voting: false, withheld, revotes: 0 });
         self.submit()
     }
 

@@ -62,6 +62,8 @@ pub struct SessionOptions<'a> {
     pub safeguards: Safeguards,
     /// Sketches of the same records that earlier runs have opened.
     pub sketches_before: Vec<OpenedSketches>,
+    /// How many sums the party takes part in at most, attempts that fail and votes on ranges among them.
+    pub most_sums: Option<u64>,
 }
 
 impl<'a> SessionOptions<'a> {
@@ -77,6 +79,7 @@ impl<'a> SessionOptions<'a> {
             most_rounds: None,
             safeguards: Safeguards::of_sums(),
             sketches_before: Vec::new(),
+            most_sums: None,
         }
     }
 }

@@ -24,14 +24,16 @@ pub enum Kept {
 pub struct Answered {
     /// The cohort.
     pub cohort: u8,
-    /// How many were in the sum.
-    pub parties: usize,
-    /// The number of unsuccessful calls of [`Session::poll`](super::Session::poll) before it.
+    /// Who was in the sum.
+    pub parties: Vec<u16>,
+    /// How often [`Session::poll`](super::Session::poll) had found nothing before.
     pub polls: u32,
     /// The hash over all answers of the cohort, this one included.
     pub answers: [u8; 32],
-    /// What was answered.
+    /// What was opened.
     pub words: Words,
+    /// What the server made of it, where it answered something else.
+    pub answer: Option<Words>,
 }
 
 /// Where that is kept.

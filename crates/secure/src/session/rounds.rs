@@ -10,6 +10,14 @@ use crate::link::{Asked, Incoming};
 use crate::plausible::OpenedSum;
 use crate::sum::SumKind;
 
+/// How often ranges are agreed on once more for one sum. After a vote every honest party's numbers are within them, but for
+/// one that was away while the others voted.
+const MAX_REVOTES: u32 = 3;
+
+/// Messages of a round to a party, besides the words of each other: whoever was away may have missed all answers of a run,
+/// which may be done twice.
+const MESSAGES_PER_ROUND: usize = 32;
+
 impl Session<'_> {
     /// Masks and sends: the votes on ranges where none are known, else the numbers.
     pub(super) fn submit(&mut self) -> Result<()> {
@@ -57,26 +65,40 @@ impl Session<'_> {
         for action in actions {
             match action {
                 Action::Send { to, message } => {
-                    if let Message::Unmask { .. } = &message {
-                        self.keep_promise(number)?;
+                    match &message {
+                        Message::Unmask { .. } => self.keep_promise(number)?,
+                        Message::Upload { .. } => self.count_attempt()?,
+                        _ => {}
                     }
                     let bytes = addressed(number, &message);
                     self.meter.round_trips += 1;
                     self.meter.bytes += bytes.len() as u64;
                     self.link.send(to, bytes)?;
                 }
-                Action::Opened { words, cohort } => {
-                    let is_included = cohort.contains(&self.me);
-                    self.opened = Some(Opened { cohort: number, parties: cohort.len(), is_included, words });
+                Action::Opened { words, answer, cohort } => {
+                    self.opened = Some(Opened { cohort: number, parties: cohort, words, answer });
                 }
                 // The coordinator's.
-                Action::Waiting { .. } | Action::Tell { .. } | Action::CatchUp { .. } => {}
+                Action::Waiting { .. }
+                | Action::Tell { .. }
+                | Action::CatchUp { .. }
+                | Action::Keep(_)
+                | Action::Blame(_) => {}
             }
         }
         Ok(())
     }
 
-    /// Handles messages until the sum has arrived, or until the deadline.
+    /// Counts attempts at sums, so that nobody can make a party repeat them without end.
+    fn count_attempt(&mut self) -> Result<()> {
+        self.attempts += 1;
+        match self.most_sums.filter(|most| self.attempts > *most) {
+            None => Ok(()),
+            Some(sums) => Err(Error::TooManySums { sums }),
+        }
+    }
+
+    /// Handles what comes until the sum is there, or until the deadline.
     pub(super) fn next(&mut self, deadline: Option<f64>) -> Result<Option<Total>> {
         loop {
             let opened = if let Some(opened) = self.opened.take() {
@@ -126,9 +148,11 @@ impl Session<'_> {
         if !self.machines.contains_key(&number) {
             return Err(self.dishonest("a message of a cohort that this party is not in"));
         }
-        let is_early = matches!(message, Message::Reply { .. })
+        let is_early = matches!(message, Message::Reply { .. } | Message::Opening(_))
             && self.pending.as_ref().is_none_or(|pending| pending.cohort != number);
-        match self.mailbox.deliver(number, message, is_early, self.most_rounds) {
+        let parties = self.size(number);
+        let most = self.most_rounds.map(|rounds| rounds.saturating_mul(MESSAGES_PER_ROUND + parties));
+        match self.mailbox.deliver(number, message, is_early, most) {
             Delivery::Now(message) => self.handle(number, Event::Message { from, message }),
             Delivery::Later => Ok(()),
             Delivery::Overflow => Err(self.dishonest("more answers than a run has")),
@@ -144,9 +168,16 @@ impl Session<'_> {
     /// Notes an answer in the journal.
     fn keep_answer(&mut self, opened: &Opened) -> Result<()> {
         let Some(party) = self.machines.get(&opened.cohort) else { return Ok(()) };
-        let &Opened { cohort, parties, ref words, .. } = opened;
+        let Opened { cohort, parties, words, answer } = opened;
         let answers = *party.answers();
-        self.replay.keep_answer(|polls| Answered { cohort, parties, polls, answers, words: words.clone() })
+        self.replay.keep_answer(|polls| Answered {
+            cohort: *cohort,
+            parties: parties.clone(),
+            polls,
+            answers,
+            words: words.clone(),
+            answer: answer.clone(),
+        })
     }
 
     /// Stores for whom masks are about to be revealed.
@@ -170,54 +201,77 @@ impl Session<'_> {
     /// Takes the next answer from the journal.
     fn recall(&mut self) -> Result<Option<Opened>> {
         let Some(kept) = self.replay.take() else { return Ok(None) };
+        self.attempts += 1;
         if let Some(party) = self.machines.get_mut(&kept.cohort) {
             party.restore_answers(kept.answers);
         }
         self.look_up()?;
-        // Who was missing is not kept: then the sum is looked at as a whole.
-        let is_included = kept.parties == self.size(kept.cohort);
-        Ok(Some(Opened { cohort: kept.cohort, parties: kept.parties, is_included, words: kept.words }))
+        let Answered { cohort, parties, words, answer, .. } = kept;
+        Ok(Some(Opened { cohort, parties, words, answer }))
     }
 
-    /// The numbers of an answer; `None` if it was about ranges, or showed that they are too narrow.
+    /// The numbers of a sum; nothing if it was about ranges, or showed that they are too narrow.
     fn finish(&mut self, opened: Opened) -> Result<Option<Total>> {
         let begin = self.clock.now();
         self.meter.sums += 1;
-        let Opened { cohort, parties, is_included, words } = opened;
-        let Some(pending) = &self.pending else { return Err(self.out_of_turn()) };
-        let (kind, size) = (pending.kind, self.size(cohort));
-        self.incomplete |= parties < size;
+        let Opened { cohort, parties: present, words, answer } = opened;
+        let size = self.size(cohort);
+        self.incomplete |= present.len() < size;
+        let Some(pending) = &mut self.pending else { return Err(self.out_of_turn()) };
+        let kind = pending.kind;
         if !pending.fits(&words, self.plain) {
             return Err(self.dishonest("an answer that is shorter than what was asked"));
         }
+        if answer.is_some() && !kind.has_server() {
+            return Err(self.dishonest("an answer in the place of a sum"));
+        }
         let coding = Coding { plain: self.plain, exponents: self.ranges.of(cohort, kind), parties: size };
-        let reading = pending.read(&words, &coding);
-        let parts = match reading {
+        let is_included = present.contains(&self.me);
+        let parts = match pending.read(&words, &coding) {
             Reading::Bare(parts) => {
-                self.check(&parts, parties, is_included)?;
+                self.check(&parts, present.len(), is_included)?;
                 parts
             }
             Reading::Agreed(exponents) => {
+                let is_bound = pending.revotes > 0;
                 self.check_exponents(kind, &exponents)?;
                 self.ranges.set(cohort, kind, exponents);
-                return self.submit().map(|()| None);
+                return self.vote_again(cohort, present, is_bound);
             }
             Reading::Outside => {
+                pending.revotes += 1;
+                if pending.revotes > MAX_REVOTES {
+                    return Err(Error::Ranges { what: kind.label(), votes: MAX_REVOTES });
+                }
                 self.ranges.forget(cohort, kind);
-                return self.submit().map(|()| None);
+                return self.vote_again(cohort, present, true);
             }
             Reading::Withheld => return Err(self.stopped()),
             Reading::Numbers(opened) => {
                 let ranges = fixed::follow(&opened);
                 let parts: Vec<_> = opened.into_iter().map(|part| part.values).collect();
-                self.check(&parts, parties, is_included)?;
+                self.check(&parts, present.len(), is_included)?;
                 self.ranges.set(cohort, kind, ranges);
                 parts
             }
         };
+        let (parties, answer) = (present.len(), if self.plain { Some(words) } else { answer });
         self.pending = None;
         self.meter.masking += self.clock.now().saturating_sub(begin);
-        Ok(Some(Total { parts, parties, words }))
+        Ok(Some(Total { parts, parties, answer }))
+    }
+
+    /// The next round of the same sum. After numbers were outside of their ranges it must be between the same parties: whoever
+    /// sent noise that it knows has seen the sum of the others, and in a sum without one of them the same numbers would show
+    /// what that one had.
+    fn vote_again(&mut self, cohort: u8, present: Vec<u16>, is_bound: bool) -> Result<Option<Total>> {
+        if let Some(party) = self.machines.get_mut(&cohort)
+            && is_bound
+            && present.contains(&self.me)
+        {
+            party.promise(present);
+        }
+        self.submit().map(|()| None)
     }
 
     /// Refuses a range that no honest party needs.

@@ -46,6 +46,8 @@ pub(super) struct Pending {
     pub voting: bool,
     /// Whether noise goes out instead of numbers, and all stop.
     pub withheld: bool,
+    /// How often its numbers were outside the ranges.
+    pub revotes: u32,
 }
 
 /// How a party's numbers become words.

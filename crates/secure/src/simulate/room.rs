@@ -108,6 +108,7 @@ impl<'a> Room<'a> {
         let mut options = SessionOptions::new(entropy()?, SystemClock::start());
         options.safeguards = self.plan.safeguards;
         options.slowness = self.plan.slowness_of(me);
+        options.most_sums = Some(settings.most_sums(self.groups.len()));
         options.before_sum = self.plan.loses.filter(|vanishing| vanishing.party == me).map(Vanishing::hook);
         if let Some(deviation) = self.deviation.filter(|deviation| deviation.party() == Some(me)) {
             options.before_sum = Some(Box::new(|next| {

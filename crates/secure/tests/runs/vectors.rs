@@ -160,14 +160,16 @@ impl Room {
                 Action::Tell { to, message } => {
                     to.into_iter().for_each(|to| self.letters.push_back((who, to, message.clone())));
                 }
-                Action::Opened { words, cohort } if who == 0 => {
+                Action::Opened { words, cohort, .. } if who == 0 => {
                     let (narrow, wide) = (words.narrow.clone(), words.wide.clone());
                     self.opened.push(Opened { parties: cohort, narrow, wide });
                     let actions = self.hub.handle(Event::Answer(words)).unwrap();
                     self.act(0, actions);
                 }
-                Action::Opened { .. } => {}
-                Action::Waiting { .. } | Action::CatchUp { .. } => panic!("nobody waits here: {action:?}"),
+                Action::Opened { .. } | Action::Keep(_) => {}
+                Action::Waiting { .. } | Action::CatchUp { .. } | Action::Blame(_) => {
+                    panic!("nobody waits here: {action:?}")
+                }
             }
         }
     }

@@ -131,7 +131,7 @@ impl Connection {
     /// Sets the limits that follow from the terms and the number of features; before that, no message of the
     /// protocols is accepted.
     pub fn expect(&self, terms: &Terms, features: usize) {
-        let longest = terms.longest_message(features);
+        let longest = terms.longest_answer(features);
         let sending = deadline::sending(terms.deadline, terms.roster.len());
         *self.expected.lock().unwrap_or_else(PoisonError::into_inner) = Expected { longest, sending };
     }

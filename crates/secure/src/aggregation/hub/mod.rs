@@ -5,25 +5,38 @@ mod uploads;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::keys::SIGNATURE_BYTES;
-use super::mask::{Sign, apply};
-use super::sharing::recover;
+use super::commitment::{Commitment, Revealed};
+use super::keys::{Context, SIGNATURE_BYTES};
+use super::opening::{NotOpened, Opening, open};
 use super::transcript::TranscriptHash;
-use super::wire::{Hello, roster_bytes, word_bytes};
+use super::wire::{Hello, roster_bytes};
 use super::{Action, Cohort, Event, Message, SumId, WordCount, Words};
 use crate::error::Result;
 use uploads::Uploads;
-
-/// What a party reveals: shares of self-masks, and pairwise seeds.
-type Revealed = (Vec<(u16, Vec<u8>)>, Vec<(u16, [u8; 32])>);
 
 /// How far a round is.
 enum Phase {
     Joining(BTreeMap<u16, Hello>),
     Collecting,
-    Echoing(BTreeMap<u16, [u8; SIGNATURE_BYTES]>),
-    Unmasking(BTreeMap<u16, Revealed>),
-    Answering,
+    Echoing(Vec<Commitment>, BTreeMap<u16, [u8; SIGNATURE_BYTES]>),
+    Unmasking(Unmasking),
+    Answering(Answering),
+    /// A party broke the protocol, and all have been told.
+    Blamed,
+}
+
+/// A list that was signed, while the masks are taken off.
+struct Unmasking {
+    list: Vec<Commitment>,
+    signatures: Vec<(u16, [u8; SIGNATURE_BYTES])>,
+    revealed: BTreeMap<u16, Revealed>,
+}
+
+/// A sum that is to be answered.
+struct Answering {
+    sum: Words,
+    /// What opened it, where it was masked.
+    opening: Option<Opening>,
 }
 
 /// The coordinator of a cohort.
@@ -99,11 +112,23 @@ impl Hub {
 
     /// Takes note of an answer, which may be one from before a restart.
     pub fn record_answer(&mut self, answer: &Message) {
-        if let Message::Reply { place, survivors, words } = answer {
-            self.transcript = self.transcript.opened(*place, survivors, &word_bytes(words));
-            self.place.round = place.round + 1;
-            self.promised = None;
-        }
+        let (round, transcript) = match answer {
+            Message::Reply { place, survivors, words } => {
+                let parties: Vec<u8> = survivors.iter().flat_map(|party| party.to_le_bytes()).collect();
+                (place.round, self.transcript.opened(*place, &parties, Some(words)))
+            }
+            Message::Opening(opening) => {
+                let Opening { place, keys, commitments, answer, .. } = &**opening;
+                let transcript = self.transcript.with_keys(*keys);
+                let context = Context { cohort: &self.cohort, place: *place, transcript: &transcript };
+                let list = context.list_digest(commitments);
+                (place.round, self.transcript.opened(*place, &list, answer.as_ref()))
+            }
+            _ => return,
+        };
+        self.transcript = transcript;
+        self.place.round = round + 1;
+        self.promised = None;
     }
 
     /// Which key exchange this is.
@@ -113,7 +138,7 @@ impl Hub {
 
     /// Whether no party has uploaded for the next sum: all may be computing, or at sums of other cohorts.
     pub fn is_idle(&self) -> bool {
-        matches!(self.phase, Phase::Collecting) && self.uploads.shares.is_empty()
+        matches!(self.phase, Phase::Collecting) && self.uploads.is_empty()
     }
 
     /// The connected parties that the others are waiting for.
@@ -123,10 +148,12 @@ impl Hub {
         }
         let (of, done): (Vec<u16>, Vec<u16>) = match &self.phase {
             Phase::Joining(hellos) => (self.invited(), hellos.keys().copied().collect()),
-            Phase::Collecting => (self.roster.clone(), self.uploads.shares.keys().copied().collect()),
-            Phase::Echoing(signed) => (self.survivors.clone(), signed.keys().copied().collect()),
-            Phase::Unmasking(revealed) => (self.survivors.clone(), revealed.keys().copied().collect()),
-            Phase::Answering => return Vec::new(),
+            Phase::Collecting => (self.roster.clone(), self.uploads.parties()),
+            Phase::Echoing(_, signed) => (self.survivors.clone(), signed.keys().copied().collect()),
+            Phase::Unmasking(unmasking) => {
+                (self.survivors.clone(), unmasking.revealed.keys().copied().collect())
+            }
+            Phase::Answering(_) | Phase::Blamed => return Vec::new(),
         };
         of.into_iter().filter(|party| !done.contains(party) && !self.absent.contains(party)).collect()
     }
@@ -161,7 +188,7 @@ impl Hub {
                 self.lost(party)
             }
             Event::Joined(party) => {
-                let answering = matches!(self.phase, Phase::Answering);
+                let answering = matches!(self.phase, Phase::Answering(_));
                 if answering || self.promised.as_ref().is_some_and(|list| !list.contains(&party)) {
                     self.absent.insert(party);
                     self.returning.insert(party);
@@ -173,6 +200,11 @@ impl Hub {
             Event::Answer(words) => Ok(self.answer(words)),
             Event::Submit(_) => Ok(Vec::new()),
         }
+    }
+
+    /// What signatures and digests of this attempt are bound to.
+    fn context(&self) -> Context<'_> {
+        Context { cohort: &self.cohort, place: self.place, transcript: &self.transcript }
     }
 
     fn to_all(&self, parties: &[u16], message: Message) -> Vec<Action> {
@@ -229,94 +261,121 @@ impl Hub {
     }
 
     fn try_close(&mut self) -> Result<Vec<Action>> {
-        if !self.all_present(&self.roster, |party| self.uploads.shares.contains_key(&party)) {
+        if !self.all_present(&self.roster, |party| self.uploads.has(party)) {
             return Ok(Vec::new());
         }
         let wrong = self.uploads.settle_size();
         self.ignored.extend(wrong.into_iter().map(|party| (party, "words of another size than most have")));
-        let arrived = &self.uploads.shares;
-        let needed = match self.may_lack() {
-            true => self.cohort.quorum(self.plain),
-            false => self.roster.len(),
+        let arrived = self.uploads.parties();
+        let complete = match (self.may_lack(), &self.promised) {
+            (true, _) => arrived.len() >= self.cohort.quorum(self.plain),
+            (false, Some(list)) => arrived == *list,
+            (false, None) => arrived == self.roster,
         };
-        if arrived.len() < needed {
+        if !complete {
             return Ok(self.waiting());
         }
-        self.survivors = arrived.keys().copied().collect();
+        self.survivors = arrived;
         if self.plain
-            && let Some(words) = self.uploads.take_plain_sum()
+            && let Some(sum) = self.uploads.take_plain_sum()
         {
-            self.phase = Phase::Answering;
-            return Ok(vec![Action::Opened { words, cohort: self.survivors.clone() }]);
+            return Ok(self.opened(sum, None));
         }
-        self.phase = Phase::Echoing(BTreeMap::new());
-        let actions = self.survivors.iter().filter(|party| !self.absent.contains(party)).map(|&to| {
-            let shares = self.uploads.shares.iter();
-            let shares = shares.filter_map(|(from, shares)| Some((*from, shares.get(&to)?.clone())));
-            let (place, survivors) = (self.place, self.survivors.clone());
-            Action::Send { to, message: Message::Survivors { place, survivors, shares: shares.collect() } }
+        let list = self.uploads.commitments();
+        let present = self.survivors.iter().filter(|party| !self.absent.contains(party));
+        let actions = present.map(|&to| {
+            let (place, commitments) = (self.place, list.clone());
+            let shares = self.uploads.shares_for(to);
+            Action::Send { to, message: Message::Survivors { place, commitments, shares } }
         });
-        Ok(actions.collect())
+        let actions = actions.collect();
+        self.phase = Phase::Echoing(list, BTreeMap::new());
+        Ok(actions)
     }
 
     fn try_echoes(&mut self) -> Vec<Action> {
-        let Phase::Echoing(signatures) = &self.phase else { return Vec::new() };
-        // A party may have left before the others signed: too few signatures would only make the parties stop.
+        let Phase::Echoing(list, signatures) = &mut self.phase else { return Vec::new() };
+        // Somebody may have left before the others signed: too few signatures would only make the parties stop.
         let enough = signatures.len() >= self.cohort.threshold();
-        if !enough || !self.all_present(&self.survivors, |party| signatures.contains_key(&party)) {
+        let absent = &self.absent;
+        let signed = |party: &u16| absent.contains(party) || signatures.contains_key(party);
+        if !enough || !self.survivors.iter().all(signed) {
             return Vec::new();
         }
-        let signatures = signatures.iter().map(|(party, signature)| (*party, *signature)).collect();
-        self.phase = Phase::Unmasking(BTreeMap::new());
+        let signatures: Vec<_> = std::mem::take(signatures).into_iter().collect();
+        let (list, revealed) = (std::mem::take(list), BTreeMap::new());
+        self.phase = Phase::Unmasking(Unmasking { list, signatures: signatures.clone(), revealed });
         self.promised = Some(self.survivors.clone());
         self.to_all(&self.survivors, Message::Echoes { place: self.place, signatures })
     }
 
     fn try_open(&mut self) -> Vec<Action> {
-        let Phase::Unmasking(revealed) = &self.phase else { return Vec::new() };
-        if !self.all_present(&self.survivors, |party| revealed.contains_key(&party)) {
+        let Phase::Unmasking(unmasking) = &mut self.phase else { return Vec::new() };
+        let absent = &self.absent;
+        let done = |party: &u16| absent.contains(party) || unmasking.revealed.contains_key(party);
+        if !self.survivors.iter().all(done) {
             return Vec::new();
         }
-        let Some(words) = self.unmasked(revealed) else {
-            // Two parties left at different times, and the mask between them is unknown. The others have revealed
-            // what opens the sum with the second, and will not open one without it.
-            let missing = self.survivors.iter().find(|party| self.absent.contains(party));
-            let round = self.place.round;
-            return missing.map(|&party| Action::Waiting { party, round }).into_iter().collect();
+        let opening = Opening {
+            place: self.place,
+            keys: *self.transcript.keys(),
+            commitments: unmasking.list.clone(),
+            signatures: unmasking.signatures.clone(),
+            revealed: unmasking.revealed.values().cloned().collect(),
+            uploads: Vec::new(),
+            answer: None,
         };
-        self.phase = Phase::Answering;
-        vec![Action::Opened { words, cohort: self.survivors.clone() }]
-    }
-
-    /// The sum without its masks; `None` if missing parties would have to reveal more.
-    fn unmasked(&self, revealed: &BTreeMap<u16, Revealed>) -> Option<Words> {
-        // The survivors are those whose words arrived.
-        let mut sum = self.uploads.masked_sum();
-        let threshold = self.cohort.threshold();
-        for survivor in &self.survivors {
-            let shares = revealed.values().filter_map(|(shares, _)| {
-                shares.iter().find(|(of, _)| of == survivor).map(|(_, share)| &share[..])
-            });
-            let seed = recover(shares.take(threshold), threshold)?;
-            apply(seed.bytes(), Sign::Subtract, &mut sum);
-        }
-        for gone in self.roster.iter().filter(|party| !self.survivors.contains(party)) {
-            for survivor in &self.survivors {
-                let (_, seed) = revealed.get(survivor)?.1.iter().find(|(of, _)| of == gone)?;
-                apply(seed, Sign::between(*survivor, *gone).opposite(), &mut sum);
+        let Opening { commitments, revealed, .. } = &opening;
+        match open(self.context(), commitments, revealed, |party| self.uploads.words_of(party)) {
+            Ok(sum) => self.opened(sum, Some(opening)),
+            // Two left at different moments, and nobody knows the mask between them. The others have revealed what opens
+            // the sum with the second, and will not open one without it.
+            Err(NotOpened::Lacking) => {
+                let missing = self.survivors.iter().find(|party| self.absent.contains(party));
+                let round = self.place.round;
+                missing.map(|&party| Action::Waiting { party, round }).into_iter().collect()
+            }
+            // The parties see for themselves, and stop.
+            Err(NotOpened::Blamed(blame)) => {
+                let mut actions = self.to_all(&self.survivors, Message::Opening(Box::new(opening)));
+                self.phase = Phase::Blamed;
+                actions.push(Action::Blame(blame));
+                actions
             }
         }
-        Some(sum)
+    }
+
+    fn opened(&mut self, sum: Words, opening: Option<Opening>) -> Vec<Action> {
+        self.phase = Phase::Answering(Answering { sum: sum.clone(), opening });
+        vec![Action::Opened { words: sum, answer: None, cohort: self.survivors.clone() }]
     }
 
     fn answer(&mut self, words: Words) -> Vec<Action> {
-        let Phase::Answering = self.phase else { return Vec::new() };
-        let reply = Message::Reply { place: self.place, survivors: self.survivors.clone(), words };
-        let mut actions = self.to_all(&self.survivors, reply.clone());
-        self.record_answer(&reply);
+        let answering = match std::mem::replace(&mut self.phase, Phase::Collecting) {
+            Phase::Answering(answering) => answering,
+            phase => {
+                self.phase = phase;
+                return Vec::new();
+            }
+        };
+        let mut actions = Vec::new();
+        let (message, kept) = match answering.opening {
+            None => {
+                let message = Message::Reply { place: self.place, survivors: self.survivors.clone(), words };
+                (message.clone(), message)
+            }
+            Some(opening) => {
+                let answer = (words != answering.sum).then_some(words);
+                let opening = Opening { answer, ..opening };
+                let kept = Opening { uploads: self.uploads.take_words(), ..opening.clone() };
+                (Message::Opening(Box::new(opening)), Message::Opening(Box::new(kept)))
+            }
+        };
+        self.record_answer(&message);
+        actions.push(Action::Keep(kept));
+        actions.extend(self.to_all(&self.survivors, message));
         self.uploads = Uploads::default();
         self.place.attempt = 0;
-        self.phase = Phase::Collecting;
         if self.returning.is_empty() {
             return actions;
         }
@@ -328,7 +387,8 @@ impl Hub {
     }
 
     fn waiting(&self) -> Vec<Action> {
-        let missing = self.roster.iter().find(|party| !self.uploads.shares.contains_key(party));
+        let due = self.promised.as_ref().unwrap_or(&self.roster);
+        let missing = due.iter().find(|party| !self.uploads.has(**party));
         missing.map(|&party| Action::Waiting { party, round: self.place.round }).into_iter().collect()
     }
 
@@ -338,15 +398,15 @@ impl Hub {
         let actions = match &self.phase {
             Phase::Joining(_) => self.try_roster(),
             Phase::Collecting => self.try_close()?,
-            Phase::Echoing(_) if enough => self.try_echoes(),
+            Phase::Echoing(..) if enough => self.try_echoes(),
             Phase::Unmasking(_) if enough => self.try_open(),
             _ => Vec::new(),
         };
         let stuck = match &self.phase {
             Phase::Joining(_) | Phase::Collecting if self.may_lack() => actions.is_empty() && !enough,
             Phase::Joining(_) | Phase::Collecting => actions.is_empty() && self.invited().contains(&party),
-            Phase::Echoing(_) | Phase::Unmasking(_) => !enough,
-            Phase::Answering => false,
+            Phase::Echoing(..) | Phase::Unmasking(_) => !enough,
+            Phase::Answering(_) | Phase::Blamed => false,
         };
         Ok(if stuck { vec![Action::Waiting { party, round: self.place.round }] } else { actions })
     }

@@ -2,77 +2,105 @@
 
 use std::collections::BTreeMap;
 
+use crate::aggregation::commitment::Commitment;
 use crate::aggregation::plain::PlainSum;
 use crate::aggregation::{WordCount, Words};
 
-/// Words are added up as they come, so that memory does not grow with the number of parties; those of different sizes apart,
-/// until it is clear which is wrong.
+/// Masked words are kept by party until the sum is opened. Plain ones are added up as they come, those of different sizes
+/// apart, until it is clear which is wrong.
 #[derive(Default)]
 pub(super) struct Uploads {
-    /// From whom, and for whom, the sealed share.
-    pub shares: BTreeMap<u16, BTreeMap<u16, Vec<u8>>>,
-    sums: BTreeMap<WordCount, PartialSum>,
+    arrived: BTreeMap<u16, Arrived>,
+    plain: BTreeMap<WordCount, PlainSum>,
 }
 
-/// The sum of the uploads of one size.
-struct PartialSum {
-    /// Whose uploads are in it.
-    parties: Vec<u16>,
-    total: Accumulator,
+/// The upload of a party.
+struct Arrived {
+    size: WordCount,
+    masked: Option<MaskedUpload>,
 }
 
-enum Accumulator {
-    Masked(Words),
-    Plain(PlainSum),
+/// Words that are masked, with what was signed for and the sealed shares by receiver.
+pub(super) struct MaskedUpload {
+    pub words: Words,
+    pub commitment: Commitment,
+    pub shares: Vec<(u16, Vec<u8>)>,
 }
 
 impl Uploads {
-    /// Adds what a party has sent.
-    pub fn add(&mut self, from: u16, words: Words, shares: Vec<(u16, Vec<u8>)>, plain: bool) {
-        self.shares.insert(from, shares.into_iter().collect());
-        match self.sums.get_mut(&words.count()) {
-            Some(sum) => {
-                sum.parties.push(from);
-                match &mut sum.total {
-                    Accumulator::Masked(total) => total.add(&words),
-                    Accumulator::Plain(total) => total.add(&words),
-                }
-            }
+    /// Whether nothing has arrived.
+    pub fn is_empty(&self) -> bool {
+        self.arrived.is_empty()
+    }
+
+    /// Whether a party's upload has arrived.
+    pub fn has(&self, party: u16) -> bool {
+        self.arrived.contains_key(&party)
+    }
+
+    /// Whose uploads have arrived.
+    pub fn parties(&self) -> Vec<u16> {
+        self.arrived.keys().copied().collect()
+    }
+
+    /// Adds words as they are.
+    pub fn add_plain(&mut self, from: u16, words: Words) {
+        let size = words.count();
+        self.arrived.insert(from, Arrived { size, masked: None });
+        match self.plain.get_mut(&size) {
+            Some(sum) => sum.add(&words),
             None => {
-                let size = words.count();
-                let total = match plain {
-                    true => Accumulator::Plain(PlainSum::One(words)),
-                    false => Accumulator::Masked(words),
-                };
-                self.sums.insert(size, PartialSum { parties: vec![from], total });
+                self.plain.insert(size, PlainSum::One(words));
             }
         }
+    }
+
+    /// Keeps masked words.
+    pub fn add_masked(&mut self, from: u16, upload: MaskedUpload) {
+        self.arrived.insert(from, Arrived { size: upload.words.count(), masked: Some(upload) });
     }
 
     /// Where uploads have different sizes, those of the size that most have are right; the others are as if they had not
     /// come. Returns whose they are.
     pub fn settle_size(&mut self) -> Vec<u16> {
-        let most = self.sums.iter().max_by_key(|(_, sum)| sum.parties.len());
-        let Some((&size, _)) = most else { return Vec::new() };
-        let wrong = self.sums.extract_if(.., |other, _| *other != size);
-        let wrong: Vec<u16> = wrong.flat_map(|(_, sum)| sum.parties).collect();
-        wrong.iter().for_each(|party| drop(self.shares.remove(party)));
-        wrong
+        let mut counts: BTreeMap<WordCount, usize> = BTreeMap::new();
+        self.arrived.values().for_each(|upload| *counts.entry(upload.size).or_default() += 1);
+        let Some((size, _)) = counts.into_iter().max_by_key(|(_, count)| *count) else { return Vec::new() };
+        self.plain.retain(|other, _| *other == size);
+        self.arrived.extract_if(.., |_, upload| upload.size != size).map(|(party, _)| party).collect()
     }
 
-    /// The sum of the first size, where words are as they are.
+    /// The sum, where words are as they are.
     pub fn take_plain_sum(&mut self) -> Option<Words> {
-        match self.sums.pop_first() {
-            Some((_, PartialSum { total: Accumulator::Plain(total), .. })) => Some(total.into_words()),
-            _ => None,
-        }
+        self.plain.pop_first().map(|(_, sum)| sum.into_words())
     }
 
-    /// The sum of the first size, with all masks on it.
-    pub fn masked_sum(&self) -> Words {
-        match self.sums.values().next() {
-            Some(PartialSum { total: Accumulator::Masked(total), .. }) => total.clone(),
-            _ => Words::default(),
-        }
+    /// What masked uploads were signed for, by party.
+    pub fn commitments(&self) -> Vec<Commitment> {
+        self.masked().map(|(_, upload)| upload.commitment.clone()).collect()
+    }
+
+    /// The sealed shares for a party, by sender.
+    pub fn shares_for(&self, party: u16) -> Vec<(u16, Vec<u8>)> {
+        let to = |(from, upload): (u16, &MaskedUpload)| {
+            let share = upload.shares.iter().find(|(to, _)| *to == party)?;
+            Some((from, share.1.clone()))
+        };
+        self.masked().filter_map(to).collect()
+    }
+
+    /// The masked words of a party.
+    pub fn words_of(&self, party: u16) -> Option<&Words> {
+        self.arrived.get(&party)?.masked.as_ref().map(|upload| &upload.words)
+    }
+
+    /// All masked words, by party.
+    pub fn take_words(&mut self) -> Vec<(u16, Words)> {
+        let arrived = std::mem::take(&mut self.arrived).into_iter();
+        arrived.filter_map(|(party, upload)| Some((party, upload.masked?.words))).collect()
+    }
+
+    fn masked(&self) -> impl Iterator<Item = (u16, &MaskedUpload)> {
+        self.arrived.iter().filter_map(|(party, upload)| Some((*party, upload.masked.as_ref()?)))
     }
 }

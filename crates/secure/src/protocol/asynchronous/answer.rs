@@ -6,7 +6,7 @@ use partwise::Real;
 use super::Local;
 use crate::aggregation::Words;
 use crate::error::Result;
-use crate::session::Session;
+use crate::session::{Session, Total};
 
 /// The positions of the end flag and the mean diagonal in the wide words of an answer: after the two scalars.
 const STOP: usize = 2;
@@ -20,6 +20,12 @@ pub(super) struct ServerAnswer {
 }
 
 impl ServerAnswer {
+    /// What the server made of a sum.
+    pub fn of(total: &Total, session: &Session<'_>) -> Result<Self> {
+        let answer = total.answer.as_ref();
+        answer.map(Self::read).ok_or_else(|| session.dishonest("a sum without the server's U"))
+    }
+
     pub fn read(words: &Words) -> Self {
         let u = words.narrow.iter().map(|&word| f32::from_bits(word)).collect();
         let word = |place: usize| words.wide.get(place).copied().unwrap_or(0);

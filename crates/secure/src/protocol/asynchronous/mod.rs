@@ -75,7 +75,7 @@ impl Definition for Asynchronous {
                 None => session.wait()?,
             };
             rounds += 1;
-            let answer = ServerAnswer::read(&total.words);
+            let answer = ServerAnswer::of(&total, session)?;
             answer.give(local, session)?;
             diagonal = answer.diagonal;
             gate.check_u(local, SumKind::U, session)?;
@@ -105,7 +105,7 @@ fn take_last_u<T: Real>(local: &mut Local<T>, session: &mut Session<'_>) -> Resu
     session.expect(ALL, SumKind::End, &one);
     let total = session.sum(ALL, SumKind::End, one)?;
     session.incomplete = incomplete;
-    ServerAnswer::read(&total.words).give(local, session)
+    ServerAnswer::of(&total, session)?.give(local, session)
 }
 
 /// What a party sends: its U, the error that it had with the U that it was sent, and the diagonal of its V_rᵀV_r.
