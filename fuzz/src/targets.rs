@@ -18,6 +18,7 @@ const OPTIONS: ReadOptions = ReadOptions {
     header: Presence::Auto,
     row_names: Presence::Auto,
     images: ImageSide::Columns,
+    missing_as_nan: false,
 };
 
 fn matrix(suffix: &str, bytes: &[u8]) {

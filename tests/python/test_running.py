@@ -19,7 +19,7 @@ X = np.random.default_rng(0).random((300, 80))
 def test_the_trace():
     model = NMF(4, init="random", solver="hals", random_state=0, tol=0, max_iter=12).fit(X)
     trace = model.trace_
-    assert trace.dtype.names == ("iteration", "seconds", "relative_error")
+    assert trace.dtype.names == ("iteration", "seconds", "relative_error", "loss")
     assert trace["iteration"].tolist() == list(range(13)) and model.n_iter_ == 12
     assert (np.diff(trace["relative_error"]) < 0).all() and (np.diff(trace["seconds"]) > 0).all()
     assert model.relative_error_ <= trace["relative_error"][-1]

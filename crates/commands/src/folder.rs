@@ -7,6 +7,8 @@ use anyhow::{Result, anyhow, bail};
 use partwise::error::Error;
 use partwise::io::ImageSide;
 use partwise::matrix::Shape;
+use partwise::objective::Loss;
+use partwise::pipeline::MissingEntries;
 use partwise::run::record::{RunKind, RunRecord};
 use partwise::run::{Factors, Side};
 use partwise::{Precision, Real, io};
@@ -170,13 +172,10 @@ pub struct Record {
     pub precision: Precision,
     /// The side of M that the samples are on.
     pub samples: Side,
-}
-
-impl Record {
-    /// How a matrix lies that is read for these factors.
-    pub fn turned(&self, args: &ReadArgs) -> Turned {
-        Turned { transpose: self.transpose != args.transpose, images: self.images }
-    }
+    /// What was minimized.
+    pub loss: Loss,
+    /// Which entries were unknown, unless that was in a file.
+    pub missing: Option<MissingEntries>,
 }
 
 /// Reads `run.json`; a folder with factors alone, made by hand, is taken as untransposed and f64.
@@ -189,6 +188,12 @@ pub fn record(dir: &Path) -> Result<Record> {
     })?;
     let precision = record.as_ref().and_then(RunRecord::precision).unwrap_or(Precision::F64);
     let images = record.as_ref().and_then(RunRecord::images_in_file);
+    let loss = record.as_ref().map_or(Loss::default(), RunRecord::loss_name);
+    let missing = match record.as_ref().map(|record| &record.kind) {
+        Some(RunKind::Factorization(run)) => run.reading.missing.as_deref().map(MissingEntries::from),
+        _ => None,
+    };
+    let missing = missing.filter(|missing| !matches!(missing, MissingEntries::Mask(_)));
     let (transpose, samples) = record.map_or((false, Side::Rows), |of| (of.transpose(), of.samples()));
-    Ok(Record { transpose, images, precision, samples })
+    Ok(Record { transpose, images, precision, samples, loss, missing })
 }

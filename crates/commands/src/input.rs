@@ -5,15 +5,17 @@ use std::path::Path;
 
 use anyhow::bail;
 use partwise::Real;
+use partwise::cancel::Cancel;
 use partwise::error::{Error, Result, human_bytes};
 use partwise::io::{self, Assumption, ImageShape, ImageSide, Input, ReadOptions};
-use partwise::matrix::{Matrix, Shape, range_problem};
+use partwise::matrix::{Matrix, Observed, Shape, range_problem};
+use partwise::pipeline::{FileSource, MissingEntries, observe};
 use partwise::run::Side;
 pub use partwise_secure::digest::sha256;
 
-use crate::args::{LabelArgs, Picture, ReadArgs, ShapeArgs};
+use crate::args::{KnownArgs, LabelArgs, Picture, ReadArgs, ShapeArgs};
 use crate::console::Console;
-use crate::machine;
+use crate::{folder, machine};
 
 /// Reads a matrix and applies `--transpose` and the label files.
 pub fn read<T: Real>(path: &Path, args: &ReadArgs, labels: Option<&LabelArgs>) -> Result<Input<T>> {
@@ -48,10 +50,42 @@ pub fn read_turned<T: Real>(
     Ok(input)
 }
 
+/// A matrix for the factors of a run, and its known entries if some are missing or weighted.
+pub struct KnownInput<T> {
+    /// The matrix as it was read, with NaN for missing entries.
+    pub input: Input<T>,
+    /// Its known entries with their weights.
+    pub observed: Option<Observed<T>>,
+}
+
+/// Reads a matrix for the factors of a run, with the missing entries of the arguments or else of the run.
+pub fn read_for<T: Real>(
+    path: &Path,
+    args: &ReadArgs,
+    known: &KnownArgs,
+    record: &folder::Record,
+) -> Result<KnownInput<T>> {
+    let missing = known.missing.clone().or(record.missing.clone());
+    let transpose = record.transpose != args.transpose;
+    let memory = machine::available_memory();
+    let missing_as_nan = missing.as_ref().is_some_and(MissingEntries::allow_nan);
+    let options = ReadOptions { missing_as_nan, ..options(args, record.images, memory) };
+    let mut input = io::read::<T>(path, &options)?;
+    if transpose {
+        input = input.into_transpose();
+    }
+    let file = FileSource { missing, weights: known.weights.clone(), transpose, ..FileSource::new(path) };
+    let observed = match file.missing.is_some() || file.weights.is_some() {
+        true => observe(&input.matrix, &file, memory, &Cancel::default())?,
+        false => None,
+    };
+    Ok(KnownInput { input, observed })
+}
+
 /// The options for reading a file; images are on the recorded side unless the arguments say otherwise.
 pub fn options(args: &ReadArgs, recorded: Option<ImageSide>, memory: u64) -> ReadOptions {
     let images = args.images.or(recorded).unwrap_or_default();
-    ReadOptions { memory, header: args.header, row_names: args.row_names, images }
+    ReadOptions { memory, header: args.header, row_names: args.row_names, images, missing_as_nan: false }
 }
 
 /// Warns about the assumptions made for an ambiguous table, and names the options that change them.

@@ -10,7 +10,6 @@ use partwise::error::Error;
 use partwise::grid::{Factor, Placement};
 use partwise::io::{self, Parts, ReadOptions, Region};
 use partwise::matrix::Matrix;
-use partwise::partition::Access;
 use partwise::pipeline::{PlaceOf, RankBlocks, RankReader};
 use partwise::wording::Wording;
 use serde::{Deserialize, Serialize};
@@ -73,7 +72,7 @@ pub fn wanted(place: Placement) -> Vec<Region> {
         Region { rows, cols }
     };
     let mut regions = vec![region(Factor::U)];
-    if place.access == Access::Sampled && place.grid.size() > 1 {
+    if place.access.has_lines() && place.grid.size() > 1 {
         regions.push(region(Factor::V));
     }
     regions
@@ -158,7 +157,7 @@ fn bad_part(path: &Path, problem: impl Into<String>) -> Error {
 impl Split {
     fn blocks<T: Real>(&self, dir: &Path, place: Placement) -> partwise::Result<Vec<Matrix<T>>> {
         let everything = |rows, cols| vec![Region { rows: 0..rows, cols: 0..cols }];
-        if place.access == Access::Sampled {
+        if place.access.has_lines() {
             let rows = self.part(dir, &self.row_parts[place.rank], &everything)?;
             if place.grid.size() == 1 {
                 return Ok(vec![rows]);

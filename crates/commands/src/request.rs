@@ -78,6 +78,8 @@ pub fn file(args: &FactorizeArgs, team: &Team<'_>) -> FileSource {
         transpose: args.read.transpose,
         row_labels: labels(&args.labels.row_labels),
         col_labels: labels(&args.labels.col_labels),
+        missing: args.known.missing.clone(),
+        weights: args.known.weights.clone(),
     }
 }
 

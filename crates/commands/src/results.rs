@@ -85,6 +85,8 @@ impl<T: Real> Results<'_, T> {
             row_names: args.read.row_names,
             row_labels: text(&args.labels.row_labels),
             col_labels: text(&args.labels.col_labels),
+            missing: args.known.missing.as_ref().map(ToString::to_string),
+            weights: text(&args.known.weights),
         };
         record.input.name = args.file.file_name().map(|name| name.to_string_lossy().into_owned());
         record.input.bytes = input::bytes(&args.file);
@@ -173,6 +175,9 @@ fn conclude(
         many(outcome.iterations, "iteration"),
         outcome.seconds
     ));
+    if let Some(held) = outcome.held_out {
+        console.tell(&format!("held-out entries: loss {:.6e}, RMSE {:.6}", held.loss, held.rmse));
+    }
     table(console, &outcome.ranks);
     console.tell(&report::where_it_is(&args.out));
 }

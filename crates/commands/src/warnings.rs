@@ -66,6 +66,20 @@ impl Warnings {
         }
     }
 
+    /// Warns about rows and columns without a known entry.
+    pub fn unknown(&mut self, unknown: Option<(usize, usize)>) {
+        let Some((rows, cols)) = unknown else { return };
+        for (count, what, factor) in [(rows, "row", 'U'), (cols, "column", 'V')] {
+            if count > 0 {
+                let so = match count {
+                    1 => format!("{what} has no known entry, and its row of {factor} is 0"),
+                    _ => format!("{what}s have no known entry, and their rows of {factor} are 0"),
+                };
+                self.add(format!("{count} {so}; check what marks a missing value"));
+            }
+        }
+    }
+
     /// Warns about components that are 0.
     pub fn zero<T: Real>(&mut self, factors: &Factors<T>, settings: &Settings) {
         let zero = factors.energies().iter().filter(|&&energy| energy == 0.0).count();

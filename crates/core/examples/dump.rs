@@ -36,6 +36,7 @@ fn dump<T: Real>(path: &Path, time: bool) -> Result<(), Box<dyn std::error::Erro
         header: Presence::Auto,
         row_names: Presence::Auto,
         images: ImageSide::Columns,
+        missing_as_nan: false,
     };
     let start = Instant::now();
     let input = io::read::<T>(path, &options)?;

@@ -26,6 +26,8 @@ pub enum Purpose {
     Sample = 8,
     /// Rows and columns that cross-validation holds out, and rows whose clusters are compared.
     Folds = 9,
+    /// Entries of M that are hidden.
+    Holdout = 10,
 }
 
 /// The stream of one row. The key holds seed, purpose and iteration, the stream number the row: ChaCha has no key

@@ -205,8 +205,9 @@ impl Model {
         let threads = Threads::new(machine::cores())?;
         // As for the rows of the run, a bound is not kept.
         let terms = Penalty { upper: f64::INFINITY, ..terms };
-        let solved = Cancel::default()
-            .scope(|| solve_rows(&rows.lend::<T>(), &factors, terms, None, &threads).map_err(Error::from))?;
+        let loss = self.record.method.loss_name.unwrap_or_default();
+        let solve = || solve_rows(&rows.lend::<T>(), &factors, loss, terms, None, &threads);
+        let solved = Cancel::default().scope(|| solve().map_err(Error::from))?;
         let mut solved = factor(rows.rows(), k, solved);
         solved.row_labels = rows.row_labels.clone();
         Ok(solved)
@@ -302,6 +303,8 @@ fn report_of(record: &FactorizationRecord, relative_error: f64) -> Report {
         seed: summary.seed,
         iterations: summary.iterations,
         relative_error,
+        loss: summary.loss,
+        held_out: summary.held_out,
         seconds: summary.seconds,
         stopped_by: summary.stopped_by,
         trace_every: record.method.trace_every,

@@ -51,9 +51,7 @@ pub struct Reader {
 impl Reader {
     /// The file, read as it is.
     pub fn new(path: impl AsRef<Path>) -> Self {
-        let path = path.as_ref().to_path_buf();
-        let options = ReadOptions::default();
-        Reader { source: FileSource { path, options, transpose: false, row_labels: None, col_labels: None } }
+        Reader { source: FileSource::new(path.as_ref()) }
     }
 
     /// Whether M is the transpose of what is in the file.

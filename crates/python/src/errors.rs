@@ -10,7 +10,7 @@ use pyo3::exceptions::{
 };
 
 /// The parameters for fields that have another name in Python.
-const NAMES: [(&str, &str); 15] = [
+const NAMES: [(&str, &str); 17] = [
     ("rank", "n_components"),
     ("iterations", "max_iter"),
     ("tolerance", "tol"),
@@ -22,6 +22,8 @@ const NAMES: [(&str, &str); 15] = [
     ("l2_v", "alpha_H"),
     ("algorithm", "solver"),
     ("solver", "sketch_solver"),
+    ("loss", "beta_loss"),
+    ("missing", "missing_values"),
     ("file", "X"),
     ("matrix", "X"),
     // Fields that only the program has.

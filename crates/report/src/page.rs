@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use partwise::objective::Loss;
 use partwise::run::record::{RunKind, RunRecord, name_of};
 use partwise::run::{Side, headline};
 use sha2::{Digest, Sha256};
@@ -156,12 +157,25 @@ fn many(number: u64, thing: &str) -> String {
     format!("{} {thing}{}", count(number), if number == 1 { "" } else { "s" })
 }
 
+/// The formula of the relative error.
+fn relative_to(loss: Loss) -> &'static str {
+    match loss {
+        Loss::Frobenius => "‖M − U Vᵀ‖ / ‖M‖",
+        Loss::Kl => "Kullback-Leibler divergence / that of the best constant",
+        Loss::Is => "Itakura-Saito divergence / that of the best constant",
+    }
+}
+
 /// The key figures of the run.
 fn tiles(html: &mut String, run: &Run) {
     let mut tiles: Vec<(&str, String, String)> = Vec::new();
     if let Some(record) = &run.record {
         if !record.relative_error.is_nan() {
-            tiles.push(("relative error", number(record.relative_error), "‖M − U Vᵀ‖ / ‖M‖".into()));
+            tiles.push((
+                "relative error",
+                number(record.relative_error),
+                relative_to(record.loss_name()).into(),
+            ));
         }
         let name = if run.is_secure() { "rounds" } else { "iterations" };
         tiles.push((name, count(record.steps() as u64), reason(record)));

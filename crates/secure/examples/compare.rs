@@ -33,6 +33,7 @@ fn main() -> Result<(), Failure> {
             header: Presence::Auto,
             row_names: Presence::Auto,
             images: Default::default(),
+            missing_as_nan: false,
         },
     )?
     .matrix;

@@ -170,6 +170,7 @@ fn read(folder: &str, data: &str) -> Result<Matrix<f32>, Failure> {
         header: Presence::Auto,
         row_names: Presence::Auto,
         images: Default::default(),
+        missing_as_nan: false,
     };
     let matrix = io::read::<f32>(&Path::new(folder).join(file), &options)?.matrix;
     Ok(if *columns { matrix.into_transpose() } else { matrix })

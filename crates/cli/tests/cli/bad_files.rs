@@ -38,7 +38,7 @@ fn refused_as_matrix(desk: &Desk, name: &str, expected: &[&str]) {
 fn entries_are_named_by_position() {
     for (value, said, cure) in [
         (-0.5, "is -0.5", "shift, clip or remove"),
-        (f64::NAN, "is NaN", "replace or remove missing values"),
+        (f64::NAN, "is NaN", "--missing nan"),
         (f64::INFINITY, "is inf", "replace or remove infinite values"),
         (f64::NEG_INFINITY, "is -inf", "shift, clip or remove"),
     ] {
@@ -190,7 +190,7 @@ fn a_matrix_beyond_the_memory_is_refused_with_its_need() {
 fn tables_with_gaps() {
     refused("m.csv", "1,2\n3\n", &["line 2: 1 cells, but line 1 has 2", "complete or remove"]);
     refused("m.csv", "a,b\n1,2\n3,4,5\n", &["line 3: 3 cells, but line 2 has 2", "complete or remove"]);
-    refused("m.csv", "1,2\n3,\n", &["m.csv, line 2, column 2: the cell is empty", "missing values"]);
+    refused("m.csv", "1,2\n3,\n", &["m.csv, line 2, column 2: the cell is empty", "--missing nan"]);
     refused("m.csv", "1,2\n3,x\n", &["line 2, column 2", "\"x\" is not a number", "correct it"]);
     refused("m.tsv", "1,2\n3,4\n", &["m.tsv", "tabs"]);
 }

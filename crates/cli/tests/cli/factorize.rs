@@ -121,7 +121,7 @@ fn the_trace_is_a_curve() {
         ));
         let trace = desk.read("r/trace.csv");
         let mut lines = trace.lines();
-        assert_eq!(lines.next(), Some("iteration,seconds,relative_error,bytes_sent"));
+        assert_eq!(lines.next(), Some("iteration,seconds,relative_error,bytes_sent,loss"));
         let numbers: Vec<Vec<f64>> =
             lines.map(|line| line.split(',').map(|cell| cell.parse().unwrap()).collect()).collect();
         assert_eq!(numbers.iter().map(|line| line[0] as usize).collect::<Vec<_>>(), expected, "{options}");

@@ -12,6 +12,7 @@ mod files;
 mod help;
 mod hints;
 mod interrupt;
+mod losses;
 mod memory;
 mod outputs;
 mod plan;

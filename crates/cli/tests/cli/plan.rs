@@ -129,7 +129,7 @@ fn a_modelled_network_gives_virtual_seconds() {
     let trace = desk.read("r/trace.csv");
     assert!(
         trace.starts_with(
-            "iteration,virtual_seconds,relative_error,bytes_sent,virtual_seconds_2\n0,0.000000,"
+            "iteration,virtual_seconds,relative_error,bytes_sent,loss,virtual_seconds_2\n0,0.000000,"
         ),
         "{trace}"
     );

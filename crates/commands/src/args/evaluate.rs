@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::ReadArgs;
+use super::{KnownArgs, ReadArgs};
 
 pub const EXAMPLES: &str = "\
 Examples:
@@ -19,6 +19,8 @@ pub struct EvaluateArgs {
     pub dir: PathBuf,
     /// Matrix with the same rows and columns
     pub file: PathBuf,
+    #[command(flatten)]
+    pub known: KnownArgs,
     #[command(flatten)]
     pub read: ReadArgs,
     /// Print JSON

@@ -11,8 +11,8 @@ use partwise::objective::Loss;
 use partwise::run::{Algorithm, Amount, Init, Normalize, Settings, Side, SketchedSolver, Step};
 use partwise::sketch::SketchKind;
 
-use super::values::{Interval, choice, count, interval, real, seconds, size, whole};
-use super::{LabelArgs, ReadArgs, ShapeArgs};
+use super::values::{Interval, choice, count, interval, real, seconds, share, size, whole};
+use super::{KnownArgs, LabelArgs, ReadArgs, ShapeArgs};
 use crate::launch::Sums;
 
 pub const EXAMPLES: &str = "\
@@ -72,6 +72,16 @@ pub struct FactorizeArgs {
     /// Method; auto chooses one by the size of the matrix
     #[arg(long, value_parser = choice(&Algorithm::ALL), default_value = "auto", help_heading = "Method")]
     pub algorithm: Algorithm,
+    /// What is minimized: least squares (frobenius), the Kullback-Leibler divergence, for counts (kl), or the Itakura-Saito
+    /// divergence, for power spectra (is; by auto or mu)
+    #[arg(long, value_parser = choice(&Loss::ALL), default_value = "frobenius", help_heading = "Loss")]
+    pub loss: Loss,
+    #[command(flatten)]
+    pub known: KnownArgs,
+    /// Hide this share of the entries (10%, 0.1) and report the error on them. If unstored entries are 0: this share of the
+    /// stored entries, and as many of the others
+    #[arg(long, value_parser = share, value_name = "SHARE", help_heading = "Loss")]
+    pub holdout: Option<f64>,
     /// Whether auto starts on a sample of a dense matrix [default: if that is faster]
     #[arg(long, value_parser = choice(&Presence::ALL), default_value = "auto", hide_default_value = true, value_name = "WHEN", help_heading = "Method")]
     pub samples: Presence,
@@ -182,7 +192,9 @@ impl FactorizeArgs {
         let (alpha, beta) = self.solver.damping();
         Settings {
             algorithm: self.algorithm,
-            loss: Loss::Frobenius,
+            loss: self.loss,
+            incomplete: self.known.given(),
+            holdout: self.holdout,
             rank: self.rank,
             sketch: self.sketch,
             custom_sketch: None,

@@ -41,7 +41,7 @@ pub use party::{AcceptKeyArgs, JoinArgs, PartyCommand, PartyInitArgs, PartyLedge
 pub use plan::PlanArgs;
 pub use provision::ProvisionArgs;
 pub use ranks::RanksArgs;
-pub use reading::{LabelArgs, ReadArgs, ShapeArgs};
+pub use reading::{KnownArgs, LabelArgs, ReadArgs, ShapeArgs};
 pub use report::ReportArgs;
 pub use simulate::SimulateArgs;
 pub use split::SplitArgs;

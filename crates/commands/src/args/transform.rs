@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::Args;
 use partwise::run::Side;
 
-use super::ReadArgs;
 use super::values::choice;
+use super::{KnownArgs, ReadArgs};
 
 pub const EXAMPLES: &str = "\
 Examples:
@@ -27,6 +27,8 @@ pub struct TransformArgs {
     /// Whether FILE contains new rows or new columns
     #[arg(long, value_parser = choice(&Side::ALL), default_value = "rows")]
     pub side: Side,
+    #[command(flatten)]
+    pub known: KnownArgs,
     #[command(flatten)]
     pub read: ReadArgs,
     /// Replace an existing file

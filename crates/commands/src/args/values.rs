@@ -165,6 +165,14 @@ pub fn real(text: &str) -> Result<f64, String> {
     text.parse().map_err(|_| "give a number such as 0.01 or 1e-5".into())
 }
 
+/// A share between 0 and 1, such as 0.1 or 10%.
+pub fn share(text: &str) -> Result<f64, String> {
+    let (number, unit) = text.strip_suffix('%').map_or((text, 1.0), |percent| (percent, 100.0));
+    let share =
+        number.parse::<f64>().ok().map(|number| number / unit).filter(|share| *share > 0.0 && *share < 1.0);
+    share.ok_or_else(|| "give a share above 0 and below 1, such as 0.1 or 10%".into())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

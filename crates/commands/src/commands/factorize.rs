@@ -136,6 +136,9 @@ impl<T: Real> Found<T> {
                 streamed.blocks(),
                 input::size(streamed.block_bytes())
             ),
+            (None, None) if opened.facts().unknown.is_some() => {
+                format!("{} known entries in memory", opened.facts().stored)
+            }
             (None, None) => "one part per process".into(),
         };
         Ok(Found { place, image, frames, dominant: opened.dominant() })
@@ -203,7 +206,7 @@ fn workers(plan: &RunPlan, team: Team<'_>) -> String {
     if team.comm().is_none() {
         return if nodes == 1 { threads } else { format!("{nodes} workers with {threads} each") };
     }
-    let arranged = match plan.settings.algorithm.access() {
+    let arranged = match plan.settings.access() {
         Access::Whole => format!(" as {}", plan.grid),
         Access::Sampled | Access::Lines => String::new(),
     };
@@ -218,8 +221,9 @@ fn warn<T: Real>(
     planned: &Planned<'_, T>,
     dominant: Dominants,
 ) {
-    let Facts { assumptions, row_labels, col_labels, .. } = planned.facts();
+    let Facts { unknown, assumptions, row_labels, col_labels, .. } = planned.facts();
     warnings.rank(&planned.plan().settings, planned.facts().shape());
+    warnings.unknown(*unknown);
     warnings.assumptions(&args.file, assumptions);
     warnings.dominant(dominant, Names { rows: row_labels.as_deref(), cols: col_labels.as_deref() });
 }

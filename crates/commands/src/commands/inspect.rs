@@ -81,7 +81,8 @@ fn look_through(args: &InspectArgs, stream: &Stream, memory: u64) -> Result<Find
 
 /// The memory of a factorization in one process, in f32.
 fn needed(args: &InspectArgs, size: MatrixSize, algorithm: Algorithm) -> u64 {
-    let workload = Workload { size, algorithm, rank: args.rank, precision: Precision::F32 };
+    let workload =
+        Workload { size, algorithm, access: algorithm.access(), rank: args.rank, precision: Precision::F32 };
     workload.footprint(&Layout::Workers(1)).most()
 }
 

@@ -41,11 +41,11 @@ fn run_in<T: Real>(args: &RanksArgs, context: &Context) -> Result<()> {
     let threads = args.threads.unwrap_or_else(machine::cores);
     let resources = Resources::new(Machine::new(1, threads));
     let file = FileSource {
-        path: args.file.clone(),
         options: input::options(&args.read, None, 0),
         transpose: args.read.transpose,
         row_labels: args.labels.row_labels.clone(),
         col_labels: args.labels.col_labels.clone(),
+        ..FileSource::new(&args.file)
     };
     let opened = pipeline::open::<T>(Source::File(file), Request::new(settings.clone(), resources)?)?;
     input::warn_assumptions(console, &args.file, &opened.facts().assumptions);

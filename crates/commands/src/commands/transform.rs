@@ -9,6 +9,7 @@ use partwise::{Precision, io};
 use crate::args::TransformArgs;
 use crate::context::Context;
 use crate::folder::{self, Names};
+use crate::input::KnownInput;
 use crate::{input, machine, output};
 
 pub fn run(args: &TransformArgs, context: &Context) -> Result<()> {
@@ -20,7 +21,8 @@ pub fn run(args: &TransformArgs, context: &Context) -> Result<()> {
     let record = folder::record(&args.dir)?;
     // In f64 whatever the precision of the run, because the fit is exact.
     let mut folder = folder::read::<f64>(&args.dir)?;
-    let input = input::read_turned::<f64>(&args.file, &args.read, record.turned(&args.read), None)?;
+    let KnownInput { input, observed } =
+        input::read_for::<f64>(&args.file, &args.read, &args.known, &record)?;
     input::warn_assumptions(context.console, &args.file, &input.assumptions);
     let (labels, names) = match args.side {
         Side::Rows => (input.row_labels, Names { rows: None, cols: input.col_labels.as_deref() }),
@@ -48,7 +50,19 @@ pub fn run(args: &TransformArgs, context: &Context) -> Result<()> {
         (count as u64).saturating_mul(k as u64).saturating_mul(record.precision.bytes()),
     )?;
     let threads = Threads::new(machine::cores())?;
-    let fitted = folder.factors.transform(input.matrix, args.side, Penalty::NONE, None, &threads)?;
+    let fitted = match observed {
+        Some(observed) => {
+            folder.factors.transform_observed(record.loss, &observed, args.side, Penalty::NONE, &threads)?
+        }
+        None => folder.factors.transform_by(
+            record.loss,
+            input.matrix,
+            args.side,
+            Penalty::NONE,
+            None,
+            &threads,
+        )?,
+    };
     write(args, context, record.precision, labels.as_deref(), &fitted, k)
 }
 

@@ -57,7 +57,7 @@ pub(super) fn entry<T: Real>(matrix: &Matrix<T>, row: usize, column: usize) -> f
 pub(super) fn entry_error(path: &Path, bad: &BadEntry, exact: Option<f64>) -> Error {
     let value = exact.unwrap_or(bad.value);
     let cure: Wording = if value.is_nan() {
-        "replace or remove missing values".into()
+        missing_value()
     } else if value < 0.0 {
         "a nonnegative factorization needs entries of at least 0; shift, clip or remove it".into()
     } else if value.is_finite() || exact.is_none() {
@@ -69,6 +69,11 @@ pub(super) fn entry_error(path: &Path, bad: &BadEntry, exact: Option<f64>) -> Er
     let value =
         if value.is_finite() && value.abs() >= 1e16 { format!("{value:e}") } else { value.to_string() };
     Error::Entry { path: path.to_path_buf(), row: bad.row, column: bad.column, value, cure }
+}
+
+/// The advice for what may be a missing value.
+pub(super) fn missing_value() -> Wording {
+    Wording::new("if it is a missing value, use ").choice("missing", "nan").text("; otherwise replace it")
 }
 
 /// The advice for numbers beyond the range of f32.
@@ -92,6 +97,17 @@ pub(super) fn entries<T: Real>(
         Some(bad.value)
     };
     Err(entry_error(path, &bad, exact))
+}
+
+/// Refuses entries that are negative or infinite.
+pub(super) fn known_entries<T: Real>(path: &Path, matrix: &Matrix<T>) -> Result<()> {
+    let mut bad = None;
+    matrix.for_each_stored(|row, column, value| {
+        if value < 0.0 || value == f64::INFINITY {
+            bad.get_or_insert(BadEntry { row, column, value });
+        }
+    });
+    bad.map_or(Ok(()), |bad| Err(entry_error(path, &bad, None)))
 }
 
 /// Refuses entries of a part of a matrix that are not finite and nonnegative; positions are those in the whole.

@@ -158,6 +158,9 @@ pub struct ReadOptions {
     pub row_names: Presence,
     /// Whether images become columns or rows.
     pub images: ImageSide,
+    /// Whether entries that are no number are missing values, which the matrix then has as NaN: in any format, and `NA` and
+    /// empty cells in a text table.
+    pub missing_as_nan: bool,
 }
 
 // The registry: one line a format.
@@ -237,6 +240,11 @@ precompiled! {
 
 fn read_checked<T: Real>(path: &Path, options: &ReadOptions) -> Result<Input<T>> {
     let mut input = read_unchecked::<T>(path, options)?;
+    if options.missing_as_nan {
+        check::size(path, &input.matrix)?;
+        check::known_entries(path, &input.matrix)?;
+        return Ok(input);
+    }
     let reread = || Ok(read_unchecked::<f64>(path, options)?.matrix);
     input.matrix = check::entries(path, input.matrix, reread)?;
     check::size(path, &input.matrix)?;
@@ -267,7 +275,8 @@ pub fn read_to_inspect(path: &Path, options: &ReadOptions, transpose: bool) -> R
     Ok(Unchecked::Whole(if transpose { input.into_transpose() } else { input }))
 }
 
-fn read_unchecked<T: Real>(path: &Path, options: &ReadOptions) -> Result<Input<T>> {
+/// Reads a matrix whatever its entries are.
+pub fn read_unchecked<T: Real>(path: &Path, options: &ReadOptions) -> Result<Input<T>> {
     let budget = Budget { path, available: options.memory };
     #[cfg(feature = "images")]
     if path.is_dir() {

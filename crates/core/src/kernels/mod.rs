@@ -5,6 +5,7 @@
 
 mod dense;
 mod gram;
+mod line;
 mod normals;
 mod panel;
 mod product;
@@ -13,6 +14,7 @@ mod transpose;
 
 pub use dense::{add_product, eigen};
 pub use gram::{gram, gram_in_f64};
+pub use line::{EntryPanel, EntryRow, EntryTerms};
 pub use normals::normals;
 pub use product::{Columns, DEPTH, Product, RowEntries, Scratch, multiply, multiply_add};
 pub use sweep::{clamp, sweep};

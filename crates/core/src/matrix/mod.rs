@@ -2,6 +2,8 @@
 
 mod buffer;
 mod dense;
+mod holdout;
+mod observed;
 mod select;
 mod sparse;
 mod stack;
@@ -9,6 +11,8 @@ mod summary;
 
 pub use buffer::Buffer;
 pub use dense::{Dense, Order, Values};
+pub use holdout::{HeldOut, Holdout};
+pub use observed::{Missing, Observed, ObservedRow, Unlisted, Weights};
 pub use sparse::Csr;
 pub(crate) use summary::Tally;
 pub use summary::{Dominant, Dominants, Summary};
@@ -92,6 +96,13 @@ impl<T: Real> Matrix<T> {
             },
             Matrix::Sparse(csr) => largest(csr.values()),
         }
+    }
+
+    /// The first row with an entry that is 0.
+    pub fn first_row_with_zero(&self) -> Option<usize> {
+        let mut positive = vec![0; self.rows()];
+        self.for_each_stored(|row, _, value| positive[row] += usize::from(value > 0.0));
+        positive.into_iter().position(|count| count < self.cols())
     }
 
     /// The squared norms of all rows and of all columns.

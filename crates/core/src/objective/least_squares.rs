@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::time::Instant;
 
 use super::losses::{crosses, quadratic_forms, residuals};
-use super::{Baseline, Constants, HalfStep, Needs, Objective, TileOf, TileStep};
+use super::{Baseline, Constants, HalfStep, Objective, TileOf, TileStep};
 use crate::Real;
 use crate::kernels::{TILE, Tile, gram, gram_in_f64};
 use crate::partition::Block;
@@ -13,7 +13,7 @@ use crate::threads::Threads;
 
 /// Below this error ‖M‖² − 2⟨M V, U⟩ + ⟨UᵀU, VᵀV⟩ has lost too many of `f32`'s digits (at 1e-2 four of seven are
 /// left), and the residual itself is summed.
-pub const CANCELS_BELOW: f64 = 1e-2;
+const CANCELS_BELOW: f64 = 1e-2;
 
 /// The sum of squared differences.
 #[derive(Clone, Copy, Debug)]
@@ -26,14 +26,6 @@ pub fn relative_error(norm: f64, cross: f64, model: f64) -> f64 {
 }
 
 impl<T: Real> Objective<T> for LeastSquares {
-    fn name(&self) -> &'static str {
-        "least squares"
-    }
-
-    fn needs(&self) -> Needs {
-        Needs::PartialSums
-    }
-
     fn supports(&self, _solver: &dyn Solver<T>) -> bool {
         true
     }
@@ -46,7 +38,7 @@ impl<T: Real> Objective<T> for LeastSquares {
         gram_in_f64(threads, fixed, k)
     }
 
-    fn column_squares(&self, summary: &[f64], k: usize) -> Option<Vec<f64>> {
+    fn squared_sizes(&self, summary: &[f64], k: usize) -> Option<Vec<f64>> {
         Some(summary.iter().copied().step_by(k + 1).collect())
     }
 
@@ -83,6 +75,22 @@ impl<T: Real> Objective<T> for LeastSquares {
 
     fn relative(&self, loss: f64, baseline: f64) -> f64 {
         (loss / baseline).sqrt()
+    }
+
+    fn loss(&self, error: f64, baseline: f64) -> f64 {
+        0.5 * error * error * baseline
+    }
+
+    fn whole_loss(&self, m: f64, x: f64) -> f64 {
+        0.5 * (m - x).powi(2)
+    }
+
+    fn merit(&self, error: f64, penalty: f64, baseline: f64) -> f64 {
+        error * error + 2.0 * penalty / baseline
+    }
+
+    fn cancels_below(&self) -> f64 {
+        CANCELS_BELOW
     }
 
     fn baseline(&self) -> Baseline {

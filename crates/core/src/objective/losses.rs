@@ -14,7 +14,7 @@ pub fn crosses<T: Real>(threads: &Threads, block: &Block<T>, u: &[T], v: &[T], k
         u[row * k..][..k].iter().zip(&v[col * k..]).map(|(u, v)| u.to_f64() * v.to_f64()).sum()
     };
     match block {
-        Block::Dense(_) => dense_cross(threads, block, u, v, k),
+        Block::Dense(_) | Block::Observed(_) => dense_cross(threads, block, u, v, k),
         Block::ByRow(csr) => {
             let of_row = |image: &mut Vec<f64>, row: usize| -> f64 {
                 image.fill(0.0);

@@ -5,37 +5,41 @@
 //! needs the model at the stored entries of a row, and so complete rows. An objective is one file, and one line in
 //! [`Loss`].
 
-#[cfg(test)]
 mod divergence;
 mod least_squares;
 pub mod losses;
+mod newton;
+mod weighted;
 
 use std::ops::Range;
 
 use crate::Real;
 use crate::cancel::Cancel;
 use crate::kernels::{Product, Scratch, Tile};
+use crate::matrix::Unlisted;
 use crate::partition::Block;
 use crate::registry::registry;
 use crate::solver::{Penalty, Solver};
 use crate::threads::Threads;
 
-pub use least_squares::{CANCELS_BELOW, LeastSquares, relative_error};
+use divergence::Divergence;
+pub use least_squares::{LeastSquares, relative_error};
+use weighted::WeightedLeastSquares;
 
 macro_rules! losses {
-    ($($(#[cfg($cfg:meta)])? $variant:ident = $label:literal, $value:expr, $help:literal;)+) => {
+    ($($variant:ident = $label:literal, $needs:ident, $help:literal;)+) => {
         registry! {
             /// The losses.
             pub enum Loss of "loss" {
-                $($(#[cfg($cfg)])? $variant = $label, $help;)+
+                $($variant = $label, $help;)+
             }
         }
 
         impl Loss {
-            /// What it minimises.
-            pub fn objective<T: Real>(self) -> &'static dyn Objective<T> {
+            /// What a half step needs of M.
+            pub fn needs(self) -> Needs {
                 match self {
-                    $($(#[cfg($cfg)])? Loss::$variant => &$value,)+
+                    $(Loss::$variant => Needs::$needs,)+
                 }
             }
         }
@@ -43,8 +47,28 @@ macro_rules! losses {
 }
 
 losses! {
-    Frobenius = "frobenius", LeastSquares, "Least squares, ‖M − U Vᵀ‖²";
-    #[cfg(test)] Kl = "kl", divergence::Divergence, "Kullback-Leibler divergence, by multiplicative updates";
+    Frobenius = "frobenius", PartialSums, "Least squares, ½ ‖M − U Vᵀ‖²";
+    Kl = "kl", CompleteRows, "Kullback-Leibler divergence, for counts";
+    Is = "is", CompleteRows, "Itakura-Saito divergence, for power spectra";
+}
+
+impl Loss {
+    /// What a run minimizes on a matrix of this mean; where entries have weights, `unlisted` says what those are that are
+    /// not listed.
+    pub fn objective<T: Real>(self, mean: f64, unlisted: Option<Unlisted>) -> Box<dyn Objective<T>> {
+        match (self, unlisted) {
+            (Loss::Frobenius, None) => Box::new(LeastSquares),
+            (Loss::Frobenius, Some(unlisted)) => Box::new(WeightedLeastSquares { unlisted }),
+            (Loss::Kl, unlisted) => Box::new(Divergence::kullback_leibler(mean, unlisted)),
+            (Loss::Is, unlisted) => Box::new(Divergence::itakura_saito(mean, unlisted)),
+        }
+    }
+}
+
+impl Default for Loss {
+    fn default() -> Self {
+        Loss::Frobenius
+    }
 }
 
 /// What a half step needs of M.
@@ -67,18 +91,14 @@ pub struct HalfStep<'a, T> {
     /// Powers of two that the columns of the fixed factor were multiplied by, so that no product overflows; the rows that
     /// are found are multiplied by the same.
     pub scales: Option<&'a [f64]>,
+    /// Whether [`TileStep::move_tile`] is to return what [`Objective::error_at_hand`] wants to know.
+    pub wants_error: bool,
     /// Number of components.
     pub k: usize,
 }
 
 /// A loss that is summed over the entries of M, and how to lower it.
 pub trait Objective<T: Real>: Send + Sync {
-    /// What it is called.
-    fn name(&self) -> &'static str;
-
-    /// What a half step needs of M.
-    fn needs(&self) -> Needs;
-
     /// Whether it can be lowered by this solver.
     fn supports(&self, solver: &dyn Solver<T>) -> bool;
 
@@ -90,8 +110,8 @@ pub trait Objective<T: Real>: Send + Sync {
         self.summarize(threads, fixed, k)
     }
 
-    /// ‖Y_j‖² of each column j of the summarized factor, where the summary has them.
-    fn column_squares(&self, _summary: &[f64], _k: usize) -> Option<Vec<f64>> {
+    /// The square of a norm of each column of the summarized factor, where the summary has them.
+    fn squared_sizes(&self, _summary: &[f64], _k: usize) -> Option<Vec<f64>> {
         None
     }
 
@@ -125,8 +145,32 @@ pub trait Objective<T: Real>: Send + Sync {
     /// The relative error of a whole loss.
     fn relative(&self, loss: f64, baseline: f64) -> f64;
 
+    /// The loss of a relative error.
+    fn loss(&self, error: f64, baseline: f64) -> f64;
+
+    /// A relative error with the penalties counted in, as [`Objective::relative`] takes it with a baseline of 1.
+    fn merit(&self, error: f64, penalty: f64, baseline: f64) -> f64;
+
+    /// The relative error below which [`Objective::error_at_hand`] has lost its digits.
+    fn cancels_below(&self) -> f64 {
+        0.0
+    }
+
     /// What the loss is relative to.
     fn baseline(&self) -> Baseline;
+
+    /// The lower bound of the baseline, by the sum of M and the number of its entries.
+    fn least_baseline(&self, _sum: f64, _count: f64) -> f64 {
+        0.0
+    }
+
+    /// The loss of one entry m at which the model is x.
+    fn whole_loss(&self, m: f64, x: f64) -> f64;
+
+    /// Whether it has no value where an entry is 0.
+    fn needs_positive_entries(&self) -> bool {
+        false
+    }
 
     /// The relative error after a half step, if its products have it for free: `cross` is what
     /// [`TileStep::move_tile`] returned, summed over all tiles and processes.
@@ -151,6 +195,8 @@ pub struct Constants {
     pub norm: f64,
     /// Mean entry.
     pub mean: f64,
+    /// Number of entries.
+    pub count: f64,
     /// The loss that errors are relative to.
     pub baseline: f64,
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::DenseBlock;
 use crate::Real;
-use crate::matrix::{Csr, Dense, Matrix, Order, Values};
+use crate::matrix::{Csr, Dense, Matrix, Observed, Order, Unlisted, Values};
 
 /// One side's part of M, with the rows that the side's factor block belongs to as its rows: M_{I_r:} for U,
 /// (M_{:J_r})ᵀ for V.
@@ -16,6 +16,8 @@ pub enum Block<T> {
     ByRow(Arc<Csr<T>>),
     /// Sparse, by column: the matrix inside is the block's transpose.
     ByColumn(Arc<Csr<T>>),
+    /// Entries with weights, by row.
+    Observed(Arc<Observed<T>>),
 }
 
 impl<T: Real> Block<T> {
@@ -35,6 +37,7 @@ impl<T: Real> Block<T> {
             Block::Dense(dense) => dense.rows,
             Block::ByRow(csr) => csr.rows(),
             Block::ByColumn(transpose) => transpose.cols(),
+            Block::Observed(observed) => observed.rows(),
         }
     }
 
@@ -44,7 +47,19 @@ impl<T: Real> Block<T> {
             Block::Dense(dense) => dense.cols,
             Block::ByRow(csr) => csr.cols(),
             Block::ByColumn(transpose) => transpose.rows(),
+            Block::Observed(observed) => observed.cols(),
         }
+    }
+
+    /// What the entries are that are not listed, where entries have weights.
+    pub fn unlisted(&self) -> Option<Unlisted> {
+        if let Block::Observed(observed) = self { Some(observed.unlisted()) } else { None }
+    }
+
+    /// How much the entries of each row count together, where they have weights.
+    pub fn row_weights(&self) -> Option<Vec<f64>> {
+        let Block::Observed(observed) = self else { return None };
+        Some((0..observed.rows()).map(|row| observed.row_weight(row)).collect())
     }
 
     /// A matrix as its own block and, transposed, as that of the other side, without a copy.
@@ -71,8 +86,32 @@ impl<T: Real> Block<T> {
                 Some(Matrix::Dense(Dense::new(rows, cols, Order::RowMajor, values)))
             }
             Block::ByRow(csr) => Arc::into_inner(csr).map(Matrix::Sparse),
-            Block::ByColumn(_) => None,
+            Block::ByColumn(_) | Block::Observed(_) => None,
         }
+    }
+
+    /// The first row with an entry that is 0.
+    pub fn first_row_with_zero(&self) -> Option<usize> {
+        let positive = |row: usize| match self {
+            Block::Dense(dense) => {
+                let first = row * dense.row_stride;
+                (0..dense.cols).all(|col| dense.values.get(first + col * dense.col_stride) > T::ZERO)
+            }
+            Block::ByRow(csr) => {
+                let values = csr.row(row).1;
+                values.len() == csr.cols() && values.iter().all(|&value| value > T::ZERO)
+            }
+            Block::Observed(observed) => {
+                let row = observed.row(row);
+                // Unknown entries are 0.
+                let weight = |place: usize| row.weights.map_or(T::ONE, |weights| weights[place]);
+                let zero = |(place, value): (usize, &T)| *value <= T::ZERO && weight(place) > T::ZERO;
+                !row.values.iter().enumerate().any(zero)
+                    && (row.unlisted == Unlisted::Unknown || row.cols.len() == observed.cols())
+            }
+            Block::ByColumn(_) => true,
+        };
+        (0..self.rows()).find(|&row| !positive(row))
     }
 
     /// Which rows have an entry that is not zero.
@@ -83,6 +122,10 @@ impl<T: Real> Block<T> {
                 Values::Bytes(bytes) => dense.mark_used(bytes, &mut used),
                 Values::Real(reals) => dense.mark_used(reals, &mut used),
             },
+            Block::Observed(observed) => {
+                let any = |row| observed.row(row).values.iter().any(|&value| value != T::ZERO);
+                used.iter_mut().enumerate().for_each(|(row, used)| *used = any(row));
+            }
             Block::ByRow(csr) => {
                 let any = |row| csr.row(row).1.iter().any(|&value| value != T::ZERO);
                 used.iter_mut().enumerate().for_each(|(row, used)| *used = any(row));

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use crate::Real;
 use crate::cancel::Cancel;
 use crate::grid::{Factor, Grid, Placement};
-use crate::matrix::{Matrix, Shape};
+use crate::matrix::{HeldOut, Matrix, Observed, Shape};
 pub use block::Block;
 pub use dense::DenseBlock;
 pub use sums::RowSums;
@@ -55,6 +55,8 @@ pub struct Shard<T> {
     pub by_rows: Block<T>,
     /// The block that updates V: (M_{:J_r})ᵀ, or the transpose of the rank's block of the grid.
     pub by_cols: Block<T>,
+    /// Held-out entries of the own rows.
+    pub held: Vec<HeldOut>,
 }
 
 impl<T: Real> Shard<T> {
@@ -98,6 +100,7 @@ impl<T: Real> Shard<T> {
             own_cols: place.own(Factor::V),
             by_rows,
             by_cols,
+            held: Vec::new(),
         }
     }
 
@@ -143,6 +146,35 @@ fn stored_both_ways<T: Real>(part: Matrix<T>, access: Access, cancel: &Cancel) -
             }
         }
     }
+}
+
+/// Distributes weighted entries to processes: complete rows and complete columns.
+pub fn observed_shards<T: Real>(observed: &Observed<T>, processes: usize, cancel: &Cancel) -> Vec<Shard<T>> {
+    let (rows, cols, stored) = (observed.rows(), observed.cols(), observed.values().stored());
+    let shard = |rank| {
+        let place = Placement { rows, cols, grid: Grid::tall(processes), rank, access: Access::Lines };
+        let part = |factor| {
+            let (rows, cols) = place.block(factor);
+            observed.part(rows, cols)
+        };
+        Shard {
+            rows,
+            cols,
+            stored,
+            place,
+            own_rows: place.own(Factor::U),
+            own_cols: place.own(Factor::V),
+            by_rows: Block::Observed(Arc::new(part(Factor::U))),
+            by_cols: Block::Observed(Arc::new(part(Factor::V).transpose_until(cancel))),
+            held: observed
+                .held()
+                .iter()
+                .filter(|held| place.own(Factor::U).contains(&held.row))
+                .copied()
+                .collect(),
+        }
+    };
+    (0..processes).map(shard).collect()
 }
 
 /// Distributes M to the ranks of a grid. A single rank gets M itself, without a copy for an exact method on a dense

@@ -34,7 +34,7 @@ impl<T: Real> Block<T> {
         const PARTS: usize = 64;
         let mut sums = RowSums::new(self.rows());
         match self {
-            Block::Dense(_) | Block::ByRow(_) => {
+            Block::Dense(_) | Block::ByRow(_) | Block::Observed(_) => {
                 let length = self.rows().div_ceil(PARTS).max(1);
                 let slices = sums.sums.chunks_mut(length).zip(sums.squares.chunks_mut(length));
                 let parts = slices.enumerate().map(|(part, sums)| (part * length, sums)).collect();
@@ -64,6 +64,17 @@ impl<T: Real> Block<T> {
                 Values::Bytes(bytes) => dense.add_rows(bytes, |byte| byte as f64, first, sums, squares),
                 Values::Real(reals) => dense.add_rows(reals, nonnegative, first, sums, squares),
             },
+            Block::Observed(observed) => {
+                for row in 0..rows {
+                    let of_row = observed.row(first + row);
+                    for (place, &value) in of_row.values.iter().enumerate() {
+                        let weight = of_row.weights.map_or(1.0, |weights| weights[place].to_f64());
+                        let value = nonnegative(value);
+                        sums[row] += weight * value;
+                        squares[row] += weight * value * value;
+                    }
+                }
+            }
             Block::ByRow(csr) => {
                 for row in 0..rows {
                     csr.row(first + row).1.iter().for_each(|&value| add(row, value));

@@ -32,6 +32,7 @@ fn entry(block: &Block<f64>, row: usize, col: usize) -> f64 {
         Block::Dense(dense) => dense.values.get(row * dense.row_stride + col * dense.col_stride),
         Block::ByRow(csr) => find(csr, row, col),
         Block::ByColumn(transpose) => find(transpose, col, row),
+        Block::Observed(observed) => find(observed.values(), row, col),
     }
 }
 

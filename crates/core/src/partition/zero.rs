@@ -32,6 +32,7 @@ impl<T: Real> Block<T> {
             Block::Dense(block) => block.zero_lines(zeroed, are_rows),
             Block::ByRow(csr) => Arc::make_mut(csr).zero_lines(zeroed, are_rows),
             Block::ByColumn(transpose) => Arc::make_mut(transpose).zero_lines(zeroed, !are_rows),
+            Block::Observed(_) => unreachable!("a party's matrix has no weights"),
         }
     }
 
@@ -64,6 +65,7 @@ impl<T: Real> Block<T> {
                     }
                 }
             }
+            Block::Observed(_) => unreachable!("a party's matrix has no weights"),
         }
     }
 }

@@ -11,6 +11,7 @@
 
 mod choice;
 mod finish;
+mod observe;
 mod open;
 mod part;
 mod plan;
@@ -30,4 +31,6 @@ pub use plan::{Planned, RunPlan, Start, plan};
 pub use record::record;
 pub use request::{Finish, MemoryAdvice, Request, Resources};
 pub use run::{Finished, run};
-pub use source::{FileSource, SharedMatrix, Source};
+pub use source::{FileSource, MissingEntries, SharedMatrix, Source};
+
+pub use observe::observe;

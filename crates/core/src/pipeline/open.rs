@@ -1,15 +1,17 @@
 //! The first step: reads or opens the matrix and checks it.
 
+use super::observe::observe;
 use super::part::{self, RankPart};
 use super::request::Request;
-use super::source::{FileSource, SharedMatrix, Source};
+use super::source::{FileSource, MissingEntries, SharedMatrix, Source};
 use crate::Real;
 use crate::cancel::Cancel;
 use crate::error::{Error, Result};
 use crate::io::stream::Stream;
 use crate::io::{self, Assumption, ImageShape, Input, ReadOptions};
-use crate::matrix::{Dominants, Matrix, Shape, range_problem};
-use crate::run::{Demand, MatrixSize, RunSettings, Streamed};
+use crate::matrix::{Dominants, Holdout, Matrix, Observed, Shape, range_problem};
+use crate::objective::Loss;
+use crate::run::{Demand, MatrixSize, RunSettings, Streamed, no_value_at_zero};
 use crate::wording::Wording;
 
 /// What is known about a matrix in addition to its entries.
@@ -31,6 +33,8 @@ pub struct Facts {
     pub col_labels: Option<Vec<String>>,
     /// The image size of a row or a column.
     pub image: Option<ImageShape>,
+    /// The numbers of rows and columns without a known entry, if entries are missing or weighted.
+    pub unknown: Option<(usize, usize)>,
     /// The assumptions made for an ambiguous text table.
     pub assumptions: Vec<Assumption>,
 }
@@ -52,6 +56,7 @@ impl Facts {
             row_labels: None,
             col_labels: None,
             image: None,
+            unknown: None,
             assumptions: Vec::new(),
         }
     }
@@ -69,6 +74,7 @@ pub struct Opened<'a, T> {
 /// Where the matrix is.
 pub(super) enum Data<'a, T> {
     Whole(Matrix<T>),
+    Observed(Observed<T>),
     Shared(&'a (dyn SharedMatrix<T> + Sync)),
     Streamed(Box<Streamed>),
     Part(RankPart<'a, T>),
@@ -90,7 +96,7 @@ impl<T: Real> Opened<'_, T> {
         match self.data {
             Data::Whole(matrix) => Some(matrix),
             Data::Shared(shared) => Some(shared.matrix(cancel)),
-            Data::Streamed(_) | Data::Part(_) => None,
+            Data::Observed(_) | Data::Streamed(_) | Data::Part(_) => None,
         }
     }
 
@@ -114,6 +120,8 @@ impl<T: Real> Opened<'_, T> {
                     false => Dominants::among(&majors, &minors),
                 }
             }
+            // Weighted entries are not compared.
+            Data::Observed(_) => Dominants::default(),
             Data::Streamed(streamed) => streamed.dominant(),
             Data::Part(part) => {
                 let (rows, cols) = part.squares.split_at(self.facts.rows);
@@ -132,6 +140,12 @@ pub fn open<T: Real>(source: Source<'_, T>, request: Request) -> Result<Opened<'
             let refuse = |problem| Error::parameter("matrix", problem);
             let (size, settings) = admit(&request, &facts, &matrix, &refuse)?;
             Ok(Opened { facts, size, request, settings, data: Data::Whole(matrix) })
+        }
+        Source::Observed(observed) => {
+            let shape = Shape { rows: observed.rows(), cols: observed.cols() };
+            let facts = Facts::new("matrix".into(), shape, 0, "in memory".into());
+            let refuse = |problem| Error::parameter("matrix", problem);
+            admit_observed(observed, facts, request, &refuse)
         }
         Source::Shared(shared, name) => {
             let (stored, transposed) = shared.stored();
@@ -163,6 +177,11 @@ fn admit<T: Real>(
     if let Some(problem) = range_problem::<T>(matrix.largest()) {
         return Err(refuse(problem));
     }
+    if settings.loss == Loss::Is
+        && let Some(row) = matrix.first_row_with_zero()
+    {
+        return Err(no_value_at_zero(row));
+    }
     let needed = request.in_memory::<T>(size, settings.algorithm).most();
     let available = request.resources.memory();
     if request.resources.memory.is_some() && needed > available {
@@ -177,9 +196,18 @@ fn admit<T: Real>(
 fn open_file<'a, T: Real>(file: FileSource, request: Request) -> Result<Opened<'a, T>> {
     let (limited, memory) = (request.resources.memory.is_some(), request.resources.memory());
     let stream = if limited { Stream::open(&file.path, file.transpose, memory)? } else { None };
+    let holdout = request.settings.holdout;
+    let known = file.missing.is_none() && file.weights.is_none() && holdout.is_none();
     if let Some(stream) = stream
         && request.in_memory::<T>(MatrixSize::of_stream(&stream), request.settings.algorithm).most() > memory
     {
+        if !known {
+            let problem = Wording::new(
+                "entries that are missing, held out or weighted need the matrix in memory; raise ",
+            )
+            .field("memory");
+            return Err(Error::parameter(file.what_hides(), problem));
+        }
         return open_stream(&file, stream, request);
     }
     let input = read::<T>(&file, memory).map_err(|error| match error {
@@ -189,17 +217,58 @@ fn open_file<'a, T: Real>(file: FileSource, request: Request) -> Result<Opened<'
         error => error,
     })?;
     let Input { matrix, row_labels, col_labels, format, image, assumptions, .. } = input;
+    let mut request = request;
     let name = file.path.display().to_string();
     let facts = Facts::new(name, matrix.shape(), matrix.stored(), format);
     let facts = Facts { row_labels, col_labels, image, assumptions, ..facts };
     let refuse = |problem| Error::format(&file.path, "entries", problem);
+    if !known {
+        let cancel = &request.resources.machine.cancel;
+        let mut observed = observe(&matrix, &file, memory, cancel)?;
+        if let Some(share) = holdout {
+            let holdout = Holdout { share, seed: request.settings.seed };
+            observed = Some(Observed::hold_out(&matrix, observed.as_ref(), holdout, cancel)?);
+        }
+        if let Some(observed) = observed {
+            drop(matrix);
+            return admit_observed(observed, facts, request, &refuse);
+        }
+        // It turned out that every entry is known.
+        request = request.with_all_entries()?;
+    }
     let (size, settings) = admit(&request, &facts, &matrix, &refuse)?;
     Ok(Opened { facts, size, request, settings, data: Data::Whole(matrix) })
 }
 
+/// Opens weighted entries if they and the available memory allow the run.
+fn admit_observed<'a, T: Real>(
+    observed: Observed<T>,
+    facts: Facts,
+    request: Request,
+    refuse: &dyn Fn(Wording) -> Error,
+) -> Result<Opened<'a, T>> {
+    let facts =
+        Facts { stored: observed.values().stored(), unknown: Some(observed.unknown_lines()), ..facts };
+    let size = MatrixSize::of_observed(&observed);
+    let settings = request.settings.for_matrix(size.rows, size.cols)?;
+    if settings.loss == Loss::Is && observed.is_weighted() {
+        return Err(Error::parameter(
+            "weights",
+            "the Itakura-Saito divergence does not support weights; use kl or frobenius",
+        ));
+    }
+    let largest = observed.values().values().iter().fold(0.0, |most: f64, value| most.max(value.to_f64()));
+    if let Some(problem) = range_problem::<T>(largest) {
+        return Err(refuse(problem));
+    }
+    request.check_available("the factorization", request.in_memory::<T>(size, settings.algorithm).most())?;
+    Ok(Opened { facts, size, request, settings, data: Data::Observed(observed) })
+}
+
 /// Reads a whole file; label files replace the labels of the file.
 fn read<T: Real>(file: &FileSource, memory: u64) -> Result<Input<T>> {
-    let mut input = io::read::<T>(&file.path, &ReadOptions { memory, ..file.options })?;
+    let missing_as_nan = file.missing.as_ref().is_some_and(MissingEntries::allow_nan);
+    let mut input = io::read::<T>(&file.path, &ReadOptions { memory, missing_as_nan, ..file.options })?;
     if file.transpose {
         input = input.into_transpose();
     }

@@ -57,6 +57,10 @@ pub(super) fn open<'a, T: Real>(
     file: FileSource,
     request: Request,
 ) -> Result<Opened<'a, T>> {
+    if request.settings.is_incomplete() {
+        let problem = "it is not supported over several processes yet; use in-process workers";
+        return Err(Error::parameter(file.what_hides(), problem));
+    }
     let read = read_all(comm, reader, &request, &request.settings)?;
     let ReadPart { settings, shard, format, largest, squares } = read;
     let mut largest = [largest];
@@ -75,7 +79,7 @@ pub(super) fn open<'a, T: Real>(
 impl<T: Real> RankPart<'_, T> {
     /// Reads what these settings need, if that is not what is there.
     pub fn read_again(self, request: &Request, settings: &RunSettings) -> Result<Self> {
-        if settings.algorithm.access() == self.shard.place.access {
+        if settings.access() == self.shard.place.access {
             return Ok(self);
         }
         let RankPart { comm, reader, shard, squares } = self;
@@ -112,7 +116,7 @@ fn read<T: Real>(
     let place = |rows: usize, cols: usize| {
         let fitting = settings.for_matrix(rows, cols)?;
         let grid = settings.grid(request.resources.machine.grid, Shape { rows, cols }, comm.size())?;
-        let access = settings.algorithm.access();
+        let access = settings.access();
         let place = Placement { rows, cols, grid, rank: comm.rank(), access };
         let _ = placed.set((fitting, place));
         Ok(place)

@@ -8,6 +8,7 @@ use crate::comm::agree;
 use crate::error::{Error, Result};
 use crate::grid::Grid;
 use crate::io::Presence;
+use crate::partition::Access;
 use crate::run::{
     self, Algorithm, Factors, Footprint, Layout, Machine, MatrixSize, RunSettings, Snapshot, StartFrom,
 };
@@ -93,7 +94,7 @@ impl<T> Planned<'_, T> {
 pub fn plan<'a, T: Real>(opened: Opened<'a, T>, start: Start<T>) -> Result<Planned<'a, T>> {
     let Opened { facts, size, request, mut settings, mut data } = opened;
     let choice = match &data {
-        Data::Streamed(_) => None,
+        Data::Streamed(_) | Data::Observed(_) => None,
         Data::Whole(_) | Data::Shared(_) => choose::<T>(&request, &settings, size),
         Data::Part(part) => choose_on::<T>(part.comm, &request, &settings, size)?,
     };
@@ -112,7 +113,9 @@ pub fn plan<'a, T: Real>(opened: Opened<'a, T>, start: Start<T>) -> Result<Plann
         _ => settings.grid(machine.grid, settings.shape(), machine.nodes)?,
     };
     let memory = match &data {
-        Data::Whole(_) | Data::Shared(_) => request.in_memory::<T>(size, settings.algorithm),
+        Data::Whole(_) | Data::Shared(_) | Data::Observed(_) => {
+            request.in_memory::<T>(size, settings.algorithm)
+        }
         Data::Streamed(streamed) => streamed.footprint(),
         Data::Part(_) => {
             let layout = Layout::Node { grid, sketch: settings.sketch() };
@@ -160,9 +163,11 @@ fn check<T: Real>(
 ) -> Result<()> {
     let streamed = if let Data::Streamed(streamed) = data { Some(streamed) } else { None };
     let auto = run::Plan::of(facts.rows, facts.cols, facts.stored, settings.rank);
-    if request.samples == Presence::Yes && (streamed.is_some() || auto.samples().is_empty()) {
+    let gram = settings.access() == Access::Whole;
+    if request.samples == Presence::Yes && (streamed.is_some() || auto.samples().is_empty() || !gram) {
         let problem = format!(
-            "{} is sparse, small or streamed, and auto does not start on samples of such matrices; leave it out",
+            "{} is sparse, small, streamed or not fitted by plain least squares, and auto does not start on samples of such \
+             matrices; leave it out",
             facts.name
         );
         return Err(Error::parameter("samples", problem));
@@ -172,7 +177,8 @@ fn check<T: Real>(
         settings.check_streamed(streamed, start.from().is_some())?;
     }
     match (request.finish, data) {
-        (Finish::AsIterated, _) | (Finish::ExactRows, Data::Whole(_) | Data::Shared(_)) => Ok(()),
+        (Finish::AsIterated, _)
+        | (Finish::ExactRows, Data::Whole(_) | Data::Shared(_) | Data::Observed(_)) => Ok(()),
         (Finish::ExactRows, Data::Streamed(_) | Data::Part(_)) => {
             Err(Error::parameter("finish", "exact rows need the matrix in memory; turn them off"))
         }

@@ -14,7 +14,7 @@ pub fn record<T: Real>(finished: &Finished<T>) -> FactorizationRecord {
     let (settings, machine, report) = (&plan.settings, &plan.machine, &result.report);
     let networks: Vec<String> = machine.networks.iter().map(ToString::to_string).collect();
     let clock = if networks.is_empty() { Clock::Real } else { Clock::Virtual };
-    let arranged = settings.algorithm.access() == Access::Whole;
+    let arranged = settings.access() == Access::Whole;
     FactorizationRecord {
         summary: RunSummary::new(report, &result.errors, plan.describe(&report.plan), clock),
         method: MethodRecord::new(plan.asked, settings, facts.rows, facts.cols, report),

@@ -4,6 +4,7 @@ use super::choice::Costs;
 use crate::error::{Error, Result};
 use crate::io::Presence;
 use crate::matrix::Shape;
+use crate::partition::Access;
 use crate::run::{Algorithm, CheckedSettings, Footprint, Layout, Machine, MatrixSize, Settings, Workload};
 use crate::{Real, machine};
 
@@ -103,6 +104,12 @@ impl Request {
         Request { finish, ..self }
     }
 
+    /// The same for a matrix of which nothing is missing, and nothing counts more than the rest.
+    pub(super) fn with_all_entries(self) -> Result<Self> {
+        let settings = Settings { incomplete: false, ..(*self.settings).clone() }.checked()?;
+        Ok(Request { settings, ..self })
+    }
+
     /// What the network and this machine cost, for `auto`.
     pub fn with_costs(mut self, costs: Option<Costs>) -> Self {
         self.resources.costs = costs;
@@ -117,7 +124,10 @@ impl Request {
     /// Whether `auto` may choose another method.
     pub fn is_open(&self) -> bool {
         let machine = &self.resources.machine;
-        self.settings.algorithm == Algorithm::Auto && machine.nodes > 1 && machine.grid.is_none()
+        self.settings.algorithm == Algorithm::Auto
+            && self.settings.access() == Access::Whole
+            && machine.nodes > 1
+            && machine.grid.is_none()
     }
 
     /// The memory of a method for a matrix of this size.
@@ -127,7 +137,9 @@ impl Request {
         algorithm: Algorithm,
         layout: Layout,
     ) -> Footprint {
-        let workload = Workload { size, algorithm, rank: self.settings.rank, precision: T::PRECISION };
+        let access = Settings { algorithm, ..(*self.settings).clone() }.access();
+        let workload =
+            Workload { size, algorithm, access, rank: self.settings.rank, precision: T::PRECISION };
         workload.footprint(&layout)
     }
 

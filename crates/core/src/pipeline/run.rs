@@ -1,10 +1,9 @@
 //! The third step: executes a plan.
 
-use super::finish::finish;
+use super::finish::{Again, finish};
 use super::open::{Data, Facts};
 use super::plan::{Planned, RunPlan};
 use super::request::Finish;
-use super::source::SharedMatrix;
 use crate::Real;
 use crate::error::Result;
 use crate::run::record::StreamedRecord;
@@ -32,15 +31,17 @@ pub fn run<T: Real>(planned: Planned<'_, T>, monitor: &mut dyn Monitor<T>) -> Re
     let Planned { facts, plan, data, start } = planned;
     let given = start.factors.is_some();
     // The finish may need the matrix after the run has taken it.
-    let again: Option<Box<dyn SharedMatrix<T> + '_>> = match (plan.finish, &data) {
+    let again = match (plan.finish, &data) {
         (Finish::AsIterated, _) => None,
-        (Finish::ExactRows, Data::Whole(matrix)) => Some(Box::new(matrix.clone())),
-        (Finish::ExactRows, Data::Shared(shared)) => Some(Box::new(*shared)),
+        (Finish::ExactRows, Data::Whole(matrix)) => Some(Again::Shared(Box::new(matrix.clone()))),
+        (Finish::ExactRows, Data::Shared(shared)) => Some(Again::Shared(Box::new(*shared))),
+        (Finish::ExactRows, Data::Observed(observed)) => Some(Again::Observed(observed.clone())),
         (Finish::ExactRows, _) => None,
     };
     let task = Task { settings: &plan.settings, from: start.from(), monitor };
     let mut streamed = None;
     let mut result = match data {
+        Data::Observed(observed) => run::on_observed(&observed, &plan.machine, task)?,
         Data::Whole(matrix) => run::on_workers(matrix, plan.grid, &plan.machine, task)?,
         Data::Shared(shared) => {
             run::on_workers(shared.matrix(&plan.machine.cancel), plan.grid, &plan.machine, task)?
@@ -56,6 +57,6 @@ pub fn run<T: Real>(planned: Planned<'_, T>, monitor: &mut dyn Monitor<T>) -> Re
     if !given {
         result.factors.order_by_energy();
     }
-    let norm = again.map(|matrix| finish(&*matrix, &plan, &mut result)).transpose()?;
+    let norm = again.map(|matrix| finish(&matrix, &plan, &mut result)).transpose()?;
     Ok(Finished { facts, plan, result, given, streamed, norm })
 }

@@ -8,7 +8,7 @@ use crate::cancel::Cancel;
 use crate::comm::Comm;
 use crate::error::Result;
 use crate::io::{self, ReadOptions};
-use crate::matrix::{Matrix, Shape};
+use crate::matrix::{Matrix, Observed, Shape};
 
 /// The source of a matrix.
 pub enum Source<'a, T> {
@@ -16,6 +16,8 @@ pub enum Source<'a, T> {
     File(FileSource),
     /// A matrix in memory.
     Matrix(Matrix<T>),
+    /// Weighted entries.
+    Observed(Observed<T>),
     /// A matrix of another owner, under the name that errors give it.
     Shared(&'a (dyn SharedMatrix<T> + Sync), &'static str),
     /// One rank's part of a shared file.
@@ -71,12 +73,81 @@ pub struct FileSource {
     pub row_labels: Option<PathBuf>,
     /// A text file with the names of the file's columns.
     pub col_labels: Option<PathBuf>,
+    /// Which entries are unknown.
+    pub missing: Option<MissingEntries>,
+    /// A file with how much entries count: a matrix of the same size, a column with a number for each row, or a row with one
+    /// for each column.
+    pub weights: Option<PathBuf>,
+}
+
+/// Which entries of a file are unknown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MissingEntries {
+    /// Those that are no number.
+    Nan,
+    /// Those that a sparse matrix does not store.
+    Unstored,
+    /// Those that are 0, stored or not.
+    Zero,
+    /// Those at which the matrix in this file is not 0.
+    Mask(PathBuf),
+}
+
+impl std::fmt::Display for MissingEntries {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            MissingEntries::Nan => f.write_str("nan"),
+            MissingEntries::Unstored => f.write_str("unstored"),
+            MissingEntries::Zero => f.write_str("zero"),
+            MissingEntries::Mask(path) => path.display().fmt(f),
+        }
+    }
+}
+
+impl From<&str> for MissingEntries {
+    fn from(text: &str) -> Self {
+        match text {
+            "nan" => MissingEntries::Nan,
+            "unstored" => MissingEntries::Unstored,
+            "zero" => MissingEntries::Zero,
+            file => MissingEntries::Mask(file.into()),
+        }
+    }
+}
+
+impl MissingEntries {
+    /// Whether the matrix may have entries that are no number.
+    pub fn allow_nan(&self) -> bool {
+        matches!(self, MissingEntries::Nan | MissingEntries::Mask(_))
+    }
 }
 
 /// Names of the rows and of the columns of M.
 pub type Labels = (Option<Vec<String>>, Option<Vec<String>>);
 
 impl FileSource {
+    /// The field that says that not all entries are known to a run.
+    pub(super) fn what_hides(&self) -> &'static str {
+        match (&self.weights, &self.missing) {
+            (Some(_), _) => "weights",
+            (None, Some(_)) => "missing",
+            (None, None) => "holdout",
+        }
+    }
+
+    /// A file of which every entry is known, read as it says itself.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        FileSource {
+            path: path.into(),
+            options: ReadOptions::default(),
+            transpose: false,
+            row_labels: None,
+            col_labels: None,
+            missing: None,
+            weights: None,
+        }
+    }
+
     /// The names in the label files, for an m x n matrix.
     pub fn labels(&self, shape: Shape) -> Result<Labels> {
         let Shape { rows, cols } = shape;

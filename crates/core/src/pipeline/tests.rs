@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::grid::{Factor, Placement};
 use crate::io::{Input, Presence, ReadOptions, WriteOptions};
 use crate::matrix::{Dense, Matrix, Order, Values};
-use crate::partition::Access;
+use crate::objective::Loss;
 use crate::plan::Constants;
 use crate::run::{
     Algorithm, Amount, Factorization, Init, Machine, Progress, Settings, factorize, residual_of,
@@ -50,7 +50,7 @@ fn save<T: Real>(matrix: &Matrix<T>) -> tempfile::TempPath {
 
 fn file(path: &std::path::Path) -> FileSource {
     let options = ReadOptions::default();
-    FileSource { path: path.into(), options, transpose: false, row_labels: None, col_labels: None }
+    FileSource { options, ..FileSource::new(path) }
 }
 
 #[test]
@@ -84,7 +84,7 @@ impl RankReader<f32> for Cut<'_> {
     fn read(&self, place: PlaceOf<'_>) -> Result<RankBlocks<f32>> {
         let place: Placement = place(self.0.rows(), self.0.cols())?;
         let mut factors = vec![Factor::U];
-        if place.access == Access::Sampled && place.grid.size() > 1 {
+        if place.access.has_lines() && place.grid.size() > 1 {
             factors.push(Factor::V);
         }
         let block = |factor| {
@@ -98,8 +98,13 @@ impl RankReader<f32> for Cut<'_> {
 #[test]
 fn ranks_that_read_their_parts_give_the_factors_of_workers() {
     let matrix = matrix::<f32>(40, 17);
-    for algorithm in [Algorithm::Hals, Algorithm::Dsanls] {
-        let settings = settings(algorithm);
+    for (algorithm, loss) in [
+        (Algorithm::Hals, Loss::Frobenius),
+        (Algorithm::Dsanls, Loss::Frobenius),
+        (Algorithm::Auto, Loss::Kl),
+        (Algorithm::Mu, Loss::Is),
+    ] {
+        let settings = Settings { loss, ..settings(algorithm) };
         let expected = plain(matrix.clone(), Machine::new(3, 1), &settings);
         let reader = Cut(&matrix);
         let all = run_ranks(vec![(); 3], |comm, ()| {
@@ -108,7 +113,7 @@ fn ranks_that_read_their_parts_give_the_factors_of_workers() {
             through(source, request, Start::default())
         });
         for finished in all.unwrap() {
-            assert!(finished.result.factors == expected.factors, "{algorithm:?}");
+            assert!(finished.result.factors == expected.factors, "{algorithm:?} {loss}");
             assert_eq!(finished.facts.stored, 680);
         }
     }
@@ -223,6 +228,6 @@ fn exact_rows_are_those_that_fit_best() {
     let error = |finished: &Finished<f64>| finished.result.report.relative_error;
     assert!(error(&exact) <= error(&iterated));
     let threads = Threads::new(1).unwrap();
-    let residual = residual_of(matrix.clone(), &exact.result.factors, &threads).unwrap();
+    let residual = residual_of(matrix.clone(), &exact.result.factors, Loss::Frobenius, &threads).unwrap();
     assert_eq!(residual.relative_error, error(&exact));
 }

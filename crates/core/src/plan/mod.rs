@@ -186,7 +186,8 @@ impl Job {
     fn memory(&self, algorithm: Algorithm, grid: Grid) -> Footprint {
         let Job { rows, cols, precision, .. } = *self;
         let size = MatrixSize { rows, cols, storage: self.storage() };
-        let workload = Workload { size, algorithm, rank: self.settings.rank, precision };
+        let workload =
+            Workload { size, algorithm, access: algorithm.access(), rank: self.settings.rank, precision };
         workload.footprint(&Layout::Node { grid, sketch: self.settings.sketch_sizes(rows, cols) })
     }
 }

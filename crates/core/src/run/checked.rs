@@ -11,6 +11,7 @@ use super::streamed::Streamed;
 use crate::Real;
 use crate::error::{Error, Result};
 use crate::matrix::Shape;
+use crate::objective::Loss;
 use crate::wording::Wording;
 
 /// Settings that are valid and do not contradict each other.
@@ -108,6 +109,14 @@ impl RunSettings {
                 Wording::new("singular vectors need the matrix in memory; start at random, or raise ")
                     .field("memory");
             return Err(Error::parameter("init", problem));
+        }
+        if self.loss != Loss::Frobenius {
+            let problem = Wording::new(format!(
+                "{} needs the matrix in memory; use {}, or raise ",
+                self.loss,
+                Loss::Frobenius
+            ));
+            return Err(Error::parameter("loss", problem.field("memory")));
         }
         match self.algorithm.uses("sketch") {
             true => streamed.check_sketch(self),

@@ -1,11 +1,11 @@
 //! One rank's run, iteration by iteration, with logging, evaluation and agreement between steps.
 
-use super::evaluate::{Evaluation, evaluate};
+use super::evaluate::{Evaluation, evaluate, refuse_zeros, with_baseline};
 use super::links::{Groups, Links, Meters, whole};
 use super::log::RunLog;
 use super::method::{Beginning, Blocks, Method, Rank, Sizes};
 use super::monitor::Directive;
-use super::report::{RankReport, Redrawn, Report, Stop, TraceLine};
+use super::report::{HeldOutError, RankReport, Redrawn, Report, Stop, TraceLine};
 use super::restarts::RankOutcome;
 use super::scale::{Balance, squared_norms};
 use super::settings::{Init, Settings};
@@ -18,7 +18,7 @@ use crate::comm::{Comm, Numbers, Reduction, sum_exactly};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::grid::Factor;
-use crate::objective::{Baseline, Constants, Objective};
+use crate::objective::Objective;
 use crate::partition::Shard;
 use crate::solver::Penalty;
 use crate::threads::Threads;
@@ -79,7 +79,7 @@ impl<'a, T> Job<'a, T> {
 pub struct Run<'a, T> {
     job: Job<'a, T>,
     settings: &'a Settings,
-    objective: &'a dyn Objective<T>,
+    objective: Box<dyn Objective<T>>,
     /// The communicators of the method.
     work: Meters<'a>,
     /// The communicators of everything else: evaluation, stopping, snapshots.
@@ -100,7 +100,6 @@ impl<'a, T: Real> Run<'a, T> {
         let Job { shard, streamed, groups, .. } = job;
         let started = groups.all().clock()[0];
         let (work, overhead) = (groups.metered(shard.place), groups.metered(shard.place));
-        let objective = settings.loss.objective::<T>();
         let mut known = match streamed {
             Some(streamed) => streamed.known.clone(),
             None => MatrixStats::of(&overhead.links(), shard, job.threads)?,
@@ -108,17 +107,27 @@ impl<'a, T: Real> Run<'a, T> {
         if known.constants.norm == 0.0 {
             return Err(Error::parameter("matrix", "every entry is 0, so there is nothing to factorize"));
         }
-        if objective.baseline() == Baseline::BestConstant {
-            known.constants.baseline = best_constant(job, &overhead, objective, known.constants)?;
-        }
+        let objective = settings.loss.objective::<T>(known.constants.mean, shard.by_rows.unlisted());
+        refuse_zeros(&overhead.links(), shard, &*objective)?;
+        known.constants = with_baseline(&job.rank(overhead.links(), &*objective, 1), known.constants)?;
         let terms = settings.terms(shard.rows, shard.cols, known.constants.norm);
         let state = first_state(job, &overhead.links(), settings, seed, &known, terms, &begin)?;
         let sizes = Sizes { rows: shard.rows, cols: shard.cols, stored: shard.stored };
         let by_cost = || (settings.algorithm.spec().evaluate_every)(settings, &sizes);
         let every = settings.trace_every.unwrap_or_else(by_cost);
         let (links, constants) = (overhead.links(), known.constants);
-        let beginning =
-            Beginning { shard, streamed, links, settings, seed, every, terms, constants, state: &state };
+        let beginning = Beginning {
+            shard,
+            streamed,
+            links,
+            settings,
+            seed,
+            every,
+            terms,
+            constants,
+            objective: &*objective,
+            state: &state,
+        };
         let mut method = settings.algorithm.start(&beginning)?;
         let log = match begin {
             Begin::Middle(snapshot) => restored(method.as_mut(), shard, snapshot)?,
@@ -131,7 +140,7 @@ impl<'a, T: Real> Run<'a, T> {
         if let Begin::Init | Begin::Given(_) = begin {
             let error = run.evaluate()?.error;
             run.note(error)?;
-            run.trace(error);
+            run.trace(error)?;
         }
         Ok(run)
     }
@@ -155,7 +164,7 @@ impl<'a, T: Real> Run<'a, T> {
                 streamed.evaluate(self.job.threads, constants, &self.state, k)
             }
             None => {
-                let rank = self.job.rank(self.overhead.links(), self.objective, k);
+                let rank = self.job.rank(self.overhead.links(), &*self.objective, k);
                 evaluate(&rank, constants, &mut self.state)
             }
         };
@@ -180,24 +189,61 @@ impl<'a, T: Real> Run<'a, T> {
         if !error.is_finite() {
             return Err(Error::Diverged { iteration: self.log.iteration });
         }
-        let rank = self.job.rank(self.overhead.links(), self.objective, self.settings.rank);
+        let rank = self.job.rank(self.overhead.links(), &*self.objective, self.settings.rank);
         let penalty = penalty(&rank, &mut self.state, self.terms)?;
-        let objective = (error * error + 2.0 * penalty / self.known.constants.baseline).sqrt();
+        let merit = self.objective.merit(error, penalty, self.known.constants.baseline);
+        let objective = self.objective.relative(merit, 1.0);
         self.log.history.note(self.log.iteration, error, objective);
         Ok(())
     }
 
-    fn trace(&mut self, relative_error: f64) {
+    fn trace(&mut self, relative_error: f64) -> Result<()> {
+        let held_out = self.held_out()?;
         let RunLog { iteration, seconds, ref elsewhere, .. } = self.log;
         let elsewhere = elsewhere.clone();
         let bytes_sent = self.before.bytes_sent + self.work.all.bytes();
-        self.log.trace.push(TraceLine { iteration, seconds, relative_error, bytes_sent, elsewhere });
+        let loss = self.objective.loss(relative_error, self.known.constants.baseline);
+        self.log.trace.push(TraceLine {
+            iteration,
+            seconds,
+            relative_error,
+            loss,
+            held_out,
+            bytes_sent,
+            elsewhere,
+        });
+        Ok(())
+    }
+
+    /// The error of the entries that are hidden.
+    fn held_out(&mut self) -> Result<Option<HeldOutError>> {
+        if self.settings.holdout.is_none() {
+            return Ok(None);
+        }
+        let (shard, device, k, links) = (self.job.shard, self.job.device, self.k(), self.overhead.links());
+        device.pull(&mut self.state.u)?;
+        let u = self.state.u.host();
+        let mut gathered = links.gather(shard.place, Factor::U, device, &mut self.state.v, k)?;
+        device.pull(gathered.rows())?;
+        let v = gathered.rows().host();
+        // Losses, squares and weights.
+        let mut sums = [0.0; 3];
+        for held in &shard.held {
+            let (u, v) = (&u[(held.row - shard.own_rows.start) * k..][..k], &v[held.col * k..][..k]);
+            let model: f64 = u.iter().zip(v).map(|(u, v)| u.to_f64() * v.to_f64()).sum();
+            sums[0] += held.weight * self.objective.whole_loss(held.value, model);
+            sums[1] += held.weight * (held.value - model).powi(2);
+            sums[2] += held.weight;
+        }
+        links.all.all_reduce(Reduction::Sum, Numbers::F64(&mut sums))?;
+        let [loss, squares, weight] = sums;
+        Ok(Some(HeldOutError { loss: loss / weight, rmse: (squares / weight).sqrt() }))
     }
 
     /// One iteration and the work around it.
     fn step(&mut self) -> Result<()> {
         let begin = self.job.groups.all().clock();
-        let rank = self.job.rank(self.work.links(), self.objective, self.settings.rank);
+        let rank = self.job.rank(self.work.links(), &*self.objective, self.settings.rank);
         let mut seen =
             self.method.iterate(&rank, self.log.iteration, &mut self.state, &mut self.log.phases)?;
         self.log.spend(&begin, &self.job.groups.all().clock());
@@ -214,10 +260,10 @@ impl<'a, T: Real> Run<'a, T> {
         if let Some(Evaluation { error, dead }) = seen {
             self.note(error)?;
             if due {
-                self.trace(error);
+                self.trace(error)?;
             }
             // Multiplicative updates could not fill the column of U that a redraw empties.
-            if iteration < self.settings.iterations && self.settings.algorithm.spec().fills_zeros {
+            if iteration < self.settings.iterations && self.settings.fills_zeros() {
                 self.redraw(&dead)?;
             }
         }
@@ -303,7 +349,7 @@ impl<'a, T: Real> Run<'a, T> {
     fn finish(mut self, stopped_by: Stop) -> Result<RankOutcome<T>> {
         if self.log.trace.last().is_none_or(|last| last.iteration != self.log.iteration) {
             let error = self.evaluate()?.error;
-            self.trace(error);
+            self.trace(error)?;
         }
         let log = self.log_so_far();
         let own = RankReport {
@@ -318,6 +364,8 @@ impl<'a, T: Real> Run<'a, T> {
             seed: log.seed,
             iterations: log.iteration,
             relative_error: log.trace.last().map_or(f64::NAN, |last| last.relative_error),
+            loss: log.trace.last().map(|last| last.loss),
+            held_out: log.trace.last().and_then(|last| last.held_out),
             seconds: log.seconds,
             stopped_by,
             trace_every: self.every,
@@ -372,20 +420,6 @@ fn restored<T: Real>(method: &mut dyn Method<T>, shard: &Shard<T>, snapshot: &Sn
         return Err(Error::parameter("resume", problem));
     }
     Ok(snapshot.log.clone())
-}
-
-/// The loss of the constant model with the mean of M.
-fn best_constant<T: Real>(
-    job: Job<'_, T>,
-    meters: &Meters<'_>,
-    objective: &dyn Objective<T>,
-    constants: Constants,
-) -> Result<f64> {
-    let ones = vec![T::ONE; job.shard.own_rows.len()];
-    let means = vec![T::from_f64(constants.mean); job.shard.own_cols.len()];
-    let rank = job.rank(meters.links(), objective, 1);
-    let relative_to_one = Constants { baseline: 1.0, ..constants };
-    Ok(evaluate(&rank, relative_to_one, &mut FactorRows::new(ones, means))?.error)
 }
 
 /// Balances a given start, whose products could otherwise overflow or underflow in `f32`.

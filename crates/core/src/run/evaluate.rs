@@ -1,13 +1,15 @@
 //! Evaluates the relative error of the factors, and finds dead components.
 
+use super::links::Links;
 use super::method::Rank;
 use super::start::FactorRows;
 use crate::Real;
 use crate::comm::{Numbers, Reduction, sum_exactly};
 use crate::device::{LossAt, LossPart};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::grid::Factor;
-use crate::objective::Constants;
+use crate::objective::{Baseline, Constants, Objective};
+use crate::partition::Shard;
 
 /// The result of an evaluation.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,7 +57,50 @@ pub fn evaluate<T: Real>(
         let [loss] = sum_exactly(links.all, [&losses])?;
         error = objective.relative(loss, constants.baseline);
     }
-    Ok(Evaluation { error, dead: dead(objective.column_squares(&summary, k), k) })
+    Ok(Evaluation { error, dead: dead(objective.squared_sizes(&summary, k), k) })
+}
+
+/// The numbers of M with the loss that errors are relative to, for a process that computes one component.
+pub fn with_baseline<T: Real>(rank: &Rank<'_, T>, constants: Constants) -> Result<Constants> {
+    let &Rank { shard, objective, .. } = rank;
+    if objective.baseline() == Baseline::Norm {
+        return Ok(constants);
+    }
+    let ones = vec![T::ONE; shard.own_rows.len()];
+    let means = vec![T::from_f64(constants.mean); shard.own_cols.len()];
+    let to_one = Constants { baseline: 1.0, ..constants };
+    let loss = evaluate(&Rank { k: 1, ..*rank }, to_one, &mut FactorRows::new(ones, means))?.error;
+    let least = objective.least_baseline(constants.mean * constants.count, constants.count);
+    Ok(Constants { baseline: loss.max(least), ..constants })
+}
+
+/// Refuses a matrix with an entry that is 0, where the loss has no value there, on every process alike.
+pub fn refuse_zeros<T: Real>(
+    links: &Links<'_>,
+    shard: &Shard<T>,
+    objective: &dyn Objective<T>,
+) -> Result<()> {
+    if !objective.needs_positive_entries() {
+        return Ok(());
+    }
+    let first = shard.place.block(Factor::U).0.start;
+    // The first row over all processes, as the largest of the negative numbers.
+    let zero = shard.by_rows.first_row_with_zero();
+    let mut place = [zero.map_or(f64::NEG_INFINITY, |row| -((first + row) as f64))];
+    links.all.all_reduce(Reduction::Max, Numbers::F64(&mut place))?;
+    if place[0] == f64::NEG_INFINITY {
+        return Ok(());
+    }
+    Err(no_value_at_zero(-place[0] as usize))
+}
+
+/// The error for a row with an entry that is 0.
+pub fn no_value_at_zero(row: usize) -> Error {
+    let problem = format!(
+        "the Itakura-Saito divergence has no value at 0, which row {} (counted from 1) has; give positive entries, or use kl",
+        row + 1
+    );
+    Error::parameter("loss", problem)
 }
 
 /// Components whose column of V is zero.

@@ -14,8 +14,8 @@ use crate::cancel::Cancel;
 use crate::comm::{Clocked, Comm, Network, TurnLock, run_ranks};
 use crate::error::{Error, Result};
 use crate::grid::Grid;
-use crate::matrix::{Matrix, Shape};
-use crate::partition::{Shard, shards_until};
+use crate::matrix::{Matrix, Observed, Shape};
+use crate::partition::{Shard, observed_shards, shards_until};
 use crate::threads::Threads;
 
 /// The best of a run's restarts.
@@ -108,9 +108,26 @@ pub(crate) fn on_workers<T: Real>(
     machine: &Machine,
     task: Task<'_, T>,
 ) -> Result<Factorization<T>> {
-    let mut dealing = 0.0;
     let access = task.settings.access();
-    let shards = timed(&mut dealing, || shards_until(matrix, grid, access, &machine.cancel));
+    on_shards(|| shards_until(matrix, grid, access, &machine.cancel), machine, task)
+}
+
+/// Of entries with weights, on in-process workers.
+pub(crate) fn on_observed<T: Real>(
+    observed: &Observed<T>,
+    machine: &Machine,
+    task: Task<'_, T>,
+) -> Result<Factorization<T>> {
+    on_shards(|| observed_shards(observed, machine.nodes, &machine.cancel), machine, task)
+}
+
+fn on_shards<T: Real>(
+    deal: impl FnOnce() -> Vec<Shard<T>>,
+    machine: &Machine,
+    task: Task<'_, T>,
+) -> Result<Factorization<T>> {
+    let mut dealing = 0.0;
+    let shards = timed(&mut dealing, deal);
     let mut result = in_process(shards, None, machine, task)?;
     result.report.phases.start += dealing;
     Ok(result)

@@ -157,7 +157,13 @@ impl<T: Real> Factors<T> {
     }
 
     /// Refuses new rows (or columns) that do not belong to these factors or cannot be fitted, and a guess of another size.
-    fn check_new(&self, block: &Block<T>, side: Side, start: Option<&[T]>, threads: &Threads) -> Result<()> {
+    pub(super) fn check_new(
+        &self,
+        block: &Block<T>,
+        side: Side,
+        start: Option<&[T]>,
+        threads: &Threads,
+    ) -> Result<()> {
         let (expected, what, of) = match side {
             Side::Rows => (self.cols, "columns", "row"),
             Side::Columns => (self.rows, "rows", "column"),

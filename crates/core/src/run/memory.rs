@@ -5,7 +5,7 @@ use super::method::Algorithm;
 use crate::grid::Grid;
 use crate::io::stream::Stream;
 use crate::kernels::TILE;
-use crate::matrix::{Csr, Matrix, Shape, Values};
+use crate::matrix::{Csr, Matrix, Observed, Shape, Values};
 use crate::partition::{Access, Block, Shard};
 use crate::{Precision, Real};
 
@@ -47,6 +47,12 @@ impl MatrixSize {
         MatrixSize { rows: matrix.rows(), cols: matrix.cols(), storage }
     }
 
+    /// Of entries with weights.
+    pub fn of_observed<T: Real>(observed: &Observed<T>) -> Self {
+        let stored = observed.values().stored() * if observed.is_weighted() { 2 } else { 1 };
+        MatrixSize { rows: observed.rows(), cols: observed.cols(), storage: Storage::Sparse(stored) }
+    }
+
     /// Without how it is stored.
     pub fn shape(self) -> Shape {
         Shape { rows: self.rows, cols: self.cols }
@@ -66,7 +72,7 @@ impl MatrixSize {
     pub fn of_shard<T: Real>(shard: &Shard<T>) -> Self {
         let storage = match &shard.by_rows {
             Block::Dense(block) => Storage::of(&block.values),
-            Block::ByRow(_) | Block::ByColumn(_) => Storage::Sparse(shard.stored),
+            Block::ByRow(_) | Block::ByColumn(_) | Block::Observed(_) => Storage::Sparse(shard.stored),
         };
         MatrixSize { rows: shard.rows, cols: shard.cols, storage }
     }
@@ -88,6 +94,8 @@ pub struct Workload {
     pub size: MatrixSize,
     /// The method.
     pub algorithm: Algorithm,
+    /// How it reads M: [`Settings::access`](super::Settings::access).
+    pub access: Access,
     /// k.
     pub rank: usize,
     /// The type of the arithmetic.
@@ -195,8 +203,8 @@ impl Workload {
         let MatrixSize { rows, cols, storage } = self.size;
         let matrix = match storage {
             Storage::Bytes | Storage::Reals => {
-                let copies = match (workers, self.algorithm.access()) {
-                    (1, Access::Whole) => 1,
+                let copies = match (workers, self.access) {
+                    (1, Access::Whole | Access::Lines) => 1,
                     (1, Access::Sampled) => 2,
                     _ => 3,
                 };
@@ -225,7 +233,7 @@ impl Workload {
         let (own_rows, own_cols) = (m.div_ceil(nodes), n.div_ceil(nodes));
         let share = |stored: f64| (stored / nodes as f64).ceil();
         let dense = |copies: f64| (copies * share(m as f64 * n as f64) * self.entry() as f64) as u64;
-        let (matrix, gathered) = match (self.algorithm.access(), storage) {
+        let (matrix, gathered) = match (self.access, storage) {
             (Access::Whole | Access::Lines, Storage::Sparse(stored)) => {
                 let stored = share(stored as f64) as usize;
                 (self.csr(block_rows, stored) + self.csr(block_cols, stored), 0)
@@ -234,13 +242,15 @@ impl Workload {
                 let stored = share(stored as f64) as usize;
                 (self.csr(n, stored) + self.csr(m, stored), own_rows.max(own_cols))
             }
-            (Access::Whole | Access::Lines, _) => (dense(1.0), 0),
-            (Access::Sampled, _) => (dense(2.0), 0),
+            (Access::Whole, _) => (dense(1.0), 0),
+            (Access::Sampled | Access::Lines, _) => (dense(2.0), 0),
         };
         // Own rows, with momentum twice; what is gathered, products that are summed; B, S B and what is drawn.
         let own = (own_rows + own_cols) * if self.algorithm == Algorithm::Auto { 2 } else { 1 };
-        let scratch = match self.algorithm.access() {
-            Access::Whole | Access::Lines => {
+        let scratch = match self.access {
+            // All rows of the fixed factor.
+            Access::Lines => m.max(n) * usize::from(nodes > 1),
+            Access::Whole => {
                 let summed = |count: usize, rows: usize| if count > 1 { 2 * rows } else { 0 };
                 let u = block_cols * usize::from(grid.rows > 1) + summed(grid.cols, block_rows);
                 let v = block_rows * usize::from(grid.cols > 1) + summed(grid.rows, block_cols);
@@ -279,7 +289,7 @@ mod tests {
 
     fn workload(algorithm: Algorithm, storage: Storage) -> Workload {
         let size = MatrixSize { rows: 70_000, cols: 784, storage };
-        Workload { size, algorithm, rank: 20, precision: Precision::F32 }
+        Workload { size, algorithm, access: algorithm.access(), rank: 20, precision: Precision::F32 }
     }
 
     #[test]
@@ -308,8 +318,8 @@ mod tests {
     #[test]
     fn absurd_sizes_saturate() {
         let size = MatrixSize { rows: usize::MAX / 4, cols: usize::MAX / 4, storage: Storage::Reals };
-        let workload =
-            Workload { size, algorithm: Algorithm::Auto, rank: 1 << 40, precision: Precision::F64 };
+        let (algorithm, access) = (Algorithm::Auto, Access::Lines);
+        let workload = Workload { size, algorithm, access, rank: 1 << 40, precision: Precision::F64 };
         assert_eq!(workload.footprint(&Layout::Workers(3)).most(), u64::MAX);
     }
 }

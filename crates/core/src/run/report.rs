@@ -61,8 +61,14 @@ pub struct TraceLine {
     /// Seconds on the second modelled network, the third, and so on.
     #[serde(default)]
     pub elsewhere: Vec<f64>,
-    /// ‖M − U Vᵀ‖_F / ‖M‖_F.
+    /// ‖M − U Vᵀ‖_F / ‖M‖_F, or the divergence over that of the best constant model.
     pub relative_error: f64,
+    /// The loss, penalties not counted in.
+    #[serde(default)]
+    pub loss: f64,
+    /// The error of entries that are hidden, if there are any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_out: Option<HeldOutError>,
     /// Bytes that each rank has handed to collectives so far, without error evaluation.
     pub bytes_sent: u64,
 }
@@ -71,13 +77,28 @@ pub struct TraceLine {
 pub fn write_trace(file: &mut dyn Write, trace: &[TraceLine], clock: &str) -> io::Result<()> {
     let others = trace.first().map_or(0, |line| line.elsewhere.len());
     let others: String = (2..others + 2).map(|network| format!(",{clock}_{network}")).collect();
-    writeln!(file, "iteration,{clock},relative_error,bytes_sent{others}")?;
+    let held =
+        if trace.iter().any(|line| line.held_out.is_some()) { ",heldout_loss,heldout_rmse" } else { "" };
+    writeln!(file, "iteration,{clock},relative_error,bytes_sent,loss{held}{others}")?;
     for line in trace {
-        let TraceLine { iteration, seconds, relative_error, bytes_sent, elsewhere } = line;
+        let TraceLine { iteration, seconds, relative_error, loss, held_out, bytes_sent, elsewhere } = line;
+        let held = held_out.map_or(String::new(), |held| format!(",{:e},{:e}", held.loss, held.rmse));
         let others: String = elsewhere.iter().map(|seconds| format!(",{seconds:.6}")).collect();
-        writeln!(file, "{iteration},{seconds:.6},{relative_error:.9},{bytes_sent}{others}")?;
+        writeln!(file, "{iteration},{seconds:.6},{relative_error:.9},{bytes_sent},{loss:e}{held}{others}")?;
     }
     Ok(())
+}
+
+/// The mean error on entries that are hidden from the run, each weighted by the inverse of the probability with which it
+/// was chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct HeldOutError {
+    /// The loss per entry.
+    #[serde(rename = "heldout_loss")]
+    pub loss: f64,
+    /// The root of the mean squared difference.
+    #[serde(rename = "heldout_rmse")]
+    pub rmse: f64,
 }
 
 /// Why a run ended.
@@ -114,6 +135,12 @@ pub struct Report {
     pub iterations: usize,
     /// The final error.
     pub relative_error: f64,
+    /// The final loss.
+    #[serde(default)]
+    pub loss: Option<f64>,
+    /// The final error of entries that are hidden.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_out: Option<HeldOutError>,
     /// Seconds of computing, without error evaluation.
     pub seconds: f64,
     /// Why it ended.

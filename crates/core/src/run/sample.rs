@@ -28,6 +28,7 @@ pub fn rows_of<T: Real>(rank: &Rank<'_, T>, factor: Factor, wanted: &[usize]) ->
         Block::Dense(block) => Matrix::Dense(dense_rows(block, &local)),
         Block::ByRow(csr) => Matrix::Sparse(sparse_rows(csr, &local)),
         Block::ByColumn(transpose) => Matrix::Sparse(sparse_rows(&transpose.transpose(), &local)),
+        Block::Observed(_) => unreachable!("auto begins on samples of plain matrices alone"),
     };
     if alone {
         return Ok(part);

@@ -86,8 +86,14 @@ pub struct Settings {
     /// The method.
     pub algorithm: Algorithm,
     /// What is minimised.
-    #[serde(default = "default_loss", skip_serializing_if = "is_default_loss")]
+    #[serde(default, skip_serializing_if = "is_default_loss")]
     pub loss: Loss,
+    /// Whether entries of M are missing, or count more than others.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub incomplete: bool,
+    /// The share of the entries that are hidden from the run, to judge its result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holdout: Option<f64>,
     /// k, the number of components.
     pub rank: usize,
     /// The kind of sketch.
@@ -142,13 +148,12 @@ pub struct Settings {
     pub samples: bool,
 }
 
-/// The default for records without this setting.
-fn default_loss() -> Loss {
-    Loss::Frobenius
+fn is_default_loss(loss: &Loss) -> bool {
+    *loss == Loss::default()
 }
 
-fn is_default_loss(loss: &Loss) -> bool {
-    *loss == Loss::Frobenius
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 /// The default for records without this setting.
@@ -167,6 +172,8 @@ impl Settings {
         Settings {
             algorithm: Algorithm::Auto,
             loss: Loss::Frobenius,
+            incomplete: false,
+            holdout: None,
             rank,
             sketch: sketch::SketchKind::Subsample,
             custom_sketch: None,
@@ -224,6 +231,24 @@ impl Settings {
         not_negative("l2_u", self.l2_u)?;
         not_negative("l2_v", self.l2_v)?;
         not_negative("tolerance", self.tolerance)?;
+        let lowers = match self.loss {
+            Loss::Frobenius => true,
+            Loss::Kl => !matches!(self.algorithm, Algorithm::Bpp | Algorithm::Dsanls),
+            Loss::Is => matches!(self.algorithm, Algorithm::Auto | Algorithm::Mu),
+        };
+        if !lowers {
+            let problem =
+                format!("{} cannot be minimized by {}; choose another method", self.loss, self.algorithm);
+            return Err(Error::parameter("loss", problem));
+        }
+        if self.algorithm == Algorithm::Dsanls && self.is_incomplete() {
+            let problem = "dsanls needs every entry, each with the same weight; use auto, hals, mu or bpp";
+            return Err(Error::parameter("algorithm", problem));
+        }
+        if let Some(share) = self.holdout.filter(|share| !(*share > 0.0 && *share < 1.0)) {
+            let problem = format!("{share} is not a share of the entries; give a number above 0 and below 1");
+            return Err(Error::parameter("holdout", problem));
+        }
         if self.bound {
             self.check_given(["bound"])?;
         }
@@ -312,10 +337,22 @@ impl Settings {
 
     /// How the run reads M: a loss that needs complete rows has no use for a grid's blocks.
     pub fn access(&self) -> Access {
-        match (self.algorithm.access(), self.loss.objective::<f64>().needs()) {
-            (Access::Whole, Needs::CompleteRows) => Access::Lines,
-            (access, _) => access,
+        let lines = self.is_incomplete() || self.loss.needs() == Needs::CompleteRows;
+        match self.algorithm.access() {
+            Access::Whole if lines => Access::Lines,
+            access => access,
         }
+    }
+
+    /// Whether some entries are unknown to the run, or count more than others.
+    pub fn is_incomplete(&self) -> bool {
+        self.incomplete || self.holdout.is_some()
+    }
+
+    /// Whether a component can be drawn again where it died: the step fills the column of U that this empties.
+    pub(super) fn fills_zeros(&self) -> bool {
+        // The Itakura-Saito divergence is lowered by multiplicative updates alone.
+        self.algorithm.spec().fills_zeros && self.loss != Loss::Is
     }
 
     /// How `size` ranks are arranged on a matrix: in a single column for sketched methods, which do not communicate

@@ -32,7 +32,11 @@ impl MatrixStats {
     pub fn of<T: Real>(links: &Links<'_>, shard: &Shard<T>, threads: &Threads) -> Result<Self> {
         let rows = shard.by_rows.row_sums(threads);
         refuse_bad_rows(links.all, shard, &rows)?;
-        let constants = constants_of(links.all, shard.shape(), &rows)?;
+        let mut constants = constants_of(links.all, shard.shape(), &rows)?;
+        if let Some(weights) = shard.by_rows.row_weights() {
+            let [count] = sum_exactly(links.all, [&weights])?;
+            constants = Constants { mean: constants.mean * constants.count / count, count, ..constants };
+        }
         let used = |factor, sums: Vec<f64>| -> Result<Vec<bool>> {
             let sums = links.sum_rows(shard.place, factor, sums, 1)?;
             Ok(sums.into_iter().map(|sum| sum > 0.0).collect())
@@ -69,7 +73,8 @@ pub fn bad_entry(what: &str, place: usize) -> Error {
 /// The numbers of a matrix from the sums of the own rows, for errors relative to its norm.
 pub fn constants_of(comm: &dyn Comm, shape: Shape, rows: &RowSums) -> Result<Constants> {
     let [sum, norm] = sum_exactly(comm, [&rows.sums, &rows.squares])?;
-    Ok(Constants { norm, mean: sum / (shape.rows as f64 * shape.cols as f64), baseline: norm })
+    let count = shape.rows as f64 * shape.cols as f64;
+    Ok(Constants { norm, mean: sum / count, count, baseline: norm })
 }
 
 /// A rank's rows of both factors.

@@ -9,6 +9,7 @@ use crate::comm::Alone;
 use crate::error::{Error, Result};
 use crate::grid::Grid;
 use crate::matrix::{Matrix, Shape};
+use crate::objective::Loss;
 use crate::partition::{Shard, shards_until};
 use crate::random::{Purpose, stream};
 use crate::run::{Factors, Machine, RunSettings, Side, Task, on_comm, residual_of};
@@ -90,12 +91,17 @@ impl<T: Real> HeldOut<T> {
         threads: &Threads,
     ) -> Result<Option<f64>> {
         let (for_u, for_v) = settings.terms(factors.rows, factors.cols, f64::INFINITY);
-        let u = factors.transform(self.rows.clone(), Side::Rows, for_u, None, threads)?;
-        let v = factors.transform(self.cols.clone(), Side::Columns, for_v, None, threads)?;
+        let loss = settings.loss;
+        let u = factors.transform_by(loss, self.rows.clone(), Side::Rows, for_u, None, threads)?;
+        let v = factors.transform_by(loss, self.cols.clone(), Side::Columns, for_v, None, threads)?;
         let Shape { rows, cols } = self.corner.shape();
         let predicted = Factors { rows, cols, k: factors.k, u, v };
-        let residual = residual_of(self.corner.clone(), &predicted, threads)?;
-        Ok((residual.norm > 0.0).then(|| residual.relative_error.powi(2)))
+        let residual = residual_of(self.corner.clone(), &predicted, loss, threads)?;
+        let relative = match loss {
+            Loss::Frobenius => residual.relative_error.powi(2),
+            _ => residual.relative_error,
+        };
+        Ok((residual.norm > 0.0).then_some(relative))
     }
 }
 

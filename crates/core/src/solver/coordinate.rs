@@ -1,6 +1,6 @@
 //! Proximal coordinate descent (Alg. `alg:cd`); with weight 0 it is HALS.
 
-use super::{Damped, Quadratic, Solver};
+use super::{Damped, Quadratic, Solver, Step};
 use crate::Real;
 use crate::cancel::Cancel;
 use crate::kernels::{Tile, sweep};
@@ -22,6 +22,10 @@ impl CoordinateDescent {
 impl<T: Real> Solver<T> for CoordinateDescent {
     fn name(&self) -> &'static str {
         "coordinate descent"
+    }
+
+    fn step(&self) -> Step {
+        if self.mu == 0.0 { Step::Descent { sweeps: self.sweeps } } else { Step::Other }
     }
 
     fn move_tile(

@@ -21,10 +21,31 @@ pub use gradient::GradientDescent;
 pub use multiplicative::Multiplicative;
 pub use pivoting::Pivoting;
 
+/// What a solver does where the problem of a row is not quadratic.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Step {
+    /// Multiplicative updates.
+    Multiplicative,
+    /// Coordinate descent.
+    Descent {
+        /// Sweeps over the components.
+        sweeps: usize,
+    },
+    /// The exact solution of a quadratic problem.
+    Exact,
+    /// Needs a quadratic problem that all rows share.
+    Other,
+}
+
 /// An update of every row of a factor, independently of the other rows.
 pub trait Solver<T: Real>: std::fmt::Debug + Send + Sync {
     /// Its name.
     fn name(&self) -> &'static str;
+
+    /// What it does where the problem of a row is not quadratic.
+    fn step(&self) -> Step {
+        Step::Other
+    }
 
     /// Whether it needs P itself and takes the l1 penalty from the problem; the others get P − l1.
     fn adds_l1(&self) -> bool {
@@ -143,6 +164,6 @@ pub fn update<T: Real>(
     k: usize,
 ) -> Updated {
     let &Problem { solver, gram, terms } = problem;
-    let step = HalfStep { solver, summary: gram, terms, scales: None, k };
+    let step = HalfStep { solver, summary: gram, terms, scales: None, wants_error: false, k };
     update_tiles(threads, &LeastSquares, &step, product, moving)
 }

@@ -2,7 +2,7 @@
 
 use pulp::{Simd, WithSimd};
 
-use super::{Quadratic, Solver};
+use super::{Quadratic, Solver, Step};
 use crate::Real;
 use crate::cancel::Cancel;
 use crate::kernels::{TILE, Tile};
@@ -15,6 +15,10 @@ pub struct Multiplicative;
 impl<T: Real> Solver<T> for Multiplicative {
     fn name(&self) -> &'static str {
         "multiplicative updates"
+    }
+
+    fn step(&self) -> Step {
+        Step::Multiplicative
     }
 
     fn adds_l1(&self) -> bool {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use faer::linalg::solvers::{Llt, Solve};
 use faer::{Mat, MatRef};
 
-use super::{Quadratic, Solver};
+use super::{Quadratic, Solver, Step};
 use crate::Real;
 use crate::cancel::Cancel;
 use crate::kernels::Tile;
@@ -18,6 +18,10 @@ pub struct Pivoting;
 impl<T: Real> Solver<T> for Pivoting {
     fn name(&self) -> &'static str {
         "block principal pivoting"
+    }
+
+    fn step(&self) -> Step {
+        Step::Exact
     }
 
     fn move_tile(

@@ -7,6 +7,7 @@ mod common;
 mod convergence;
 mod descent;
 mod grid;
+mod missing;
 mod network;
 mod plan;
 mod ranks;

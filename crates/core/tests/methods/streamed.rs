@@ -23,7 +23,8 @@ fn save<T: Real>(matrix: &Matrix<T>, path: &Path) {
 
 fn load<T: Real>(path: &Path, transpose: bool) -> Matrix<T> {
     let (header, row_names) = (Presence::Auto, Presence::Auto);
-    let options = ReadOptions { memory: MEMORY, header, row_names, images: ImageSide::Columns };
+    let options =
+        ReadOptions { memory: MEMORY, header, row_names, images: ImageSide::Columns, missing_as_nan: false };
     let input = read::<T>(path, &options).unwrap();
     if transpose { input.into_transpose().matrix } else { input.matrix }
 }

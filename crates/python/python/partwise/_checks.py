@@ -96,6 +96,27 @@ def checked_factor(factor: Any, shape: tuple[Any, Any], whom: str) -> NDArray[An
     return plain(factor)
 
 
+def checked_weights(X: Any, sample_weight: Any, weights: Any) -> Any:
+    """How much rows or entries of a checked X count, as the compiled part reads it; None if all count once."""
+    if sample_weight is not None and weights is not None:
+        raise ValueError("sample_weight and weights are both given; multiply them, and give weights")
+    if sample_weight is not None:
+        counts = check_array(sample_weight, dtype=dtype_of(X), ensure_2d=False)
+        if counts.shape != (X.shape[0],):
+            raise ValueError(f"sample_weight has the shape {counts.shape}; give {X.shape[0]} numbers, one for each row")
+        check_non_negative(counts.reshape(-1, 1), "NMF (sample_weight)")
+        if not counts.any():
+            raise ValueError("every sample weight is zero; give at least one that is not")
+        return plain(counts)
+    if weights is None:
+        return None
+    counts = check_array(weights, accept_sparse=("csr", "csc"), dtype=dtype_of(X))
+    if counts.shape != X.shape:
+        raise ValueError(f"weights have the shape {counts.shape}, but X has {X.shape}; give one for each entry")
+    check_non_negative(counts, "NMF (weights)")
+    return readable(counts)
+
+
 def one_of(name: str, value: Any, known: Any) -> None:
     if not (value is None or isinstance(value, str)) or value not in known:
         names = ", ".join(repr(each) for each in known)

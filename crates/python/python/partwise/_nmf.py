@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, check_non_negative, valida
 
 from partwise import _partwise
 from partwise._checks import (
-    DTYPES, amount, checked_factor, dtype_of, finite, number, one_of, readable, threads, unmasked,
+    DTYPES, amount, checked_factor, checked_weights, dtype_of, finite, number, one_of, readable, threads, unmasked,
 )
 from partwise._progress import Callback, Line, Lines, joined
 from partwise._types import Init, Normalize, Seed, SeededParameters, Sketch, SketchSolver, Solver
@@ -41,18 +41,26 @@ ITERATING = (
     "callback", "progress",
 )
 
-TRACE = np.dtype([("iteration", np.int64), ("seconds", np.float64), ("relative_error", np.float64)])
+TRACE = np.dtype(
+    [("iteration", np.int64), ("seconds", np.float64), ("relative_error", np.float64), ("loss", np.float64)]
+)
+
+#: Losses by scikit-learn's names and numbers, and what Partwise calls them.
+LOSSES = {
+    "frobenius": "frobenius", 2: "frobenius", "kullback-leibler": "kl", 1: "kl", "itakura-saito": "is", 0: "is",
+}
 
 
 class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Nonnegative matrix factorization, X ≈ W H without negative entries.
 
-    Minimizes the objective of scikit-learn's ``NMF`` with its default ``beta_loss``,
+    Minimizes the objective of scikit-learn's ``NMF``,
 
-        ½ ‖X − W H‖² + alpha_W n_features (l1_ratio ‖W‖₁ + ½ (1 − l1_ratio) ‖W‖²)
+        L(X, W H) + alpha_W n_features (l1_ratio ‖W‖₁ + ½ (1 − l1_ratio) ‖W‖²)
                      + alpha_H n_samples  (l1_ratio ‖H‖₁ + ½ (1 − l1_ratio) ‖H‖²)
 
-    in Frobenius norms. ``fit`` ends with an exact solution for W, so that
+    with ``L`` chosen by ``beta_loss``, ½ ‖X − W H‖² in the Frobenius norm by
+    default. ``fit`` ends with an exact solution for W, so that
     ``transform(X)`` equals ``fit_transform(X)`` up to rounding.
 
     NumPy arrays (float64, float32, uint8; by row or by column) and SciPy's csr
@@ -80,8 +88,10 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         multiplicative updates; 'dsanls' solves a random sketch of the problem in
         each step, for matrices that take too long to read in every iteration.
 
-    beta_loss : {'frobenius', 2}, default='frobenius'
-        The only supported loss; for compatibility with scikit-learn.
+    beta_loss : {'frobenius', 'kullback-leibler', 'itakura-saito', 2, 1, 0}, default='frobenius'
+        Least squares; the Kullback-Leibler divergence, for counts, with solver
+        'auto', 'hals' or 'mu'; or the Itakura-Saito divergence, for power
+        spectra without zeros, with 'auto' or 'mu'.
 
     tol : float, default=1e-4
         Stop when the relative change of the error per iteration is below a tenth
@@ -139,6 +149,10 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
     time_limit : float, default=None
         Stop after this many seconds of computing.
 
+    missing_values : nan, 0 or 'unstored', default=None
+        Entries of X that are unknown: those that are NaN, those that are 0, or
+        those that a sparse X does not store. Not with solver 'dsanls'.
+
     n_jobs : int, default=None
         Number of threads. With None the value of OMP_NUM_THREADS, else all
         cores; -1 is all cores. The result does not depend on it.
@@ -159,10 +173,13 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         Number of components.
 
     reconstruction_err_ : float
-        ‖X − W H‖ in Frobenius norm.
+        √(2 L), as in scikit-learn: ‖X − W H‖ for the Frobenius norm.
 
     relative_error_ : float
-        ‖X − W H‖ / ‖X‖.
+        ‖X − W H‖ / ‖X‖; for a divergence that of W H over that of the mean of X.
+
+    loss_ : float
+        L.
 
     n_iter_ : int
         Number of iterations.
@@ -172,8 +189,8 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         'interrupted', by the callback.
 
     trace_ : structured array
-        The error curve, with the fields ``iteration``, ``seconds`` and
-        ``relative_error``, before the final solution for W.
+        The error curve, with the fields ``iteration``, ``seconds``,
+        ``relative_error`` and ``loss``, before the final solution for W.
 
     n_features_in_ : int
         Number of features seen during `fit`.
@@ -217,6 +234,7 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         n_init: int = 1,
         target_error: float | None = None,
         time_limit: float | None = None,
+        missing_values: float | str | None = None,
         n_jobs: int | None = None,
         callback: Callback | None = None,
         progress: bool = False,
@@ -241,11 +259,14 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         self.n_init = n_init
         self.target_error = target_error
         self.time_limit = time_limit
+        self.missing_values = missing_values
         self.n_jobs = n_jobs
         self.callback = callback
         self.progress = progress
 
-    def fit(self, X: Any, y: Any = None, W: Any = None, H: Any = None) -> NMF:
+    def fit(
+        self, X: Any, y: Any = None, W: Any = None, H: Any = None, sample_weight: Any = None, weights: Any = None
+    ) -> NMF:
         """Factorize X.
 
         Parameters
@@ -255,15 +276,21 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         y : Ignored
         W, H : array-like, default=None
             Starting values, with ``init='custom'``.
+        sample_weight : array-like of shape (n_samples,), default=None
+            The weight of each row; 2 has the effect of repeating the row.
+        weights : {array-like, sparse matrix} of the shape of X, default=None
+            The weight of each entry; 0 hides it. Cannot be combined with sample_weight.
 
         Returns
         -------
         self : NMF
         """
-        self.fit_transform(X, W=W, H=H)
+        self.fit_transform(X, W=W, H=H, sample_weight=sample_weight, weights=weights)
         return self
 
-    def fit_transform(self, X: Any, y: Any = None, W: Any = None, H: Any = None) -> NDArray[np.floating[Any]]:
+    def fit_transform(
+        self, X: Any, y: Any = None, W: Any = None, H: Any = None, sample_weight: Any = None, weights: Any = None
+    ) -> NDArray[np.floating[Any]]:
         """Factorize X and return W: `fit` and `transform` in one.
 
         Parameters
@@ -273,14 +300,19 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         y : Ignored
         W, H : array-like, default=None
             Starting values, with ``init='custom'``.
+        sample_weight, weights : array-like, default=None
+            The weights of rows or entries, as for `fit`.
 
         Returns
         -------
         W : ndarray of shape (n_samples, n_components)
         """
         self._check_parameters()
-        X = validate_data(self, unmasked(X), accept_sparse=("csr", "csc"), dtype=DTYPES)
+        X = validate_data(
+            self, unmasked(X), accept_sparse=("csr", "csc"), dtype=DTYPES, ensure_all_finite=self._finite()
+        )
         check_non_negative(X, "NMF (input X)")
+        counts = checked_weights(X, sample_weight, weights)
         start = self._start(X, W, H)
         k = self._n_components
         dtype = dtype_of(X)
@@ -292,7 +324,7 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
             report = json.loads(
                 _partwise.fit(
                     readable(X), w, v, settings=json.dumps(self._settings(X)), given=start is not None,
-                    threads=threads(self.n_jobs), callback=joined(watchers),
+                    missing=self._missing(), weights=counts, threads=threads(self.n_jobs), callback=joined(watchers),
                 )
             )
         finally:
@@ -301,7 +333,8 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         self.components_: NDArray[Any] = np.ascontiguousarray(v.T)
         self.n_components_ = k
         self.relative_error_: float = report["relative_error"]
-        self.reconstruction_err_: float = report["relative_error"] * report["norm"]
+        self.loss_: float = report["loss"]
+        self.reconstruction_err_: float = float(np.sqrt(2 * self.loss_))
         self.n_iter_: int = report["iterations"]
         self.stopped_by_: str = report["stopped_by"]
         self.trace_: NDArray[Any] = np.array(
@@ -316,7 +349,7 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         return w
 
     def transform(self, X: Any) -> NDArray[np.floating[Any]]:
-        """Return the W that fits X best with the components fixed, exactly.
+        """Return the W that fits X best with the components fixed.
 
         Parameters
         ----------
@@ -329,7 +362,8 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         """
         check_is_fitted(self)
         X = validate_data(
-            self, unmasked(X), accept_sparse=("csr", "csc"), dtype=DTYPES, reset=False, ensure_non_negative=True
+            self, unmasked(X), accept_sparse=("csr", "csc"), dtype=DTYPES, reset=False, ensure_non_negative=True,
+            ensure_all_finite=self._finite(),
         )
         return self._solve(X, self.components_)
 
@@ -373,9 +407,21 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         (l1, l2), _ = self._penalties()
         n_features = X.shape[1]
         _partwise.transform(
-            readable(X), w, v, l1=l1 * n_features, l2=l2 * n_features, threads=threads(self.n_jobs)
+            readable(X), w, v, loss=LOSSES[self.beta_loss], missing=self._missing(), l1=l1 * n_features, l2=l2 * n_features,
+            threads=threads(self.n_jobs),
         )
         return w
+
+    def _missing(self) -> str | None:
+        """What Partwise calls the missing values."""
+        if self.missing_values is None:
+            return None
+        if isinstance(self.missing_values, str):
+            return self.missing_values
+        return "nan" if np.isnan(self.missing_values) else "zero"
+
+    def _finite(self) -> bool | str:
+        return "allow-nan" if self._missing() == "nan" else True
 
     def _check_parameters(self) -> None:
         """Check the parameters that the compiled part has other names for."""
@@ -384,13 +430,21 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         one_of("sketch", self.sketch, SKETCHES)
         one_of("sketch_solver", self.sketch_solver, SKETCH_SOLVERS)
         one_of("normalize", self.normalize, (*SCALES, None))
-        if self.beta_loss not in ("frobenius", 2):
+        if not isinstance(self.beta_loss, (str, Real)) or self.beta_loss not in LOSSES:
+            names = ", ".join(repr(name) for name in LOSSES)
+            raise ValueError(f"beta_loss is {self.beta_loss!r}; give one of {names}")
+        handled = {"kl": ("auto", "hals", "cd", "mu"), "is": ("auto", "mu")}.get(LOSSES[self.beta_loss], ALGORITHMS)
+        if self.solver not in handled:
+            solvers = ", ".join(repr(name) for name in handled)
             raise ValueError(
                 f"Invalid beta_loss parameter: solver {self.solver!r} does not handle beta_loss = "
-                f"{self.beta_loss!r}; leave it at 'frobenius'"
+                f"{self.beta_loss!r}; use one of {solvers}"
             )
         if self.n_components not in ("auto", None):
             number("n_components", self.n_components, Integral, 1)
+        missing = self.missing_values
+        if not (missing is None or missing == "unstored" or (isinstance(missing, Real) and (missing == 0 or np.isnan(missing)))):
+            raise ValueError(f"missing_values is {missing!r}; give nan, 0 or 'unstored'")
         number("max_iter", self.max_iter, Integral, 1)
         number("n_init", self.n_init, Integral, 1)
         number("tol", self.tol, Real, 0, infinite=True)
@@ -463,6 +517,7 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         given = {name: value for (name, value), default in zip(sketching.items(), defaults) if value != default}
         return {
             "algorithm": ALGORITHMS[self.solver],
+            "loss": LOSSES[self.beta_loss],
             "rank": int(self._n_components),
             **given,
             "l1_u": float(l1_u),

@@ -16,6 +16,8 @@ def fit(
     *,
     settings: str,
     given: bool,
+    missing: str | None,
+    weights: Any,
     threads: int | None,
     callback: Callable[[int, int, float, float], bool | None] | None,
 ) -> str: ...
@@ -24,6 +26,8 @@ def transform(
     w: NDArray[Any],
     v: NDArray[Any],
     *,
+    loss: str,
+    missing: str | None,
     l1: float,
     l2: float,
     threads: int | None,

@@ -181,7 +181,9 @@ fn read_data<T: Real>(path: &Path, recorded: &RecordedRun) -> Result<Matrix<T>> 
     }
     let &RecordedData { header, row_names, images, .. } = data;
     let (memory, images) = (machine::available_memory(), images.unwrap_or_default());
-    let matrix = io::read::<T>(path, &ReadOptions { memory, header, row_names, images })?.matrix;
+    let matrix =
+        io::read::<T>(path, &ReadOptions { memory, header, row_names, images, missing_as_nan: false })?
+            .matrix;
     Ok(if run.transpose != (run.records == Side::Columns) { matrix.into_transpose() } else { matrix })
 }
 

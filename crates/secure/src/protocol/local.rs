@@ -5,6 +5,7 @@ use partwise::error::Result as CoreResult;
 use partwise::grid::Grid;
 use partwise::kernels::{Columns, Product, gram, multiply};
 use partwise::matrix::Matrix;
+use partwise::objective::Loss;
 use partwise::partition::{Access, Block, RowSums, Shard, shards, shards_until};
 use partwise::random::Purpose;
 use partwise::run::{Damping, Factors, Phases, SketchedFactor, SketchedSide, draw, residual_on};
@@ -278,7 +279,7 @@ impl<T: Real> Local<T> {
     pub fn squared_error(&self) -> CoreResult<f64> {
         let (rows, cols, k) = (self.shard.rows, self.shard.cols, self.k);
         let factors = Factors { rows, cols, k, u: self.u.clone(), v: self.v.clone() };
-        let residual = residual_on(&self.shard, &factors, &self.threads)?;
+        let residual = residual_on(&self.shard, &factors, Loss::Frobenius, &self.threads)?;
         Ok((residual.relative_error * residual.norm).powi(2))
     }
 

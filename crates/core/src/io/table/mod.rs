@@ -70,7 +70,7 @@ fn read<T: Real>(source: Source, budget: Budget, delimiter: u8, options: &ReadOp
     let has_second = has_first && records.next(&mut second)?;
     let layout = TableLayout::find(&first, has_second.then_some(&second), options.header, options.row_names);
 
-    let mut rows = Rows::<T>::new(layout, delimiter);
+    let mut rows = Rows::<T>::new(layout, delimiter, options.missing_as_nan);
     if has_first && !layout.header {
         rows.push(budget, &first)?;
     }

@@ -7,8 +7,10 @@ use super::reader::{begin, cell_error, label, line, line_error, not_utf8};
 use super::{parse, words};
 use crate::error::{Error, Result};
 use crate::io::assumption::Beginning;
+use crate::io::check::missing_value;
 use crate::io::memory::Budget;
 use crate::real::Real;
+use crate::wording::Wording;
 
 /// The rows read so far.
 pub struct Rows<T> {
@@ -21,11 +23,13 @@ pub struct Rows<T> {
     pub names: Vec<String>,
     name_bytes: u64,
     pub beginning: Beginning,
+    /// Whether `NA` and empty cells are missing values.
+    missing_as_nan: bool,
 }
 
 impl<T: Real> Rows<T> {
     /// None yet.
-    pub fn new(layout: TableLayout, delimiter: u8) -> Self {
+    pub fn new(layout: TableLayout, delimiter: u8, missing_as_nan: bool) -> Self {
         Rows {
             layout,
             delimiter,
@@ -35,6 +39,7 @@ impl<T: Real> Rows<T> {
             names: Vec::new(),
             name_bytes: 0,
             beginning: Beginning::default(),
+            missing_as_nan,
         }
     }
 
@@ -63,7 +68,8 @@ impl<T: Real> Rows<T> {
         let budget_left = Budget { available: budget.available.saturating_sub(self.name_bytes), ..budget };
         budget_left.grow("the table", &mut self.values, width.saturating_sub(skip))?;
         for (cell, bytes) in record.iter().enumerate().skip(skip) {
-            match parse(bytes.trim_ascii()) {
+            let missing = self.missing_as_nan && is_missing(bytes);
+            match parse(bytes.trim_ascii()).or(missing.then_some(f64::NAN)) {
                 Some(value) => {
                     self.beginning.note(self.count - 1, cell - skip, value);
                     self.values.push(T::from_f64(value));
@@ -83,19 +89,24 @@ impl<T: Real> Rows<T> {
         } else {
             format!("{shown:?} is not a number")
         };
-        let missing = ["", "NA", "N/A", "null", "None"].iter().any(|word| text.eq_ignore_ascii_case(word));
+        let missing = is_missing(bytes);
         let first = self.count == 1 && !self.layout.header;
-        let cure = if missing && !(first && cell == 0) {
-            "missing values are not supported; fill it in (with 0 only if 0 was measured), or remove the row or column"
-                .to_string()
+        let cure: Wording = if missing && !(first && cell == 0) {
+            missing_value()
         } else if first {
-            "correct it, or specify that the table has a header".to_string()
+            "correct it, or specify that the table has a header".into()
         } else if cell == 0 {
-            "correct it, or specify that the table has row names".to_string()
+            "correct it, or specify that the table has row names".into()
         } else {
-            format!("correct it, and check that {} separate the cells", words(self.delimiter))
+            format!("correct it, and check that {} separate the cells", words(self.delimiter)).into()
         };
-        let problem = format!("{what}; {cure}");
+        let problem = Wording::new(format!("{what}; ")).then(cure);
         cell_error(budget, record, cell, problem)
     }
+}
+
+/// Whether a cell marks a missing value.
+fn is_missing(cell: &[u8]) -> bool {
+    let words = ["", "NA", "N/A", "null", "None"];
+    words.iter().any(|word| cell.trim_ascii().eq_ignore_ascii_case(word.as_bytes()))
 }

@@ -78,7 +78,12 @@ fn entries() {
             "{place} is -0.5; a nonnegative factorization needs entries of at least 0; shift, clip or remove it"
         )
     );
-    assert_eq!(refusal(f64::NAN), format!("{place} is NaN; replace or remove missing values"));
+    assert_eq!(
+        refusal(f64::NAN),
+        format!(
+            "{place} is NaN; if it is a missing value, use missing nan; otherwise replace it"
+        )
+    );
     assert_eq!(refusal(f64::INFINITY), format!("{place} is inf; replace or remove infinite values"));
     let beyond = "it exceeds the range of f32; use precision f64, or rescale the matrix";
     assert_eq!(refusal(1e300), format!("{place} is 1e300; {beyond}"));
@@ -268,13 +273,13 @@ fn table_cells() {
         ),
         (
             "1,2\n3,\n",
-            "line 2, column 2: the cell is empty; missing values are not supported; fill it in (with 0 only if 0 was \
-             measured), or remove the row or column",
+            "line 2, column 2: the cell is empty; if it is a missing value, use missing nan; otherwise \
+             replace it",
         ),
         (
             "1,NA\n3,4\n",
-            "line 1, column 2: \"NA\" is not a number; missing values are not supported; fill it in (with 0 only if 0 \
-             was measured), or remove the row or column",
+            "line 1, column 2: \"NA\" is not a number; if it is a missing value, use missing nan; otherwise \
+             replace it",
         ),
         (
             ",5\n1,2\n",

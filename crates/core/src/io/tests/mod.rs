@@ -24,6 +24,7 @@ const OPTIONS: ReadOptions = ReadOptions {
     header: Presence::Auto,
     row_names: Presence::Auto,
     images: ImageSide::Columns,
+    missing_as_nan: false,
 };
 
 /// A folder whose files are overwritten by each attempt.

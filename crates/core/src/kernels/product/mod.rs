@@ -8,9 +8,9 @@ mod tests;
 use std::borrow::Cow;
 use std::ops::Range;
 
-use super::{TILE, Tile};
+use super::{EntryPanel, EntryRow, TILE, Tile};
 use crate::Real;
-use crate::matrix::Csr;
+use crate::matrix::{Csr, Observed, ObservedRow, Unlisted};
 use crate::partition::{Block, DenseBlock};
 use crate::real::precompiled;
 use crate::threads::Threads;
@@ -96,6 +96,8 @@ enum Origin<'a, T: Real> {
     Dense(&'a DenseBlock<T>, Columns<'a>),
     /// Row by row; if only some columns are selected, `slots` has each column's row of the weights.
     ByRow(&'a Csr<T>, Option<Vec<Slot>>),
+    /// Row by row, of entries with weights.
+    Observed(&'a Observed<T>),
     /// Computed already, stored by row.
     Ready(Cow<'a, [T]>),
 }
@@ -110,9 +112,95 @@ pub struct RowEntries<'a, T> {
 enum Line<'a, T> {
     Dense(&'a DenseBlock<T>, usize),
     Sparse(&'a [u32], &'a [T]),
+    Observed(ObservedRow<'a, T>),
 }
 
 impl<T: Real> RowEntries<'_, T> {
+    /// Whether every entry is stored.
+    pub fn is_dense(&self) -> bool {
+        matches!(self.line, Line::Dense(..))
+    }
+
+    /// The number of entries.
+    pub fn count(&self) -> usize {
+        match self.line {
+            Line::Dense(block, _) => block.cols,
+            Line::Sparse(columns, _) => columns.len(),
+            Line::Observed(row) => row.cols.len(),
+        }
+    }
+
+    /// The number of entries above 0.
+    pub fn count_positive(&self) -> usize {
+        let mut count = 0;
+        self.for_each(|value, _| count += usize::from(value > T::ZERO));
+        count
+    }
+
+    /// Whether all entries have weight 1, and entries that are not stored are 0.
+    pub fn is_plain(&self) -> bool {
+        !matches!(self.line, Line::Observed(_))
+    }
+
+    /// What entries are that are not stored.
+    pub fn unlisted(&self) -> Unlisted {
+        match self.line {
+            Line::Observed(row) => row.unlisted,
+            Line::Dense(..) | Line::Sparse(..) => Unlisted::Zero,
+        }
+    }
+
+    /// Whether most entries are known, all of weight 1.
+    pub fn lacks_few(&self) -> bool {
+        let columns = self.weights.len() / self.k;
+        match self.line {
+            Line::Observed(ObservedRow { cols, weights: None, unlisted: Unlisted::Unknown, .. }) => {
+                2 * cols.len() > columns
+            }
+            _ => false,
+        }
+    }
+
+    /// Calls a function for the row of weights of each column without an entry.
+    pub fn for_each_unlisted(&self, mut take: impl FnMut(&[T])) {
+        let Line::Observed(ObservedRow { cols, .. }) = self.line else { return };
+        let mut listed = cols.iter().peekable();
+        for (col, weights) in self.weights.chunks_exact(self.k).enumerate() {
+            if listed.next_if(|&&listed| listed as usize == col).is_none() {
+                take(weights);
+            }
+        }
+    }
+
+    /// Calls a function for each entry with its weight and its column's row of weights.
+    pub fn for_each_weighted(&self, mut take: impl FnMut(T, T, &[T])) {
+        let Line::Observed(ObservedRow { cols, values, weights, .. }) = self.line else {
+            return self.for_each(|value, of_column| take(value, T::ONE, of_column));
+        };
+        for (place, (&col, &value)) in cols.iter().zip(values).enumerate() {
+            let weight = weights.map_or(T::ONE, |weights| weights[place]);
+            take(value, weight, &self.weights[col as usize * self.k..][..self.k]);
+        }
+    }
+
+    /// Copies the entries.
+    pub fn values_into(&self, target: &mut Vec<T>) {
+        target.clear();
+        self.for_each(|value, _| target.push(value));
+    }
+
+    /// Copies the entries above 0 times their weights, and gathers the rows of weights of their columns.
+    pub fn gather_positive(&self, panel: &mut EntryPanel<T>, target: &mut Vec<T>) {
+        target.clear();
+        panel.begin(self.count_positive(), self.k);
+        self.for_each_weighted(|value, weight, of_column| {
+            if value > T::ZERO {
+                panel.set(target.len(), of_column);
+                target.push(weight * value);
+            }
+        });
+    }
+
     /// Calls a function for each entry with its column's row of weights.
     pub fn for_each(&self, mut take: impl FnMut(T, &[T])) {
         let weights = |col: usize| &self.weights[col * self.k..][..self.k];
@@ -123,6 +211,9 @@ impl<T: Real> RowEntries<'_, T> {
             Line::Sparse(columns, values) => {
                 columns.iter().zip(values).for_each(|(&col, &value)| take(value, weights(col as usize)));
             }
+            Line::Observed(ObservedRow { cols, values, .. }) => {
+                cols.iter().zip(values).for_each(|(&col, &value)| take(value, weights(col as usize)));
+            }
         }
     }
 }
@@ -132,12 +223,22 @@ pub struct Scratch<T> {
     gathered: Vec<T>,
     groups: Vec<T>,
     rows: Vec<T>,
+    /// The rows of weights of a row's entries.
+    pub panel: EntryPanel<T>,
+    /// A row's entries.
+    pub row: EntryRow<T>,
 }
 
 impl<T: Real> Scratch<T> {
     /// Empty; grows on first use.
     pub fn new() -> Self {
-        Scratch { gathered: Vec::new(), groups: Vec::new(), rows: Vec::new() }
+        Scratch {
+            gathered: Vec::new(),
+            groups: Vec::new(),
+            rows: Vec::new(),
+            panel: EntryPanel::default(),
+            row: EntryRow::default(),
+        }
     }
 }
 
@@ -161,6 +262,7 @@ impl<'a, T: Real> Product<'a, T> {
         let source = match block {
             Block::Dense(dense) => Origin::Dense(dense, columns),
             Block::ByRow(csr) => Origin::ByRow(csr, slots(columns, csr.cols())),
+            Block::Observed(observed) => Origin::Observed(observed),
             Block::ByColumn(transpose) => {
                 let mut product = vec![T::ZERO; transpose.cols() * k];
                 scatter(threads, transpose, columns, Weights { values: weights, k }, &mut product);
@@ -175,6 +277,11 @@ impl<'a, T: Real> Product<'a, T> {
         Product { weights: &[], k, source: Origin::Ready(product.into()) }
     }
 
+    /// The rows of weights.
+    pub fn weights(&self) -> &'a [T] {
+        self.weights
+    }
+
     /// The entries of a row of the block with their rows of weights, if all columns are selected and the product
     /// was not computed before.
     pub fn entries(&self, row: usize) -> Option<RowEntries<'_, T>> {
@@ -187,6 +294,9 @@ impl<'a, T: Real> Product<'a, T> {
                 let (columns, values) = csr.row(row);
                 Some(RowEntries { line: Line::Sparse(columns, values), weights, k })
             }
+            Origin::Observed(observed) => {
+                Some(RowEntries { line: Line::Observed(observed.row(row)), weights, k })
+            }
             _ => None,
         }
     }
@@ -198,15 +308,24 @@ impl<'a, T: Real> Product<'a, T> {
                 let weights = Weights { values: self.weights, k: self.k };
                 dense::tile(block, *columns, weights, rows, scratch, tile)
             }
-            Origin::ByRow(csr, slots) => {
-                scratch.rows.resize(rows.len() * self.k, T::ZERO);
-                let (slots, weights, k) = (slots.as_deref(), self.weights, self.k);
-                let target = &mut scratch.rows[..];
-                pulp::Arch::new().dispatch(GatherRows { csr, rows, slots, weights, k, target });
-                tile.load(&scratch.rows, self.k);
-            }
+            Origin::ByRow(csr, slots) => self.gather(csr, slots.as_deref(), rows, scratch, tile),
+            Origin::Observed(observed) => self.gather(observed.values(), None, rows, scratch, tile),
             Origin::Ready(product) => tile.load(&product[rows.start * self.k..rows.end * self.k], self.k),
         }
+    }
+
+    fn gather(
+        &self,
+        csr: &Csr<T>,
+        slots: Option<&[Slot]>,
+        rows: Range<usize>,
+        scratch: &mut Scratch<T>,
+        tile: &mut Tile<T>,
+    ) {
+        scratch.rows.resize(rows.len() * self.k, T::ZERO);
+        let (weights, k, target) = (self.weights, self.k, &mut scratch.rows[..]);
+        pulp::Arch::new().dispatch(GatherRows { csr, rows, slots, weights, k, target });
+        tile.load(&scratch.rows, self.k);
     }
 }
 
@@ -268,7 +387,9 @@ pub fn multiply_add<T: Real>(threads: &Threads, block: &Block<T>, weights: &[T],
                     pulp::Arch::new().dispatch(GatherRows { csr, rows, slots: None, weights, k, target });
                     sums.iter_mut().zip(&scratch.rows).for_each(|(sum, &term)| *sum += term);
                 }
-                Block::ByColumn(_) => unreachable!("scattered above"),
+                Block::ByColumn(_) | Block::Observed(_) => {
+                    unreachable!("scattered above, or never in blocks")
+                }
             }
         },
     );

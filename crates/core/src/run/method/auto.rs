@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::exact::{half_step, summary_of_all};
+use super::exact::{self, half_step, summary_of_all};
 use super::{Beginning, Blocks, Method, MethodSpec, MethodState, Rank};
 use crate::Real;
 use crate::comm::{Numbers, Reduction};
@@ -13,11 +13,11 @@ use crate::device::{Moving, MovingMomentum, Resident, Updated};
 use crate::error::Result;
 use crate::grid::{Factor, Grid};
 use crate::matrix::Matrix;
-use crate::objective::{CANCELS_BELOW, Constants, HalfStep, relative_error};
+use crate::objective::{Constants, HalfStep, Loss};
 use crate::partition::{Access, Shard, shards};
 use crate::random::Purpose;
 use crate::run::driver::penalty;
-use crate::run::evaluate::Evaluation;
+use crate::run::evaluate::{Evaluation, dead};
 use crate::run::links::{Links, numbers, whole};
 use crate::run::report::Phases;
 use crate::run::sample::rows_of;
@@ -25,7 +25,7 @@ use crate::run::scale::Balance;
 use crate::run::start::{FactorRows, MatrixStats};
 use crate::run::streamed;
 use crate::sketch::{Distribution, SketchKind};
-use crate::solver::{CoordinateDescent, Penalty, Solver};
+use crate::solver::{CoordinateDescent, Multiplicative, Penalty, Solver};
 
 pub const SPEC: MethodSpec = MethodSpec { uses: &["grid", "bound", "samples"], ..MethodSpec::EXACT };
 
@@ -33,6 +33,9 @@ pub const SPEC: MethodSpec = MethodSpec { uses: &["grid", "bound", "samples"], .
 /// momentum.
 pub fn start<'a, T: Real>(beginning: &Beginning<'a, '_, T>) -> Result<Box<dyn Method<T> + 'a>> {
     let &Beginning { shard, streamed, settings, terms, constants, seed, .. } = beginning;
+    if settings.loss == Loss::Is {
+        return exact::start("auto: multiplicative updates (Itakura-Saito)", Multiplicative, beginning);
+    }
     beginning.require(&CoordinateDescent::HALS)?;
     let k = settings.rank;
     if let Some(streamed) = streamed {
@@ -41,7 +44,10 @@ pub fn start<'a, T: Real>(beginning: &Beginning<'a, '_, T>) -> Result<Box<dyn Me
         let solvers = (descent(plan.sweeps.0), descent(plan.sweeps.1));
         return Ok(Box::new(streamed::Exact::new(format!("auto: {plan}"), streamed, solvers, beginning)));
     }
-    let auto = Auto::new(shard, k, terms, constants, seed);
+    let mut auto = Auto::new(shard, k, terms, constants, seed);
+    if settings.access() == Access::Lines {
+        auto.plan = auto.plan.by_entries();
+    }
     Ok(Box::new(if settings.samples { auto } else { auto.without_samples() }))
 }
 
@@ -52,7 +58,7 @@ pub struct Momentum {
     weight: f64,
     /// The current ceiling of β.
     ceiling: f64,
-    /// The squared relative error, penalties included, after the last iteration.
+    /// The merit after the last iteration; for least squares the squared relative error, penalties included.
     last: Option<f64>,
 }
 
@@ -89,6 +95,8 @@ pub struct Plan {
     momentum: bool,
     /// Iterations of plain HALS at the beginning.
     plain: usize,
+    /// Whether a row's entries are gathered instead of multiplied.
+    by_entries: bool,
     /// Sweeps of U and of V per product.
     pub(super) sweeps: (usize, usize),
     /// Rows (or columns, if there are more of them) of the samples that the run starts on.
@@ -112,6 +120,9 @@ const PLAIN: usize = 5;
 /// Sweeps for a factor that is far from the other one.
 const SETTLING: usize = 5;
 
+/// Sweeps per gathering of a row's entries.
+const SWEEPS_BY_ENTRIES: usize = 2;
+
 /// The maximum number of entries of a sample, because every rank holds all of it.
 const LARGEST_SAMPLE: f64 = (1 << 24) as f64;
 
@@ -134,7 +145,7 @@ impl Plan {
             size /= 4;
         }
         let (sweeps, plain) = ((sweeps(rows), sweeps(cols)), if dense { 0 } else { PLAIN });
-        Plan { length, rows: rows >= cols, momentum: true, plain, sweeps, samples }
+        Plan { length, rows: rows >= cols, momentum: true, plain, by_entries: false, sweeps, samples }
     }
 
     /// Sweeps of U and of V per product.
@@ -158,6 +169,17 @@ impl Plan {
         Plan { momentum: self.momentum && u == v, ..self }
     }
 
+    /// For a loss of the entry family: [`SWEEPS_BY_ENTRIES`] per gathering of a row's entries, and no samples.
+    pub fn by_entries(self) -> Self {
+        Plan {
+            plain: 0,
+            sweeps: (SWEEPS_BY_ENTRIES, SWEEPS_BY_ENTRIES),
+            samples: Vec::new(),
+            by_entries: true,
+            ..self
+        }
+    }
+
     /// For a streamed matrix: without momentum, which would need a second pass, and without samples.
     pub fn streamed(self) -> Self {
         Plan { momentum: false, plain: 0, samples: Vec::new(), ..self }
@@ -167,6 +189,10 @@ impl Plan {
 impl std::fmt::Display for Plan {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let (u, v) = self.sweeps;
+        if self.by_entries {
+            let momentum = if self.momentum { "accelerated " } else { "" };
+            return write!(f, "{momentum}coordinate descent; {u} sweeps per gathering of a row's entries");
+        }
         f.write_str(if self.momentum { "accelerated HALS" } else { "HALS" })?;
         if let Some(last) = self.samples.last() {
             let percent = 100.0 * *last as f64 / self.length as f64;
@@ -234,7 +260,8 @@ impl<T: Real> Auto<T> {
         let gram = summary_of_all(rank, other, phases)?;
         let terms = if factor == Factor::U { self.terms.0 } else { self.terms.1 };
         let solver = &CoordinateDescent { mu: 0.0, sweeps };
-        let step = HalfStep { solver, summary: &gram, terms, scales: None, k: rank.k };
+        let wants_error = factor == Factor::V;
+        let step = HalfStep { solver, summary: &gram, terms, scales: None, wants_error, k: rank.k };
         Ok((half_step(rank, factor, &step, own, other, phases)?, gram))
     }
 
@@ -260,27 +287,27 @@ impl<T: Real> Auto<T> {
         let u = Moving { rows: &mut state.u, momentum: momentum(&mut auxiliary.u) };
         self.half(rank, Factor::U, u_sweeps, u, &mut auxiliary.v, phases)?;
         let v = Moving { rows: &mut auxiliary.v, momentum: momentum(&mut state.v) };
-        let (updated, gram_u) = self.half(rank, Factor::V, v_sweeps, v, &mut state.u, phases)?;
+        let (updated, of_u) = self.half(rank, Factor::V, v_sweeps, v, &mut state.u, phases)?;
 
-        let gram_v = summary_of_all(rank, &mut state.v, phases)?;
+        let of_v = summary_of_all(rank, &mut state.v, phases)?;
         let mut cross = [updated.cross];
         rank.links.all.all_reduce(Reduction::Sum, Numbers::F64(&mut cross))?;
-        let model = gram_u.iter().zip(&gram_v).map(|(u, v)| u * v).sum();
-        let error = relative_error(self.constants.norm, cross[0], model);
+        let (objective, k) = (rank.objective, rank.k);
+        let error = objective.error_at_hand(self.constants, cross[0], &of_u, &of_v).unwrap_or(f64::NAN);
         let penalty = penalty(rank, state, self.terms)?;
-        if self.momentum.judge(error * error + 2.0 * penalty / self.constants.norm, beta) {
+        if self.momentum.judge(objective.merit(error, penalty, self.constants.baseline), beta) {
             rank.device.pull(&mut state.v)?;
             auxiliary.v = state.v.clone();
         }
         if Penalty::leave_scale_free(self.terms)
-            && let Some(balance) = Balance::of_grams(&gram_u, &gram_v, rank.k)
+            && let (Some(u), Some(v)) = (objective.squared_sizes(&of_u, k), objective.squared_sizes(&of_v, k))
+            && let Some(balance) = Balance::needed(&u, &v)
         {
             balance.apply(rank.device, state)?;
             balance.apply(rank.device, &mut auxiliary)?;
         }
         self.auxiliary = Some(auxiliary);
-        let dead = (0..rank.k).filter(|j| gram_v[j * (rank.k + 1)] == 0.0).collect();
-        Ok(Evaluation { error, dead })
+        Ok(Evaluation { error, dead: dead(objective.squared_sizes(&of_v, k), k) })
     }
 
     /// Iterations on a sample of the long side, until they stall.
@@ -383,7 +410,7 @@ impl<T: Real> Method<T> for Auto<T> {
         }
         let evaluation = self.step(rank, sweeps, plain, state, phases)?;
         // NaN is kept, to be reported.
-        Ok(if evaluation.error < CANCELS_BELOW { None } else { Some(evaluation) })
+        Ok(if evaluation.error < rank.objective.cancels_below() { None } else { Some(evaluation) })
     }
 
     fn factors_changed(&mut self) {

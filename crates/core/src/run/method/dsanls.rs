@@ -35,7 +35,8 @@ pub const SPEC: MethodSpec = MethodSpec {
 
 /// A run about to begin.
 pub fn start<'a, T: Real>(beginning: &Beginning<'a, '_, T>) -> Result<Box<dyn Method<T> + 'a>> {
-    beginning.require(&CoordinateDescent::HALS)?;
+    // Its sketches are of a problem that is quadratic for all rows alike.
+    beginning.require(&CoordinateDescent { mu: 1.0, sweeps: 1 })?;
     match beginning.streamed {
         Some(streamed) => Ok(Box::new(streamed::Sampled::new(streamed, beginning))),
         None => Ok(Box::new(Dsanls::new(beginning)?)),
@@ -200,7 +201,14 @@ impl SketchedSide {
         };
         let gram = phases.product(|| device.summarize(objective, b, k))?;
         let solver = self.next::<T>(iteration, &gram, k);
-        let step = HalfStep { solver: &*solver, summary: &gram, terms: self.terms, scales: None, k };
+        let step = HalfStep {
+            solver: &*solver,
+            summary: &gram,
+            terms: self.terms,
+            scales: None,
+            wants_error: false,
+            k,
+        };
         let (columns, fixed) = match &mut sketched {
             Sketched::Unsketched(fixed) => (Columns::All, &mut **fixed),
             Sketched::By { columns, weights, .. } => (*columns, weights),

@@ -10,7 +10,8 @@ use crate::device::{BlockEntries, Entries, Moving, Resident, Updated};
 use crate::error::Result;
 use crate::grid::Factor;
 use crate::kernels::Columns;
-use crate::objective::{CANCELS_BELOW, Constants, HalfStep, Objective};
+use crate::objective::{Constants, HalfStep, Objective};
+use crate::partition::Access;
 use crate::run::evaluate::{Evaluation, dead};
 use crate::run::report::Phases;
 use crate::run::scale::{Balance, column_scales, scale_columns, squared_norms};
@@ -42,7 +43,7 @@ pub fn start<'a, T: Real, S: Solver<T> + Clone + 'static>(
         let solvers: streamed::Solvers<T> = (Box::new(solver.clone()), Box::new(solver));
         return Ok(Box::new(streamed::Exact::new(name.into(), streamed, solvers, beginning)));
     }
-    let scales_columns = scales_columns(&solver, terms);
+    let scales_columns = scales_columns(&solver, terms) && beginning.settings.access() == Access::Whole;
     Ok(Box::new(Exact { name, solver: Box::new(solver), terms, constants, of_v: None, scales_columns }))
 }
 
@@ -93,8 +94,8 @@ pub fn evaluation<T: Real>(
     let (of_u, of_v) = summaries;
     let error = objective.error_at_hand(constants, cross, of_u, of_v)?;
     // NaN is kept, to be reported.
-    let dead = dead(objective.column_squares(of_v, k), k);
-    if error < CANCELS_BELOW { None } else { Some(Evaluation { error, dead }) }
+    let dead = dead(objective.squared_sizes(of_v, k), k);
+    if error < objective.cancels_below() { None } else { Some(Evaluation { error, dead }) }
 }
 
 /// The fixed factor as half steps need it.
@@ -164,7 +165,8 @@ impl<T: Real> Exact<T> {
             Some(Scaled { rows, scales }) => (rows, Some(&scales[..])),
             None => (other, None),
         };
-        let step = HalfStep { solver, summary, terms, scales, k };
+        let wants_error = factor == Factor::V;
+        let step = HalfStep { solver, summary, terms, scales, wants_error, k };
         half_step(rank, factor, &step, Moving::plain(own), other, phases)
     }
 
@@ -179,7 +181,7 @@ impl<T: Real> Exact<T> {
             return Ok(None);
         }
         let &Rank { objective, links, threads, device, k, .. } = rank;
-        let squares = |summary: &[f64], rows: &mut Resident<T>| match objective.column_squares(summary, k) {
+        let squares = |summary: &[f64], rows: &mut Resident<T>| match objective.squared_sizes(summary, k) {
             Some(squares) => Ok(squares),
             None => {
                 device.pull(rows)?;

@@ -135,6 +135,8 @@ pub struct Beginning<'a, 'b, T> {
     pub terms: (Penalty, Penalty),
     /// Statistics of M.
     pub constants: Constants,
+    /// What is minimized.
+    pub objective: &'b dyn Objective<T>,
     /// The start.
     pub state: &'b FactorRows<T>,
 }
@@ -143,14 +145,17 @@ impl<T: Real> Beginning<'_, '_, T> {
     /// Refuses a loss that cannot be minimized this way.
     pub fn require(&self, solver: &dyn Solver<T>) -> Result<()> {
         let Settings { loss, algorithm, .. } = self.settings;
-        let objective = loss.objective::<T>();
-        let problem = if !objective.supports(solver) {
-            format!("{loss} cannot be minimized by {} ({algorithm}); choose another method", solver.name())
-        } else if self.streamed.is_some() && *loss != Loss::Frobenius {
-            format!("{loss} needs the matrix in memory; raise the memory limit, or use {}", Loss::Frobenius)
-        } else {
+        if self.objective.supports(solver) {
             return Ok(());
-        };
+        }
+        if self.settings.is_incomplete() && *loss == Loss::Frobenius {
+            let problem = format!(
+                "{algorithm} needs every entry, each with the same weight; use auto, hals, mu or bpp"
+            );
+            return Err(Error::parameter("algorithm", problem));
+        }
+        let solver = solver.name();
+        let problem = format!("{loss} cannot be minimized by {solver} ({algorithm}); choose another method");
         Err(Error::parameter("loss", problem))
     }
 }

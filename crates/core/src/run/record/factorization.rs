@@ -5,9 +5,10 @@ use serde::{Deserialize, Serialize};
 use super::{Transport, numbers};
 use crate::Precision;
 use crate::io::{ImageShape, Presence};
+use crate::objective::Loss;
 use crate::run::{
-    Algorithm, Init, Normalize, Phases, RankReport, Redrawn, Report, Settings, Side, SketchedSolver, Step,
-    Stop, Streamed,
+    Algorithm, HeldOutError, Init, Normalize, Phases, RankReport, Redrawn, Report, Settings, Side,
+    SketchedSolver, Step, Stop, Streamed,
 };
 use crate::sketch::SketchKind;
 
@@ -56,6 +57,12 @@ impl FactorizationRecord {
 pub struct RunSummary {
     /// Iterations done.
     pub iterations: usize,
+    /// The loss at the end, penalties not counted in; not said by early versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loss: Option<f64>,
+    /// The error of entries that were hidden.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub held_out: Option<HeldOutError>,
     /// Seconds of computing.
     pub seconds: f64,
     /// Which clock its seconds are of.
@@ -93,6 +100,8 @@ impl RunSummary {
     pub fn new(report: &Report, errors: &[f64], plan: String, clock: Clock) -> Self {
         RunSummary {
             iterations: report.iterations,
+            loss: report.loss,
+            held_out: report.held_out,
             seconds: report.seconds,
             clock,
             plan,
@@ -136,6 +145,12 @@ pub struct RankRecord {
 pub struct MethodRecord {
     /// The method, as given.
     pub algorithm: Algorithm,
+    /// See [`Settings::loss`]; not said by early versions, which had one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loss_name: Option<Loss>,
+    /// See [`Settings::holdout`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holdout: Option<f64>,
     /// k.
     pub rank: usize,
     /// The seed of the first restart.
@@ -198,6 +213,8 @@ impl MethodRecord {
         let (sketch_cols, sketch_rows) = settings.sketch_sizes(rows, cols);
         MethodRecord {
             algorithm,
+            loss_name: Some(settings.loss),
+            holdout: settings.holdout,
             rank: settings.rank,
             first_seed: settings.seed,
             restarts: settings.restarts,
@@ -240,6 +257,12 @@ pub struct ReadingRecord {
     pub row_labels: Option<String>,
     /// The file of column labels, as given.
     pub col_labels: Option<String>,
+    /// Which entries are unknown, as given: `nan`, `unstored`, `zero` or a file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub missing: Option<String>,
+    /// The file of weights, as given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weights: Option<String>,
 }
 
 /// What a factorization was computed with.

@@ -29,6 +29,7 @@ use super::Side;
 use crate::Precision;
 use crate::error::{Error, Result};
 use crate::io::{ImageShape, ImageSide};
+use crate::objective::Loss;
 
 /// The name of the record's file in the folder of a run.
 pub const RUN_FILE: &str = "run.json";
@@ -232,6 +233,14 @@ impl RunRecord {
     /// Whether seconds are those of a modelled network.
     pub fn has_virtual_clock(&self) -> bool {
         matches!(&self.kind, RunKind::Factorization(run) if run.summary.clock == Clock::Virtual)
+    }
+
+    /// What was minimized.
+    pub fn loss_name(&self) -> Loss {
+        match &self.kind {
+            RunKind::Factorization(run) => run.method.loss_name.unwrap_or_default(),
+            RunKind::Simulation(_) | RunKind::Federation(_) => Loss::Frobenius,
+        }
     }
 
     /// Seconds on the clock of the run, where the record says them.

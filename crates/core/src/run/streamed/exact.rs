@@ -63,7 +63,7 @@ impl Fixed {
     }
 
     fn half_step<'a, T>(&'a self, solver: &'a dyn Solver<T>, terms: Penalty, k: usize) -> HalfStep<'a, T> {
-        HalfStep { solver, summary: &self.gram, terms, scales: self.scales.as_deref(), k }
+        HalfStep { solver, summary: &self.gram, terms, scales: self.scales.as_deref(), wants_error: true, k }
     }
 
     /// The scales of a factor that was solved for while this one was fixed, which restore the size of M.

@@ -228,6 +228,7 @@ impl Streamed {
             own_cols: 0..cols,
             by_rows: nothing(),
             by_cols: nothing(),
+            held: Vec::new(),
         }
     }
 }

@@ -6,6 +6,7 @@ use crate::Real;
 use crate::error::{Error, Result};
 use crate::io::stream::Stream;
 use crate::kernels::DEPTH;
+use crate::partition::Access;
 use crate::run::memory::{Footprint, Layout, MatrixSize, Workload};
 use crate::run::method::Algorithm;
 use crate::wording::Wording;
@@ -41,7 +42,13 @@ impl Demand {
         let Demand { rank, copies, threads, .. } = *self;
         let size = MatrixSize::of_stream(stream);
         // All methods need the same memory on a stream.
-        let workload = Workload { size, algorithm: Algorithm::Auto, rank, precision: T::PRECISION };
+        let workload = Workload {
+            size,
+            algorithm: Algorithm::Auto,
+            access: Access::Whole,
+            rank,
+            precision: T::PRECISION,
+        };
         let kept = stream.bytes_kept().saturating_add(self.kept);
         let layout = Layout::Streamed { threads, copies, line_length: stream.line_length(), kept };
         workload.footprint(&layout)

@@ -135,7 +135,14 @@ impl<T: Real> Method<T> for Sampled<'_, T> {
         let (x, y) = self.streamed.sides(state.u.host_mut(), state.v.host_mut());
         let gram_y = phases.product(|| gram(threads, y, k));
         let exact = CoordinateDescent::HALS;
-        let half_step = HalfStep { solver: &exact, summary: &gram_y, terms: self.terms.0, scales: None, k };
+        let half_step = HalfStep {
+            solver: &exact,
+            summary: &gram_y,
+            terms: self.terms.0,
+            scales: None,
+            wants_error: true,
+            k,
+        };
         let blocks: Vec<_> = stretches.iter().flat_map(|lines| self.streamed.blocks_of(lines)).collect();
         let pass = PassOver { x, y, sums: &mut self.sums, scales: None, k };
         self.streamed.step(threads, &blocks, Some(&half_step), pass, phases)?;

@@ -1,0 +1,248 @@
+//! One row of M in the entry family: its entries, the model there, and the rows of the fixed factor that belong to them,
+//! gathered into a panel that stays in cache.
+//!
+//! All sums over entries are of [`LANES`] partial sums, in this order on any machine.
+
+use crate::Real;
+
+/// Entries that are handled at once; the length of a panel is a multiple of it.
+pub const LANES: usize = 16;
+
+/// The rows of the fixed factor that belong to some entries, turned around: component l of entry j is at
+/// `l * length + j`.
+#[derive(Clone, Debug, Default)]
+pub struct EntryPanel<T> {
+    values: Vec<T>,
+    length: usize,
+}
+
+impl<T: Real> EntryPanel<T> {
+    /// The panel of all rows of a factor.
+    pub fn of_all(factor: &[T], k: usize) -> Self {
+        let mut panel = EntryPanel { values: Vec::new(), length: 0 };
+        panel.begin(factor.len() / k, k);
+        factor.chunks_exact(k).enumerate().for_each(|(place, row)| panel.set(place, row));
+        panel
+    }
+
+    /// Makes room for so many entries.
+    pub fn begin(&mut self, entries: usize, k: usize) {
+        self.length = entries.next_multiple_of(LANES);
+        self.values.clear();
+        self.values.resize(self.length * k, T::ZERO);
+    }
+
+    /// The row of the fixed factor of an entry.
+    #[inline(always)]
+    pub fn set(&mut self, place: usize, row: &[T]) {
+        let targets = self.values[place..].iter_mut().step_by(self.length);
+        targets.zip(row).for_each(|(target, &value)| *target = value);
+    }
+
+    /// Entries, those included that only fill up the lanes.
+    pub fn length(&self) -> usize {
+        self.length
+    }
+
+    /// A component of all entries.
+    #[inline(always)]
+    pub fn component(&self, l: usize) -> &[T] {
+        &self.values[l * self.length..][..self.length]
+    }
+}
+
+/// The entries of a row and the model there.
+#[derive(Clone, Debug, Default)]
+pub struct EntryRow<T> {
+    /// The entries, zero where lanes are filled up.
+    pub entries: Vec<T>,
+    /// The model.
+    models: Vec<T>,
+    /// 1 / max{model, floor}.
+    inverses: Vec<T>,
+}
+
+/// Sums over the entries m of a row, with x the model there and v one component of the fixed factor.
+#[derive(Clone, Copy, Debug)]
+pub struct EntryTerms<T> {
+    /// Σ m v / x.
+    pub ratio: T,
+    /// Σ m v² / x².
+    pub curvature: T,
+}
+
+impl<T: Real> EntryRow<T> {
+    /// Fills up the lanes, and computes the model of a row `x` of the moving factor.
+    #[inline(always)]
+    pub fn predict(&mut self, panel: &EntryPanel<T>, x: &[T], floor: T) {
+        let EntryRow { entries, models, inverses } = self;
+        entries.resize(panel.length, T::ZERO);
+        inverses.resize(panel.length, T::ZERO);
+        models.clear();
+        models.resize(panel.length, T::ZERO);
+        for (l, &value) in x.iter().enumerate().filter(|(_, value)| **value != T::ZERO) {
+            let lanes = models.as_chunks_mut::<LANES>().0.iter_mut();
+            for (models, v) in lanes.zip(panel.component(l).as_chunks::<LANES>().0) {
+                for i in 0..LANES {
+                    models[i] = value.mul_add(v[i], models[i]);
+                }
+            }
+        }
+        for (inverse, &model) in inverses.iter_mut().zip(&*models) {
+            *inverse = T::ONE / at_least(model, floor);
+        }
+    }
+
+    /// What a step of one component needs.
+    #[inline(always)]
+    pub fn terms(&self, component: &[T]) -> EntryTerms<T> {
+        let (mut ratio, mut curvature) = ([T::ZERO; LANES], [T::ZERO; LANES]);
+        let inverses = self.inverses.as_chunks::<LANES>().0.iter();
+        let entries = self.entries.as_chunks::<LANES>().0.iter();
+        for ((m, inverse), v) in entries.zip(inverses).zip(component.as_chunks::<LANES>().0) {
+            for i in 0..LANES {
+                let share = v[i] * inverse[i];
+                let term = m[i] * share;
+                ratio[i] += term;
+                curvature[i] = term.mul_add(share, curvature[i]);
+            }
+        }
+        EntryTerms { ratio: total(ratio), curvature: total(curvature) }
+    }
+
+    /// The largest v / x where m > 0, for one component v.
+    #[inline(always)]
+    pub fn steepest(&self, component: &[T]) -> T {
+        let mut steepest = [T::ZERO; LANES];
+        let inverses = self.inverses.as_chunks::<LANES>().0.iter();
+        let entries = self.entries.as_chunks::<LANES>().0.iter();
+        for ((m, inverse), v) in entries.zip(inverses).zip(component.as_chunks::<LANES>().0) {
+            for i in 0..LANES {
+                let share = if m[i] > T::ZERO { v[i] * inverse[i] } else { T::ZERO };
+                steepest[i] = at_least(steepest[i], share);
+            }
+        }
+        steepest.into_iter().fold(T::ZERO, at_least)
+    }
+
+    /// The component of the moving row has changed by so much.
+    #[inline(always)]
+    pub fn shift(&mut self, component: &[T], change: T, floor: T) {
+        let models = self.models.as_chunks_mut::<LANES>().0.iter_mut();
+        let inverses = self.inverses.as_chunks_mut::<LANES>().0.iter_mut();
+        for ((models, inverse), v) in models.zip(inverses).zip(component.as_chunks::<LANES>().0) {
+            for i in 0..LANES {
+                models[i] = change.mul_add(v[i], models[i]);
+                inverse[i] = T::ONE / at_least(models[i], floor);
+            }
+        }
+    }
+
+    /// Σ v f(m, 1 / x) for one component v.
+    #[inline(always)]
+    pub fn weighted(&self, component: &[T], f: impl Fn(T, T) -> T) -> T {
+        let mut sums = [T::ZERO; LANES];
+        let inverses = self.inverses.as_chunks::<LANES>().0.iter();
+        let entries = self.entries.as_chunks::<LANES>().0.iter();
+        for ((m, inverse), v) in entries.zip(inverses).zip(component.as_chunks::<LANES>().0) {
+            for i in 0..LANES {
+                sums[i] = v[i].mul_add(f(m[i], inverse[i]), sums[i]);
+            }
+        }
+        total(sums)
+    }
+
+    /// Σ m ln(m / x) − m.
+    #[inline(always)]
+    pub fn kullback_leibler(&self) -> f64 {
+        let mut sums = [0.0; LANES];
+        let inverses = self.inverses.as_chunks::<LANES>().0.iter();
+        for (m, inverse) in self.entries.as_chunks::<LANES>().0.iter().zip(inverses) {
+            for i in 0..LANES {
+                let m = m[i].to_f64();
+                sums[i] += m * (ln(m * inverse[i].to_f64()) - 1.0);
+            }
+        }
+        sums.into_iter().sum()
+    }
+}
+
+#[inline(always)]
+fn at_least<T: Real>(value: T, floor: T) -> T {
+    // NaN goes on, to be noticed.
+    if value < floor { floor } else { value }
+}
+
+#[inline(always)]
+fn total<T: Real>(sums: [T; LANES]) -> T {
+    sums.into_iter().fold(T::ZERO, |total, sum| total + sum)
+}
+
+/// ln x for x > 0 to 13 digits, without a branch or a table, so that it is computed for all lanes at once. Of 0 it is a
+/// finite number.
+#[inline(always)]
+pub fn ln(x: f64) -> f64 {
+    const HALF: u64 = 0x3fe6_a09e_667f_3bcd; // √½
+    const ONE: u64 = 0x3ff0_0000_0000_0000;
+    const SHIFT: f64 = 4_503_599_627_370_496.0; // 2^52, of which a whole number is the last bits
+    // x = m 2^e with m in [√½, √2).
+    let bits = x.to_bits().wrapping_add(ONE - HALF);
+    let exponent = f64::from_bits(SHIFT.to_bits() | (bits >> 52)) - SHIFT - 1023.0;
+    let m = f64::from_bits((bits & 0x000f_ffff_ffff_ffff).wrapping_add(HALF));
+    // ln m = 2 artanh((m − 1) / (m + 1)).
+    let s = (m - 1.0) / (m + 1.0);
+    let square = s * s;
+    let series = [15.0, 13.0, 11.0, 9.0, 7.0, 5.0, 3.0, 1.0];
+    let sum = series.into_iter().fold(1.0 / 17.0, |sum: f64, odd| sum.mul_add(square, 1.0 / odd));
+    exponent.mul_add(std::f64::consts::LN_2, 2.0 * s * sum)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_logarithm_is_that_of_the_library() {
+        for place in 0..100_000 {
+            let x = (f64::from(place) * 0.0137 - 600.0).exp();
+            let (got, want) = (ln(x), x.ln());
+            assert!((got - want).abs() <= 1e-13 * want.abs().max(1.0), "{x}: {got} {want}");
+        }
+        assert!(ln(0.0).is_finite());
+    }
+
+    #[test]
+    fn sums_over_a_row_are_those_of_the_definition() {
+        let (k, count, floor) = (3, 37, 1e-3);
+        let number = |place: usize| ((place * 7919) % 23) as f64 / 7.0;
+        let factor: Vec<f64> = (0..count * k).map(number).collect();
+        let entries: Vec<f64> = (0..count).map(|place| number(place * 5 + 3)).collect();
+        let mut x = vec![0.4, 0.0, 1.3];
+        let panel = EntryPanel::of_all(&factor, k);
+        let mut row = EntryRow { entries: entries.clone(), ..EntryRow::default() };
+        row.predict(&panel, &x, floor);
+        for change in [0.0, 0.7] {
+            row.shift(panel.component(1), change, floor);
+            x[1] += change;
+            let inverse = |j: usize| {
+                let model: f64 = (0..k).map(|l| x[l] * factor[j * k + l]).sum();
+                1.0 / model.max(floor)
+            };
+            for l in 0..k {
+                let share = |j: usize| factor[j * k + l] * inverse(j);
+                let EntryTerms { ratio, curvature } = row.terms(panel.component(l));
+                let steepest = row.steepest(panel.component(l));
+                let sum = |f: &dyn Fn(usize) -> f64| (0..count).map(f).sum::<f64>();
+                let near = |got: f64, want: f64| assert!((got - want).abs() <= 1e-12 * want, "{got} {want}");
+                near(ratio, sum(&|j| entries[j] * share(j)));
+                near(curvature, sum(&|j| entries[j] * share(j).powi(2)));
+                near(steepest, (0..count).filter(|&j| entries[j] > 0.0).map(share).fold(0.0, f64::max));
+                near(row.weighted(panel.component(l), |m, y| m * y), ratio);
+                let loss = sum(&|j| {
+                    if entries[j] > 0.0 { entries[j] * ((entries[j] * inverse(j)).ln() - 1.0) } else { 0.0 }
+                });
+                assert!((row.kullback_leibler() - loss).abs() <= 1e-11 * loss.abs());
+            }
+        }
+    }
+}
