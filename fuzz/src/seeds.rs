@@ -11,7 +11,7 @@ use partwise::matrix::{Csr, Dense, Matrix, Order, Values};
 use partwise::run::{self, Algorithm, Directive, Machine, Monitor, Progress, Settings, Snapshot};
 use partwise::{Precision, Real};
 use partwise_federation::frame::{Frame, FromParty, Payload, Piece, ToParty};
-use partwise_secure::aggregation::{Message, SumId, Words};
+use partwise_secure::aggregation::{Commitment, Message, Opening, Revealed, SumId, Words};
 use partwise_secure::session::addressed;
 
 use crate::targets::MEMBERS;
@@ -247,12 +247,35 @@ pub fn frame() -> Vec<Vec<u8>> {
     let place = SumId { epoch: 1, round: 2, attempt: 3 };
     let words = Words { narrow: vec![1, 2, 3], wide: vec![4, 5] };
     let shares = vec![(1, vec![1; 33]), (2, vec![2; 33])];
+    let commitment = Commitment {
+        party: 1,
+        words: [3; 32],
+        seed: [4; 32],
+        shares: vec![(1, [1; 32]), (2, [2; 32])],
+        pairs: vec![(2, [5; 32])],
+        only_with: vec![1, 2],
+        signature: [6; 64],
+    };
+    let revealed =
+        Revealed { party: 2, shares: shares.clone(), seeds: vec![(3, [3; 32])], signature: [7; 64] };
+    let opening = Opening {
+        place,
+        keys: [8; 32],
+        commitments: vec![commitment.clone()],
+        signatures: vec![(1, [1; 64])],
+        revealed: vec![revealed.clone()],
+        uploads: vec![(1, words.clone())],
+        answer: None,
+    };
+    let signed = Some(Box::new(commitment.clone()));
     let messages = [
         Message::NewEpoch { epoch: 9 },
-        Message::Upload { place, words: words.clone(), shares: shares.clone() },
-        Message::Survivors { place, survivors: vec![1, 3], shares: shares.clone() },
+        Message::Upload { place, words: words.clone(), commitment: signed, shares: shares.clone() },
+        Message::Relay { place, party: 1, words: words.clone() },
+        Message::Survivors { place, commitments: vec![commitment], shares },
         Message::Echo { place, signature: [8; 64] },
-        Message::Unmask { place, shares, seeds: vec![(3, [3; 32])] },
+        Message::Unmask { place, revealed },
+        Message::Opening(Box::new(opening)),
         Message::Reply { place, survivors: vec![2], words },
     ];
     let enter = FromParty::Enter {

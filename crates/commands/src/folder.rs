@@ -13,8 +13,6 @@ use partwise::run::record::{RunKind, RunRecord};
 use partwise::run::{Factors, Side};
 use partwise::{Precision, Real, io};
 
-use crate::args::ReadArgs;
-use crate::input::Turned;
 use crate::machine::available_memory;
 use crate::output;
 

@@ -19,32 +19,14 @@ use crate::{folder, machine};
 
 /// Reads a matrix and applies `--transpose` and the label files.
 pub fn read<T: Real>(path: &Path, args: &ReadArgs, labels: Option<&LabelArgs>) -> Result<Input<T>> {
-    read_turned(path, args, Turned { transpose: args.transpose, images: None }, labels)
-}
-
-/// How a matrix lies, for factors that are there.
-pub struct Turned {
-    /// Whether it is the transpose of what is in the file.
-    pub transpose: bool,
-    /// The side that images were on.
-    pub images: Option<ImageSide>,
-}
-
-/// Reads a matrix for factors that are there.
-pub fn read_turned<T: Real>(
-    path: &Path,
-    args: &ReadArgs,
-    turned: Turned,
-    labels: Option<&LabelArgs>,
-) -> Result<Input<T>> {
-    let mut input = io::read::<T>(path, &options(args, turned.images, machine::available_memory()))?;
+    let mut input = io::read::<T>(path, &options(args, None, machine::available_memory()))?;
     if let Some(file) = labels.and_then(|labels| labels.row_labels.as_ref()) {
         input.row_labels = Some(io::labels::read(file, input.matrix.rows())?);
     }
     if let Some(file) = labels.and_then(|labels| labels.col_labels.as_ref()) {
         input.col_labels = Some(io::labels::read(file, input.matrix.cols())?);
     }
-    if turned.transpose {
+    if args.transpose {
         input = input.into_transpose();
     }
     Ok(input)

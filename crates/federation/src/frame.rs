@@ -155,14 +155,14 @@ pub enum FromParty {
         /// Which attempt.
         attempt: u32,
         /// The offer.
-        offer: Offer,
+        offer: Box<Offer>,
     },
     /// Its view of the agreement, signed.
     Agree {
         /// Which attempt.
         attempt: u32,
         /// Its words.
-        agree: Agree,
+        agree: Box<Agree>,
     },
     /// It agrees with all other parties.
     Ready {

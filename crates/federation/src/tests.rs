@@ -271,7 +271,8 @@ fn send_hostile_frames() {
 fn a_dishonest_coordinator_is_found_out() {
     in_time(|| {
         std::thread::scope(|scope| {
-            let cases: [(fn(Message) -> Option<Message>, &str); 3] = [
+            type Tamper = fn(Message) -> Option<Message>;
+            let cases: [(Tamper, &str); 3] = [
                 (other_words, "another upload of party 2 than it has signed"),
                 (other_digest, "an upload of party 2 that it did not sign"),
                 (other_sum, "an answer in the place of a sum"),

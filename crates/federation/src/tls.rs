@@ -64,7 +64,7 @@ pub fn client_verifier(files: &TlsFiles, with_revocations: bool) -> Result<Arc<d
             builder.with_crls(lists).only_check_end_entity_revocation().allow_unknown_revocation_status();
     }
     let built = builder.build();
-    Ok(built.map_err(|error| unverifiable(files, &error))?)
+    built.map_err(|error| unverifiable(files, &error))
 }
 
 /// What the coordinator's certificate is checked by.

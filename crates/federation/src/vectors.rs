@@ -171,8 +171,8 @@ fn agreement(terms: &Terms, names: Option<&[String]>) -> Value {
         assert_eq!(concluded.run, agrees[0].agreement.digest());
         json!({
             "identity": hex(&identities[place].0),
-            "offer": from_party(&FromParty::Offer { attempt: 7, offer: offers[place].clone() }),
-            "agree": from_party(&FromParty::Agree { attempt: 7, agree: agrees[place].clone() }),
+            "offer": from_party(&FromParty::Offer { attempt: 7, offer: Box::new(offers[place].clone()) }),
+            "agree": from_party(&FromParty::Agree { attempt: 7, agree: Box::new(agrees[place].clone()) }),
             "accords": to_party(&ToParty::Accords { attempt: 7, accords }),
             "ready": from_party(&FromParty::Ready { attempt: 7 }),
         })
@@ -404,7 +404,7 @@ fn words_of_the_largest_federation_fit_a_frame() {
     accords.resize(255, accord(None));
     let agree = Agree { agreement, ledger, seed, signature, tags: vec![tags; 255] };
     let frames = [
-        Frame::control(&FromParty::Agree { attempt: u32::MAX, agree }),
+        Frame::control(&FromParty::Agree { attempt: u32::MAX, agree: Box::new(agree) }),
         Frame::control(&ToParty::Offers { attempt: u32::MAX, offers }),
         Frame::control(&ToParty::Accords { attempt: u32::MAX, accords }),
     ];

@@ -404,7 +404,7 @@ impl Nmf {
             Some(Checkpoint { every: Every::Iterations(0), .. }) => {
                 Err(Error::of_parameter("checkpoint", "it cannot be every 0 iterations; give 1 or more"))
             }
-            Some(Checkpoint { every: Every::Seconds(seconds), .. }) if !(*seconds >= 0.0) => {
+            Some(Checkpoint { every: Every::Seconds(seconds), .. }) if seconds.is_nan() || *seconds < 0.0 => {
                 Err(Error::of_parameter("checkpoint", format!("{seconds} seconds are none; give 0 or more")))
             }
             _ => Ok(()),

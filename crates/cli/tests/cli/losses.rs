@@ -111,7 +111,7 @@ fn a_row_without_a_known_entry_is_a_warning() {
     let output = desk.output("factorize m.csv --missing nan --rank 2 --out r");
     assert!(output.status.success(), "{output:?}");
     let said = "warning: 1 row has no known entry, so that its row in U says nothing and is 0";
-    assert!(String::from_utf8_lossy(&output.stderr).contains(&said), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains(said), "{output:?}");
     assert_eq!(desk.factor("r/U.npy").2[2..4], [0.0, 0.0]);
 }
 

@@ -65,6 +65,7 @@ impl Loss {
     }
 }
 
+#[expect(clippy::derivable_impls, reason = "the table of losses gives the variants no attributes")]
 impl Default for Loss {
     fn default() -> Self {
         Loss::Frobenius

@@ -13,7 +13,7 @@ use crate::threads::Threads;
 /// A matrix that is needed once more when the run has taken it.
 pub(super) enum Again<'a, T> {
     Shared(Box<dyn SharedMatrix<T> + 'a>),
-    Observed(Observed<T>),
+    Observed(Box<Observed<T>>),
 }
 
 /// Solves for U exactly, empties the components of V that it does not use, and evaluates the error again; returns ‖M‖_F.

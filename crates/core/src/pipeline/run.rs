@@ -35,7 +35,7 @@ pub fn run<T: Real>(planned: Planned<'_, T>, monitor: &mut dyn Monitor<T>) -> Re
         (Finish::AsIterated, _) => None,
         (Finish::ExactRows, Data::Whole(matrix)) => Some(Again::Shared(Box::new(matrix.clone()))),
         (Finish::ExactRows, Data::Shared(shared)) => Some(Again::Shared(Box::new(*shared))),
-        (Finish::ExactRows, Data::Observed(observed)) => Some(Again::Observed(observed.clone())),
+        (Finish::ExactRows, Data::Observed(observed)) => Some(Again::Observed(Box::new(observed.clone()))),
         (Finish::ExactRows, _) => None,
     };
     let task = Task { settings: &plan.settings, from: start.from(), monitor };

@@ -50,7 +50,7 @@ mod tests {
     fn every_job_ends_once_for_any_number_of_threads() {
         for threads in [1, 2, 5] {
             let jobs: Vec<usize> = (0..40).collect();
-            let mut seen = vec![0; 40];
+            let mut seen = [0; 40];
             let done = for_each_job(
                 threads,
                 &jobs,

@@ -378,7 +378,7 @@ mod tests {
         let mut rng = stream(seed, Purpose::Fill, 0, 0);
         let mut factor = |count: usize| -> Vec<f64> {
             (0..count * rank)
-                .map(|_| if rng.next_u64() % 3 == 0 { -uniform(&mut rng).ln() } else { 0.0 })
+                .map(|_| if rng.next_u64().is_multiple_of(3) { -uniform(&mut rng).ln() } else { 0.0 })
                 .collect()
         };
         let (u, v) = (factor(rows), factor(cols));

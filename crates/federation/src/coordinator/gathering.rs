@@ -88,7 +88,7 @@ impl Gathering {
                     shared.log.reject("an offer that the party has not signed", name);
                     return None;
                 }
-                self.offers.insert(place, offer);
+                self.offers.insert(place, *offer);
                 if self.offers.len() == all {
                     self.asked = Some(Instant::now());
                     let offers = self.offers.values().cloned().collect();
@@ -102,7 +102,7 @@ impl Gathering {
                     && self.offers.len() == all
                     && !self.agrees.contains_key(&place) =>
             {
-                self.agrees.insert(place, agree);
+                self.agrees.insert(place, *agree);
                 if self.agrees.len() == all {
                     self.asked = Some(Instant::now());
                     self.tell_accords(present);

@@ -184,7 +184,7 @@ impl<T: Real> Joining<'_, T> {
                 }
                 (ToParty::Offers { attempt, offers }, Some(talk)) if attempt == talk.attempt => {
                     let agree = talk.negotiation.agree(&offers)?;
-                    self.say(FromParty::Agree { attempt, agree });
+                    self.say(FromParty::Agree { attempt, agree: Box::new(agree) });
                 }
                 (ToParty::Accords { attempt, accords }, Some(talk)) if attempt == talk.attempt => {
                     let agreed = talk.negotiation.conclude(&accords)?;
@@ -210,7 +210,7 @@ impl<T: Real> Joining<'_, T> {
         let (identity, ledgers) = (self.identity, self.books);
         let party = Negotiator { terms, place, identity, features, ledgers, version: crate::VERSION };
         let negotiation = Negotiation::new(party, attempt, &mut partwise_secure::entropy()?);
-        self.say(FromParty::Offer { attempt, offer: negotiation.offer() });
+        self.say(FromParty::Offer { attempt, offer: Box::new(negotiation.offer()) });
         Ok(negotiation)
     }
 

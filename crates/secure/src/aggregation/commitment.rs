@@ -4,7 +4,7 @@ use sha2::{Digest, Sha256};
 
 use super::keys::{Context, SIGNATURE_BYTES};
 use super::wire::{Writer, commitment_body};
-use super::{Cohort, Words};
+use super::{Cohort, PartyShares, Words};
 use crate::error::{Error, Peer};
 
 /// Digests of all that an upload consists of, signed by the party that it is of.
@@ -115,7 +115,7 @@ pub struct Revealed {
     /// Who.
     pub party: u16,
     /// Its shares of the survivors' self-masks.
-    pub shares: Vec<(u16, Vec<u8>)>,
+    pub shares: PartyShares,
     /// Its pairwise seeds of this attempt with those that did not survive.
     pub seeds: Vec<(u16, [u8; 32])>,
     /// Over all of it.

@@ -41,6 +41,9 @@ pub use words::{WordCount, Words};
 
 use crate::error::{Error, Result};
 
+/// Shares of a secret, sealed or open, and the party that each is for.
+pub(crate) type PartyShares = Vec<(u16, Vec<u8>)>;
+
 /// Who sums together, and what all of them agreed on before.
 #[derive(Clone, Debug)]
 pub struct Cohort {

@@ -379,7 +379,7 @@ fn second_sum(room: &mut Room) -> Vec<Result<Vec<Action>>> {
         }
     }
     let place = SumId { epoch: 1, round: 0, attempt: 1 };
-    let mut sealed: BTreeMap<u16, Vec<(u16, Vec<u8>)>> = BTreeMap::new();
+    let mut sealed: BTreeMap<u16, PartyShares> = BTreeMap::new();
     let mut commitments = Vec::new();
     for (&from, machine) in room.parties.iter_mut().filter(|(party, _)| **party != 3) {
         let message = Message::Roster { place, hellos: hellos.clone() };

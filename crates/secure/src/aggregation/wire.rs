@@ -3,7 +3,7 @@
 use super::commitment::{Commitment, Revealed, survivors};
 use super::keys::SIGNATURE_BYTES;
 use super::opening::Opening;
-use super::{SumId, Words};
+use super::{PartyShares, SumId, Words};
 
 /// A party's part of a key exchange.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,7 +49,7 @@ pub enum Message {
         /// What it signs for; nothing where words are not masked.
         commitment: Option<Box<Commitment>>,
         /// For whom, and the sealed share.
-        shares: Vec<(u16, Vec<u8>)>,
+        shares: PartyShares,
     },
     /// Hub to parties: another's masked words, of which each makes the sum itself.
     Relay {
@@ -67,7 +67,7 @@ pub enum Message {
         /// By party, ascending.
         commitments: Vec<Commitment>,
         /// From whom, and the sealed share.
-        shares: Vec<(u16, Vec<u8>)>,
+        shares: PartyShares,
     },
     /// Party to hub: its signature on the list of survivors.
     Echo {
@@ -250,7 +250,7 @@ impl<'a> Reader<'a> {
         self.raw(length)
     }
 
-    fn shares(&mut self) -> Option<Vec<(u16, Vec<u8>)>> {
+    fn shares(&mut self) -> Option<PartyShares> {
         self.list(|reader| Some((reader.party()?, reader.bytes()?.to_vec())))
     }
 

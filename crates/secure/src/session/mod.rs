@@ -28,7 +28,7 @@ pub use clock::{Clock, SystemClock};
 pub use envelope::{addressed, parse};
 use mailbox::Mailbox;
 pub use meter::Meter;
-pub use options::{Announcement, NextSum, SessionOptions};
+pub use options::{Announcement, BeforeSum, NextSum, SessionOptions};
 use replay::Replay;
 pub use replay::{Answered, Journal, Kept};
 pub(crate) use votes::plain_numbers;
@@ -86,7 +86,7 @@ pub struct Session<'a> {
     speed: Speed,
     meter: Meter,
     watch: Option<Box<dyn FnMut(Announcement) + Send + 'a>>,
-    before_sum: Option<Box<dyn FnMut(NextSum<'_>) -> Result<()> + Send + 'a>>,
+    before_sum: Option<BeforeSum<'a>>,
     most_rounds: Option<usize>,
     safeguards: Safeguards,
     known: Known,

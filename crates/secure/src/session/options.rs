@@ -42,6 +42,9 @@ pub struct NextSum<'a> {
     pub parts: &'a mut Vec<Part>,
 }
 
+/// What is called before each sum.
+pub type BeforeSum<'a> = Box<dyn FnMut(NextSum<'_>) -> Result<()> + Send + 'a>;
+
 /// Randomness, a clock, a journal, and who is told what.
 pub struct SessionOptions<'a> {
     /// Randomness of votes and noise.
@@ -55,7 +58,7 @@ pub struct SessionOptions<'a> {
     /// Told what all know.
     pub watch: Option<Box<dyn FnMut(Announcement) + Send + 'a>>,
     /// Called before each sum; an error ends the party. Simulations lose parties so, and let them upload other numbers.
-    pub before_sum: Option<Box<dyn FnMut(NextSum<'_>) -> Result<()> + Send + 'a>>,
+    pub before_sum: Option<BeforeSum<'a>>,
     /// Where the coordinator says when it is the end: rounds after which it must have.
     pub most_rounds: Option<usize>,
     /// What this party checks by itself.

@@ -80,9 +80,7 @@ fn entries() {
     );
     assert_eq!(
         refusal(f64::NAN),
-        format!(
-            "{place} is NaN; if it is a missing value, use missing nan; otherwise replace it"
-        )
+        format!("{place} is NaN; if it is a missing value, use missing nan; otherwise replace it")
     );
     assert_eq!(refusal(f64::INFINITY), format!("{place} is inf; replace or remove infinite values"));
     let beyond = "it exceeds the range of f32; use precision f64, or rescale the matrix";

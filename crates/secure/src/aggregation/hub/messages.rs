@@ -5,7 +5,7 @@ use super::{Hub, Phase};
 use crate::aggregation::commitment::{Commitment, Revealed, is_for_keys, parties_of, words_digest};
 use crate::aggregation::keys::{SIGNATURE_BYTES, hello_text};
 use crate::aggregation::wire::Hello;
-use crate::aggregation::{Action, Message, Words};
+use crate::aggregation::{Action, Message, PartyShares, Words};
 use crate::error::{Error, Peer, Result};
 
 impl Hub {
@@ -67,7 +67,7 @@ impl Hub {
         &mut self,
         from: u16,
         words: Words,
-        masked: Option<(Commitment, Vec<(u16, Vec<u8>)>)>,
+        masked: Option<(Commitment, PartyShares)>,
     ) -> Result<Vec<Action>> {
         let Phase::Collecting = self.phase else { return Err(Self::out_of_turn(from)) };
         if !self.roster.contains(&from) {

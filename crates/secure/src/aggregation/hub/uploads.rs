@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::aggregation::commitment::Commitment;
 use crate::aggregation::plain::PlainSum;
-use crate::aggregation::{WordCount, Words};
+use crate::aggregation::{PartyShares, WordCount, Words};
 
 /// Masked words are kept by party until the sum is opened. Plain ones are added up as they come, those of different sizes
 /// apart, until it is clear which is wrong.
@@ -24,7 +24,7 @@ struct Arrived {
 pub(super) struct MaskedUpload {
     pub words: Words,
     pub commitment: Commitment,
-    pub shares: Vec<(u16, Vec<u8>)>,
+    pub shares: PartyShares,
 }
 
 impl Uploads {
@@ -81,7 +81,7 @@ impl Uploads {
     }
 
     /// The sealed shares for a party, by sender.
-    pub fn shares_for(&self, party: u16) -> Vec<(u16, Vec<u8>)> {
+    pub fn shares_for(&self, party: u16) -> PartyShares {
         let to = |(from, upload): (u16, &MaskedUpload)| {
             let share = upload.shares.iter().find(|(to, _)| *to == party)?;
             Some((from, share.1.clone()))
