@@ -10,7 +10,7 @@ fn sample(rows: usize, cols: usize) -> Vec<f64> {
     let entry = |row: usize, col: usize| {
         let parts = (0..3).map(|j| ((row * (j + 2)) % 7) as f64 * ((col * (j + 3)) % 5) as f64);
         let noise = ((row * 31 + col * 17) % 11) as f64 / 10.0;
-        if (row + col) % 4 == 0 { 0.0 } else { parts.sum::<f64>() + noise }
+        if (row + col).is_multiple_of(4) { 0.0 } else { parts.sum::<f64>() + noise }
     };
     (0..rows).flat_map(|row| (0..cols).map(move |col| entry(row, col))).collect()
 }
