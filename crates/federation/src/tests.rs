@@ -524,7 +524,8 @@ fn messages_of_a_coordinator_are_bounded() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let mut large = federation.terms.clone();
     large.settings.rank = 1 << 40;
-    for (terms, words) in [(federation.terms.clone(), "something oversized"), (large, "exceed 4 GiB")] {
+    for (terms, words) in [(federation.terms.clone(), "something oversized"), (large, "are more than 4 GiB")]
+    {
         let served = impostor(&runtime, &federation.address, terms, 0.0);
         let mut party = parties[0].clone();
         // A policy that bounds nothing leaves it to the memory.

@@ -42,8 +42,8 @@ pub enum Error {
     },
     /// An opened sum that parties which follow the protocol cannot have.
     #[error(
-        "{who} was told a sum of {sum} that cannot be: {problem}; the coordinator or a party does not follow the protocol, \
-         and this party sends nothing more; find out why before the parties run again"
+        "{who} was told an implausible sum of {sum}: {problem}; it sends nothing more, since another participant may not \
+         follow the protocol; find out why before the parties run again"
     )]
     Implausible {
         /// Who noticed.

@@ -47,6 +47,7 @@ impl Safeguards {
             feature_records: 0,
             record_share: 1.0,
             record_cosine: 1.0,
+            feature_share: 1.0,
             step: f64::INFINITY,
             ..Safeguards::default()
         }

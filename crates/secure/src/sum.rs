@@ -97,11 +97,6 @@ impl SumKind {
         }
     }
 
-    /// Whether a server of the asynchronous methods makes something of it.
-    pub const fn has_server(self) -> bool {
-        matches!(self, SumKind::U | SumKind::End)
-    }
-
     /// Whether features, or sketches of them, can be seen in the first part.
     pub const fn shows_features(self) -> bool {
         matches!(self, SumKind::U | SumKind::ProductV | SumKind::SketchedM | SumKind::SketchedU)

@@ -53,7 +53,9 @@ fn inspect_for_people() {
     let desk = Desk::new();
     desk.write("m.csv", "name,a,b,c\nx,1,0,2\ny,0,0,0\n");
     let text = desk.run("inspect m.csv --rank 3");
-    for words in ["2 x 3", "2 (33.3333%)", "0 to 2", "1 rows, 1 columns", "rows named", "memory", "rank 3"] {
+    for words in
+        ["2 x 3", "2 (33.3333%)", "0 to 2", "1 rows, 1 columns", "rows named", "memory", "3 components"]
+    {
         assert!(text.contains(words), "{text}");
     }
     assert!(desk.run("inspect m.csv --transpose").contains("3 x 2 (transposed)"));

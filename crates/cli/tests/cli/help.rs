@@ -5,7 +5,7 @@ use std::process::Command;
 use crate::common::*;
 
 /// Every command, as users type it.
-const COMMANDS: [&str; 24] = [
+const COMMANDS: [&str; 29] = [
     "",
     "factorize",
     "report",
@@ -17,15 +17,20 @@ const COMMANDS: [&str; 24] = [
     "plan",
     "split",
     "calibrate",
+    "ranks",
     "simulate",
     "audit",
     "coordinator",
     "coordinator init",
     "coordinator sign",
+    "coordinator accept-key",
     "coordinator run",
     "party",
     "party init",
     "party join",
+    "party ledger",
+    "party rotate-key",
+    "party accept-key",
     "provision",
     "experiment",
     "completions",

@@ -19,8 +19,8 @@ fn every_loss_is_recorded_evaluated_and_shown() {
     desk.write("positive.csv", table_bytes(8, &positive, ","));
     for (file, loss, tile) in [
         ("m.csv", "frobenius", "‖M − U Vᵀ‖ / ‖M‖"),
-        ("m.csv", "kl", "Kullback-Leibler divergence / that of the mean"),
-        ("positive.csv", "is", "Itakura-Saito divergence / that of the mean"),
+        ("m.csv", "kl", "Kullback-Leibler divergence / that of the best constant"),
+        ("positive.csv", "is", "Itakura-Saito divergence / that of the best constant"),
     ] {
         desk.run(&format!("factorize {file} --rank 3 --loss {loss} --precision f64 --out {loss}"));
         let record = desk.json(&format!("{loss}/run.json"));
@@ -110,7 +110,7 @@ fn a_row_without_a_known_entry_is_a_warning() {
     desk.write("m.csv", "1,2,3\nNA,NA,\n3,1,2\n2,2,5\n");
     let output = desk.output("factorize m.csv --missing nan --rank 2 --out r");
     assert!(output.status.success(), "{output:?}");
-    let said = "warning: 1 row has no known entry, so that its row in U says nothing and is 0";
+    let said = "warning: 1 row has no known entry, and its row of U is 0";
     assert!(String::from_utf8_lossy(&output.stderr).contains(said), "{output:?}");
     assert_eq!(desk.factor("r/U.npy").2[2..4], [0.0, 0.0]);
 }

@@ -69,7 +69,7 @@ fn runs_add_up_and_an_old_copy_is_noticed() {
     let heads = trial.party_folder(1).join("state/heads.json");
     let remembered = fs::read(&heads).unwrap();
     fs::remove_file(&heads).unwrap();
-    refused(&trial, 2, "party-1 and this party do not agree on its ledger");
+    refused(&trial, 2, "party-1 and this party disagree on its ledger");
     fs::write(&heads, remembered).unwrap();
     fs::remove_file(&path).unwrap();
     refused(&trial, 1, "is not the ledger of these data as it was");

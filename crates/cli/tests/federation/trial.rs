@@ -166,6 +166,8 @@ impl Trial {
         let data = if exists(&dealt) { dealt } else { self.path(&format!("data-{party}.csv")) };
         command.arg("--data").arg(data);
         command.arg("--out").arg(self.path(&format!("result-{party}"))).args(["--threads", "1"]);
+        // The records are few, and nobody's.
+        command.args(["--max-record-cosine", "1"]);
         command.args(&self.line);
         command
     }

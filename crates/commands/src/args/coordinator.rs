@@ -24,6 +24,11 @@ Examples:
   partwise coordinator sign coordinator hospital-a.request hospital-b.request
   partwise coordinator sign coordinator hospital-c.request --days 90";
 
+const ACCEPT_EXAMPLES: &str = "\
+Examples:
+  partwise coordinator accept-key coordinator/federation.toml hospital-b-1f0c22d9.handover
+  partwise coordinator accept-key coordinator/federation.toml *.handover";
+
 const RUN_EXAMPLES: &str = "\
 Examples:
   partwise coordinator run coordinator/federation.toml --check
@@ -37,11 +42,11 @@ pub enum CoordinatorCommand {
     /// Sign the parties' certificate requests and add the parties to federation.toml
     #[command(after_help = SIGN_EXAMPLES)]
     Sign(SignArgs),
+    /// Accept parties' new identity keys from their hand-overs
+    #[command(after_help = ACCEPT_EXAMPLES)]
+    AcceptKey(AcceptKeyArgs),
     /// Wait for the parties and run the federation
     #[command(after_help = RUN_EXAMPLES)]
-    /// Accept parties' new identity keys by their hand-overs
-    AcceptKey(AcceptKeyArgs),
-    /// Wait for the parties, bring them to an agreement and serve their sums
     Run(CoordinatorRunArgs),
 }
 

@@ -24,10 +24,22 @@ Examples:
 const JOIN_EXAMPLES: &str = "\
 Examples:
   partwise party join hospital-a/party.toml --data records.npz --check
-  partwise party join hospital-a/party.toml --data records.npz --out result
+  partwise party join hospital-a/party.toml --data records.npz --out result";
+
+const LEDGER_EXAMPLES: &str = "\
+Examples:
   partwise party ledger hospital-a/party.toml
+  partwise party ledger hospital-a/party.toml --json";
+
+const ROTATE_EXAMPLES: &str = "\
+Examples:
   partwise party rotate-key hospital-a/party.toml
-  partwise party accept-key hospital-a/party.toml hospital-b-1f0c22d9.handover";
+  partwise party rotate-key /etc/partwise/party.toml";
+
+const ACCEPT_EXAMPLES: &str = "\
+Examples:
+  partwise party accept-key hospital-a/party.toml hospital-b-1f0c22d9.handover
+  partwise party accept-key hospital-a/party.toml *.handover";
 
 /// The options of `party join` that `-h` shows.
 pub const COMMON: &[&str] =
@@ -41,17 +53,20 @@ pub enum PartyCommand {
     /// Join the federation with local records, or resume after an interruption
     #[command(after_help = JOIN_EXAMPLES)]
     Join(Box<JoinArgs>),
-    /// Print what all runs with each data set have opened so far, and with whom
+    /// Print for each data set what all runs have opened so far, and with which parties
+    #[command(after_help = LEDGER_EXAMPLES)]
     Ledger(PartyLedgerArgs),
     /// Replace this party's identity key between runs, and write a hand-over for all others
+    #[command(after_help = ROTATE_EXAMPLES)]
     RotateKey(RotateKeyArgs),
-    /// Accept other parties' new identity keys by their hand-overs
+    /// Accept other parties' new identity keys from their hand-overs
+    #[command(after_help = ACCEPT_EXAMPLES)]
     AcceptKey(AcceptKeyArgs),
 }
 
 #[derive(Debug, Args)]
 pub struct PartyLedgerArgs {
-    /// What `party init` wrote and you completed
+    /// Configuration of the party, from `party init`
     #[arg(value_name = "PARTY.TOML")]
     pub file: PathBuf,
     /// Print one JSON object instead of text
@@ -61,7 +76,7 @@ pub struct PartyLedgerArgs {
 
 #[derive(Debug, Args)]
 pub struct RotateKeyArgs {
-    /// What `party init` wrote and you completed
+    /// Configuration of the party, from `party init`
     #[arg(value_name = "PARTY.TOML")]
     pub file: PathBuf,
 }

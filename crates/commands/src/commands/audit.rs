@@ -30,11 +30,11 @@ pub const HOLDOUT: Amount = Amount::Share(0.2);
 #[derive(Debug, thiserror::Error)]
 pub enum OverLimit {
     /// By `--max-auc`.
-    #[error("over the limit: AUC {found:.3} is above --max-auc {limit}")]
+    #[error("limit exceeded: the AUC {found:.3} is above --max-auc {limit}")]
     Auc { found: f64, limit: f64 },
     /// By `--max-record-cosine`, in a simulation.
     #[error(
-        "over the limit: a component is a single record (cosine {found:.3}, above --max-record-cosine {limit}); its party \
+        "limit exceeded: a component is a single record (cosine {found:.3}, above --max-record-cosine {limit}); its party \
          would withhold its files, but others would have seen U"
     )]
     Record { found: f64, limit: f64 },

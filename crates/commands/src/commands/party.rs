@@ -51,7 +51,7 @@ pub fn run(command: &PartyCommand, context: &Context, hooks: &Arc<dyn Hooks>) ->
 
 fn init(args: &PartyInitArgs, context: &Context) -> Result<()> {
     let identity = make(&args.out, &args.federation, &args.name)?;
-    let text = skeleton(&args.name, &args.federation, &args.coordinator, "");
+    let text = skeleton(&args.name, &args.federation, &args.coordinator, "", "");
     write_new(&args.out.join(FILE), &text, false)?;
     context.console.tell(&format!(
         "created {0}: send {0}/{1}.request to the coordinator, put its answer {1}.crt and its ca.crt into {0}, and \
@@ -97,8 +97,8 @@ pub fn make(folder: &Path, federation: &str, name: &str) -> Result<Fingerprint> 
     Ok(certificates::make_request(folder, federation, name)?)
 }
 
-/// The content of party.toml; `policy` has additional lines.
-pub fn skeleton(name: &str, federation: &str, coordinator: &str, policy: &str) -> String {
+/// The content of party.toml; `ledgers` and `policy` are additional lines.
+pub fn skeleton(name: &str, federation: &str, coordinator: &str, ledgers: &str, policy: &str) -> String {
     let protocols = match policy.contains("protocols") {
         true => "",
         false => {
@@ -110,7 +110,7 @@ pub fn skeleton(name: &str, federation: &str, coordinator: &str, policy: &str) -
 name = \"{name}\"
 federation = \"{federation}\"
 coordinator = \"{coordinator}\"
-
+{ledgers}
 # What this party allows; the coordinator cannot override it.
 [policy]
 aggregation = [\"secure\"]

@@ -88,10 +88,10 @@ fn make(args: &ProvisionArgs) -> Result<()> {
         args.continue_without
     );
     for (name, _) in &identities {
-        let text = party::skeleton(name, &args.federation, &args.address, &policy);
-        // Trials are no use of the data that others learn anything of.
+        // A trial is no use of the data that counts for later runs.
+        let ledgers = "ledgers = \"ledgers\"\n";
+        let text = party::skeleton(name, &args.federation, &args.address, ledgers, &policy);
         let text = text
-            .replace("\n# What this party allows.", "ledgers = \"ledgers\"\n\n# What this party allows.")
             .replace("minimum_cohort = 3", &format!("minimum_cohort = {}", args.parties.min(3)))
             .replace("minimum_colluders = 1", &format!("minimum_colluders = {}", settings.colluders.min(1)))
             .replace(

@@ -485,10 +485,7 @@ mod tests {
         let mut party = begin(&changed[0], 1);
         let offers = [party.offer(), begin(&changed[1], 2).offer(), begin(&changed[2], 3).offer()];
         let error = party.agree(&offers).unwrap_err().to_string();
-        assert!(
-            error.contains("b and this party do not agree on its ledger, which has 3 entries"),
-            "{error}"
-        );
+        assert!(error.contains("b and this party disagree on its ledger, which has 3 entries"), "{error}");
     }
 
     #[test]

@@ -100,7 +100,7 @@ impl Newcomer {
                 let of_party = shared.connections[usize::from(place) - 1].clone();
                 let Ok(_kept) = of_party.try_acquire_owned() else {
                     let name = shared.federation.terms.name(place);
-                    shared.log.reject("a connection too many of one party", name);
+                    shared.log.reject("too many connections of one party", name);
                     return Ok(());
                 };
                 half_open.admit();

@@ -227,7 +227,7 @@ mod tests {
             (serde_json::json!({ "sums": SUMS, "head": 7 }), "agreed on in version 1, not "),
             (
                 serde_json::json!({ "agreement": AGREEMENT_VERSION + 1, "sums": SUMS, "head": {} }),
-                "cannot go on with (it was agreed on in version",
+                "cannot resume (it was agreed on in version",
             ),
         ] {
             JournalFile::create(&path, &0).unwrap();

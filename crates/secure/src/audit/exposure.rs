@@ -52,13 +52,13 @@ fn reproduced(found: &Individuals) -> String {
     let verb = if reproduced == 1 { "is" } else { "are" };
     let without = left_out.first().map_or(String::new(), |&LeftOut { cosine, leverage, cosine_without }| {
         format!(
-            " The most exposed one has a cosine of {cosine:.3} with a component of which it is {:.0}%, and {cosine_without:.3} in a run \\
+            " The most exposed one has a cosine of {cosine:.3} with a component of which it is {:.0}%, and {cosine_without:.3} in a run \
              without it.",
             100.0 * leverage
         )
     });
     format!(
-        "{reproduced} of {people} people {verb} a component of the final U, which all parties have: cosine above {most}, and more \\
+        "{reproduced} of {people} people {verb} a component of the final U, which all parties have: cosine above {most}, and more \
          than half of the component.{without} Fewer components, or more records of their kind, lower this."
     )
 }
@@ -98,7 +98,7 @@ fn not_estimable(audit: &Audit) -> Option<Wording> {
     let least = missing.fold(f64::INFINITY, f64::min);
     least.is_finite().then(|| {
         Wording::new(format!(
-            "Whether members are told at {:.1}% false positives is not estimable from {others} others; {:.0} or more are needed: \\
+            "Whether members are told at {:.1}% false positives is not estimable from {others} others; {:.0} or more are needed: \
              a larger ",
             100.0 * least,
             1.0 / least

@@ -4,6 +4,8 @@
 //! cosine in a run without the record, since such runs differ by chance as well. How much of the component's weight is the
 //! person's, its leverage Σ v_ij² / V_jᵀV_j, tells the two apart, and needs no other run.
 
+use std::collections::BTreeSet;
+
 use partwise::Real;
 use partwise::matrix::Matrix;
 use partwise::threads::Threads;
@@ -200,7 +202,7 @@ pub(super) fn people<T: Real>(case: &Case<'_, T>, evidence: &Evidence<'_, T>) ->
     let likenesses: Vec<Vec<Likeness>> = fitted.iter().map(|fitted| fitted.likenesses(&diagonal)).collect();
     let all = || likenesses.iter().flatten();
     let mut found = Individuals {
-        people: all().count(),
+        people: count_people(case.dealt, evidence.people),
         reproduced: all().filter(|likeness| likeness.is_reproduced(MAX_RECORD_COSINE)).count(),
         most: MAX_RECORD_COSINE,
         highest_cosine: all().map(|likeness| likeness.cosine).fold(0.0, f64::max),
@@ -227,6 +229,12 @@ pub(super) fn people<T: Real>(case: &Case<'_, T>, evidence: &Evidence<'_, T>) ->
         }
     }
     Ok(People { worst, all: found })
+}
+
+/// The number of people in the data of all parties. One who is in the data of two counts once.
+fn count_people(dealt: &[Vec<usize>], people: Option<&[usize]>) -> usize {
+    let person = |&record: &usize| people.map_or(record, |people| people[record]);
+    dealt.iter().flatten().map(person).collect::<BTreeSet<usize>>().len()
 }
 
 fn fit<T: Real>(case: &Case<'_, T>, evidence: &Evidence<'_, T>, records: &[usize]) -> Fitted {

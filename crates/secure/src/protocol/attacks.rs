@@ -318,12 +318,15 @@ fn a_record_that_would_show_stops_all_and_only_its_party_knows_why() {
     }
 }
 
-/// What does not fit the others' own shares is noticed by every party, and openly.
+/// A coordinator's sum is not the one that the parties open, and a party's does not fit the others' own shares.
 #[test]
 fn forged_sums_are_noticed() {
     for attacker in [Attacker::Coordinator, Attacker::Party] {
         let outcome = attack(attacker, Plan::Unit, 0);
-        let noticed = |error: &Error| matches!(error, Error::Implausible { .. });
+        let noticed = |error: &Error| match attacker {
+            Attacker::Coordinator => matches!(error, Error::Dishonest { from, .. } if from.0 == 0),
+            Attacker::Party => matches!(error, Error::Implausible { .. }),
+        };
         assert!(outcome.stopped.iter().any(noticed), "{attacker:?} {:?}", outcome.stopped);
     }
 }
@@ -366,6 +369,7 @@ fn attacks_reach_no_more_than_honest_runs(seeds: u64) {
         for plan in plans {
             let attacked = reached(attacker, plan, seeds);
             eprintln!("{attacker:?} {plan:?} {attacked:?}");
+            assert!(attacker == Attacker::Party || attacked.stopped as u64 == seeds, "{plan:?} {attacked:?}");
             // The best of few runs differs by chance more than the mean.
             let close = attacked.mean <= honest.mean + 0.02 && attacked.best <= honest.best + 0.05;
             assert!(close, "{attacker:?} {plan:?} {attacked:?}, honest {honest:?}");

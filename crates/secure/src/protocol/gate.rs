@@ -103,7 +103,7 @@ impl Gate {
             most_concentrated(&u, k).filter(|(_, share)| *share > limits.feature_share)
         {
             let problem = format!(
-                "component {} of U is {:.1} % a single feature, more than this party allows",
+                "component {} of U is {:.1}% a single feature, more than this party's feature_share allows",
                 component + 1,
                 share * 100.0
             );

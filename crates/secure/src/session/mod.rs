@@ -216,7 +216,12 @@ impl<'a> Session<'a> {
     /// The sum over a cohort of what each of it has of this kind.
     pub fn sum(&mut self, cohort: u8, kind: SumKind, parts: Vec<Part>) -> Result<Total> {
         self.start(cohort, kind, parts)?;
-        self.wait()
+        let total = self.wait()?;
+        // The server of asynchronous protocols answers what is started alone, and tells the end.
+        if !self.plain && total.answer.is_some() && kind != SumKind::End {
+            return Err(self.dishonest("an answer in the place of a sum"));
+        }
+        Ok(total)
     }
 
     /// Waits for the started sum.

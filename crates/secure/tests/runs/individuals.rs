@@ -57,18 +57,25 @@ fn rare_features_show_whole_records_in_pooled_sums() {
     assert!(!text.contains("owners") && !text.contains("\"record\""), "{text}");
 }
 
-/// A coordinator that sends wrong sums, and a party that uploads wrong numbers, read records that a feature is only of.
+/// A party that uploads wrong numbers reads records that a feature is only of, where parties check nothing; by default they
+/// notice. A coordinator that sends wrong sums is always noticed.
 #[test]
-fn dishonest_participants_read_records_with_rare_features() {
+fn dishonest_participants_are_noticed() {
     for protocol in [Protocol::SynSd, Protocol::Pooled] {
         let settings = settings(protocol, Aggregation::Secure, 5, 40);
         let parting = (0..1209).partition(|record| *record < 1000);
         let run = Run::parted(with_rare_features(1209, 120, 9, 2), parting, 5, settings);
-        let plan = Plan::new(run.settings.clone());
+        let mut plan = Plan::new(run.settings.clone());
         let limits = Limits { reruns: 0, sums: 5, ..Limits::default() };
         let audit = run.audit_with(&limits, Some(&plan));
+        let party = found(&audit, Adversary::Party, "wrong numbers uploaded");
+        assert!(party.noticed.is_some() && party.exact == 0, "{protocol:?} {party:?}");
+        plan.safeguards.gate = false;
+        let audit = run.audit_with(&limits, Some(&plan));
         let coordinator = found(&audit, Adversary::Coordinator, "wrong sums sent to all parties");
-        assert!(coordinator.median_cosine > 0.99, "{protocol:?} {coordinator:?}");
+        assert!(coordinator.exact == 0 && coordinator.highest_cosine < 0.1, "{protocol:?} {coordinator:?}");
+        let noticed = coordinator.noticed.clone().unwrap_or_default();
+        assert!(noticed.contains("in the place of a sum"), "{protocol:?} {coordinator:?}");
         let party = found(&audit, Adversary::Party, "wrong numbers uploaded");
         assert!(party.median_cosine > 0.95, "{protocol:?} {party:?}");
         // The same seed gives the same answer.
