@@ -36,7 +36,7 @@ pub const AUDIT: &str = "audit.json";
 /// What a party sees of its own records.
 pub const INDIVIDUALS: &str = "individuals.json";
 
-/// What a command is writing; clones know of the same.
+/// The staging folder or file that a command is writing; clones share it.
 ///
 /// Ending the program early removes it while holding this lock, so that no thread is renaming it at the same time.
 #[derive(Clone, Default)]

@@ -124,7 +124,7 @@ pub(crate) fn renew_request(path: &Path, identity: &Identity) -> Result<()> {
     fs::write(path, signed_request(request, identity)).map_err(Error::io(path))
 }
 
-/// The identity in a file.
+/// Reads the identity key in a file.
 pub fn read_identity(path: &Path) -> Result<Identity> {
     let text = Zeroizing::new(fs::read_to_string(path).map_err(Error::io(path))?);
     let secret = text.trim().parse::<Hex<32>>().map(|hex| Zeroizing::new(hex.0));

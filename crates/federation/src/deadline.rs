@@ -32,7 +32,7 @@ pub const HANDSHAKE: Deadline = Deadline::new("the TLS handshake", 10);
 /// The same as the coordinator sees it, which has others at its door.
 pub const ADMIT: Deadline = Deadline::new("the TLS handshake", 3);
 
-/// From a connection to its stream, on either side; before two heartbeats of a party are missed, which would end it first.
+/// From a connection to its stream; shorter than two heartbeats of a party.
 pub const OPEN: Deadline = Deadline::new("opening a stream", 8);
 
 /// From a stream to the party's first message.

@@ -48,7 +48,7 @@ pub fn sync_folder(folder: &Path) -> io::Result<()> {
     if cfg!(unix) { File::open(folder)?.sync_all() } else { Ok(()) }
 }
 
-/// Lets nobody but the owner of a folder look into it from now on.
+/// Makes a folder private.
 pub fn close_folder(path: &Path) -> io::Result<()> {
     let metadata = std::fs::metadata(path)?;
     match is_open_to_others(&metadata.permissions()) {

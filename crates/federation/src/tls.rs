@@ -99,7 +99,7 @@ fn pem_items<T: PemObject>(path: &Path) -> Result<Vec<T>> {
     }
 }
 
-/// The coordinator's side. Its own certificate is checked too: better now than by the first party.
+/// The coordinator's configuration. Its own certificate is checked too, before the first party does.
 ///
 /// Revoked certificates pass the handshake, so that their parties can be told in words, and nothing after it.
 pub fn server(files: &TlsFiles) -> Result<Arc<ServerConfig>> {

@@ -138,7 +138,7 @@ impl Ledgers for LedgerOf {
     }
 }
 
-/// An agreement of three parties, with all that they say.
+/// An agreement of three parties, with all of its messages.
 fn agreement(terms: &Terms, names: Option<&[String]>) -> Value {
     let identities: Vec<([u8; 32], Identity)> = (1..=3).map(identity).collect();
     let begin = |(place, (_, identity)): (u16, &'_ ([u8; 32], Identity))| (place, identity.clone());

@@ -313,7 +313,7 @@ mod tests {
             &json!({"components": [{"record": 7, "component": 3, "cosine": 0.95, "leverage": 0.6}]}),
         );
         assert!(own.contains("<td class=\"short\">7</td>") && own.contains("60.0%"), "{own}");
-        // Another shape, or an empty one, is no reason to fail.
+        // Another shape, or an empty one, must not fail.
         assert!(audit(&json!({"findings": 3, "left": [null]})).contains("Audit"));
     }
 }

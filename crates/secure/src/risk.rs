@@ -203,8 +203,8 @@ impl Exposure<'_> {
         let (Smallest { party, records }, features) = (self.smallest(), self.features);
         (records <= features && !self.accepted().pooled_sums_show_records).then(|| Error::Risk {
             problem: format!(
-                "party {party} has {records} records and there are {features} features: the sums that {} opens span its \
-                 records, so that whether somebody is among them can be told",
+                "party {party} has {records} records for {features} features: the sums that {} opens span its records, so \
+                 membership can be inferred",
                 self.settings.protocol.name()
             ),
             cure: "choose another protocol".into(),

@@ -106,7 +106,7 @@ pub fn by_person(records: &[usize], people: Option<&[usize]>) -> Vec<Vec<usize>>
     grouped
 }
 
-/// Held-out records, each with the party whose kind it is: the one that has the record before it in the file.
+/// Held-out records, each with the party of its kind: the one that has the record before it in the file.
 ///
 /// Parties differ. A party's records can be distinguished from those of another without having been in its data,
 /// which would be mistaken for membership.

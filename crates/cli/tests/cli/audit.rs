@@ -162,7 +162,7 @@ fn a_component_that_is_a_record_is_exit_code_3() {
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(3), "{said}");
     assert!(
-        said.starts_with("over the limit: a component is a single record") && said.contains("seen U"),
+        said.starts_with("limit exceeded: a component is a single record") && said.contains("seen U"),
         "{said}"
     );
     let audit = desk.json("r/audit.json");

@@ -51,7 +51,7 @@ fn parties_make_their_own_keys_and_the_coordinator_signs() {
             text += &format!("{other} = \"sha256:{identity}\"\n");
         }
         fs::write(&file, text).unwrap();
-        fs::write(path(name).join("data.csv"), records(place * 30, 30, 12)).unwrap();
+        fs::write(path(name).join("data.csv"), records(place * 300, 300, 12)).unwrap();
     }
     let file = path("c/federation.toml");
     let text = fs::read_to_string(&file).unwrap();
@@ -357,7 +357,7 @@ fn a_certificate_is_revoked_without_a_restart() {
     }
 }
 
-/// Certificates of an authority of one's own, bound by name or by fingerprint.
+/// Certificates of another authority, bound by name or by fingerprint.
 #[test]
 fn certificates_can_be_brought_along() {
     if !has_openssl() {

@@ -80,7 +80,7 @@ fn results_that_are_a_single_record_are_withheld() {
     assert_eq!(own["components"][0]["record"], RECORDS - 1);
 }
 
-/// With certificates; six parties in two groups; what is written is what `evaluate` finds.
+/// With certificates; six parties in two groups; `evaluate` confirms the error.
 #[test]
 fn an_asynchronous_federation_with_certificates() {
     let trial = Trial::new(6, &["--protocol", "asyn-sd", "--rounds", "300"]);

@@ -56,7 +56,7 @@ pub struct Allowed {
     pub record_cosine: Option<f64>,
 }
 
-/// Where an audit finds the data again; nothing if the path is not UTF-8, which JSON cannot hold.
+/// Where an audit finds the data again; `None` if the path is not UTF-8, which JSON requires.
 pub fn recorded(
     args: &SimulateArgs,
     (dealt, held_out): (&[Vec<usize>], &[Vec<usize>]),
@@ -102,7 +102,7 @@ pub fn write(file: &mut dyn Write, found: &impl Serialize) -> stdio::Result<()> 
     writeln!(file)
 }
 
-/// Prints what was found, and fails if that is more than is allowed.
+/// Prints the findings, and fails if they exceed the limit.
 pub fn conclude(context: &Context, audit: &Audit, allowed: Allowed, quiet: bool) -> Result<()> {
     if !quiet {
         context.console.tell(&text(audit));
@@ -136,7 +136,7 @@ pub fn run(args: &AuditArgs, context: &Context) -> Result<()> {
             context.outputs.write_into(&folder, output::INDIVIDUALS, output::DIR, |file| write(file, own))?;
         }
     }
-    // A page that is there shows it.
+    // An existing page is regenerated to show the audit.
     report::after_run(context, dir, dir.join(report::NAME).exists());
     if args.json {
         context.console.answer(&serde_json::to_string(&audit)?)?;
@@ -157,8 +157,8 @@ fn text(audit: &Audit) -> String {
     let header = ["seat", "attack", "on", "AUC", "s.e.", "members", "others", "told at 0.1%", "told at 1%"];
     text.push_str(&table(&header, &findings(audit)));
     text.push_str(
-        "  AUC: 0.5 is guessing, 1 certainty; s.e.: its standard error; others: records that nobody had; told at 1%: the share of members \
-         found while 1% of the others are taken for members, with 95% bounds\n",
+        "  AUC: 0.5 is guessing, 1 is certainty; s.e.: standard error; others: held-out records; told at 1%: the share of \
+         members found while 1% of the others are taken for members, with 95% bounds\n",
     );
     text.push_str(&individuals(&audit.individuals));
     if !audit.reconstructions.is_empty() {

@@ -88,7 +88,7 @@ pub fn accept(
     Ok(())
 }
 
-/// The folder with a party's keys and request.
+/// Creates the folder with a party's keys and request.
 pub fn make(folder: &Path, federation: &str, name: &str) -> Result<Fingerprint> {
     for name in [federation, name] {
         check_name(name).map_err(|problem| anyhow!("{problem}"))?;

@@ -17,11 +17,12 @@ use crate::output;
 
 /// A demonstration's records are few and nobody's: what would stop on them is off.
 const DEMO_SAFEGUARDS: &str = "
-# Made for small data: leave this table out in earnest.
+# For trials with small data: omit this table in production.
 [policy.safeguards]
 feature_records = 0
 record_share = 1.0
 record_cosine = 1.0
+feature_share = 1.0
 ";
 
 pub fn run(args: &ProvisionArgs, context: &Context) -> Result<()> {

@@ -341,7 +341,7 @@ fn introduce<M>(args: &SimulateArgs, console: Console, dealt: &Dealt<M>) {
     }
 }
 
-/// The records that parties have, and those that nobody has.
+/// The records of the parties, and the held-out ones.
 fn hold_out(
     args: &SimulateArgs,
     records: usize,

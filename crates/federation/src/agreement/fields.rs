@@ -132,7 +132,7 @@ pub fn public_seed(run: &[u8; 32], contributions: &[[u8; 32]]) -> u64 {
     u64::from_le_bytes(std::array::from_fn(|place| digest[place]))
 }
 
-/// What a signature on an agreement is on.
+/// The digest that a signature on an agreement covers.
 pub fn signed_bytes(run: &[u8; 32], ledger: &LedgerHead) -> Vec<u8> {
     let mut fields = vec![Field::new("run", *run)];
     fields.extend(head_fields(ledger));
@@ -176,7 +176,7 @@ pub fn seen_bytes(run: &[u8; 32], [from, to]: [u16; 2], seen: Option<&Seen>) -> 
     encode("partwise tag of a ledger", AGREEMENT_VERSION, &fields)
 }
 
-/// Whose digest of names is for whom.
+/// The parties of a tag.
 #[derive(Clone, Copy)]
 pub struct TagOf<'a> {
     /// The place of the party that creates it.

@@ -21,11 +21,11 @@ pub struct Offer {
     pub key: Hex<32>,
     /// A digest of what it contributes to the public seed.
     pub seed: Hex<32>,
-    /// How many features it has.
+    /// The number of its features.
     pub features: usize,
     /// Where the ledger of its data is.
     pub ledger: LedgerHead,
-    /// Over all of it.
+    /// A signature over all of it.
     pub signature: Hex<64>,
 }
 

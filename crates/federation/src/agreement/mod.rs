@@ -16,5 +16,6 @@ pub use negotiation::{Features, Ledgers, Negotiation, Negotiator, RunIdentity};
 pub(crate) use terms::wrong_setting;
 pub use terms::{Member, Terms};
 
-/// The version of all that is hashed and signed here. A run that was agreed on under another version is not taken up.
+/// The version of everything that is hashed and signed here. A run that was agreed on under another version is not
+/// resumed.
 pub const AGREEMENT_VERSION: u32 = 3;

@@ -37,7 +37,7 @@ pub trait Ledgers {
     fn start(&self, run: [u8; 32], terms: &Terms, place: u16) -> Result<LedgerHead>;
 }
 
-/// Who negotiates, and on what.
+/// The inputs of a negotiation.
 #[derive(Clone, Copy)]
 pub struct Negotiator<'a> {
     /// The proposed terms.

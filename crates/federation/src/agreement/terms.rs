@@ -94,8 +94,8 @@ impl Terms {
         if parties == 2 { 2 } else { settings.colluders.saturating_add(2) }
     }
 
-    /// The longest message of a party with so many features: the largest upload, and what goes with it for each party;
-    /// or U, as a file.
+    /// The maximum size of a message of a party with this many features: the largest upload with its shares and digests, or
+    /// U as a file.
     pub fn longest_message(&self, features: usize) -> usize {
         let sizes = upload_sizes(&self.settings, features);
         let words = sizes.into_iter().map(WordCount::most_bytes);

@@ -31,7 +31,7 @@ pub struct PartyConfig {
     pub state: PathBuf,
     /// The folder of the ledgers of its data, which outlast the federation.
     pub ledgers: PathBuf,
-    /// What it allows.
+    /// Its policy.
     pub policy: Policy,
     /// The other parties by name, with the fingerprints of their identity keys.
     pub peers: BTreeMap<String, Fingerprint>,

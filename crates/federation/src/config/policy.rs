@@ -39,7 +39,7 @@ pub struct Policy {
     pub rosters: Vec<BTreeSet<String>>,
     /// The most sums, failed attempts and votes on ranges among them; what follows from the terms, if absent.
     pub maximum_sums: Option<u64>,
-    /// Whether the others may go on when somebody has left, which shows nearly what it had.
+    /// Whether the others may continue without a party that left, which nearly reveals its contribution.
     pub continue_without: bool,
     /// Further accepted risks, by name.
     pub accept: Vec<String>,
@@ -149,7 +149,7 @@ impl Policy {
         self.maximum_sums.map_or(default, |most| most.min(default))
     }
 
-    /// Whether the risks that the terms accept are accepted here.
+    /// Checks that this party accepts the risks that the terms accept.
     fn allow_risks(&self, settings: &Settings) -> Result<(), Refusal> {
         if settings.accepted.going_on_shows_the_leaver && !self.continue_without {
             return Err(Refusal::new("to continue without a party that left", "nothing of the kind"));

@@ -255,7 +255,7 @@ impl Driver {
             Undertaking::Gathering(gathering) => {
                 let there = self.present.parties.len();
                 let all = self.shared.federation.terms.roster.len();
-                let text = format!("{name} is there, {there} of {all}");
+                let text = format!("{name} has connected ({there} of {all})");
                 self.shared.info_of(
                     &name,
                     &text,

@@ -64,7 +64,7 @@ impl Gathering {
         }
     }
 
-    /// What was said so far is void.
+    /// The messages so far are void.
     pub fn interrupt(&mut self) {
         *self = Gathering { attempt: self.attempt + 1, ..Gathering::default() };
     }

@@ -18,7 +18,7 @@ use crate::{rpc, tls};
 
 /// Half-open connections at once, of so many parties.
 pub fn most_half_open(is_insecure: bool, parties: usize) -> usize {
-    // Without TLS nobody is known by a certificate.
+    // Without TLS there are no certificates.
     if is_insecure { MAX_HALF_OPEN + MAX_CONNECTIONS_PER_PARTY * parties } else { MAX_HALF_OPEN }
 }
 
@@ -66,7 +66,7 @@ impl Newcomer {
     async fn serve(&self, stream: CountedStream<TcpStream>) -> Result<(), &'static str> {
         let Newcomer { shared, from, counts, half_open } = self;
         let _ = stream.get_ref().set_nodelay(true);
-        // Dropped at the end: whoever still attends to a stream of this connection sees it.
+        // Dropped at the end, which notifies all streams of this connection.
         let (_open, gone) = watch::channel(());
         let (shared, from) = (shared.clone(), from.ip().to_string());
         let joiner = Joiner {

@@ -54,7 +54,7 @@ pub struct CoordinatorOptions {
 #[cfg(test)]
 pub type Tamper = Arc<dyn Fn(u16, &[u8]) -> Option<Vec<u8>> + Send + Sync>;
 
-/// What the coordinator has at the end.
+/// The result of the coordinator.
 pub struct FederationOutcome {
     /// U, as the bytes of an .npy file.
     pub factor: Vec<u8>,

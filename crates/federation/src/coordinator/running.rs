@@ -193,7 +193,8 @@ impl Running {
             }
             CoordinatorAction::CatchUp { to, cohort, round } => {
                 let (path, answers) = (self.answers.path().into(), self.answers.since(cohort, round));
-                let text = format!("{} missed {} answers, and gets them", present.name(to), answers.len());
+                let text =
+                    format!("{} missed {} answers and receives them now", present.name(to), answers.len());
                 let name = present.name(to);
                 self.shared.info_of(name, &text, json!({ "event": "catch-up", "party": name }));
                 present.send(to, OutboxItem::Answers { path, answers });
@@ -260,7 +261,7 @@ impl Running {
             "waiting for {name} in sum {round}; start it again and it resumes from its own state ("
         ))
         .field("continue_without")
-        .text(" goes on without it, if all parties allow that)");
+        .text(" continues without it, if all parties allow that)");
         let text = self.shared.log.in_words(&text);
         let facts = json!({ "event": "waiting", "party": name, "sum": round });
         self.shared.log.say_of(&name, Level::Warn, &text, facts);
@@ -276,7 +277,7 @@ impl Running {
         let overdue = self.coordinator.overdue(self.now(), patience);
         for place in overdue.into_iter().filter(|place| present.has(*place)) {
             let name = present.name(place);
-            let text = format!("{name} is connected but has said nothing for {patience:.0} s");
+            let text = format!("{name} is connected but unresponsive for {patience:.0} s");
             self.shared.warn_of(name, &text, json!({ "event": "hangs", "party": name }));
             if self.may_leave() {
                 present.send(place, OutboxItem::Close);

@@ -20,7 +20,7 @@ use crate::status::StatusPage;
 /// The number of long messages that are assembled at the same time, for any number of parties.
 const STAGED: usize = 4;
 
-/// Connections of one party at once: the one that counts, one that is not yet known to be cut, checks.
+/// The number of connections per party: the active one, one that is not yet known to be cut, and checks.
 pub const MAX_CONNECTIONS_PER_PARTY: usize = 4;
 
 /// State that all connections share.
@@ -37,7 +37,7 @@ pub struct Shared {
     pub doorway: Arc<Doorway>,
     /// Which certificates are let in; nothing without TLS.
     pub admission: watch::Sender<Option<Arc<Admission>>>,
-    /// By place: connections that its certificate may still have, whatever they are for.
+    /// By place: permits for connections with this party's certificate.
     pub connections: Vec<Arc<Semaphore>>,
     /// The places of parties with an active connection.
     taken: Mutex<BTreeSet<u16>>,
@@ -45,12 +45,12 @@ pub struct Shared {
     pub counter: AtomicU64,
     #[cfg(test)]
     pub tamper: Option<super::Tamper>,
-    /// The run that is under way.
+    /// The run in progress.
     run: Mutex<Option<[u8; 32]>>,
 }
 
 impl Shared {
-    /// Nobody is connected yet; what happens on connections goes to `events`.
+    /// Starts without connections; their events go to `events`.
     pub fn new(
         federation: FederationConfig,
         log: Arc<EventLog>,
@@ -95,7 +95,7 @@ impl Shared {
         self
     }
 
-    /// Whether this is the party's only connection that counts; if so it stays that until its place is free again.
+    /// Whether this becomes the party's only active connection; it stays so until it is released.
     pub fn take_place(&self, place: u16) -> bool {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner).insert(place)
     }

@@ -24,7 +24,7 @@ use crate::private;
 /// Length and checksum before a record.
 const PREFIX: usize = 12;
 
-/// Which sums a run has, in which order: answers of another version would be taken for other sums.
+/// The version of the order of sums in a run: answers of another version would be taken for other sums.
 const SUMS: u32 = 3;
 
 /// The first record.

@@ -22,7 +22,7 @@ pub struct PartyHead {
     pub place: u16,
     /// Of U's start and of sketches, chosen by all parties.
     pub public_seed: u64,
-    /// Of V's start.
+    /// The seed of V's start.
     pub private_seed: u64,
     /// A digest of the data.
     pub data: String,

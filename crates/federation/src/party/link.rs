@@ -47,7 +47,7 @@ impl PartyLink {
             ConnectionEvent::Said(ToParty::Waiting { mut parties }) => {
                 parties.retain(|name| self.terms.roster.iter().any(|member| member.name == *name));
                 parties.truncate(self.terms.roster.len());
-                let text = format!("all wait for {}", parties.join(", "));
+                let text = format!("waiting for {}", parties.join(", "));
                 let facts = json!({ "event": "waiting", "parties": parties });
                 self.log.say_of(COORDINATOR, Level::Warn, &text, facts);
                 Ok(None)

@@ -103,7 +103,7 @@ impl Participant<'_> {
             .info(&text, json!({ "event": "openings", "vectors": opened, "per_record": per_record }));
     }
 
-    /// The machines of the cohorts that this party is in.
+    /// The state machines of this party's cohorts.
     fn machines(&self, head: &PartyHead, plain: bool) -> Result<Vec<Party>> {
         let keys: Option<Vec<IdentityKey>> =
             head.keys.iter().map(|key| IdentityKey::from_bytes(&key.0)).collect();

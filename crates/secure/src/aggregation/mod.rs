@@ -1,12 +1,12 @@
 //! Secure aggregation: the coordinator learns the sum of what the parties of a cohort have, and not the summands.
 //!
-//! After Bonawitz et al. 2017, "Practical secure aggregation for privacy-preserving machine learning". In each round a
-//! party adds to its words a mask for every other party of the cohort, which that party subtracts, and one of its own,
-//! whose seed it shares out (Shamir). It signs digests of the masked words and of all these secrets. The coordinator passes
-//! on the words, and the list of what all have signed; the parties sign that list, see that enough others signed the same
-//! one, and only then reveal what takes off the masks: shares of the self-masks of those on the list, and this round's
-//! pairwise seeds with those who are not. From all of it every party opens the sum itself, so that it believes nobody. Two
-//! state machines do it, [`Party`] and [`Hub`], each `handle(Event) -> Vec<Action>`; whoever drives them has the links and
+//! It follows Bonawitz et al. 2017, "Practical secure aggregation for privacy-preserving machine learning". In each
+//! round a party adds to its words a mask for every other party of the cohort, which that party subtracts, and a mask
+//! of its own, whose seed is shared among the others (Shamir). It signs digests of the masked words and of all these
+//! secrets. The coordinator passes on the words and the list of what all have signed; the parties sign that list, verify
+//! that enough others signed the same one, and only then reveal what removes the masks: shares of the self-masks of
+//! those on the list, and this round's pairwise seeds with those who are not. Every party opens the sum itself. There
+//! are two state machines, [`Party`] and [`Hub`], each `handle(Event) -> Vec<Action>`; their drivers have the links and
 //! the clocks.
 //!
 //! Unlike there, keys are never shared: a survivor reveals the pairwise seed of one round. And masks are derived

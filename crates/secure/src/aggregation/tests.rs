@@ -582,7 +582,7 @@ fn without(message: &Message, party: u16) -> Message {
     Message::Survivors { place, commitments, shares }
 }
 
-/// By default a round without somebody is not closed, and no party would sign it.
+/// By default a round without all parties is not closed, and no party would sign it.
 #[test]
 fn without_leave_all_wait() {
     let mut room = Room::new(5, false);

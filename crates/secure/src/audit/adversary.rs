@@ -176,7 +176,8 @@ impl<'a> View<'a> {
         self.sums[place].sum.attempt
     }
 
-    /// The sum, less what the attackers had themselves. Of an asynchronous method a party is told the server's U alone.
+    /// The sum minus the adversaries' own contributions. In asynchronous protocols a party only receives the
+    /// server's U.
     pub fn sum(&self, place: usize) -> Option<SeenMatrix> {
         let telling = &self.sums[place];
         let sum = telling.sum;

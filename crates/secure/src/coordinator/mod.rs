@@ -263,7 +263,7 @@ impl<'a> Coordinator<'a> {
         }
     }
 
-    /// Tells parties something, after what a restart needs of it.
+    /// Sends an answer to parties, after a restart is prepared for.
     fn tell(&mut self, cohort: u8, to: Vec<u16>, message: Message, turn: &mut Turn) {
         if let Message::NewEpoch { .. } = message {
             self.answer.returned(cohort);

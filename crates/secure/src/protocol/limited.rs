@@ -69,7 +69,7 @@ impl Definition for Limited {
         sketch_size(settings)
     }
 
-    /// M_r S_r, as it is, is of the records' span.
+    /// M_r S_r lies in the span of the records.
     fn enough_records(&self, settings: &Settings, features: usize) -> usize {
         features.max(settings.rank).saturating_mul(2)
     }

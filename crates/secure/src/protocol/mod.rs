@@ -134,7 +134,7 @@ pub(crate) trait Definition: Sync {
         settings.rank
     }
 
-    /// From how many records on a party's share, seen as it is, shows none of them.
+    /// The number of records from which an unmasked share of a party reveals none of them.
     fn enough_records(&self, settings: &Settings, features: usize) -> usize {
         settings.rank.saturating_mul(2).max(features)
     }

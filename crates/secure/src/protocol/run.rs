@@ -174,7 +174,7 @@ fn count_records<T: Real>(
         Some(few) => session.any(ALL, SumKind::FewRecords, few.is_small(own))?,
         None => false,
     };
-    // A range that holds every count: a vote on it would tell about how many the largest party has.
+    // A range that fits every count: a vote on it would reveal about how many the largest party has.
     session.expect(ALL, SumKind::Records, &[Part::scalars(&[MOST_RECORDS])]);
     let total = session.sum(ALL, SumKind::Records, vec![Part::scalars(&[own as f64])])?;
     let records = total.parts[0][0].round();

@@ -200,7 +200,7 @@ impl Settings {
         self.fewest_sums(groups).saturating_mul(room).saturating_add(100)
     }
 
-    /// The run's name, in which all parties must agree.
+    /// The digest of the settings, in which all parties must agree.
     pub fn run_hash(&self) -> [u8; 32] {
         // A run with other settings has other masks.
         Sha256::digest(encode("partwise run", 3, &encoding::settings(self))).into()

@@ -96,7 +96,7 @@ pub struct Session<'a> {
     most_sums: Option<u64>,
     /// How often this party has uploaded words, or had before a restart.
     attempts: u64,
-    /// Whether somebody was missing in a sum of this attempt that this party saw.
+    /// Whether a party was missing from a sum of this attempt that this party saw.
     pub(crate) incomplete: bool,
     /// The number of earlier attempts.
     attempt: u8,

@@ -9,7 +9,7 @@ use crate::protocol::leak::OpenedSketches;
 use crate::safeguards::Safeguards;
 use crate::sum::SumKind;
 
-/// Something that all parties know, for whoever watches.
+/// A progress report, of values that all parties know.
 #[derive(Clone, Debug)]
 pub enum Announcement {
     /// ‖M‖².
@@ -28,7 +28,7 @@ pub enum Announcement {
         /// Features that this party has in too few records, and treats as if it had none: from 0.
         zeroed: Vec<usize>,
     },
-    /// Somebody was missing in sums, and the run is done once more by those who are there.
+    /// A party was missing from sums, and the run is repeated by those who are present.
     Retry,
 }
 
@@ -45,7 +45,7 @@ pub struct NextSum<'a> {
 /// What is called before each sum.
 pub type BeforeSum<'a> = Box<dyn FnMut(NextSum<'_>) -> Result<()> + Send + 'a>;
 
-/// Randomness, a clock, a journal, and who is told what.
+/// Randomness, a clock, a journal, and a progress callback.
 pub struct SessionOptions<'a> {
     /// Randomness of votes and noise.
     pub entropy: ChaCha20Rng,

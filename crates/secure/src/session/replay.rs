@@ -26,7 +26,7 @@ pub struct Answered {
     pub cohort: u8,
     /// Who was in the sum.
     pub parties: Vec<u16>,
-    /// How often [`Session::poll`](super::Session::poll) had found nothing before.
+    /// The number of unsuccessful calls of [`Session::poll`](super::Session::poll) before it.
     pub polls: u32,
     /// The hash over all answers of the cohort, this one included.
     pub answers: [u8; 32],

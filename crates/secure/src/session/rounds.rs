@@ -98,7 +98,7 @@ impl Session<'_> {
         }
     }
 
-    /// Handles what comes until the sum is there, or until the deadline.
+    /// Handles messages until the sum has arrived, or until the deadline.
     pub(super) fn next(&mut self, deadline: Option<f64>) -> Result<Option<Total>> {
         loop {
             let opened = if let Some(opened) = self.opened.take() {

@@ -25,7 +25,7 @@ pub struct Plan {
     pub loses: Option<Vanishing>,
     /// What each party checks by itself.
     pub safeguards: Safeguards,
-    /// Stops the simulation wherever it is.
+    /// Stops the simulation at any point.
     pub cancel: Cancel,
 }
 

@@ -82,9 +82,8 @@ impl Dialer {
                                 (attempts, said) = (0, String::new());
                             }
                             if why != said {
-                                let text = format!(
-                                    "the connection to the coordinator is lost ({why}); trying again"
-                                );
+                                let text =
+                                    format!("lost the connection to the coordinator ({why}); retrying");
                                 self.log.say_of(COORDINATOR, Level::Warn, &text, json!({ "event": "lost" }));
                                 said = why;
                             }
@@ -103,8 +102,7 @@ impl Dialer {
                 }
                 Err(DialFailure::Temporary(problem)) => {
                     if problem != said {
-                        let text =
-                            format!("cannot reach {}: {problem}; trying again", self.party.coordinator);
+                        let text = format!("cannot reach {}: {problem}; retrying", self.party.coordinator);
                         self.log.say_of(COORDINATOR, Level::Warn, &text, json!({ "event": "unreachable" }));
                         said = problem;
                     }

@@ -38,7 +38,7 @@ pub enum ConnectionEvent {
 /// How long the last words of a party that stops may take.
 const FAREWELL: Duration = Duration::from_millis(100);
 
-/// Long messages of the coordinator that are read ahead.
+/// The number of long messages that are read ahead.
 const AHEAD: usize = 2;
 
 /// The limits of the connection that follow from the terms.
@@ -160,7 +160,7 @@ impl Connection {
         std::thread::sleep(FAREWELL);
     }
 
-    /// Sends a message of the methods.
+    /// Sends a message of the protocols.
     pub fn message(&self, kind: &'static str, cover: Cover, bytes: Vec<u8>) {
         self.send(kind, cover, Content::Long(Payload::Message, bytes.into()));
     }

@@ -295,7 +295,7 @@ impl Hub {
 
     fn try_echoes(&mut self) -> Vec<Action> {
         let Phase::Echoing(list, signatures) = &mut self.phase else { return Vec::new() };
-        // Somebody may have left before the others signed: too few signatures would only make the parties stop.
+        // A party may have left before the others signed: too few signatures would only make the parties stop.
         let enough = signatures.len() >= self.cohort.threshold();
         let absent = &self.absent;
         let signed = |party: &u16| absent.contains(party) || signatures.contains_key(party);
@@ -328,8 +328,8 @@ impl Hub {
         let Opening { commitments, revealed, .. } = &opening;
         match open(self.context(), commitments, revealed, |party| self.uploads.words_of(party)) {
             Ok(sum) => self.opened(sum, Some(opening)),
-            // Two left at different moments, and nobody knows the mask between them. The others have revealed what opens
-            // the sum with the second, and will not open one without it.
+            // Two parties left at different times, and the mask between them is unknown. The others have revealed
+            // what opens the sum with the second, and will not open one without it.
             Err(NotOpened::Lacking) => {
                 let missing = self.survivors.iter().find(|party| self.absent.contains(party));
                 let round = self.place.round;
