@@ -87,7 +87,7 @@ fn one_process_at_a_time_uses_a_ledger() {
     let trial = Trial::new(3, &["--rounds", "4"]);
     let mut coordinator = trial.coordinator(&[]);
     let mut first = trial.party(1);
-    first.wait_for("waits until all parties are there");
+    first.wait_for("waiting for all parties");
     // The same user in another place, with the same data in another format.
     let (copy, text) = (trial.path("trial/twin"), fs::read_to_string(trial.path("data-1.csv")).unwrap());
     fs::create_dir(&copy).unwrap();

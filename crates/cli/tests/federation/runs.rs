@@ -57,6 +57,7 @@ fn a_federation_gives_the_same_bits_as_the_simulation() {
 fn results_that_are_a_single_record_are_withheld() {
     let mut trial = Trial::new(3, &["--protocol", "syn-sd", "--rounds", "60"]);
     trial.line = vec!["--insecure"];
+    trial.record_cosine = "0.9";
     let text = records(0, RECORDS - 1, FEATURES);
     let loner: Vec<&str> = (0..FEATURES).map(|feature| if feature == 3 { "900" } else { "0" }).collect();
     fs::write(trial.path("data-1.csv"), format!("{text}{}\n", loner.join(","))).unwrap();

@@ -21,6 +21,8 @@ pub struct Trial {
     pub port: u16,
     /// Arguments of all processes.
     pub line: Vec<&'static str>,
+    /// `--max-record-cosine` of the parties: the records of most trials are few.
+    pub record_cosine: &'static str,
 }
 
 pub fn program() -> Command {
@@ -131,7 +133,7 @@ impl Trial {
             let text = records(party * RECORDS, RECORDS, FEATURES);
             fs::write(folder.path().join(format!("data-{}.csv", party + 1)), text).unwrap();
         }
-        Trial { folder, parties, port, line: Vec::new() }
+        Trial { folder, parties, port, line: Vec::new(), record_cosine: "1" }
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
@@ -166,8 +168,7 @@ impl Trial {
         let data = if exists(&dealt) { dealt } else { self.path(&format!("data-{party}.csv")) };
         command.arg("--data").arg(data);
         command.arg("--out").arg(self.path(&format!("result-{party}"))).args(["--threads", "1"]);
-        // The records are few, and nobody's.
-        command.args(["--max-record-cosine", "1"]);
+        command.args(["--max-record-cosine", self.record_cosine]);
         command.args(&self.line);
         command
     }

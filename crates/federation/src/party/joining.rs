@@ -117,7 +117,7 @@ impl<T: Real> Joining<'_, T> {
             self.books.accept(self.party, &terms)?;
             self.connection.expect(&terms, self.given.matrix.rows());
             let log = &self.options.log;
-            let text = "connected; waits until all parties are there";
+            let text = "connected; waiting for all parties";
             log.say_of(COORDINATOR, Level::Info, text, json!({ "event": "connected" }));
             match self.negotiate_on(*terms, &own)? {
                 Negotiated::Begun(begun) => return Ok(*begun),

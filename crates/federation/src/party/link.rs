@@ -40,7 +40,7 @@ impl PartyLink {
                          or remove this party's state to start a new run";
                     return Err(Error::State { problem: problem.into() });
                 }
-                let text = "connected, the run goes on";
+                let text = "connected; the run continues";
                 self.log.say_of(COORDINATOR, Level::Info, text, json!({ "event": "connected" }));
                 Ok(None)
             }
