@@ -23,6 +23,7 @@ feature_records = 0
 record_share = 1.0
 record_cosine = 1.0
 feature_share = 1.0
+step = inf
 ";
 
 pub fn run(args: &ProvisionArgs, context: &Context) -> Result<()> {

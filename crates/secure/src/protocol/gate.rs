@@ -115,7 +115,9 @@ impl Gate {
             let own = own * (self.mean_records / local.records() as f64).max(1.0);
             if moved > limits.step * own {
                 let times = moved / own;
-                let problem = format!("U moved {times:.0} times as far as by this party's own steps");
+                let problem = format!(
+                    "U moved {times:.1} times as far as by this party's own steps, more than its step allows"
+                );
                 return Err(session.implausible(kind, problem));
             }
         }
