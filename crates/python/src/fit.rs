@@ -6,6 +6,7 @@ use partwise::objective::Loss;
 use partwise::pipeline::{
     self, Finish, Finished, MemoryAdvice, Request, Resources, SharedMatrix, Source, Start, solve_rows,
 };
+use partwise::run::record::{RunKind, RunRecord};
 use partwise::run::{Factors, Machine, Settings, Side};
 use partwise::solver::Penalty;
 use partwise::threads::Threads;
@@ -20,7 +21,7 @@ use crate::errors::python;
 use crate::watch::interruptible;
 
 /// Factorizes X into W and H (whose transpose is `v`), solves W exactly at the end, fills these two arrays, and
-/// returns the report as JSON. `settings` is a JSON object with the settings that differ from their defaults. With
+/// returns the run record and the trace as JSON. `settings` is a JSON object with the settings that differ from their defaults. With
 /// `given`, the arrays contain the start. `missing` is `nan`, `zero` or `unstored`; `weights` is a matrix like X, or an
 /// array with a number for each row.
 #[pyfunction]
@@ -105,12 +106,16 @@ fn fit_in<T: Real + Element>(
         let opened = pipeline::open(source, request)?;
         pipeline::run(pipeline::plan(opened, start)?, watch)
     })?;
-    let Finished { result, norm, .. } = fitted.map_err(python)?;
+    let finished = fitted.map_err(python)?;
+    let record = pipeline::record(&finished);
+    let Finished { result, .. } = finished;
     fill(w, &result.factors.u)?;
     fill(v, &result.factors.v)?;
-    let mut report = json!(result.report);
-    report["norm"] = json!(norm);
-    Ok(report.to_string())
+    let record =
+        RunRecord::new(result.report.relative_error, RunKind::Factorization(Box::new(record)));
+    let mut answer = json!(record);
+    answer["trace"] = json!(result.report.trace);
+    Ok(answer.to_string())
 }
 
 /// The advice for too little memory.

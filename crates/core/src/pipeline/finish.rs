@@ -16,12 +16,12 @@ pub(super) enum Again<'a, T> {
     Observed(Box<Observed<T>>),
 }
 
-/// Solves for U exactly, empties the components of V that it does not use, and evaluates the error again; returns ‖M‖_F.
+/// Solves for U exactly, empties the components of V that it does not use, and evaluates the error again.
 pub(super) fn finish<T: Real>(
     again: &Again<'_, T>,
     plan: &RunPlan,
     result: &mut Factorization<T>,
-) -> Result<f64> {
+) -> Result<()> {
     let threads = &Threads::new(plan.machine.threads)?.with_cancel(&plan.machine.cancel);
     let (settings, factors) = (&plan.settings, &mut result.factors);
     let (terms, _) = settings.terms(factors.rows, factors.cols, f64::INFINITY);
@@ -42,7 +42,7 @@ pub(super) fn finish<T: Real>(
     };
     result.report.relative_error = residual.relative_error;
     result.report.loss = Some(residual.loss);
-    Ok(residual.norm)
+    Ok(())
 }
 
 /// The nonnegative W that fits the rows of M best with V fixed; see [`Factors::transform_by`].

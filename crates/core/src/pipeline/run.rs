@@ -22,8 +22,6 @@ pub struct Finished<T> {
     pub given: bool,
     /// How the matrix was read, if it was streamed.
     pub streamed: Option<StreamedRecord>,
-    /// ‖M‖_F, where the finish evaluates the error.
-    pub norm: Option<f64>,
 }
 
 /// Runs a plan. Only the monitor of rank 0 is called; every rank returns the whole result.
@@ -57,6 +55,8 @@ pub fn run<T: Real>(planned: Planned<'_, T>, monitor: &mut dyn Monitor<T>) -> Re
     if !given {
         result.factors.order_by_energy();
     }
-    let norm = again.map(|matrix| finish(&matrix, &plan, &mut result)).transpose()?;
-    Ok(Finished { facts, plan, result, given, streamed, norm })
+    if let Some(matrix) = again {
+        finish(&matrix, &plan, &mut result)?;
+    }
+    Ok(Finished { facts, plan, result, given, streamed })
 }

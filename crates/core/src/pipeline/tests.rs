@@ -224,9 +224,8 @@ fn exact_rows_are_those_that_fit_best() {
     let source = || Source::Shared(&matrix, "X");
     let iterated = through(source(), request(), Start::default()).unwrap();
     let exact = through(source(), request().with_finish(Finish::ExactRows), Start::default()).unwrap();
-    assert!(iterated.norm.is_none() && exact.norm.is_some());
     let error = |finished: &Finished<f64>| finished.result.report.relative_error;
-    assert!(error(&exact) <= error(&iterated));
+    assert!(error(&exact) < error(&iterated));
     let threads = Threads::new(1).unwrap();
     let residual = residual_of(matrix.clone(), &exact.result.factors, Loss::Frobenius, &threads).unwrap();
     assert_eq!(residual.relative_error, error(&exact));

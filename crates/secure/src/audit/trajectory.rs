@@ -44,7 +44,7 @@ pub fn run<T: Real>(case: &Case<'_, T>, adversary: Adversary) -> Result<Found> {
             continue;
         }
         let course = Course::of(case, &view).ok_or_else(other_run)?;
-        let each = case.limits.reconstructed.div_ceil(case.targets.len());
+        let each = case.limits.reconstructions(case.features).div_ceil(case.targets.len());
         for place in case.limits.pick(holders.len(), each) {
             let Holder { feature, row } = holders[place];
             let found = course.solve(&case.threads, feature);
