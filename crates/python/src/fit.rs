@@ -111,8 +111,7 @@ fn fit_in<T: Real + Element>(
     let Finished { result, .. } = finished;
     fill(w, &result.factors.u)?;
     fill(v, &result.factors.v)?;
-    let record =
-        RunRecord::new(result.report.relative_error, RunKind::Factorization(Box::new(record)));
+    let record = RunRecord::new(result.report.relative_error, RunKind::Factorization(Box::new(record)));
     let mut answer = json!(record);
     answer["trace"] = json!(result.report.trace);
     Ok(answer.to_string())

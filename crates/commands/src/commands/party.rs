@@ -6,6 +6,7 @@ use std::sync::Arc;
 use anyhow::{Result, anyhow, bail};
 use partwise::cancel::Cancel;
 use partwise::io::{self, Input};
+use partwise::matrix::Matrix;
 use partwise::run::Side;
 use partwise::run::record::{
     FederationEnd, FederationRecord, PartyRecord, ProtocolSettings, RUN_FILE, RunKind, RunRecord,
@@ -125,12 +126,20 @@ maximum_rounds = 500
     )
 }
 
-fn join<T: Real>(args: &JoinArgs, context: &Context, hooks: &Arc<dyn Hooks>) -> Result<()> {
-    let party = PartyConfig::read(&args.file)?;
-    if !args.line.check {
-        let Some(out) = &args.out else { bail!("--out is missing; give a folder for the result") };
-        output::check_private_folder(out, args.force)?;
-    }
+/// The records of a party.
+struct Records<T> {
+    /// What it joins with: features by records.
+    given: PartyData<T>,
+    /// The same, records by features.
+    own: Matrix<T>,
+    /// The number of each record's person, if people have several.
+    people: Option<Vec<usize>>,
+    row_labels: Option<Vec<String>>,
+    col_labels: Option<Vec<String>>,
+}
+
+/// Reads a party's records.
+fn read<T: Real>(args: &JoinArgs, context: &Context) -> Result<Records<T>> {
     let read = input::read::<T>(&args.data, &args.read, Some(&args.labels))
         .and_then(|input| input::check_range(&args.data, &input.matrix).map(|()| input));
     let Input { matrix, row_labels, col_labels, assumptions, .. } =
@@ -156,6 +165,16 @@ fn join<T: Real>(args: &JoinArgs, context: &Context, hooks: &Arc<dyn Hooks>) -> 
     let reading = format!("{:?} {:?} {:?}", args.read, args.records, T::PRECISION);
     let digest = format!("{} {reading}", input::sha256(&args.data)?);
     let given = PartyData { matrix, names: names.clone(), digest };
+    Ok(Records { given, own, people, row_labels, col_labels })
+}
+
+fn join<T: Real>(args: &JoinArgs, context: &Context, hooks: &Arc<dyn Hooks>) -> Result<()> {
+    let party = PartyConfig::read(&args.file)?;
+    if !args.line.check {
+        let Some(out) = &args.out else { bail!("--out is missing; give a folder for the result") };
+        output::check_private_folder(out, args.force)?;
+    }
+    let Records { given, own, people, row_labels, col_labels } = read::<T>(args, context)?;
     let log = Arc::new(EventLog::new(args.line.log).naming(flags::name));
     let threads = args.threads.unwrap_or_else(machine::cores);
     let options = PartyOptions {

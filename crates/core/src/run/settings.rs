@@ -208,6 +208,29 @@ impl Settings {
         self.check_sizes(m, n)
     }
 
+    /// Checks the loss, and which entries it is of, against the method.
+    fn check_loss(&self) -> Result<()> {
+        let lowers = match self.loss {
+            Loss::Frobenius => true,
+            Loss::Kl => !matches!(self.algorithm, Algorithm::Bpp | Algorithm::Dsanls),
+            Loss::Is => matches!(self.algorithm, Algorithm::Auto | Algorithm::Mu),
+        };
+        if !lowers {
+            let problem =
+                format!("{} cannot be minimized by {}; choose another method", self.loss, self.algorithm);
+            return Err(Error::parameter("loss", problem));
+        }
+        if self.algorithm == Algorithm::Dsanls && self.is_incomplete() {
+            let problem = "dsanls needs every entry, each with the same weight; use auto, hals, mu or bpp";
+            return Err(Error::parameter("algorithm", problem));
+        }
+        if let Some(share) = self.holdout.filter(|share| !(*share > 0.0 && *share < 1.0)) {
+            let problem = format!("{share} is not a share of the entries; give a number above 0 and below 1");
+            return Err(Error::parameter("holdout", problem));
+        }
+        Ok(())
+    }
+
     /// Checks each parameter, and parameters against each other.
     pub(super) fn check_values(&self) -> Result<()> {
         let positive = |name: &str, value: usize| match value {
@@ -231,24 +254,7 @@ impl Settings {
         not_negative("l2_u", self.l2_u)?;
         not_negative("l2_v", self.l2_v)?;
         not_negative("tolerance", self.tolerance)?;
-        let lowers = match self.loss {
-            Loss::Frobenius => true,
-            Loss::Kl => !matches!(self.algorithm, Algorithm::Bpp | Algorithm::Dsanls),
-            Loss::Is => matches!(self.algorithm, Algorithm::Auto | Algorithm::Mu),
-        };
-        if !lowers {
-            let problem =
-                format!("{} cannot be minimized by {}; choose another method", self.loss, self.algorithm);
-            return Err(Error::parameter("loss", problem));
-        }
-        if self.algorithm == Algorithm::Dsanls && self.is_incomplete() {
-            let problem = "dsanls needs every entry, each with the same weight; use auto, hals, mu or bpp";
-            return Err(Error::parameter("algorithm", problem));
-        }
-        if let Some(share) = self.holdout.filter(|share| !(*share > 0.0 && *share < 1.0)) {
-            let problem = format!("{share} is not a share of the entries; give a number above 0 and below 1");
-            return Err(Error::parameter("holdout", problem));
-        }
+        self.check_loss()?;
         if self.bound {
             self.check_given(["bound"])?;
         }

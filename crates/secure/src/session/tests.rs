@@ -197,7 +197,8 @@ fn a_short_answer_is_refused() {
                 scope.spawn(move || {
                     let machine = Party::new(cohort.clone(), me, identity, plain).unwrap();
                     let mut session = Session::join(link, vec![machine], options()).unwrap();
-                    let error = session.sum(ALL, SumKind::Norms, vec![Part::scalars(&[1.0, 1.0])]).err().unwrap();
+                    let error =
+                        session.sum(ALL, SumKind::Norms, vec![Part::scalars(&[1.0, 1.0])]).err().unwrap();
                     let words = match plain {
                         true => "shorter than what was asked",
                         // It is no answer, since each party opens the sum itself.
