@@ -242,8 +242,8 @@ pub fn gz() -> Vec<Vec<u8>> {
     ]
 }
 
-/// Frames, each after its length.
-pub fn frame() -> Vec<Vec<u8>> {
+/// Messages of the sums.
+fn messages() -> Vec<Message> {
     let place = SumId { epoch: 1, round: 2, attempt: 3 };
     let words = Words { narrow: vec![1, 2, 3], wide: vec![4, 5] };
     let shares = vec![(1, vec![1; 33]), (2, vec![2; 33])];
@@ -268,7 +268,7 @@ pub fn frame() -> Vec<Vec<u8>> {
         answer: None,
     };
     let signed = Some(Box::new(commitment.clone()));
-    let messages = [
+    vec![
         Message::NewEpoch { epoch: 9 },
         Message::Upload { place, words: words.clone(), commitment: signed, shares: shares.clone() },
         Message::Relay { place, party: 1, words: words.clone() },
@@ -277,7 +277,11 @@ pub fn frame() -> Vec<Vec<u8>> {
         Message::Unmask { place, revealed },
         Message::Opening(Box::new(opening)),
         Message::Reply { place, survivors: vec![2], words },
-    ];
+    ]
+}
+
+/// Frames, each after its length.
+pub fn frame() -> Vec<Vec<u8>> {
     let enter = FromParty::Enter {
         federation: "demo".into(),
         name: "a".into(),
@@ -289,7 +293,7 @@ pub fn frame() -> Vec<Vec<u8>> {
         let bytes = frame.encode();
         [&(bytes.len() as u16).to_le_bytes()[..], &bytes].concat()
     };
-    let mut seeds: Vec<Vec<u8>> = messages
+    let mut seeds: Vec<Vec<u8>> = messages()
         .iter()
         .map(|message| {
             let bytes = addressed(0, message);

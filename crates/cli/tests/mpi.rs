@@ -174,7 +174,7 @@ fn auto_chooses_by_the_network() {
     same(&desk, "dsanls", "slow");
     run(&desk, 2, &format!("{common} --network unlimited --out fast"));
     let plan = desk.json("fast/run.json")["plan"].to_string();
-    assert!(plan.contains("auto: hals"), "{plan}");
+    assert!(plan.contains("auto: accelerated HALS"), "{plan}");
 }
 
 #[test]
@@ -186,7 +186,7 @@ fn a_column_that_dominates_is_found_by_all_ranks_together() {
     for options in ["--algorithm hals --grid 2x2", "--algorithm dsanls"] {
         run(&desk, 4, &format!("factorize m.npy --rank 2 --iterations 3 {options} --force --out r"));
         let warnings = desk.json("r/run.json")["warnings"].to_string();
-        assert!(warnings.contains("column 34 holds 99.5%"), "{options}: {warnings}");
+        assert!(warnings.contains("column 34 accounts for 99.5%"), "{options}: {warnings}");
     }
 }
 
@@ -366,7 +366,7 @@ fn ranks_refuse_what_one_process_refuses_in_one_sentence() {
         (4, "syn-sd --parties 3 --network 1Gbit/s,1ms", ["--network", "clocks are real"]),
         (4, "syn-sd", ["--parties", "missing"]),
         // The parties detect this after they have started.
-        (4, "dsanls-limited --parties 3 --sketch-records 700", ["--sketch-records", "would show a record"]),
+        (4, "dsanls-limited --parties 3 --sketch-records 700", ["--sketch-records", "would reveal a record"]),
     ] {
         refused(&desk, ranks, &format!("{simulate} {options}"), &expected);
     }

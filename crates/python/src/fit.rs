@@ -182,7 +182,7 @@ fn factors_from<T: Real + Element>(
 }
 
 /// The defaults with the given changes.
-fn settings_from(given: &str) -> PyResult<Settings> {
+pub fn settings_from(given: &str) -> PyResult<Settings> {
     let wrong = |error: serde_json::Error| PyValueError::new_err(error.to_string());
     let given: Map<String, Value> = serde_json::from_str(given).map_err(wrong)?;
     let damped = given.contains_key("alpha") || given.contains_key("beta");

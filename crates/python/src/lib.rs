@@ -7,6 +7,7 @@ mod errors;
 mod federation;
 mod fit;
 mod program;
+mod ranks;
 mod watch;
 
 use pyo3::prelude::*;
@@ -25,6 +26,9 @@ mod _partwise {
 
     #[pymodule_export]
     use super::program::program;
+
+    #[pymodule_export]
+    use super::ranks::select_rank;
 
     #[pymodule_export]
     #[expect(non_upper_case_globals, reason = "the name that Python packages give it")]

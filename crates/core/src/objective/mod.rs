@@ -53,6 +53,11 @@ losses! {
 }
 
 impl Loss {
+    /// The loss divided by that of the baseline, given the relative error, which is its square root for least squares.
+    pub fn share_of_baseline(self, relative_error: f64) -> f64 {
+        if self == Loss::Frobenius { relative_error * relative_error } else { relative_error }
+    }
+
     /// What a run minimizes on a matrix of this mean; where entries have weights, `unlisted` says what those are that are
     /// not listed.
     pub fn objective<T: Real>(self, mean: f64, unlisted: Option<Unlisted>) -> Box<dyn Objective<T>> {

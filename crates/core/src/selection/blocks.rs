@@ -9,7 +9,6 @@ use crate::comm::Alone;
 use crate::error::{Error, Result};
 use crate::grid::Grid;
 use crate::matrix::{Matrix, Shape};
-use crate::objective::Loss;
 use crate::partition::{Shard, shards_until};
 use crate::random::{Purpose, stream};
 use crate::run::{Factors, Machine, RunSettings, Side, Task, on_comm, residual_of};
@@ -97,10 +96,7 @@ impl<T: Real> HeldOut<T> {
         let Shape { rows, cols } = self.corner.shape();
         let predicted = Factors { rows, cols, k: factors.k, u, v };
         let residual = residual_of(self.corner.clone(), &predicted, loss, threads)?;
-        let relative = match loss {
-            Loss::Frobenius => residual.relative_error.powi(2),
-            _ => residual.relative_error,
-        };
+        let relative = loss.share_of_baseline(residual.relative_error);
         Ok((residual.norm > 0.0).then_some(relative))
     }
 }

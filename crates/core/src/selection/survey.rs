@@ -298,7 +298,11 @@ fn fit<T: Real>(
     let result = on_comm(&Alone, shard, &machine, task)?;
     let k = settings.rank;
     let labels = sample.iter().map(|&row| strongest(&result.factors.u[row * k..][..k])).collect();
-    Ok(RestartFit { loss: result.report.relative_error.powi(2), v: result.factors.v, labels })
+    Ok(RestartFit {
+        loss: settings.loss.share_of_baseline(result.report.relative_error),
+        v: result.factors.v,
+        labels,
+    })
 }
 
 /// The component with the largest weight, or k if all are zero.

@@ -20,17 +20,20 @@ if TYPE_CHECKING:
     from partwise._federation import Joined, Simulated, audit, join, simulate
     from partwise._nmf import NMF, non_negative_factorization
     from partwise._progress import Progress
+    from partwise._ranks import RankSelection, select_rank
 
 __all__ = [
     "NMF",
     "Joined",
     "Progress",
+    "RankSelection",
     "Simulated",
     "__version__",
     "audit",
     "join",
     "nmf",
     "non_negative_factorization",
+    "select_rank",
     "simulate",
 ]
 
@@ -39,11 +42,13 @@ _MODULES = {
     "NMF": "_nmf",
     "Joined": "_federation",
     "Progress": "_progress",
+    "RankSelection": "_ranks",
     "Simulated": "_federation",
     "audit": "_federation",
     "join": "_federation",
     "nmf": "_anndata",
     "non_negative_factorization": "_nmf",
+    "select_rank": "_ranks",
     "simulate": "_federation",
 }
 

@@ -98,6 +98,9 @@ def checked_factor(factor: Any, shape: tuple[Any, Any], whom: str) -> NDArray[An
 
 def checked_weights(X: Any, sample_weight: Any, weights: Any) -> Any:
     """How much rows or entries of a checked X count, as the compiled part reads it; None if all count once."""
+    from sklearn.utils import check_array
+    from sklearn.utils.validation import check_non_negative
+
     if sample_weight is not None and weights is not None:
         raise ValueError("sample_weight and weights are both given; multiply them, and give weights")
     if sample_weight is not None:

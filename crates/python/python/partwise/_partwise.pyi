@@ -32,6 +32,9 @@ def transform(
     l2: float,
     threads: int | None,
 ) -> None: ...
+def select_rank(
+    x: Any, *, single: bool, components: list[int], restarts: int, settings: str, threads: int | None
+) -> str: ...
 def join(
     file: str,
     x: Any,
