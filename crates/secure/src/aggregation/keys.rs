@@ -122,13 +122,13 @@ pub struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// The beginning of what is signed in this attempt for a purpose.
+    /// The beginning of every text that is signed for a purpose in this attempt.
     pub fn text(&self, purpose: &[u8]) -> Vec<u8> {
         let Context { cohort, place, transcript } = self;
         [purpose, &cohort.run, &[cohort.number], transcript.bytes(), &place.bytes()].concat()
     }
 
-    /// A digest that is of no other attempt, purpose or parties.
+    /// A digest bound to this attempt, its purpose and its parties.
     pub fn digest(&self, purpose: &[u8], parties: &[u16], bytes: &[u8]) -> [u8; 32] {
         let mut hash = Sha256::new_with_prefix(self.text(purpose));
         parties.iter().for_each(|party| hash.update(party.to_le_bytes()));

@@ -25,12 +25,12 @@ impl Seed {
         seed
     }
 
-    /// What everything of it is derived from.
+    /// The secret from which all keys of the mask are derived.
     pub fn bytes(&self) -> &[u8; 32] {
         &self.0
     }
 
-    /// A key for one purpose. The seed itself is never a key, since its digest is signed.
+    /// Derives a key for one purpose. The seed itself is never used as a key, because its digest is signed.
     pub fn expand(&self, purpose: &[u8]) -> Seed {
         Seed::filled(|key| match Hkdf::<Sha256>::from_prk(&self.0) {
             Ok(seed) if seed.expand(purpose, key).is_ok() => {}

@@ -1,4 +1,5 @@
-//! Secure aggregation: the coordinator learns the sum of what the parties of a cohort have, and not the summands.
+//! Secure aggregation: the coordinator learns the sum of the contributions of a cohort's parties, but no
+//! contribution.
 //!
 //! It follows Bonawitz et al. 2017, "Practical secure aggregation for privacy-preserving machine learning". In each
 //! round a party adds to its words a mask for every other party of the cohort, which that party subtracts, and a mask
@@ -9,9 +10,9 @@
 //! are two state machines, [`Party`] and [`Hub`], each `handle(Event) -> Vec<Action>`; their drivers have the links and
 //! the clocks.
 //!
-//! Unlike there, keys are never shared: a survivor reveals the pairwise seed of one round. And masks are derived
-//! from the transcript, everything that the coordinator has sent so far: parties that were told different things
-//! have masks that do not cancel.
+//! This differs from the paper in two ways. Keys are never shared: a survivor reveals the pairwise seed of
+//! one round. Masks are derived from the transcript, everything that the coordinator has sent so far, so that
+//! the masks of parties that were told different things do not cancel.
 
 pub(crate) mod commitment;
 mod hub;
@@ -179,7 +180,7 @@ pub enum Action {
     Opened {
         /// The words.
         words: Words,
-        /// At a party: what the server made of the sum, where it is not the sum.
+        /// At a party: what the server answered, if it differs from the sum.
         answer: Option<Words>,
         /// Whose words are in the sum.
         cohort: Vec<u16>,

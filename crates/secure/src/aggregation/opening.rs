@@ -1,5 +1,5 @@
-//! How a sum is opened, by the coordinator and by every party itself: masked words that were signed for, and what takes off
-//! their masks, each checked against what was signed before anything was revealed.
+//! How the coordinator and every party open a sum: from masked words that their parties have signed, and from
+//! secrets that remove the masks, each checked against what was signed before anything was revealed.
 
 use super::commitment::{Blame, Commitment, Revealed, of, parties_of, survivors, words_digest};
 use super::keys::{Context, SIGNATURE_BYTES};
@@ -7,31 +7,31 @@ use super::mask::{Seed, Sign, apply};
 use super::sharing::{deal, recover};
 use super::{SumId, Words};
 
-/// All that a party needs to open a sum and to see that it is the one that all signed for.
+/// All that a party needs to open a sum and to verify that it is the one that all have signed.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Opening {
-    /// Which attempt.
+    /// The attempt at the sum.
     pub place: SumId,
-    /// The hash over the list of keys of its epoch.
+    /// The hash over the list of keys of the attempt's epoch.
     pub keys: [u8; 32],
-    /// What the survivors have signed for.
+    /// The survivors' commitments to their uploads.
     pub commitments: Vec<Commitment>,
     /// The survivors' signatures on the list of all commitments.
     pub signatures: Vec<(u16, [u8; SIGNATURE_BYTES])>,
-    /// What takes off the masks, by party.
+    /// The secrets that remove the masks, by party.
     pub revealed: Vec<Revealed>,
-    /// Masked words, as far as they were not passed on before.
+    /// The masked words that were not passed on earlier.
     pub uploads: Vec<(u16, Words)>,
-    /// What the server made of the sum, where it is not the sum.
+    /// What the server answered, if it differs from the sum.
     pub answer: Option<Words>,
 }
 
 /// Why a sum was not opened.
 #[derive(Debug, PartialEq, Eq)]
 pub enum NotOpened {
-    /// Those who are gone would have to reveal more.
+    /// Parties that left would have to reveal more.
     Lacking,
-    /// Something is not what was signed for.
+    /// Something differs from what was signed.
     Blamed(Blame),
 }
 
@@ -41,7 +41,7 @@ impl From<Blame> for NotOpened {
     }
 }
 
-/// Whether enough of the survivors have signed this list, and none another.
+/// Checks that enough of the survivors have signed this list, and that none has signed another.
 pub fn check_signatures(
     context: Context<'_>,
     list: &[Commitment],
@@ -68,7 +68,7 @@ pub fn check_signatures(
     Ok(())
 }
 
-/// Whether each upload is the one that was signed for.
+/// Checks that each upload matches its commitment.
 pub fn check_uploads<'a>(
     list: &[Commitment],
     upload: impl Fn(u16) -> Option<&'a Words>,
@@ -84,8 +84,9 @@ pub fn check_uploads<'a>(
     Ok(())
 }
 
-/// The sum of the uploads without its masks. Every secret that was revealed is compared with what was signed; a share that
-/// differs is its sender's fault, and shares that all are as signed, but no deal, are the dealer's.
+/// Computes the sum of the uploads without its masks. Every revealed secret is compared with what was signed.
+/// A share that differs is the fault of its sender; if all shares match but do not belong together, it is the
+/// fault of the dealer.
 pub fn open<'a>(
     context: Context<'_>,
     list: &[Commitment],
@@ -117,8 +118,8 @@ pub fn open<'a>(
     Ok(sum)
 }
 
-/// Whether what was revealed is what takes off the masks, by the words of each party; returns whose pairwise masks have to be
-/// taken off.
+/// Checks that each party revealed exactly what removes the masks. Returns the parties that left, whose
+/// pairwise masks remain to be removed.
 fn check_revealed(
     context: Context<'_>,
     list: &[Commitment],
@@ -170,7 +171,8 @@ fn self_mask(
     if context.seed_digest(dealer, seed.bytes()) != commitment.seed {
         return Err(inconsistent());
     }
-    // Dealt once more, from the seed alone: whoever has not revealed its share must have had one of these too.
+    // The dealer's shares follow from the seed alone: parties that revealed nothing must also have received
+    // such a share.
     for ((receiver, _), share) in members.iter().zip(deal(&seed, threshold, members.len())) {
         let dealt = context.share_digest(dealer, *receiver, share.bytes());
         if of(&commitment.shares, *receiver).is_some_and(|signed| *signed != dealt) {
@@ -180,7 +182,7 @@ fn self_mask(
     Ok(seed)
 }
 
-/// The seed of the mask between a survivor and a party that is gone.
+/// The seed of the mask between a survivor and a party that left.
 fn mask_with(
     context: Context<'_>,
     commitment: &Commitment,

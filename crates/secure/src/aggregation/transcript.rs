@@ -34,13 +34,13 @@ impl TranscriptHash {
         Self::of(self.answers, hash([0; 32], &[b"roster", &epoch.to_le_bytes(), roster]))
     }
 
-    /// Over the same answers, in an epoch whose list of keys has this hash.
+    /// The hash over the same answers, in an epoch whose list of keys has this hash.
     pub fn with_keys(self, keys: [u8; 32]) -> Self {
         Self::of(self.answers, keys)
     }
 
-    /// After a sum that was fixed by `summands`: the digest of the commitments to them, or without masks the parties. An
-    /// answer that is not the sum is part of it.
+    /// The hash after a sum that is determined by `summands`: the digest of the commitments, or without masks
+    /// the parties. An answer that differs from the sum is part of it.
     pub fn opened(self, place: SumId, summands: &[u8], answer: Option<&Words>) -> Self {
         let answer = answer.map(word_bytes);
         let parts: [&[u8]; 5] = [

@@ -46,21 +46,21 @@ pub enum Message {
         place: SumId,
         /// The words.
         words: Words,
-        /// What it signs for; nothing where words are not masked.
+        /// The commitment to the words; `None` if they are not masked.
         commitment: Option<Box<Commitment>>,
         /// For whom, and the sealed share.
         shares: PartyShares,
     },
-    /// Hub to parties: another's masked words, of which each makes the sum itself.
+    /// Hub to parties: another party's masked words, which each party adds up itself.
     Relay {
-        /// Which attempt.
+        /// The attempt at the sum.
         place: SumId,
-        /// Whose.
+        /// The party whose words these are.
         party: u16,
         /// The words.
         words: Words,
     },
-    /// Hub to a party: what those whose words arrived have signed for, and the shares from them.
+    /// Hub to a party: the commitments of the parties whose words arrived, and their shares for this party.
     Survivors {
         /// Which attempt.
         place: SumId,
@@ -87,12 +87,12 @@ pub enum Message {
     Unmask {
         /// Which attempt.
         place: SumId,
-        /// What it reveals.
+        /// The secrets that the party reveals.
         revealed: Revealed,
     },
     /// Hub to parties: what opens a sum.
     Opening(Box<Opening>),
-    /// Hub to parties: the answer to a sum of words that are not masked. Nobody can verify it.
+    /// Hub to parties: the answer to a sum of unmasked words, which no party can verify.
     Reply {
         /// Which attempt.
         place: SumId,
@@ -275,7 +275,7 @@ impl<'a> Reader<'a> {
         Some(Revealed { party, shares, seeds, signature: self.array()? })
     }
 
-    /// Something that is there or not, as a list.
+    /// Encodes an optional value as a list.
     fn optional<I>(&mut self, item: impl FnMut(&mut Self) -> Option<I>) -> Option<Option<I>> {
         let mut list = self.list(item)?;
         (list.len() < 2).then(|| list.pop())
@@ -299,7 +299,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The bytes of what is signed in a commitment.
+/// The bytes of a commitment that are signed.
 pub(super) fn commitment_body(commitment: &Commitment) -> Vec<u8> {
     let Commitment { party, words, seed, shares, pairs, only_with, signature: _ } = commitment;
     let mut writer = Writer::default();
@@ -321,7 +321,7 @@ pub fn words_of(bytes: &[u8]) -> Option<(Words, &[u8])> {
     Some((words, reader.0))
 }
 
-/// The sum that a message is about, from its bytes alone; `None` if it is about none.
+/// The sum that a message belongs to, from its bytes alone; `None` if it belongs to none.
 pub fn round_of(bytes: &[u8]) -> Option<u64> {
     let mut reader = Reader(bytes);
     match reader.array()? {
@@ -364,7 +364,7 @@ impl Message {
         }
     }
 
-    /// Whose words are in the sum that it answers, if it answers one.
+    /// The parties whose words are in the answered sum, if the message is an answer.
     pub fn parties(&self) -> Option<Vec<u16>> {
         match self {
             Message::Reply { survivors, .. } => Some(survivors.clone()),

@@ -165,13 +165,13 @@ impl<'a> View<'a> {
         Some(telling.seen(numbers(sum, &words)))
     }
 
-    /// The numbers of all parts of a sum, as the coordinator opened it or as a party was told.
+    /// The numbers of all parts of a sum, as opened by the coordinator or as told to a party.
     pub fn whole_sum(&self, place: usize) -> Option<Vec<Vec<f64>>> {
         let sum = self.sums[place].sum;
         Some(self.transcript.parts(sum, &self.transcript.opened(sum)?))
     }
 
-    /// How often the run was begun again before this sum.
+    /// The number of times that the run was restarted before this sum.
     pub fn attempt(&self, place: usize) -> u8 {
         self.sums[place].sum.attempt
     }
@@ -264,12 +264,12 @@ impl<'a> TellingCohort<'a> {
     }
 }
 
-/// Whether a sum is one of numbers: where somebody's were outside the range or withheld, it is noise.
+/// Whether a sum holds numbers. If a party's numbers were out of range or withheld, it is noise.
 fn opened_numbers(transcript: &Transcript, sum: &RecordedSum) -> bool {
     transcript.opened(sum).is_some_and(|words| sum.is_plain() || are_numbers(&words))
 }
 
-/// Whether opened words are numbers, by the flags behind them.
+/// Whether opened words are numbers, according to the flags at their end.
 pub(super) fn are_numbers(words: &Words) -> bool {
     words.wide.last_chunk() == Some(&[0; fixed::FLAGS])
 }

@@ -27,10 +27,11 @@ pub struct Evidence<'a, T> {
     pub dealt: &'a [Vec<usize>],
     /// Held-out records, by the party of their kind.
     pub held_out: &'a [Vec<usize>],
-    /// Which person each record is of, by number, where people have several; else each is a person's only one.
+    /// The number of the person of each record, if people have several records; otherwise each record is a
+    /// person.
     pub people: Option<&'a [usize]>,
-    /// How to run it again, for what needs other runs: leaving people out, adversaries that deviate. Without it these are
-    /// left out.
+    /// How to repeat the run for attacks that need other runs: those that leave people out, and adversaries
+    /// that deviate. Without it these are skipped.
     pub plan: Option<&'a Plan>,
     /// The final U, features x k, by row.
     pub u: &'a [T],
@@ -49,11 +50,11 @@ pub struct Limits {
     pub unknowns: usize,
     /// Parties whose records are sought so.
     pub recovered: usize,
-    /// People that are left out, each in a run of its own.
+    /// The number of people that are left out, each in a separate run.
     pub reruns: usize,
-    /// Records that are reconstructed from rare features at most, by each adversary.
+    /// The maximum number of records that each adversary reconstructs from rare features.
     pub reconstructed: usize,
-    /// Features at most for which that is tried.
+    /// The maximum number of features for which reconstruction is tried.
     pub reconstructed_features: usize,
     /// Multiplications of one of these: it decides for how many features they are sought.
     pub multiplications: f64,

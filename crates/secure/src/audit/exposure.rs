@@ -1,4 +1,4 @@
-//! What the audit comes to for the person who is worst off, in plain words: the head of the verdict.
+//! The audit's result for the most exposed person, in plain words, as the head of the verdict.
 
 use partwise::wording::Wording;
 
@@ -6,12 +6,13 @@ use super::finding::Reconstruction;
 use super::verdict::sentence_of;
 use super::{Audit, Finding, Individuals, LeftOut, TruePositives};
 
-/// Whether any person is exposed to an adversary that the run was to be safe from.
+/// Whether any person is exposed to an adversary against which the run should be secure.
 pub fn is_found(audit: &Audit) -> bool {
     audit.individuals.reproduced > 0 || rebuilt(audit).next().is_some() || told(audit).is_some()
 }
 
-/// The worst first; that nobody was found exposed, if so.
+/// The sentences of the verdict about single people, the worst exposure first; or one sentence that none was
+/// found exposed.
 pub fn of(audit: &Audit) -> Vec<Wording> {
     let mut sentences: Vec<Wording> = rebuilt(audit).map(|found| rebuilt_in_words(found).into()).collect();
     if audit.individuals.reproduced > 0 {
@@ -31,7 +32,7 @@ pub fn of(audit: &Audit) -> Vec<Wording> {
     sentences
 }
 
-/// Records that were found exactly.
+/// Reconstructions that found records exactly.
 fn rebuilt(audit: &Audit) -> impl Iterator<Item = &Reconstruction> {
     audit.reconstructions.iter().filter(|found| found.adversary.is_assumed() && found.exact > 0)
 }
@@ -63,7 +64,7 @@ fn reproduced(found: &Individuals) -> String {
     )
 }
 
-/// The attack that is most certain to tell members while it takes few others for members.
+/// The attack that identifies members with the most certainty at a low rate of false positives.
 fn told(audit: &Audit) -> Option<(&Finding, &TruePositives)> {
     let assumed = audit.findings.iter().filter(|finding| finding.adversary.is_assumed());
     let certain = assumed
@@ -90,7 +91,7 @@ fn told_in_words(finding: &Finding, rate: &TruePositives) -> String {
     )
 }
 
-/// What too few held-out records cannot tell.
+/// States which rates cannot be estimated from too few held-out records.
 fn not_estimable(audit: &Audit) -> Option<Wording> {
     let others = audit.findings.iter().map(|finding| finding.auc.others).max()?;
     let rates = audit.findings.iter().flat_map(|finding| &finding.true_positives);

@@ -1,4 +1,4 @@
-//! How a hub handles the messages of parties. After an error nothing has changed.
+//! How a hub handles the messages of parties. An error leaves its state unchanged.
 
 use super::uploads::MaskedUpload;
 use super::{Hub, Phase};
@@ -61,8 +61,8 @@ impl Hub {
         Ok(actions)
     }
 
-    /// Words, with what was signed for and sealed shares of the self-mask's seed where they are masked. Those are passed on at
-    /// once: that is what takes longest.
+    /// Collects the words of a party; if they are masked, also the commitment and the sealed shares of the
+    /// self-mask's seed. Masked words are passed on immediately, because transferring them takes longest.
     fn collect(
         &mut self,
         from: u16,
@@ -106,8 +106,8 @@ impl Hub {
         Ok(actions)
     }
 
-    /// These words were in a sum over these parties before, and must not be in one over others: keys are exchanged among those
-    /// alone, where they were for more or fewer.
+    /// Restricts the round to `list`: these words were part of a sum over these parties and must not enter a
+    /// sum over others. Keys are exchanged again among exactly these parties if the present ones differ.
     fn bind(&mut self, list: Vec<u16>) -> Vec<Action> {
         let others = self.roster.iter().copied();
         let others = others.filter(|party| !list.contains(party) && !self.absent.contains(party));
@@ -175,7 +175,8 @@ impl Hub {
         Ok(self.try_echoes())
     }
 
-    /// What takes off the masks. Whether it does is for every party to see: it is told whose secrets are wrong.
+    /// Collects the secrets that remove the masks. Every party verifies them itself and learns whose are
+    /// wrong.
     fn unmask(&mut self, from: u16, revealed: Revealed) -> Result<Vec<Action>> {
         let Phase::Unmasking(unmasking) = &self.phase else { return Err(Self::out_of_turn(from)) };
         if !self.survivors.contains(&from) || unmasking.revealed.contains_key(&from) {

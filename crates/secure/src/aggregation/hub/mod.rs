@@ -21,21 +21,21 @@ enum Phase {
     Echoing(Vec<Commitment>, BTreeMap<u16, [u8; SIGNATURE_BYTES]>),
     Unmasking(Unmasking),
     Answering(Answering),
-    /// A party broke the protocol, and all have been told.
+    /// A party broke the protocol, and all parties have been notified.
     Blamed,
 }
 
-/// A list that was signed, while the masks are taken off.
+/// A signed list whose masks are being removed.
 struct Unmasking {
     list: Vec<Commitment>,
     signatures: Vec<(u16, [u8; SIGNATURE_BYTES])>,
     revealed: BTreeMap<u16, Revealed>,
 }
 
-/// A sum that is to be answered.
+/// A sum that waits for its answer.
 struct Answering {
     sum: Words,
-    /// What opened it, where it was masked.
+    /// What opened the sum, if it was masked.
     opening: Option<Opening>,
 }
 
@@ -335,7 +335,7 @@ impl Hub {
                 let round = self.place.round;
                 missing.map(|&party| Action::Waiting { party, round }).into_iter().collect()
             }
-            // The parties see for themselves, and stop.
+            // The parties verify this themselves, and stop.
             Err(NotOpened::Blamed(blame)) => {
                 let mut actions = self.to_all(&self.survivors, Message::Opening(Box::new(opening)));
                 self.phase = Phase::Blamed;

@@ -9,7 +9,7 @@ use crate::aggregation::{Action, Message};
 use crate::error::Result;
 
 impl Party {
-    /// A new key; an attempt under way is given up, and its words are masked again.
+    /// Joins with a new key. An attempt in progress is abandoned, and its words are masked again.
     pub(super) fn join(&mut self, epoch: u32) -> Vec<Action> {
         let key = match std::mem::replace(&mut self.state, PartyState::Ready) {
             PartyState::Joining(key) if epoch == self.place.epoch => key,

@@ -1,4 +1,4 @@
-//! A party's part in a sum: it commits, signs what all have committed to, reveals, and opens the sum itself.
+//! A party's part in a sum: it commits, signs the list of all commitments, reveals, and opens the sum itself.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::aggregation::{Action, Message, SumId, Words};
 use crate::error::Result;
 
 impl Party {
-    /// What masks, keys and signatures of this attempt are derived from.
+    /// What the masks, keys and signatures of this attempt are derived from.
     fn context(&self) -> Context<'_> {
         Context { cohort: &self.cohort, place: self.place, transcript: &self.transcript }
     }
@@ -24,7 +24,7 @@ impl Party {
         apply(key.bytes(), sign, words);
     }
 
-    /// Masks the words, and signs what they and the secrets of their masks are.
+    /// Masks the words, and signs digests of them and of the secrets behind their masks.
     pub(super) fn upload(&mut self) -> Vec<Action> {
         let Some(mut words) = self.pending.clone() else { return Vec::new() };
         let (me, place) = (self.me, self.place);
@@ -98,7 +98,7 @@ impl Party {
         dealt
     }
 
-    /// Keeps another's masked words until it is clear who survives.
+    /// Keeps another party's masked words until it is clear who survives.
     pub(super) fn relay(&mut self, party: u16, words: Words) -> Result<Vec<Action>> {
         if !self.pairs.contains_key(&party) || self.relayed.insert(party, words).is_some() {
             return Err(self.broken(format!("words of party {party} that are not due")));
@@ -106,7 +106,8 @@ impl Party {
         Ok(Vec::new())
     }
 
-    /// Signs the list. The state has moved on then: a second list finds no [`PartyState::Uploaded`].
+    /// Signs the list of survivors. This changes the state, so a second list no longer finds
+    /// [`PartyState::Uploaded`].
     pub(super) fn survivors(
         &mut self,
         list: Vec<Commitment>,
@@ -139,7 +140,7 @@ impl Party {
         Ok(Self::send(Message::Echo { place: self.place, signature }))
     }
 
-    /// The share from a party, which is the one that it has signed for.
+    /// The share that a party has sent, checked against its commitment.
     fn unseal(&self, from: u16, list: &[Commitment], sealed: &[u8]) -> Result<Share> {
         let context = self.context();
         let direction = Direction { from, to: self.me };
@@ -155,8 +156,8 @@ impl Party {
         Ok(share)
     }
 
-    /// Whether its words may be in a sum with these: of enough parties, and of no others than its words were summed with
-    /// before.
+    /// Checks that the words of this party may be summed with those of `survivors`: enough parties, and
+    /// exactly those with which these words were summed before, if they were.
     fn may_sum_with(&self, survivors: &[u16]) -> Result<()> {
         self.enough(survivors.len(), "a sum")?;
         match &self.revealed_for {
@@ -167,8 +168,8 @@ impl Party {
         }
     }
 
-    /// Reveals, once enough others have signed the same list: for each party either its share of the self-mask or the
-    /// pairwise seed, never both.
+    /// Reveals secrets once enough others have signed the same list: for each party either the share of its
+    /// self-mask or the pairwise seed, never both.
     pub(super) fn echoes(&mut self, signatures: &[(u16, [u8; SIGNATURE_BYTES])]) -> Result<Vec<Action>> {
         let (sent, list, shares) = match std::mem::replace(&mut self.state, PartyState::Ready) {
             PartyState::Echoed { sent, list, shares } => (sent, list, shares),
@@ -200,7 +201,8 @@ impl Party {
         Ok(Self::send(Message::Unmask { place: self.place, revealed }))
     }
 
-    /// Opens the sum. Whoever has missed what came before finds all of it in the message, and checks it too.
+    /// Opens the sum. The message contains everything that a party may have missed, and the party checks that
+    /// as well.
     pub(super) fn opening(&mut self, opening: Opening) -> Result<Vec<Action>> {
         let Some(pending) = &self.pending else {
             return Err(self.broken("an answer that nobody asked for"));
@@ -247,7 +249,7 @@ impl Party {
         self.answered(survivors, sum, answer)
     }
 
-    /// An answer to plain words, which nobody can verify.
+    /// Accepts an answer to plain words, which no party can verify.
     pub(super) fn reply(&mut self, place: SumId, survivors: Vec<u16>, words: Words) -> Result<Vec<Action>> {
         if self.pending.is_none() {
             return Err(self.broken("an answer that nobody asked for"));
