@@ -22,7 +22,7 @@ pub enum Error {
         /// The field of [`Accepted`](crate::risk::Accepted) that accepts it.
         accept: &'static str,
     },
-    /// All parties together have too few records, according to their first sums, and the risk was not accepted.
+    /// All parties together have too few records, according to the first sums, and the risk was not accepted.
     #[error("{risk}")]
     FewRecords {
         /// The risk, an [`Error::Risk`].
@@ -40,28 +40,29 @@ pub enum Error {
         /// What is wrong with it.
         problem: String,
     },
-    /// An opened sum that parties which follow the protocol cannot have.
+    /// An opened sum that is impossible if all parties follow the protocol.
     #[error(
         "{who} was told an implausible sum of {sum}: {problem}; it sends nothing more, since another participant may not \
          follow the protocol; find out why before the parties run again"
     )]
     Implausible {
-        /// Who noticed.
+        /// The participant that detected it.
         who: Peer,
-        /// Which sum.
+        /// The kind of the sum.
         sum: &'static str,
         /// What is wrong with it.
         problem: String,
     },
-    /// A party's gate did not let its numbers out, and all stop. Only that party knows which and why.
+    /// A party's gate withheld its numbers, and all parties stop. Only that party knows that it was its gate,
+    /// and why.
     #[error(
         "{who} stops: {}; do not run again with the same terms before the parties have talked about it",
         reason.as_deref().unwrap_or("the gate of some party has withheld its numbers, and only that party's log says why")
     )]
     Withheld {
-        /// Who says so.
+        /// The party that reports the error.
         who: Peer,
-        /// Why, where it was this party's own gate.
+        /// The reason, if it was this party's own gate.
         reason: Option<String>,
     },
     /// A party is gone, and the others wait for it.
@@ -100,24 +101,24 @@ pub enum Error {
         /// The value.
         value: f64,
     },
-    /// Numbers are outside of ranges that were agreed on for them.
+    /// Numbers are repeatedly outside the ranges that were agreed on for them.
     #[error(
         "the sum of {what} was outside of ranges that all had just agreed on, {votes} times: a party is dishonest or its \
          program is broken, and nobody can tell which; find out before the parties run again"
     )]
     Ranges {
-        /// Which sum.
+        /// The kind of the sum.
         what: &'static str,
-        /// How often.
+        /// The number of votes on ranges.
         votes: u32,
     },
-    /// A run takes more sums than were allowed.
+    /// A run takes more sums than allowed.
     #[error(
         "this party has taken part in {sums} sums, failed attempts among them, and more are not allowed; find out why they \
          were repeated before the parties run again"
     )]
     TooManySums {
-        /// How many.
+        /// The number of sums.
         sums: u64,
     },
     /// What carries messages or keeps answers has failed, and says why.

@@ -43,7 +43,7 @@ pub trait Link: Send {
     /// This end has computed for so long; a link with a real clock knows it without being told.
     fn spend(&mut self, _seconds: f64) {}
 
-    /// This end is about to join a sum. Nothing of it is sent; a [`Recorder`] records it.
+    /// Announces that this end is about to join a sum. Nothing is sent; a [`Recorder`] records it.
     fn asks(&mut self, _sum: &Asked<'_>) {}
 }
 

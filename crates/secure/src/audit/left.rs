@@ -18,7 +18,7 @@ pub enum Cover {
     Masked,
     /// Not protected.
     Plain,
-    /// No data: keys, signatures, shares of masks, or that a party leaves.
+    /// No data: keys, signatures, shares of masks, or a notice that a party leaves.
     Control,
 }
 

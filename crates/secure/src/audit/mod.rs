@@ -81,16 +81,16 @@ pub struct Audit {
     pub findings: Vec<Finding>,
     /// How much of M follows from opened sketches.
     pub recoveries: Vec<Recovery>,
-    /// Records that were reconstructed.
+    /// Results of the attacks that reconstruct records.
     pub reconstructions: Vec<Reconstruction>,
-    /// People next to the components.
+    /// How closely people resemble components.
     pub individuals: Individuals,
-    /// What only the party that has a record should see of it, by party; in no file that others have.
+    /// By party, results that only the party that has the records should see; no shared file contains them.
     #[serde(skip)]
     pub owners: Vec<Own>,
     /// The highest AUC by the adversaries that the run was to be safe from, and of the final U.
     pub highest_auc: f64,
-    /// Whether single people are exposed to adversaries that the run was to be safe from, whatever the averages say.
+    /// Whether single people are exposed to adversaries against which the run should be secure.
     pub exposed: bool,
     /// What it comes to, a sentence each.
     #[serde(serialize_with = "in_words")]

@@ -168,7 +168,7 @@ impl Equations {
         solution
     }
 
-    /// Solves the same problem with X ≥ 0, by coordinate descent from 0.
+    /// Solves the same least-squares problem with X ≥ 0, by coordinate descent from 0.
     pub fn nonnegative(&self, threads: &Threads, iterations: usize) -> Vec<f64> {
         let n = self.unknowns;
         let (gram, product) = self.normal(iterations);

@@ -48,7 +48,7 @@ pub struct RecordedSum {
     uploads: BTreeMap<u16, usize>,
     /// What each party was told.
     replies: BTreeMap<u16, usize>,
-    /// The sum that the coordinator opened, if it told the parties something else.
+    /// The sum that the server told the parties, if it differs from the one that was opened.
     opened: Option<usize>,
 }
 
@@ -140,13 +140,14 @@ impl Transcript {
         }
     }
 
-    /// What a party was told of a sum: what the server made of it, else what every party has opened itself.
+    /// What a party was told of a sum: the server's answer if there is one, else the sum that every party
+    /// opens itself.
     pub fn reply(&self, sum: &RecordedSum, party: u16) -> Option<Words> {
         let told = self.told(*sum.replies.get(&party)?);
         told.or_else(|| words_of(&self.payloads[sum.opened?]).map(|(words, _)| words))
     }
 
-    /// The words of an answer, if there are some in it.
+    /// The words of an answer, if it contains any.
     fn told(&self, place: usize) -> Option<Words> {
         match parse(1, 0, &self.payloads[place]).ok()?.1 {
             Message::Reply { words, .. } => Some(words),
@@ -259,7 +260,7 @@ impl Transcript {
         let &Passed { from, to, seconds, bytes } = message;
         let kind = Message::kind_of(bytes);
         let is_answer = matches!(kind, "answer" | "opening");
-        // What is passed on is kept where it was uploaded.
+        // Words that are passed on are stored with their upload.
         if kind == "passed on" {
             return;
         }

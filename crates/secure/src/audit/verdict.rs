@@ -10,7 +10,7 @@ const GUESSING: f64 = 0.55;
 
 /// A sentence for what was masked, for each adversary, for recovery, and for the result itself.
 pub fn of(audit: &Audit) -> Vec<Wording> {
-    // What one person is exposed to comes before averages.
+    // The exposure of single people comes before averages.
     let mut sentences = exposure::of(audit);
     sentences.push(words(audit).into());
     let floor =

@@ -26,7 +26,7 @@ pub enum CoordinatorRecord {
         cohort: u8,
         /// When, in seconds of the run.
         now: f64,
-        /// The answer, a [`Message::Opening`] with all uploads, or without masks a [`Message::Reply`].
+        /// The answer: a [`Message::Opening`] with all uploads, or a [`Message::Reply`] without masks.
         reply: Message,
         /// The sum, where that is not the answer.
         sum: Option<Words>,

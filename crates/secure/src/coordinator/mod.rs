@@ -263,7 +263,7 @@ impl<'a> Coordinator<'a> {
         }
     }
 
-    /// Sends an answer to parties, after a restart is prepared for.
+    /// Sends an answer to parties, after recording what a restart needs.
     fn tell(&mut self, cohort: u8, to: Vec<u16>, message: Message, turn: &mut Turn) {
         if let Message::NewEpoch { .. } = message {
             self.answer.returned(cohort);
@@ -274,7 +274,7 @@ impl<'a> Coordinator<'a> {
         turn.actions.push(CoordinatorAction::Send { to, bytes: addressed(cohort, &message) });
     }
 
-    /// What a restart needs of a message to several parties, besides answers.
+    /// The part of a message to several parties that a restart needs, apart from answers.
     fn record(&self, cohort: u8, message: &Message) -> Option<CoordinatorRecord> {
         match *message {
             Message::NewEpoch { epoch } => Some(CoordinatorRecord::Epoch { cohort, epoch }),

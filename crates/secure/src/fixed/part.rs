@@ -92,7 +92,7 @@ impl Part {
         Part { values: values.to_vec(), columns: values.len(), width: Width::Wide }
     }
 
-    /// A part of this shape with nothing in it.
+    /// An empty part of this shape.
     pub fn zeros(&self) -> Part {
         Part { values: vec![0.0; self.values.len()], ..*self }
     }

@@ -19,7 +19,7 @@ struct Group {
     /// The sum of its members' diagonals.
     diagonal: f64,
     updates: usize,
-    /// The server's t when the group was last heard.
+    /// The server's t when the group last contributed.
     heard: usize,
     /// Its sum will be answered later.
     held: bool,
@@ -109,8 +109,9 @@ impl Server {
         held
     }
 
-    /// A group has returned. U has become that of the others meanwhile, so t is reset to its value when the group
-    /// was last heard, but at most to half of what ends the run: they continue together for long enough.
+    /// Handles the return of a group. U has become that of the others meanwhile, so t is reset to its value
+    /// when the group last contributed, but at most to half of the t that ends the run: they continue
+    /// together for long enough.
     pub fn returned(&mut self, number: u8) {
         let half = self.limit() / 2;
         let away = self.groups.get(&number).filter(|group| self.is_away(group));
@@ -130,7 +131,7 @@ impl Server {
         vec![Part::matrix(u, self.settings.rank), Part::scalars(&scalars)]
     }
 
-    /// The sums of a group; `None` if these words are about ranges.
+    /// The sums of a group; `None` if these words are votes on ranges.
     fn numbers(&mut self, number: u8, sum: &Words, parties: usize) -> Option<GroupSum> {
         let group = self.groups.get_mut(&number)?;
         if self.settings.aggregation == Aggregation::Plain {
@@ -211,7 +212,7 @@ impl Answer for Server {
         let Some(opened) = self.numbers(cohort, &sum, parties) else { return sum };
         self.update(cohort, &opened, now);
         let stop = self.groups.get(&cohort).is_some_and(|group| group.stopped);
-        // Over the groups that were heard.
+        // The sum is over the groups that have contributed.
         let heard = self.groups.values().filter(|group| group.squared_error.is_some());
         let (sums, count) =
             heard.fold((0.0, 0), |(sums, count), group| (sums + group.diagonal, count + group.present));
