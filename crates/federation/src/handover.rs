@@ -71,7 +71,7 @@ impl Handover {
         let text = fs::read_to_string(path).map_err(Error::io(path))?;
         let wrong = |problem: &str| Error::file(path, format!("{problem}; ask the party for the file again"));
         if text.lines().next().map(str::trim) != Some(TITLE) {
-            return Err(wrong("is no hand-over of an identity key"));
+            return Err(wrong("is not a hand-over of an identity key"));
         }
         let value = |name: &str| {
             let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
@@ -108,7 +108,7 @@ pub struct Rotated {
 pub fn rotate(party: &PartyConfig) -> Result<Rotated> {
     let state = StateFolder::open(&party.state)?;
     if state.journal().exists() {
-        let problem = "has a run under way; finish it before the identity key is replaced";
+        let problem = "belongs to a run in progress; finish it before the identity key is replaced";
         return Err(Error::file(state.journal(), problem));
     }
     let old = read_identity(&party.identity)?;
@@ -168,7 +168,10 @@ impl Accepting<'_> {
         let handover = Handover::read(path)?;
         let wrong = |problem: String| Err(Error::file(path, problem));
         if handover.federation != self.federation {
-            return wrong(format!("is of the federation {}, not {}", handover.federation, self.federation));
+            return wrong(format!(
+                "belongs to the federation {}, not {}",
+                handover.federation, self.federation
+            ));
         }
         let [from, to] = [&handover.from, &handover.to].map(|key| Fingerprint::of(&key.0));
         let party = handover.party;
@@ -178,14 +181,15 @@ impl Accepting<'_> {
             Some(known) if known == from => {}
             Some(known) => {
                 return wrong(format!(
-                    "hands over from {from}, but {} has {known} for {party}; accept an earlier hand-over first, or ask {party}",
+                    "hands over from {from}, but {} has {known} for {party}; accept an earlier hand-over first, \
+                     or ask {party}",
                     self.file.display()
                 ));
             }
-            None => return wrong(format!("is of {party}, which is not in {}", self.file.display())),
+            None => return wrong(format!("belongs to {party}, which is not in {}", self.file.display())),
         }
         if self.journal.exists() {
-            let problem = "has a run under way; finish it before another identity is accepted";
+            let problem = "belongs to a run in progress; finish it before another identity is accepted";
             return Err(Error::file(self.journal, problem));
         }
         let text = fs::read_to_string(self.file).map_err(Error::io(self.file))?;

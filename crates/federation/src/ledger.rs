@@ -137,7 +137,7 @@ pub fn read(path: &Path) -> Result<Read> {
             return broken("does not have the hash of the line before");
         }
         if entry.line != number {
-            return broken("has another number");
+            return broken("is out of sequence");
         }
         read.last = Fingerprint::of(&line);
         read.end += length as u64;

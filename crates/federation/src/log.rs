@@ -143,7 +143,7 @@ impl EventLog {
             None => return false,
             Some(0) => self.say(level, text, facts),
             Some(unsaid) => {
-                self.say(level, &format!("{text} ({unsaid} lines about {whose} were left out)"), facts)
+                self.say(level, &format!("{text} ({unsaid} lines about {whose} were suppressed)"), facts)
             }
         }
         true

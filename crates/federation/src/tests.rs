@@ -273,9 +273,9 @@ fn a_dishonest_coordinator_is_found_out() {
         std::thread::scope(|scope| {
             type Tamper = fn(Message) -> Option<Message>;
             let cases: [(Tamper, &str); 3] = [
-                (other_words, "another upload of party 2 than it has signed"),
+                (other_words, "an upload of party 2 that differs from the one it signed"),
                 (other_digest, "an upload of party 2 that it did not sign"),
-                (other_sum, "an answer in the place of a sum"),
+                (other_sum, "an answer in place of the sum"),
             ];
             for (tamper, words) in cases {
                 scope.spawn(move || {

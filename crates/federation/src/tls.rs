@@ -93,7 +93,7 @@ fn pem_items<T: PemObject>(path: &Path) -> Result<Vec<T>> {
     let read = T::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
     match read {
         Ok(list) if !list.is_empty() => Ok(list),
-        Ok(_) => Err(Error::file(path, "nothing of its kind in it; give a PEM file")),
+        Ok(_) => Err(Error::file(path, "contains no item of the expected kind; give a PEM file")),
         Err(rustls::pki_types::pem::Error::Io(error)) => Err(Error::io(path)(error)),
         Err(error) => Err(Error::file(path, format!("not a PEM file ({error}); give one"))),
     }

@@ -42,7 +42,7 @@ pub enum Error {
     },
     /// An opened sum that is impossible if all parties follow the protocol.
     #[error(
-        "{who} was told an implausible sum of {sum}: {problem}; it sends nothing more, since another participant may not \
+        "{who} received an implausible sum of {sum}: {problem}; it stops, because another participant may not \
          follow the protocol; find out why before the parties run again"
     )]
     Implausible {
@@ -56,8 +56,9 @@ pub enum Error {
     /// A party's gate withheld its numbers, and all parties stop. Only that party knows that it was its gate,
     /// and why.
     #[error(
-        "{who} stops: {}; do not run again with the same terms before the parties have talked about it",
-        reason.as_deref().unwrap_or("the gate of some party has withheld its numbers, and only that party's log says why")
+        "{who} stops: {}; talk to the other parties before another run with the same terms",
+        reason.as_deref().unwrap_or("the gate of a party has withheld its numbers, and only that party's log \
+         has the reason")
     )]
     Withheld {
         /// The party that reports the error.
@@ -91,7 +92,8 @@ pub enum Error {
     },
     /// A value that no fixed-point range can hold.
     #[error(
-        "party {party} has a value of {value:e} in {what}, but the largest that can be summed is 1e75; rescale the matrix"
+        "party {party} has a value of {value:e} in {what}, but the largest that can be summed is 1e75; rescale \
+         the matrix"
     )]
     Outside {
         /// Who has it.
@@ -103,8 +105,8 @@ pub enum Error {
     },
     /// Numbers are repeatedly outside the ranges that were agreed on for them.
     #[error(
-        "the sum of {what} was outside of ranges that all had just agreed on, {votes} times: a party is dishonest or its \
-         program is broken, and nobody can tell which; find out before the parties run again"
+        "the sum of {what} was out of the range that all parties had just agreed on, {votes} times: an unknown \
+         party is dishonest or its program is faulty; find out which before the parties run again"
     )]
     Ranges {
         /// The kind of the sum.
@@ -114,7 +116,8 @@ pub enum Error {
     },
     /// A run takes more sums than allowed.
     #[error(
-        "this party has taken part in {sums} sums, failed attempts among them, and more are not allowed; find out why they \
+        "this party has taken part in {sums} sums including failed attempts, and its limit does not allow more; find \
+         out why they \
          were repeated before the parties run again"
     )]
     TooManySums {

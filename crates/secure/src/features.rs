@@ -40,7 +40,8 @@ pub(crate) fn leave_out_rare<T: Real>(
         return Err(Error::parameter(
             "feature_records",
             format!(
-                "no feature is in {least} records of {needed} parties or more; merge features, find more records, or lower it"
+                "no feature occurs in at least {least} records at {needed} parties or more; merge features, \
+                 find more records, or lower it"
             ),
         ));
     }

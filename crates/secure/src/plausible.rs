@@ -74,7 +74,7 @@ impl Known {
             SumKind::Features
                 if sum.total[0].iter().any(|count| (count - count.round()).abs() > ROUNDING) =>
             {
-                return Err("a number of parties that is not whole".into());
+                return Err("a fractional number of parties".into());
             }
             SumKind::Norms => self.check_norms(shares(0, 0), shares(0, 1), sum)?,
             SumKind::ProductV => self.check_product(sum)?,
@@ -134,7 +134,7 @@ impl Known {
     fn check_present(&self, present: Shares) -> Result<(), String> {
         match self.norm {
             Some(norm) if present.rest > norm.rest * (1.0 + ROUNDING) + ROUNDING * norm.total => {
-                Err("the parties that are left have more than all had".into())
+                Err("the remaining parties have more than all parties had".into())
             }
             _ => Ok(()),
         }

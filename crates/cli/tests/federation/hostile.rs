@@ -38,7 +38,7 @@ fn strangers_do_not_disturb_a_run() {
         let _ = stream.read(&mut [0; 100]);
     }
     let flood: Vec<TcpStream> = (0..300).filter_map(|_| connect(&address).ok()).collect();
-    coordinator.wait_for("which made room for another");
+    coordinator.wait_for("closed to make room for another");
     drop((silent, flood));
     pausing.succeed();
     others.iter_mut().for_each(Process::succeed);
@@ -95,7 +95,7 @@ fn strangers_cannot_keep_parties_out() {
             let (address, stop) = (address.clone(), stop.clone());
             std::thread::spawn(move || flood(kind, address, stop))
         };
-        coordinator.wait_for("which made room for another");
+        coordinator.wait_for("closed to make room for another");
         trial.all_parties().iter_mut().for_each(Process::succeed);
         coordinator.succeed();
         stop.store(true, Ordering::Relaxed);

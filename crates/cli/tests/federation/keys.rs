@@ -343,11 +343,11 @@ fn a_certificate_is_revoked_without_a_restart() {
         } else {
             // What is written by halves changes nothing.
             trial.edit(file, "accept = []", "accept = [] revoked");
-            coordinator.wait_for("stay as they were");
+            coordinator.wait_for("remain in effect");
             let revoked = fingerprint(&folder.join("party-1.crt"));
             trial.edit(file, "accept = [] revoked", &format!("accept = []\nrevoked = [\"{revoked}\"]"));
         }
-        coordinator.wait_for("were read again");
+        coordinator.wait_for("reloaded certificates");
         coordinator.wait_for("rejected a revoked certificate");
         party.fail("the coordinator refused this party");
         // With another certificate the party is let in again, and the run ends as it should.

@@ -65,14 +65,14 @@ fn runs_add_up_and_an_old_copy_is_noticed() {
     // The party itself remembers more than an old copy has, and so do the others, where it has forgotten that.
     let newest = fs::read(&path).unwrap();
     fs::write(&path, copy).unwrap();
-    refused(&trial, 1, "is not the ledger of these data as it was");
+    refused(&trial, 1, "is not the newest ledger of these data");
     let heads = trial.party_folder(1).join("state/heads.json");
     let remembered = fs::read(&heads).unwrap();
     fs::remove_file(&heads).unwrap();
     refused(&trial, 2, "party-1 and this party disagree on its ledger");
     fs::write(&heads, remembered).unwrap();
     fs::remove_file(&path).unwrap();
-    refused(&trial, 1, "is not the ledger of these data as it was");
+    refused(&trial, 1, "is not the newest ledger of these data");
     fs::write(&path, &newest).unwrap();
     run(&trial);
 
@@ -101,7 +101,7 @@ fn one_process_at_a_time_uses_a_ledger() {
     let mut twin = program();
     twin.args(["party", "join"]).arg(copy.join("party.toml")).arg("--data").arg(trial.path("twin.tsv"));
     Process::start(twin.arg("--out").arg(trial.path("result-twin")))
-        .fail("another process runs with the same data");
+        .fail("another process is using the same data");
     let mut others = [trial.party(2), trial.party(3)];
     first.succeed();
     others.iter_mut().for_each(Process::succeed);
@@ -150,7 +150,7 @@ fn another_roster_takes_consent() {
         let kept = text.lines().filter(|line| !line.starts_with("party-4 = "));
         fs::write(&path, kept.map(|line| format!("{line}\n")).collect::<String>()).unwrap();
     }
-    refused(&trial, 1, "another roster than that of the run of");
+    refused(&trial, 1, "a roster other than that of the run of");
     for (party, others) in [(1, [2, 3]), (2, [1, 3]), (3, [1, 2])] {
         let rosters = format!("[policy]\nrosters = [[\"party-{}\", \"party-{}\"]]", others[0], others[1]);
         trial.edit(&format!("trial/party-{party}/party.toml"), "[policy]", &rosters);

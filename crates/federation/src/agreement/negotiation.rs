@@ -186,11 +186,11 @@ impl<'a> Negotiation<'a> {
             let follows = accord.ledger.ledger == expected.ledger.ledger
                 && accord.ledger.may_follow(&expected.ledger.seen());
             if !follows || !expected.key.has_signed(&signed, &accord.signature.0) {
-                return Err(dishonest(format!("words that {who} has not signed")));
+                return Err(dishonest(format!("a message that {who} has not signed")));
             }
             if contribution_digest(&accord.seed.0) != expected.seed {
                 return Err(dishonest(format!(
-                    "another contribution of {who} to the seed than it has signed for"
+                    "a contribution of {who} to the seed that differs from the one it signed"
                 )));
             }
             let what = agreement.difference(theirs).or_else(|| self.differing_names(accord, expected));
@@ -216,7 +216,8 @@ impl<'a> Negotiation<'a> {
             Some(seen) if !told.may_follow(&seen) => Err(Error::Disagreement {
                 who: who.into(),
                 what: format!(
-                    "its ledger, which has {} entries there and had {} in an earlier run; it was replaced by an old copy",
+                    "its ledger, which has {} entries there and had {} in an earlier run; it was replaced by an \
+                     old copy",
                     told.entries, seen.entries
                 ),
             }),
@@ -230,14 +231,14 @@ impl<'a> Negotiation<'a> {
         let who = self.party.terms.name(other);
         let between = [other, self.party.place];
         if *ledger != derive_tag(&expected.shared, &seen_bytes(run, between, seen.as_ref())) {
-            return Err(dishonest(format!("words about this party's ledger that {who} has not said")));
+            return Err(dishonest(format!("a tag of this party's ledger that {who} has not sent")));
         }
         let history = self.party.ledgers.history();
         match seen {
             Some(seen) if !history.contains(seen) => Err(Error::State {
                 problem: format!(
-                    "the ledger of these data is an old copy: {who} remembers its entry {} otherwise, of {} here; restore the \
-                     newest copy",
+                    "the ledger of these data is an old copy: {who} remembers another entry {}, and there are \
+                     {} here; restore the newest copy",
                     seen.entries,
                     history.hashes.len()
                 ),
@@ -404,7 +405,7 @@ mod tests {
         });
         for (place, result) in results.into_iter().enumerate().filter(|(place, _)| *place != 1) {
             let error = result.unwrap_err().to_string();
-            assert!(error.contains("another contribution of b to the seed"), "{place}: {error}");
+            assert!(error.contains("a contribution of b to the seed that differs"), "{place}: {error}");
         }
     }
 
@@ -456,7 +457,10 @@ mod tests {
         changed[0].ledgers.seen = remembered(2, 9);
         let results = negotiate(&changed);
         let error = results[1].as_ref().unwrap_err().to_string();
-        assert!(error.contains("is an old copy: a remembers its entry 2 otherwise, of 3 here"), "{error}");
+        assert!(
+            error.contains("is an old copy: a remembers another entry 2, and there are 3 here"),
+            "{error}"
+        );
         assert!(results[0].is_ok() && results[2].is_ok());
         // What a remembers cannot be left out or changed on its way.
         let sides: Vec<Owned> = changed;
@@ -474,7 +478,7 @@ mod tests {
         let mut accords: Vec<Accord> = agrees.iter().map(accord).collect();
         accords[0].tags.seen = None;
         let error = parties[1].conclude(&accords).unwrap_err().to_string();
-        assert!(error.contains("that a has not said"), "{error}");
+        assert!(error.contains("that a has not sent"), "{error}");
         // Nor can where its ledger is.
         let mut accords: Vec<Accord> = agrees.iter().map(accord).collect();
         accords[0].ledger.entries += 1;

@@ -196,8 +196,8 @@ impl PartyConfig {
         let Some(before) = account.other_roster(terms) else { return Ok(()) };
         let names: Vec<&str> = before.started.roster.iter().map(|member| &member.name[..]).collect();
         let allowed = format!(
-            "another roster than that of the run of {} in {} ({}) with the same data only where it is listed in rosters, since \
-             the difference of both totals is of those who are in one of them only",
+            "a roster other than that of the run of {} in {} ({}) with the same data only if it is listed in \
+             rosters, because the difference of both totals would reveal the parties that are in only one of them",
             before.time,
             before.started.federation,
             names.join(", ")
@@ -219,7 +219,7 @@ impl PartyConfig {
             return Ok(());
         }
         let missing: Vec<&str> = peers.difference(&others).map(String::as_str).collect();
-        let allowed = format!("one without {} only where it is listed in rosters", missing.join(", "));
+        let allowed = format!("one without {} only if it is listed in rosters", missing.join(", "));
         Err(Refusal::new(run_with(&others), allowed))
     }
 

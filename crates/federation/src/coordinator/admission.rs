@@ -88,11 +88,12 @@ pub async fn watch(shared: Arc<Shared>) {
             Ok((admission, changed)) => {
                 files = changed;
                 shared.admission.send_replace(Some(Arc::new(admission)));
-                let text = "certificates and revocations were read again; other settings count from the next start on";
+                let text =
+                    "reloaded certificates and revocations; other settings take effect at the next start";
                 shared.log.info(text, json!({ "event": "reloaded" }));
             }
             Err(error) => {
-                let text = format!("{error}; certificates and revocations stay as they were");
+                let text = format!("{error}; the previous certificates and revocations remain in effect");
                 shared.log.warn(&text, json!({ "event": "not-reloaded" }));
             }
         }

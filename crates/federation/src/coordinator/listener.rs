@@ -29,7 +29,7 @@ pub async fn accept(shared: Arc<Shared>, listener: TcpListener) {
             Ok(accepted) => accepted,
             // Too many open files, for example.
             Err(_) => {
-                shared.log.reject("a connection beyond the system's limit", "somebody");
+                shared.log.reject("a connection beyond the system's limit", "an unknown client");
                 tokio::time::sleep(Duration::from_millis(100)).await;
                 continue;
             }
@@ -56,7 +56,7 @@ impl Newcomer {
         let from = self.from.ip().to_string();
         let served = tokio::select! {
             served = self.serve(stream) => served,
-            () = self.half_open.evicted() => Err("a half-open connection, which made room for another"),
+            () = self.half_open.evicted() => Err("a half-open connection, closed to make room for another"),
         };
         if let Err(reason) = served {
             self.shared.log.reject(reason, &from);

@@ -87,7 +87,11 @@ impl Account {
     }
 
     fn run_mut(&mut self, run: &Hex<32>) -> Result<&mut RunAccount, &'static str> {
-        self.runs.iter_mut().rev().find(|of| of.started.run == *run).ok_or("is of a run that was not started")
+        self.runs
+            .iter_mut()
+            .rev()
+            .find(|of| of.started.run == *run)
+            .ok_or("refers to a run that was not started")
     }
 
     /// A run by its digest.

@@ -93,7 +93,7 @@ pub fn read(path: &Path) -> Result<Read> {
         }
         read.take(&bytes).map_err(|what| {
             let problem = format!(
-                "line {} {what}; the ledger was changed after it was written, restore it",
+                "line {} {what}; the ledger was changed after it was written; restore it",
                 read.lines.len() + 1
             );
             Error::file(path, problem)
@@ -104,20 +104,20 @@ pub fn read(path: &Path) -> Result<Read> {
 
 impl Read {
     fn take(&mut self, bytes: &[u8]) -> Result<(), &'static str> {
-        let line: Line = serde_json::from_slice(bytes).map_err(|_| "is not one")?;
+        let line: Line = serde_json::from_slice(bytes).map_err(|_| "is malformed")?;
         if line.previous != self.last() {
             return Err("does not have the hash of the line before");
         }
         if line.body.line != self.lines.len() as u64 + 1 {
-            return Err("has another number");
+            return Err("is out of sequence");
         }
         if !line.is_signed() {
             return Err("is not signed by the identity key in it");
         }
         match line.entry() {
             LedgerEntry::Created { ledger, .. } if self.lines.is_empty() => self.history.ledger = *ledger,
-            LedgerEntry::Created { .. } => return Err("is a second beginning"),
-            _ if self.lines.is_empty() => return Err("is not a ledger's beginning"),
+            LedgerEntry::Created { .. } => return Err("begins the ledger a second time"),
+            _ if self.lines.is_empty() => return Err("does not begin a ledger"),
             _ => {}
         }
         self.account.take(line.entry(), line.time())?;
@@ -158,7 +158,7 @@ impl DataLedger {
             Err(TryLockError::WouldBlock) => {
                 return Err(Error::file(
                     path,
-                    "another process runs with the same data; wait until it has ended",
+                    "another process is using the same data; wait until it has ended",
                 ));
             }
             Err(TryLockError::Error(error)) => return Err(Error::io(&path)(error)),
@@ -215,7 +215,8 @@ impl DataLedger {
 
     /// A run that the ledger does not have.
     pub fn unknown_run(&self) -> Error {
-        let problem = "does not have the run that is under way; restore the newest copy of the ledger, or remove the run's journal";
+        let problem = "does not contain the run in progress; restore the newest copy of the ledger, or \
+         remove the run's journal";
         Error::file(&self.path, problem)
     }
 
@@ -327,7 +328,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut ledger = open(folder.path()).unwrap();
         let error = open(folder.path()).err().unwrap().to_string();
-        assert!(error.contains("another process runs with the same data"), "{error}");
+        assert!(error.contains("another process is using the same data"), "{error}");
         ledger.append(started(1, &["a", "b", "c"])).unwrap();
         ledger.append(ended(1, 3)).unwrap();
         let path = ledger.path().to_path_buf();

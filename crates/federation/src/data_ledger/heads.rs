@@ -146,8 +146,8 @@ impl Heads {
             return Ok(());
         }
         let problem = format!(
-            "is not the ledger of these data as it was: it had {} entries once; restore the newest copy, or, if it is lost, \
-             remove {} to begin without it",
+            "is not the newest ledger of these data, which had {} entries; restore the newest copy, or, if it \
+             is lost, remove {} to start without it",
             head.entries,
             self.path.display()
         );

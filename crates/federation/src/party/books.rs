@@ -94,7 +94,8 @@ impl Books {
         let told = told.map(|(other, head)| (terms.name(other), *head));
         for (name, _) in told.clone().filter(|(name, head)| heads.is_new(name, head.ledger)) {
             let text = format!(
-                "{name} has a ledger that this party has not seen, so other data than before or no ledger of them"
+                "{name} has a ledger that this party has not seen: its data are new, or their earlier ledger is \
+                 missing"
             );
             log.info(&text, json!({ "event": "new-ledger", "party": name }));
         }

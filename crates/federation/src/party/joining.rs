@@ -172,8 +172,7 @@ impl<T: Real> Joining<'_, T> {
             };
             match (words, &mut talk) {
                 (ToParty::Propose { .. }, _) if attempts == MOST_ATTEMPTS => {
-                    let problem =
-                        format!("{MOST_ATTEMPTS} beginnings of an agreement, none of which came to an end");
+                    let problem = format!("{MOST_ATTEMPTS} attempts at an agreement without completing one");
                     return Err(Error::Dishonest { problem });
                 }
                 (ToParty::Propose { attempt }, _) => {

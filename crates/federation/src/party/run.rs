@@ -96,7 +96,7 @@ impl Participant<'_> {
         let opened = head.terms.settings.opened_vectors(head.terms.groups.len());
         let per_record = opened as f64 / records.max(1) as f64;
         let text = format!(
-            "sums open {opened} vectors of {features} numbers at most, {per_record:.1} for each record of this party"
+            "sums open at most {opened} vectors of {features} numbers, {per_record:.1} per record of this party"
         );
         self.options
             .log
@@ -178,8 +178,8 @@ impl Participant<'_> {
 fn tell_features(log: &EventLog, left_out: usize, zeroed: &[usize]) {
     let numbers: Vec<usize> = zeroed.iter().map(|feature| feature + 1).collect();
     let text = format!(
-        "{left_out} features are left out, since too few parties have them in enough records; {} more are in too few \
-         records of this party and count as if it had none",
+        "{left_out} features are left out because too few parties have them in enough records; {} more occur in \
+         too few records of this party and are treated as absent",
         numbers.len()
     );
     log.warn(&text, json!({ "event": "rare-features", "left_out": left_out, "zeroed": numbers }));

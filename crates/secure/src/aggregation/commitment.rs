@@ -157,7 +157,7 @@ pub fn is_for_keys(commitment: &Commitment, roster: &[u16]) -> bool {
 pub fn check_list(context: Context<'_>, list: &[Commitment]) -> Result<(), Blame> {
     let coordinator = |problem: String| Err(Blame::new(0, problem));
     if !list.windows(2).all(|pair| pair[0].party < pair[1].party) {
-        return coordinator("a list of survivors with a party twice".into());
+        return coordinator("a list of survivors that names a party twice".into());
     }
     let roster: Vec<u16> = list.first().map_or_else(Vec::new, |first| parties_of(&first.shares));
     for commitment in list {
@@ -166,14 +166,14 @@ pub fn check_list(context: Context<'_>, list: &[Commitment]) -> Result<(), Blame
             return coordinator(format!("an upload of party {party} that it did not sign"));
         }
         if !is_for_keys(commitment, &roster) {
-            return coordinator(format!("an upload of party {party} for other keys than the others have"));
+            return coordinator(format!("an upload of party {party} for keys that differ from the others'"));
         }
     }
     for (place, one) in list.iter().enumerate() {
         for other in &list[place + 1..] {
             if of(&one.pairs, other.party) != of(&other.pairs, one.party) {
                 let problem = format!(
-                    "another mask between it and party {} than that party has: one of the two is dishonest",
+                    "a mask shared with party {} that differs from that party's: one of the two is dishonest",
                     other.party
                 );
                 return Err(Blame::new(one.party, problem));

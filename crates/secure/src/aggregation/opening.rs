@@ -53,7 +53,7 @@ pub fn check_signatures(
     for (party, signature) in signatures.iter().filter(|(party, _)| survivors.contains(party)) {
         if !context.cohort.has_signed(*party, &text, signature) {
             let problem =
-                format!("a list of survivors that party {party} did not sign: it was told another one");
+                format!("a list of survivors that party {party} did not sign: it was sent a different one");
             return Err(Blame::new(0, problem));
         }
         if !signers.contains(party) {
@@ -62,7 +62,7 @@ pub fn check_signatures(
     }
     let needed = context.cohort.threshold();
     if signers.len() < needed {
-        let problem = format!("{} signatures, where {needed} are needed", signers.len());
+        let problem = format!("{} signatures, but {needed} are needed", signers.len());
         return Err(Blame::new(0, problem));
     }
     Ok(())
@@ -78,7 +78,10 @@ pub fn check_uploads<'a>(
             return Err(Blame::new(0, format!("no upload of party {party}, which is in the sum")));
         };
         if words_digest(words) != *expected {
-            return Err(Blame::new(0, format!("another upload of party {party} than it has signed")));
+            return Err(Blame::new(
+                0,
+                format!("an upload of party {party} that differs from the one it signed"),
+            ));
         }
     }
     Ok(())
@@ -98,7 +101,7 @@ pub fn open<'a>(
     for commitment in list {
         let words = upload(commitment.party);
         let Some(words) = words.filter(|words| sum.as_ref().is_none_or(|sum| sum.fits(words))) else {
-            let problem = format!("no upload of party {} of the size of the others", commitment.party);
+            let problem = format!("no upload of party {} with the size of the others", commitment.party);
             return Err(Blame::new(0, problem).into());
         };
         match &mut sum {
@@ -139,7 +142,7 @@ fn check_revealed(
             return Err(Blame::new(0, format!("secrets that party {party} did not reveal")));
         }
         if parties_of(&part.shares) != survivors || parties_of(&part.seeds) != roster {
-            return Err(Blame::new(party, "something else than what takes off the masks"));
+            return Err(Blame::new(party, "secrets other than those that remove the masks"));
         }
     }
     Ok(roster)
@@ -166,7 +169,7 @@ fn self_mask(
     if shares.len() < threshold {
         return Err(NotOpened::Lacking);
     }
-    let inconsistent = || NotOpened::from(Blame::new(dealer, "shares of its mask that do not fit together"));
+    let inconsistent = || NotOpened::from(Blame::new(dealer, "inconsistent shares of its mask"));
     let seed = recover(shares.into_iter().take(threshold), threshold).ok_or_else(inconsistent)?;
     if context.seed_digest(dealer, seed.bytes()) != commitment.seed {
         return Err(inconsistent());

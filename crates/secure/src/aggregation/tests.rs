@@ -422,7 +422,7 @@ fn one_sum_a_round_whatever_the_attempt() {
         assert_eq!(answers.len(), 5);
         for answer in answers {
             let refused = answer.err().map(|error| error.to_string()).unwrap_or_default();
-            let words = "another list of survivors than it revealed masks for";
+            let words = "differs from the one for which it revealed masks";
             assert_eq!(refused.contains(words), noted, "{refused}");
         }
     }
@@ -478,7 +478,7 @@ fn words_of_a_wrong_size_change_nothing() {
         Event::Message { from: 3, message }
     };
     let error = room.hub.handle(upload(3, 0)).unwrap_err();
-    assert!(error.to_string().contains("a size that no sum of this run has"), "{error}");
+    assert!(error.to_string().contains("whose size matches no sum of this run"), "{error}");
     room.submit_all();
     room.run(|_| Fate::Deliver).unwrap();
     assert!(room.answers.values().all(|answers| answers[0].0 == sum(&[1, 2, 3, 4])));
@@ -740,7 +740,7 @@ fn different_lists_of_survivors_are_noticed() {
             _ => Fate::Deliver,
         })
         .unwrap_err();
-    assert!(error.to_string().contains("was told another one"), "{error}");
+    assert!(error.to_string().contains("was sent a different one"), "{error}");
     assert!(room.seen.iter().all(|(_, _, message)| !matches!(message, Message::Unmask { .. })));
 
     // A coordinator that keeps back the signatures that would show it has too few.

@@ -41,7 +41,7 @@ fn a_coordinator_cannot_change_an_upload() {
             }
             _ => Fate::Deliver,
         });
-        let words = "another upload of party 2 than it has signed";
+        let words = "an upload of party 2 that differs from the one it signed";
         for (party, error) in &room.stopped {
             assert!(stopped.contains(party) && error.to_string().contains(words), "{error}");
         }
@@ -73,7 +73,7 @@ fn parties_open_the_sum_themselves() {
 fn a_coordinator_cannot_change_a_digest() {
     for (changed, stopped, words) in [
         (2, vec![1, 3, 4], "an upload of party 2 that it did not sign"),
-        (3, vec![3], "without what it has uploaded"),
+        (3, vec![3], "without this party's upload"),
     ] {
         let mut room = Room::new(4, false);
         sum_of(&mut room, |(_, to, message)| match message {
@@ -103,7 +103,7 @@ fn an_upload_cannot_be_chosen_after_the_opening() {
         _ => Fate::Deliver,
     });
     assert_eq!(room.stopped.keys().copied().collect::<Vec<_>>(), [1]);
-    assert!(room.stopped[&1].to_string().contains("another list than it signed"));
+    assert!(room.stopped[&1].to_string().contains("a list that differs from the one it signed"));
 }
 
 /// In the first round, party 3 signs another upload after its first one.
@@ -140,11 +140,11 @@ fn whoever_missed_the_list_counts_its_signatures() {
     let mut few = Opening::clone(&whole);
     few.signatures.truncate(2);
     let error = opened(&few, &mut machine).unwrap_err().to_string();
-    assert!(error.contains("2 signatures, where 3 are needed"), "{error}");
+    assert!(error.contains("2 signatures, but 3 are needed"), "{error}");
     let late = late_upload(&whole, room.hub.cohort(), &room.identities[2]);
     let error = opened(&late, &mut machine).unwrap_err().to_string();
     assert!(
-        error.contains("a list of survivors that party 1 did not sign: it was told another one"),
+        error.contains("a list of survivors that party 1 did not sign: it was sent a different one"),
         "{error}"
     );
     let mut without = Opening::clone(&whole);
@@ -154,7 +154,7 @@ fn whoever_missed_the_list_counts_its_signatures() {
     let mut secrets = Opening::clone(&whole);
     secrets.revealed.truncate(1);
     let error = opened(&secrets, &mut machine).unwrap_err().to_string();
-    assert!(error.contains("a sum without all that opens it"), "{error}");
+    assert!(error.contains("a sum without everything needed to open it"), "{error}");
     let mut twice = Opening::clone(&whole);
     let repeated = twice.revealed[0].clone();
     twice.revealed.insert(0, repeated);
@@ -169,8 +169,8 @@ fn whoever_missed_the_list_counts_its_signatures() {
 fn wrong_secrets_have_a_name() {
     for (lie, liar, stopped, words) in [
         (Lie::Share, 2, vec![1, 2, 3, 4], "a wrong share of the mask of party 1"),
-        (Lie::Deal, 3, vec![1, 2, 3, 4], "shares of its mask that do not fit together"),
-        (Lie::Seal, 3, vec![1, 2, 4], "a share of its mask that is not the one that it signed for"),
+        (Lie::Deal, 3, vec![1, 2, 3, 4], "inconsistent shares of its mask"),
+        (Lie::Seal, 3, vec![1, 2, 4], "a share of its mask that differs from the one it signed"),
     ] {
         let mut room = Room::new(4, false);
         room.parties.get_mut(&liar).unwrap().lie = Some(lie);
@@ -182,7 +182,7 @@ fn wrong_secrets_have_a_name() {
     let mut room = Room::new(4, false);
     room.parties.get_mut(&3).unwrap().lie = Some(Lie::Pair);
     sum_of(&mut room, |_| Fate::Deliver);
-    assert_stopped(&room, &[1, 2, 3, 4], 1, "another mask between it and party 3 than that party has");
+    assert_stopped(&room, &[1, 2, 3, 4], 1, "a mask shared with party 3 that differs from that party's");
 }
 
 /// The same checks hold if parties leave: the revealed secrets of their masks match what both ends have
@@ -246,8 +246,8 @@ fn messages_of_other_rounds_are_worth_nothing() {
         stopped.push(room.stopped[&1].to_string());
         assert_eq!(room.answers[&1].len(), 1);
     }
-    assert!(stopped[0].contains("another upload of party 2 than it has signed"), "{stopped:?}");
-    assert!(stopped[1].contains("another list than it signed"), "{stopped:?}");
+    assert!(stopped[0].contains("an upload of party 2 that differs from the one it signed"), "{stopped:?}");
+    assert!(stopped[1].contains("a list that differs from the one it signed"), "{stopped:?}");
 }
 
 /// Numbers of a noisy sum over some parties are not used in a sum over others: the coordinator waits for all

@@ -21,11 +21,11 @@ pub fn of(audit: &Audit) -> Vec<Wording> {
     sentences.extend(told(audit).map(|(finding, rate)| told_in_words(finding, rate).into()));
     if sentences.is_empty() {
         sentences.push(
-            "No single person was found exposed by the attacks of this audit, of which each can miss people."
+            "The attacks of this audit found no single person exposed, but each of them can miss people."
                 .into(),
         );
     } else {
-        sentences.insert(0, "Single people are exposed, whatever the averages say:".into());
+        sentences.insert(0, "Single people are exposed, even where averages look safe:".into());
     }
     sentences.extend(not_estimable(audit));
     sentences.extend(stopped(audit));
@@ -53,13 +53,15 @@ fn reproduced(found: &Individuals) -> String {
     let verb = if reproduced == 1 { "is" } else { "are" };
     let without = left_out.first().map_or(String::new(), |&LeftOut { cosine, leverage, cosine_without }| {
         format!(
-            " The most exposed one has a cosine of {cosine:.3} with a component of which it is {:.0}%, and {cosine_without:.3} in a run \
+            " The most exposed one has a cosine of {cosine:.3} with a component of which it makes up {:.0}%, and \
+             {cosine_without:.3} in a run \
              without it.",
             100.0 * leverage
         )
     });
     format!(
-        "{reproduced} of {people} people {verb} a component of the final U, which all parties have: cosine above {most}, and more \
+        "{reproduced} of {people} people {verb} a component of the final U, which all parties have: cosine \
+         above {most}, and more \
          than half of the component.{without} Fewer components, or more records of their kind, lower this."
     )
 }
@@ -82,7 +84,7 @@ fn told_in_words(finding: &Finding, rate: &TruePositives) -> String {
         format!("{} ({} to {})", percent(rate.share()), percent(rate.lowest), percent(rate.highest))
     });
     format!(
-        "{} tells {bounds} of the members for certain, while it takes {} of others for members ({} on {}, AUC {:.2}).",
+        "{} identifies {bounds} of the members at a false positive rate of {} ({} on {}, AUC {:.2}).",
         sentence_of(finding.adversary),
         percent(rate.false_positives),
         finding.attack,
@@ -99,8 +101,8 @@ fn not_estimable(audit: &Audit) -> Option<Wording> {
     let least = missing.fold(f64::INFINITY, f64::min);
     least.is_finite().then(|| {
         Wording::new(format!(
-            "Whether members are told at {:.1}% false positives is not estimable from {others} others; {:.0} or more are needed: \
-             a larger ",
+            "The share of members identified at {:.1}% false positives cannot be estimated from {others} \
+             non-members; at least {:.0} are needed: use a larger ",
             100.0 * least,
             1.0 / least
         ))

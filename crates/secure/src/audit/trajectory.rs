@@ -162,7 +162,7 @@ fn is_near(a: &[f64], b: &[f64]) -> bool {
 /// The error for a transcript and a U of different runs.
 fn other_run() -> Error {
     let problem =
-        "U does not follow from the recorded sums, as if it were another run's; simulate again with ";
+        "U does not follow from the recorded sums and may belong to another run; simulate again with ";
     Error::Folder { problem: Wording::new(problem).field("record") }
 }
 

@@ -13,7 +13,8 @@ pub enum CoordinatorRecord {
         /// The epoch's number.
         epoch: u32,
     },
-    /// The parties for whom masks are about to be revealed in this round, if that may be only a part of the cohort.
+    /// Parties for whom masks are about to be revealed in this round, if these may be only part of the
+    /// cohort.
     Promise {
         /// The cohort.
         cohort: u8,

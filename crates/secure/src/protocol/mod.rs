@@ -54,7 +54,7 @@ use synchronous::Synchronous;
 protocols! {
     /// HALS on the pooled matrix, U from the sums of M_r V_r and V_rᵀ V_r.
     Pooled, "pooled", Pooled;
-    /// U solved for from few sums of M_r V_r and V_rᵀ V_r, with momentum.
+    /// U is solved for from few sums of M_r V_r and V_rᵀ V_r, with momentum.
     FewRounds, "few-rounds", FewRounds;
     /// Alg. `Syn_SD`: local NMF, U averaged.
     SynSd, "syn-sd", Synchronous { sketches_features: false, sketches_records: false };
@@ -94,7 +94,7 @@ pub(crate) trait Definition: Sync {
         2
     }
 
-    /// Exchanges of U at most, unless asked otherwise.
+    /// The default maximum number of exchanges of U.
     fn rounds(&self) -> usize {
         Settings::ROUNDS
     }
@@ -126,10 +126,10 @@ pub(crate) trait Definition: Sync {
         Ok(())
     }
 
-    /// What it sums in addition to what all protocols sum.
+    /// The sums of this protocol in addition to those of all protocols.
     fn sums(&self, settings: &Settings, features: usize) -> Vec<SumShape>;
 
-    /// How many vectors of U's length, or sketches of them, a round opens.
+    /// The number of vectors of U's length, or sketches of them, that a round opens.
     fn vectors_of_a_round(&self, settings: &Settings) -> usize {
         settings.rank
     }

@@ -21,7 +21,7 @@ pub(super) enum Delivery {
 }
 
 impl Mailbox {
-    /// Keeps a message that is early, or that comes behind one that is kept; `most` bounds how many there may be.
+    /// Keeps a message that arrives early or after another kept one; `most` limits their number.
     pub fn deliver(&mut self, cohort: u8, message: Message, is_early: bool, most: Option<usize>) -> Delivery {
         let kept = self.messages.entry(cohort).or_default();
         if kept.is_empty() && !is_early {

@@ -32,7 +32,7 @@ pub struct Answered {
     pub answers: [u8; 32],
     /// What was opened.
     pub words: Words,
-    /// What the server made of it, where it answered something else.
+    /// The server's answer, if it differs from what was opened.
     pub answer: Option<Words>,
 }
 
@@ -99,7 +99,8 @@ impl<'a> Replay<'a> {
         self.polls += 1;
     }
 
-    /// Stores the record that `answered` makes of the number of unsuccessful polls since the previous answer.
+    /// Stores the record that `answered` builds from the number of unsuccessful polls since the previous
+    /// answer.
     pub fn keep_answer(&mut self, answered: impl FnOnce(u32) -> Answered) -> Result<()> {
         let Some(journal) = &mut self.journal else { return Ok(()) };
         journal.keep(&Kept::Answer(answered(std::mem::take(&mut self.polls))))

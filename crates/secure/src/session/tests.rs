@@ -103,7 +103,7 @@ fn a_range_that_is_too_narrow_opens_noise() {
     let different = |words: &[u32]| words.windows(2).filter(|pair| pair[0] != pair[1]).count();
     assert_eq!((different(narrow[1]), different(narrow[4])), (0, 0));
     assert!(different(narrow[2]) >= 62, "{:?}", narrow[2]);
-    // Outside the range, and not withheld.
+    // Out of range, and not withheld.
     let flags = opened[2].wide.last_chunk::<{ fixed::FLAGS }>().unwrap();
     assert!(flags[0] != 0 && flags[1] == 0, "{flags:?}");
 }
@@ -200,8 +200,8 @@ fn a_short_answer_is_refused() {
                     let error = session.sum(ALL, SumKind::Norms, vec![Part::scalars(&[1.0])]).err().unwrap();
                     let words = match plain {
                         true => "shorter than what was asked",
-                        // It is no answer, since each party opens the sum itself.
-                        false => "an answer in the place of a sum",
+                        // This is not an answer, since each party opens the sum itself.
+                        false => "an answer in place of the sum",
                     };
                     assert!(error.to_string().contains(words), "{error}");
                     session.leave().unwrap();

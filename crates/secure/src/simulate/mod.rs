@@ -37,7 +37,7 @@ pub fn simulate_recorded<T: Real>(
     simulate_with(parts, plan, recorder, None)
 }
 
-/// The same, where a participant deviates from the protocol.
+/// Runs a simulation in which a participant deviates from the protocol.
 pub(crate) fn simulate_with<T: Real>(
     parts: Vec<Matrix<T>>,
     plan: &Plan,
@@ -120,7 +120,7 @@ fn without_consequences<T>(
 fn more_telling(one: Error, other: Error) -> Error {
     let rank = |error: &Error| match error {
         Error::LinkLost { .. } => 0,
-        // The party whose gate it was knows why.
+        // Only the party whose gate it was knows the reason, so its error is preferred.
         Error::Left { .. } | Error::Withheld { reason: None, .. } => 1,
         _ => 2,
     };

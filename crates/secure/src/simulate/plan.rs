@@ -23,7 +23,7 @@ pub struct Plan {
     pub threads: usize,
     /// A party that vanishes.
     pub loses: Option<Vanishing>,
-    /// What each party checks by itself.
+    /// The limits that each party checks by itself.
     pub safeguards: Safeguards,
     /// Stops the simulation at any point.
     pub cancel: Cancel,
@@ -49,7 +49,8 @@ impl Vanishing {
 }
 
 impl Plan {
-    /// Parties of one thread each and of the same speed, on usual lines, which look at sums and not at their own records.
+    /// A plan for parties with one thread each, equal speed and default lines, which check sums but not their
+    /// own records.
     pub fn new(settings: Settings) -> Self {
         let (slowness, cancel) = (Vec::new(), Cancel::default());
         let safeguards = Safeguards::of_sums();

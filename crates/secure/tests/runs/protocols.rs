@@ -158,7 +158,7 @@ fn every_method_finds_the_components() {
         }
         // Fixed point costs less than 1e-6; what an asynchronous party computes while it waits depends on the clock.
         if !protocol.is_asynchronous() {
-            // Momentum depends on whether the error fell, by however little.
+            // Momentum depends on whether the error fell, even by a tiny amount.
             let tolerance = if protocol == Protocol::FewRounds { 1e-3 } else { 1e-6 };
             assert!((errors[0] - errors[1]).abs() < tolerance * errors[1], "{protocol:?} {errors:?}");
         }

@@ -74,7 +74,7 @@ impl Hub {
             return Err(Self::out_of_turn(from));
         }
         if self.sizes.as_ref().is_some_and(|sizes| !sizes.contains(&words.count())) {
-            return Err(Self::broken(from, "words of a size that no sum of this run has"));
+            return Err(Self::broken(from, "words whose size matches no sum of this run"));
         }
         if self.uploads.has(from) {
             return Err(Self::broken(from, "a second upload for one attempt"));
@@ -96,10 +96,7 @@ impl Hub {
                 self.uploads.add_masked(from, MaskedUpload { words, commitment, shares });
             }
             _ => {
-                return Err(Self::broken(
-                    from,
-                    "words that are masked where they should not be, or not masked",
-                ));
+                return Err(Self::broken(from, "words that are masked but should not be, or the reverse"));
             }
         }
         actions.extend(self.try_close()?);
@@ -140,17 +137,17 @@ impl Hub {
         }
         let others = self.roster.iter().copied().filter(|party| *party != from);
         if !is_for_keys(commitment, &self.roster) || !others.eq(parties_of(shares)) {
-            return Err(Self::broken(from, "an upload for other keys than it was told"));
+            return Err(Self::broken(from, "an upload for keys that differ from those it was sent"));
         }
         if words_digest(words) != commitment.words {
-            return Err(Self::broken(from, "other words than it has signed"));
+            return Err(Self::broken(from, "words that differ from those it signed"));
         }
         let only = &commitment.only_with;
         let possible = only.windows(2).all(|pair| pair[0] < pair[1])
             && only.iter().all(|party| self.cohort.place_of(*party).is_some())
             && (only.is_empty() || only.contains(&from) && only.len() >= self.cohort.quorum(false));
         if !possible || self.promised.as_ref().is_some_and(|list| !only.is_empty() && only != list) {
-            return Err(Self::broken(from, "words for a sum with others than the rest has"));
+            return Err(Self::broken(from, "words for a sum over other parties than the rest expects"));
         }
         Ok(())
     }
@@ -191,7 +188,7 @@ impl Hub {
         let takes_off_masks = revealed.shares.iter().map(|(of, _)| of).eq(&self.survivors)
             && revealed.seeds.iter().map(|(of, _)| of).eq(gone);
         if !takes_off_masks {
-            return Err(Self::broken(from, "something else than what takes off the masks"));
+            return Err(Self::broken(from, "secrets other than those that remove the masks"));
         }
         if let Phase::Unmasking(unmasking) = &mut self.phase {
             unmasking.revealed.insert(from, revealed);

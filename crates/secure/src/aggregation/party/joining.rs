@@ -32,7 +32,7 @@ impl Party {
             return Err(self.broken("a second list of keys in one epoch"));
         };
         if !hellos.windows(2).all(|pair| pair[0].party < pair[1].party) {
-            return Err(self.broken("a list of keys with a party twice"));
+            return Err(self.broken("a list of keys that names a party twice"));
         }
         let mut pairs = BTreeMap::new();
         let mut present = false;
@@ -49,7 +49,7 @@ impl Party {
             if hello.party == self.me {
                 present = hello.key == key.public();
             } else {
-                let pair = key.pair(&hello.key).ok_or_else(|| self.broken("a key that hides nothing"))?;
+                let pair = key.pair(&hello.key).ok_or_else(|| self.broken("a key that shares no secret"))?;
                 pairs.insert(hello.party, pair);
             }
         }

@@ -250,13 +250,15 @@ impl Party {
 
     /// Checks that a sum over this many parties hides each of them; if parties may not leave, all must be
     /// present.
-    fn enough(&self, count: usize, of: &str) -> Result<()> {
+    fn enough(&self, count: usize, what: &str) -> Result<()> {
         let needed = match self.cohort.may_leave {
             true => self.cohort.quorum(self.plain),
             false => self.cohort.members.len(),
         };
         if count < needed {
-            return Err(self.broken(format!("{of} of {count} parties, where {needed} must be there")));
+            return Err(
+                self.broken(format!("{what} over {count} parties, but at least {needed} are required"))
+            );
         }
         Ok(())
     }

@@ -101,7 +101,7 @@ impl Party {
     /// Keeps another party's masked words until it is clear who survives.
     pub(super) fn relay(&mut self, party: u16, words: Words) -> Result<Vec<Action>> {
         if !self.pairs.contains_key(&party) || self.relayed.insert(party, words).is_some() {
-            return Err(self.broken(format!("words of party {party} that are not due")));
+            return Err(self.broken(format!("unexpected words of party {party}")));
         }
         Ok(Vec::new())
     }
@@ -120,10 +120,10 @@ impl Party {
         let roster: Vec<u16> = parties_of(&sent.commitment.shares);
         let survivors = survivors(&list);
         if !survivors.iter().all(|party| roster.contains(party)) {
-            return Err(self.broken("a list of survivors that is not one of parties of this epoch"));
+            return Err(self.broken("a list of survivors that are not parties of this epoch"));
         }
         if !list.contains(&sent.commitment) {
-            return Err(self.broken("a list of survivors without what it has uploaded"));
+            return Err(self.broken("a list of survivors without this party's upload"));
         }
         check_list(context, &list).map_err(|blame| blame.noticed_by(self.me))?;
         self.may_sum_with(&survivors)?;
@@ -151,7 +151,7 @@ impl Party {
         let signed = list.iter().find(|commitment| commitment.party == from);
         let digest = (self.me, context.share_digest(from, self.me, share.bytes()));
         if signed.is_some_and(|commitment| !commitment.shares.contains(&digest)) {
-            return Err(self.broken_by(from, "a share of its mask that is not the one that it signed for"));
+            return Err(self.broken_by(from, "a share of its mask that differs from the one it signed"));
         }
         Ok(share)
     }
@@ -161,9 +161,10 @@ impl Party {
     fn may_sum_with(&self, survivors: &[u16]) -> Result<()> {
         self.enough(survivors.len(), "a sum")?;
         match &self.revealed_for {
-            Some(before) if before != survivors => {
-                Err(self.broken("another list of survivors than it revealed masks for with these numbers"))
-            }
+            Some(before) if before != survivors => Err(self.broken(
+                "a list of survivors that differs from the one for which it revealed masks with \
+                 these numbers",
+            )),
             _ => Ok(()),
         }
     }
@@ -205,7 +206,7 @@ impl Party {
     /// as well.
     pub(super) fn opening(&mut self, opening: Opening) -> Result<Vec<Action>> {
         let Some(pending) = &self.pending else {
-            return Err(self.broken("an answer that nobody asked for"));
+            return Err(self.broken("an answer that was not requested"));
         };
         let Opening { place, keys, commitments: list, signatures, revealed, uploads, answer } = opening;
         let transcript = self.transcript.with_keys(keys);
@@ -217,7 +218,7 @@ impl Party {
                 if place == self.place =>
             {
                 if *signed != list {
-                    return Err(self.broken("an answer about another list than it signed"));
+                    return Err(self.broken("an answer about a list that differs from the one it signed"));
                 }
                 own = Some(sent);
                 matches!(self.state, PartyState::Unmasked { .. }) && keys == *self.transcript.keys()
@@ -239,10 +240,10 @@ impl Party {
         check_uploads(&list, upload).map_err(blamed)?;
         let sum = open(context, &list, &revealed, upload).map_err(|problem| match problem {
             NotOpened::Blamed(blame) => blame.noticed_by(self.me),
-            NotOpened::Lacking => self.broken("a sum without all that opens it"),
+            NotOpened::Lacking => self.broken("a sum without everything needed to open it"),
         })?;
         if !sum.fits(pending) {
-            return Err(self.broken("a sum of another size than what was asked"));
+            return Err(self.broken("a sum of a different size than requested"));
         }
         let list = context.list_digest(&list);
         self.transcript = self.transcript.opened(place, &list, answer.as_ref());
@@ -252,13 +253,13 @@ impl Party {
     /// Accepts an answer to plain words, which no party can verify.
     pub(super) fn reply(&mut self, place: SumId, survivors: Vec<u16>, words: Words) -> Result<Vec<Action>> {
         if self.pending.is_none() {
-            return Err(self.broken("an answer that nobody asked for"));
+            return Err(self.broken("an answer that was not requested"));
         }
         let known = |party: &u16| self.cohort.place_of(*party).is_some();
         if !survivors.windows(2).all(|pair| pair[0] < pair[1]) || !survivors.iter().all(known) {
-            return Err(self.broken("an answer about others than parties of this cohort"));
+            return Err(self.broken("an answer about parties outside this cohort"));
         }
-        self.enough(survivors.len(), "an answer about")?;
+        self.enough(survivors.len(), "the answer to a sum")?;
         let parties: Vec<u8> = survivors.iter().flat_map(|party| party.to_le_bytes()).collect();
         self.transcript = self.transcript.opened(place, &parties, Some(&words));
         self.answered(survivors, words, None)
