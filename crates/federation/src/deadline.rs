@@ -26,10 +26,10 @@ pub const RESOLVE: Deadline = Deadline::new("resolving its address", 10);
 /// Connecting to one address.
 pub const CONNECT: Deadline = Deadline::new("connecting", 10);
 
-/// The TLS handshake, as a party sees it.
+/// The TLS handshake, for a party.
 pub const HANDSHAKE: Deadline = Deadline::new("the TLS handshake", 10);
 
-/// The same as the coordinator sees it, which has others at its door.
+/// The TLS handshake, for the coordinator, which other clients are waiting for.
 pub const ADMIT: Deadline = Deadline::new("the TLS handshake", 3);
 
 /// From a connection to its stream; shorter than two heartbeats of a party.

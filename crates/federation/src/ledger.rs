@@ -132,7 +132,7 @@ pub fn read(path: &Path) -> Result<Read> {
             let problem = format!("line {number} {what}; the ledger was changed after it was written");
             Err(Error::file(path, problem))
         };
-        let Ok(entry) = serde_json::from_slice::<Entry>(&line) else { return broken("is not one") };
+        let Ok(entry) = serde_json::from_slice::<Entry>(&line) else { return broken("is malformed") };
         if entry.previous != read.last {
             return broken("does not have the hash of the line before");
         }

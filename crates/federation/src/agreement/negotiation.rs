@@ -25,15 +25,16 @@ pub struct Features<'a> {
     pub names: Option<&'a [String]>,
 }
 
-/// The ledger of a party's data, and what it remembers of the others' ledgers.
+/// The ledger of a party's data, and what the party remembers of the others' ledgers.
 pub trait Ledgers {
-    /// The own ledger as it is now.
+    /// The party's own ledger in its current state.
     fn history(&self) -> LedgerHistory;
 
-    /// What is remembered of a ledger of another party.
+    /// The last known state of a ledger of another party.
     fn seen(&self, name: &str, ledger: Hex<32>) -> Option<Seen>;
 
-    /// Notes that a run is about to be agreed to by the party at a place; returns where the ledger is then.
+    /// Records that the party at this place is about to agree to a run; returns the head of the ledger after
+    /// that.
     fn start(&self, run: [u8; 32], terms: &Terms, place: u16) -> Result<LedgerHead>;
 }
 
@@ -48,7 +49,7 @@ pub struct Negotiator<'a> {
     pub identity: &'a Identity,
     /// The features of this party.
     pub features: Features<'a>,
-    /// The ledger of its data, and what it remembers of the others'.
+    /// The ledger of the party's data, and what it remembers of the others' ledgers.
     pub ledgers: &'a dyn Ledgers,
     /// The version of its program.
     pub version: &'a str,
@@ -61,9 +62,9 @@ pub struct RunIdentity {
     pub run: [u8; 32],
     /// The identity keys of all parties, by place.
     pub keys: Vec<IdentityKey>,
-    /// Where everybody's ledger is, by place.
+    /// The heads of all parties' ledgers, by place.
     pub ledgers: Vec<LedgerHead>,
-    /// The seed of U's start and of sketches, which nobody has chosen.
+    /// The seed of U's start and of sketches, which no single party can choose.
     pub public_seed: u64,
 }
 
@@ -73,15 +74,15 @@ struct Understood {
     expected: Vec<Expected>,
 }
 
-/// What another party must send.
+/// The values expected from another party.
 struct Expected {
     key: IdentityKey,
     names: Hex<32>,
     sorted: Hex<32>,
-    /// What both parties share, and nobody else has.
+    /// The secret that only the two parties share.
     shared: Zeroizing<[u8; 32]>,
     ledger: LedgerHead,
-    /// The digest of its contribution to the public seed.
+    /// The digest of the other party's contribution to the public seed.
     seed: [u8; 32],
 }
 
@@ -92,7 +93,8 @@ pub struct Negotiation<'a> {
     /// Digests of the names in order, and sorted.
     names: [[u8; 32]; 2],
     offer: Offer,
-    /// What this party contributes to the public seed. The others have its digest before they show theirs.
+    /// This party's contribution to the public seed. It is revealed once all parties have received its
+    /// digest.
     contribution: [u8; 32],
     secret: ReusableSecret,
     understood: Option<Understood>,
@@ -209,7 +211,7 @@ impl<'a> Negotiation<'a> {
         })
     }
 
-    /// What this party remembers of another's ledger, which must not be behind that.
+    /// What this party remembers of another party's ledger; an error if the other party's ledger is older.
     fn seen(&self, who: &str, told: &LedgerHead) -> Result<Option<Seen>> {
         let seen = self.party.ledgers.seen(who, told.ledger);
         match seen {
@@ -225,7 +227,7 @@ impl<'a> Negotiation<'a> {
         }
     }
 
-    /// Whether what another party remembers of this party's ledger is a part of it.
+    /// Checks that what another party remembers of this party's ledger is part of it.
     fn check_seen(&self, run: &[u8; 32], other: u16, accord: &Accord, expected: &Expected) -> Result<()> {
         let Tags { seen, ledger, .. } = &accord.tags;
         let who = self.party.terms.name(other);
@@ -258,7 +260,7 @@ impl<'a> Negotiation<'a> {
         })
     }
 
-    /// Whether all parties have the same number of features.
+    /// Checks that all parties have the same number of features.
     fn check_features(&self, offers: &[Offer]) -> Result<()> {
         let other = (1..).zip(offers).find(|(_, offer)| offer.features != self.offer.features);
         let Some((place, offer)) = other else { return Ok(()) };
@@ -299,7 +301,7 @@ mod tests {
         ledgers: Kept,
     }
 
-    /// A ledger with so many entries, and what is remembered of party b's.
+    /// A ledger with this many entries, and what is remembered of party b's ledger.
     struct Kept {
         ledger: u8,
         entries: u8,
@@ -390,8 +392,8 @@ mod tests {
         assert_ne!(negotiate(&sides)[0].as_ref().unwrap().run, run);
     }
 
-    /// Nobody can choose the public seed: it is another each time, the same at all parties, and whoever has shown the digest of
-    /// a contribution cannot show another one.
+    /// No party can choose the public seed: it differs in each run, is equal at all parties, and a party that
+    /// has shown the digest of a contribution cannot reveal another one.
     #[test]
     fn the_public_seed_is_chosen_by_all() {
         let sides = sides();
@@ -446,14 +448,14 @@ mod tests {
         Negotiation::new(party, 1, &mut partwise_secure::entropy().unwrap())
     }
 
-    /// Party b's ledger as others remember it: behind what it tells, a fork, and as it was.
+    /// Party b's ledger as the others remember it: newer than what b reports, forked, and unchanged.
     #[test]
     fn an_old_copy_of_a_ledger_is_noticed_by_both_sides() {
         let remembered = |entries: u64, hash: u8| Some(Seen { entries, hash: Hex([hash; 32]) });
         let mut changed = sides();
         changed[0].ledgers.seen = remembered(2, 2);
         assert!(negotiate(&changed).iter().all(Result::is_ok));
-        // An old copy that grew on: b finds out, since a cannot.
+        // An old copy that grew again: b notices it, because a cannot.
         changed[0].ledgers.seen = remembered(2, 9);
         let results = negotiate(&changed);
         let error = results[1].as_ref().unwrap_err().to_string();
@@ -462,7 +464,7 @@ mod tests {
             "{error}"
         );
         assert!(results[0].is_ok() && results[2].is_ok());
-        // What a remembers cannot be left out or changed on its way.
+        // What a remembers cannot be left out or changed in transit.
         let sides: Vec<Owned> = changed;
         let mut parties: Vec<Negotiation> =
             (1..).zip(&sides).map(|(place, side)| begin(side, place)).collect();
@@ -479,11 +481,11 @@ mod tests {
         accords[0].tags.seen = None;
         let error = parties[1].conclude(&accords).unwrap_err().to_string();
         assert!(error.contains("that a has not sent"), "{error}");
-        // Nor can where its ledger is.
+        // Neither can the head of its ledger.
         let mut accords: Vec<Accord> = agrees.iter().map(accord).collect();
         accords[0].ledger.entries += 1;
         assert!(parties[1].conclude(&accords).unwrap_err().to_string().contains("a has not signed"));
-        // Shorter than it was: a refuses.
+        // A ledger that became shorter: a refuses it.
         let mut changed = sides;
         changed[0].ledgers.seen = remembered(4, 4);
         let mut party = begin(&changed[0], 1);

@@ -86,7 +86,7 @@ impl Present {
         self.parties.keys().copied().collect()
     }
 
-    /// Records that a party has its result.
+    /// Records that a party has received its result.
     pub fn finished(&self, place: u16) {
         self.shared.status.lock().parties[usize::from(place) - 1].presence = Presence::Finished;
     }

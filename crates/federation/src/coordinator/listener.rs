@@ -16,7 +16,7 @@ use crate::deadline::{ADMIT, Late, REJECT_GRACE};
 use crate::io::{CountedStream, Counts};
 use crate::{rpc, tls};
 
-/// Half-open connections at once, of so many parties.
+/// The maximum number of half-open connections with this many parties.
 pub fn most_half_open(is_insecure: bool, parties: usize) -> usize {
     // Without TLS there are no certificates.
     if is_insecure { MAX_HALF_OPEN + MAX_CONNECTIONS_PER_PARTY * parties } else { MAX_HALF_OPEN }
@@ -118,7 +118,7 @@ impl Newcomer {
     }
 }
 
-/// Until a certificate is not let in any more: why.
+/// Waits until a certificate is no longer accepted; returns the reason.
 async fn refused_later(shared: &Shared, chain: &[CertificateDer<'_>]) -> &'static str {
     let mut changes = shared.admission.subscribe();
     loop {

@@ -45,12 +45,12 @@ pub struct CoordinatorOptions {
     pub status_address: Option<SocketAddr>,
     /// The log.
     pub log: Arc<EventLog>,
-    /// What a dishonest one says instead.
+    /// In tests, the messages of a dishonest coordinator.
     #[cfg(test)]
     pub tamper: Option<Tamper>,
 }
 
-/// What a dishonest coordinator of a test says to a place instead of the bytes of a message.
+/// What a dishonest coordinator of a test sends to a place instead of the bytes of a message.
 #[cfg(test)]
 pub type Tamper = Arc<dyn Fn(u16, &[u8]) -> Option<Vec<u8>> + Send + Sync>;
 

@@ -36,7 +36,8 @@ pub fn check_head<T: Real>(head: &PartyHead, given: &PartyData<T>, state: &State
     Err(Error::file(state.journal(), problem))
 }
 
-/// Attempts to agree over one connection: each leaves a line in the ledger.
+/// The maximum number of attempts at an agreement over one connection, each of which leaves a line in the
+/// ledger.
 const MOST_ATTEMPTS: usize = 1000;
 
 /// A party before the run.

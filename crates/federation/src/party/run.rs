@@ -91,7 +91,7 @@ impl Participant<'_> {
         })
     }
 
-    /// How much the run opens, by which a party can judge what its sums tell.
+    /// Logs how much the run opens, so that a party can judge what its sums reveal.
     fn tell_openings(&self, head: &PartyHead, features: usize, records: usize) {
         let opened = head.terms.settings.opened_vectors(head.terms.groups.len());
         let per_record = opened as f64 / records.max(1) as f64;
@@ -174,7 +174,7 @@ impl Participant<'_> {
     }
 }
 
-/// Says in this party's own log what became of features that few records have. Nobody else is told.
+/// Logs which features were removed because few records have them. The result is private to this party.
 fn tell_features(log: &EventLog, left_out: usize, zeroed: &[usize]) {
     let numbers: Vec<usize> = zeroed.iter().map(|feature| feature + 1).collect();
     let text = format!(

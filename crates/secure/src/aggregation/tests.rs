@@ -603,7 +603,7 @@ fn without_leave_all_wait() {
             _ => Fate::Deliver,
         })
         .unwrap_err();
-    assert!(error.to_string().contains("a sum of 4 parties, where 5 must be there"), "{error}");
+    assert!(error.to_string().contains("a sum of 4 parties, but at least 5 are required"), "{error}");
 }
 
 /// The parties keep their place; the attempt in progress starts over.
@@ -891,7 +891,7 @@ fn keys_that_others_did_not_sign_are_refused() {
     assert!(forged(|hellos| hellos[1] = hellos[2].clone()).contains("a party twice"));
     assert!(forged(|hellos| hellos[2].party = 9).contains("a party twice"));
     assert!(forged(|hellos| hellos[3].party = 9).contains("not of this cohort"));
-    assert!(forged(|hellos| hellos.truncate(3)).contains("keys of 3 parties, where 4 must be there"));
+    assert!(forged(|hellos| hellos.truncate(3)).contains("keys of 3 parties, but at least 4 are required"));
 }
 
 /// No input from the wire makes a state machine panic.

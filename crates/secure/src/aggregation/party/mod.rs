@@ -256,9 +256,7 @@ impl Party {
             false => self.cohort.members.len(),
         };
         if count < needed {
-            return Err(
-                self.broken(format!("{what} over {count} parties, but at least {needed} are required"))
-            );
+            return Err(self.broken(format!("{what} of {count} parties, but at least {needed} are required")));
         }
         Ok(())
     }
