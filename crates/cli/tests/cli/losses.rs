@@ -167,6 +167,6 @@ fn held_out_entries_are_judged_in_the_trace_and_at_the_end() {
     assert_says(&desk.refused("factorize m.csv --holdout 2 --rank 2 --out r"), &["--holdout", "below 1"]);
     assert_says(
         &desk.refused("factorize m.csv --holdout 0.001 --rank 2 --out r"),
-        &["--holdout", "this share of the entries is none"],
+        &["--holdout", "this share holds out no entry"],
     );
 }

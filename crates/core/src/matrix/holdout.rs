@@ -141,7 +141,7 @@ impl<T: Real> Observed<T> {
             offsets.push(indices.len());
         }
         if held.is_empty() {
-            return Err(Error::parameter("holdout", "this share of the entries is none; give a larger one"));
+            return Err(Error::parameter("holdout", "this share holds out no entry; give a larger one"));
         }
         let alike = weights.iter().all(|&weight| weight == T::ONE);
         let weights = (!alike).then(|| Csr::new(rows, cols, offsets.clone(), indices.clone(), weights));

@@ -102,7 +102,10 @@ impl<T: Real> Observed<T> {
             return Ok(None);
         }
         if !counts.iter().any(|&count| count > T::ZERO) {
-            return Err(Error::parameter("missing", "no entry is known; check what marks a missing value"));
+            return Err(Error::parameter(
+                "missing",
+                "every entry is missing; check what marks a missing value",
+            ));
         }
         let weights = (!alike).then(|| Csr::new(rows, cols, offsets.clone(), indices.clone(), counts));
         Ok(Some(Observed::of_parts(
@@ -220,7 +223,7 @@ impl<T: Real> Listing<'_, T> {
             if other == shape {
                 Ok(())
             } else {
-                Err(Error::parameter(field, format!("{}; give one of its size", problem())))
+                Err(Error::parameter(field, format!("{}; give one of the same size", problem())))
             }
         };
         match self.missing {
@@ -406,6 +409,8 @@ mod tests {
         );
         assert!(refused(Some(Missing::Nan), Some(Weights::Columns(vec![1.0; 2]))).contains("2 x 2"));
         assert!(refused(Some(Missing::Unstored), None).starts_with("missing: a dense matrix"));
-        assert!(refused(Some(Missing::Nan), Some(Weights::Rows(vec![0.0; 2]))).contains("no entry is known"));
+        assert!(
+            refused(Some(Missing::Nan), Some(Weights::Rows(vec![0.0; 2]))).contains("every entry is missing")
+        );
     }
 }

@@ -21,7 +21,7 @@ pub struct Suggestion {
 pub fn suggest(rows: &[SurveyRow]) -> Suggestion {
     let none = |reason: String| Suggestion { suggested: None, reason };
     let [first, .., before, last] = rows else {
-        return none("fewer than three numbers of components were tried; try more".into());
+        return none("fewer than three numbers of components were tried; try more of them".into());
     };
     let Some(best) = rows.iter().min_by(|a, b| a.heldout_loss.total_cmp(&b.heldout_loss)) else {
         unreachable!("at least three rows")
@@ -44,13 +44,15 @@ pub fn suggest(rows: &[SurveyRow]) -> Suggestion {
         Some(row) => Suggestion {
             suggested: Some(row.components),
             reason: format!(
-                "the smallest number whose held-out loss is within one standard error of the lowest (at {}) and whose \
+                "the smallest number whose held-out loss is within one standard error of the lowest (at {}) and \
+                 whose \
                  components are stable",
                 best.components
             ),
         },
         None => none(format!(
-            "no number with a held-out loss within one standard error of the lowest (at {}) has a stability of {STABLE}; \
+            "no number with a held-out loss within one standard error of the lowest (at {}) has a stability of \
+             {STABLE}; \
              the components depend on the start",
             best.components
         )),

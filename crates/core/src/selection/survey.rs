@@ -158,7 +158,10 @@ pub fn survey<T: Real>(
     components.sort_unstable();
     components.dedup();
     if components.is_empty() {
-        return Err(Error::parameter("components", "there is no number to try; give a range"));
+        return Err(Error::parameter(
+            "components",
+            "there are no numbers of components to try; give a range",
+        ));
     }
     if request.restarts == 0 {
         return Err(Error::parameter("restarts", "0 is too few; give 1 or more"));

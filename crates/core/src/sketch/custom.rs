@@ -54,8 +54,10 @@ impl CustomSketch {
     pub(crate) fn draw(&self, distribution: &Distribution, iteration: usize) -> Result<CustomOperator> {
         let &Distribution { length, size, seed, purpose, .. } = distribution;
         let Some(draw) = &self.draw else {
-            let problem =
-                format!("{} is the name of a sketch that this program does not have; give it", self.name);
+            let problem = format!(
+                "{} is the name of a custom sketch that this program does not have; provide it",
+                self.name
+            );
             return Err(Error::parameter("sketch", problem));
         };
         let (mut offsets, mut entries, mut of_row) = (vec![0], Vec::new(), Vec::new());
@@ -65,7 +67,8 @@ impl CustomSketch {
             if let Some((col, value)) = of_row.iter().find(|(col, value)| *col >= size || !value.is_finite())
             {
                 let problem = format!(
-                    "{} drew the entry {value} in column {col} of {size}; columns count from 0, and entries must be finite",
+                    "{} drew the entry {value} in column {col} of {size}; columns count from 0, and entries \
+                     must be finite",
                     self.name
                 );
                 return Err(Error::parameter("sketch", problem));
