@@ -98,7 +98,7 @@ impl<T: Real> Matrix<T> {
         }
     }
 
-    /// The first row with an entry that is 0.
+    /// The first row that contains a 0.
     pub fn first_row_with_zero(&self) -> Option<usize> {
         let mut positive = vec![0; self.rows()];
         self.for_each_stored(|row, _, value| positive[row] += usize::from(value > 0.0));

@@ -4,7 +4,7 @@ use super::{Csr, Dense, Matrix, Order, Values};
 use crate::Real;
 
 impl<T: Real> Matrix<T> {
-    /// The entries in the given rows and columns, which must each be different, in the order given.
+    /// Copies the entries in the given rows and columns, which must be distinct, in the given order.
     pub fn select(&self, rows: &[usize], cols: &[usize]) -> Self {
         match self {
             Matrix::Dense(dense) => Matrix::Dense(select_dense(dense, rows, cols)),

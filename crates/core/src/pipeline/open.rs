@@ -233,7 +233,7 @@ fn open_file<'a, T: Real>(file: FileSource, request: Request) -> Result<Opened<'
             drop(matrix);
             return admit_observed(observed, facts, request, &refuse);
         }
-        // It turned out that every entry is known.
+        // Every entry turned out to be known.
         request = request.with_all_entries()?;
     }
     let (size, settings) = admit(&request, &facts, &matrix, &refuse)?;

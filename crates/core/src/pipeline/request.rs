@@ -31,9 +31,10 @@ impl Resources {
         Resources { machine, memory: None, copies: 1, costs: None, advice: MemoryAdvice::GENERAL }
     }
 
-    /// How often U and V are in memory at once: the current ones, those that were given or read from a checkpoint, the best
-    /// restart so far and its copy for checkpoints, and what a checkpoint is written from. A run that can be resumed counts
-    /// what resuming needs, so that a resumed run has the same blocks and with them the same bits.
+    /// The maximum number of copies of U and V in memory at the same time: the current ones, those given or
+    /// read from a checkpoint, the best restart so far and its copy for checkpoints, and the source of a
+    /// checkpoint being written. A run that can be resumed includes what resuming needs, so that the resumed
+    /// run has the same blocks and therefore the same bits.
     pub fn copies(given: bool, resumable: bool, restarts: usize) -> u64 {
         let (given, restarts) = (given || resumable, restarts > 1);
         1 + u64::from(given) + 2 * u64::from(restarts) + u64::from(resumable) * (1 + u64::from(restarts))
@@ -45,12 +46,12 @@ impl Resources {
     }
 }
 
-/// Advice for too little memory, in words: only the caller knows what its users can change.
+/// The advice for too little memory; only the caller knows what its users can change.
 #[derive(Clone, Copy, Debug)]
 pub struct MemoryAdvice {
-    /// If a factorization is too large for this machine.
+    /// Advice if a factorization is too large for this machine.
     pub too_large: &'static str,
-    /// If a file does not fit a limit and cannot be streamed.
+    /// Advice if a file exceeds the memory limit and cannot be streamed.
     pub unstreamable: &'static str,
 }
 
@@ -104,7 +105,7 @@ impl Request {
         Request { finish, ..self }
     }
 
-    /// The same for a matrix of which nothing is missing, and nothing counts more than the rest.
+    /// A request for a matrix without missing or weighted entries.
     pub(super) fn with_all_entries(self) -> Result<Self> {
         let settings = Settings { incomplete: false, ..(*self.settings).clone() }.checked()?;
         Ok(Request { settings, ..self })

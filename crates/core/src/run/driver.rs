@@ -215,7 +215,7 @@ impl<'a, T: Real> Run<'a, T> {
         Ok(())
     }
 
-    /// The error of the entries that are hidden.
+    /// The error on the held-out entries.
     fn held_out(&mut self) -> Result<Option<HeldOutError>> {
         if self.settings.holdout.is_none() {
             return Ok(None);
@@ -226,7 +226,7 @@ impl<'a, T: Real> Run<'a, T> {
         let mut gathered = links.gather(shard.place, Factor::U, device, &mut self.state.v, k)?;
         device.pull(gathered.rows())?;
         let v = gathered.rows().host();
-        // Losses, squares and weights.
+        // Sums of losses, of squares and of weights.
         let mut sums = [0.0; 3];
         for held in &shard.held {
             let (u, v) = (&u[(held.row - shard.own_rows.start) * k..][..k], &v[held.col * k..][..k]);

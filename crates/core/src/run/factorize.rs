@@ -112,7 +112,7 @@ pub(crate) fn on_workers<T: Real>(
     on_shards(|| shards_until(matrix, grid, access, &machine.cancel), machine, task)
 }
 
-/// Of entries with weights, on in-process workers.
+/// Factorizes weighted entries on in-process workers.
 pub(crate) fn on_observed<T: Real>(
     observed: &Observed<T>,
     machine: &Machine,

@@ -47,7 +47,7 @@ impl MatrixSize {
         MatrixSize { rows: matrix.rows(), cols: matrix.cols(), storage }
     }
 
-    /// Of entries with weights.
+    /// The size of weighted entries.
     pub fn of_observed<T: Real>(observed: &Observed<T>) -> Self {
         let stored = observed.values().stored() * if observed.is_weighted() { 2 } else { 1 };
         MatrixSize { rows: observed.rows(), cols: observed.cols(), storage: Storage::Sparse(stored) }

@@ -88,17 +88,17 @@ pub struct Settings {
     /// What is minimised.
     #[serde(default, skip_serializing_if = "is_default_loss")]
     pub loss: Loss,
-    /// Whether entries of M are missing, or count more than others.
+    /// Whether entries of M are missing or weighted.
     #[serde(default, skip_serializing_if = "is_false")]
     pub incomplete: bool,
-    /// The share of the entries that are hidden from the run, to judge its result.
+    /// The share of the entries that are held out of the run, to evaluate its result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holdout: Option<f64>,
     /// k, the number of components.
     pub rank: usize,
     /// The kind of sketch.
     pub sketch: sketch::SketchKind,
-    /// A sketch to use instead, which is none of the kinds.
+    /// A custom sketch to use instead of the built-in kinds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub custom_sketch: Option<sketch::CustomSketch>,
     /// d: columns of M that the U-subproblem is sketched to; by size if absent.
@@ -344,14 +344,15 @@ impl Settings {
         }
     }
 
-    /// Whether some entries are unknown to the run, or count more than others.
+    /// Whether entries are missing, held out or weighted.
     pub fn is_incomplete(&self) -> bool {
         self.incomplete || self.holdout.is_some()
     }
 
-    /// Whether a component can be drawn again where it died: the step fills the column of U that this empties.
+    /// Whether a dead component can be redrawn: only if the step can refill the column of U that redrawing
+    /// empties.
     pub(super) fn fills_zeros(&self) -> bool {
-        // The Itakura-Saito divergence is lowered by multiplicative updates alone.
+        // Only multiplicative updates lower the Itakura-Saito divergence.
         self.algorithm.spec().fills_zeros && self.loss != Loss::Is
     }
 

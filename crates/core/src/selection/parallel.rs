@@ -5,8 +5,8 @@ use std::sync::mpsc;
 
 use crate::error::{Error, Result};
 
-/// Runs every job on one of `threads` threads and passes each result to `finished` on the calling thread, in the order
-/// in which they end. After an error no further job begins, and the first error is returned.
+/// Runs every job on one of `threads` threads, and passes each result to `finished` on the calling thread, in
+/// order of completion. After an error no further job starts, and the first error is returned.
 pub(super) fn for_each_job<J: Sync, R: Send>(
     threads: usize,
     jobs: &[J],

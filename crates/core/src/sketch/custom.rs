@@ -1,4 +1,4 @@
-//! A sketch that a library's user brings: S row by row, of which the rows that are needed are drawn.
+//! Custom sketches: the user's code draws the rows of S that are needed.
 
 use std::fmt;
 use std::ops::Range;
@@ -15,24 +15,25 @@ use crate::threads::Threads;
 
 /// Draws random n x d matrices S with E[S Sᵀ] = I, row by row.
 pub trait DrawRows: Send + Sync {
-    /// What it is called in `run.json` and in checkpoints.
+    /// The name of the sketch in `run.json` and in checkpoints.
     fn name(&self) -> String;
 
-    /// Adds the entries of one row of S that are not zero: column numbers below `size`, each with its value. All randomness
-    /// comes from `random`, 64 bits at a time, which gives the same bits for this row whenever it is asked again.
+    /// Appends the nonzero entries of one row of S: column numbers below `size`, each with its value. All
+    /// randomness must come from `random`, which returns 64 bits per call and repeats the same bits whenever
+    /// the same row is requested.
     fn row(&self, size: SketchSize, random: &mut dyn FnMut() -> u64, entries: &mut Vec<(usize, f64)>);
 }
 
 /// The size of S.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SketchSize {
-    /// n, how many rows or columns of M there are.
+    /// n, the number of rows or columns of M.
     pub rows: usize,
-    /// d, how many are left.
+    /// d, the number of rows or columns after sketching.
     pub cols: usize,
 }
 
-/// A user's sketch, as settings hold it. Files have its name alone.
+/// A custom sketch as part of settings. Files contain only its name.
 #[derive(Clone)]
 pub struct CustomSketch {
     name: String,
@@ -40,17 +41,17 @@ pub struct CustomSketch {
 }
 
 impl CustomSketch {
-    /// The sketch that `draw` draws.
+    /// A sketch whose rows `draw` draws.
     pub fn new(draw: Arc<dyn DrawRows>) -> Self {
         CustomSketch { name: draw.name(), draw: Some(draw) }
     }
 
-    /// Its name.
+    /// The name of the sketch.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The S of an iteration, of as many rows as `distribution` has: the same on every rank.
+    /// Draws S for an iteration, with the number of rows of `distribution`; equal on every rank.
     pub(crate) fn draw(&self, distribution: &Distribution, iteration: usize) -> Result<CustomOperator> {
         let &Distribution { length, size, seed, purpose, .. } = distribution;
         let Some(draw) = &self.draw else {
@@ -80,7 +81,7 @@ impl CustomSketch {
     }
 }
 
-/// One S by row.
+/// S stored by row.
 pub(crate) struct CustomOperator {
     size: usize,
     offsets: Vec<usize>,
@@ -127,7 +128,7 @@ impl CustomOperator {
     }
 }
 
-/// By name: that is all that files have.
+/// Compares by name, which is all that files contain.
 impl PartialEq for CustomSketch {
     fn eq(&self, other: &Self) -> bool {
         self.name == other.name
@@ -158,7 +159,7 @@ mod tests {
     use crate::random::Purpose;
     use crate::sketch::SketchKind;
 
-    /// The count sketch, by the same random bits as Partwise's own would need for a row.
+    /// The count sketch, drawn from the same random bits as the built-in one.
     struct Signs;
 
     impl DrawRows for Signs {

@@ -135,14 +135,14 @@ pub struct Beginning<'a, 'b, T> {
     pub terms: (Penalty, Penalty),
     /// Statistics of M.
     pub constants: Constants,
-    /// What is minimized.
+    /// The objective.
     pub objective: &'b dyn Objective<T>,
     /// The start.
     pub state: &'b FactorRows<T>,
 }
 
 impl<T: Real> Beginning<'_, '_, T> {
-    /// Refuses a loss that cannot be minimized this way.
+    /// Rejects a loss that this method cannot minimize.
     pub fn require(&self, solver: &dyn Solver<T>) -> Result<()> {
         let Settings { loss, algorithm, .. } = self.settings;
         if self.objective.supports(solver) {

@@ -57,10 +57,10 @@ impl FactorizationRecord {
 pub struct RunSummary {
     /// Iterations done.
     pub iterations: usize,
-    /// The loss at the end, penalties not counted in; not said by early versions.
+    /// The final loss without penalties; missing in early versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loss: Option<f64>,
-    /// The error of entries that were hidden.
+    /// The error on held-out entries.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub held_out: Option<HeldOutError>,
     /// Seconds of computing.
@@ -145,7 +145,7 @@ pub struct RankRecord {
 pub struct MethodRecord {
     /// The method, as given.
     pub algorithm: Algorithm,
-    /// See [`Settings::loss`]; not said by early versions, which had one.
+    /// See [`Settings::loss`]; missing in early versions, which had only one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loss_name: Option<Loss>,
     /// See [`Settings::holdout`].
@@ -169,7 +169,7 @@ pub struct MethodRecord {
     pub trace_every: usize,
     /// See [`Settings::sketch`].
     pub sketch: Option<SketchKind>,
-    /// The name of a sketch that is none of the kinds.
+    /// The name of a custom sketch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub custom_sketch: Option<String>,
     /// The number of columns that was used.
@@ -257,7 +257,7 @@ pub struct ReadingRecord {
     pub row_labels: Option<String>,
     /// The file of column labels, as given.
     pub col_labels: Option<String>,
-    /// Which entries are unknown, as given: `nan`, `unstored`, `zero` or a file.
+    /// Which entries are missing, as given: `nan`, `unstored`, `zero` or a file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missing: Option<String>,
     /// The file of weights, as given.

@@ -235,7 +235,7 @@ impl RunRecord {
         matches!(&self.kind, RunKind::Factorization(run) if run.summary.clock == Clock::Virtual)
     }
 
-    /// What was minimized.
+    /// The loss that was minimized.
     pub fn loss_name(&self) -> Loss {
         match &self.kind {
             RunKind::Factorization(run) => run.method.loss_name.unwrap_or_default(),

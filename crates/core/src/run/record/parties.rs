@@ -263,7 +263,7 @@ pub struct RecordedData {
     pub dealt: Vec<Vec<usize>>,
     /// Held-out records, by the party of their kind.
     pub held_out: Vec<Vec<usize>>,
-    /// The number of the person that each record of the matrix is of, if people have several.
+    /// The number of the person of each record of the matrix, if people have several records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub people: Option<Vec<usize>>,
 }
