@@ -1,10 +1,11 @@
-//! An observer with early stopping: the run ends once the error has hardly fallen for a few iterations.
+//! An observer with early stopping: the run ends once the error has stopped improving for a few iterations.
 
 use std::ops::ControlFlow;
 
 use partwise::{Matrix, Nmf, Observer, Progress};
 
-/// Ends a run when the error has not fallen by `least` of itself in `patience` iterations, and remembers the curve.
+/// Ends a run if the error has not decreased by the share `least` within `patience` iterations, and keeps the
+/// curve.
 struct EarlyStopping {
     least: f64,
     patience: usize,

@@ -1,4 +1,4 @@
-//! What the builder promises: the core's results, the same bits again, and refusals by name.
+//! The guarantees of the builder: the core's results, reproducible bits, and errors that name parameters.
 
 use std::ops::ControlFlow;
 
@@ -122,9 +122,9 @@ fn what_is_wrong_is_refused_by_the_builder_s_names() {
 #[test]
 fn entries_that_no_factorization_takes_are_refused_by_place() {
     for (wrong, precision, words) in [
-        (-1.0, Precision::F32, "is -1, where a finite number of at least 0 is needed"),
+        (-1.0, Precision::F32, "is -1, but a finite number of at least 0 is needed"),
         (f64::NAN, Precision::F64, "is NaN"),
-        (f64::INFINITY, Precision::F32, "is inf, where"),
+        (f64::INFINITY, Precision::F32, "is inf, but"),
         (1e300, Precision::F32, "which is beyond f32; compute in f64"),
     ] {
         let mut entries = sample(40, 30);

@@ -109,7 +109,8 @@ pub struct Run {
     pub record: Option<RunRecord>,
     /// `audit.json`, where there is one.
     pub audit: Option<Value>,
-    /// `individuals.json`, where there is one: what a party sees of its own records.
+    /// The content of `individuals.json`, if it exists: results about a party's own records, for the party
+    /// only.
     pub individuals: Option<Value>,
     /// The error curve.
     pub trace: Vec<Point>,

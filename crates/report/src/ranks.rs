@@ -9,16 +9,16 @@ use crate::components::strongest;
 use crate::page::{Document, document};
 use crate::text::{details, escape, number, table};
 
-/// Names on a card.
+/// The number of names on a card.
 const TERMS: usize = 8;
 
-/// What the page shows.
+/// The content of the page.
 pub struct SurveyPage<'a> {
-    /// The file.
+    /// The name of the file.
     pub name: &'a str,
     /// Rows and columns of the matrix.
     pub size: (usize, usize),
-    /// What was found.
+    /// The result of the survey.
     pub survey: &'a Survey,
     /// For each row of the survey, V of the best restart, by row.
     pub factors: &'a [Vec<f32>],
@@ -28,7 +28,7 @@ pub struct SurveyPage<'a> {
     pub version: &'a str,
 }
 
-/// The page of a survey.
+/// Creates the page of a survey.
 pub fn survey_page(page: &SurveyPage<'_>) -> String {
     let SurveyPage { name, size: (rows, cols), survey, version, .. } = *page;
     let suggestion = &survey.suggestion;

@@ -136,7 +136,7 @@ fn percent(value: &Value) -> String {
     value.as_f64().map_or("–".into(), |share| format!("{:.1}%", 100.0 * share))
 }
 
-/// The people with the highest share of a component, with and without them in the data; not who they are.
+/// The people with the largest share of a component, in runs with and without them, without their identity.
 fn left_out(people: &[Value]) -> String {
     let rows = people.iter().map(|person| {
         vec![percent(&person["leverage"]), figure(&person["cosine"]), figure(&person["cosine_without"])]
@@ -153,7 +153,7 @@ fn left_out(people: &[Value]) -> String {
     }
 }
 
-/// Records that attacks computed from what they saw.
+/// Records that attacks reconstructed.
 fn reconstructions(all: &[Value]) -> String {
     let rows = all.iter().map(|found| {
         let outcome = match found["noticed"].as_str() {
@@ -194,7 +194,7 @@ fn findings(all: &[Value]) -> String {
     )
 }
 
-/// The share of members that is told, with its bounds.
+/// The share of members that an attack identifies, with its bounds.
 fn told(rate: &Value) -> String {
     let members = &rate["told"]["members"];
     let (Some(count), Some(of)) = (members["count"].as_f64(), members["of"].as_f64()) else {
@@ -313,7 +313,7 @@ mod tests {
             &json!({"components": [{"record": 7, "component": 3, "cosine": 0.95, "leverage": 0.6}]}),
         );
         assert!(own.contains("<td class=\"short\">7</td>") && own.contains("60.0%"), "{own}");
-        // Another shape, or an empty one, must not fail.
+        // A different shape, or an empty file, must not cause a failure.
         assert!(audit(&json!({"findings": 3, "left": [null]})).contains("Audit"));
     }
 }
