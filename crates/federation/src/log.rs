@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_causes_many_lines_is_heard_less_often() {
+    fn frequent_log_lines_of_one_participant_are_limited() {
         let mut allowance = Allowance::default();
         let now = Instant::now();
         let said = (0..1000).filter(|_| allowance.take(now).is_some()).count();

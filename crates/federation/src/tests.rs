@@ -269,7 +269,7 @@ fn send_hostile_frames() {
 /// A dishonest coordinator over TLS: every party that receives different messages than the others stops and
 /// says what is wrong.
 #[test]
-fn a_dishonest_coordinator_is_found_out() {
+fn a_dishonest_coordinator_is_detected() {
     in_time(|| {
         std::thread::scope(|scope| {
             type Tamper = fn(Message) -> Option<Message>;
@@ -778,7 +778,7 @@ impl Run {
 /// `dsanls-limited` with 32 records per party and sketches to 4 columns allows 7 rounds over all runs
 /// together.
 #[test]
-fn the_budget_of_sketches_is_that_of_all_runs() {
+fn the_sketch_budget_covers_all_runs() {
     in_time(|| {
         let folder = tempfile::tempdir().unwrap();
         let (federation, mut parties) = setting(folder.path());

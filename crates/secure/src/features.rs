@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn features_stay_where_two_parties_more_than_collude_have_them() {
+    fn features_stay_if_two_more_parties_than_collude_have_them() {
         let qualifies = [true, false, false, true, false];
         let kept = kept(&qualifies, &[12, 9, 0, 10, 3], &[3.0, 3.0, 4.0, 2.0, 2.0], 3);
         assert_eq!(kept.left_out, [false, false, false, true, true]);

@@ -45,7 +45,7 @@ fn every_loss_is_recorded_evaluated_and_shown() {
 }
 
 #[test]
-fn workers_and_resumed_runs_give_the_same() {
+fn workers_and_resumed_runs_give_the_same_result() {
     let desk = Desk::new();
     desk.write("m.npz", npz_bytes(12, 8, &counts()));
     let common = "factorize m.npz --rank 3 --loss kl --precision f64 --tolerance 0 --seed 2";
@@ -116,7 +116,7 @@ fn a_row_without_a_known_entry_is_a_warning() {
 }
 
 #[test]
-fn what_does_not_go_together_is_refused_by_name() {
+fn conflicting_options_are_refused_by_name() {
     let desk = Desk::new();
     desk.write("m.csv", table_bytes(8, &counts(), ","));
     desk.write("gaps.csv", "1,2\nNA,3\n");
@@ -143,7 +143,7 @@ fn what_does_not_go_together_is_refused_by_name() {
 }
 
 #[test]
-fn held_out_entries_are_judged_in_the_trace_and_at_the_end() {
+fn held_out_entries_are_evaluated_in_the_trace_and_at_the_end() {
     let desk = Desk::new();
     desk.write("m.csv", table_bytes(8, &counts(), ","));
     desk.write("m.npz", npz_bytes(12, 8, &counts()));

@@ -84,7 +84,7 @@ fn flood(kind: Flood, address: String, stop: Arc<AtomicBool>) -> usize {
 
 /// Hundreds of sockets without certificates, from the parties' own address, before and while all parties come.
 #[test]
-fn strangers_cannot_keep_parties_out() {
+fn unauthenticated_connections_cannot_lock_parties_out() {
     for kind in [Flood::Silent, Flood::Slow] {
         let trial = Trial::new(3, &["--rounds", "4"]);
         let mut coordinator = trial.coordinator(&[]);

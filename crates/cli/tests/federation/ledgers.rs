@@ -49,7 +49,7 @@ fn refused(trial: &Trial, party: usize, words: &str) {
 }
 
 #[test]
-fn runs_add_up_and_an_old_copy_is_noticed() {
+fn runs_add_up_and_an_old_copy_is_detected() {
     let trial = Trial::new(3, &["--rounds", "4"]);
     run(&trial);
     let (path, first) = (file(&trial, 1), account(&trial, 1));
@@ -110,7 +110,7 @@ fn one_process_at_a_time_uses_a_ledger() {
 
 /// A party that is killed at bad moments has every run and every sum in its ledger, and none twice.
 #[test]
-fn a_killed_party_forgets_nothing() {
+fn a_killed_party_keeps_its_ledger() {
     let trial = Trial::new(3, &["--rounds", "4"]);
     let mut coordinator = trial.coordinator(&[]);
     let mut others = [trial.party(1), trial.party(3)];
@@ -135,7 +135,7 @@ fn a_killed_party_forgets_nothing() {
 
 /// A roster that leaves out a peer, or differs from that of an earlier run with the same data, takes consent.
 #[test]
-fn another_roster_takes_consent() {
+fn another_roster_needs_consent() {
     let mut trial = Trial::new(4, &["--rounds", "3"]);
     run(&trial);
     let file = trial.path("trial/coordinator/federation.toml");

@@ -63,7 +63,7 @@ mod left_out_tests {
     use super::*;
 
     #[test]
-    fn what_a_build_cannot_read_is_refused_with_the_feature_that_it_lacks() {
+    fn unsupported_files_are_refused_with_the_missing_feature() {
         let folder = tempfile::tempdir().unwrap();
         let options = ReadOptions { memory: 1 << 20, ..ReadOptions::default() };
         for (name, bytes, feature) in [

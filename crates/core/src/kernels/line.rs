@@ -203,7 +203,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_logarithm_is_that_of_the_library() {
+    fn the_logarithm_agrees_with_the_standard_library() {
         for place in 0..100_000 {
             let x = (f64::from(place) * 0.0137 - 600.0).exp();
             let (got, want) = (ln(x), x.ln());
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn sums_over_a_row_are_those_of_the_definition() {
+    fn sums_over_a_row_match_the_definition() {
         let (k, count, floor) = (3, 37, 1e-3);
         let number = |place: usize| ((place * 7919) % 23) as f64 / 7.0;
         let factor: Vec<f64> = (0..count * k).map(number).collect();

@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shared_numbers_are_copied_only_while_others_hold_them() {
+    fn shared_numbers_are_copied_only_while_clones_exist() {
         let buffer = Buffer::shared(vec![1, 2, 3]);
         let place = buffer.as_ptr();
         let clone = buffer.clone();

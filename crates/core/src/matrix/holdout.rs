@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_entries_are_hidden_whatever_they_are_in_the_wanted_number() {
+    fn the_held_out_entries_depend_on_positions_alone_and_have_the_requested_number() {
         let (dense, sparse) = matrices();
         let hold = |matrix: &Matrix<f64>, seed| {
             Observed::hold_out(matrix, None, Holdout { share: 0.1, seed }, &Cancel::default()).unwrap()

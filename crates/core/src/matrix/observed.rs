@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_count_as_they_should() {
+    fn entries_have_the_expected_weights() {
         let m = [1.0, 0.0, NAN, 0.0, 2.0, 3.0];
         for matrix in [dense(&m), sparse(&m)] {
             let of = |missing, weights| weights_of(&observed(&matrix, missing, weights).unwrap().unwrap());
@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mask_that_hides_nothing_is_none() {
+    fn a_mask_without_missing_entries_has_no_effect() {
         let m = [1.0, 2.0, 4.0, 1.0, 2.0, 3.0];
         for matrix in [dense(&m), sparse(&m)] {
             assert!(observed(&matrix, Some(Missing::Nan), None).unwrap().is_none());
@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused() {
+    fn impossible_input_is_refused() {
         let m = dense(&[1.0, 2.0, NAN, 1.0, 2.0, 3.0]);
         let refused = |missing, weights| observed(&m, missing, weights).unwrap_err().to_string();
         assert!(

@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn selected_entries_are_those_of_the_matrix_in_every_layout() {
+    fn selected_entries_equal_the_matrix_in_every_layout() {
         let row_major = Dense::new(3, 4, Order::RowMajor, Values::Real(ENTRIES.to_vec().into()));
         check(&Matrix::Dense(row_major));
         let turned = (0..4).flat_map(|col| (0..3).map(move |row| ENTRIES[row * 4 + col]));

@@ -452,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn multiplicative_updates_are_those_of_the_definition() {
+    fn multiplicative_updates_match_the_definition() {
         let m = counts();
         let (expected, error) = naive(&m, 6);
         for (sparse, workers) in [(false, 1), (false, 3), (true, 1), (true, 3)] {
@@ -463,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn itakura_saito_updates_are_those_of_the_definition() {
+    fn itakura_saito_updates_match_the_definition() {
         let m: Vec<f64> = counts().iter().map(|m| m + 0.3).collect();
         let mut f = start();
         for _ in 0..5 {
@@ -574,7 +574,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_lowered_is_refused_by_name() {
+    fn unsupported_solvers_are_refused_by_name() {
         let refused = |algorithm: Algorithm, loss: Loss| {
             let settings = Settings { algorithm, loss, ..Settings::new(K) };
             let monitor = &mut |_: &Progress| false;
@@ -595,7 +595,7 @@ mod tests {
 
     /// Fitting the rows that were factorized reproduces their factor.
     #[test]
-    fn new_rows_are_fitted_by_the_same_loss() {
+    fn new_rows_are_fitted_with_the_same_loss() {
         let m = counts();
         let threads = &Threads::new(1).unwrap();
         let f = run(&m, true, 1, &settings(Algorithm::Auto, Loss::Kl, 1500)).factors;

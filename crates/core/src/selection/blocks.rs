@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn the_held_out_loss_is_that_of_a_naive_twin() {
+    fn the_held_out_loss_equals_a_naive_implementation() {
         let entries = entries();
         let matrix =
             Matrix::Dense(Dense::new(ROWS, COLS, Order::RowMajor, Values::Real(entries.clone().into())));

@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn no_job_begins_after_an_error() {
+    fn no_job_starts_after_an_error() {
         let jobs: Vec<usize> = (0..10).collect();
         let mut finished = Vec::new();
         let fail = |&job: &usize| if job == 3 { Err(Error::parameter("rank", "job 3")) } else { Ok(()) };

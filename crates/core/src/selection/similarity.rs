@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_component_that_one_run_lacks_is_the_unstable_one() {
+    fn a_component_missing_from_one_run_is_the_unstable_one() {
         let a = factor(&[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]);
         let b = factor(&[[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]);
         for reference in 0..2 {
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn zero_columns_match_nothing() {
+    fn zero_columns_match_no_component() {
         let a = factor(&[[1.0, 0.0, 0.0], [0.0, 0.0, 0.0]]);
         let stability = Stability::of(&[a.clone(), a], 2, 1).unwrap();
         assert_eq!(stability.of_components, [1.0, 0.0]);

@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_outside_and_sketches_known_by_name_alone_are_refused() {
+    fn out_of_range_entries_and_unavailable_sketches_are_refused() {
         let refused = |sketch: &CustomSketch| match sketch.draw(&DISTRIBUTION, 0) {
             Err(Error::Parameter { name, problem }) => format!("{name}: {problem}"),
             _ => String::new(),

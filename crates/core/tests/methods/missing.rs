@@ -122,7 +122,7 @@ fn hidden_entries_have_no_influence() {
 
 /// Compares one sweep of U and the error with the definition, for least squares and the divergence.
 #[test]
-fn the_error_is_that_of_the_definition() {
+fn the_error_matches_the_definition() {
     let (m, mask) = planted();
     let weights = numbers(9, ROWS * COLS);
     let weighted = Weights::Entries(dense(&weights));
@@ -181,7 +181,7 @@ fn an_empty_mask_is_least_squares() {
 }
 
 #[test]
-fn weight_zero_is_missing_and_weight_two_is_a_row_twice() {
+fn weight_zero_means_missing_and_weight_two_a_repeated_row() {
     let (m, mask) = planted();
     for (algorithm, loss) in LOWERED {
         let what = format!("{algorithm} {loss}");
@@ -226,7 +226,7 @@ fn sparse_zeros_count_unless_they_are_missing() {
 }
 
 #[test]
-fn a_row_of_which_nothing_is_known_is_zero() {
+fn a_row_without_known_entries_is_zero() {
     let (m, mut mask) = planted();
     mask[2 * COLS..3 * COLS].fill(1.0);
     for (algorithm, loss) in LOWERED {

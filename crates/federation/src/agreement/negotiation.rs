@@ -450,7 +450,7 @@ mod tests {
 
     /// Party b's ledger as the others remember it: newer than what b reports, forked, and unchanged.
     #[test]
-    fn an_old_copy_of_a_ledger_is_noticed_by_both_sides() {
+    fn an_old_copy_of_a_ledger_is_detected_by_both_sides() {
         let remembered = |entries: u64, hash: u8| Some(Seen { entries, hash: Hex([hash; 32]) });
         let mut changed = sides();
         changed[0].ledgers.seen = remembered(2, 2);

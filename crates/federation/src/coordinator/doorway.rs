@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_takes_room_from_itself_and_the_silent_go_first() {
+    fn a_flood_evicts_its_own_connections_and_silent_ones_first() {
         let doorway = Doorway::new(MAX_HALF_OPEN, rng());
         // Two parties behind the flooding address, and one elsewhere; all have sent data.
         let parties = [1, 1, 2].map(|last| doorway.enter(address(last), counts(9)));
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_that_parties_came_from_are_kept() {
+    fn addresses_of_parties_are_remembered() {
         let doorway = Doorway::new(MAX_HALF_OPEN, rng());
         doorway.enter(address(1), counts(9)).admit();
         let party = doorway.enter(address(1), counts(0));
@@ -216,7 +216,7 @@ mod tests {
 
     /// If all connections have sent data, the victim among those of an address is random.
     #[test]
-    fn of_those_who_speak_any_may_go() {
+    fn any_connection_that_has_sent_data_may_be_evicted() {
         let survived = (0..200).filter(|_| {
             let doorway = Doorway::new(MAX_HALF_OPEN, rng());
             let party = doorway.enter(address(1), counts(9));

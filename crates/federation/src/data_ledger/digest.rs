@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn the_layout_does_not_count_and_every_entry_does() {
+    fn the_layout_does_not_matter_but_every_entry_does() {
         let of = |order, changed| DataSet::new(&matrix(order, changed));
         let digest = of(Order::RowMajor, None);
         assert_eq!(of(Order::ColMajor, None), digest);

@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn heads_come_back_and_forks_are_told_apart() {
+    fn heads_are_restored_and_forks_are_distinguished() {
         let folder = tempfile::tempdir().unwrap();
         let mut heads = Heads::read(folder.path()).unwrap();
         let told = [("b", head(1, 3, 3)), ("b", head(2, 9, 9)), ("b", head(1, 5, 5))];

@@ -122,7 +122,7 @@ fn late_upload(opening: &Opening, cohort: &Cohort, identity: &Identity) -> Openi
 
 /// Signatures of too few parties open nothing, even for a party that has missed the list.
 #[test]
-fn whoever_missed_the_list_counts_its_signatures() {
+fn a_party_that_missed_the_list_counts_its_signatures() {
     let mut room = Room::new(4, false);
     sum_of(&mut room, |(_, to, message)| match message {
         Message::Opening(_) if *to == 1 => Fate::Drop,
@@ -166,7 +166,7 @@ fn whoever_missed_the_list_counts_its_signatures() {
 
 /// All parties and the coordinator learn whose secrets are wrong.
 #[test]
-fn wrong_secrets_have_a_name() {
+fn wrong_secrets_are_attributed() {
     for (lie, liar, stopped, words) in [
         (Lie::Share, 2, vec![1, 2, 3, 4], "a wrong share of the mask of party 1"),
         (Lie::Deal, 3, vec![1, 2, 3, 4], "inconsistent shares of its mask"),
@@ -206,7 +206,7 @@ fn a_wrong_seed_of_a_mask_with_a_party_that_left() {
 
 /// A message of one round, attempt or cohort is worthless in any other.
 #[test]
-fn messages_of_other_rounds_are_worth_nothing() {
+fn messages_of_other_rounds_are_rejected() {
     let mut room = Room::new(4, false);
     room.submit_all();
     room.run(|_| Fate::Deliver).unwrap();
@@ -253,7 +253,7 @@ fn messages_of_other_rounds_are_worth_nothing() {
 /// Numbers of a noisy sum over some parties are not used in a sum over others: the coordinator waits for all
 /// of them.
 #[test]
-fn numbers_are_summed_with_the_same_parties_only() {
+fn numbers_are_only_summed_with_the_same_parties() {
     let mut room = Room::new(6, true);
     room.submit_all();
     room.run(|_| Fate::Deliver).unwrap();

@@ -148,7 +148,7 @@ mod tests {
     ];
 
     #[test]
-    fn bounds_are_those_of_scipy() {
+    fn bounds_agree_with_scipy() {
         for (count, of, lowest, highest) in SCIPY {
             let rate = Rate::new(count, of);
             assert!((rate.lowest - lowest).abs() < 1e-9 && (rate.highest - highest).abs() < 1e-9, "{rate:?}");

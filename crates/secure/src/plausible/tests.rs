@@ -88,7 +88,7 @@ fn honest_sums_pass() {
 
 /// Each way of forging a sum is detected and named.
 #[test]
-fn what_no_party_can_have_is_refused() {
+fn impossible_sums_are_refused() {
     let refused = |change: &dyn Fn(&mut Case)| {
         let (mut known, mut case) = product();
         change(&mut case);

@@ -310,7 +310,7 @@ fn best_cosine(seen: &Seen, data: &[Vec<Vec<f64>>]) -> f64 {
 
 /// A record a hundred times as large as all others dominates a component.
 #[test]
-fn a_record_that_would_show_stops_all_and_only_its_party_knows_why() {
+fn a_revealed_record_stops_all_and_only_its_party_knows_why() {
     let mut data: Vec<Vec<Vec<f64>>> = (0..PARTIES).map(|party| records(party, 1)).collect();
     data[1][40].iter_mut().for_each(|value| *value *= 100.0);
     let stopped = attack_on(data, Attacker::Coordinator, Plan::Honest, 1).stopped;
@@ -325,7 +325,7 @@ fn a_record_that_would_show_stops_all_and_only_its_party_knows_why() {
 /// A wrong sum of a coordinator differs from the one that the parties open; a party's does not fit the
 /// others' own shares.
 #[test]
-fn forged_sums_are_noticed() {
+fn forged_sums_are_detected() {
     for attacker in [Attacker::Coordinator, Attacker::Party] {
         let outcome = attack(attacker, Plan::Unit, 0);
         let noticed = |error: &Error| match attacker {
@@ -384,12 +384,12 @@ fn attacks_reach_no_more_than_honest_runs(seeds: u64) {
 }
 
 #[test]
-fn attacks_that_pass_reach_no_more_than_an_honest_run() {
+fn undetected_attacks_gain_no_more_than_an_honest_run() {
     attacks_reach_no_more_than_honest_runs(3);
 }
 
 #[test]
 #[ignore = "a minute: 20 seeds"]
-fn attacks_that_pass_reach_no_more_than_honest_runs_of_many_seeds() {
+fn undetected_attacks_gain_no_more_than_honest_runs_of_many_seeds() {
     attacks_reach_no_more_than_honest_runs(20);
 }

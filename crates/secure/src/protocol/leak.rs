@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn sketches_of_before_use_up_the_budget_for_good() {
+    fn earlier_sketches_count_against_the_budget() {
         let mut budget = Budget::new(20);
         for seed in 0..6 {
             budget.open_before(&gaussian_like(20, 4, seed), 4);

@@ -138,7 +138,7 @@ impl Link for Insistent {
 /// Answers of a cohort that a party is not in end it, and so do more of another cohort than a run has: they would be
 /// kept until its turn comes.
 #[test]
-fn data_that_a_coordinator_makes_a_party_keep_is_bounded() {
+fn data_that_a_coordinator_can_make_a_party_keep_is_bounded() {
     let mut rng = entropy().unwrap();
     let identities: Vec<Identity> = (0..3).map(|_| Identity::new(&mut rng)).collect();
     let members: Vec<_> = (1..).zip(&identities).map(|(party, identity)| (party, identity.key())).collect();

@@ -62,7 +62,7 @@ fn honest_runs_pass_the_gate() {
 }
 
 #[test]
-fn few_rounds_come_near_many() {
+fn few_rounds_come_close_to_many() {
     for seed in 0..3 {
         let many = Settings { rounds: 200, ..settings(Protocol::Pooled, seed, 3) };
         let (many, few) =
@@ -101,7 +101,7 @@ fn honest_runs_on_real_tables_pass_the_gate() {
 
 #[test]
 #[ignore = "minutes, and needs PARTWISE_DATA"]
-fn few_rounds_come_near_many_on_real_tables() {
+fn few_rounds_come_close_to_many_on_real_tables() {
     for name in ["pcawg.npy.gz", "mnist.npy.gz", "newsgroups.npz"] {
         let Some(matrix) = table(name, 20_000) else { continue };
         let errors = |protocol, rounds| {

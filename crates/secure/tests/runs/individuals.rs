@@ -39,7 +39,7 @@ fn found(audit: &Audit, adversary: Adversary, attack: &str) -> Reconstruction {
 /// Five parties with 800 records each and 250 features, of which nine belong to one record each: on average
 /// nobody is identified, yet most of the nine records are reconstructed from the sums alone.
 #[test]
-fn rare_features_show_whole_records_in_pooled_sums() {
+fn rare_features_reveal_whole_records_in_pooled_sums() {
     let settings = settings(Protocol::Pooled, Aggregation::Secure, 10, 300);
     let parting = (0..4809).partition(|record| *record < 4000);
     let run = Run::parted(with_rare_features(4809, 250, 9, 1), parting, 5, settings);
@@ -60,7 +60,7 @@ fn rare_features_show_whole_records_in_pooled_sums() {
 /// Neither a coordinator with wrong sums nor a party with wrong uploads obtains records, because parties
 /// notice.
 #[test]
-fn dishonest_participants_are_noticed() {
+fn dishonest_participants_are_detected() {
     for protocol in [Protocol::SynSd, Protocol::Pooled] {
         let settings = settings(protocol, Aggregation::Secure, 5, 40);
         let parting = (0..1209).partition(|record| *record < 1000);
@@ -101,7 +101,7 @@ fn with_a_loner(records: usize, features: usize) -> Matrix<f32> {
 }
 
 #[test]
-fn a_component_that_is_one_person_is_found_and_gone_without_that_person() {
+fn a_component_of_one_person_is_found_and_disappears_without_that_person() {
     for protocol in [Protocol::Pooled, Protocol::SynSd] {
         let settings = settings(protocol, Aggregation::Secure, 4, 60);
         let parting = (0..480).partition(|record| *record < 400);
@@ -140,7 +140,7 @@ fn a_component_that_is_one_person_is_found_and_gone_without_that_person() {
 
 /// People with several similar records are identified better if whole people are held out and scored.
 #[test]
-fn people_with_several_records_are_told_as_people() {
+fn people_with_several_records_are_identified_as_people() {
     let (people, each, features) = (60, 10, 100);
     let mut rng = stream(9, Purpose::Fill, 0, 0);
     let own: Vec<f64> = (0..people * features).map(|_| uniform(&mut rng).powi(4)).collect();
