@@ -87,15 +87,16 @@ fn curves(rows: &[SurveyRow]) -> String {
         "Loss and held-out loss",
         "loss / loss of the zero model",
         &losses,
-        "The loss always falls as components are added; the held-out loss rises again once they describe noise. Bars are \
-         one standard error, dots are restarts.",
+        "The loss always falls as components are added; the held-out loss rises again once they describe noise. \
+         Bars show one standard error, dots single restarts.",
     );
     let second = if rows.iter().any(|row| row.stability.is_some()) {
         chart(
             "Stability",
             "agreement between restarts",
             &scores,
-            "Stability is the mean cosine of components matched between restarts; 1 means that every start finds the same \
+            "Stability is the mean cosine of components matched between restarts; 1 means that every start \
+             finds the same \
              components.",
         )
     } else {
@@ -139,7 +140,7 @@ fn listing(rows: &[SurveyRow]) -> String {
 fn components(page: &SurveyPage<'_>) -> String {
     let SurveyPage { survey, factors, names, .. } = *page;
     let mut html = String::from(
-        "<p>The components of the best restart for each number, with the columns that have the largest weights in them. The \
+        "<p>The components of the best restart for each number of components, with their strongest columns. The \
          percentage is the component's stability.</p>",
     );
     for (row, factor) in survey.rows.iter().zip(factors) {

@@ -1,8 +1,8 @@
-//! `--loss`, `--missing` and `--weights`: what they leave in the results, and what is refused.
+//! `--loss`, `--missing` and `--weights`: their effect on the results, and invalid combinations.
 
 use crate::common::*;
 
-/// 12 x 8 counts, of which some are 0.
+/// 12 x 8 counts, some of which are 0.
 fn counts() -> Vec<f64> {
     (0..12 * 8).map(|place: usize| ((place * 7919) % 13).saturating_sub(3) as f64).collect()
 }
@@ -95,7 +95,7 @@ fn missing_values_are_left_out_in_every_format() {
             errors.push(number(&desk.json(&format!("{out}/run.json")), "relative_error"));
         }
         assert!(errors.iter().all(|error| (error - errors[0]).abs() < 1e-8), "{errors:?}");
-        // The run says which entries were missing.
+        // The record says which entries were missing.
         let answer = desk.run(&format!("evaluate {loss}0 nan.npy --json"));
         let answer: serde_json::Value = serde_json::from_str(&answer).unwrap();
         assert!((number(&answer, "relative_error") - errors[0]).abs() < 1e-9);

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::disturbed;
 use crate::trial::*;
 
-/// The file of a party's only ledger.
+/// The path of a party's only ledger.
 fn file(trial: &Trial, party: usize) -> PathBuf {
     let mut files = fs::read_dir(trial.party_folder(party).join("ledgers")).unwrap();
     let file = files.next().unwrap().unwrap().path();
@@ -16,7 +16,7 @@ fn file(trial: &Trial, party: usize) -> PathBuf {
     file
 }
 
-/// What `party ledger` says of it.
+/// The output of `party ledger` for this party's ledger.
 fn account(trial: &Trial, party: usize) -> Value {
     let mut command = program();
     command.args(["party", "ledger", "--json"]).arg(trial.party_folder(party).join("party.toml"));
@@ -25,7 +25,7 @@ fn account(trial: &Trial, party: usize) -> Value {
     serde_json::from_str::<Value>(&text).unwrap()["ledgers"][0].clone()
 }
 
-/// Runs a federation to its end.
+/// Runs a federation until all have ended.
 fn run(trial: &Trial) {
     let mut coordinator = Process::start(trial.coordinator_command(&[]).arg("--force"));
     coordinator.wait_for("listening on");
@@ -35,7 +35,7 @@ fn run(trial: &Trial) {
     coordinator.succeed();
 }
 
-/// The party ends with these words, before anything is shared.
+/// Expects the party to end with these words before anything is shared.
 fn refused(trial: &Trial, party: usize, words: &str) {
     let mut coordinator = Process::start(trial.coordinator_command(&[]).arg("--force"));
     coordinator.wait_for("listening on");
@@ -62,7 +62,7 @@ fn runs_add_up_and_an_old_copy_is_detected() {
     assert_eq!(second["sums"].as_u64(), Some(2 * sums), "{second}");
     assert_eq!(second["runs"][1]["parties"], serde_json::json!(["party-1", "party-2", "party-3"]));
 
-    // The party itself remembers more than an old copy has, and so do the others, where it has forgotten that.
+    // The party itself remembers a longer ledger than the old copy, and so do the others if it has forgotten.
     let newest = fs::read(&path).unwrap();
     fs::write(&path, copy).unwrap();
     refused(&trial, 1, "is not the newest ledger of these data");
@@ -76,7 +76,7 @@ fn runs_add_up_and_an_old_copy_is_detected() {
     fs::write(&path, &newest).unwrap();
     run(&trial);
 
-    // A line that was changed.
+    // A line was changed.
     let changed = String::from_utf8(newest).unwrap().replacen("\"sums\":", "\"sums\": ", 1);
     fs::write(&path, changed).unwrap();
     refused(&trial, 1, "the ledger was changed after it was written");
@@ -88,7 +88,7 @@ fn one_process_at_a_time_uses_a_ledger() {
     let mut coordinator = trial.coordinator(&[]);
     let mut first = trial.party(1);
     first.wait_for("waiting for all parties");
-    // The same user in another place, with the same data in another format.
+    // The same user runs in another folder, with the same data in another format.
     let (copy, text) = (trial.path("trial/twin"), fs::read_to_string(trial.path("data-1.csv")).unwrap());
     fs::create_dir(&copy).unwrap();
     for entry in fs::read_dir(trial.party_folder(1)).unwrap().map(Result::unwrap) {
@@ -108,7 +108,7 @@ fn one_process_at_a_time_uses_a_ledger() {
     coordinator.succeed();
 }
 
-/// A party that is killed at bad moments has every run and every sum in its ledger, and none twice.
+/// A party that is killed at bad moments has every run and every sum in its ledger exactly once.
 #[test]
 fn a_killed_party_keeps_its_ledger() {
     let trial = Trial::new(3, &["--rounds", "4"]);
@@ -133,7 +133,7 @@ fn a_killed_party_keeps_its_ledger() {
     assert_eq!(own["runs"][0]["end"], "finished");
 }
 
-/// A roster that leaves out a peer, or differs from that of an earlier run with the same data, takes consent.
+/// A roster that leaves out a peer, or differs from that of an earlier run with the same data, needs consent.
 #[test]
 fn another_roster_needs_consent() {
     let mut trial = Trial::new(4, &["--rounds", "3"]);

@@ -97,16 +97,16 @@ def checked_factor(factor: Any, shape: tuple[Any, Any], whom: str) -> NDArray[An
 
 
 def checked_weights(X: Any, sample_weight: Any, weights: Any) -> Any:
-    """How much rows or entries of a checked X count, as the compiled part reads it; None if all count once."""
+    """Return the weights of the rows or entries of a checked X for the compiled part; None if all are 1."""
     if sample_weight is not None and weights is not None:
-        raise ValueError("sample_weight and weights are both given; multiply them, and give weights")
+        raise ValueError("sample_weight and weights cannot be combined; give their product as weights")
     if sample_weight is not None:
         counts = check_array(sample_weight, dtype=dtype_of(X), ensure_2d=False)
         if counts.shape != (X.shape[0],):
             raise ValueError(f"sample_weight has the shape {counts.shape}; give {X.shape[0]} numbers, one for each row")
         check_non_negative(counts.reshape(-1, 1), "NMF (sample_weight)")
         if not counts.any():
-            raise ValueError("every sample weight is zero; give at least one that is not")
+            raise ValueError("every sample weight is zero; give at least one positive weight")
         return plain(counts)
     if weights is None:
         return None

@@ -50,7 +50,7 @@ fn rebuilt_in_words(found: &Reconstruction) -> String {
 
 fn reproduced(found: &Individuals) -> String {
     let &Individuals { people, reproduced, most, ref left_out, .. } = found;
-    let verb = if reproduced == 1 { "is" } else { "are" };
+    let verb = if reproduced == 1 { "dominates" } else { "dominate" };
     let without = left_out.first().map_or(String::new(), |&LeftOut { cosine, leverage, cosine_without }| {
         format!(
             " The most exposed one has a cosine of {cosine:.3} with a component of which it makes up {:.0}%, and \
