@@ -31,8 +31,7 @@ pub fn section(run: &Run) -> String {
     let mut html = table(&header, rows.map(|row| row.map(String::from).to_vec()));
     let _ = write!(
         html,
-        "<p class=\"note\">{} Parties and coordinator are taken to follow the protocol, at most {} of the \
-         parties colluding: \
+        "<p class=\"note\">{} Parties and coordinator are taken to follow the protocol, at most {} of the parties colluding: \
          a coordinator or a party that does not can recover individual samples. Sums reveal something too, the less the more \
          parties and samples there are; the components show what the samples have in common, and one of many may be a single \
          sample. Letters are the paper's: U is the factor of the features, V_r that of the party's samples.</p>",
@@ -87,8 +86,7 @@ fn party_table(run: &Run) -> String {
 }
 
 fn no_audit() -> String {
-    "<h3>Audit</h3><p>This run was not audited: what adversaries could learn from its sums was not \
-     measured.</p>".into()
+    "<h3>Audit</h3><p>This run was not audited: what adversaries could learn from its sums was not measured.</p>".into()
 }
 
 /// The audit: its verdict, the attack results, what left each party, and every number.
@@ -145,8 +143,7 @@ fn left_out(people: &[Value]) -> String {
     });
     let header =
         ["share of a component that is one person", "cosine with it", "cosine in a run without this person"];
-    let note = "<p class=\"note\">The people with the highest share of a component. A cosine of 1 means that \
-     the component is this \
+    let note = "<p class=\"note\">The people with the highest share of a component. A cosine of 1 means that the component is this \
                 person's record; where it is much lower without the person, the component exists because of this person. Each \
                 party's folder has individuals.json, which tells the party which of its own records these are.</p>";
     if people.is_empty() {
@@ -183,8 +180,8 @@ fn findings(all: &[Value]) -> String {
     });
     let header =
         ["attack", "adversary", "on", "AUC (0.5: guessing, 1: certainty)", "told at 0.1%", "told at 1%"];
-    let note = "<p class=\"note\">\"Told at 1%\" is the share of people in the data that the attack identifies \
-     at 1% false positives, with 95% bounds.</p>";
+    let note = "<p class=\"note\">\"Told at 1%\" is the share of people in the data that the attack identifies at 1% false \
+                positives, with 95% bounds.</p>";
     // Audits of earlier versions have no rates.
     let columns = if all.iter().any(|finding| finding["true_positives"].is_array()) { 6 } else { 4 };
     if all.is_empty() {
@@ -224,8 +221,7 @@ fn individuals(own: &Value) -> String {
         "share of this party's part of it",
     ];
     format!(
-        "<h3>Records most similar to components</h3>{}<p class=\"note\">Only this party has this table; \
-         the page is as \
+        "<h3>Records most similar to components</h3>{}<p class=\"note\">Only this party has this table; the page is as \
          confidential as the records. A component with a cosine near 1 and a share above 50% is this person rather than a \
          pattern of many.</p>",
         table(&header, rows)
@@ -279,10 +275,8 @@ mod tests {
     fn an_audit_is_shown_with_its_verdict_attacks_and_readers() {
         let html = audit(&json!({
             "verdict": ["Members <cannot> be told."],
-            "findings": [{"attack": "span", "seat": {"colluding": 2}, "on": "U", "auc": 0.512, \
-             "standard_error": 0.02}],
-            "left": [{"party": 1, "kind": "U", "cover": "masked", "count": 3, "bytes": 2048, "readers": \
-             ["all-others"]}],
+            "findings": [{"attack": "span", "seat": {"colluding": 2}, "on": "U", "auc": 0.512, "standard_error": 0.02}],
+            "left": [{"party": 1, "kind": "U", "cover": "masked", "count": 3, "bytes": 2048, "readers": ["all-others"]}],
         }));
         for expected in [
             "Members &lt;cannot&gt; be told.",
@@ -293,14 +287,12 @@ mod tests {
         ] {
             assert!(html.contains(expected), "{expected}: {html}");
         }
-        let told = json!({"false_positives": 0.01, "told": {"members": {"count": 3, "of": 60, "lowest": 0.01, \
-         "highest": 0.14}}});
+        let told = json!({"false_positives": 0.01, "told": {"members": {"count": 3, "of": 60, "lowest": 0.01, "highest": 0.14}}});
         let html = audit(&json!({
             "individuals": {"left_out": [{"cosine": 0.998, "leverage": 0.82, "cosine_without": 0.706}]},
             "reconstructions": [
                 {"attack": "trajectory", "seat": "coordinator", "exact": 7, "tried": 9, "median_cosine": 0.9999},
-                {"attack": "wrong sums", "seat": "party", "exact": 0, "tried": 9, "median_cosine": 0.1, \
-                 "noticed": "<why>"},
+                {"attack": "wrong sums", "seat": "party", "exact": 0, "tried": 9, "median_cosine": 0.1, "noticed": "<why>"},
             ],
             "findings": [{
                 "attack": "span", "seat": "party", "on": "sums", "auc": 0.5, "standard_error": 0.1,
