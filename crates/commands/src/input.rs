@@ -88,8 +88,7 @@ pub fn assumed(path: &Path, assumptions: &[Assumption]) -> impl Iterator<Item = 
                  --header no to confirm"
             ),
             Assumption::RecordsAreRows => "the lines look like (row, column, value) triples but are read as \
-             rows of a \
-                 dense matrix; save triples as Matrix Market (.mtx), or use --row-names no to confirm"
+             rows of a dense matrix; save triples as Matrix Market (.mtx), or use --row-names no to confirm"
                 .to_string(),
         };
         format!("{}: {words}", path.display())

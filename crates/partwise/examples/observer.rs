@@ -43,7 +43,7 @@ pub(crate) fn main() -> partwise::Result<()> {
         observer.curve[0]
     );
 
-    // What was found is kept: a longer run can begin there.
+    // The factors are kept, and a longer run can start from them.
     let longer = Nmf::new(16).iterations(50).start(model.u(), model.v()).fit(&m)?;
     println!("{:.4} after 50 iterations more", longer.relative_error());
     let one = Matrix::from_vec(1, 64, m.to_vec::<f32>()[..64].to_vec())?;

@@ -96,8 +96,7 @@ fn curves(rows: &[SurveyRow]) -> String {
             "agreement between restarts",
             &scores,
             "Stability is the mean cosine of components matched between restarts; 1 means that every start \
-             finds the same \
-             components.",
+             finds the same components.",
         )
     } else {
         "<p class=\"note\">A single restart says nothing about stability.</p>".into()

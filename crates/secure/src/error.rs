@@ -116,9 +116,8 @@ pub enum Error {
     },
     /// A run takes more sums than allowed.
     #[error(
-        "this party has taken part in {sums} sums including failed attempts, and its limit does not allow more; find \
-         out why they \
-         were repeated before the parties run again"
+        "this party has taken part in {sums} sums including failed attempts, and its limit does not allow \
+         more; find out why they were repeated before the parties run again"
     )]
     TooManySums {
         /// The number of sums.

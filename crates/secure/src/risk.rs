@@ -67,24 +67,24 @@ pub(crate) struct FewRecords {
 pub(crate) struct OpenedCounts {
     /// Parties in the sum.
     pub parties: usize,
-    /// Their records together.
+    /// The records of these parties together.
     pub records: usize,
 }
 
 impl FewRecords {
-    /// The refusal between so many parties, where there is one.
+    /// The criterion for this many parties; `None` if few records are accepted.
     pub fn new(settings: &Settings, parties: usize, features: usize) -> Option<Self> {
         let (needed, rest, colluders) = (few(features), counted(settings, parties), settings.colluders);
         guards_few(settings).then_some(FewRecords { needed, rest, features, colluders })
     }
 
-    /// Whether a party with so many records is too small for all others to be of its size. If none is, there is nothing
-    /// to refuse.
+    /// Whether there would be too few records if all other parties were as small as this one. If this holds for no
+    /// party, nothing is refused.
     pub fn is_small(&self, own: usize) -> bool {
         own.saturating_mul(self.rest) < self.needed
     }
 
-    /// Whether the sum alone says that there are too few, however they are shared out.
+    /// Whether the total alone shows that there are too few records, for any distribution over the parties.
     pub fn is_certain(&self, opened: OpenedCounts) -> bool {
         opened.records.saturating_mul(self.rest) < self.needed.saturating_mul(opened.parties)
     }

@@ -34,17 +34,15 @@ pub enum OverLimit {
     Auc { found: f64, limit: f64 },
     /// The limit of `--max-record-cosine` is exceeded in a simulation.
     #[error(
-        "limit exceeded: a component is a single record (cosine {found:.3}, above --max-record-cosine {limit}); \
-         its party \
-         would withhold its files, but others would have seen U"
+        "limit exceeded: a component is a single record (cosine {found:.3}, above --max-record-cosine \
+         {limit}); its party would withhold its files, but others would have seen U"
     )]
     Record { found: f64, limit: f64 },
     /// The limit of `--max-record-cosine` is exceeded at a party.
     #[error(
         "withheld: a component is a single record of this party (cosine {found:.3}, above --max-record-cosine \
-         {limit}); the \
-         other parties and the coordinator have already seen U. {kept} has the files and individuals.json, \
-         which identifies the record; inform those responsible for it before you use them"
+         {limit}); the other parties and the coordinator have already seen U. {kept} has the files and \
+         individuals.json, which identifies the record; inform those responsible for it before you use them"
     )]
     Withheld { found: f64, limit: f64, kept: String },
 }

@@ -82,9 +82,8 @@ fn facts(account: &Account, path: &Path) -> Value {
 
 fn text(account: &Account, path: &Path) -> String {
     let mut text = format!(
-        "{}: chain and signatures valid\n{} records of {} features; over all runs {} sums opened, {} of at most \
-         {} equations \
-         of dsanls-limited, {} stops by checks\n",
+        "{}: chain and signatures valid\n{} records of {} features; over all runs {} sums opened, {} of at \
+         most {} equations of dsanls-limited, {} stops by checks\n",
         path.display(),
         account.records,
         account.features,

@@ -40,7 +40,7 @@ pub struct Summary {
     pub dominant_col: Option<Dominant>,
 }
 
-/// A row or column with nearly all of ‖M‖², so that the others hardly count in the factorization.
+/// A row or column with nearly all of ‖M‖², so that the others have little influence on the factorization.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Dominant {
     /// Its index, from 0.

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! What differs between the ways is a value: the [`Source`], the [`Resources`] and the [`Finish`] of a [`Request`]. Each
-//! step is checked before the next one begins, and only [`plan`] makes what [`run`] takes. Files are written by whoever
+//! step is checked before the next one begins, and only [`plan`] makes what [`run`] takes. Files are written by the caller who
 //! has a place for them.
 
 mod choice;

@@ -44,7 +44,7 @@ impl Effort {
     pub const FULL: Effort = Effort { repeats: 3, divisor: 1 };
 }
 
-/// A rank that is measured by the processor time of its threads, so that other work on the machine hardly counts.
+/// A rank that is measured by the processor time of its threads, so that other work on the machine has little effect.
 struct Bench {
     threads: Threads,
     pool: PoolTime,

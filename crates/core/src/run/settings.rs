@@ -383,7 +383,7 @@ impl Settings {
     /// (d, d'): columns and rows of an m x n matrix that a sketch keeps; n and m where that side is exact.
     ///
     /// By default it follows the footnote of Sec. 3.2: a tenth, for large matrices a hundredth, but never so few
-    /// that they hardly represent the problem (4 k); and if one side is ten times the other, the subproblem with
+    /// that they no longer represent the problem (4 k); and if one side is ten times the other, the subproblem with
     /// the short sum is not sketched.
     pub fn sketch_sizes(&self, m: usize, n: usize) -> (usize, usize) {
         let by_size = |length: usize, other: usize| {

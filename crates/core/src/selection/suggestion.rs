@@ -44,16 +44,14 @@ pub fn suggest(rows: &[SurveyRow]) -> Suggestion {
         Some(row) => Suggestion {
             suggested: Some(row.components),
             reason: format!(
-                "the smallest number whose held-out loss is within one standard error of the lowest (at {}) and \
-                 whose \
-                 components are stable",
+                "the smallest number whose held-out loss is within one standard error of the lowest (at {}) \
+                 and whose components are stable",
                 best.components
             ),
         },
         None => none(format!(
-            "no number with a held-out loss within one standard error of the lowest (at {}) has a stability of \
-             {STABLE}; \
-             their components depend on the start",
+            "no number with a held-out loss within one standard error of the lowest (at {}) has a stability \
+             of {STABLE}; their components depend on the start",
             best.components
         )),
     }

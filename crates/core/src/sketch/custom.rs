@@ -89,7 +89,7 @@ pub(crate) struct CustomOperator {
 }
 
 impl CustomOperator {
-    /// What [`Operator::project`](super::Operator::project) returns.
+    /// Computes the result of [`Operator::project`](super::Operator::project).
     pub fn project<T: Real>(&self, rows: Range<usize>, factor: &[T], k: usize) -> Vec<T> {
         let mut projected = vec![T::ZERO; self.size * k];
         for (row, values) in rows.zip(factor.chunks_exact(k)) {

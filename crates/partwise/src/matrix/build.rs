@@ -28,9 +28,9 @@ fn check_length(rows: usize, cols: usize, length: usize) -> Result<()> {
     Err(Error::of_parameter("matrix", problem))
 }
 
-const CSR: &str = "these are not compressed sparse rows: there must be an offset for each row and the end, from \
- 0 to the number of \
-                   entries, a column number for each entry, below the number of columns, and ascending within a row";
+const CSR: &str = "these are not compressed sparse rows: there must be an offset for each row and the end, \
+    from 0 to the number of entries, a column number for each entry, below the number of columns, and \
+    ascending within a row";
 
 impl Matrix<'static> {
     /// Creates a dense matrix of these entries, row by row, without copying them.

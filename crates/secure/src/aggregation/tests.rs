@@ -121,7 +121,7 @@ impl Room {
         self.act(0, actions);
     }
 
-    /// Delivers letters until there are none; parties that notice something say why, and stop.
+    /// Delivers letters until there are none; parties that detect a violation stop with an error.
     pub fn run_to_the_end(&mut self, mut fate: impl FnMut(&Letter) -> Fate) {
         while let Err(error) = self.run(&mut fate) {
             let Error::Dishonest { who: Peer(who), .. } = error else { panic!("{error}") };
@@ -777,7 +777,7 @@ fn an_inconsistent_coordinator_gets_noise() {
     .unwrap();
     room.submit_all();
     room.hub.careless = true;
-    // It need not come to noise: what party 3 signs is about something else already.
+    // The attempt fails before any noise is opened: party 3 signs for a different transcript.
     let error = room.run(|_| Fate::Deliver).unwrap_err();
     assert!(matches!(error, Error::Dishonest { from: Peer(0), .. }), "{error}");
 

@@ -53,16 +53,15 @@ fn reproduced(found: &Individuals) -> String {
     let verb = if reproduced == 1 { "dominates" } else { "dominate" };
     let without = left_out.first().map_or(String::new(), |&LeftOut { cosine, leverage, cosine_without }| {
         format!(
-            " The most exposed one has a cosine of {cosine:.3} with a component of which it makes up {:.0}%, and \
-             {cosine_without:.3} in a run \
-             without it.",
+            " The most exposed one has a cosine of {cosine:.3} with a component of which it makes up {:.0}%, \
+             and {cosine_without:.3} in a run without it.",
             100.0 * leverage
         )
     });
     format!(
         "{reproduced} of {people} people {verb} a component of the final U, which all parties have: cosine \
-         above {most}, and more \
-         than half of the component.{without} Fewer components, or more records of their kind, lower this."
+         above {most}, and more than half of the component.{without} Fewer components, or more records of \
+         their kind, reduce this."
     )
 }
 

@@ -40,7 +40,7 @@ pub struct Told {
 /// A record that was reconstructed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Rebuilt {
-    /// Its row in the party's factor, from 0.
+    /// The record's row in the party's factor, from 0.
     pub record: usize,
     /// The adversary.
     #[serde(rename = "seat")]

@@ -300,7 +300,7 @@ fn ranks_fail_together() {
     }
 }
 
-/// Sizes that hardly make sense are computed all the same: fewer records than components, one record, many parties.
+/// Sizes that make little sense are computed nevertheless: fewer records than components, one record, many parties.
 #[test]
 fn small_and_many_parties() {
     let matrix = records(60, 8, 3);
