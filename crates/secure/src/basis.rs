@@ -10,7 +10,7 @@ pub(crate) struct Basis {
 }
 
 impl Basis {
-    /// Of nothing, in so many dimensions.
+    /// An empty basis in this many dimensions.
     pub fn new(length: usize) -> Self {
         Basis { length, columns: Vec::new() }
     }

@@ -15,7 +15,7 @@ pub enum Error {
     /// A risk that was not accepted.
     #[error("{}", risk(problem, cure, accept))]
     Risk {
-        /// What others would see.
+        /// What others would learn.
         problem: String,
         /// How to avoid it.
         cure: Wording,
@@ -33,11 +33,11 @@ pub enum Error {
         "{who} received from {from} {problem} and stops; find out why before the parties run again, under a new epoch"
     )]
     Dishonest {
-        /// Who noticed.
+        /// The participant that detected the violation.
         who: Peer,
-        /// Who sent it.
+        /// The sender of the message.
         from: Peer,
-        /// What is wrong with it.
+        /// The description of the violation.
         problem: String,
     },
     /// An opened sum that is impossible if all parties follow the protocol.
@@ -50,7 +50,7 @@ pub enum Error {
         who: Peer,
         /// The kind of the sum.
         sum: &'static str,
-        /// What is wrong with it.
+        /// The reason why the sum is implausible.
         problem: String,
     },
     /// A party's gate withheld its numbers, and all parties stop. Only that party knows that it was its gate,
@@ -73,7 +73,7 @@ pub enum Error {
         party: u16,
         /// The round that lacks it.
         round: u64,
-        /// What to do about it.
+        /// The remedy.
         cure: Wording,
     },
     /// A party of a simulation vanished, as it was told to.
@@ -85,9 +85,9 @@ pub enum Error {
     /// The other end of a link is gone.
     #[error("{who} lost its connection to {peer}, whose own message says why")]
     LinkLost {
-        /// Who noticed.
+        /// The participant that detected the loss.
         who: Peer,
-        /// Who is gone.
+        /// The participant that is gone.
         peer: Peer,
     },
     /// A value that no fixed-point range can hold.
@@ -96,9 +96,9 @@ pub enum Error {
          the matrix"
     )]
     Outside {
-        /// Who has it.
+        /// The party with the value.
         party: u16,
-        /// In which sum.
+        /// The kind of the sum.
         what: &'static str,
         /// The value.
         value: f64,
@@ -123,22 +123,22 @@ pub enum Error {
         /// The number of sums.
         sums: u64,
     },
-    /// What carries messages or keeps answers has failed, and says why.
+    /// The transport or the journal failed, with this message.
     #[error("{problem}")]
     Stopped {
-        /// What is wrong, and what to do.
+        /// The problem and its remedy.
         problem: Wording,
     },
     /// The folder of a simulation that cannot be audited.
     #[error("{problem}")]
     Folder {
-        /// What is wrong with it, and what to do.
+        /// The problem and its remedy.
         problem: Wording,
     },
     /// Another rank failed; the message is its own.
     #[error("{problem}")]
     Elsewhere {
-        /// What it said.
+        /// The message of the other rank.
         problem: Wording,
     },
     /// The operating system has no randomness to give.
@@ -147,7 +147,7 @@ pub enum Error {
          without it"
     )]
     Entropy {
-        /// What it said.
+        /// The message of the operating system.
         problem: String,
     },
 }

@@ -10,14 +10,14 @@ use crate::error::Result;
 use crate::fixed::Part;
 use crate::sum::SumKind;
 
-/// What a link receives.
+/// An event that a link receives.
 #[derive(Clone, PartialEq)]
 pub enum Incoming {
     /// A message.
     Message {
         /// The sender; 0 is the coordinator.
         from: u16,
-        /// Its bytes.
+        /// The bytes of the message.
         bytes: Vec<u8>,
     },
     /// The other end is gone.
@@ -69,7 +69,7 @@ impl<L: Link + ?Sized> Link for &mut L {
     }
 }
 
-/// What passes through a [`Recorded`] link.
+/// A message that passes through a [`Recorded`] link.
 pub struct Passed<'a> {
     /// The sender; 0 is the coordinator.
     pub from: u16,
@@ -89,7 +89,7 @@ pub struct Asked<'a> {
     pub cohort: u8,
     /// How many are in the cohort.
     pub size: usize,
-    /// What is summed.
+    /// The kind of the sum.
     pub kind: SumKind,
     /// The number of earlier attempts.
     pub attempt: u8,
@@ -170,7 +170,7 @@ pub struct Sent {
     pub kind: String,
     /// How many.
     pub count: u64,
-    /// Their bytes.
+    /// Bytes of these messages.
     pub bytes: u64,
 }
 
@@ -181,7 +181,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Of party `me`, or of the coordinator.
+    /// A link of party `me`, or of the coordinator.
     pub fn new(me: u16) -> Self {
         Summary { me, sent: Mutex::default() }
     }

@@ -31,7 +31,7 @@ enum EndpointStatus {
 
 struct Endpoint {
     clock: f64,
-    /// When its line is free to send again.
+    /// The time at which the line is free to send again.
     line_free: f64,
     status: EndpointStatus,
     inbox: BTreeMap<Arrival, Incoming>,

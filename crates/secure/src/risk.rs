@@ -62,10 +62,10 @@ pub(crate) struct FewRecords {
     colluders: usize,
 }
 
-/// What was opened about records.
+/// The counts of records that were opened.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OpenedCounts {
-    /// Parties in the sum.
+    /// The number of parties in the sum.
     pub parties: usize,
     /// The records of these parties together.
     pub records: usize,
@@ -89,7 +89,7 @@ impl FewRecords {
         opened.records.saturating_mul(self.rest) < self.needed.saturating_mul(opened.parties)
     }
 
-    /// Whether a party with so many records is too large for the others, as many as collude, to be of its size.
+    /// Whether there may be too few records because all parties outside of the smallest ones could be as large as this.
     pub fn is_large(&self, own: usize, opened: OpenedCounts) -> bool {
         let others = own.saturating_mul(opened.parties.saturating_sub(self.rest));
         opened.records < others.saturating_add(self.needed)
@@ -131,7 +131,7 @@ pub fn check(settings: &Settings, records: &[usize], features: usize) -> Result<
 /// not apply.
 pub(crate) struct Exposure<'a> {
     pub settings: &'a Settings,
-    /// Of each party.
+    /// The number of records of each party.
     pub records: &'a [usize],
     pub features: usize,
 }
@@ -156,7 +156,7 @@ impl Exposure<'_> {
         fewest.map_or(Smallest { party: 0, records: 0 }, |(records, party)| Smallest { party, records })
     }
 
-    /// From how many records on a share shows none of them.
+    /// The number of records from which a contribution reveals none of them.
     fn enough(&self) -> usize {
         self.settings.protocol.definition().enough_records(self.settings, self.features)
     }

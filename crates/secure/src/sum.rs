@@ -10,7 +10,7 @@ use crate::protocol::{Aggregation, Settings};
 /// The kinds of sums.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SumKind {
-    /// Records of each party.
+    /// The number of records of each party.
     Records,
     /// Whether a party has few records.
     FewRecords,
@@ -112,9 +112,9 @@ impl std::fmt::Display for SumKind {
 /// A sum that a run has: its kind, and the shapes of its parts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SumShape {
-    /// What is summed.
+    /// The kind of the sum.
     pub kind: SumKind,
-    /// Its parts, in their order.
+    /// The shapes of the parts, in order.
     pub parts: Vec<PartShape>,
 }
 

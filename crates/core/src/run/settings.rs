@@ -85,7 +85,7 @@ impl Step {
 pub struct Settings {
     /// The method.
     pub algorithm: Algorithm,
-    /// What is minimised.
+    /// The loss to minimize.
     #[serde(default, skip_serializing_if = "is_default_loss")]
     pub loss: Loss,
     /// Whether entries of M are missing or weighted.
@@ -402,7 +402,7 @@ impl Settings {
     }
 }
 
-/// From this length on a side counts as large.
+/// Sides of at least this length count as large.
 const LARGE: usize = 100_000;
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use crate::text::{Fingerprint, Hex};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Offer {
-    /// Its identity key.
+    /// The party's identity key.
     pub identity: Hex<32>,
     /// Random.
     pub nonce: Hex<32>,
@@ -50,7 +50,7 @@ impl Offer {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tags {
-    /// In their order.
+    /// The keyed digest of the names in order.
     pub names: Hex<32>,
     /// The keyed digest of the sorted names.
     pub sorted: Hex<32>,

@@ -292,7 +292,7 @@ mod tests {
     use crate::agreement::Member;
     use crate::text::Fingerprint;
 
-    /// What a party of a test has.
+    /// The data of a party in a test.
     struct Owned {
         terms: Terms,
         identity: Identity,

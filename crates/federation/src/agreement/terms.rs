@@ -12,13 +12,13 @@ use crate::text::{Fingerprint, check_name};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Member {
-    /// Its name.
+    /// The party's name.
     pub name: String,
     /// The fingerprint of its identity key.
     pub identity: Fingerprint,
 }
 
-/// What the coordinator proposes.
+/// The terms that the coordinator proposes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Terms {

@@ -15,7 +15,7 @@ use crate::text::{Fingerprint, check_name};
 pub struct PartyConfig {
     /// The file.
     pub path: PathBuf,
-    /// Its name.
+    /// The party's name.
     pub name: String,
     /// The federation.
     pub federation: String,

@@ -70,7 +70,7 @@ impl Default for Policy {
     }
 }
 
-/// What the terms ask for, and what is allowed instead.
+/// What the terms request, and what the policy allows instead.
 struct Refusal {
     asked: String,
     allowed: String,

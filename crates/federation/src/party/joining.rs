@@ -91,7 +91,7 @@ impl<T: Real> Joining<'_, T> {
         }
     }
 
-    /// Until all parties agree; starts with the proposal, if it is known.
+    /// Negotiates until all parties agree; starts with the proposal, if it is known.
     pub fn agree(&self, proposed: Option<Box<Terms>>) -> Result<BegunRun> {
         let agreed = self.negotiate(proposed);
         if let Err(error) = &agreed {
@@ -250,7 +250,7 @@ struct Talk<'a> {
 
 /// The outcome of an attempt.
 enum Negotiated {
-    /// All agree.
+    /// All parties agree.
     Begun(Box<BegunRun>),
     /// Start over, with the proposal if it is known.
     Again(Option<Box<Terms>>),

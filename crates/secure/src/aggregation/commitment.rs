@@ -35,7 +35,7 @@ pub struct Commitment {
 pub struct Blame {
     /// A party, or 0 for the coordinator.
     pub from: u16,
-    /// What is wrong.
+    /// The description of the violation.
     pub problem: String,
 }
 

@@ -18,11 +18,11 @@ use super::{Cohort, SumId};
 #[derive(Clone)]
 pub struct Identity(SigningKey);
 
-/// What a party is known by.
+/// The public key that identifies a party.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IdentityKey(VerifyingKey);
 
-/// Bytes of a signature.
+/// Size of a signature in bytes.
 pub const SIGNATURE_BYTES: usize = 64;
 
 impl Identity {
@@ -33,12 +33,12 @@ impl Identity {
         Identity(SigningKey::from_bytes(&secret))
     }
 
-    /// From the secret that it was made of.
+    /// Creates the identity from its secret.
     pub fn from_secret(secret: &[u8; 32]) -> Self {
         Identity(SigningKey::from_bytes(secret))
     }
 
-    /// What others know it by.
+    /// The public key of this identity.
     pub fn key(&self) -> IdentityKey {
         IdentityKey(self.0.verifying_key())
     }
@@ -55,7 +55,7 @@ impl IdentityKey {
         self.0.verify_strict(text, &Signature::from_bytes(signature)).is_ok()
     }
 
-    /// From how it is written down.
+    /// Parses a key; `None` if it is invalid.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         VerifyingKey::from_bytes(bytes.try_into().ok()?).ok().map(IdentityKey)
     }

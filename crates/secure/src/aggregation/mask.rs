@@ -18,7 +18,7 @@ impl Seed {
         Self::filled(|bytes| rng.fill_bytes(bytes))
     }
 
-    /// What `fill` writes.
+    /// Creates a seed whose bytes `fill` writes.
     pub fn filled(fill: impl FnOnce(&mut [u8; 32])) -> Self {
         let mut seed = Seed([0; 32]);
         fill(&mut seed.0);
@@ -52,7 +52,7 @@ pub enum Sign {
 }
 
 impl Sign {
-    /// Of the mask between two parties: the lower number adds.
+    /// The sign of the mask between two parties: the one with the lower number adds.
     pub fn between(me: u16, other: u16) -> Sign {
         if me < other { Sign::Add } else { Sign::Subtract }
     }

@@ -45,7 +45,7 @@ use crate::error::{Error, Result};
 /// Shares of a secret, sealed or open, and the party that each is for.
 pub(crate) type PartyShares = Vec<(u16, Vec<u8>)>;
 
-/// Who sums together, and what all of them agreed on before.
+/// The parties that sum together, and the parameters on which all of them agreed.
 #[derive(Clone, Debug)]
 pub struct Cohort {
     /// A hash of the run: of all parameters that the parties agreed on.
@@ -128,41 +128,41 @@ impl SumId {
     }
 }
 
-/// What happens to a machine.
+/// An event for a state machine.
 #[derive(Debug)]
 pub enum Event {
     /// A message came.
     Message {
         /// The sender; 0 is the coordinator.
         from: u16,
-        /// What it says.
+        /// The message.
         message: Message,
     },
     /// A party is gone.
     Lost(u16),
     /// A party has reconnected, without its keys.
     Joined(u16),
-    /// For a party: sum these.
+    /// For a party: these words are to be summed.
     Submit(Words),
     /// For the hub: tell the parties this as the answer to the sum that was opened.
     Answer(Words),
 }
 
-/// What a machine wants done.
+/// An action that a state machine requests.
 #[derive(Debug)]
 pub enum Action {
     /// Send this.
     Send {
         /// The receiver; 0 is the coordinator.
         to: u16,
-        /// What to send.
+        /// The message to send.
         message: Message,
     },
     /// Send this to each of these.
     Tell {
         /// The receivers.
         to: Vec<u16>,
-        /// What to send.
+        /// The message to send.
         message: Message,
     },
     /// At the hub: keep this answer for parties that miss it.
@@ -182,7 +182,7 @@ pub enum Action {
         words: Words,
         /// At a party: what the server answered, if it differs from the sum.
         answer: Option<Words>,
-        /// Whose words are in the sum.
+        /// The parties whose words are in the sum.
         cohort: Vec<u16>,
     },
     /// The round cannot be closed without this party, for which all wait.

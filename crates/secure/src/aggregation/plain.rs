@@ -10,9 +10,9 @@ pub enum PlainSum {
     One(Words),
     /// The sum of several.
     Several {
-        /// Of f32.
+        /// Sums of f32 words.
         narrow: Vec<[f64; 2]>,
-        /// Of f64.
+        /// Sums of f64 words.
         wide: Vec<[f64; 2]>,
     },
 }
@@ -36,7 +36,7 @@ impl PlainSum {
         }
     }
 
-    /// As words again.
+    /// Converts the sums to words.
     pub fn into_words(self) -> Words {
         match self {
             PlainSum::One(words) => words,

@@ -31,7 +31,7 @@ impl Share {
         self
     }
 
-    /// As it travels.
+    /// The bytes of the share, with its salt.
     pub fn bytes(&self) -> &[u8] {
         &self.0
     }

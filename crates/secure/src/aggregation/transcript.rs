@@ -29,7 +29,7 @@ impl TranscriptHash {
         Self::of(hash([0; 32], &begin), [0; 32])
     }
 
-    /// After a key exchange.
+    /// The hash after a key exchange.
     pub fn joined(self, epoch: u32, roster: &[u8]) -> Self {
         Self::of(self.answers, hash([0; 32], &[b"roster", &epoch.to_le_bytes(), roster]))
     }
@@ -53,7 +53,7 @@ impl TranscriptHash {
         Self::of(hash(self.answers, &parts), self.keys)
     }
 
-    /// After answers that were noted down, before a key exchange.
+    /// Restores the hash after these answers, before a key exchange.
     pub fn recalled(answers: [u8; 32]) -> Self {
         Self::of(answers, [0; 32])
     }

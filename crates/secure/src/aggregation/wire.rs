@@ -8,17 +8,17 @@ use super::{PartyShares, SumId, Words};
 /// A party's part of a key exchange.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hello {
-    /// Who.
+    /// The party that joins.
     pub party: u16,
     /// The sum that it waits for or will send next.
     pub round: u64,
-    /// Its X25519 key in this epoch.
+    /// The party's X25519 key in this epoch.
     pub key: [u8; 32],
     /// Signed by its identity.
     pub signature: [u8; SIGNATURE_BYTES],
 }
 
-/// What parties and the coordinator say to each other.
+/// A message between a party and the coordinator.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Message {
     /// Hub to parties: make new keys.
@@ -37,7 +37,7 @@ pub enum Message {
     Roster {
         /// The epoch, and the attempt that comes next.
         place: SumId,
-        /// By party.
+        /// The parties' messages, by party.
         hellos: Vec<Hello>,
     },
     /// Party to hub: masked words, and shares of the self-mask's seed, sealed for each other party.
@@ -48,7 +48,7 @@ pub enum Message {
         words: Words,
         /// The commitment to the words; `None` if they are not masked.
         commitment: Option<Box<Commitment>>,
-        /// For whom, and the sealed share.
+        /// The sealed shares by receiver.
         shares: PartyShares,
     },
     /// Hub to parties: another party's masked words, which each party adds up itself.
@@ -64,9 +64,9 @@ pub enum Message {
     Survivors {
         /// Which attempt.
         place: SumId,
-        /// By party, ascending.
+        /// The commitments, by party in ascending order.
         commitments: Vec<Commitment>,
-        /// From whom, and the sealed share.
+        /// The sealed shares by sender.
         shares: PartyShares,
     },
     /// Party to hub: its signature on the list of survivors.
@@ -80,7 +80,7 @@ pub enum Message {
     Echoes {
         /// Which attempt.
         place: SumId,
-        /// By party.
+        /// The signatures, by party.
         signatures: Vec<(u16, [u8; SIGNATURE_BYTES])>,
     },
     /// Party to hub: what takes off the masks.
@@ -96,7 +96,7 @@ pub enum Message {
     Reply {
         /// Which attempt.
         place: SumId,
-        /// Whose words are in it.
+        /// The parties whose words are in the sum.
         survivors: Vec<u16>,
         /// The sum, or what the server made of it.
         words: Words,
@@ -340,14 +340,14 @@ pub fn roster_bytes(hellos: &[Hello]) -> Vec<u8> {
 }
 
 impl std::fmt::Debug for Message {
-    /// Its kind alone: what takes off masks is for no log.
+    /// Prints only the kind, because secrets must not be logged.
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         out.write_str(self.kind())
     }
 }
 
 impl Message {
-    /// What it is called in summaries.
+    /// The name of the message's kind in summaries.
     pub fn kind(&self) -> &'static str {
         match self {
             Message::NewEpoch { .. } => KINDS[0],
@@ -378,7 +378,7 @@ impl Message {
         bytes.first().and_then(|&number| KINDS.get(usize::from(number)).copied()).unwrap_or("leave")
     }
 
-    /// As bytes.
+    /// Encodes the message as bytes.
     pub fn encode(&self) -> Vec<u8> {
         let mut writer = Writer::default();
         match self {

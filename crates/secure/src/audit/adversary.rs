@@ -11,7 +11,7 @@ use crate::fixed;
 use crate::protocol::Settings;
 use crate::sum::SumKind;
 
-/// Who attacks a party.
+/// An adversary, by its position relative to the victim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Adversary {
@@ -21,9 +21,9 @@ pub enum Adversary {
     Coordinator,
     /// Another party by itself.
     Party,
-    /// So many other parties, with each other and the coordinator.
+    /// This number of other parties, colluding with each other and the coordinator.
     Colluding(usize),
-    /// All other parties, with the coordinator.
+    /// All other parties, colluding with the coordinator.
     AllOthers,
 }
 
@@ -77,20 +77,20 @@ impl Adversary {
 
 /// A matrix that was seen, by row.
 pub struct SeenMatrix {
-    /// What it is of: U, M V, M S, S U.
+    /// The kind of matrix: U, M V, M S, or S U.
     pub kind: SumKind,
     /// Which of these, from 0.
     pub iteration: usize,
     /// How many columns it has.
     pub columns: usize,
-    /// Its numbers.
+    /// The entries of the matrix.
     pub values: Vec<f64>,
 }
 
 /// A sum in which features or sketches of them can be seen.
 struct TellingSum<'a> {
     kind: SumKind,
-    /// Its number among those of its kind and attempt.
+    /// The index of the sum among those of its kind and attempt.
     iteration: usize,
     sum: &'a RecordedSum,
 }
@@ -115,7 +115,7 @@ pub struct View<'a> {
 }
 
 impl<'a> View<'a> {
-    /// What is seen of `victim`.
+    /// The view that the adversary has of `victim`.
     pub fn new(
         transcript: &'a Transcript,
         settings: &'a Settings,
@@ -152,7 +152,7 @@ impl<'a> View<'a> {
         self.sums[place].sum.parties().any(|present| present == party)
     }
 
-    /// What the sum in this place is of.
+    /// The kind of the sum at this place.
     pub fn kind(&self, place: usize) -> SumKind {
         self.sums[place].kind
     }
@@ -230,7 +230,7 @@ impl<'a> View<'a> {
 }
 
 impl TellingSum<'_> {
-    /// What is seen of it.
+    /// The visible part of a matrix.
     fn seen(&self, values: Vec<f64>) -> SeenMatrix {
         let &TellingSum { kind, iteration, sum } = self;
         SeenMatrix { kind, iteration, columns: sum.shapes[0].columns, values }
@@ -247,7 +247,7 @@ impl<'a> TellingCohort<'a> {
         (!members.is_empty()).then_some(TellingCohort { sums, members })
     }
 
-    /// Those of its sums of which the numbers were opened.
+    /// The adversary's sums whose numbers were opened.
     fn telling_sums(&self, transcript: &Transcript) -> Vec<TellingSum<'a>> {
         let mut counts: BTreeMap<(bool, SumKind), usize> = BTreeMap::new();
         let mut telling = Vec::new();

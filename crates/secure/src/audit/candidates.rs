@@ -1,4 +1,4 @@
-//! Records that may have been in a party's data, and scores of them.
+//! Records that may have been in a party's data, and their scores.
 
 use partwise::Real;
 use partwise::kernels::{Columns, Product, gram, multiply};
@@ -50,7 +50,7 @@ impl Candidates {
         }
     }
 
-    /// With features added up.
+    /// The candidates with folded features.
     pub fn folded(&self, folding: &Folding) -> Candidates {
         let (count, size) = (self.matrix.rows(), folding.size);
         let mut values = vec![0.0; count * size];
@@ -180,7 +180,7 @@ fn raise(best: &mut [f64], products: &[f64], records: &[f64], columns: &[f64]) {
     for ((best, products), norm) in best.iter_mut().zip(products.chunks_exact(columns.len())).zip(records) {
         for (product, column) in products.iter().zip(columns) {
             let cosine = product / (norm * column);
-            // Not where either is zero.
+            // Skips records and columns that are zero.
             if cosine > *best && cosine.is_finite() {
                 *best = cosine;
             }
@@ -196,7 +196,7 @@ pub(super) fn norms_of_columns(matrix: &[f64], columns: usize) -> Vec<f64> {
     squares.into_iter().map(f64::sqrt).collect()
 }
 
-/// In f64.
+/// Converts a matrix to f64.
 fn widen<T: Real>(matrix: &Matrix<T>) -> Matrix<f64> {
     match matrix {
         Matrix::Dense(dense) => {

@@ -15,13 +15,13 @@ use crate::protocol::Settings;
 use crate::split;
 use crate::sum::SumKind;
 
-/// What an audit needs to know of a run.
+/// The data of a run that an audit needs.
 pub struct Evidence<'a, T> {
-    /// What was said.
+    /// The recorded messages.
     pub transcript: &'a Transcript,
-    /// What the parties agreed on.
+    /// The settings on which the parties agreed.
     pub settings: &'a Settings,
-    /// All records, a row each, also those that were held out.
+    /// All records, one per row, including held-out ones.
     pub matrix: &'a Matrix<T>,
     /// The records of each party.
     pub dealt: &'a [Vec<usize>],
@@ -46,9 +46,9 @@ pub struct Limits {
     pub records: usize,
     /// Dimensions of the span at most.
     pub directions: usize,
-    /// Records that are sought by linear recovery at most.
+    /// The maximum number of records sought by linear recovery.
     pub unknowns: usize,
-    /// Parties whose records are sought so.
+    /// The number of parties whose records are sought by linear recovery.
     pub recovered: usize,
     /// The number of people that are left out, each in a separate run.
     pub reruns: usize,
@@ -107,7 +107,7 @@ pub(super) struct Target {
     pub(super) candidates: Candidates,
 }
 
-/// What attacks work on.
+/// The input of the attacks.
 pub struct Case<'a, T> {
     pub(super) transcript: &'a Transcript,
     pub(super) settings: &'a Settings,

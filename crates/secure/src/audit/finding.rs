@@ -1,4 +1,4 @@
-//! What attacks find.
+//! The results of attacks.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,12 +12,12 @@ use super::statistics::{Auc, Scores};
 pub struct Finding {
     /// The attack.
     pub attack: String,
-    /// Who attacks.
+    /// The adversary.
     #[serde(rename = "seat")]
     pub adversary: Adversary,
-    /// On what.
+    /// What the attack evaluates.
     pub on: String,
-    /// Its AUC.
+    /// The AUC of the attack.
     #[serde(flatten)]
     pub auc: Auc,
     /// The members that the attack identifies at low rates of false positives.
@@ -77,12 +77,12 @@ impl Finding {
 /// How much of M follows from (S, M S).
 #[derive(Clone, Debug, Serialize)]
 pub struct Recovery {
-    /// Who attacks.
+    /// The adversary.
     #[serde(rename = "seat")]
     pub adversary: Adversary,
-    /// By which method.
+    /// The method of the attack.
     pub method: &'static str,
-    /// After so many iterations.
+    /// The number of iterations used.
     pub iterations: usize,
     /// Equations for each feature.
     pub equations: usize,
@@ -234,7 +234,7 @@ impl Reconstruction {
     }
 }
 
-/// What one attack finds by one adversary.
+/// The results of one attack by one adversary.
 #[derive(Default)]
 pub struct Found {
     pub(super) findings: Vec<Finding>,

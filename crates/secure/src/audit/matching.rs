@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::protocol::features_sketch;
 use crate::sum::SumKind;
 
-/// Of what the columns are.
+/// The sources of the columns.
 const CHANNELS: [&str; 3] = ["messages", "sums", "differences"];
 
 /// The attack by one adversary.

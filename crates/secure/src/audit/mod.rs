@@ -56,11 +56,11 @@ pub struct Subject {
     pub aggregation: Aggregation,
     /// k.
     pub rank: usize,
-    /// Records of each party.
+    /// Number of records of each party.
     pub records: Vec<usize>,
-    /// Features.
+    /// Number of features.
     pub features: usize,
-    /// Records that were held out.
+    /// Number of held-out records.
     pub held_out: usize,
     /// c.
     pub colluders: usize,
@@ -73,7 +73,7 @@ pub struct Subject {
 pub struct Audit {
     /// The run.
     pub run: Subject,
-    /// What left each party.
+    /// The messages that left each party.
     pub left: Vec<Left>,
     /// Whether the words that the coordinator receives before it sums look random.
     pub words: ChiSquare,
@@ -92,7 +92,7 @@ pub struct Audit {
     pub highest_auc: f64,
     /// Whether single people are exposed to adversaries against which the run should be secure.
     pub exposed: bool,
-    /// What it comes to, a sentence each.
+    /// The verdict, in sentences.
     #[serde(serialize_with = "in_words")]
     pub verdict: Vec<Wording>,
     /// How much was computed.

@@ -27,7 +27,7 @@ pub fn run<T: Real>(case: &Case<'_, T>, adversary: Adversary) -> Result<Found> {
     if sums.iter().all(|sum| sum.kind != SumKind::SketchedM) {
         return Ok(Found::default());
     }
-    // For the coordinator all parties are one unknown matrix.
+    // The coordinator has no data, so it seeks all parties' records as one unknown matrix.
     let targets = if adversary == Adversary::Coordinator { 1 } else { case.limits.recovered };
     let mut recoveries: Vec<Recovery> = Vec::new();
     for target in case.targets.iter().take(targets) {

@@ -75,7 +75,7 @@ fn span<T: Real>(case: &Case<'_, T>, view: &View<'_>, folding: &Folding, shares:
 pub(super) struct Folding {
     /// How many groups there are.
     pub size: usize,
-    /// By feature.
+    /// The place and the sign of each feature.
     places: Vec<(usize, f64)>,
 }
 
@@ -98,7 +98,7 @@ impl Folding {
         folded
     }
 
-    /// Where a feature goes.
+    /// The place and the sign of a feature.
     pub fn place(&self, feature: usize) -> (usize, f64) {
         self.places[feature]
     }

@@ -1,4 +1,4 @@
-//! What an audit comes to, in plain words.
+//! The verdict of an audit, in plain words.
 
 use partwise::wording::Wording;
 

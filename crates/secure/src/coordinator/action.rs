@@ -1,4 +1,4 @@
-//! What the coordinator wants done.
+//! The actions that the coordinator requests.
 
 use crate::aggregation::{Message, Words};
 use crate::protocol::TracePoint;
@@ -25,7 +25,7 @@ pub enum CoordinatorRecord {
     Answer {
         /// The cohort.
         cohort: u8,
-        /// When, in seconds of the run.
+        /// The time in seconds of the run.
         now: f64,
         /// The answer: a [`Message::Opening`] with all uploads, or a [`Message::Reply`] without masks.
         reply: Message,
@@ -37,11 +37,11 @@ pub enum CoordinatorRecord {
 /// What is wrong with a message. It changes nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Violation {
-    /// Bytes that are no message.
+    /// The bytes are not a valid message.
     Malformed,
-    /// It is for a cohort that does not exist.
+    /// The message is for a cohort that does not exist.
     UnknownCohort(u8),
-    /// It breaks the protocol, in these words.
+    /// The message violates the protocol as described.
     Protocol(String),
 }
 
@@ -55,7 +55,7 @@ impl Violation {
         }
     }
 
-    /// What exactly is wrong.
+    /// The description of the violation.
     pub fn problem(self) -> String {
         match self {
             Violation::Malformed => "a malformed message".into(),
@@ -67,7 +67,7 @@ impl Violation {
     }
 }
 
-/// What a driver has to do, in this order.
+/// An action for the driver; actions are performed in order.
 pub enum CoordinatorAction {
     /// Store this before the following actions.
     Record(CoordinatorRecord),
@@ -109,7 +109,7 @@ pub enum CoordinatorAction {
     Rejected {
         /// The sender.
         from: u16,
-        /// What is wrong with it.
+        /// The violation.
         violation: Violation,
     },
 }

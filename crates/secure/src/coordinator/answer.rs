@@ -1,9 +1,9 @@
-//! What the coordinator makes of the sums that it opens.
+//! The coordinator's answers to opened sums.
 
 use crate::aggregation::Words;
 use crate::protocol::TracePoint;
 
-/// What the coordinator makes of opened sums.
+/// Determines the coordinator's answers to opened sums.
 pub trait Answer: Send {
     /// The answer to a sum over so many parties, at this time.
     fn answer(&mut self, cohort: u8, sum: Words, parties: usize, now: f64) -> Words;

@@ -34,7 +34,7 @@ struct Activity {
     is_reported: bool,
 }
 
-/// What is to be done because of one event.
+/// The actions that follow from one event.
 struct Turn {
     now: f64,
     actions: Vec<CoordinatorAction>,
@@ -67,7 +67,7 @@ impl<'a> Coordinator<'a> {
         coordinator
     }
 
-    /// From here on the actions contain what a restart needs.
+    /// From here on, actions include the records that a restart needs.
     pub fn keeping_records(mut self) -> Self {
         self.keeps_records = true;
         self
@@ -104,7 +104,7 @@ impl<'a> Coordinator<'a> {
         self.all_active(now);
     }
 
-    /// What happened on a link at this time, and what is to be done.
+    /// Handles an event on a link at this time; returns the actions to perform.
     pub fn handle(&mut self, incoming: Incoming, now: f64) -> Result<Vec<CoordinatorAction>> {
         let mut turn = Turn { now, actions: Vec::new() };
         match incoming {

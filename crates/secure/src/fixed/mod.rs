@@ -150,7 +150,7 @@ pub fn raised(rng: &mut impl Rng) -> u64 {
     }
 }
 
-/// Whose numbers are summed in which sum.
+/// The party and the sum for which numbers are encoded.
 #[derive(Clone, Copy, Debug)]
 pub struct Contribution {
     /// The party.

@@ -145,7 +145,7 @@ pub(crate) trait Definition: Sync {
         true
     }
 
-    /// What others could learn, in the order in which it is refused.
+    /// What others could learn, in the order in which risks are refused.
     fn risks(&self, exposure: &Exposure<'_>) -> Vec<Option<Error>> {
         vec![exposure.plain_shares(), exposure.few_records()]
     }
@@ -155,13 +155,13 @@ pub(crate) trait Definition: Sync {
         None
     }
 
-    /// What a party does from the start of U and V_r to a U.
+    /// Runs the protocol at a party, from the starts of U and V_r to the final U.
     fn run<T: Real>(&self, run: &mut PartyRun<'_, '_, T>) -> Result<Finish>
     where
         Self: Sized;
 }
 
-/// What a party has while it runs a protocol.
+/// The data and resources of a party while it runs a protocol.
 pub(crate) struct PartyRun<'r, 's, T> {
     pub settings: &'r Settings,
     pub local: &'r mut Local<T>,
@@ -177,13 +177,13 @@ pub(crate) struct PartyRun<'r, 's, T> {
 /// How a protocol ended.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Finish {
-    /// Rounds done.
+    /// The number of rounds.
     pub rounds: usize,
     /// Why it ended.
     pub stopped_by: Stop,
 }
 
-/// What the methods that damp U's steps sum first.
+/// The first sum of methods that damp the steps of U.
 fn first_diagonal_sum() -> SumShape {
     SumShape::scalars(SumKind::FirstDiagonal, 1)
 }

@@ -21,7 +21,7 @@ pub struct Common {
     pub norm: f64,
     /// Mean entry.
     pub mean: f64,
-    /// Records of all.
+    /// The number of records of all parties.
     pub records: f64,
 }
 
@@ -32,7 +32,7 @@ pub struct Ended {
     pub common: Common,
     /// The error over rounds; empty for the asynchronous protocols, where the server has it.
     pub trace: Vec<TracePoint>,
-    /// Rounds done.
+    /// The number of rounds.
     pub rounds: usize,
     /// Why it ended.
     pub stopped_by: Stop,

@@ -165,7 +165,7 @@ impl Settings {
         self.of_sketches().sketch_sizes(features, features).1.min(features)
     }
 
-    /// In the form of the core library.
+    /// Converts the settings to those of the core library.
     pub(super) fn of_sketches(&self) -> partwise::run::Settings {
         partwise::run::Settings {
             algorithm: partwise::run::Algorithm::Dsanls,

@@ -16,7 +16,7 @@ use crate::sum::{SumKind, SumShape};
 
 /// Iterations between two evaluations where the error costs a product more: about a tenth of the time.
 const EVALUATE_EVERY: usize = 10;
-/// In how many parts evaluations divide even a short run.
+/// The number of parts into which evaluations divide even a short run.
 const EVALUATED_PARTS: usize = 4;
 
 /// `syn-sd`, `syn-ssd-u`, `syn-ssd-v` and `syn-ssd-uv`.

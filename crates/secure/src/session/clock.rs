@@ -36,7 +36,7 @@ pub(super) struct Speed {
 }
 
 impl Speed {
-    /// Seconds for so many multiplications.
+    /// Seconds for this many multiplications.
     pub fn of_work(self, multiplications: f64) -> f64 {
         multiplications * SECONDS_PER_MULTIPLICATION * self.slowness
     }

@@ -4,17 +4,17 @@ use std::collections::{BTreeMap, VecDeque};
 
 use crate::aggregation::Message;
 
-/// What was not handled yet, by cohort.
+/// Messages that were not handled yet, by cohort.
 #[derive(Default)]
 pub(super) struct Mailbox {
     messages: BTreeMap<u8, VecDeque<Message>>,
 }
 
-/// What becomes of a message that has come.
+/// What to do with a message that has arrived.
 pub(super) enum Delivery {
-    /// It is to be handled now.
+    /// Handle it now.
     Now(Message),
-    /// It is kept.
+    /// It was kept for later.
     Later,
     /// There are more of that cohort than a run has.
     Overflow,

@@ -37,7 +37,7 @@ use votes::{Pending, Ranges};
 /// The cohort of all parties.
 pub const ALL: u8 = 0;
 
-/// What an opened sum is.
+/// The result of an opened sum.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Total {
     /// The sums of the parts.
@@ -48,7 +48,7 @@ pub struct Total {
     pub answer: Option<Words>,
 }
 
-/// What a cohort has told a party.
+/// A digest of what a cohort has told a party.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct CohortDigest {
     /// The cohort.
@@ -183,7 +183,7 @@ impl<'a> Session<'a> {
         self.link.now()
     }
 
-    /// What the sums have cost so far.
+    /// The costs of the sums so far.
     pub fn meter(&self) -> &Meter {
         &self.meter
     }
@@ -198,7 +198,7 @@ impl<'a> Session<'a> {
         &self.sketches_before
     }
 
-    /// So many multiplications were done.
+    /// Counts multiplications.
     pub fn work(&mut self, multiplications: f64) {
         self.link.spend(self.speed.of_work(multiplications));
     }

@@ -18,7 +18,7 @@ pub enum Announcement {
     Error {
         /// The round.
         round: usize,
-        /// Over all parties.
+        /// The squared error over all parties.
         squared_error: f64,
     },
     /// Features that were removed because few records have them. The report is private to this party.
@@ -53,7 +53,7 @@ pub struct SessionOptions<'a> {
     pub clock: Box<dyn Clock + 'a>,
     /// How many times as long this party takes for the same work, where the link has a simulated clock.
     pub slowness: f64,
-    /// Where answers are kept.
+    /// The journal in which answers are stored.
     pub journal: Option<Box<dyn Journal + 'a>>,
     /// Told what all know.
     pub watch: Option<Box<dyn FnMut(Announcement) + Send + 'a>>,

@@ -3,7 +3,7 @@
 use crate::aggregation::Words;
 use crate::error::Result;
 
-/// What is kept so that a party can take up its run again.
+/// A record that a party stores to resume its run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Kept {
     /// An answer.
@@ -24,19 +24,19 @@ pub enum Kept {
 pub struct Answered {
     /// The cohort.
     pub cohort: u8,
-    /// Who was in the sum.
+    /// The parties in the sum.
     pub parties: Vec<u16>,
     /// The number of unsuccessful calls of [`Session::poll`](super::Session::poll) before it.
     pub polls: u32,
     /// The hash over all answers of the cohort, this one included.
     pub answers: [u8; 32],
-    /// What was opened.
+    /// The opened words.
     pub words: Words,
     /// The server's answer, if it differs from what was opened.
     pub answer: Option<Words>,
 }
 
-/// Where that is kept.
+/// Storage for the records of a party.
 pub trait Journal: Send {
     /// The next from before.
     fn next(&mut self) -> Result<Option<Kept>>;

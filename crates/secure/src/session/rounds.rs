@@ -159,7 +159,7 @@ impl Session<'_> {
         }
     }
 
-    /// What came early for the sum that is under way now.
+    /// Takes out a message that arrived early for the current sum.
     fn stashed(&mut self) -> Option<(u8, Message)> {
         let cohort = self.pending.as_ref()?.cohort;
         Some((cohort, self.mailbox.take(cohort)?))

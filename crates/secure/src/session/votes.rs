@@ -52,7 +52,7 @@ pub(super) struct Pending {
 
 /// How a party's numbers become words.
 pub(super) struct Coding<'a> {
-    /// As they are, without ranges.
+    /// Whether numbers are sent unencoded, without ranges.
     pub plain: bool,
     /// The ranges, if they are known.
     pub exponents: Option<&'a [i16]>,
@@ -60,7 +60,7 @@ pub(super) struct Coding<'a> {
     pub parties: usize,
 }
 
-/// What an answer says.
+/// The interpretation of an answer.
 pub(super) enum Reading {
     /// The ranges of the round that follows.
     Agreed(Vec<i16>),
@@ -121,7 +121,7 @@ impl Pending {
         self.parts.iter().map(Part::shape).collect()
     }
 
-    /// What the answer to this round says.
+    /// Interprets the answer to this round.
     pub fn read(&self, words: &Words, coding: &Coding<'_>) -> Reading {
         if coding.plain {
             return Reading::Bare(plain_numbers(words, &self.shapes()));

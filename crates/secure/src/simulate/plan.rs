@@ -1,4 +1,4 @@
-//! What is simulated, and whether it can be.
+//! The parameters of a simulation, and their validation.
 
 use partwise::cancel::Cancel;
 use partwise::comm::Network;
@@ -10,10 +10,10 @@ use crate::risk;
 use crate::safeguards::Safeguards;
 use crate::session::NextSum;
 
-/// What to simulate.
+/// The parameters of a simulation.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// What the parties agree on.
+    /// The settings on which the parties agree.
     pub settings: Settings,
     /// How many times as long each party takes for the same work; 1 for those that are not named.
     pub slowness: Vec<f64>,
@@ -34,7 +34,7 @@ pub struct Plan {
 pub struct Vanishing {
     /// Which party.
     pub party: u16,
-    /// After how many sums.
+    /// The number of sums after which the party disconnects.
     pub sums: u64,
 }
 

@@ -160,7 +160,7 @@ impl<T: Real> Beginning<'_, '_, T> {
     }
 }
 
-/// What a method sees of its process.
+/// The resources of a process as a method sees them.
 pub struct Rank<'a, T> {
     /// The part of M.
     pub shard: &'a Shard<T>,
@@ -170,9 +170,9 @@ pub struct Rank<'a, T> {
     pub links: Links<'a>,
     /// The host's threads.
     pub threads: &'a Threads,
-    /// Where half steps run.
+    /// The device on which half steps run.
     pub device: &'a dyn Device<T>,
-    /// What is minimised.
+    /// The objective.
     pub objective: &'a dyn Objective<T>,
     /// Number of components.
     pub k: usize,
@@ -215,7 +215,7 @@ pub trait Method<T> {
     /// Called if something else changed the factors, so that nothing kept from the last iteration is valid.
     fn factors_changed(&mut self) {}
 
-    /// What the method does, in words.
+    /// A description of what the method does.
     fn plan(&self) -> String;
 
     /// The state of the method that cannot be recomputed from the factors.

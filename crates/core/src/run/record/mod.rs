@@ -47,24 +47,24 @@ pub struct RunRecord {
     pub format_version: u32,
     /// ‖M − U Vᵀ‖_F / ‖M‖_F at the end; NaN, written as `null`, where there is none.
     pub relative_error: f64,
-    /// What the kinds of runs do not have in common.
+    /// The part that depends on the kind of run.
     #[serde(flatten)]
     pub kind: RunKind,
 }
 
-/// What kind of run it was.
+/// The kinds of runs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum RunKind {
     /// One matrix, in one process or under MPI.
     Factorization(Box<FactorizationRecord>),
-    /// Parties that were simulated in one process or under MPI.
+    /// A simulation of parties in one process or under MPI.
     Simulation(Box<SimulationRecord>),
     /// A federation, as its coordinator or one of its parties saw it.
     Federation(Box<FederationRecord>),
 }
 
-/// What has to be known of a file before the rest of it can be read.
+/// The part of a file that is needed before the rest can be interpreted.
 #[derive(Deserialize)]
 struct Head {
     #[serde(default)]
@@ -167,7 +167,7 @@ impl RunRecord {
         Some(if self.transpose() { shape.images.other() } else { shape.images })
     }
 
-    /// What the parties of a run agreed on, if there were any.
+    /// The settings on which the parties of a run agreed, if there were any.
     pub fn protocol(&self) -> Option<&ProtocolSettings> {
         match &self.kind {
             RunKind::Factorization(_) => None,
@@ -185,7 +185,7 @@ impl RunRecord {
         }
     }
 
-    /// What users were warned of.
+    /// The warnings of the run.
     pub fn warnings(&self) -> &[String] {
         match &self.kind {
             RunKind::Factorization(run) => &run.summary.warnings,
@@ -221,7 +221,7 @@ impl RunRecord {
         }
     }
 
-    /// What carried messages between processes, if there were several.
+    /// The transport of messages between processes, if there were several.
     pub fn transport(&self) -> Option<Transport> {
         match &self.kind {
             RunKind::Factorization(run) => run.machine.transport,
@@ -243,7 +243,7 @@ impl RunRecord {
         }
     }
 
-    /// Seconds on the clock of the run, where the record says them.
+    /// Seconds on the clock of the run, if recorded.
     pub fn seconds(&self) -> Option<f64> {
         match &self.kind {
             RunKind::Factorization(run) => Some(run.summary.seconds),
@@ -275,7 +275,7 @@ impl<'de> Deserialize<'de> for RunRecord {
     }
 }
 
-/// What carried messages between processes.
+/// A transport of messages between processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Transport {

@@ -21,7 +21,7 @@ use crate::ledger::{Cover, Ledger};
 use crate::tls;
 use dialer::{Content, Dialer, Parcel, TlsEnd};
 
-/// What comes.
+/// An event of the connection.
 pub enum ConnectionEvent {
     /// Connected: the coordinator's proposal, its clock, and the run in progress.
     Welcome { terms: Box<Terms>, time: f64, run: Option<[u8; 32]> },

@@ -18,7 +18,7 @@ impl Hub {
             return Err(Self::broken(from, "a message, though it is not of this cohort"));
         }
         match message {
-            // From an attempt that was given up.
+            // The message belongs to an abandoned attempt.
             Message::Hello { epoch, .. } if epoch < self.place.epoch => Ok(self.too_late(from)),
             Message::Upload { place, .. } | Message::Echo { place, .. } | Message::Unmask { place, .. }
                 if place < self.place =>

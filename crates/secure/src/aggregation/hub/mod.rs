@@ -47,17 +47,17 @@ pub struct Hub {
     transcript: TranscriptHash,
     phase: Phase,
     absent: BTreeSet<u16>,
-    /// Who has a key in this epoch.
+    /// The parties that have a key in this epoch.
     roster: Vec<u16>,
     uploads: Uploads,
     survivors: Vec<u16>,
     /// The list for which masks of this round may have been revealed. No other will be answered.
     promised: Option<Vec<u16>>,
-    /// Who has come back meanwhile, and joins with the next round.
+    /// The parties that have returned meanwhile, and join with the next round.
     returning: BTreeSet<u16>,
     /// The possible sizes of uploads; any size if unknown.
     sizes: Option<Vec<WordCount>>,
-    /// What was ignored since the last call, from which party and why.
+    /// Messages ignored since the last call: the party and the reason.
     pub ignored: Vec<(u16, &'static str)>,
     /// Passes on signatures that it should reject, as a dishonest coordinator would.
     #[cfg(test)]
@@ -163,7 +163,7 @@ impl Hub {
         self.transcript.bytes()
     }
 
-    /// Its cohort.
+    /// The cohort of this hub.
     pub fn cohort(&self) -> &Cohort {
         &self.cohort
     }
@@ -175,7 +175,7 @@ impl Hub {
 
     /// Handles an event.
     ///
-    /// After an error nothing has changed.
+    /// An error leaves the state unchanged.
     pub fn handle(&mut self, event: Event) -> Result<Vec<Action>> {
         match event {
             Event::Message { from, message } => self.message(from, message),
@@ -226,7 +226,7 @@ impl Hub {
         self.to_all(&self.invited(), Message::NewEpoch { epoch: self.place.epoch })
     }
 
-    /// Who may be in this round's sum.
+    /// The parties that may take part in this round's sum.
     fn invited(&self) -> Vec<u16> {
         match &self.promised {
             Some(list) => list.clone(),

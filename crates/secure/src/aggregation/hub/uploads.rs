@@ -1,4 +1,4 @@
-//! What has arrived in an attempt.
+//! The uploads of an attempt.
 
 use std::collections::BTreeMap;
 
@@ -94,7 +94,7 @@ impl Uploads {
         self.arrived.get(&party)?.masked.as_ref().map(|upload| &upload.words)
     }
 
-    /// All masked words, by party.
+    /// Takes out all masked words, by party.
     pub fn take_words(&mut self) -> Vec<(u16, Words)> {
         let arrived = std::mem::take(&mut self.arrived).into_iter();
         arrived.filter_map(|(party, upload)| Some((party, upload.masked?.words))).collect()

@@ -9,7 +9,7 @@ use crate::fixed::{self, FLAGS, Part, PartShape, Width};
 use crate::server::Answer;
 use crate::session::ALL;
 
-/// What the server knows of a group.
+/// The state of a group at the server.
 struct Group {
     size: usize,
     /// How many were in its last sum.
@@ -21,7 +21,7 @@ struct Group {
     updates: usize,
     /// The server's t when the group last contributed.
     heard: usize,
-    /// Its sum will be answered later.
+    /// Whether the group's sum will be answered later.
     held: bool,
     stopped: bool,
 }
@@ -43,7 +43,7 @@ pub struct Server {
     t: usize,
     u: Vec<f64>,
     ended: bool,
-    /// Rounds of the attempt before.
+    /// The number of rounds of the previous attempt.
     before: usize,
     /// The error over updates, from what the groups last had.
     pub trace: Vec<TracePoint>,
@@ -82,7 +82,7 @@ impl Server {
         *self = Server { before, trace, ..Server::new(&self.settings, &sizes) };
     }
 
-    /// Exchanges of a group, on average.
+    /// The mean number of exchanges per group.
     fn rounds(&self) -> usize {
         self.updates.div_ceil(self.groups.len())
     }
@@ -155,7 +155,7 @@ impl Server {
     }
 
     fn update(&mut self, number: u8, sum: &GroupSum, now: f64) {
-        // Not before every group was heard.
+        // Wait until every group has contributed.
         let unheard = self.groups.values().any(|group| group.squared_error.is_none());
         let limit = self.limit();
         if self.t < limit || unheard {
