@@ -19,7 +19,7 @@ pub struct Cancel(Arc<AtomicBool>);
 /// How long to wait between two looks.
 pub const PAUSE: Duration = Duration::from_millis(50);
 
-/// What unwinds.
+/// The payload of a cancellation's panic.
 struct Cancelled;
 
 impl Cancel {
@@ -87,7 +87,7 @@ mod tests {
                 Ok::<_, Error>(threads.map((0..1000).collect(), || (), |_, piece| work((), piece)))
             });
             assert!(matches!(done, Err(Error::Interrupted)));
-            // Also one that begins afterwards.
+            // A computation that begins after the cancellation is cancelled too.
             let late: Result<Vec<()>, Error> =
                 cancel.scope(|| Ok(threads.map(vec![1], || (), |(), _| unreachable!("cancelled before"))));
             assert!(matches!(late, Err(Error::Interrupted)));

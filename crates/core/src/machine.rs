@@ -1,4 +1,4 @@
-//! What this machine has: memory and cores.
+//! The resources of this machine: memory and cores.
 
 use sysinfo::{MemoryRefreshKind, RefreshKind, System};
 

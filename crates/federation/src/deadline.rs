@@ -35,10 +35,10 @@ pub const ADMIT: Deadline = Deadline::new("the TLS handshake", 3);
 /// From a connection to its stream; shorter than two heartbeats of a party.
 pub const OPEN: Deadline = Deadline::new("opening a stream", 8);
 
-/// From a stream to the party's first message.
+/// From the opening of a stream to the party's first message.
 pub const ENTER: Deadline = Deadline::new("the first frame", 10);
 
-/// From there to the coordinator's answer.
+/// From the party's first message to the coordinator's answer.
 pub const WELCOME: Deadline = Deadline::new("the coordinator's answer", 20);
 
 /// Sending a frame before the terms are known; afterwards see [`sending`].

@@ -34,7 +34,7 @@ pub enum Cover {
 pub struct Entry {
     /// Counts lines from 1.
     pub line: u64,
-    /// When.
+    /// The time of the message.
     pub time: String,
     /// The kind of the message.
     pub kind: String,
@@ -42,7 +42,7 @@ pub struct Entry {
     pub cover: Cover,
     /// How long it was.
     pub bytes: u64,
-    /// Its hash, as it was sent.
+    /// The hash of the message as sent.
     pub sent: Fingerprint,
     /// The hash of the line before.
     pub previous: Fingerprint,

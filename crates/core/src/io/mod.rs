@@ -96,7 +96,7 @@ pub struct Input<T> {
     pub format: String,
     /// The narrower of the two real types that holds every number of the file's type.
     pub precision: Precision,
-    /// What each column, or row, looks like, if the input is images.
+    /// The image size of a column or row, if the input consists of images.
     pub image: Option<ImageShape>,
     /// The assumptions made for an ambiguous text table.
     pub assumptions: Vec<Assumption>,
@@ -255,9 +255,9 @@ fn read_checked<T: Real>(path: &Path, options: &ReadOptions) -> Result<Input<T>>
 /// A matrix that may have entries that no factorization takes: negative, infinite or NaN.
 #[allow(clippy::large_enum_variant)]
 pub enum Unchecked {
-    /// In memory.
+    /// A matrix in memory.
     Whole(Input<f64>),
-    /// In its file, because the memory does not hold it.
+    /// A matrix that stays in its file, because it exceeds the memory.
     Streamed(stream::Stream),
 }
 

@@ -36,12 +36,12 @@ pub struct Shape {
 pub enum Matrix<T> {
     /// Every entry stored.
     Dense(Dense<T>),
-    /// Only nonzero entries stored.
+    /// A sparse matrix, which stores only nonzero entries.
     Sparse(Csr<T>),
 }
 
 impl<T: Real> Matrix<T> {
-    /// Its sides.
+    /// The numbers of rows and columns.
     pub fn shape(&self) -> Shape {
         Shape { rows: self.rows(), cols: self.cols() }
     }

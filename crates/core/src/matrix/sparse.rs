@@ -101,7 +101,7 @@ impl<T: Real> Csr<T> {
         self.values.len()
     }
 
-    /// Where each row begins, and the end.
+    /// The start of each row, and the end of the last.
     pub fn offsets(&self) -> &[usize] {
         &self.offsets
     }

@@ -40,7 +40,7 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// Its sides.
+    /// The numbers of rows and columns.
     pub fn shape(&self) -> Shape {
         Shape { rows: self.rows, cols: self.cols }
     }
@@ -71,7 +71,7 @@ pub struct Opened<'a, T> {
     pub(super) data: Data<'a, T>,
 }
 
-/// Where the matrix is.
+/// The location of the matrix.
 pub(super) enum Data<'a, T> {
     Whole(Matrix<T>),
     Observed(Observed<T>),

@@ -26,7 +26,7 @@ pub struct Resources {
 }
 
 impl Resources {
-    /// All available memory, and an unknown network.
+    /// Uses all available memory, and assumes an unknown network.
     pub fn new(machine: Machine) -> Self {
         Resources { machine, memory: None, copies: 1, costs: None, advice: MemoryAdvice::GENERAL }
     }
@@ -100,7 +100,7 @@ impl Request {
         Request { samples, ..self }
     }
 
-    /// What becomes of the factors in the end.
+    /// Sets the treatment of the factors after the run.
     pub fn with_finish(self, finish: Finish) -> Self {
         Request { finish, ..self }
     }
@@ -111,7 +111,7 @@ impl Request {
         Ok(Request { settings, ..self })
     }
 
-    /// What the network and this machine cost, for `auto`.
+    /// Sets the costs of the network and of this machine, for `auto`.
     pub fn with_costs(mut self, costs: Option<Costs>) -> Self {
         self.resources.costs = costs;
         self

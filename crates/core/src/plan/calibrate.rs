@@ -19,7 +19,7 @@ const KS: [usize; 5] = [8, 20, 50, 100, 200];
 
 const FOOTPRINTS: [usize; 5] = [1 << 17, 1 << 20, 1 << 22, 1 << 24, 1 << 27];
 
-/// Rows of a factor.
+/// The number of rows of a factor.
 const ROWS: usize = 1 << 16;
 
 /// The longer and the shorter side of a dense block.
@@ -96,7 +96,7 @@ fn empty(rows: usize, cols: usize) -> Arc<Csr<f32>> {
     Arc::new(Csr::new(rows, cols, vec![0; rows + 1], Vec::new(), Vec::new()))
 }
 
-/// Bytes that are copied, and so on.
+/// The number of bytes that are copied, gathered and summed.
 const LARGE: usize = 64 << 20;
 
 /// Measures; every rank calls this at the same time, and the slowest counts.
@@ -301,7 +301,7 @@ impl Bench {
     }
 }
 
-/// What was measured of work.
+/// The measured times of work.
 fn times(constants: &mut Constants) -> Vec<&mut f64> {
     let Constants { row, ready, sweep, momentum, gram, .. } = constants;
     let by_k = [row, ready, sweep, momentum, gram];

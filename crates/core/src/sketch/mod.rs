@@ -45,7 +45,7 @@ macro_rules! sketches {
                 }
             }
 
-            /// What it is, in one line.
+            /// A one-line description of the kind.
             pub fn help(self) -> &'static str {
                 match self {
                     $(SketchKind::$kind => $help.trim_ascii(),)*
@@ -103,7 +103,7 @@ impl FromStr for SketchKind {
     }
 }
 
-/// What the registry needs of a kind.
+/// The operations that the registry needs of a kind.
 trait Sketch: Sized {
     /// See [`SketchKind::picks_columns`].
     const PICKS_COLUMNS: bool = false;
@@ -117,7 +117,7 @@ trait Sketch: Sized {
     }
 }
 
-/// Where random matrices S of n x d are drawn from.
+/// The distribution of random matrices S, n x d.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Distribution {
     /// The kind.

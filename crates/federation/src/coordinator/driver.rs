@@ -38,7 +38,7 @@ pub enum PartyEvent {
 
 /// A party that has connected.
 pub struct Entrance {
-    /// Its place.
+    /// The place of the party.
     pub place: u16,
     /// The number of its connection.
     pub connection: u64,
@@ -154,7 +154,7 @@ impl Driver {
         }
     }
 
-    /// Parties leave when they are told that the run is finished.
+    /// Waits until all parties have been told that the run is finished, and have left.
     fn wait_for_leaving(&mut self) {
         let until = Instant::now() + LEAVE.limit;
         while !self.present.parties.is_empty() && Instant::now() < until {
@@ -248,7 +248,7 @@ impl Driver {
                 running.joined(&self.present, place)
             }
             Undertaking::Running(_) => {
-                // It was told which run this is, and reports why it leaves.
+                // The party was told which run this is, and reports why it leaves.
                 self.shared.log.reject("a party without the state of this run", &name);
                 Ok(())
             }

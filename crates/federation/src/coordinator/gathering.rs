@@ -31,7 +31,7 @@ pub struct GatheredRun {
 }
 
 impl Gathering {
-    /// All parties are connected.
+    /// Starts an attempt once all parties are connected.
     pub fn propose(&mut self, present: &Present) {
         self.interrupt();
         self.asked = Some(Instant::now());

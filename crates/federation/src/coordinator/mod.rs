@@ -39,7 +39,7 @@ use crate::{private, status, tls};
 
 /// The options of a coordinator.
 pub struct CoordinatorOptions {
-    /// Without TLS, on loopback only.
+    /// Whether to run without TLS, on loopback only.
     pub insecure: bool,
     /// The address of the status page.
     pub status_address: Option<SocketAddr>,
@@ -60,7 +60,7 @@ pub struct FederationOutcome {
     pub factor: Vec<u8>,
     /// The relative error over all parties.
     pub relative_error: f64,
-    /// Rounds done.
+    /// Number of rounds.
     pub rounds: usize,
     /// The errors of both attempts, if the run was repeated; the better one counts.
     pub attempts: Vec<f64>,
@@ -76,7 +76,7 @@ pub struct FederationOutcome {
     pub agreed: bool,
     /// The parties without a result.
     pub missing: Vec<String>,
-    /// Bytes from and to each party.
+    /// Bytes received from and sent to each party.
     pub bytes: Vec<[u64; 2]>,
     /// Number of opened sums.
     pub sums: u64,

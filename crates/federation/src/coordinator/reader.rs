@@ -34,7 +34,7 @@ pub struct Staged {
     assembly: Assembly,
     /// Its place among the messages that are assembled at the same time.
     permit: Option<OwnedSemaphorePermit>,
-    /// When it must be complete.
+    /// The deadline for the complete message.
     due: Option<Instant>,
 }
 
