@@ -153,7 +153,7 @@ unit:
 doctest:
 	$(CARGO) test --release $(PACKAGES) --exclude partwise-fuzz --doc --locked
 
-# Against NumPy, SciPy and scikit-learn. Tests that need files of PARTWISE_DATA skip themselves where it is absent.
+# Against NumPy, SciPy and scikit-learn. Tests that need files of PARTWISE_DATA are skipped if it is absent.
 oracle: $(VENV)/ready
 	$(CARGO) build --release $(PACKAGES) $(PROGRAMS) --locked
 	PARTWISE_BIN='$(BUILT)/release/partwise' \

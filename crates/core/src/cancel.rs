@@ -40,8 +40,8 @@ impl Cancel {
         }
     }
 
-    /// What `work` returns. It does not look for cancellation itself, as readers of files: where it was cancelled, it ends
-    /// in the background.
+    /// Returns the result of `work`, which does not check for cancellation itself, such as reading a file. If it is
+    /// cancelled, it ends in the background.
     pub fn wait_for<R: Send + 'static>(&self, work: impl FnOnce() -> R + Send + 'static) -> R {
         let (busy, ended) = mpsc::channel::<()>();
         let thread = std::thread::spawn(move || {
@@ -58,7 +58,7 @@ impl Cancel {
     pub fn scope<R, E: From<Error>>(&self, work: impl FnOnce() -> Result<R, E>) -> Result<R, E> {
         // Incomplete results are dropped.
         match catch_unwind(AssertUnwindSafe(work)) {
-            // Where one thread unwinds, others fail because they miss it.
+            // If one thread unwinds, others fail because it is missing.
             Ok(Err(_)) if self.is_cancelled() => Err(Error::Interrupted.into()),
             Ok(result) => result,
             Err(payload) if payload.is::<Cancelled>() => Err(Error::Interrupted.into()),

@@ -107,7 +107,7 @@ pub struct Frames {
 pub struct Run {
     /// `run.json`, if there is one.
     pub record: Option<RunRecord>,
-    /// `audit.json`, where there is one.
+    /// The content of `audit.json`, if it exists.
     pub audit: Option<Value>,
     /// The content of `individuals.json`, if it exists: results about a party's own records, for the party
     /// only.

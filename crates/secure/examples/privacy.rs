@@ -4,7 +4,7 @@
 //! are left out, so that it can be stopped and called again. With a prefix (`mimic,pooled`) only cases that begin so.
 //! `privacy --individuals` prints `docs/privacy/individuals.csv`: how closely people resemble the components
 //! of U, in runs with and without them.
-//! `privacy --table FIGURES.csv` prints `docs/privacy/table.csv`, a line per case, `--summary` what they come to. `PARTWISE_DATA` is the folder with the matrices.
+//! `privacy --table FIGURES.csv` prints `docs/privacy/table.csv`, one line per case, `--summary` prints their summary. `PARTWISE_DATA` is the folder with the matrices.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
@@ -269,7 +269,7 @@ fn audited(
     seed: u64,
     (rounds, limits): (usize, &Limits),
 ) -> Result<(Audit, usize), Failure> {
-    // As many others as members, if there are so many.
+    // As many non-members as members, if there are enough.
     let records = matrix.rows();
     let (rest, kept) = hold_out(records, members, seed);
     let others = rest.len().min(members);

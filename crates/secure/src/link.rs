@@ -20,7 +20,7 @@ pub enum Incoming {
         /// The bytes of the message.
         bytes: Vec<u8>,
     },
-    /// The other end is gone.
+    /// The other end has left.
     Lost(u16),
     /// The end has reconnected.
     Joined(u16),
@@ -40,7 +40,7 @@ pub trait Link: Send {
     /// This end's clock, in seconds.
     fn now(&self) -> f64;
 
-    /// This end has computed for so long; a link with a real clock knows it without being told.
+    /// Advances this end's clock by a computation; a link with a real clock ignores it.
     fn spend(&mut self, _seconds: f64) {}
 
     /// Announces that this end is about to join a sum. Nothing is sent; a [`Recorder`] records it.

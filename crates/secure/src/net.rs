@@ -65,7 +65,7 @@ pub struct NetLink {
     sequence: u64,
 }
 
-/// The ends of a network of a coordinator (the first) and so many parties.
+/// The ends of a network with a coordinator (the first end) and this many parties.
 pub fn network(parties: usize, line: Network) -> Vec<NetLink> {
     let place =
         || Endpoint { clock: 0.0, line_free: 0.0, status: EndpointStatus::Running, inbox: BTreeMap::new() };

@@ -35,7 +35,7 @@ pub fn hidden(settings: &Settings, records: &[usize]) -> usize {
     counts[..rest].iter().fold(0, |sum: usize, count| sum.saturating_add(*count))
 }
 
-/// How many of so many parties are left in the smallest sum when c of them subtract their shares.
+/// The number of parties that remain in the smallest sum after c colluding parties subtract their contributions.
 fn counted(settings: &Settings, parties: usize) -> usize {
     let summed = match settings.protocol.is_asynchronous() {
         true => parties / group_count(settings, parties),
@@ -95,7 +95,7 @@ impl FewRecords {
         opened.records < others.saturating_add(self.needed)
     }
 
-    /// The refusal.
+    /// The error for too few records.
     pub fn refused(&self, opened: OpenedCounts) -> Error {
         let who = format!("{} parties have {} records together", opened.parties, opened.records);
         few_records(&who, self.colluders, self.features)
@@ -114,12 +114,12 @@ fn few_records(who: &str, colluders: usize, features: usize) -> Error {
     }
 }
 
-/// Fewer records than this show in sums of every protocol.
+/// The number of records below which sums of every protocol reveal some of them.
 pub fn few(features: usize) -> usize {
     features.div_ceil(2)
 }
 
-/// Refuses what has not been accepted, given how many records each party has.
+/// Refuses risks that were not accepted, given the number of records of each party.
 pub fn check(settings: &Settings, records: &[usize], features: usize) -> Result<()> {
     let exposure = Exposure { settings, records, features };
     let of_protocol = settings.protocol.definition().risks(&exposure);

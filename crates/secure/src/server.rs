@@ -10,7 +10,7 @@ use crate::coordinator::{Coordinator, CoordinatorAction};
 use crate::error::{Error, Peer, Result};
 use crate::link::{Incoming, Link, Recorder};
 
-/// Answers as another does, and lets a recorder see what was opened.
+/// Forwards to another server, and passes opened sums to a recorder.
 pub struct Noted<'a> {
     /// Determines the answers.
     pub answer: &'a mut dyn Answer,

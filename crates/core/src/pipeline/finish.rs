@@ -1,4 +1,4 @@
-//! What becomes of factors after the last iteration, where they are not left as they are.
+//! The treatment of the factors after the last iteration.
 
 use super::plan::RunPlan;
 use super::source::SharedMatrix;

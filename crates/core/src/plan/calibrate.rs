@@ -78,7 +78,7 @@ fn numbers(count: usize) -> Vec<f32> {
     (0..count).map(|_| uniform(&mut rng) as f32).collect()
 }
 
-/// A sparse block with this many rows, each with so many random entries.
+/// A sparse block with this many rows, and this many random entries per row.
 fn sparse(rows: usize, cols: usize, entries: usize) -> Csr<f32> {
     let mut rng = stream(2, Purpose::StartU, 0, 0);
     let mut indices = Vec::with_capacity(rows * entries);
@@ -242,7 +242,7 @@ impl Bench {
         seconds.max(0.0) / self.entries() as f64
     }
 
-    /// Seconds of `count` columns of a sample of a tenth, each with so many entries that are added to `lines` rows.
+    /// Seconds of `count` columns of a sample of a tenth, each with this many entries that are added to `lines` rows.
     fn sampled(&self, k: usize, lines: usize, count: usize, entries: usize) -> f64 {
         let block = Block::ByColumn(Arc::new(sparse(10 * count, lines, entries)));
         let (nothing, weights) = (Block::ByColumn(empty(10 * count, lines)), numbers(count * k));

@@ -40,7 +40,7 @@ def indices(array: Any) -> NDArray[Any]:
 
 
 def readable(X: Any) -> Any:
-    """A checked X as the compiled part can read it: itself, where it is contiguous or canonical."""
+    """Return a checked X in a form that the compiled part can read: unchanged if it is contiguous or canonical."""
     if isinstance(X, np.ndarray):
         return plain(X)
     if X.dtype == np.uint8:
@@ -78,7 +78,7 @@ def unmasked(X: Any, name: str = "X") -> Any:
 
 
 def checked_factor(factor: Any, shape: tuple[Any, Any], whom: str) -> NDArray[Any]:
-    """A given W or H, in scikit-learn's words where it is wrong."""
+    """Check a given W or H, with scikit-learn's error messages."""
     from sklearn.utils import check_array
     from sklearn.utils.validation import check_non_negative
 

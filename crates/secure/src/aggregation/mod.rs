@@ -56,7 +56,7 @@ pub struct Cohort {
     pub members: Vec<(u16, IdentityKey)>,
     /// c, how many parties are assumed to collude with each other and the coordinator.
     pub colluders: usize,
-    /// How many must be in a sum at least, where that is more than c + 2.
+    /// The minimum number of parties in a sum, if it is more than c + 2.
     pub least: usize,
     /// Whether a sum without one that left is accepted; by default all wait for it.
     pub may_leave: bool,
@@ -138,7 +138,7 @@ pub enum Event {
         /// The message.
         message: Message,
     },
-    /// A party is gone.
+    /// A party has left.
     Lost(u16),
     /// A party has reconnected, without its keys.
     Joined(u16),

@@ -48,7 +48,7 @@ impl PlainSum {
     }
 }
 
-/// Knuth's sum without loss, and what was left over before.
+/// Knuth's exact two-term sum, applied to a sum with its rounding error.
 fn add(sum: &mut [f64; 2], term: f64) {
     let [high, low] = *sum;
     let total = high + term;

@@ -56,7 +56,7 @@ impl Adversary {
         !matches!(self, Adversary::Everybody | Adversary::Party)
     }
 
-    /// Whether the run was to be safe from it: all but more colluders than it was told of.
+    /// Whether the run was designed to be secure against this adversary: all except more colluders than assumed.
     pub fn is_assumed(self) -> bool {
         self != Adversary::AllOthers
     }
@@ -209,7 +209,7 @@ impl<'a> View<'a> {
         numbers(sum, &words)
     }
 
-    /// The server's U; where there is one group, the sum that moved it there, by ω, less the party's own.
+    /// The server's U; with a single group, the sum that moved it there, derived by ω, without the party's own share.
     fn told_by_server(&self, place: usize, party: u16) -> Option<Vec<f64>> {
         let TellingSum { iteration: update, sum, .. } = self.sums[place];
         let told = |sum: &RecordedSum| Some(floats(&self.transcript.reply(sum, party)?));

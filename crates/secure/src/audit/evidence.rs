@@ -80,7 +80,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// At most so many of `0..count`, evenly spread, the first and the last among them.
+    /// At most `most` of the numbers `0..count`, evenly spaced, including the first and the last.
     pub(super) fn pick(&self, count: usize, most: usize) -> Vec<usize> {
         match most {
             _ if count <= most => (0..count).collect(),

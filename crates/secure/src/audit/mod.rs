@@ -107,7 +107,7 @@ fn in_words<S: Serializer>(sentences: &[Wording], serializer: S) -> std::result:
 /// An attack by an adversary.
 type Attack<T> = fn(&Case<'_, T>, Adversary) -> Result<Found>;
 
-/// The attacks on what was said.
+/// The attacks on the recorded messages.
 fn attacks<T: Real>() -> [Attack<T>; 4] {
     [recovery::run, matching::run, span::run, trajectory::run]
 }

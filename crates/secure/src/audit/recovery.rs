@@ -1,6 +1,6 @@
-//! Linear recovery (Theorem `theorem:nosecure`): S is no secret, so that every opened M S is a set of equations for M.
+//! Linear recovery (Theorem `theorem:nosecure`): S is public, so every opened M S is a set of equations for M.
 //!
-//! With A = M S over all iterations so far, M is sought by least squares, the solution of least norm where there are too
+//! With A = M S over all iterations so far, M is sought by least squares, the solution of least norm if there are too
 //! few equations, and by nonnegative least squares, which needs far fewer.
 
 use faer::{MatMut, MatRef};

@@ -29,7 +29,7 @@ pub enum CoordinatorRecord {
         now: f64,
         /// The answer: a [`Message::Opening`] with all uploads, or a [`Message::Reply`] without masks.
         reply: Message,
-        /// The sum, where that is not the answer.
+        /// The sum, if it differs from the answer.
         sum: Option<Words>,
     },
 }

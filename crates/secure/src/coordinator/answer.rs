@@ -5,7 +5,7 @@ use crate::protocol::TracePoint;
 
 /// Determines the coordinator's answers to opened sums.
 pub trait Answer: Send {
-    /// The answer to a sum over so many parties, at this time.
+    /// The answer to a sum over this many parties, at this time.
     fn answer(&mut self, cohort: u8, sum: Words, parties: usize, now: f64) -> Words;
 
     /// Whether a cohort is to be answered later, when another is back.
@@ -21,7 +21,7 @@ pub trait Answer: Send {
         false
     }
 
-    /// The error after the last round, where it is known here.
+    /// The error after the last round, if the server knows it.
     fn last_line(&self) -> Option<TracePoint> {
         None
     }

@@ -1,7 +1,7 @@
-//! The coordinator of all cohorts as a state machine: what its links bring goes in, what is to be done comes out. It has
-//! no sockets, no clocks and no files.
+//! The coordinator of all cohorts as a state machine: its input are events on links, its output are actions. It has no
+//! sockets, no clocks and no files.
 //!
-//! Two drivers feed it. [`crate::server`] does so over links between threads and ranks, where whatever is wrong ends the
+//! Two drivers feed it. [`crate::server`] does so over links between threads and ranks, where any error ends the
 //! run. A federation's coordinator does so over a network: it drops bad messages, keeps the records in a journal, and
 //! looks for parties that keep the others waiting.
 
@@ -166,7 +166,7 @@ impl<'a> Coordinator<'a> {
         self.activity.get(&cohort).is_some_and(|activity| now - activity.last > patience)
     }
 
-    /// Whether the groups of a party, if there are groups, have long had no sum under way.
+    /// Whether all groups of a party, if there are groups, have been inactive for `patience` seconds.
     fn has_quiet_groups(&self, party: u16, now: f64, patience: f64) -> bool {
         let is_member = |hub: &Hub| hub.cohort().members.iter().any(|(member, _)| *member == party);
         let mut groups = self.hubs.iter().filter(|(number, hub)| **number != ALL && is_member(hub));

@@ -132,8 +132,9 @@ pub fn decode(words: &Words, shapes: &[PartShape], exponents: &[i16], parties: u
     decoded
 }
 
-/// Ranges for the next sum of this kind: what was opened, and room to grow by a factor of four. No summand of
-/// nonnegative numbers is above their sum; a summand that is outside all the same is noticed, and ranges are agreed on again.
+/// Ranges for the next sum of this kind: the opened values, with room to grow by a factor of four. No summand of
+/// nonnegative numbers exceeds their sum; a summand that is out of range nevertheless is detected, and the parties vote
+/// again.
 pub fn follow(opened: &[Part]) -> Vec<i16> {
     let largest = opened.iter().flat_map(Part::largest);
     largest.map(|largest| (exponent_above(largest) + 2).min(LIMIT)).collect()

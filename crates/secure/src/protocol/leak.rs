@@ -3,7 +3,7 @@
 //!
 //! Others know S_r and M_r S_r of every iteration so far. Record j is a column of M_r, and it is known for certain once
 //! M_r e_j is a combination of the columns of M_r S_r, that is, once the unit vector e_j lies in the span of the columns
-//! of all S_r so far. The bound is necessary, not sufficient: nonnegativity and sparsity give records away long before.
+//! of all S_r so far. The bound is necessary, not sufficient: nonnegativity and sparsity reveal records long before.
 
 use partwise::random::Purpose;
 use partwise::sketch::{Distribution, SketchKind};

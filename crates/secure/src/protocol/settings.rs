@@ -160,7 +160,7 @@ impl Settings {
         self.all_rounds(groups).saturating_mul(self.protocol.definition().vectors_of_a_round(self))
     }
 
-    /// d of sketches over so many features.
+    /// d of sketches over this many features.
     pub(super) fn sketched_features(&self, features: usize) -> usize {
         self.of_sketches().sketch_sizes(features, features).1.min(features)
     }

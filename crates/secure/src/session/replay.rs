@@ -1,4 +1,4 @@
-//! The journal of a party: what it needs to take up its run again, and the way back to where it was.
+//! The journal of a party: what it needs to resume its run, and how it replays the run up to that point.
 
 use crate::aggregation::Words;
 use crate::error::Result;

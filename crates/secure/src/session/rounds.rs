@@ -19,7 +19,7 @@ const MAX_REVOTES: u32 = 3;
 const MESSAGES_PER_ROUND: usize = 32;
 
 impl Session<'_> {
-    /// Masks and sends: the votes on ranges where none are known, else the numbers.
+    /// Masks and sends the words of this round: votes on ranges if none are known, otherwise the numbers.
     pub(super) fn submit(&mut self) -> Result<()> {
         let begin = self.clock.now();
         let Some(Pending { cohort, kind, .. }) = self.pending else { return Err(self.out_of_turn()) };

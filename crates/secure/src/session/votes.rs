@@ -37,7 +37,7 @@ impl Ranges {
     }
 }
 
-/// A sum under way.
+/// A sum in progress.
 pub(super) struct Pending {
     pub cohort: u8,
     pub kind: SumKind,
@@ -75,7 +75,7 @@ pub(super) enum Reading {
 }
 
 impl Pending {
-    /// The words of this round: the votes on ranges where none are known, else the numbers.
+    /// The words of this round: votes on ranges if none are known, otherwise the numbers.
     pub fn words(&self, me: u16, coding: &Coding<'_>, rng: &mut impl Rng) -> Result<Words> {
         if coding.plain {
             return Ok(plain_words(&self.parts));

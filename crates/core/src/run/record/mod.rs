@@ -45,7 +45,7 @@ pub struct RunRecord {
     pub version: String,
     /// See [`FORMAT_VERSION`].
     pub format_version: u32,
-    /// ‖M − U Vᵀ‖_F / ‖M‖_F at the end; NaN, written as `null`, where there is none.
+    /// ‖M − U Vᵀ‖_F / ‖M‖_F at the end; NaN, written as `null`, if there is none.
     pub relative_error: f64,
     /// The part that depends on the kind of run.
     #[serde(flatten)]
@@ -254,7 +254,7 @@ impl RunRecord {
 }
 
 impl<'de> Deserialize<'de> for RunRecord {
-    /// A federation is known by its name, a simulation by its list of parties; what is left is a factorization.
+    /// A federation is recognized by its name, a simulation by its list of parties; any other record is a factorization.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         use serde::de::Error;
 

@@ -70,7 +70,7 @@ pub struct SimulationRecord {
 }
 
 impl SimulationRecord {
-    /// What the parties agreed on, but for the number of rounds: it is that of the rounds done.
+    /// The settings on which the parties agreed, with the actual number of rounds.
     pub fn settings<S: DeserializeOwned>(&self) -> serde_json::Result<S> {
         let mut fields = self.settings.fields.clone();
         fields.insert("rounds".into(), self.rounds.into());

@@ -39,7 +39,7 @@ pub struct Server {
     settings: Settings,
     groups: BTreeMap<u8, Group>,
     updates: usize,
-    /// t of ω_t, the number of updates but for those that [`Server::returned`] takes back.
+    /// t of ω_t: the number of updates, minus those that [`Server::returned`] takes back.
     t: usize,
     u: Vec<f64>,
     ended: bool,
