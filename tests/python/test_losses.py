@@ -73,7 +73,7 @@ def test_a_sample_weight_of_two_repeats_the_sample():
         ({}, {"sample_weight": [1.0]}, "give 40 numbers"),
         ({}, {"sample_weight": np.full(40, -1.0)}, "Negative values"),
         ({}, {"weights": np.ones((2, 2))}, "weights have the shape"),
-        ({}, {"weights": np.ones((40, 25)), "sample_weight": np.ones(40)}, "both given"),
+        ({}, {"weights": np.ones((40, 25)), "sample_weight": np.ones(40)}, "cannot be combined"),
         ({"missing_values": "nan"}, {}, "give nan, 0 or 'unstored'"),
         ({"missing_values": "unstored"}, {}, "a dense matrix stores every entry"),
         ({"beta_loss": 0}, {"weights": np.full((40, 25), 2.0)}, "no value at 0|takes none"),
