@@ -180,8 +180,8 @@ fn findings(all: &[Value]) -> String {
     });
     let header =
         ["attack", "adversary", "on", "AUC (0.5: guessing, 1: certainty)", "told at 0.1%", "told at 1%"];
-    let note = "<p class=\"note\">\"Told at 1%\" is the share of people in the data that the attack identifies at 1% false \
-                positives, with 95% bounds.</p>";
+    let note = "<p class=\"note\">\"Told at 1%\" is the share of people in the data that the attack identifies at 1% \
+                false positives, with 95% bounds.</p>";
     // Audits of earlier versions have no rates.
     let columns = if all.iter().any(|finding| finding["true_positives"].is_array()) { 6 } else { 4 };
     if all.is_empty() {

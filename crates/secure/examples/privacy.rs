@@ -4,7 +4,8 @@
 //! are left out, so that it can be stopped and called again. With a prefix (`mimic,pooled`) only cases that begin so.
 //! `privacy --individuals` prints `docs/privacy/individuals.csv`: how closely people resemble the components
 //! of U, in runs with and without them.
-//! `privacy --table FIGURES.csv` prints `docs/privacy/table.csv`, one line per case, `--summary` prints their summary. `PARTWISE_DATA` is the folder with the matrices.
+//! `privacy --table FIGURES.csv` prints `docs/privacy/table.csv`, one line per case, `--summary` prints their
+//! summary. `PARTWISE_DATA` is the folder with the matrices.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;

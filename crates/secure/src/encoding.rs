@@ -1,4 +1,4 @@
-//! What parties hash and sign, as bytes: one encoding for each value, with a purpose and a version in front.
+//! What parties hash and sign, as bytes: one encoding for each value, prefixed by a purpose and a version.
 //!
 //! All numbers are little endian.
 //!

@@ -158,7 +158,7 @@ impl Error {
         Error::Core(partwise::Error::parameter(name, problem))
     }
 
-    /// The error in words, with the fields that it names kept apart from them.
+    /// The error message with its fields marked.
     pub fn wording(&self) -> Wording {
         match self {
             Error::Core(error) => error.wording(),

@@ -32,7 +32,8 @@ pub struct KnownArgs {
     /// store (unstored); all zeros (zero); or those that are not 0 in a file of the same size
     #[arg(long, value_parser = missing, value_name = "nan|unstored|zero|FILE", help_heading = "Loss")]
     pub missing: Option<MissingEntries>,
-    /// Weights of the entries: a file of the same size, or with a number for each row (as a column) or column (as a row)
+    /// Weights of the entries: a file of the same size, or with a number for each row (as a column) or column
+    /// (as a row)
     #[arg(long, value_name = "FILE", help_heading = "Loss")]
     pub weights: Option<PathBuf>,
 }

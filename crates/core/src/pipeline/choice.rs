@@ -1,4 +1,4 @@
-//! What `auto` chooses where the network is known: exact on the grid, or sketched. By counts and constants, never by a
+//! The choice of `auto` if the network is known: exact on the grid, or sketched. By counts and constants, never by a
 //! clock.
 
 use super::request::Request;

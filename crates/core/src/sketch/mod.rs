@@ -111,7 +111,7 @@ trait Sketch: Sized {
     /// The S of an iteration: the same on every rank.
     fn draw(distribution: &Distribution, iteration: usize) -> Self;
 
-    /// Multiplications of M S Sᵀ V for each column of V, given the number of stored entries of M: all of M is read once.
+    /// Multiplications of M S Sᵀ V for each column of V, given the stored entries of M: all of M is read once.
     fn work(_distribution: &Distribution, stored: usize) -> f64 {
         stored as f64
     }

@@ -18,7 +18,7 @@ Seed = int | np.random.RandomState | None
 
 
 class Parameters(TypedDict, total=False):
-    """Keyword parameters of :class:`partwise.NMF` that functions pass on, without ``n_components`` and ``random_state``."""
+    """Keyword parameters that functions pass on to :class:`partwise.NMF`, without ``random_state``."""
 
     init: Init | None
     solver: Solver
@@ -44,7 +44,7 @@ class Parameters(TypedDict, total=False):
 
 
 class SeededParameters(Parameters, total=False):
-    """Keyword parameters of :class:`partwise.NMF` that functions pass on, with ``random_state``."""
+    """Keyword parameters that functions pass on to :class:`partwise.NMF`, with ``random_state``."""
 
     random_state: Seed
 

@@ -61,7 +61,7 @@ impl Adversary {
         self != Adversary::AllOthers
     }
 
-    /// The parties of a cohort that attack one of it: those that follow it, around the table.
+    /// The parties of a cohort that attack one of its members: those that follow it, cyclically.
     fn attackers(self, victim: u16, members: &[u16]) -> Vec<u16> {
         let others = members.len() - 1;
         let count = match self {

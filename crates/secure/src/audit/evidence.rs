@@ -90,8 +90,8 @@ impl Limits {
         }
     }
 
-    /// At most `sums` of those that are of sketched features, or of those that are not: else the many that an attack cannot
-    /// use would crowd out the others.
+    /// At most `sums` places of sums with sketched features, or of the others; otherwise the many sums that an attack
+    /// cannot use would crowd out those that it can.
     pub(super) fn places(&self, view: &View<'_>, sketched: bool) -> Vec<usize> {
         let of: Vec<usize> =
             (0..view.len()).filter(|&place| (view.kind(place) == SumKind::SketchedU) == sketched).collect();

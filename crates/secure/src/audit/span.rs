@@ -1,5 +1,5 @@
 //! Span: sums such as M V are combinations of records, so that many of them span all records, and a record that lies in
-//! their span was among these. The score is how near it lies.
+//! their span was among these. The score is how close it lies to that span.
 //!
 //! Some records lie near to everything that is common. The second score is by how much the sums make up more of a record
 //! than the final U does, which all parties have: log(distance to U's span / distance to the span of the sums).

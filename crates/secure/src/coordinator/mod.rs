@@ -178,7 +178,7 @@ impl<'a> Coordinator<'a> {
         numbers.into_iter().try_for_each(|number| self.deliver(number, 0, event(), turn))
     }
 
-    /// Lets a hub deal with an event.
+    /// Passes an event to a hub.
     fn deliver(&mut self, number: u8, from: u16, event: Event, turn: &mut Turn) -> Result<()> {
         let Some(hub) = self.hubs.get_mut(&number) else {
             turn.reject(from, Violation::UnknownCohort(number));

@@ -43,7 +43,7 @@ impl OpenedSketches {
     }
 }
 
-/// The span of what was opened, and how near each unit vector is to it.
+/// The span of the opened sketches, and how close each record's unit vector is to it.
 pub struct Budget {
     records: usize,
     basis: Basis,

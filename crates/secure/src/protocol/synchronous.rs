@@ -50,9 +50,9 @@ impl Definition for Synchronous {
         settings.rank.saturating_mul(1 + sketched)
     }
 
-    /// T1 rounds of T2 iterations. U's steps are proximal, with the same weight at all parties: one that barely uses a
-    /// component then barely moves it, whereas the minimum of its own problem would lie anywhere; and as the weight grows, the
-    /// mean of all steps becomes a step of the pooled problem.
+    /// T1 rounds of T2 iterations. U's steps are proximal, with the same weight at all parties. A party that barely uses
+    /// a component then barely moves it, whereas the minimum of its own problem could lie anywhere. As the weight grows,
+    /// the mean of all steps approaches a step of the pooled problem.
     fn run<T: Real>(&self, run: &mut PartyRun<'_, '_, T>) -> Result<Finish> {
         let Diagonals { sum, parties } = first_diagonal(run)?;
         let PartyRun { settings, local, session, curve, gate, norm, .. } = run;

@@ -184,7 +184,7 @@ impl SketchedSide {
         self.move_rows(rank, iteration, factor, own, Sketched::By { b, columns, weights }, phases)
     }
 
-    /// The step itself, where the device has the block.
+    /// The step itself, on the device that has the block.
     fn move_rows<T: Real>(
         &mut self,
         rank: &Rank<'_, T>,

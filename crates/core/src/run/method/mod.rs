@@ -85,7 +85,7 @@ pub struct MethodSpec {
     pub uses: &'static [&'static str],
     /// How it reads M.
     pub access: Access,
-    /// Whether it keeps components balanced where their scale is free.
+    /// Whether the method keeps components balanced if their scale is free.
     pub balances: bool,
     /// Whether runs from the same start differ, because of random draws.
     pub draws: bool,

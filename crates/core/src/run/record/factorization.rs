@@ -65,7 +65,7 @@ pub struct RunSummary {
     pub held_out: Option<HeldOutError>,
     /// Seconds of computing.
     pub seconds: f64,
-    /// Which clock its seconds are of.
+    /// The clock of its seconds.
     #[serde(default)]
     pub clock: Clock,
     /// The method in words, with what `auto` decided and why.
@@ -118,7 +118,7 @@ impl RunSummary {
     }
 }
 
-/// Which clock the seconds of a run are of.
+/// The clock of a run's seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Clock {
@@ -324,7 +324,7 @@ pub struct InputRecord {
 /// How a matrix was read that stayed in its file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StreamedRecord {
-    /// Whether blocks are of rows or of columns.
+    /// Whether blocks consist of rows or of columns.
     pub lines: Side,
     /// Number of blocks.
     pub blocks: usize,

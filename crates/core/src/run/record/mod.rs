@@ -254,7 +254,7 @@ impl RunRecord {
 }
 
 impl<'de> Deserialize<'de> for RunRecord {
-    /// A federation is recognized by its name, a simulation by its list of parties; any other record is a factorization.
+    /// A federation is recognized by its name, a simulation by its list of parties; other records are factorizations.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         use serde::de::Error;
 
