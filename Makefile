@@ -110,8 +110,8 @@ test: fmt-check clippy doc unit doctest oracle report $(MPI_TESTS) python docs
 
 test-all: test sdist long-runs federation stress mpich deny fuzz-short
 
-# What is too long for `make unit`: 180 random matrices, 3000 iterations each, in both precisions; the gate and `few-rounds` on
-# real tables of PARTWISE_DATA, and 20 seeds of each attack.
+# Tests that are too long for `make unit`: 180 random matrices, 3000 iterations each, in both precisions; the gate and
+# `few-rounds` on real tables of PARTWISE_DATA, and 20 seeds of each attack.
 long-runs:
 	$(CARGO) test --release --locked -p partwise-core --test methods -- --ignored
 	$(CARGO) test --release --locked -p partwise-secure -- --ignored
@@ -153,7 +153,7 @@ unit:
 doctest:
 	$(CARGO) test --release $(PACKAGES) --exclude partwise-fuzz --doc --locked
 
-# Against NumPy, SciPy and scikit-learn. Tests that need files of PARTWISE_DATA skip themselves where it is absent.
+# Against NumPy, SciPy and scikit-learn. Tests that need files of PARTWISE_DATA are skipped if it is absent.
 oracle: $(VENV)/ready
 	$(CARGO) build --release $(PACKAGES) $(PROGRAMS) --locked
 	PARTWISE_BIN='$(BUILT)/release/partwise' \

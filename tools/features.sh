@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The library with each set of features compiles, and without default features it has few dependencies.
+# Checks that the library compiles with each set of features, and has few dependencies without default features.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 most=${1:-73}

@@ -13,7 +13,7 @@ NAMES = {"kl": "kullback-leibler", "is": "itakura-saito"}
 
 
 def scikit_learn(M, loss, U, V, iterations):
-    """U Vᵀ and the loss after so many multiplicative updates."""
+    """Return W, H and the loss after this many multiplicative updates."""
     model = NMF(
         U.shape[1], init="custom", solver="mu", beta_loss=NAMES[loss], max_iter=iterations, tol=0
     )
@@ -38,7 +38,7 @@ def start(folder, shape, k, seed):
 
 
 @pytest.mark.parametrize("loss, sparse", [("kl", False), ("kl", True), ("is", False)])
-def test_twenty_multiplicative_updates_are_those_of_scikit_learn(factorize, tmp_path, loss, sparse):
+def test_twenty_multiplicative_updates_match_scikit_learn(factorize, tmp_path, loss, sparse):
     M = counts() + (0.5 if loss == "is" else 0)
     file = tmp_path / ("M.npz" if sparse else "M.npy")
     given = scipy.sparse.csr_matrix(M) if sparse else M
@@ -71,7 +71,7 @@ def test_the_divergence_is_at_most_a_thousandth_above_scikit_learns_best(factori
     assert np.median(np.divide(ours, theirs)) <= 1.001
 
 
-def test_row_sums_of_the_model_are_those_of_the_matrix(factorize, tmp_path):
+def test_row_sums_of_the_model_equal_those_of_the_matrix(factorize, tmp_path):
     M = counts(seed=5)
     np.save(tmp_path / "M.npy", M)
     U, V, _ = factorize(
@@ -82,7 +82,7 @@ def test_row_sums_of_the_model_are_those_of_the_matrix(factorize, tmp_path):
     np.testing.assert_allclose((U @ V.T).sum(0), M.sum(0), rtol=1e-4)
 
 
-def test_signatures_of_real_mutations_are_those_of_scikit_learn(factorize, tmp_path, data):
+def test_signatures_of_real_mutations_match_scikit_learn(factorize, tmp_path, data):
     M = np.load(gzip.open(data("pcawg.npy.gz"))).astype(float)
     np.save(tmp_path / "M.npy", M)
     U, V = start(tmp_path / "start", M.shape, 8, 0)

@@ -14,7 +14,7 @@ def counts(seed=0):
 
 
 @pytest.mark.parametrize("loss", ["kullback-leibler", 1, "itakura-saito", 0])
-def test_the_loss_is_that_of_scikit_learn(loss):
+def test_the_loss_matches_scikit_learn(loss):
     X = counts() + (1 if loss in ("itakura-saito", 0) else 0)
     ours = NMF(3, beta_loss=loss, random_state=0, tol=1e-6, max_iter=500).fit(X)
     theirs = Reference(3, beta_loss=loss, solver="mu", random_state=0, tol=1e-6, max_iter=1000).fit(X)
@@ -24,7 +24,7 @@ def test_the_loss_is_that_of_scikit_learn(loss):
 
 
 @pytest.mark.parametrize("loss", ["frobenius", "kullback-leibler"])
-def test_transform_is_what_fit_gave(loss):
+def test_transform_reproduces_the_fit(loss):
     X = counts(1)
     model = NMF(3, beta_loss=loss, random_state=0, tol=1e-7, max_iter=1000)
     W = model.fit_transform(X)
@@ -44,7 +44,7 @@ def test_missing_values_have_no_influence(loss):
     assert np.isfinite(model.transform(gaps)).all()
 
 
-def test_zeros_that_are_missing_are_unstored_ones():
+def test_missing_zeros_equal_unstored_entries():
     X = counts(4)
     parameters = {"random_state": 0, "init": "random", "max_iter": 30, "tol": 0}
     zero = NMF(3, missing_values=0, **parameters).fit_transform(X)
@@ -52,7 +52,7 @@ def test_zeros_that_are_missing_are_unstored_ones():
     np.testing.assert_allclose(zero, unstored, rtol=1e-9)
 
 
-def test_a_sample_weight_of_two_is_a_sample_twice():
+def test_a_sample_weight_of_two_repeats_the_sample():
     X = counts(5)
     weight = np.ones(40)
     weight[7] = 2
@@ -73,13 +73,13 @@ def test_a_sample_weight_of_two_is_a_sample_twice():
         ({}, {"sample_weight": [1.0]}, "give 40 numbers"),
         ({}, {"sample_weight": np.full(40, -1.0)}, "Negative values"),
         ({}, {"weights": np.ones((2, 2))}, "weights have the shape"),
-        ({}, {"weights": np.ones((40, 25)), "sample_weight": np.ones(40)}, "both given"),
+        ({}, {"weights": np.ones((40, 25)), "sample_weight": np.ones(40)}, "cannot be combined"),
         ({"missing_values": "nan"}, {}, "give nan, 0 or 'unstored'"),
         ({"missing_values": "unstored"}, {}, "a dense matrix stores every entry"),
-        ({"beta_loss": 0}, {"weights": np.full((40, 25), 2.0)}, "no value at 0|takes none"),
+        ({"beta_loss": 0}, {"weights": np.full((40, 25), 2.0)}, "does not support weights|undefined at 0"),
         ({"solver": "dsanls"}, {"weights": np.full((40, 25), 2.0)}, "needs every entry"),
     ],
 )
-def test_what_cannot_be_is_refused(parameters, fit, message):
+def test_invalid_parameters_are_refused(parameters, fit, message):
     with pytest.raises(ValueError, match=message):
         NMF(3, random_state=0, **parameters).fit(counts(), **fit)

@@ -33,7 +33,7 @@ def test_types_and_version():
     assert set(partwise.__all__) <= set(dir(partwise))
 
 
-def test_the_program_is_installed_too(tmp_path):
+def test_the_program_is_installed(tmp_path):
     scripts = pathlib.Path(sys.executable).parent
     for command in ([str(scripts / "partwise")], [sys.executable, "-m", "partwise"]):
         version = subprocess.run([*command, "--version"], capture_output=True, text=True, check=True)

@@ -29,7 +29,7 @@ HERE = pathlib.Path(__file__).parent
 WEIGHTS = {
     f"check_sample_weight_equivalence_on_{kind}_data": "the start is another one" for kind in ("dense", "sparse")
 }
-#: 'dsanls' takes no weights, and says so.
+#: 'dsanls' does not support weights, and rejects them.
 NO_WEIGHTS = {
     f"check_sample_weights_{name}": "dsanls refuses weights" for name in ("list", "not_overwritten")
 } | WEIGHTS

@@ -1,4 +1,4 @@
-"""Type checkers find what is wrong in a script, and nothing in one that is right."""
+"""Type checkers find the errors in a wrong script, and none in a correct one."""
 
 import json
 import subprocess
@@ -58,7 +58,7 @@ CHECKERS = {"mypy": lines_by_mypy, "pyright": lines_by_pyright}
 
 
 @pytest.mark.parametrize("checker", CHECKERS)
-def test_wrong_names_are_found_and_nothing_else(checker: str, tmp_path: Path) -> None:
+def test_type_checkers_find_wrong_names_and_nothing_else(checker: str, tmp_path: Path) -> None:
     pytest.importorskip(checker)
     script = tmp_path / "script.py"
     script.write_text(RIGHT)

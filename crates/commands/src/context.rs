@@ -10,6 +10,6 @@ use crate::output::Outputs;
 pub struct Context {
     pub console: Console,
     pub outputs: Outputs,
-    /// What starts the program again, where that is not the executable of this process.
+    /// The command that starts the program again, if it is not the executable of this process.
     pub program: Option<PathBuf>,
 }

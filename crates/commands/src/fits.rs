@@ -1,4 +1,4 @@
-//! Finished fits of `partwise ranks`, kept next to the output folder until all have ended.
+//! Finished fits of `partwise ranks`, kept in a folder next to the output folder until all have ended.
 
 use std::fs;
 use std::io::Write;
@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::machine::available_memory;
 
-/// What all fits were made from.
+/// The name of the file that describes the inputs of all fits.
 const HEADER: &str = "survey.json";
 
 /// A folder of fits.
@@ -21,16 +21,16 @@ pub struct FitFolder {
     path: PathBuf,
 }
 
-/// What a file says of a restart; its V is in a file of its own, which is written first.
+/// The content of a restart's file. Its V is in a separate file, which is written first.
 #[derive(Serialize, Deserialize)]
 struct Saved {
     loss: f64,
     labels: Vec<u16>,
 }
 
-/// `ranks` keeps its fits in `ranks.fits`.
+/// The folder of fits: `ranks` keeps them in `ranks.fits`.
 pub fn path_beside(out: &Path) -> PathBuf {
-    // Without a slash at the end.
+    // Removes a trailing slash.
     let mut name = out.components().as_path().as_os_str().to_owned();
     name.push(".fits");
     name.into()
@@ -49,7 +49,8 @@ pub fn check(out: &Path, resume: bool, force: bool) -> Result<()> {
 }
 
 impl FitFolder {
-    /// The folder next to `out`: an empty one, or with `resume` the one that is there, if its fits were made from the same.
+    /// Opens the folder next to `out`: a new one, or with `resume` the existing one, if its fits have the
+    /// same inputs.
     pub fn open(out: &Path, resume: bool, made_from: &Value) -> Result<Self> {
         let path = path_beside(out);
         let failed = |error| anyhow::Error::from(Error::Io { path: path.clone(), source: error });
@@ -58,7 +59,8 @@ impl FitFolder {
             let text = fs::read(&header).map_err(failed)?;
             if serde_json::from_slice::<Value>(&text).ok().as_ref() != Some(made_from) {
                 bail!(
-                    "{}: its fits are of another input file or other settings; give the same, or start over without --resume",
+                    "{}: its fits belong to another input file or other settings; use the same ones, or start \
+                     over without --resume",
                     path.display()
                 );
             }
@@ -73,9 +75,9 @@ impl FitFolder {
         Ok(folder)
     }
 
-    /// All fits have ended and the results are written.
+    /// Removes the folder once all fits have ended and the results are written.
     pub fn remove(self) {
-        // A folder that stays is no harm.
+        // A folder that remains does no harm.
         let _ = fs::remove_dir_all(&self.path);
     }
 

@@ -172,7 +172,7 @@ pub struct Record {
     pub samples: Side,
     /// What was minimized.
     pub loss: Loss,
-    /// Which entries were unknown, unless that was in a file.
+    /// Which entries were missing, unless a file specified them.
     pub missing: Option<MissingEntries>,
 }
 

@@ -87,8 +87,8 @@ pub fn assumed(path: &Path, assumptions: &[Assumption]) -> impl Iterator<Item = 
                 "line 1 ({shown}) looks like a header but is read as data; use --header yes if it contains names, or \
                  --header no to confirm"
             ),
-            Assumption::RecordsAreRows => "the lines look like (row, column, value) triples but are read as rows of a \
-                 dense matrix; save triples as Matrix Market (.mtx), or use --row-names no to confirm"
+            Assumption::RecordsAreRows => "the lines look like (row, column, value) triples but are read as \
+             rows of a dense matrix; save triples as Matrix Market (.mtx), or use --row-names no to confirm"
                 .to_string(),
         };
         format!("{}: {words}", path.display())
@@ -101,8 +101,8 @@ pub fn check_range<T: Real>(path: &Path, matrix: &Matrix<T>) -> Result<()> {
         .map_or(Ok(()), |problem| Err(Error::format(path, "entries", problem)))
 }
 
-/// How to see the rows or columns of a matrix as pictures: as `--image-shape` says, of the samples where their side was
-/// given, or as they were read.
+/// How to show rows or columns of a matrix as pictures: the samples as specified by `--image-shape`, or the
+/// images as they were read.
 pub fn picture(
     args: &ShapeArgs,
     shape: Shape,
@@ -138,13 +138,13 @@ pub fn check_memory(what: &str, needed: u64) -> Result<()> {
     Ok(())
 }
 
-/// The number of each record's person, from a file with a person's name a line, a line a record; people in the order in
-/// which they first occur.
+/// The number of each record's person, from a file with one name per record. People are numbered in order of
+/// first occurrence.
 pub fn people(path: &Path, records: usize) -> anyhow::Result<Vec<usize>> {
     let names = io::labels::read(path, records)?;
     if let Some(line) = names.iter().position(|name| name.trim().is_empty()) {
         bail!(
-            "--person: {}, line {}: there is no name; give each record its person's",
+            "--person: {}, line {}: the name is missing; give the name of each record's person",
             path.display(),
             line + 1
         );

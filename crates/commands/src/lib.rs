@@ -52,12 +52,12 @@ pub fn run(join: Option<Join>) -> ExitCode {
     run_with(std::env::args_os().collect(), join, &(Arc::new(NoHooks) as Arc<dyn Hooks>))
 }
 
-/// Runs the program with these arguments, of which the first is its name. `hooks` are those of `party join`.
+/// Runs the program with these arguments, the first of which is its name. `hooks` are those of `party join`.
 pub fn run_with(args: Vec<OsString>, join: Option<Join>, hooks: &Arc<dyn Hooks>) -> ExitCode {
     ExitCode::from(exit_code(args, join, hooks, None))
 }
 
-/// The program within another one, which starts it again by `program`. Returns its exit code.
+/// Runs the program within another one, which can start it again by `program`. Returns its exit code.
 pub fn run_embedded(args: Vec<OsString>, program: PathBuf) -> u8 {
     exit_code(args, None, &(Arc::new(NoHooks) as Arc<dyn Hooks>), Some(program))
 }

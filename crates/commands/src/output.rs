@@ -33,7 +33,7 @@ const NAMES: [&str; 16] = [
 /// The results of an audit.
 pub const AUDIT: &str = "audit.json";
 
-/// What a party sees of its own records.
+/// What a party should know about its own records.
 pub const INDIVIDUALS: &str = "individuals.json";
 
 /// The staging folder or file that a command is writing; clones share it.

@@ -51,7 +51,7 @@ impl Warnings {
         input::assumed(file, assumptions).for_each(|sentence| self.add(sentence));
     }
 
-    /// A row and a column beside which the others hardly count.
+    /// Warns about a row or a column that dominates the matrix.
     pub fn dominant(&mut self, dominants: Dominants, names: Names<'_>) {
         let Dominants { row, col } = dominants;
         for (what, found, labels) in [("row", row, names.rows), ("column", col, names.cols)] {

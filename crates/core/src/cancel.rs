@@ -19,7 +19,7 @@ pub struct Cancel(Arc<AtomicBool>);
 /// How long to wait between two looks.
 pub const PAUSE: Duration = Duration::from_millis(50);
 
-/// What unwinds.
+/// The payload of a cancellation's panic.
 struct Cancelled;
 
 impl Cancel {
@@ -40,8 +40,8 @@ impl Cancel {
         }
     }
 
-    /// What `work` returns. It does not look for cancellation itself, as readers of files: where it was cancelled, it ends
-    /// in the background.
+    /// Returns the result of `work`, which does not check for cancellation itself, such as reading a file. If it is
+    /// cancelled, it ends in the background.
     pub fn wait_for<R: Send + 'static>(&self, work: impl FnOnce() -> R + Send + 'static) -> R {
         let (busy, ended) = mpsc::channel::<()>();
         let thread = std::thread::spawn(move || {
@@ -58,7 +58,7 @@ impl Cancel {
     pub fn scope<R, E: From<Error>>(&self, work: impl FnOnce() -> Result<R, E>) -> Result<R, E> {
         // Incomplete results are dropped.
         match catch_unwind(AssertUnwindSafe(work)) {
-            // Where one thread unwinds, others fail because they miss it.
+            // If one thread unwinds, others fail because it is missing.
             Ok(Err(_)) if self.is_cancelled() => Err(Error::Interrupted.into()),
             Ok(result) => result,
             Err(payload) if payload.is::<Cancelled>() => Err(Error::Interrupted.into()),
@@ -87,7 +87,7 @@ mod tests {
                 Ok::<_, Error>(threads.map((0..1000).collect(), || (), |_, piece| work((), piece)))
             });
             assert!(matches!(done, Err(Error::Interrupted)));
-            // Also one that begins afterwards.
+            // A computation that begins after the cancellation is cancelled too.
             let late: Result<Vec<()>, Error> =
                 cancel.scope(|| Ok(threads.map(vec![1], || (), |(), _| unreachable!("cancelled before"))));
             assert!(matches!(late, Err(Error::Interrupted)));

@@ -97,7 +97,7 @@ pub enum Error {
         rank: usize,
         /// The rank that sent the message.
         peer: usize,
-        /// What came.
+        /// The received message.
         got: String,
         /// The expected message.
         expected: String,
@@ -113,7 +113,7 @@ pub enum Error {
     /// An error that all ranks of a job know: that of the first rank with an error.
     #[error("{problem}")]
     Agreed {
-        /// Its message.
+        /// The message of that rank's error.
         problem: Wording,
     },
     /// A `run.json` that is not the record of a run.
@@ -132,7 +132,7 @@ pub enum Error {
     NewerRecord {
         /// The file.
         path: PathBuf,
-        /// Its layout.
+        /// The format of the record.
         format: u32,
         /// The version of the program that wrote it.
         version: String,

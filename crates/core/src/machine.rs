@@ -1,4 +1,4 @@
-//! What this machine has: memory and cores.
+//! The resources of this machine: memory and cores.
 
 use sysinfo::{MemoryRefreshKind, RefreshKind, System};
 
@@ -9,7 +9,7 @@ pub fn available_memory() -> u64 {
     let system = System::new_with_specifics(memory);
     let limit =
         system.cgroup_limits().map_or(u64::MAX, |limits| limits.total_memory.saturating_sub(limits.rss));
-    // A system that does not tell gets no check rather than a refusal.
+    // On systems that do not report their memory, the check is skipped.
     match system.available_memory().min(limit) {
         0 => u64::MAX,
         bytes => bytes,

@@ -24,9 +24,9 @@ pub enum Purpose {
     Fill = 7,
     /// Rows of M that a run starts on.
     Sample = 8,
-    /// Rows and columns that cross-validation holds out, and rows whose clusters are compared.
+    /// Rows and columns held out by cross-validation, and rows whose clusters are compared.
     Folds = 9,
-    /// Entries of M that are hidden.
+    /// Held-out entries of M.
     Holdout = 10,
 }
 

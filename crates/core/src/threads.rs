@@ -69,7 +69,7 @@ impl Threads {
         Threads { cancel: cancel.clone(), ..self }
     }
 
-    /// What can stop them, for pieces of work that take long.
+    /// What can cancel long-running work on these threads.
     pub fn cancel(&self) -> &Cancel {
         &self.cancel
     }

@@ -27,13 +27,13 @@ enum Segment {
 /// A field that is named.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Field {
-    /// Its name, as in the settings (`sketch_cols`).
+    /// The name of the field, as in the settings (`sketch_cols`).
     pub name: Cow<'static, str>,
-    /// The value that it is to have, where one is meant.
+    /// The recommended value, if there is one.
     pub value: Option<Cow<'static, str>>,
 }
 
-/// What a front end calls a field.
+/// A front end's name for a field.
 pub type Naming = fn(&Field) -> String;
 
 impl Wording {

@@ -219,7 +219,7 @@ pub mod tests {
     }
 
     #[test]
-    fn errors_name_their_place() {
+    fn errors_name_the_position() {
         assert_eq!(said(SMALL), "");
         assert!(said(&SMALL.replace("rank = 4", "rang = 4")).contains("line 6: unknown field `rang`"));
         assert!(

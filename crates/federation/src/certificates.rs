@@ -114,7 +114,7 @@ fn signed_request(request: &str, identity: &Identity) -> String {
     format!("{request}{IDENTITY}{}\n{SIGNATURE}{}\n", Hex(*identity.key().bytes()), Hex(signature))
 }
 
-/// Puts another identity under a request, if there is one.
+/// Replaces the identity in a request, if the request exists.
 pub(crate) fn renew_request(path: &Path, identity: &Identity) -> Result<()> {
     let text = match fs::read_to_string(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),

@@ -26,19 +26,19 @@ pub const RESOLVE: Deadline = Deadline::new("resolving its address", 10);
 /// Connecting to one address.
 pub const CONNECT: Deadline = Deadline::new("connecting", 10);
 
-/// The TLS handshake, as a party sees it.
+/// The TLS handshake, for a party.
 pub const HANDSHAKE: Deadline = Deadline::new("the TLS handshake", 10);
 
-/// The same as the coordinator sees it, which has others at its door.
+/// The TLS handshake, for the coordinator, which other clients are waiting for.
 pub const ADMIT: Deadline = Deadline::new("the TLS handshake", 3);
 
 /// From a connection to its stream; shorter than two heartbeats of a party.
 pub const OPEN: Deadline = Deadline::new("opening a stream", 8);
 
-/// From a stream to the party's first message.
+/// From the opening of a stream to the party's first message.
 pub const ENTER: Deadline = Deadline::new("the first frame", 10);
 
-/// From there to the coordinator's answer.
+/// From the party's first message to the coordinator's answer.
 pub const WELCOME: Deadline = Deadline::new("the coordinator's answer", 20);
 
 /// Sending a frame before the terms are known; afterwards see [`sending`].

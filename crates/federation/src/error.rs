@@ -33,9 +33,9 @@ pub enum Error {
     Policy {
         /// The file with the policy.
         file: String,
-        /// What was proposed.
+        /// The proposed setting.
         asked: String,
-        /// What is allowed.
+        /// The allowed setting.
         allowed: String,
     },
     /// The parties disagree on the settings of the run.
@@ -43,7 +43,7 @@ pub enum Error {
     Disagreement {
         /// The other party.
         who: String,
-        /// What differs.
+        /// The differing setting.
         what: String,
     },
     /// The coordinator refuses this party.
@@ -63,7 +63,7 @@ pub enum Error {
     /// An address beyond this machine, without certificates.
     #[error("{}", exposed(peer, address))]
     Exposed {
-        /// Whose address.
+        /// The participant whose address it is.
         peer: &'static str,
         /// The address.
         address: String,
@@ -71,7 +71,7 @@ pub enum Error {
     /// The status page cannot be served.
     #[error("{}", status(address, problem))]
     Status {
-        /// Where.
+        /// The address of the page.
         address: SocketAddr,
         /// The problem.
         problem: String,
@@ -83,13 +83,13 @@ pub enum Error {
         problem: String,
         /// How to avoid it.
         cure: Wording,
-        /// Its name in the configuration files.
+        /// The name of the risk in the configuration files.
         accept: String,
     },
     /// The coordinator violates the protocol.
     #[error("the coordinator sent {problem}; this party stops, find out why before it runs again")]
     Dishonest {
-        /// What.
+        /// The violation.
         problem: String,
     },
     /// State that does not match the run.

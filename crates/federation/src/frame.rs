@@ -33,7 +33,7 @@ pub enum Payload {
 /// A piece of a long message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// Of what.
+    /// The kind of the message.
     pub payload: Payload,
     /// Whether it is the last one.
     pub last: bool,
@@ -51,7 +51,7 @@ pub enum Frame {
 }
 
 impl Frame {
-    /// As bytes.
+    /// Encodes the message as bytes.
     pub fn encode(&self) -> Bytes {
         let (kind, bytes) = match self {
             Frame::Control(bytes) => (0, bytes),
@@ -141,7 +141,7 @@ pub enum FromParty {
     Enter {
         /// The federation that it means.
         federation: String,
-        /// Its own name; its certificate decides, if there is one.
+        /// The party's name; its certificate takes precedence, if there is one.
         name: String,
         /// The version of its program.
         version: String,
@@ -150,55 +150,55 @@ pub enum FromParty {
         /// The run that it has started before.
         run: Option<Hex<32>>,
     },
-    /// Its offer for the agreement.
+    /// The party's offer for the agreement.
     Offer {
         /// Which attempt.
         attempt: u32,
         /// The offer.
         offer: Box<Offer>,
     },
-    /// Its view of the agreement, signed.
+    /// The party's signed view of the agreement.
     Agree {
         /// Which attempt.
         attempt: u32,
-        /// Its words.
+        /// The view.
         agree: Box<Agree>,
     },
-    /// It agrees with all other parties.
+    /// The party agrees with all others.
     Ready {
         /// Which attempt.
         attempt: u32,
     },
     /// ‖M‖² of all parties, which was opened.
     Norm {
-        /// It.
+        /// ‖M‖² of all parties.
         norm: f64,
     },
     /// The squared error of all parties after a round, which was opened.
     Error {
         /// The round.
         round: usize,
-        /// Over all parties.
+        /// The squared error over all parties.
         squared_error: f64,
     },
     /// A party was missing from sums, and the run is repeated.
     Retry,
-    /// It has its result.
+    /// The party has its result.
     Finished {
         /// The SHA-256 of its U, as an .npy file.
         factor: Hex<32>,
-        /// Over all parties.
+        /// The relative error over all parties.
         relative_error: f64,
-        /// Rounds done.
+        /// Number of rounds.
         rounds: usize,
         /// The errors of both attempts, if the run was repeated.
         attempts: Vec<f64>,
         /// Why it ended.
         stopped_by: Stop,
-        /// Parties in the last sum.
+        /// Number of parties in the last sum.
         parties: usize,
     },
-    /// It cannot continue.
+    /// The party cannot continue.
     Stopping {
         /// The reason, from a fixed list.
         reason: Reason,
@@ -239,11 +239,11 @@ pub enum ToParty {
         /// Which attempt.
         attempt: u32,
     },
-    /// All offers.
+    /// The offers of all parties.
     Offers {
         /// Which attempt.
         attempt: u32,
-        /// In the order of the roster.
+        /// The offers, in the order of the roster.
         offers: Vec<Offer>,
     },
     /// The views of all parties.
@@ -257,7 +257,7 @@ pub enum ToParty {
     Begin,
     /// The parties that all wait for.
     Waiting {
-        /// Their names.
+        /// The names of these parties.
         parties: Vec<String>,
     },
     /// Send U.

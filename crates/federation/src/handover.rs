@@ -1,5 +1,5 @@
-//! How a party replaces its identity key between runs: it hands over to the new one in a file that both keys sign, and every
-//! other party and the coordinator accept that by replacing the fingerprint that they have pinned.
+//! How a party replaces its identity key between runs: it writes a hand-over file that both keys sign, and
+//! every other party and the coordinator accept it by replacing the fingerprint that they have pinned.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -23,11 +23,11 @@ struct Handover {
     party: String,
     from: Hex<32>,
     to: Hex<32>,
-    /// Of the old key and of the new one.
+    /// The signatures of the old key and of the new one.
     signatures: [Hex<64>; 2],
 }
 
-/// The first line of a hand-over.
+/// The first line of a hand-over file.
 const TITLE: &str = "partwise handover 1";
 const LINES: [&str; 6] =
     ["federation", "party", "from", "to", "signed by the old key", "signed by the new key"];
@@ -66,12 +66,12 @@ impl Handover {
             .fold(format!("{TITLE}\n"), |text, (name, value)| text + name + ": " + value + "\n")
     }
 
-    /// Reads one, and checks both signatures.
+    /// Reads a hand-over file, and checks both signatures.
     fn read(path: &Path) -> Result<Self> {
         let text = fs::read_to_string(path).map_err(Error::io(path))?;
         let wrong = |problem: &str| Error::file(path, format!("{problem}; ask the party for the file again"));
         if text.lines().next().map(str::trim) != Some(TITLE) {
-            return Err(wrong("is no hand-over of an identity key"));
+            return Err(wrong("is not a hand-over of an identity key"));
         }
         let value = |name: &str| {
             let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
@@ -96,19 +96,19 @@ impl Handover {
     }
 }
 
-/// What was made of a party's identity.
+/// The result of replacing a party's identity key.
 pub struct Rotated {
-    /// The hand-over, for all others.
+    /// The hand-over file for all others.
     pub handover: PathBuf,
     /// The fingerprint of the new identity.
     pub identity: Fingerprint,
 }
 
-/// Replaces a party's identity key. What was interrupted is completed.
+/// Replaces a party's identity key. An interrupted replacement is completed.
 pub fn rotate(party: &PartyConfig) -> Result<Rotated> {
     let state = StateFolder::open(&party.state)?;
     if state.journal().exists() {
-        let problem = "has a run under way; finish it before the identity key is replaced";
+        let problem = "belongs to a run in progress; finish it before the identity key is replaced";
         return Err(Error::file(state.journal(), problem));
     }
     let old = read_identity(&party.identity)?;
@@ -131,7 +131,7 @@ pub fn rotate(party: &PartyConfig) -> Result<Rotated> {
     Ok(Rotated { handover, identity })
 }
 
-/// What a hand-over changed.
+/// The result of accepting a hand-over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Accepted {
     /// The party.
@@ -140,14 +140,14 @@ pub struct Accepted {
     pub identity: Fingerprint,
 }
 
-/// Accepts a hand-over of another party, in a party's configuration.
+/// Accepts another party's hand-over in a party's configuration.
 pub fn accept_at_party(party: &PartyConfig, handover: &Path) -> Result<Accepted> {
     let journal = StateFolder::open(&party.state)?.journal();
     let pinned = |name: &str| party.peers.get(name).copied();
     Accepting { file: &party.path, federation: &party.federation, journal }.accept(handover, pinned)
 }
 
-/// Accepts a hand-over of a party, in the coordinator's configuration.
+/// Accepts a party's hand-over in the coordinator's configuration.
 pub fn accept_at_coordinator(federation: &FederationConfig, handover: &Path) -> Result<Accepted> {
     let roster = &federation.terms.roster;
     let pinned = |name: &str| Some(roster.iter().find(|member| member.name == name)?.identity);
@@ -156,7 +156,7 @@ pub fn accept_at_coordinator(federation: &FederationConfig, handover: &Path) -> 
     Accepting { file: &federation.path, federation: name, journal }.accept(handover, pinned)
 }
 
-/// Where a hand-over is accepted.
+/// The configuration in which a hand-over is accepted.
 struct Accepting<'a> {
     file: &'a Path,
     federation: &'a str,
@@ -168,7 +168,10 @@ impl Accepting<'_> {
         let handover = Handover::read(path)?;
         let wrong = |problem: String| Err(Error::file(path, problem));
         if handover.federation != self.federation {
-            return wrong(format!("is of the federation {}, not {}", handover.federation, self.federation));
+            return wrong(format!(
+                "belongs to the federation {}, not {}",
+                handover.federation, self.federation
+            ));
         }
         let [from, to] = [&handover.from, &handover.to].map(|key| Fingerprint::of(&key.0));
         let party = handover.party;
@@ -178,14 +181,15 @@ impl Accepting<'_> {
             Some(known) if known == from => {}
             Some(known) => {
                 return wrong(format!(
-                    "hands over from {from}, but {} has {known} for {party}; accept an earlier hand-over first, or ask {party}",
+                    "hands over from {from}, but {} has {known} for {party}; accept an earlier hand-over first, \
+                     or ask {party}",
                     self.file.display()
                 ));
             }
-            None => return wrong(format!("is of {party}, which is not in {}", self.file.display())),
+            None => return wrong(format!("belongs to {party}, which is not in {}", self.file.display())),
         }
         if self.journal.exists() {
-            let problem = "has a run under way; finish it before another identity is accepted";
+            let problem = "belongs to a run in progress; finish it before another identity is accepted";
             return Err(Error::file(self.journal, problem));
         }
         let text = fs::read_to_string(self.file).map_err(Error::io(self.file))?;

@@ -34,7 +34,7 @@ pub enum Cover {
 pub struct Entry {
     /// Counts lines from 1.
     pub line: u64,
-    /// When.
+    /// The time of the message.
     pub time: String,
     /// The kind of the message.
     pub kind: String,
@@ -42,7 +42,7 @@ pub struct Entry {
     pub cover: Cover,
     /// How long it was.
     pub bytes: u64,
-    /// Its hash, as it was sent.
+    /// The hash of the message as sent.
     pub sent: Fingerprint,
     /// The hash of the line before.
     pub previous: Fingerprint,
@@ -132,12 +132,12 @@ pub fn read(path: &Path) -> Result<Read> {
             let problem = format!("line {number} {what}; the ledger was changed after it was written");
             Err(Error::file(path, problem))
         };
-        let Ok(entry) = serde_json::from_slice::<Entry>(&line) else { return broken("is not one") };
+        let Ok(entry) = serde_json::from_slice::<Entry>(&line) else { return broken("is malformed") };
         if entry.previous != read.last {
             return broken("does not have the hash of the line before");
         }
         if entry.line != number {
-            return broken("has another number");
+            return broken("is out of sequence");
         }
         read.last = Fingerprint::of(&line);
         read.end += length as u64;

@@ -14,7 +14,7 @@ use crate::text::timestamp;
 /// The format of lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {
-    /// For people.
+    /// Text for people.
     #[default]
     Text,
     /// One JSON object per line.
@@ -33,13 +33,13 @@ pub enum Level {
 /// The minimum time between two lines for the same reason.
 const APART: Duration = Duration::from_secs(5);
 
-/// Who causes lines at a party.
+/// The name under which the coordinator causes log lines at a party.
 pub const COORDINATOR: &str = "the coordinator";
 
-/// Lines that one participant can cause at once; afterwards they come one by one.
+/// The number of lines that one participant can cause in a burst; afterwards their rate is limited.
 const BURST: f64 = 40.0;
 
-/// What lines of one participant are left.
+/// The remaining allowance of log lines for one participant.
 struct Allowance {
     lines: f64,
     counted: Instant,
@@ -53,7 +53,7 @@ impl Default for Allowance {
 }
 
 impl Allowance {
-    /// How many lines were left out since the last one, if another may be said.
+    /// The number of suppressed lines since the last one, if another line is allowed.
     fn take(&mut self, now: Instant) -> Option<u64> {
         let earned = now.saturating_duration_since(self.counted).as_secs_f64() / APART.as_secs_f64();
         (self.lines, self.counted) = ((self.lines + earned).min(BURST), now);
@@ -79,7 +79,7 @@ pub struct EventLog {
     format: Format,
     naming: Option<Naming>,
     rejected: Mutex<BTreeMap<&'static str, Rejected>>,
-    /// By who causes lines: a party of the roster, or the coordinator.
+    /// Allowances by participant: a party of the roster, or the coordinator.
     caused: Mutex<BTreeMap<String, Allowance>>,
 }
 
@@ -89,7 +89,7 @@ impl EventLog {
         EventLog { format, ..EventLog::default() }
     }
 
-    /// The same log, with these names for fields.
+    /// The same log with a front end's names for fields.
     pub fn naming(self, naming: Naming) -> Self {
         EventLog { naming: Some(naming), ..self }
     }
@@ -128,13 +128,13 @@ impl EventLog {
         self.say(Level::Warn, text, facts);
     }
 
-    /// With the names for fields that whoever reads it has.
+    /// Formats a message with this log's names for fields.
     pub fn in_words(&self, wording: &Wording) -> String {
         self.naming.map_or_else(|| wording.to_string(), |naming| wording.named(naming))
     }
 
-    /// Says what `whose` doings cause, which may be done on purpose and without end: not too often, then. Returns whether it
-    /// was said.
+    /// Logs an event that a participant causes. A participant may cause such events deliberately and
+    /// endlessly, so their rate is limited. Returns whether the line was written.
     pub fn say_of(&self, whose: &str, level: Level, text: &str, facts: Value) -> bool {
         let mut caused = self.caused.lock().unwrap_or_else(PoisonError::into_inner);
         let unsaid = caused.entry(whose.into()).or_default().take(Instant::now());
@@ -143,7 +143,7 @@ impl EventLog {
             None => return false,
             Some(0) => self.say(level, text, facts),
             Some(unsaid) => {
-                self.say(level, &format!("{text} ({unsaid} lines about {whose} were left out)"), facts)
+                self.say(level, &format!("{text} ({unsaid} lines about {whose} were suppressed)"), facts)
             }
         }
         true
@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_causes_many_lines_is_heard_less_often() {
+    fn frequent_log_lines_of_one_participant_are_limited() {
         let mut allowance = Allowance::default();
         let now = Instant::now();
         let said = (0..1000).filter(|_| allowance.take(now).is_some()).count();

@@ -32,7 +32,7 @@ pub fn make_new_folder(path: &Path) -> io::Result<()> {
     builder().create(path)
 }
 
-/// Replaces what is in a file, whole or not at all, also where the machine stops meanwhile.
+/// Replaces the content of a file atomically and durably, even if the machine stops meanwhile.
 pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let staging = path.with_extension("new");
     let mut file = open(OpenOptions::new().write(true).create(true).truncate(true), &staging)?;
@@ -42,9 +42,9 @@ pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     sync_folder(path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new(".")))
 }
 
-/// Waits until what was made or renamed in a folder is on the disk.
+/// Waits until files created or renamed in a folder are on disk.
 pub fn sync_folder(folder: &Path) -> io::Result<()> {
-    // Elsewhere folders cannot be opened.
+    // On other systems, folders cannot be opened.
     if cfg!(unix) { File::open(folder)?.sync_all() } else { Ok(()) }
 }
 

@@ -253,7 +253,7 @@ fn send_hostile_frames() {
         "an empty frame",
         "a malformed control message",
         "an oversized piece",
-        "a second beginning",
+        "a second first message",
         "something oversized",
         "a message out of turn",
         "an oversized frame",
@@ -266,16 +266,17 @@ fn send_hostile_frames() {
     }
 }
 
-/// A dishonest coordinator over TLS: every party that is told something else than the others stops, and says what is wrong.
+/// A dishonest coordinator over TLS: every party that receives different messages than the others stops and
+/// says what is wrong.
 #[test]
-fn a_dishonest_coordinator_is_found_out() {
+fn a_dishonest_coordinator_is_detected() {
     in_time(|| {
         std::thread::scope(|scope| {
             type Tamper = fn(Message) -> Option<Message>;
             let cases: [(Tamper, &str); 3] = [
-                (other_words, "another upload of party 2 than it has signed"),
+                (other_words, "an upload of party 2 that differs from the one it signed"),
                 (other_digest, "an upload of party 2 that it did not sign"),
-                (other_sum, "an answer in the place of a sum"),
+                (other_sum, "an answer in place of the sum"),
             ];
             for (tamper, words) in cases {
                 scope.spawn(move || {
@@ -309,7 +310,7 @@ fn other_sum(message: Message) -> Option<Message> {
     Some(Message::Opening(opening))
 }
 
-/// What parties 1 and 3 say when the coordinator tells them something else than party 2.
+/// The errors of parties 1 and 3 if the coordinator sends them different messages than party 2.
 fn told_otherwise(tamper: fn(Message) -> Option<Message>) -> Vec<String> {
     let folder = tempfile::tempdir().unwrap();
     let (mut federation, mut parties) = setting(folder.path());
@@ -528,7 +529,7 @@ fn messages_of_a_coordinator_are_bounded() {
     {
         let served = impostor(&runtime, &federation.address, terms, 0.0);
         let mut party = parties[0].clone();
-        // A policy that bounds nothing leaves it to the memory.
+        // Without limits in its policy, a party is limited only by its memory.
         party.policy.maximum_rank = usize::MAX;
         let error = in_time(move || party::join(&party, given(0), &polite()).err().unwrap().to_string());
         assert!(error.contains(words), "{error}");
@@ -719,7 +720,7 @@ fn an_identity_comes_back_from_its_file() {
     assert!(make_request(folder.path(), "demo", "a").is_err());
 }
 
-/// A party that comes and goes without end causes a few lines, and the run begins and ends as if it had not.
+/// A party that reconnects endlessly causes only a few log lines, and the run is otherwise unaffected.
 #[test]
 fn an_insider_cannot_fill_the_log() {
     in_time(|| {
@@ -751,14 +752,14 @@ fn an_insider_cannot_fill_the_log() {
     });
 }
 
-/// Parties of a run with their data.
+/// Runs parties with their data.
 struct Run {
     parties: Vec<PartyConfig>,
     data: fn(usize) -> party::PartyData<f32>,
 }
 
 impl Run {
-    /// Rounds done by each, or why it ended.
+    /// The number of rounds of each party, or the error that ended its run.
     fn end(self) -> Vec<crate::Result<usize>> {
         let join = |(place, party): (usize, PartyConfig)| {
             let given = (self.data)(place);
@@ -774,9 +775,10 @@ impl Run {
     }
 }
 
-/// `dsanls-limited` with 32 records of each party and sketches to 4 columns: 7 rounds of all runs together, not of each.
+/// `dsanls-limited` with 32 records per party and sketches to 4 columns allows 7 rounds over all runs
+/// together.
 #[test]
-fn the_budget_of_sketches_is_that_of_all_runs() {
+fn the_sketch_budget_covers_all_runs() {
     in_time(|| {
         let folder = tempfile::tempdir().unwrap();
         let (federation, mut parties) = setting(folder.path());
@@ -804,7 +806,7 @@ fn the_budget_of_sketches_is_that_of_all_runs() {
             crate::data_ledger::read(&path).unwrap().account.equations()
         };
         assert_eq!(equations(&parties[0]), 28);
-        // Of a third run nothing is opened.
+        // A third run opens nothing.
         let (ended, _waiting) = run(3, 100);
         for ended in ended {
             let error = ended.unwrap_err().to_string();

@@ -54,7 +54,7 @@ fn unusable(files: &TlsFiles) -> impl FnOnce(rustls::Error) -> Error {
     }
 }
 
-/// What parties' certificates are checked by: the authority, and its lists of revoked ones if they are to count.
+/// The verifier of parties' certificates: the authority and, if requested, its lists of revoked certificates.
 pub fn client_verifier(files: &TlsFiles, with_revocations: bool) -> Result<Arc<dyn ClientCertVerifier>> {
     let Loaded { provider, roots, .. } = load(files)?;
     let mut builder = WebPkiClientVerifier::builder_with_provider(roots, provider);
@@ -67,7 +67,7 @@ pub fn client_verifier(files: &TlsFiles, with_revocations: bool) -> Result<Arc<d
     built.map_err(|error| unverifiable(files, &error))
 }
 
-/// What the coordinator's certificate is checked by.
+/// The verifier of the coordinator's certificate.
 fn server_verifier(files: &TlsFiles) -> Result<Arc<WebPkiServerVerifier>> {
     let Loaded { provider, roots, .. } = load(files)?;
     let mut builder = WebPkiServerVerifier::builder_with_provider(roots, provider);
@@ -83,7 +83,7 @@ fn unverifiable(files: &TlsFiles, error: &VerifierBuilderError) -> Error {
     Error::file(at, format!("{error}; correct it"))
 }
 
-/// Lists of revoked certificates, if a file is named.
+/// The lists of revoked certificates, if a file is configured.
 fn revocations(files: &TlsFiles) -> Result<Option<Vec<CertificateRevocationListDer<'static>>>> {
     files.revocations.as_deref().map(pem_items).transpose()
 }
@@ -93,15 +93,16 @@ fn pem_items<T: PemObject>(path: &Path) -> Result<Vec<T>> {
     let read = T::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
     match read {
         Ok(list) if !list.is_empty() => Ok(list),
-        Ok(_) => Err(Error::file(path, "nothing of its kind in it; give a PEM file")),
+        Ok(_) => Err(Error::file(path, "contains no item of the expected kind; give a PEM file")),
         Err(rustls::pki_types::pem::Error::Io(error)) => Err(Error::io(path)(error)),
         Err(error) => Err(Error::file(path, format!("not a PEM file ({error}); give one"))),
     }
 }
 
-/// The coordinator's configuration. Its own certificate is checked too, before the first party does.
+/// The coordinator's configuration. Its own certificate is checked here, before the first party does.
 ///
-/// Revoked certificates pass the handshake, so that their parties can be told in words, and nothing after it.
+/// Revoked certificates pass the handshake, so that the reason can be sent to their parties, but nothing
+/// else.
 pub fn server(files: &TlsFiles) -> Result<Arc<ServerConfig>> {
     let verifier = client_verifier(files, false)?;
     let Loaded { provider, chain, key, .. } = load(files)?;

@@ -21,7 +21,7 @@ use crate::journal::{CoordinatorEntry, CoordinatorHead, JournalFile, PartyHead, 
 use crate::status::CurvePoint;
 use crate::text::{Fingerprint, Hex};
 
-/// Deterministic bytes from a seed, for what a party draws.
+/// Deterministic bytes from a seed, in place of what a party draws at random.
 struct Drawn {
     seed: u8,
     count: u64,
@@ -120,7 +120,7 @@ fn terms(settings: Settings, groups: Vec<Vec<u16>>) -> Terms {
     }
 }
 
-/// A party's ledger, of which the others remember the first entry if it is party b's.
+/// A party's ledger. The others remember its first entry if it is party b's.
 struct LedgerOf(u8);
 
 impl Ledgers for LedgerOf {

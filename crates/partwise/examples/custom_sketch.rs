@@ -1,9 +1,10 @@
-//! A sketch of one's own: sparse signs, of which each row of S has several (Nelson and Nguyễn 2013, "OSNAP").
+//! A custom sketch: sparse signs, with several per row of S (Nelson and Nguyễn 2013, "OSNAP").
 
 use partwise::options::{Method, SketchKind};
 use partwise::{Nmf, Sketch};
 
-/// Each row of S has `count` entries ±1/√count, in different columns: E[S Sᵀ] = I, and less variance than with one.
+/// Each row of S has `count` entries ±1/√count in different columns: E[S Sᵀ] = I, with less variance than a
+/// single entry.
 fn sparse_signs(count: usize) -> Sketch {
     Sketch::new(format!("sparse-signs-{count}"), move |size, random, row| {
         let count = count.min(size.cols);

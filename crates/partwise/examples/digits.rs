@@ -18,7 +18,7 @@ pub(crate) fn digits(file: &str, components: usize) -> partwise::Result<()> {
     println!("U: {} x {}, V: {} x {}", u.rows(), u.cols(), v.rows(), v.cols());
     println!("relative error {:.6}", model.relative_error());
 
-    // New rows in terms of the components that were found.
+    // New rows expressed in the fitted components.
     let first = m.to_vec::<f32>()[..m.cols()].to_vec();
     let w = model.transform(&partwise::Matrix::from_vec(1, m.cols(), first)?)?;
     let strongest = (0..components).max_by(|&a, &b| w.get(0, a).total_cmp(&w.get(0, b))).unwrap_or(0);

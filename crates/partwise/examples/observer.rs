@@ -1,10 +1,11 @@
-//! An observer with early stopping: the run ends once the error has hardly fallen for a few iterations.
+//! An observer with early stopping: the run ends once the error has stopped improving for a few iterations.
 
 use std::ops::ControlFlow;
 
 use partwise::{Matrix, Nmf, Observer, Progress};
 
-/// Ends a run when the error has not fallen by `least` of itself in `patience` iterations, and remembers the curve.
+/// Ends a run if the error has not decreased by the share `least` within `patience` iterations, and keeps the
+/// curve.
 struct EarlyStopping {
     least: f64,
     patience: usize,
@@ -42,7 +43,7 @@ pub(crate) fn main() -> partwise::Result<()> {
         observer.curve[0]
     );
 
-    // What was found is kept: a longer run can begin there.
+    // The factors are kept, and a longer run can start from them.
     let longer = Nmf::new(16).iterations(50).start(model.u(), model.v()).fit(&m)?;
     println!("{:.4} after 50 iterations more", longer.relative_error());
     let one = Matrix::from_vec(1, 64, m.to_vec::<f32>()[..64].to_vec())?;

@@ -1,4 +1,4 @@
-//! A matrix that stays in its file: 32 MiB factorized within 16 MiB, and the same result as in memory.
+//! A matrix that stays in its file: 32 MiB are factorized within 16 MiB, with the same result as in memory.
 
 use std::io::Write;
 
@@ -22,7 +22,7 @@ pub(crate) fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// A matrix of rank 4 with some noise, as NumPy would write it.
+/// Writes a matrix of rank 4 with some noise as an .npy file.
 fn write(path: &std::path::Path, rows: usize, cols: usize) -> std::io::Result<()> {
     let mut file = std::io::BufWriter::new(std::fs::File::create(path)?);
     let header = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({rows}, {cols}), }}");

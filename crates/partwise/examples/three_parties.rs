@@ -1,4 +1,4 @@
-//! Three parties and a coordinator in one process, over the network on this machine, without certificates.
+//! Three parties and a coordinator in one process, connected over the local network without certificates.
 //!
 //! Each party has its own rows of the digits. All end with the same V, and each with its own rows of U.
 
@@ -54,21 +54,22 @@ pub(crate) fn main() -> Result<(), Failure> {
     Ok(())
 }
 
-/// A port that is free now, and that the system gives to no connection.
+/// A port that is currently free, outside the range that the system assigns to connections.
 fn free_address() -> Option<String> {
     let first = 10_000 + std::process::id() % 20_000;
     let mut addresses = (first..32_000).map(|port| format!("127.0.0.1:{port}"));
     addresses.find(|address| TcpListener::bind(address).is_ok())
 }
 
-/// A party's records: a third of the rows.
+/// The records of a party: a third of the rows.
 fn records(all: &Matrix<'_>, party: usize) -> partwise::Result<Matrix<'static>> {
     let third = all.rows() / 3;
     let entries = all.to_vec::<f32>()[party * third * all.cols()..][..third * all.cols()].to_vec();
     Matrix::from_vec(third, all.cols(), entries)
 }
 
-/// What each end needs to know; a real federation makes these with `partwise coordinator init` and `partwise party init`.
+/// Configuration of each end. In a real federation, `partwise coordinator init` and `partwise party init`
+/// create it.
 fn configure(folder: &Path, address: &str) -> Result<(), Failure> {
     let identities = NAMES.map(|name| Party::make_identity(folder.join(name), "demo", name));
     let identities: Vec<String> = identities.into_iter().collect::<Result<_, _>>()?;

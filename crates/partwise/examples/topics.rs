@@ -1,4 +1,4 @@
-//! Topics from a sparse matrix of texts and words, which is built here from a few sentences.
+//! Topics from a sparse matrix of texts and words, built from a few sentences.
 
 use std::collections::BTreeMap;
 
@@ -46,7 +46,7 @@ pub(crate) fn main() -> partwise::Result<()> {
     Ok(())
 }
 
-/// The topic that a text is mostly about.
+/// The main topic of a text.
 fn strongest(model: &partwise::Model, row: usize) -> usize {
     let u = model.u();
     (0..u.cols()).max_by(|&a, &b| u.get(row, a).total_cmp(&u.get(row, b))).unwrap_or(0)

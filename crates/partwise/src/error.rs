@@ -1,4 +1,4 @@
-//! What can go wrong, as one type.
+//! The error type of the crate.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -9,7 +9,7 @@ use partwise_core::{Error as CoreError, wording::Wording};
 /// The crate's result type.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why something cannot be done: one sentence that says what is wrong, where, and what to do.
+/// An error: one sentence that says what is wrong, where, and what to do.
 ///
 /// ```
 /// use partwise::{ErrorKind, Matrix, Nmf};
@@ -29,37 +29,38 @@ pub struct Error {
     source: Option<Box<dyn StdError + Send + Sync>>,
 }
 
-/// Kinds of errors, to react to.
+/// The kinds of errors, for programs that handle them differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// A parameter is out of its range, does not fit the matrix, or is not used by the method: [`Error::parameter`] is its name.
+    /// A parameter is out of range, does not fit the matrix, or is not used by the method.
+    /// [`Error::parameter`] returns its name.
     Parameter,
-    /// A file or a matrix is not what it should be.
+    /// A file or a matrix has invalid content.
     Data,
     /// The operating system refused to read or write.
     Io,
-    /// Something does not fit the memory; found out before it is allocated.
+    /// Something does not fit in memory, which is detected before it is allocated.
     Memory,
-    /// A [`CancelToken`](crate::CancelToken) was cancelled.
+    /// The computation was cancelled by a [`CancelToken`](crate::CancelToken).
     Cancelled,
-    /// The factors stopped being finite.
+    /// The factors are no longer finite.
     Diverged,
-    /// Other parties would see more than was accepted, or do not agree.
+    /// A federated run would reveal more than was accepted, or the parties disagree.
     Refused,
-    /// A connection of a federation was lost or cannot be had.
+    /// A connection of a federation was lost or cannot be established.
     Connection,
-    /// None of these.
+    /// Any other error.
     Other,
 }
 
 impl Error {
-    /// What kind of error it is.
+    /// The kind of the error.
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }
 
-    /// The parameter that is wrong, by the name of its method of [`Nmf`](crate::Nmf).
+    /// The invalid parameter, named like its method of [`Nmf`](crate::Nmf).
     pub fn parameter(&self) -> Option<&str> {
         self.parameter.as_deref()
     }
@@ -77,7 +78,7 @@ impl Error {
         Error { kind: ErrorKind::Data, parameter: None, sentence: sentence.into(), source: None }
     }
 
-    /// Another crate's error in this crate's words.
+    /// Converts another crate's error to this crate's terms.
     pub(crate) fn wrap(
         kind: ErrorKind,
         wording: &Wording,
@@ -99,7 +100,7 @@ impl StdError for Error {
     }
 }
 
-/// Fields of the core that have other names here.
+/// Names of the core's fields that differ in this crate.
 const NAMES: [(&str, &str); 8] = [
     ("rank", "components"),
     ("algorithm", "method"),

@@ -1,4 +1,4 @@
-//! A run: from a builder and a matrix to a model.
+//! Runs a factorization: from a builder and a matrix to a model.
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
@@ -17,7 +17,7 @@ use crate::observe::{Observer, Progress};
 use crate::options::Every;
 use crate::read::Reader;
 
-/// What [`Nmf::fit`] takes: a matrix in memory, or a file.
+/// The inputs of [`Nmf::fit`]: a matrix in memory, or a file.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Source<'a> {
@@ -81,11 +81,11 @@ fn run<T: Float>(
     Ok(pipeline::run(planned, &mut watch)?)
 }
 
-/// Given factors, if there are any.
+/// The given starting factors, if any.
 fn start<T: Float>(nmf: &Nmf) -> Result<Start<T>> {
     let Some(nmf::Start { u, v }) = &nmf.start else { return Ok(Start::default()) };
     if u.cols() != v.cols() {
-        let problem = format!("U has {} columns, but V has {}; give as many", u.cols(), v.cols());
+        let problem = format!("U has {} columns, but V has {}; give the same number", u.cols(), v.cols());
         return Err(Error::of_parameter("start", problem));
     }
     let (rows, cols, k) = (u.rows(), v.rows(), u.cols());
@@ -93,7 +93,7 @@ fn start<T: Float>(nmf: &Nmf) -> Result<Start<T>> {
     Ok(Start { factors: Some(factors), snapshot: None })
 }
 
-/// What an earlier run of the same matrix saved, if it is to be taken up.
+/// The checkpoint of an earlier run of the same matrix, if the run is to be resumed.
 fn saved<T: Float>(nmf: &Nmf, input: &str) -> Result<Option<Snapshot<T>>> {
     let Some(checkpoint) = nmf.checkpoint.as_ref().filter(|_| nmf.resume) else { return Ok(None) };
     if !checkpoint.path.exists() {
@@ -102,7 +102,7 @@ fn saved<T: Float>(nmf: &Nmf, input: &str) -> Result<Option<Snapshot<T>>> {
     let (snapshot, note) = Snapshot::read(&checkpoint.path)?;
     if note != input {
         let problem = format!(
-            "{} is of another matrix; give the same, or start over without resume",
+            "{} belongs to another matrix; use the same matrix, or start over without resume",
             checkpoint.path.display()
         );
         return Err(Error::of_parameter("resume", problem));
@@ -110,7 +110,7 @@ fn saved<T: Float>(nmf: &Nmf, input: &str) -> Result<Option<Snapshot<T>>> {
     Ok(Some(snapshot))
 }
 
-/// Tells the observer, and saves.
+/// Notifies the observer, and saves checkpoints.
 struct Watch<'a> {
     observer: &'a mut dyn Observer,
     settings: Settings,
@@ -143,7 +143,7 @@ impl<T: Float> Monitor<T> for Watch<'_> {
     }
 }
 
-/// Replaces a file, whole or not at all.
+/// Replaces a file atomically.
 pub(crate) fn replace(
     path: &Path,
     write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>,
@@ -158,13 +158,13 @@ pub(crate) fn replace(
         file.get_ref().sync_all()
     });
     written.and_then(|()| fs::rename(part, path)).map_err(|error| {
-        // What is left of it is no use; that it cannot be removed is no further problem.
+        // The temporary file is useless now; failing to remove it is not an error of its own.
         let _ = fs::remove_file(part);
         CoreError::io(path)(error)
     })
 }
 
-/// Tells a matrix from others of the same size.
+/// Distinguishes a matrix from others of the same size.
 fn fingerprint<T: Float>(lent: &crate::matrix::Lent<T>) -> String {
     let mut hash = Fnv::default();
     let (matrix, transposed) = partwise_core::pipeline::SharedMatrix::stored(lent);
@@ -196,7 +196,7 @@ fn fingerprint_of_file(path: &Path) -> Result<String> {
     }
 }
 
-/// The hash of Fowler, Noll and Vo, on words. It tells matrices apart that were mixed up, not those made to be.
+/// The FNV hash, on words. It detects matrices that were mixed up, not deliberate collisions.
 struct Fnv(u64);
 
 impl Default for Fnv {

@@ -12,13 +12,14 @@
 //!                      component    looks like
 //! ```
 //!
-//! Since nothing can cancel, the k components are parts that add up: strokes of digits, topics of texts, programmes of genes.
+//! Since nothing can cancel, the k components are parts that add up: strokes of digits, topics of texts, gene
+//! programmes.
 //!
 #![doc = include_str!("digits.html")]
 //!
 //! *The first eight of sixteen components of 1797 handwritten digits, 8 x 8 pixels each.*
 //!
-//! # Begin
+//! # Getting started
 //!
 //! ```toml
 //! [dependencies]
@@ -40,8 +41,8 @@
 //!
 //! # Matrices
 //!
-//! A [`Matrix`] is dense or sparse, of `f32`, `f64` or bytes, and knows which at run time. What it is made of is not copied, be
-//! it moved in or borrowed:
+//! A [`Matrix`] is dense or sparse, with entries of type `f32`, `f64` or `u8` that is known at run time. Its
+//! entries are not copied, whether they are moved in or borrowed:
 //!
 //! | from | by | feature |
 //! |---|---|---|
@@ -52,8 +53,9 @@
 //! | `faer` | `Matrix::from(mat.as_ref())` | `faer` |
 //! | `sprs` | `Matrix::try_from(csmat.view())` | `sprs` |
 //!
-//! The other way there are [`as_slice`](Matrix::as_slice), [`to_vec`](Matrix::to_vec), [`into_vec`](Matrix::into_vec),
-//! [`as_csr`](Matrix::as_csr) and, by feature, `as_ndarray`, `to_ndarray`, `as_faer`, `to_faer` and `to_sprs`.
+//! To convert back, use [`as_slice`](Matrix::as_slice), [`to_vec`](Matrix::to_vec),
+//! [`into_vec`](Matrix::into_vec), [`as_csr`](Matrix::as_csr) or, with the corresponding feature,
+//! `as_ndarray`, `to_ndarray`, `as_faer`, `to_faer` and `to_sprs`.
 //!
 //! ```
 //! use partwise::Matrix;
@@ -67,8 +69,9 @@
 //!
 //! # Parameters
 //!
-//! [`Nmf`] is a builder with every parameter: method, sketch, penalties, start, restarts, when to stop, threads, workers, memory.
-//! The choices are in [`options`]. Values are checked when the builder is used, and an [`Error`] names the parameter:
+//! [`Nmf`] is a builder with all parameters: method, sketch, penalties, start, restarts, stopping, threads,
+//! workers, memory. The choices are in [`options`]. Values are checked when the builder is used, and an
+//! [`Error`] names the invalid parameter:
 //!
 //! ```
 //! use partwise::Nmf;
@@ -81,14 +84,14 @@
 //! assert_eq!(error.parameter(), Some("l1_u"));
 //! ```
 //!
-//! Computation is in `f32` unless [`Nmf::precision`] says `f64`, whatever the type of the matrix; errors and norms are summed in
-//! `f64`. The same seed gives the same bits for any number of threads.
+//! The arithmetic is in `f32` unless [`Nmf::precision`] selects `f64`, regardless of the type of the matrix;
+//! errors and norms are summed in `f64`. The same seed gives the same bits for any number of threads.
 //!
-//! # While it runs
+//! # Observing, cancelling and resuming a run
 //!
-//! [`Nmf::fit_with`] tells an [`Observer`] of every iteration, which may end the run and keep what was found. A [`CancelToken`]
-//! ends it from another thread, without a result. [`Nmf::checkpoint`] saves the run as it goes, and [`Nmf::resume`] takes it up
-//! again, to the same bits.
+//! [`Nmf::fit_with`] calls an [`Observer`] after every iteration, which can end the run and keep its factors.
+//! A [`CancelToken`] ends the run from another thread, without a result. [`Nmf::checkpoint`] saves the run
+//! periodically, and [`Nmf::resume`] continues it, with bit-identical results.
 //!
 //! ```
 //! use std::ops::ControlFlow;
@@ -105,9 +108,10 @@
 //! # Ok::<(), partwise::Error>(())
 //! ```
 //!
-//! # Files that do not fit the memory
+//! # Files larger than memory
 //!
-//! Give [`Nmf::fit`] a [`Reader`] and a limit. What does not fit stays in its file, which is read block by block:
+//! Pass a [`Reader`] and a memory limit to [`Nmf::fit`]. A matrix that does not fit stays in its file, which
+//! is read block by block:
 //!
 //! ```
 //! # std::env::set_current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).ok();
@@ -118,10 +122,11 @@
 //! # Ok::<(), partwise::Error>(())
 //! ```
 //!
-//! # Parties that keep their records
+//! # Federated factorization
 //!
-//! With the feature `simulate`, `federated::simulate` shows what a secure protocol gives and costs; with `federation`,
-//! `federated::Coordinator` and `federated::Party` are the two ends of a federation over the network.
+//! With the feature `simulate`, `federated::simulate` measures the results and costs of a secure protocol.
+//! With `federation`, `federated::Coordinator` and `federated::Party` are the two ends of a federation over
+//! the network.
 //!
 //! # Features
 //!
@@ -158,7 +163,7 @@ pub use observe::{CancelToken, Observer, Progress};
 pub use read::{Reader, read};
 pub use sketch::Sketch;
 
-/// Types that signatures name and programs rarely have to.
+/// Types that occur in signatures but are rarely needed by name.
 pub mod types {
     pub use crate::fit::Source;
     pub use crate::matrix::{Element, ElementType, Float};

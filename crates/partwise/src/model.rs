@@ -1,4 +1,4 @@
-//! What a run leaves.
+//! The result of a factorization.
 
 use std::fs;
 use std::path::Path;
@@ -20,7 +20,7 @@ use crate::fit::replace;
 use crate::matrix::{Float, Matrix, factor};
 use crate::options::Stop;
 
-/// A factorization M ≈ U Vᵀ: its factors, how the run went, and what it says of new data.
+/// A factorization M ≈ U Vᵀ: its factors, how the run went, and the fit of new data.
 ///
 /// ```
 /// use partwise::{Matrix, Nmf};
@@ -47,13 +47,14 @@ pub struct Model {
     terms: (Penalty, Penalty),
 }
 
-/// A line of the error curve.
+/// A point of the error curve.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct TracePoint {
-    /// Iterations done.
+    /// Number of iterations.
     pub iteration: usize,
-    /// Seconds of computing so far, without evaluating errors; on the first modelled network, if there is one.
+    /// Seconds of computing so far, without evaluating errors; on the first modelled network, if there is
+    /// one.
     pub seconds: f64,
     /// ‖M − U Vᵀ‖ / ‖M‖.
     pub relative_error: f64,
@@ -80,63 +81,64 @@ impl Model {
         Model { u, v, report, errors, record, terms }
     }
 
-    /// Takes names of rows and columns, and how they are pictures, from the matrix.
+    /// Copies the names of rows and columns, and their image size, from the matrix.
     pub(crate) fn name_rows(&mut self, matrix: &Matrix<'_>) {
         (self.u.row_labels, self.v.row_labels) = (matrix.row_labels.clone(), matrix.col_labels.clone());
         self.record.image = matrix.image;
     }
 
-    /// U, m x k: how much of each component is in each row of M. Its row labels are those of M's rows.
+    /// Returns U, m x k: the weight of each component in each row of M. Its row labels are those of M's rows.
     pub fn u(&self) -> &Matrix<'static> {
         &self.u
     }
 
-    /// V, n x k: how much of each column of M is in each component. Its row labels are those of M's columns.
+    /// Returns V, n x k: the weight of each column of M in each component. Its row labels are those of M's
+    /// columns.
     pub fn v(&self) -> &Matrix<'static> {
         &self.v
     }
 
-    /// U and V, without the rest.
+    /// Returns U and V, and drops the rest.
     pub fn into_factors(self) -> (Matrix<'static>, Matrix<'static>) {
         (self.u, self.v)
     }
 
-    /// Number of components, k.
+    /// Returns the number of components, k.
     pub fn components(&self) -> usize {
         self.u.cols()
     }
 
-    /// ‖M − U Vᵀ‖ / ‖M‖ in Frobenius norms.
+    /// Returns ‖M − U Vᵀ‖ / ‖M‖ in Frobenius norms.
     pub fn relative_error(&self) -> f64 {
         self.report.relative_error
     }
 
-    /// The relative error of each restart.
+    /// Returns the relative error of each restart.
     pub fn errors_of_restarts(&self) -> &[f64] {
         &self.errors
     }
 
-    /// Iterations done.
+    /// Returns the number of iterations.
     pub fn iterations(&self) -> usize {
         self.report.iterations
     }
 
-    /// Seconds of computing.
+    /// Returns the seconds of computing.
     pub fn seconds(&self) -> f64 {
         self.report.seconds
     }
 
-    /// Why the run ended.
+    /// Returns why the run ended.
     pub fn stopped_by(&self) -> Stop {
         self.report.stopped_by
     }
 
-    /// What the method did, in words.
+    /// Returns a description of what the method did.
     pub fn plan(&self) -> &str {
         &self.record.summary.plan
     }
 
-    /// The error curve.
+    /// Returns the error curve.
     pub fn trace(&self) -> Vec<TracePoint> {
         let point = |line: &partwise_core::run::TraceLine| {
             let &partwise_core::run::TraceLine { iteration, seconds, relative_error, bytes_sent, .. } = line;
@@ -145,7 +147,7 @@ impl Model {
         self.report.trace.iter().map(point).collect()
     }
 
-    /// ‖U_j‖ ‖V_j‖ of each component j: how much of M it carries.
+    /// Returns ‖U_j‖ ‖V_j‖ for each component j: its contribution to M.
     pub fn energies(&self) -> Vec<f64> {
         let norms = |factor: &Matrix<'_>| -> Vec<f64> {
             let square = |row, col| factor.get(row, col).powi(2);
@@ -155,7 +157,7 @@ impl Model {
         norms(&self.u).iter().zip(norms(&self.v)).map(|(u, v)| u * v).collect()
     }
 
-    /// (U Vᵀ) at a row and a column, counted from 0.
+    /// Returns the entry of U Vᵀ at a row and a column, counted from 0.
     ///
     /// # Panics
     /// If M has no such row or column.
@@ -163,7 +165,7 @@ impl Model {
         (0..self.components()).map(|j| self.u.get(row, j) * self.v.get(col, j)).sum()
     }
 
-    /// The rows of U that fit new rows of M best, exactly, with V fixed and penalties of U counted in.
+    /// Returns the rows of U that fit new rows of M best, exactly, with V fixed and including penalties of U.
     ///
     /// ```
     /// use partwise::{Matrix, Nmf};
@@ -185,7 +187,8 @@ impl Model {
         }
     }
 
-    /// The rows of V that fit new columns of M best, exactly, with U fixed and penalties of V counted in.
+    /// Returns the rows of V that fit new columns of M best, exactly, with U fixed and including penalties of
+    /// V.
     pub fn transform_columns(&self, new_columns: &Matrix<'_>) -> Result<Matrix<'static>> {
         let rows = new_columns.clone().into_transpose();
         match self.record.machine.precision {
@@ -203,7 +206,7 @@ impl Model {
         let k = self.components();
         let factors = Factors { rows: 0, cols: fixed.rows(), k, u: Vec::new(), v: fixed.to_vec::<T>() };
         let threads = Threads::new(machine::cores())?;
-        // As for the rows of the run, a bound is not kept.
+        // As for the rows of the run, a bound is not enforced.
         let terms = Penalty { upper: f64::INFINITY, ..terms };
         let loss = self.record.method.loss_name.unwrap_or_default();
         let solve = || solve_rows(&rows.lend::<T>(), &factors, loss, terms, None, &threads);
@@ -213,8 +216,8 @@ impl Model {
         Ok(solved)
     }
 
-    /// Writes a folder as `partwise factorize` does: `U.npy`, `V.npy`, `trace.csv`, `run.json`, and labels. The program's other
-    /// commands take it, and so does [`Model::read`].
+    /// Writes a result folder as `partwise factorize` does: `U.npy`, `V.npy`, `trace.csv`, `run.json`, and
+    /// labels. The other commands of the program and [`Model::read`] can read it.
     ///
     /// ```
     /// # let folder = tempfile::tempdir().unwrap();
@@ -255,14 +258,15 @@ impl Model {
         Ok(())
     }
 
-    /// Reads a folder that [`Model::write`] or `partwise factorize` wrote. The error curve, which is in `trace.csv`, is not read.
+    /// Reads a folder written by [`Model::write`] or `partwise factorize`, without the error curve in
+    /// `trace.csv`.
     pub fn read(folder: impl AsRef<Path>) -> Result<Model> {
         let folder = folder.as_ref();
         let RunRecord { relative_error, kind, .. } = RunRecord::read(folder)?;
         let RunKind::Factorization(record) = kind else {
             let here = folder.display();
             return Err(Error::data(format!(
-                "{here}: it is not the result of a factorization; give one that is"
+                "{here}: it is not the result of a factorization; give the folder of one"
             )));
         };
         let memory = machine::available_memory();
@@ -295,7 +299,7 @@ impl Model {
     }
 }
 
-/// The report of a run that is read again, without its curve.
+/// The report of a run that was read from a folder, without its curve.
 fn report_of(record: &FactorizationRecord, relative_error: f64) -> Report {
     let summary = &record.summary;
     Report {

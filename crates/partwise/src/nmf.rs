@@ -19,11 +19,11 @@ use crate::options::{
     Step,
 };
 
-/// A nonnegative matrix factorization to be done: M ≈ U Vᵀ with k components and no entry below 0.
+/// A nonnegative matrix factorization to be computed: M ≈ U Vᵀ with k components and no negative entry.
 ///
-/// Every method sets one parameter and returns the builder. Values are checked when it is used, by [`Nmf::check`] or
-/// [`Nmf::fit`]: what is out of range, contradicts something else, or would be ignored by the method that was chosen, is
-/// refused by name. A builder can be cloned and used again.
+/// Every method sets one parameter and returns the builder. [`Nmf::check`] and [`Nmf::fit`] check the values:
+/// parameters that are out of range, contradict each other, or would be ignored by the chosen method are
+/// rejected by name. A builder can be cloned and reused.
 ///
 /// ```
 /// use partwise::options::{Init, Method};
@@ -43,7 +43,7 @@ use crate::options::{
 #[derive(Clone, Debug)]
 pub struct Nmf {
     pub(crate) settings: Settings,
-    /// Parameters that only some methods use, as far as they were given.
+    /// Given parameters that only some methods use.
     given: BTreeSet<&'static str>,
     pub(crate) precision: Precision,
     threads: Option<usize>,
@@ -59,14 +59,14 @@ pub struct Nmf {
     pub(crate) cancel: CancelToken,
 }
 
-/// U and V to begin with.
+/// The starting U and V.
 #[derive(Clone, Debug)]
 pub(crate) struct Start {
     pub u: Matrix<'static>,
     pub v: Matrix<'static>,
 }
 
-/// Where a run saves itself, and when.
+/// The file of checkpoints, and their interval.
 #[derive(Clone, Debug)]
 pub(crate) struct Checkpoint {
     pub path: PathBuf,
@@ -74,7 +74,7 @@ pub(crate) struct Checkpoint {
 }
 
 impl Nmf {
-    /// A factorization with so many components.
+    /// Creates a factorization with this many components.
     pub fn new(components: usize) -> Self {
         Nmf {
             settings: Settings::new(components),
@@ -100,17 +100,17 @@ impl Nmf {
         self
     }
 
-    /// How iterations are done; the fastest way that we know, by the size of M, unless it is chosen.
+    /// Sets the method. The default chooses the fastest known one by the size of M.
     pub fn method(self, method: Method) -> Self {
         self.set("algorithm", |settings| settings.algorithm = method)
     }
 
-    /// What is minimized; least squares unless it is chosen.
+    /// Sets the loss. The default is least squares.
     pub fn loss(self, loss: Loss) -> Self {
         self.set("loss", |settings| settings.loss = loss)
     }
 
-    /// What `dsanls` sketches by; columns of M drawn without replacement unless it is chosen.
+    /// Sets the sketch of `dsanls`. The default draws columns of M without replacement.
     pub fn sketch(self, sketch: impl Into<SketchChoice>) -> Self {
         let sketch = sketch.into();
         self.set("sketch", |settings| match sketch {
@@ -119,74 +119,77 @@ impl Nmf {
         })
     }
 
-    /// How many columns of M `dsanls` sketches to, as a number or a share; by the size of M unless it is chosen.
+    /// Sets the number of columns of M to which `dsanls` sketches, as a number or a share. The default
+    /// depends on the size of M.
     pub fn sketch_cols(self, amount: impl IntoAmount) -> Self {
         self.set("sketch_cols", |settings| settings.sketch_cols = Some(amount.into_amount()))
     }
 
-    /// How many rows of M `dsanls` sketches to, likewise.
+    /// Sets the number of rows of M to which `dsanls` sketches, as a number or a share. The default depends
+    /// on the size of M.
     pub fn sketch_rows(self, amount: impl IntoAmount) -> Self {
         self.set("sketch_rows", |settings| settings.sketch_rows = Some(amount.into_amount()))
     }
 
-    /// How `dsanls` moves on a sketched subproblem; by proximal coordinate descent unless it is chosen.
+    /// Sets the solver of `dsanls` for sketched subproblems. The default is proximal coordinate descent.
     pub fn sketch_solver(self, solver: SketchedSolver) -> Self {
         self.set("solver", |settings| settings.solver = solver)
     }
 
-    /// α of the damping (α + β t) of sketched steps.
+    /// Sets α of the damping (α + β t) of sketched steps.
     pub fn alpha(self, alpha: f64) -> Self {
         self.set("alpha", |settings| settings.alpha = alpha)
     }
 
-    /// β of the damping (α + β t) of sketched steps.
+    /// Sets β of the damping (α + β t) of sketched steps.
     pub fn beta(self, beta: f64) -> Self {
         self.set("beta", |settings| settings.beta = beta)
     }
 
-    /// Units of the damping: free of units, or the paper's.
+    /// Sets the units of the damping: unit-free, or as in the paper.
     pub fn step(self, step: Step) -> Self {
         self.set("step", |settings| settings.step = step)
     }
 
-    /// Whether entries of U and V stay at most √(2‖M‖), as the convergence proof asks.
+    /// Sets whether to keep entries of U and V at most √(2‖M‖), as the convergence proof requires.
     pub fn bound(mut self, bound: bool) -> Self {
         self.settings.bound = bound;
         self
     }
 
-    /// The weight of n ‖U‖₁. Penalties are added to ½‖M − U Vᵀ‖² and scaled by the length of the other side, so that a weight
-    /// means the same at any size.
+    /// Sets the weight of n ‖U‖₁. Penalties are added to ½‖M − U Vᵀ‖² and scaled by the length of the other
+    /// side, so that a weight means the same at any size.
     pub fn l1_u(mut self, weight: f64) -> Self {
         self.settings.l1_u = weight;
         self
     }
 
-    /// The weight of m ‖V‖₁.
+    /// Sets the weight of m ‖V‖₁.
     pub fn l1_v(mut self, weight: f64) -> Self {
         self.settings.l1_v = weight;
         self
     }
 
-    /// The weight of ½ n ‖U‖².
+    /// Sets the weight of ½ n ‖U‖².
     pub fn l2_u(mut self, weight: f64) -> Self {
         self.settings.l2_u = weight;
         self
     }
 
-    /// The weight of ½ m ‖V‖².
+    /// Sets the weight of ½ m ‖V‖².
     pub fn l2_v(mut self, weight: f64) -> Self {
         self.settings.l2_v = weight;
         self
     }
 
-    /// Where the run begins: at random, or from singular vectors of M.
+    /// Sets how to start: at random, or from singular vectors of M.
     pub fn init(mut self, init: Init) -> Self {
         self.settings.init = init;
         self
     }
 
-    /// Begins at these factors, m x k and n x k, whose components keep their places. They may be those of a [`Model`].
+    /// Starts from these factors, m x k and n x k, for example those of a [`Model`]. Their components keep
+    /// their positions.
     ///
     /// ```
     /// use partwise::{Matrix, Nmf};
@@ -203,134 +206,139 @@ impl Nmf {
         self
     }
 
-    /// The seed of everything random, 0 unless it is chosen. The same seed gives the same result with any number of threads.
+    /// Sets the random seed. The default is 0. The same seed gives the same result for any number of threads.
     pub fn seed(mut self, seed: u64) -> Self {
         self.settings.seed = seed;
         self
     }
 
-    /// Runs, from different random starts, of which the best is kept.
+    /// Sets the number of runs from different random starts, of which the best is kept.
     pub fn restarts(mut self, restarts: usize) -> Self {
         self.settings.restarts = restarts;
         self
     }
 
-    /// Iterations at most; 500 unless it is chosen.
+    /// Sets the maximum number of iterations. The default is 500.
     pub fn iterations(mut self, iterations: usize) -> Self {
         self.settings.iterations = iterations;
         self
     }
 
-    /// Stop when the error falls by less than this share of itself per iteration, over ten of them; 0 for never. 1e-5 unless it
-    /// is chosen.
+    /// Stops when the relative change of the error per iteration is below this, over ten iterations; 0 turns
+    /// this off. The default is 1e-5.
     pub fn tolerance(mut self, tolerance: f64) -> Self {
         self.settings.tolerance = tolerance;
         self
     }
 
-    /// Stop at this relative error.
+    /// Stops at this relative error.
     pub fn target_error(mut self, error: f64) -> Self {
         self.settings.target_error = Some(error);
         self
     }
 
-    /// Stop after these seconds of computing.
+    /// Stops after this many seconds of computing.
     pub fn time_limit(mut self, seconds: f64) -> Self {
         self.settings.time_limit = Some(seconds);
         self
     }
 
-    /// Iterations between two lines of the trace; by cost unless it is chosen.
+    /// Sets the number of iterations between two points of the trace. The default depends on their cost.
     pub fn trace_every(mut self, iterations: usize) -> Self {
         self.settings.trace_every = Some(iterations);
         self
     }
 
-    /// The scale of the components: balanced unless it is chosen, or the method's own with penalties or a bound.
+    /// Sets the scale of the components. The default is balanced, or the method's own scale with penalties or
+    /// a bound.
     pub fn normalize(mut self, how: Normalize) -> Self {
         self.settings.normalize = Some(how);
         self
     }
 
-    /// Whether `auto` begins on samples of a dense matrix: it may, it must, or it must not.
+    /// Sets whether `auto` may, must or must not start on samples of a dense matrix.
     pub fn samples(mut self, samples: Presence) -> Self {
         self.samples = samples;
         self.settings.samples = samples != Presence::No;
         self
     }
 
-    /// The type that factors have and are computed in: `f32` unless it is chosen, whatever the type of the matrix.
+    /// Sets the floating-point type of the factors and the arithmetic. The default is `f32`, regardless of
+    /// the matrix.
     pub fn precision(mut self, precision: Precision) -> Self {
         self.precision = precision;
         self
     }
 
-    /// Threads of each worker; all cores unless it is chosen. The result does not depend on it.
+    /// Sets the number of threads per worker. The default is all cores. The result does not depend on it.
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = Some(threads);
         self
     }
 
-    /// In-process workers, each with its part of the matrix, as processes on a cluster would have it. One unless it is chosen.
+    /// Sets the number of in-process workers, each with its part of the matrix like a process on a cluster.
+    /// The default is 1.
     pub fn workers(mut self, workers: usize) -> Self {
         self.workers = workers;
         self
     }
 
-    /// How the workers of an exact method are arranged; those that send the least unless it is chosen.
+    /// Sets the process grid of the exact methods. The default sends the least.
     pub fn grid(mut self, grid: Grid) -> Self {
         self.grid = Some(grid);
         self
     }
 
-    /// Keeps a virtual clock, as if the workers were machines on this network, by which `auto` chooses. More than one network may
-    /// be given; seconds are those of the first.
+    /// Models a network between the workers, with a virtual clock, and lets `auto` choose the method by it.
+    /// Several networks may be given; seconds are those of the first.
     pub fn network(mut self, network: Network) -> Self {
         self.networks.push(network);
         self
     }
 
-    /// Bytes at most, for a matrix in a file: if it does not fit, it is read block by block in every iteration.
+    /// Sets the memory limit in bytes for a matrix in a file. If it does not fit, it is read block by block
+    /// in every iteration.
     pub fn memory(mut self, bytes: u64) -> Self {
         self.memory = Some(bytes);
         self
     }
 
-    /// Whether U is solved for exactly in the end, so that [`Model::transform`] of the same matrix gives it again.
+    /// Sets whether to solve for U exactly at the end, so that [`Model::transform`] of the same matrix
+    /// reproduces it.
     pub fn exact_rows(mut self, exact: bool) -> Self {
         self.finish = if exact { Finish::ExactRows } else { Finish::AsIterated };
         self
     }
 
-    /// Saves the run to this file while it works, and once more if it ends before all iterations are done.
+    /// Saves checkpoints of the run to this file, and a final one if the run ends early.
     pub fn checkpoint(mut self, path: impl Into<PathBuf>, every: Every) -> Self {
         self.checkpoint = Some(Checkpoint { path: path.into(), every });
         self
     }
 
-    /// Goes on from the checkpoint, if there is one, to the same bits as if the run had never been interrupted.
+    /// Resumes from the checkpoint, if it exists, with the same bits as an uninterrupted run.
     pub fn resume(mut self, resume: bool) -> Self {
         self.resume = resume;
         self
     }
 
-    /// A token by which another thread can end the run, without a result.
+    /// Sets a token with which another thread can end the run, without a result.
     pub fn cancel_token(mut self, token: &CancelToken) -> Self {
         self.cancel = token.clone();
         self
     }
 
-    /// Whether all parameters are in range and agree, as far as that is known without a matrix.
+    /// Checks that all parameters are in range and consistent, as far as possible without a matrix.
     pub fn check(&self) -> Result<()> {
         self.request().map(drop)
     }
 
-    /// Factorizes a matrix, or what is in a file: `&Matrix` or `&Reader`.
+    /// Factorizes a matrix, or the content of a file: `&Matrix` or `&Reader`.
     pub fn fit<'a>(&self, source: impl Into<Source<'a>>) -> Result<Model> {
         self.fit_with(source, &mut Silent)
     }
 
-    /// Factorizes while an observer is told of every iteration and may end the run.
+    /// Factorizes while an observer is called after every iteration; it may end the run.
     ///
     /// ```
     /// use std::ops::ControlFlow;
@@ -354,7 +362,7 @@ impl Nmf {
         }
     }
 
-    /// What the pipeline is asked for.
+    /// Builds the request to the pipeline.
     pub(crate) fn request(&self) -> Result<Request> {
         let mut settings = self.settings.clone();
         let (alpha, beta) = settings.solver.damping();
@@ -399,27 +407,33 @@ impl Nmf {
     fn check_files(&self) -> Result<()> {
         match &self.checkpoint {
             None if self.resume => {
-                Err(Error::of_parameter("resume", "there is no checkpoint to go on from; give one"))
+                Err(Error::of_parameter("resume", "there is no checkpoint to resume from; give one"))
             }
             Some(Checkpoint { every: Every::Iterations(0), .. }) => {
                 Err(Error::of_parameter("checkpoint", "it cannot be every 0 iterations; give 1 or more"))
             }
             Some(Checkpoint { every: Every::Seconds(seconds), .. }) if seconds.is_nan() || *seconds < 0.0 => {
-                Err(Error::of_parameter("checkpoint", format!("{seconds} seconds are none; give 0 or more")))
+                Err(Error::of_parameter(
+                    "checkpoint",
+                    format!(
+                        "{seconds} is not a number of seconds; give 0 or \
+                 more"
+                    ),
+                ))
             }
             _ => Ok(()),
         }
     }
 }
 
-/// In-process workers at most: each has a channel to every other.
+/// The maximum number of in-process workers; each has a channel to every other.
 const MOST_WORKERS: usize = 1024;
 
-/// Threads at most, well below what systems allow a process.
+/// The maximum number of threads, well below the limits of operating systems.
 const MOST_THREADS: usize = 4096;
 
-/// What users can do about too little memory.
+/// The advice for too little memory.
 const ADVICE: MemoryAdvice = MemoryAdvice {
-    too_large: "give fewer components, compute in f32, or take a machine with more memory",
+    too_large: "use fewer components, f32 or a machine with more memory",
     ..MemoryAdvice::GENERAL
 };

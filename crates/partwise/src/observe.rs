@@ -1,30 +1,30 @@
-//! Watching a run, and ending it.
+//! Observing a run, and ending it.
 
 use std::ops::ControlFlow;
 
 use partwise_core::cancel::Cancel;
 
-/// Where a run is.
+/// The progress of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Progress {
-    /// Which of the restarts, from 0.
+    /// Number of the current restart, from 0.
     pub restart: usize,
-    /// How many restarts there are to be.
+    /// Total number of restarts.
     pub restarts: usize,
-    /// Iterations done.
+    /// Number of iterations so far.
     pub iteration: usize,
-    /// Iterations at most.
+    /// Maximum number of iterations.
     pub max_iterations: usize,
-    /// The last relative error that was evaluated, ‖M − U Vᵀ‖ / ‖M‖.
+    /// The last evaluated relative error, ‖M − U Vᵀ‖ / ‖M‖.
     pub relative_error: f64,
     /// Seconds of computing so far in this run.
     pub seconds: f64,
 }
 
-/// Watches a run, and may end it early: [`Nmf::fit_with`](crate::Nmf::fit_with).
+/// Observes a run, and may end it early; see [`Nmf::fit_with`](crate::Nmf::fit_with).
 ///
-/// A closure from [`Progress`] to [`ControlFlow`] is one, and so is, with the feature `indicatif`, an
+/// Implemented by closures from [`Progress`] to [`ControlFlow`] and, with the feature `indicatif`, by
 /// `indicatif::ProgressBar`.
 ///
 /// ```
@@ -48,7 +48,7 @@ pub struct Progress {
 /// # Ok::<(), partwise::Error>(())
 /// ```
 pub trait Observer: Send {
-    /// Called once, when it is settled what the method does, in words.
+    /// Called once, with a description of the method.
     fn started(&mut self, _plan: &str) {}
 
     /// Called after every iteration. [`ControlFlow::Break`] ends the run; its factors are kept.
@@ -61,7 +61,7 @@ impl<F: FnMut(&Progress) -> ControlFlow<()> + Send> Observer for F {
     }
 }
 
-/// Watches nothing.
+/// An observer that does nothing.
 pub(crate) struct Silent;
 
 impl Observer for Silent {
@@ -100,10 +100,10 @@ impl Observer for indicatif::ProgressBar {
     }
 }
 
-/// Ends a computation from another thread, wherever it is and without a result.
+/// Cancels a computation from another thread, at any point and without a result.
 ///
-/// Clones belong to the same computation. A cancelled computation unwinds inside the library, and so needs
-/// `panic = "unwind"`, Rust's default.
+/// Clones belong to the same computation. Cancellation unwinds inside the library, and therefore needs `panic
+/// = "unwind"`, Rust's default.
 ///
 /// ```
 /// use partwise::{CancelToken, ErrorKind, Matrix, Nmf};
@@ -119,17 +119,17 @@ impl Observer for indicatif::ProgressBar {
 pub struct CancelToken(pub(crate) Cancel);
 
 impl CancelToken {
-    /// A token that is not cancelled.
+    /// Creates a token that is not cancelled.
     pub fn new() -> Self {
         CancelToken::default()
     }
 
-    /// Ends the computation, for good.
+    /// Cancels the computation permanently.
     pub fn cancel(&self) {
         self.0.cancel();
     }
 
-    /// Whether it was cancelled.
+    /// Returns whether the token was cancelled.
     pub fn is_cancelled(&self) -> bool {
         self.0.is_cancelled()
     }

@@ -8,21 +8,21 @@ pub use partwise_core::objective::Loss;
 pub use partwise_core::run::{Algorithm as Method, Amount, Init, Normalize, SketchedSolver, Step, Stop};
 pub use partwise_core::sketch::SketchKind;
 
-/// When a run saves itself.
+/// When to save a checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Every {
-    /// After so many iterations.
+    /// After this many iterations.
     Iterations(usize),
-    /// After so many seconds.
+    /// After this many seconds.
     Seconds(f64),
 }
 
-/// What sketched steps are sketched by: one of Partwise's kinds, or a [`Sketch`](crate::Sketch) of one's own.
+/// The sketch of sketched steps: a built-in kind, or a custom [`Sketch`](crate::Sketch).
 #[derive(Clone, Debug)]
 pub enum SketchChoice {
-    /// One of the kinds.
+    /// A built-in kind.
     Kind(SketchKind),
-    /// One's own.
+    /// A custom sketch.
     Custom(crate::Sketch),
 }
 
@@ -40,7 +40,7 @@ impl From<crate::Sketch> for SketchChoice {
 
 /// A number (`usize`) or a share (`f64`) of rows or columns.
 pub trait IntoAmount {
-    /// As an amount.
+    /// Converts to an amount.
     fn into_amount(self) -> Amount;
 }
 

@@ -10,11 +10,11 @@ use partwise_core::{Precision, machine};
 use crate::error::Result;
 use crate::matrix::{Matrix, Stored};
 
-/// Reads a matrix; format and compression follow from the file's name.
+/// Reads a matrix; the file name determines format and compression.
 ///
-/// `.npy`, `.mtx` and `.bin` (the paper's format) are always read, `.npz`, `.csv`, `.tsv` and `.gz` with the feature `io`,
-/// `.h5ad` with `h5ad`, and folders and `.zip` archives of images with `images`. Entries keep their type. [`Reader`] has
-/// options.
+/// `.npy`, `.mtx` and `.bin` (the paper's format) are always supported; `.npz`, `.csv`, `.tsv` and `.gz` need
+/// the feature `io`, `.h5ad` needs `h5ad`, and folders and `.zip` archives of images need `images`. Entries
+/// keep their type. [`Reader`] has options.
 ///
 /// ```
 /// # std::env::set_current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).ok();
@@ -31,8 +31,8 @@ pub fn read(path: impl AsRef<Path>) -> Result<Matrix<'static>> {
 
 /// A file, and how to read it.
 ///
-/// [`Nmf::fit`](crate::Nmf::fit) takes a reader in place of a matrix, and then reads entries in the type that it computes in; if
-/// they do not fit the memory that it may use, they stay in the file, which is read block by block.
+/// [`Nmf::fit`](crate::Nmf::fit) accepts a reader in place of a matrix. It then reads entries in the type of
+/// the arithmetic; if they exceed the memory limit, they stay in the file, which is read block by block.
 ///
 /// ```
 /// use partwise::{Nmf, Reader};
@@ -49,48 +49,48 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// The file, read as it is.
+    /// Creates a reader of this file with default options.
     pub fn new(path: impl AsRef<Path>) -> Self {
         Reader { source: FileSource::new(path.as_ref()) }
     }
 
-    /// Whether M is the transpose of what is in the file.
+    /// Sets whether to transpose the file's matrix.
     pub fn transpose(mut self, transpose: bool) -> Self {
         self.source.transpose = transpose;
         self
     }
 
-    /// Whether a text table begins with column names; found out unless it is said.
+    /// Sets whether a text table begins with column names. The default detects them.
     pub fn header(mut self, header: Presence) -> Self {
         self.source.options.header = header;
         self
     }
 
-    /// Whether the first column of a text table holds row names; found out unless it is said.
+    /// Sets whether the first column of a text table contains row names. The default detects them.
     pub fn row_names(mut self, row_names: Presence) -> Self {
         self.source.options.row_names = row_names;
         self
     }
 
-    /// Whether images become columns, as they do by default, or rows.
+    /// Sets whether images become columns, which is the default, or rows.
     pub fn images(mut self, side: ImageSide) -> Self {
         self.source.options.images = side;
         self
     }
 
-    /// A text file with a name a line for the file's rows.
+    /// Sets a text file with names of the file's rows, one per line.
     pub fn row_labels(mut self, path: impl Into<PathBuf>) -> Self {
         self.source.row_labels = Some(path.into());
         self
     }
 
-    /// A text file with a name a line for the file's columns.
+    /// Sets a text file with names of the file's columns, one per line.
     pub fn col_labels(mut self, path: impl Into<PathBuf>) -> Self {
         self.source.col_labels = Some(path.into());
         self
     }
 
-    /// Reads all of it into memory.
+    /// Reads the whole file into memory.
     pub fn read(&self) -> Result<Matrix<'static>> {
         let FileSource { path, options, transpose, .. } = &self.source;
         let options = ReadOptions { memory: machine::available_memory(), ..*options };

@@ -1,4 +1,4 @@
-//! Sketches of one's own.
+//! Custom sketches.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,11 +7,12 @@ use partwise_core::sketch::{CustomSketch, DrawRows};
 
 pub use partwise_core::sketch::SketchSize;
 
-/// A random matrix S, n x d, with E\[S Sᵀ\] = I, that a user of the library brings for the method `dsanls`.
+/// A custom random matrix S, n x d, with E\[S Sᵀ\] = I, for the method `dsanls`.
 ///
-/// S is given row by row: a function adds the entries of one row, as pairs of a column below `size.cols` and a value. All
-/// randomness comes from the generator that it is handed, 64 bits a call, so that the same seed gives the same result with any
-/// number of workers. That E\[S Sᵀ\] = I is not checked: without it, steps are biased.
+/// S is given row by row: a function adds the entries of one row, as pairs of a column below `size.cols` and
+/// a value. All randomness must come from the generator that it receives, which returns 64 bits per call, so
+/// that the same seed gives the same result for any number of workers. E\[S Sᵀ\] = I is not checked: without
+/// it, steps are biased.
 ///
 /// ```
 /// use partwise::options::Method;
@@ -30,7 +31,7 @@ pub use partwise_core::sketch::SketchSize;
 #[derive(Clone)]
 pub struct Sketch(pub(crate) CustomSketch);
 
-/// A function that draws rows, with its name.
+/// A function that draws rows, with the name of the sketch.
 struct Rows<F> {
     name: String,
     draw: F,
@@ -50,7 +51,7 @@ where
 }
 
 impl Sketch {
-    /// The sketch whose rows `draw` draws. The name is what records and checkpoints have of it.
+    /// Creates a sketch whose rows `draw` draws. Records and checkpoints contain only the name.
     pub fn new<F>(name: impl Into<String>, draw: F) -> Self
     where
         F: Fn(SketchSize, &mut dyn FnMut() -> u64, &mut Vec<(usize, f64)>) + Send + Sync + 'static,
@@ -58,7 +59,7 @@ impl Sketch {
         Sketch(CustomSketch::new(Arc::new(Rows { name: name.into(), draw })))
     }
 
-    /// Its name.
+    /// Returns the name of the sketch.
     pub fn name(&self) -> &str {
         self.0.name()
     }

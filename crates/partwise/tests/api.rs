@@ -1,13 +1,14 @@
-//! A guard of the public interface: what is declared `pub` in the sources of this crate is what `api.txt` lists.
+//! Guards the public interface: the `pub` declarations in this crate's sources must match `api.txt`.
 //!
-//! A change of that file is a change that users see. `PARTWISE_UPDATE_API=1 cargo test -p partwise --test api` writes it.
+//! A change of that file is visible to users. `PARTWISE_UPDATE_API=1 cargo test -p partwise --test api`
+//! writes it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 const LISTED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/api.txt");
 
-/// The sources, in the order of their names.
+/// The source files, sorted by name.
 fn sources(folder: &Path) -> Vec<PathBuf> {
     let mut entries: Vec<PathBuf> =
         fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -16,7 +17,7 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
     entries.into_iter().flat_map(of).collect()
 }
 
-/// Declarations that begin on a line with `pub`, fields and the headers of implementations, each on one line.
+/// The declarations on lines that begin with `pub`, fields and the headers of implementations, one line each.
 fn declarations(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut lines = text.lines();
@@ -55,12 +56,12 @@ fn the_public_interface_is_as_listed() {
     }
     let expected = fs::read_to_string(LISTED).unwrap().replace("\r\n", "\n");
     for (line, before) in listed.lines().zip(expected.lines()) {
-        assert_eq!(line, before, "the interface has changed; api.txt tells how it was");
+        assert_eq!(line, before, "the interface has changed; api.txt has the previous one");
     }
     assert_eq!(listed.lines().count(), expected.lines().count(), "the interface has changed");
 }
 
-/// Choices come from registries of the core: their names are part of the interface.
+/// Choices come from registries of the core; their names are part of the interface.
 #[test]
 fn choices_are_as_listed() {
     use partwise::options::{Init, Loss, Method, Normalize, SketchKind, SketchedSolver};

@@ -1,4 +1,4 @@
-//! The example programs run.
+//! Runs the example programs.
 
 #[path = "../examples/custom_sketch.rs"]
 mod custom_sketch;
@@ -14,7 +14,7 @@ mod three_parties;
 #[path = "../examples/topics.rs"]
 mod topics;
 
-/// Where examples are run from.
+/// Changes to the folder from which examples are run.
 fn enter_repository() {
     std::env::set_current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).unwrap();
 }

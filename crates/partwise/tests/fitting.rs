@@ -1,4 +1,4 @@
-//! What the builder promises: the core's results, the same bits again, and refusals by name.
+//! The guarantees of the builder: the core's results, reproducible bits, and errors that name parameters.
 
 use std::ops::ControlFlow;
 
@@ -31,7 +31,7 @@ fn error_of(result: Result<Model>) -> (Option<String>, String) {
 }
 
 #[test]
-fn the_result_is_the_core_s_and_does_not_depend_on_threads_or_layout() {
+fn results_equal_the_core_and_do_not_depend_on_threads_or_layout() {
     use partwise_core::matrix::{Dense, Matrix as CoreMatrix, Order, Values};
     use partwise_core::run::{Machine, Progress, Settings, factorize};
     let values = Values::Real(sample(40, 30).into());
@@ -96,7 +96,7 @@ fn every_method_and_start_runs() {
 }
 
 #[test]
-fn what_is_wrong_is_refused_by_the_builder_s_names() {
+fn invalid_parameters_are_refused_by_name() {
     let refused = |nmf: Nmf| error_of(nmf.fit(&dense())).0.unwrap_or_default();
     assert_eq!(refused(Nmf::new(0)), "components");
     assert_eq!(refused(Nmf::new(3).iterations(0)), "iterations");
@@ -120,11 +120,11 @@ fn what_is_wrong_is_refused_by_the_builder_s_names() {
 }
 
 #[test]
-fn entries_that_no_factorization_takes_are_refused_by_place() {
+fn invalid_entries_are_refused_with_their_position() {
     for (wrong, precision, words) in [
-        (-1.0, Precision::F32, "is -1, where a finite number of at least 0 is needed"),
+        (-1.0, Precision::F32, "is -1, but a finite number of at least 0 is needed"),
         (f64::NAN, Precision::F64, "is NaN"),
-        (f64::INFINITY, Precision::F32, "is inf, where"),
+        (f64::INFINITY, Precision::F32, "is inf, but"),
         (1e300, Precision::F32, "which is beyond f32; compute in f64"),
     ] {
         let mut entries = sample(40, 30);
@@ -159,7 +159,7 @@ fn a_resumed_run_has_the_same_bits() {
 }
 
 #[test]
-fn a_token_ends_a_run_from_another_thread() {
+fn a_token_cancels_a_run_from_another_thread() {
     let entries: Vec<f32> = (0..400 * 400_u64).map(|i| ((i * i) % 101) as f32).collect();
     let matrix = Matrix::from_vec(400, 400, entries).unwrap();
     let token = CancelToken::new();
@@ -176,7 +176,7 @@ fn a_token_ends_a_run_from_another_thread() {
 }
 
 #[test]
-fn a_folder_is_read_back_and_solves_the_same() {
+fn a_result_folder_is_read_back_and_transforms_alike() {
     let folder = tempfile::tempdir().unwrap();
     for precision in [Precision::F32, Precision::F64] {
         let names = (0..30).map(|col| format!("column {col}")).collect();
@@ -195,7 +195,7 @@ fn a_folder_is_read_back_and_solves_the_same() {
 }
 
 #[test]
-fn a_file_is_factorized_as_the_matrix_that_is_in_it() {
+fn a_file_is_factorized_like_its_matrix() {
     std::env::set_current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).unwrap();
     let reader = Reader::new("data/digits.npy");
     let nmf = Nmf::new(5).iterations(10);

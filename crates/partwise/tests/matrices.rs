@@ -1,4 +1,4 @@
-//! Matrices from and to other types keep every entry, and copy none where layouts agree.
+//! Conversions from and to other types keep every entry, and copy nothing if layouts agree.
 
 use faer::Mat;
 use ndarray::{Array2, s};
@@ -8,7 +8,7 @@ use sprs::CsMatI;
 
 const ENTRIES: [f64; 12] = [1.0, 0.0, 2.0, 0.0, 3.0, 4.0, 0.0, 5.0, 6.0, 7.0, 0.0, 8.0];
 
-/// Whether the matrix has the entries, as a naive reader of them would see it.
+/// Checks every entry of the matrix against a naive accessor.
 fn check(matrix: &Matrix<'_>, expected: impl Fn(usize, usize) -> f64) {
     for row in 0..matrix.rows() {
         for col in 0..matrix.cols() {

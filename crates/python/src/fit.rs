@@ -20,10 +20,10 @@ use crate::arrays::{Lent, copied, fill};
 use crate::errors::python;
 use crate::watch::interruptible;
 
-/// Factorizes X into W and H (whose transpose is `v`), solves W exactly at the end, fills these two arrays, and
-/// returns the run record and the trace as JSON. `settings` is a JSON object with the settings that differ from their defaults. With
-/// `given`, the arrays contain the start. `missing` is `nan`, `zero` or `unstored`; `weights` is a matrix like X, or an
-/// array with a number for each row.
+/// Factorizes X into W and H (whose transpose is `v`), solves W exactly at the end, fills these two arrays,
+/// and returns the run record and the trace as JSON. `settings` is a JSON object with the settings that differ from their
+/// defaults. With `given`, the arrays contain the start. `missing` is `nan`, `zero` or `unstored`; `weights`
+/// is a matrix like X, or an array with a weight for each row.
 #[pyfunction]
 #[pyo3(signature = (x, w, v, *, settings, given, missing, weights, threads, callback))]
 #[allow(clippy::too_many_arguments)]
@@ -47,7 +47,7 @@ pub fn fit(
     }
 }
 
-/// Which entries are unknown, and how much the others count.
+/// The options for missing entries and weights.
 #[derive(Clone, Copy)]
 struct Known<'a, 'py> {
     missing: Option<&'a str>,
@@ -55,7 +55,7 @@ struct Known<'a, 'py> {
 }
 
 impl Known<'_, '_> {
-    /// The entries of X with their weights; nothing if all are known and count once.
+    /// The known entries of X with their weights; `None` if every entry is known with weight 1.
     fn observe<T: Real + Element>(self, x: &Lent<T>) -> PyResult<Option<Observed<T>>> {
         if self.missing.is_none() && self.weights.is_none() {
             return Ok(None);

@@ -1,4 +1,4 @@
-//! The program `partwise`, which the wheel installs too.
+//! The program `partwise`, which the wheel installs as well.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

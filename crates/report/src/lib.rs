@@ -107,9 +107,10 @@ pub struct Frames {
 pub struct Run {
     /// `run.json`, if there is one.
     pub record: Option<RunRecord>,
-    /// `audit.json`, where there is one.
+    /// The content of `audit.json`, if it exists.
     pub audit: Option<Value>,
-    /// `individuals.json`, where there is one: what a party sees of its own records.
+    /// The content of `individuals.json`, if it exists: results about a party's own records, for the party
+    /// only.
     pub individuals: Option<Value>,
     /// The error curve.
     pub trace: Vec<Point>,

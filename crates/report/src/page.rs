@@ -47,9 +47,9 @@ pub fn page(run: &Run) -> String {
     })
 }
 
-/// What a page consists of; `main` and `footer` are HTML, the others text.
+/// The parts of a page; `main` and `footer` are HTML, the others are text.
 pub struct Document<'a> {
-    /// What the browser's tab says, before the name of the program.
+    /// The title of the browser tab, before the name of the program.
     pub title: &'a str,
     /// The heading.
     pub heading: &'a str,
@@ -57,14 +57,14 @@ pub struct Document<'a> {
     pub lead: &'a str,
     /// The content.
     pub main: &'a str,
-    /// Who made it, and how.
+    /// The program that created the page.
     pub footer: &'a str,
 }
 
-/// A page that makes no network requests.
+/// Assembles a page that makes no network requests.
 pub fn document(document: &Document<'_>) -> String {
     let Document { title, heading, lead, main, footer } = *document;
-    // Nothing may be fetched, and no script runs but the page's own.
+    // The policy forbids fetching anything and running any other script.
     let policy = format!(
         "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'sha256-{}'; base-uri 'none'; \
          form-action 'none'",

@@ -9,16 +9,16 @@ use crate::components::strongest;
 use crate::page::{Document, document};
 use crate::text::{details, escape, number, table};
 
-/// Names on a card.
+/// The number of names on a card.
 const TERMS: usize = 8;
 
-/// What the page shows.
+/// The content of the page.
 pub struct SurveyPage<'a> {
-    /// The file.
+    /// The name of the file.
     pub name: &'a str,
     /// Rows and columns of the matrix.
     pub size: (usize, usize),
-    /// What was found.
+    /// The result of the survey.
     pub survey: &'a Survey,
     /// For each row of the survey, V of the best restart, by row.
     pub factors: &'a [Vec<f32>],
@@ -28,7 +28,7 @@ pub struct SurveyPage<'a> {
     pub version: &'a str,
 }
 
-/// The page of a survey.
+/// Creates the page of a survey.
 pub fn survey_page(page: &SurveyPage<'_>) -> String {
     let SurveyPage { name, size: (rows, cols), survey, version, .. } = *page;
     let suggestion = &survey.suggestion;
@@ -87,16 +87,16 @@ fn curves(rows: &[SurveyRow]) -> String {
         "Loss and held-out loss",
         "loss / loss of the zero model",
         &losses,
-        "The loss always falls as components are added; the held-out loss rises again once they describe noise. Bars are \
-         one standard error, dots are restarts.",
+        "The loss always falls as components are added; the held-out loss rises again once they describe noise. \
+         Bars show one standard error, dots single restarts.",
     );
     let second = if rows.iter().any(|row| row.stability.is_some()) {
         chart(
             "Stability",
             "agreement between restarts",
             &scores,
-            "Stability is the mean cosine of components matched between restarts; 1 means that every start finds the same \
-             components.",
+            "Stability is the mean cosine of components matched between restarts; 1 means that every start \
+             finds the same components.",
         )
     } else {
         "<p class=\"note\">A single restart says nothing about stability.</p>".into()
@@ -139,7 +139,7 @@ fn listing(rows: &[SurveyRow]) -> String {
 fn components(page: &SurveyPage<'_>) -> String {
     let SurveyPage { survey, factors, names, .. } = *page;
     let mut html = String::from(
-        "<p>The components of the best restart for each number, with the columns that have the largest weights in them. The \
+        "<p>The components of the best restart for each number of components, with their strongest columns. The \
          percentage is the component's stability.</p>",
     );
     for (row, factor) in survey.rows.iter().zip(factors) {

@@ -136,7 +136,7 @@ fn percent(value: &Value) -> String {
     value.as_f64().map_or("–".into(), |share| format!("{:.1}%", 100.0 * share))
 }
 
-/// The people with the highest share of a component, with and without them in the data; not who they are.
+/// The people with the largest share of a component, in runs with and without them, without their identity.
 fn left_out(people: &[Value]) -> String {
     let rows = people.iter().map(|person| {
         vec![percent(&person["leverage"]), figure(&person["cosine"]), figure(&person["cosine_without"])]
@@ -153,7 +153,7 @@ fn left_out(people: &[Value]) -> String {
     }
 }
 
-/// Records that attacks computed from what they saw.
+/// Records that attacks reconstructed.
 fn reconstructions(all: &[Value]) -> String {
     let rows = all.iter().map(|found| {
         let outcome = match found["noticed"].as_str() {
@@ -180,8 +180,8 @@ fn findings(all: &[Value]) -> String {
     });
     let header =
         ["attack", "adversary", "on", "AUC (0.5: guessing, 1: certainty)", "told at 0.1%", "told at 1%"];
-    let note = "<p class=\"note\">\"Told at 1%\" is the share of people in the data that the attack finds while it wrongly claims \
-                1% of people who were not in it, with 95% bounds.</p>";
+    let note = "<p class=\"note\">\"Told at 1%\" is the share of people in the data that the attack identifies at 1% \
+                false positives, with 95% bounds.</p>";
     // Audits of earlier versions have no rates.
     let columns = if all.iter().any(|finding| finding["true_positives"].is_array()) { 6 } else { 4 };
     if all.is_empty() {
@@ -194,7 +194,7 @@ fn findings(all: &[Value]) -> String {
     )
 }
 
-/// The share of members that is told, with its bounds.
+/// The share of members that an attack identifies, with its bounds.
 fn told(rate: &Value) -> String {
     let members = &rate["told"]["members"];
     let (Some(count), Some(of)) = (members["count"].as_f64(), members["of"].as_f64()) else {
@@ -221,7 +221,7 @@ fn individuals(own: &Value) -> String {
         "share of this party's part of it",
     ];
     format!(
-        "<h3>Records that components are most alike to</h3>{}<p class=\"note\">Only this party has this table; the page is as \
+        "<h3>Records most similar to components</h3>{}<p class=\"note\">Only this party has this table; the page is as \
          confidential as the records. A component with a cosine near 1 and a share above 50% is this person rather than a \
          pattern of many.</p>",
         table(&header, rows)
@@ -313,7 +313,7 @@ mod tests {
             &json!({"components": [{"record": 7, "component": 3, "cosine": 0.95, "leverage": 0.6}]}),
         );
         assert!(own.contains("<td class=\"short\">7</td>") && own.contains("60.0%"), "{own}");
-        // Another shape, or an empty one, must not fail.
+        // A different shape, or an empty file, must not cause a failure.
         assert!(audit(&json!({"findings": 3, "left": [null]})).contains("Audit"));
     }
 }

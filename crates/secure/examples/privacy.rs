@@ -2,8 +2,10 @@
 //!
 //! `privacy FIGURES.csv [PREFIX]` measures, case by case, and appends what it finds; cases that are in the file already
 //! are left out, so that it can be stopped and called again. With a prefix (`mimic,pooled`) only cases that begin so.
-//! `privacy --individuals` prints `docs/privacy/individuals.csv`: people next to the components of U, and in runs without them.
-//! `privacy --table FIGURES.csv` prints `docs/privacy/table.csv`, a line per case, `--summary` what they come to. `PARTWISE_DATA` is the folder with the matrices.
+//! `privacy --individuals` prints `docs/privacy/individuals.csv`: how closely people resemble the components
+//! of U, in runs with and without them.
+//! `privacy --table FIGURES.csv` prints `docs/privacy/table.csv`, one line per case, `--summary` prints their
+//! summary. `PARTWISE_DATA` is the folder with the matrices.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
@@ -103,7 +105,7 @@ fn main() -> Result<(), Failure> {
     }
 }
 
-/// All records of each table but newsgroups, with 5 parties, 100 rounds, two protocols and two k.
+/// All records of every table except newsgroups, with 5 parties, 100 rounds, two protocols and two k.
 fn individuals() -> Result<(), Failure> {
     println!(
         "data,protocol,rank,seed,people,reproduced,highest_cosine,highest_at_party,cosine,leverage,cosine_without"
@@ -268,7 +270,7 @@ fn audited(
     seed: u64,
     (rounds, limits): (usize, &Limits),
 ) -> Result<(Audit, usize), Failure> {
-    // As many others as members, if there are so many.
+    // As many non-members as members, if there are enough.
     let records = matrix.rows();
     let (rest, kept) = hold_out(records, members, seed);
     let others = rest.len().min(members);
@@ -325,8 +327,9 @@ fn shuffle(records: &[usize], seed: u64) -> Vec<usize> {
     keyed.into_iter().map(|(_, record)| record).collect()
 }
 
-/// The lines of a case by adversary: the highest AUC of matching and of the span, each with its standard error;
-/// under "everybody" that of the final U; under "words" p; and the largest share that was recovered.
+/// The lines of a case, one per adversary: the highest AUC of matching and of the span, each with its
+/// standard error. "everybody" holds the AUC of the final U, "words" holds p, followed by the largest share
+/// that was recovered.
 #[derive(Default)]
 struct Figures {
     problem: String,

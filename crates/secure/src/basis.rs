@@ -3,14 +3,14 @@
 use faer::{MatMut, MatRef};
 use partwise::kernels::add_product;
 
-/// Orthonormal columns, one after the other.
+/// Orthonormal columns, stored consecutively.
 pub(crate) struct Basis {
     length: usize,
     columns: Vec<f64>,
 }
 
 impl Basis {
-    /// Of nothing, in so many dimensions.
+    /// An empty basis in this many dimensions.
     pub fn new(length: usize) -> Self {
         Basis { length, columns: Vec::new() }
     }
@@ -35,7 +35,7 @@ impl Basis {
         self.columns.extend(fresh);
     }
 
-    /// Orthonormal columns that, with the basis, span these too, but for what is below `tolerance` of a column's norm.
+    /// Orthonormal columns that together with the basis also span these columns, up to `tolerance` of a column's norm.
     pub fn fresh(&self, mut columns: Vec<f64>, tolerance: f64) -> Vec<f64> {
         let (n, known) = (self.length, self.rank());
         let size = columns.len() / n;

@@ -1,4 +1,4 @@
-//! What parties hash and sign, as bytes: one encoding for each value, with a purpose and a version in front.
+//! What parties hash and sign, as bytes: one encoding for each value, prefixed by a purpose and a version.
 //!
 //! All numbers are little endian.
 //!
@@ -42,7 +42,7 @@ pub enum FieldValue {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Field {
-    /// What it is called where it differs between parties.
+    /// The name of the field in error messages.
     pub name: String,
     /// The value.
     pub value: FieldValue,
@@ -98,7 +98,7 @@ impl<V: Into<FieldValue>> FromIterator<V> for FieldValue {
 }
 
 impl std::fmt::Display for FieldValue {
-    /// As people compare it.
+    /// Formats the value for comparison by people.
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             FieldValue::Absent => out.write_str("none"),

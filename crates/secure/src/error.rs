@@ -15,14 +15,14 @@ pub enum Error {
     /// A risk that was not accepted.
     #[error("{}", risk(problem, cure, accept))]
     Risk {
-        /// What others would see.
+        /// What others would learn.
         problem: String,
         /// How to avoid it.
         cure: Wording,
         /// The field of [`Accepted`](crate::risk::Accepted) that accepts it.
         accept: &'static str,
     },
-    /// All parties together have too few records, according to their first sums, and the risk was not accepted.
+    /// All parties together have too few records, according to the first sums, and the risk was not accepted.
     #[error("{risk}")]
     FewRecords {
         /// The risk, an [`Error::Risk`].
@@ -33,35 +33,37 @@ pub enum Error {
         "{who} received from {from} {problem} and stops; find out why before the parties run again, under a new epoch"
     )]
     Dishonest {
-        /// Who noticed.
+        /// The participant that detected the violation.
         who: Peer,
-        /// Who sent it.
+        /// The sender of the message.
         from: Peer,
-        /// What is wrong with it.
+        /// The description of the violation.
         problem: String,
     },
-    /// An opened sum that parties which follow the protocol cannot have.
+    /// An opened sum that is impossible if all parties follow the protocol.
     #[error(
-        "{who} was told an implausible sum of {sum}: {problem}; it sends nothing more, since another participant may not \
+        "{who} received an implausible sum of {sum}: {problem}; it stops, because another participant may not \
          follow the protocol; find out why before the parties run again"
     )]
     Implausible {
-        /// Who noticed.
+        /// The participant that detected it.
         who: Peer,
-        /// Which sum.
+        /// The kind of the sum.
         sum: &'static str,
-        /// What is wrong with it.
+        /// The reason why the sum is implausible.
         problem: String,
     },
-    /// A party's gate did not let its numbers out, and all stop. Only that party knows which and why.
+    /// A party's gate withheld its numbers, and all parties stop. Only that party knows that it was its gate,
+    /// and why.
     #[error(
-        "{who} stops: {}; do not run again with the same terms before the parties have talked about it",
-        reason.as_deref().unwrap_or("the gate of some party has withheld its numbers, and only that party's log says why")
+        "{who} stops: {}; talk to the other parties before another run with the same terms",
+        reason.as_deref().unwrap_or("the gate of a party has withheld its numbers, and only that party's log \
+         has the reason")
     )]
     Withheld {
-        /// Who says so.
+        /// The party that reports the error.
         who: Peer,
-        /// Why, where it was this party's own gate.
+        /// The reason, if it was this party's own gate.
         reason: Option<String>,
     },
     /// A party is gone, and the others wait for it.
@@ -71,7 +73,7 @@ pub enum Error {
         party: u16,
         /// The round that lacks it.
         round: u64,
-        /// What to do about it.
+        /// The remedy.
         cure: Wording,
     },
     /// A party of a simulation vanished, as it was told to.
@@ -83,59 +85,60 @@ pub enum Error {
     /// The other end of a link is gone.
     #[error("{who} lost its connection to {peer}, whose own message says why")]
     LinkLost {
-        /// Who noticed.
+        /// The participant that detected the loss.
         who: Peer,
-        /// Who is gone.
+        /// The participant that is gone.
         peer: Peer,
     },
     /// A value that no fixed-point range can hold.
     #[error(
-        "party {party} has a value of {value:e} in {what}, but the largest that can be summed is 1e75; rescale the matrix"
+        "party {party} has a value of {value:e} in {what}, but the largest that can be summed is 1e75; rescale \
+         the matrix"
     )]
     Outside {
-        /// Who has it.
+        /// The party with the value.
         party: u16,
-        /// In which sum.
+        /// The kind of the sum.
         what: &'static str,
         /// The value.
         value: f64,
     },
-    /// Numbers are outside of ranges that were agreed on for them.
+    /// Numbers are repeatedly outside the ranges that were agreed on for them.
     #[error(
-        "the sum of {what} was outside of ranges that all had just agreed on, {votes} times: a party is dishonest or its \
-         program is broken, and nobody can tell which; find out before the parties run again"
+        "the sum of {what} was out of the range that all parties had just agreed on, {votes} times: an unknown \
+         party is dishonest or its program is faulty; find out which before the parties run again"
     )]
     Ranges {
-        /// Which sum.
+        /// The kind of the sum.
         what: &'static str,
-        /// How often.
+        /// The number of votes on ranges.
         votes: u32,
     },
-    /// A run takes more sums than were allowed.
+    /// A run takes more sums than allowed.
     #[error(
-        "this party has taken part in {sums} sums, failed attempts among them, and more are not allowed; find out why they \
-         were repeated before the parties run again"
+        "this party has taken part in {sums} sums including failed attempts, and its limit does not allow \
+         more; find out why they were repeated before the parties run again"
     )]
     TooManySums {
-        /// How many.
+        /// The number of sums.
         sums: u64,
     },
-    /// What carries messages or keeps answers has failed, and says why.
+    /// The transport or the journal failed, with this message.
     #[error("{problem}")]
     Stopped {
-        /// What is wrong, and what to do.
+        /// The problem and its remedy.
         problem: Wording,
     },
     /// The folder of a simulation that cannot be audited.
     #[error("{problem}")]
     Folder {
-        /// What is wrong with it, and what to do.
+        /// The problem and its remedy.
         problem: Wording,
     },
     /// Another rank failed; the message is its own.
     #[error("{problem}")]
     Elsewhere {
-        /// What it said.
+        /// The message of the other rank.
         problem: Wording,
     },
     /// The operating system has no randomness to give.
@@ -144,7 +147,7 @@ pub enum Error {
          without it"
     )]
     Entropy {
-        /// What it said.
+        /// The message of the operating system.
         problem: String,
     },
 }
@@ -155,7 +158,7 @@ impl Error {
         Error::Core(partwise::Error::parameter(name, problem))
     }
 
-    /// The error in words, with the fields that it names kept apart from them.
+    /// The error message with its fields marked.
     pub fn wording(&self) -> Wording {
         match self {
             Error::Core(error) => error.wording(),

@@ -1,5 +1,6 @@
-//! Features that few records have: a party lets a feature count only if enough of its records have it, and a feature stays
-//! only if enough parties do. What is opened is how many parties qualify for each feature, never how many records.
+//! Features that occur in few records: a party counts a feature only if enough of its records have it, and a
+//! feature stays only if enough parties count it. The number of such parties is opened for each feature, but
+//! never the number of records.
 
 use partwise::Real;
 
@@ -9,17 +10,17 @@ use crate::protocol::Local;
 use crate::session::{ALL, Announcement, Session};
 use crate::sum::SumKind;
 
-/// Whether each feature stays, for all parties and for this one.
+/// The features that stay, for all parties and for this one.
 #[derive(Debug, PartialEq)]
 struct Kept {
-    /// Too few parties have the feature in enough records.
+    /// Features that too few parties have in enough records.
     left_out: Vec<bool>,
-    /// This party has it in some records, but in too few.
+    /// Features that this party has in some of its records, but in too few.
     zeroed: Vec<usize>,
 }
 
-/// Leaves out the features that too few parties have in enough records, and at this party those that it has in too few
-/// itself. It comes before anything that is computed from values.
+/// Removes the features that too few parties have in enough records, and at this party those that too few of
+/// its own records have. This precedes every computation with values.
 pub(crate) fn leave_out_rare<T: Real>(
     colluders: usize,
     local: &mut Local<T>,
@@ -29,7 +30,7 @@ pub(crate) fn leave_out_rare<T: Real>(
     let counts = local.feature_counts();
     let qualifies: Vec<bool> = counts.iter().map(|&count| count >= least).collect();
     let bits = qualifies.iter().map(|&qualifies| f64::from(u8::from(qualifies))).collect();
-    // A range that holds every bit: there is nothing to vote on.
+    // A range that holds every bit, so that no vote is needed.
     session.expect(ALL, SumKind::Features, &[Part::matrix(vec![1.0], 1)]);
     let total = session.sum(ALL, SumKind::Features, vec![Part::matrix(bits, 1)])?;
     let needed = needed_parties(colluders, session.members(ALL));
@@ -39,7 +40,8 @@ pub(crate) fn leave_out_rare<T: Real>(
         return Err(Error::parameter(
             "feature_records",
             format!(
-                "no feature is in {least} records of {needed} parties or more; merge features, find more records, or lower it"
+                "no feature occurs in at least {least} records at {needed} parties or more; merge features, \
+                 find more records, or lower it"
             ),
         ));
     }
@@ -53,8 +55,9 @@ pub(crate) fn leave_out_rare<T: Real>(
     Ok(())
 }
 
-/// How many parties must qualify: two more than may collude, so that these cannot tell a single one by subtracting
-/// themselves. Where there are fewer parties, which is a risk that was accepted, all of them.
+/// How many parties must qualify: two more than may collude, so that colluding parties cannot identify a
+/// single other party by subtracting themselves. If there are fewer parties, which is an accepted risk, all
+/// of them.
 fn needed_parties(colluders: usize, parties: usize) -> usize {
     colluders.saturating_add(2).min(parties)
 }
@@ -72,11 +75,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn features_stay_where_two_parties_more_than_collude_have_them() {
+    fn features_stay_if_two_more_parties_than_collude_have_them() {
         let qualifies = [true, false, false, true, false];
         let kept = kept(&qualifies, &[12, 9, 0, 10, 3], &[3.0, 3.0, 4.0, 2.0, 2.0], 3);
         assert_eq!(kept.left_out, [false, false, false, true, true]);
-        // A feature that this party does not have at all, or that nobody has any more, is not reported.
+        // A feature that this party does not have, or that no party keeps, is not reported.
         assert_eq!(kept.zeroed, [1]);
         assert_eq!((needed_parties(1, 5), needed_parties(1, 2), needed_parties(0, 2)), (3, 2, 2));
     }

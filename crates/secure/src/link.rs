@@ -10,17 +10,17 @@ use crate::error::Result;
 use crate::fixed::Part;
 use crate::sum::SumKind;
 
-/// What a link receives.
+/// An event that a link receives.
 #[derive(Clone, PartialEq)]
 pub enum Incoming {
     /// A message.
     Message {
         /// The sender; 0 is the coordinator.
         from: u16,
-        /// Its bytes.
+        /// The bytes of the message.
         bytes: Vec<u8>,
     },
-    /// The other end is gone.
+    /// The other end has left.
     Lost(u16),
     /// The end has reconnected.
     Joined(u16),
@@ -40,10 +40,10 @@ pub trait Link: Send {
     /// This end's clock, in seconds.
     fn now(&self) -> f64;
 
-    /// This end has computed for so long; a link with a real clock knows it without being told.
+    /// Advances this end's clock by a computation; a link with a real clock ignores it.
     fn spend(&mut self, _seconds: f64) {}
 
-    /// This end is about to join a sum. Nothing of it is sent; a [`Recorder`] records it.
+    /// Announces that this end is about to join a sum. Nothing is sent; a [`Recorder`] records it.
     fn asks(&mut self, _sum: &Asked<'_>) {}
 }
 
@@ -69,7 +69,7 @@ impl<L: Link + ?Sized> Link for &mut L {
     }
 }
 
-/// What passes through a [`Recorded`] link.
+/// A message that passes through a [`Recorded`] link.
 pub struct Passed<'a> {
     /// The sender; 0 is the coordinator.
     pub from: u16,
@@ -89,7 +89,7 @@ pub struct Asked<'a> {
     pub cohort: u8,
     /// How many are in the cohort.
     pub size: usize,
-    /// What is summed.
+    /// The kind of the sum.
     pub kind: SumKind,
     /// The number of earlier attempts.
     pub attempt: u8,
@@ -170,7 +170,7 @@ pub struct Sent {
     pub kind: String,
     /// How many.
     pub count: u64,
-    /// Their bytes.
+    /// Bytes of these messages.
     pub bytes: u64,
 }
 
@@ -181,7 +181,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Of party `me`, or of the coordinator.
+    /// A link of party `me`, or of the coordinator.
     pub fn new(me: u16) -> Self {
         Summary { me, sent: Mutex::default() }
     }

@@ -31,7 +31,7 @@ enum EndpointStatus {
 
 struct Endpoint {
     clock: f64,
-    /// When its line is free to send again.
+    /// The time at which the line is free to send again.
     line_free: f64,
     status: EndpointStatus,
     inbox: BTreeMap<Arrival, Incoming>,
@@ -65,7 +65,7 @@ pub struct NetLink {
     sequence: u64,
 }
 
-/// The ends of a network of a coordinator (the first) and so many parties.
+/// The ends of a network with a coordinator (the first end) and this many parties.
 pub fn network(parties: usize, line: Network) -> Vec<NetLink> {
     let place =
         || Endpoint { clock: 0.0, line_free: 0.0, status: EndpointStatus::Running, inbox: BTreeMap::new() };

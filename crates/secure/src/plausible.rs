@@ -1,39 +1,40 @@
-//! Whether an opened sum can be one: what parties that follow the protocol have is nonnegative and within the agreed range,
-//! Gram matrices are positive semidefinite, and products are no longer than their factors. The same holds of the sum less a
-//! party's own share, which is the sum over the others. What passes may be a lie all the same.
+//! Checks whether an opened sum is possible: contributions of parties that follow the protocol are
+//! nonnegative and within the agreed range, Gram matrices are positive semidefinite, and products are no
+//! longer than their factors allow. The same holds for the sum without a party's own share, which is the sum
+//! over the others. A sum that passes may still be wrong.
 
 use crate::fixed::{Part, Precision, whole_gram};
 use crate::sum::SumKind;
 
-/// Relative errors of products in f32, and of sums of them.
+/// The relative error of products in f32, and of their sums.
 const ROUNDING: f64 = 1e-4;
-/// Relative errors of sums without masks, which are in f32.
+/// The relative error of sums without masks, which are in f32.
 const F32: f64 = 1e-6;
 
-/// An opened sum and what its party knows of it.
+/// An opened sum, and what a party knows about it.
 pub(crate) struct OpenedSum<'a> {
     pub kind: SumKind,
-    /// What this party had in it; nothing where it was missing.
+    /// This party's contribution; `None` if it was missing.
     pub own: Option<&'a [Part]>,
     pub total: &'a [Vec<f64>],
-    /// How precise each column of each part is, and how far it reaches.
+    /// The precision and the range of each column of each part.
     pub precision: &'a [Vec<Precision>],
-    /// Parties in it.
+    /// The number of parties in the sum.
     pub parties: usize,
-    /// Whether the matrix in front is the server's U instead of a sum.
+    /// Whether the first matrix is the server's U instead of a sum.
     pub is_answered: bool,
 }
 
-/// What earlier sums say about later ones.
+/// What earlier sums imply for later ones.
 #[derive(Default)]
 pub(crate) struct Known {
     records: Option<Shares>,
     norm: Option<Shares>,
-    /// Features that no party has: left out after [`SumKind::Features`] was opened.
+    /// Features that no party has, after [`SumKind::Features`] was opened.
     left_out: Vec<bool>,
 }
 
-/// A total over all parties, less this party's own.
+/// A total over all parties, and the total without this party.
 #[derive(Clone, Copy)]
 struct Shares {
     total: f64,
@@ -41,12 +42,12 @@ struct Shares {
 }
 
 impl Known {
-    /// Features that were left out: their rows are zero at every party.
+    /// Sets the features that were left out: their rows are zero at every party.
     pub fn leave_out(&mut self, left_out: Vec<bool>) {
         self.left_out = left_out;
     }
 
-    /// What is implausible about a sum; nothing if it can be one. What it says is kept for later ones.
+    /// Checks a sum; the error says what is implausible. What the sum implies is kept for later checks.
     pub fn check(&mut self, sum: &OpenedSum<'_>) -> Result<(), String> {
         let skipped = usize::from(sum.is_answered);
         for part in skipped..sum.total.len() {
@@ -62,7 +63,8 @@ impl Known {
         match sum.kind {
             SumKind::Records => {
                 let records = shares(0, 0);
-                // Without its own share a party knows no others that must have at least one record.
+                // A party that has no share in the sum cannot tell whether the others have at least one
+                // record each.
                 let least = if sum.own.is_some() { sum.parties.saturating_sub(1) as f64 } else { 0.0 };
                 if records.rest < least - 0.5 || records.total.fract() != 0.0 {
                     return Err(format!("{} records of the other parties", records.rest));
@@ -72,7 +74,7 @@ impl Known {
             SumKind::Features
                 if sum.total[0].iter().any(|count| (count - count.round()).abs() > ROUNDING) =>
             {
-                return Err("a number of parties that is not whole".into());
+                return Err("a fractional number of parties".into());
             }
             SumKind::Norms => self.check_norms(shares(0, 0), shares(0, 1), sum)?,
             SumKind::ProductV => self.check_product(sum)?,
@@ -85,14 +87,14 @@ impl Known {
     fn check_left_out(&self, sum: &OpenedSum<'_>) -> Result<(), String> {
         let columns = sum.precision[0].len().max(1);
         let rows = sum.total[0].chunks_exact(columns).zip(&self.left_out);
-        // Zeros are words of zero, and their sum is exact.
+        // Zeros are encoded as words of zero, and their sum is exact.
         match rows.filter(|(_, left_out)| **left_out).any(|(row, _)| row.iter().any(|&value| value != 0.0)) {
             true => Err("it has a feature that was left out".into()),
             false => Ok(()),
         }
     }
 
-    /// The sum of nonnegative numbers and that of their squares: (Σ x)² ≤ count Σ x².
+    /// Checks the sum of nonnegative numbers against the sum of their squares: (Σ x)² ≤ count Σ x².
     fn check_norms(&mut self, sums: Shares, squares: Shares, sum: &OpenedSum<'_>) -> Result<(), String> {
         let entries = self.records.map_or(f64::INFINITY, |records| records.rest) * self.left_out.len() as f64;
         let largest = (entries * squares.rest.max(0.0)).sqrt() * (1.0 + ROUNDING) + sum.slack(0, 0);
@@ -103,7 +105,7 @@ impl Known {
         Ok(())
     }
 
-    /// ‖M V_j‖ ≤ ‖M‖ ‖V_j‖ for each component, and VᵀV positive semidefinite.
+    /// Checks ‖M V_j‖ ≤ ‖M‖ ‖V_j‖ for each component, and that VᵀV is positive semidefinite.
     fn check_product(&self, sum: &OpenedSum<'_>) -> Result<(), String> {
         let (product, triangle) = (sum.rest(0), sum.rest(1));
         let k = sum.precision[0].len();
@@ -128,11 +130,11 @@ impl Known {
         Ok(())
     }
 
-    /// The norms of those who are there at the end are among those of all.
+    /// Checks that the norms of the parties present at the end are within those of all parties.
     fn check_present(&self, present: Shares) -> Result<(), String> {
         match self.norm {
             Some(norm) if present.rest > norm.rest * (1.0 + ROUNDING) + ROUNDING * norm.total => {
-                Err("the parties that are left have more than all had".into())
+                Err("the remaining parties have more than all parties had".into())
             }
             _ => Ok(()),
         }
@@ -140,7 +142,7 @@ impl Known {
 }
 
 impl OpenedSum<'_> {
-    /// The sum over the others; over all where this party was missing.
+    /// The sum over the other parties; over all parties if this one was missing.
     fn rest(&self, part: usize) -> Vec<f64> {
         let total = self.total[part].iter();
         match self.own {
@@ -154,12 +156,12 @@ impl OpenedSum<'_> {
         Shares { total, rest: total - self.own.map_or(0.0, |own| own[part].values[place]) }
     }
 
-    /// How far rounding to words may move the sum of a column.
+    /// The largest error of a column's sum that rounding to words can cause.
     fn slack(&self, part: usize, column: usize) -> f64 {
         self.precision[part].get(column).map_or(0.0, |precision| precision.step * self.parties as f64)
     }
 
-    /// Every number of the others is within their ranges, and where it must be nonnegative it is.
+    /// Checks that the others' numbers are within their ranges, and nonnegative where they must be.
     fn check_range(&self, part: usize) -> Result<(), String> {
         let columns = self.precision[part].len().max(1);
         let others = self.parties as f64 - if self.own.is_some() { 1.0 } else { 0.0 };
@@ -178,8 +180,8 @@ impl OpenedSum<'_> {
     }
 }
 
-/// The lower triangular L with L Lᵀ = G + shift I, by row, of the lower triangle of a symmetric matrix; nothing if that has a
-/// negative eigenvalue.
+/// The lower triangular L with L Lᵀ = G + shift I, by row, given the lower triangle of a symmetric matrix;
+/// `None` if the matrix has a negative eigenvalue.
 pub(crate) fn cholesky(gram: &[f64], k: usize, shift: f64) -> Option<Vec<f64>> {
     let mut lower = vec![0.0; k * k];
     for row in 0..k {

@@ -22,16 +22,16 @@ pub enum OnRank<T> {
     Party(PartyOutcome<T>),
 }
 
-/// What all ranks know of the data.
+/// The sizes of the data, known to all ranks.
 #[derive(Clone, Copy, Debug)]
 pub struct DataSizes<'a> {
-    /// Records of each party.
+    /// The number of records of each party.
     pub records: &'a [usize],
-    /// Features.
+    /// The number of features.
     pub features: usize,
 }
 
-/// What a message between two ranks is; its first byte.
+/// The kind of a message between two ranks, which is its first byte.
 const MESSAGE: u8 = 0;
 const FAILURE: u8 = 1;
 const REPORT: u8 = 2;
@@ -45,7 +45,7 @@ struct CommLink<'a> {
     begin: Instant,
     /// The ranks that can send to this one, the next to be looked at first.
     peers: Vec<usize>,
-    /// What parties that are done have reported, while others are not.
+    /// The reports of parties that are done while others are not.
     reports: BTreeMap<usize, Vec<u8>>,
 }
 
@@ -232,7 +232,7 @@ fn coordinate<T: Real>(
     Ok(OnRank::Coordinator(room.collect(hub, ends, begin.elapsed().as_secs_f64())))
 }
 
-/// What a party's rank has of its own.
+/// The part of the data that only a party's rank has.
 struct OwnPart<T> {
     part: Matrix<T>,
     identity: Identity,

@@ -35,7 +35,7 @@ pub fn hidden(settings: &Settings, records: &[usize]) -> usize {
     counts[..rest].iter().fold(0, |sum: usize, count| sum.saturating_add(*count))
 }
 
-/// How many of so many parties are left in the smallest sum when c of them subtract their shares.
+/// The number of parties that remain in the smallest sum after c colluding parties subtract their contributions.
 fn counted(settings: &Settings, parties: usize) -> usize {
     let summed = match settings.protocol.is_asynchronous() {
         true => parties / group_count(settings, parties),
@@ -62,40 +62,40 @@ pub(crate) struct FewRecords {
     colluders: usize,
 }
 
-/// What was opened about records.
+/// The counts of records that were opened.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OpenedCounts {
-    /// Parties in the sum.
+    /// The number of parties in the sum.
     pub parties: usize,
-    /// Their records together.
+    /// The records of these parties together.
     pub records: usize,
 }
 
 impl FewRecords {
-    /// The refusal between so many parties, where there is one.
+    /// The criterion for this many parties; `None` if few records are accepted.
     pub fn new(settings: &Settings, parties: usize, features: usize) -> Option<Self> {
         let (needed, rest, colluders) = (few(features), counted(settings, parties), settings.colluders);
         guards_few(settings).then_some(FewRecords { needed, rest, features, colluders })
     }
 
-    /// Whether a party with so many records is too small for all others to be of its size. If none is, there is nothing
-    /// to refuse.
+    /// Whether there would be too few records if all other parties were as small as this one. If this holds for no
+    /// party, nothing is refused.
     pub fn is_small(&self, own: usize) -> bool {
         own.saturating_mul(self.rest) < self.needed
     }
 
-    /// Whether the sum alone says that there are too few, however they are shared out.
+    /// Whether the total alone shows that there are too few records, for any distribution over the parties.
     pub fn is_certain(&self, opened: OpenedCounts) -> bool {
         opened.records.saturating_mul(self.rest) < self.needed.saturating_mul(opened.parties)
     }
 
-    /// Whether a party with so many records is too large for the others, as many as collude, to be of its size.
+    /// Whether there may be too few records because all parties outside of the smallest ones could be as large as this.
     pub fn is_large(&self, own: usize, opened: OpenedCounts) -> bool {
         let others = own.saturating_mul(opened.parties.saturating_sub(self.rest));
         opened.records < others.saturating_add(self.needed)
     }
 
-    /// The refusal.
+    /// The error for too few records.
     pub fn refused(&self, opened: OpenedCounts) -> Error {
         let who = format!("{} parties have {} records together", opened.parties, opened.records);
         few_records(&who, self.colluders, self.features)
@@ -114,12 +114,12 @@ fn few_records(who: &str, colluders: usize, features: usize) -> Error {
     }
 }
 
-/// Fewer records than this show in sums of every protocol.
+/// The number of records below which sums of every protocol reveal some of them.
 pub fn few(features: usize) -> usize {
     features.div_ceil(2)
 }
 
-/// Refuses what has not been accepted, given how many records each party has.
+/// Refuses risks that were not accepted, given the number of records of each party.
 pub fn check(settings: &Settings, records: &[usize], features: usize) -> Result<()> {
     let exposure = Exposure { settings, records, features };
     let of_protocol = settings.protocol.definition().risks(&exposure);
@@ -131,7 +131,7 @@ pub fn check(settings: &Settings, records: &[usize], features: usize) -> Result<
 /// not apply.
 pub(crate) struct Exposure<'a> {
     pub settings: &'a Settings,
-    /// Of each party.
+    /// The number of records of each party.
     pub records: &'a [usize],
     pub features: usize,
 }
@@ -156,7 +156,7 @@ impl Exposure<'_> {
         fewest.map_or(Smallest { party: 0, records: 0 }, |(records, party)| Smallest { party, records })
     }
 
-    /// From how many records on a share shows none of them.
+    /// The number of records from which a contribution reveals none of them.
     fn enough(&self) -> usize {
         self.settings.protocol.definition().enough_records(self.settings, self.features)
     }

@@ -1,26 +1,28 @@
-//! What a party checks by itself, whatever the others agree on: the thresholds of its own safeguards.
+//! The thresholds of a party's own safeguards, which it checks independently of what the parties agree on.
 
 use serde::{Deserialize, Serialize};
 
-/// A party's own limits. Parties need not agree on them, and none of them is sent.
+/// A party's own limits. Parties need not agree on them, and they are never sent.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Safeguards {
-    /// Records that must have a feature before this party lets it count: t. 0 keeps every feature.
+    /// The minimum number of records that must have a feature before this party counts it: t. 0 keeps every
+    /// feature.
     pub feature_records: usize,
-    /// The largest exponent of 2 that a range may be agreed on with.
+    /// The largest exponent of 2 that a range may have.
     pub exponent: i16,
-    /// Whether the gate looks at what was opened and at what is about to be uploaded.
+    /// Whether the gate checks what was opened and what is about to be uploaded.
     pub gate: bool,
-    /// The largest share, in squares, that a single record may have in any combination of the columns of M_r V_r.
+    /// The largest share, in squares, of a single record in any combination of the columns of M_r V_r.
     pub record_share: f64,
     /// The largest cosine between a column of U and the record that supplies most of its column of M_r V_r.
     pub record_cosine: f64,
-    /// The largest share of a column of U, in squares, that one feature may have.
+    /// The largest share of a single feature in a column of U, in squares.
     pub feature_share: f64,
-    /// How many times the diagonal of a fitted V the opened diagonal of all parties may be.
+    /// The largest ratio between the opened diagonal of all parties and that of a fitted V.
     pub diagonal: f64,
-    /// How many times as far as this party's own steps, for as many records as the others have, the mean of all may move U.
+    /// The largest ratio between the step of the mean U and this party's own steps, scaled to the others'
+    /// number of records.
     pub step: f64,
 }
 
@@ -40,8 +42,8 @@ impl Default for Safeguards {
 }
 
 impl Safeguards {
-    /// Those that look at what is opened alone, and compare it with no data of the party's own: small examples stay what
-    /// they are.
+    /// Limits that apply only to what is opened and compare nothing with the party's own data, so that small
+    /// examples are not rejected.
     pub fn of_sums() -> Self {
         Safeguards {
             feature_records: 0,
@@ -53,7 +55,7 @@ impl Safeguards {
         }
     }
 
-    /// Whether a party's own records are looked at before an upload.
+    /// Whether a party's own records are checked before an upload.
     pub(crate) fn watches_records(&self) -> bool {
         self.gate && (self.record_share < 1.0 || self.record_cosine < 1.0)
     }

@@ -10,11 +10,11 @@ use crate::coordinator::{Coordinator, CoordinatorAction};
 use crate::error::{Error, Peer, Result};
 use crate::link::{Incoming, Link, Recorder};
 
-/// Answers as another does, and lets a recorder see what was opened.
+/// Forwards to another server, and passes opened sums to a recorder.
 pub struct Noted<'a> {
-    /// Who answers.
+    /// Determines the answers.
     pub answer: &'a mut dyn Answer,
-    /// Who takes note.
+    /// Records the messages.
     pub recorder: &'a dyn Recorder,
 }
 
@@ -25,11 +25,11 @@ impl Answer for Noted<'_> {
     }
 }
 
-/// What the coordinator has at the end.
+/// The result of the coordinator.
 pub struct Served {
     /// The hubs, by the number of their cohort.
     pub hubs: BTreeMap<u8, Hub>,
-    /// Bytes that it sent.
+    /// Bytes that the coordinator sent.
     pub bytes: u64,
 }
 
@@ -88,7 +88,7 @@ fn act(link: &mut dyn Link, coordinator: &Coordinator<'_>, action: CoordinatorAc
     }
 }
 
-/// What to do about a party that left.
+/// The remedy for a party that left.
 fn cure(cohort: &Cohort) -> Wording {
     match cohort.leavers() {
         0 => "so few parties tolerate no dropout; run again when it is back".into(),

@@ -67,7 +67,7 @@ pub fn hold_out(records: usize, count: usize, seed: u64) -> (Vec<usize>, Vec<usi
     (kept, held)
 }
 
-/// The numbers below `count`, by chance.
+/// The numbers below `count` in random order.
 fn in_random_order(count: usize, seed: u64) -> Vec<usize> {
     let mut rng = stream(party_seed(seed, "partwise holdout", 0), Purpose::Sample, 0, 0);
     let mut order: Vec<(u64, usize)> = (0..count).map(|number| (rng.next_u64(), number)).collect();
@@ -75,8 +75,8 @@ fn in_random_order(count: usize, seed: u64) -> Vec<usize> {
     order.into_iter().map(|(_, number)| number).collect()
 }
 
-/// Sets whole people aside, by chance, until `count` records are: those that stay, and those in nobody's data. `people` has
-/// the number of the person of each record.
+/// Holds out whole random people until at least `count` records are held out; returns the records that stay,
+/// and the held-out ones. `people` has the number of the person of each record.
 pub fn hold_out_people(people: &[usize], count: usize, seed: u64) -> (Vec<usize>, Vec<usize>) {
     let number = people.iter().max().map_or(0, |last| last + 1);
     let mut sizes = vec![0; number];
@@ -92,7 +92,7 @@ pub fn hold_out_people(people: &[usize], count: usize, seed: u64) -> (Vec<usize>
     (0..people.len()).partition(|&record| !held[people[record]])
 }
 
-/// Records by person, people in the order in which they first occur; without numbers each record is a person.
+/// Groups records by person, in order of first occurrence; without numbers each record is a person.
 pub fn by_person(records: &[usize], people: Option<&[usize]>) -> Vec<Vec<usize>> {
     let Some(people) = people else { return records.iter().map(|&record| vec![record]).collect() };
     let (mut places, mut grouped) = (BTreeMap::new(), Vec::<Vec<usize>>::new());
@@ -229,7 +229,7 @@ mod tests {
         assert!((mean - 500.0).abs() < 60.0, "{mean}");
     }
 
-    /// People stay together, and as few as are needed are held out.
+    /// The records of a person stay together, and no more people than necessary are held out.
     #[test]
     fn whole_people_are_held_out() {
         let people: Vec<usize> = (0..1000).map(|record| record * 7 % 130).collect();

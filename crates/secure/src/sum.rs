@@ -10,7 +10,7 @@ use crate::protocol::{Aggregation, Settings};
 /// The kinds of sums.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SumKind {
-    /// Records of each party.
+    /// The number of records of each party.
     Records,
     /// Whether a party has few records.
     FewRecords,
@@ -85,7 +85,7 @@ impl SumKind {
         matches!(self, SumKind::FewRecords | SumKind::ManyRecords)
     }
 
-    /// Whether a column of a part is of numbers that cannot be negative, whatever a party has. Residuals may be, by
+    /// Whether the numbers of a part's columns are nonnegative at any party. Residuals may be negative due to
     /// rounding.
     pub const fn is_nonnegative(self, part: usize, column: usize) -> bool {
         match self {
@@ -112,9 +112,9 @@ impl std::fmt::Display for SumKind {
 /// A sum that a run has: its kind, and the shapes of its parts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SumShape {
-    /// What is summed.
+    /// The kind of the sum.
     pub kind: SumKind,
-    /// Its parts, in their order.
+    /// The shapes of the parts, in order.
     pub parts: Vec<PartShape>,
 }
 
@@ -138,7 +138,7 @@ impl SumShape {
         match aggregation {
             Aggregation::Plain => vec![WordCount { narrow, wide }],
             Aggregation::Secure => vec![
-                // Behind the numbers are the flags.
+                // The flags follow the numbers.
                 WordCount { narrow, wide: wide.saturating_add(FLAGS) },
                 // The votes on ranges.
                 WordCount { narrow: 0, wide: total(|part| part.columns).saturating_mul(VOTES) },

@@ -102,7 +102,7 @@ fn a_limit_that_is_passed_is_exit_code_3() {
     assert_eq!(desk.output(&format!("{simulate} --max-auc 1 --out s")).status.code(), Some(0));
 }
 
-/// Whole people are held out, and what is found of single ones is in their own party's folder alone.
+/// Whole people are held out, and results about single people are only in their own party's folder.
 #[test]
 fn people_are_audited_and_shown_to_their_own_party() {
     let desk = Desk::with_digits();
@@ -119,7 +119,7 @@ fn people_are_audited_and_shown_to_their_own_party() {
         assert_eq!(own(party)["components"].as_array().unwrap().len(), 10);
         assert_eq!(own(party)["members"].as_array().unwrap().len(), 10);
     }
-    // The same from the recorded run.
+    // The audit of the recorded run gives the same result.
     let before = (desk.read("r/audit.json"), own(2));
     desk.run("audit r --force --quiet");
     assert!((desk.read("r/audit.json"), own(2)) == before);

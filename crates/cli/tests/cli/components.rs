@@ -63,7 +63,7 @@ fn fits_of_another_run_are_not_continued() {
 }
 
 #[test]
-fn ranks_refuses_what_it_cannot_compare() {
+fn ranks_refuses_incomparable_input() {
     let desk = Desk::new();
     planted(&desk);
     desk.write("small.csv", "1,2,3\n4,5,6\n7,8,9\n");

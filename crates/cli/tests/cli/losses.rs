@@ -1,8 +1,8 @@
-//! `--loss`, `--missing` and `--weights`: what they leave in the results, and what is refused.
+//! `--loss`, `--missing` and `--weights`: their effect on the results, and invalid combinations.
 
 use crate::common::*;
 
-/// 12 x 8 counts, of which some are 0.
+/// 12 x 8 counts, some of which are 0.
 fn counts() -> Vec<f64> {
     (0..12 * 8).map(|place: usize| ((place * 7919) % 13).saturating_sub(3) as f64).collect()
 }
@@ -45,7 +45,7 @@ fn every_loss_is_recorded_evaluated_and_shown() {
 }
 
 #[test]
-fn workers_and_resumed_runs_give_the_same() {
+fn workers_and_resumed_runs_give_the_same_result() {
     let desk = Desk::new();
     desk.write("m.npz", npz_bytes(12, 8, &counts()));
     let common = "factorize m.npz --rank 3 --loss kl --precision f64 --tolerance 0 --seed 2";
@@ -95,7 +95,7 @@ fn missing_values_are_left_out_in_every_format() {
             errors.push(number(&desk.json(&format!("{out}/run.json")), "relative_error"));
         }
         assert!(errors.iter().all(|error| (error - errors[0]).abs() < 1e-8), "{errors:?}");
-        // The run says which entries were missing.
+        // The record says which entries were missing.
         let answer = desk.run(&format!("evaluate {loss}0 nan.npy --json"));
         let answer: serde_json::Value = serde_json::from_str(&answer).unwrap();
         assert!((number(&answer, "relative_error") - errors[0]).abs() < 1e-9);
@@ -116,7 +116,7 @@ fn a_row_without_a_known_entry_is_a_warning() {
 }
 
 #[test]
-fn what_does_not_go_together_is_refused_by_name() {
+fn conflicting_options_are_refused_by_name() {
     let desk = Desk::new();
     desk.write("m.csv", table_bytes(8, &counts(), ","));
     desk.write("gaps.csv", "1,2\nNA,3\n");
@@ -143,7 +143,7 @@ fn what_does_not_go_together_is_refused_by_name() {
 }
 
 #[test]
-fn held_out_entries_are_judged_in_the_trace_and_at_the_end() {
+fn held_out_entries_are_evaluated_in_the_trace_and_at_the_end() {
     let desk = Desk::new();
     desk.write("m.csv", table_bytes(8, &counts(), ","));
     desk.write("m.npz", npz_bytes(12, 8, &counts()));
@@ -167,6 +167,6 @@ fn held_out_entries_are_judged_in_the_trace_and_at_the_end() {
     assert_says(&desk.refused("factorize m.csv --holdout 2 --rank 2 --out r"), &["--holdout", "below 1"]);
     assert_says(
         &desk.refused("factorize m.csv --holdout 0.001 --rank 2 --out r"),
-        &["--holdout", "this share of the entries is none"],
+        &["--holdout", "this share holds out no entry"],
     );
 }

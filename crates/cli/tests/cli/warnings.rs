@@ -63,7 +63,7 @@ fn a_row_or_column_that_dominates_is_a_warning() {
         let said = warned(&desk, &format!("factorize {options} --rank 2"), out);
         assert!(said.len() == 1 && said[0].starts_with(&format!("{column}{expected}")), "{said:?}");
     }
-    // Among few columns only one that holds more than 99 %.
+    // Among few columns, only one with more than 99% counts as dominant.
     let few = |largest: f64| {
         (0..40 * 8).map(|place| if place % 8 == 7 { largest } else { 1.0 }).collect::<Vec<_>>()
     };

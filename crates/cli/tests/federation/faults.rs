@@ -222,7 +222,7 @@ fn an_asynchronous_run_is_repeated_too() {
     }
 }
 
-/// The run was done twice, with so many rounds in total, and the better result was kept.
+/// Asserts that the run was done twice with this many rounds in total, and that the better result was kept.
 fn assert_twice(trial: &Trial, number: usize, rounds: u64) {
     let record = trial.record(&format!("result-{number}"));
     let attempts: Vec<f64> = serde_json::from_value(record["attempts"].clone()).unwrap();
@@ -236,8 +236,8 @@ fn a_party_lost_at_the_end_is_not_waited_for_in_vain() {
     let trial = insecure(6, &["--rank", "2", "--rounds", "1", "--continue-without", "--protocol", "asyn-sd"]);
     let mut coordinator = trial.coordinator(&["--continue-without"]);
     let mut others = [1, 3, 4, 5, 6].map(|number| party(&trial, number, None));
-    // A flag, records and features, votes and sums of norms, of diagonals and of U, the end: it has one round or two, and
-    // the twelfth is of the error.
+    // Sums: a flag, records and features, votes and sums of norms, of diagonals and of U, and the end. Each
+    // takes one or two rounds, and the twelfth is that of the error.
     party(&trial, 2, Some("upload,12,before")).end();
     others.iter_mut().for_each(Process::succeed);
     coordinator.succeed();

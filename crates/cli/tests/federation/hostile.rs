@@ -1,4 +1,4 @@
-//! Connections of strangers to the coordinator's port during a run.
+//! Unauthenticated connections to the coordinator's port during a run.
 
 use std::collections::VecDeque;
 use std::io::{Read, Write};
@@ -26,7 +26,7 @@ fn strangers_do_not_disturb_a_run() {
         let bytes: Vec<u8> = match round % 4 {
             0 => b"GET / HTTP/1.1\r\nHost: x\r\n\r\n".to_vec(),
             1 => b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec(),
-            // The head of a handshake with a length that nothing follows.
+            // The head of a handshake whose announced content never follows.
             2 => vec![0x16, 3, 1, 0xff, 0xff, 1, 0, 0xff, 0xff],
             _ => (0..5000)
                 .map(|place: u32| (place.wrapping_mul(2_654_435_761) >> 13) as u8 ^ round as u8)
@@ -38,7 +38,7 @@ fn strangers_do_not_disturb_a_run() {
         let _ = stream.read(&mut [0; 100]);
     }
     let flood: Vec<TcpStream> = (0..300).filter_map(|_| connect(&address).ok()).collect();
-    coordinator.wait_for("which made room for another");
+    coordinator.wait_for("closed to make room for another");
     drop((silent, flood));
     pausing.succeed();
     others.iter_mut().for_each(Process::succeed);
@@ -49,16 +49,16 @@ fn strangers_do_not_disturb_a_run() {
     assert!((1..40).contains(&said), "{}", coordinator.text());
 }
 
-/// How strangers keep the coordinator's door busy.
+/// How unauthenticated clients occupy the coordinator.
 #[derive(Clone, Copy, Debug)]
 enum Flood {
-    /// They say nothing.
+    /// They send nothing.
     Silent,
-    /// They send a handshake's first bytes, one after the other.
+    /// They send the first bytes of a handshake one by one.
     Slow,
 }
 
-/// Opens connections from an address without end, and holds as many as it can.
+/// Keeps opening connections from an address, and holds as many as possible.
 fn flood(kind: Flood, address: String, stop: Arc<AtomicBool>) -> usize {
     let mut held: VecDeque<TcpStream> = VecDeque::new();
     let mut opened = 0;
@@ -70,7 +70,7 @@ fn flood(kind: Flood, address: String, stop: Arc<AtomicBool>) -> usize {
             opened += 1;
             held.push_back(stream);
         }
-        // Both sides would run out of files; those that are dropped were the first to be evicted.
+        // Otherwise both sides would run out of files; the oldest connections were evicted first anyway.
         while held.len() > 100 {
             held.pop_front();
         }
@@ -82,9 +82,10 @@ fn flood(kind: Flood, address: String, stop: Arc<AtomicBool>) -> usize {
     opened
 }
 
-/// Hundreds of sockets without certificates, from the parties' own address, before and while all parties come.
+/// Hundreds of connections without certificates from the parties' own address, before and while all parties
+/// connect.
 #[test]
-fn strangers_cannot_keep_parties_out() {
+fn unauthenticated_connections_cannot_lock_parties_out() {
     for kind in [Flood::Silent, Flood::Slow] {
         let trial = Trial::new(3, &["--rounds", "4"]);
         let mut coordinator = trial.coordinator(&[]);
@@ -95,7 +96,7 @@ fn strangers_cannot_keep_parties_out() {
             let (address, stop) = (address.clone(), stop.clone());
             std::thread::spawn(move || flood(kind, address, stop))
         };
-        coordinator.wait_for("which made room for another");
+        coordinator.wait_for("closed to make room for another");
         trial.all_parties().iter_mut().for_each(Process::succeed);
         coordinator.succeed();
         stop.store(true, Ordering::Relaxed);
@@ -107,7 +108,7 @@ fn strangers_cannot_keep_parties_out() {
     }
 }
 
-/// Connections without certificates that say nothing are closed in time, and not before.
+/// Silent connections without certificates are closed when their time is up, and not before.
 #[test]
 fn a_handshake_takes_three_seconds_at_most() {
     let trial = Trial::new(3, &["--rounds", "4"]);

@@ -242,7 +242,7 @@ fn bad_certificates_are_refused_and_change_nothing() {
     // Of another federation of the same authority.
     reissue(&trial, "party-1.other.partwise", &["-days", "30"]);
     trial.party(1).fail("for no party of this federation");
-    // Expired: the party detects this itself; a foreign program would not check.
+    // The certificate has expired: the party detects this itself, but a foreign program would not check.
     reissue(&trial, "party-1.demo.partwise", &["-days", "0"]);
     std::thread::sleep(std::time::Duration::from_secs(2));
     trial.party(1).fail("an expired certificate");
@@ -341,16 +341,16 @@ fn a_certificate_is_revoked_without_a_restart() {
         if by_list {
             list(&["07"]);
         } else {
-            // What is written by halves changes nothing.
+            // A half-written file changes nothing.
             trial.edit(file, "accept = []", "accept = [] revoked");
-            coordinator.wait_for("stay as they were");
+            coordinator.wait_for("remain in effect");
             let revoked = fingerprint(&folder.join("party-1.crt"));
             trial.edit(file, "accept = [] revoked", &format!("accept = []\nrevoked = [\"{revoked}\"]"));
         }
-        coordinator.wait_for("were read again");
+        coordinator.wait_for("reloaded certificates");
         coordinator.wait_for("rejected a revoked certificate");
         party.fail("the coordinator refused this party");
-        // With another certificate the party is let in again, and the run ends as it should.
+        // With another certificate the party is admitted again, and the run completes.
         fs::write(folder.join("party-1.crt"), own).unwrap();
         let mut parties = trial.all_parties();
         parties.iter_mut().for_each(Process::succeed);
@@ -435,7 +435,7 @@ fn an_authority_can_be_brought_along() {
     coordinator.succeed();
 }
 
-/// A party replaces its identity key between two runs; until the others accept that, they refuse it.
+/// A party replaces its identity key between two runs; until the others accept this, they refuse it.
 #[test]
 fn an_identity_is_handed_over_between_runs() {
     let trial = Trial::new(3, &["--rounds", "3"]);
@@ -459,7 +459,7 @@ fn an_identity_is_handed_over_between_runs() {
     let accept = |end: &str, file: &Path, handover: &Path| {
         output(program().args([end, "accept-key"]).arg(file).arg(handover))
     };
-    // Nobody else can hand over in its name.
+    // No other party can hand over in its name.
     let forged = trial.path("forged.handover");
     let text = fs::read_to_string(&handover).unwrap();
     fs::write(&forged, text.replace("party: party-1", "party: party-3")).unwrap();
@@ -480,7 +480,7 @@ fn an_identity_is_handed_over_between_runs() {
     let (code, said) = accept("party", &file(1), &handover);
     assert!(code == Some(2) && said.contains("is of party-1, which is not in"), "{said}");
     run(true);
-    // A second one is accepted after the first only, and the request is signed by the new key.
+    // A second hand-over is only accepted after the first, and the request is signed by the new key.
     good(program().args(["party", "rotate-key"]).arg(file(1)));
     good(program().args(["party", "rotate-key"]).arg(file(1)));
     let newest = |path: &Path| fs::metadata(path).unwrap().modified().unwrap();

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::disturbed;
 use crate::trial::*;
 
-/// The file of a party's only ledger.
+/// The path of a party's only ledger.
 fn file(trial: &Trial, party: usize) -> PathBuf {
     let mut files = fs::read_dir(trial.party_folder(party).join("ledgers")).unwrap();
     let file = files.next().unwrap().unwrap().path();
@@ -16,7 +16,7 @@ fn file(trial: &Trial, party: usize) -> PathBuf {
     file
 }
 
-/// What `party ledger` says of it.
+/// The output of `party ledger` for this party's ledger.
 fn account(trial: &Trial, party: usize) -> Value {
     let mut command = program();
     command.args(["party", "ledger", "--json"]).arg(trial.party_folder(party).join("party.toml"));
@@ -25,7 +25,7 @@ fn account(trial: &Trial, party: usize) -> Value {
     serde_json::from_str::<Value>(&text).unwrap()["ledgers"][0].clone()
 }
 
-/// Runs a federation to its end.
+/// Runs a federation until all have ended.
 fn run(trial: &Trial) {
     let mut coordinator = Process::start(trial.coordinator_command(&[]).arg("--force"));
     coordinator.wait_for("listening on");
@@ -35,7 +35,7 @@ fn run(trial: &Trial) {
     coordinator.succeed();
 }
 
-/// The party ends with these words, before anything is shared.
+/// Expects the party to end with these words before anything is shared.
 fn refused(trial: &Trial, party: usize, words: &str) {
     let mut coordinator = Process::start(trial.coordinator_command(&[]).arg("--force"));
     coordinator.wait_for("listening on");
@@ -49,7 +49,7 @@ fn refused(trial: &Trial, party: usize, words: &str) {
 }
 
 #[test]
-fn runs_add_up_and_an_old_copy_is_noticed() {
+fn runs_add_up_and_an_old_copy_is_detected() {
     let trial = Trial::new(3, &["--rounds", "4"]);
     run(&trial);
     let (path, first) = (file(&trial, 1), account(&trial, 1));
@@ -62,21 +62,21 @@ fn runs_add_up_and_an_old_copy_is_noticed() {
     assert_eq!(second["sums"].as_u64(), Some(2 * sums), "{second}");
     assert_eq!(second["runs"][1]["parties"], serde_json::json!(["party-1", "party-2", "party-3"]));
 
-    // The party itself remembers more than an old copy has, and so do the others, where it has forgotten that.
+    // The party itself remembers a longer ledger than the old copy, and so do the others if it has forgotten.
     let newest = fs::read(&path).unwrap();
     fs::write(&path, copy).unwrap();
-    refused(&trial, 1, "is not the ledger of these data as it was");
+    refused(&trial, 1, "is not the newest ledger of these data");
     let heads = trial.party_folder(1).join("state/heads.json");
     let remembered = fs::read(&heads).unwrap();
     fs::remove_file(&heads).unwrap();
     refused(&trial, 2, "party-1 and this party disagree on its ledger");
     fs::write(&heads, remembered).unwrap();
     fs::remove_file(&path).unwrap();
-    refused(&trial, 1, "is not the ledger of these data as it was");
+    refused(&trial, 1, "is not the newest ledger of these data");
     fs::write(&path, &newest).unwrap();
     run(&trial);
 
-    // A line that was changed.
+    // A line was changed.
     let changed = String::from_utf8(newest).unwrap().replacen("\"sums\":", "\"sums\": ", 1);
     fs::write(&path, changed).unwrap();
     refused(&trial, 1, "the ledger was changed after it was written");
@@ -88,7 +88,7 @@ fn one_process_at_a_time_uses_a_ledger() {
     let mut coordinator = trial.coordinator(&[]);
     let mut first = trial.party(1);
     first.wait_for("waiting for all parties");
-    // The same user in another place, with the same data in another format.
+    // The same user runs in another folder, with the same data in another format.
     let (copy, text) = (trial.path("trial/twin"), fs::read_to_string(trial.path("data-1.csv")).unwrap());
     fs::create_dir(&copy).unwrap();
     for entry in fs::read_dir(trial.party_folder(1)).unwrap().map(Result::unwrap) {
@@ -101,16 +101,16 @@ fn one_process_at_a_time_uses_a_ledger() {
     let mut twin = program();
     twin.args(["party", "join"]).arg(copy.join("party.toml")).arg("--data").arg(trial.path("twin.tsv"));
     Process::start(twin.arg("--out").arg(trial.path("result-twin")))
-        .fail("another process runs with the same data");
+        .fail("another process is using the same data");
     let mut others = [trial.party(2), trial.party(3)];
     first.succeed();
     others.iter_mut().for_each(Process::succeed);
     coordinator.succeed();
 }
 
-/// A party that is killed at bad moments has every run and every sum in its ledger, and none twice.
+/// A party that is killed at bad moments has every run and every sum in its ledger exactly once.
 #[test]
-fn a_killed_party_forgets_nothing() {
+fn a_killed_party_keeps_its_ledger() {
     let trial = Trial::new(3, &["--rounds", "4"]);
     let mut coordinator = trial.coordinator(&[]);
     let mut others = [trial.party(1), trial.party(3)];
@@ -133,9 +133,9 @@ fn a_killed_party_forgets_nothing() {
     assert_eq!(own["runs"][0]["end"], "finished");
 }
 
-/// A roster that leaves out a peer, or differs from that of an earlier run with the same data, takes consent.
+/// A roster that leaves out a peer, or differs from that of an earlier run with the same data, needs consent.
 #[test]
-fn another_roster_takes_consent() {
+fn another_roster_needs_consent() {
     let mut trial = Trial::new(4, &["--rounds", "3"]);
     run(&trial);
     let file = trial.path("trial/coordinator/federation.toml");
@@ -150,7 +150,7 @@ fn another_roster_takes_consent() {
         let kept = text.lines().filter(|line| !line.starts_with("party-4 = "));
         fs::write(&path, kept.map(|line| format!("{line}\n")).collect::<String>()).unwrap();
     }
-    refused(&trial, 1, "another roster than that of the run of");
+    refused(&trial, 1, "a roster other than that of the run of");
     for (party, others) in [(1, [2, 3]), (2, [1, 3]), (3, [1, 2])] {
         let rosters = format!("[policy]\nrosters = [[\"party-{}\", \"party-{}\"]]", others[0], others[1]);
         trial.edit(&format!("trial/party-{party}/party.toml"), "[policy]", &rosters);

@@ -52,7 +52,7 @@ fn a_federation_gives_the_same_bits_as_the_simulation() {
     }
 }
 
-/// A party whose record is a component keeps its results to itself; the others have U all the same.
+/// A party withholds its results if a component reproduces a record of it; the others have U nevertheless.
 #[test]
 fn results_that_are_a_single_record_are_withheld() {
     let mut trial = Trial::new(3, &["--protocol", "syn-sd", "--rounds", "60"]);

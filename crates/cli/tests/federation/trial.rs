@@ -21,13 +21,13 @@ pub struct Trial {
     pub port: u16,
     /// Arguments of all processes.
     pub line: Vec<&'static str>,
-    /// `--max-record-cosine` of the parties: the records of most trials are few.
+    /// The `--max-record-cosine` of the parties: most trials have few records, so results would be withheld.
     pub record_cosine: &'static str,
 }
 
 pub fn program() -> Command {
     let mut command = Command::new(assert_cmd::cargo::cargo_bin!("partwise"));
-    // Ledgers of trials are no affair of the user's: each configuration names a folder.
+    // Trials must not touch the user's ledgers: each configuration names a folder.
     for name in ["HOME", "USERPROFILE", "XDG_STATE_HOME"] {
         command.env_remove(name);
     }

@@ -78,8 +78,8 @@ pub struct FactorizeArgs {
     pub loss: Loss,
     #[command(flatten)]
     pub known: KnownArgs,
-    /// Hide this share of the entries (10%, 0.1) and report the error on them. If unstored entries are 0: this share of the
-    /// stored entries, and as many of the others
+    /// Hold out this share of the entries (10%, 0.1) and report the error on them. If unstored entries are 0: this
+    /// share of the stored entries, and as many unstored ones
     #[arg(long, value_parser = share, value_name = "SHARE", help_heading = "Loss")]
     pub holdout: Option<f64>,
     /// Whether auto starts on a sample of a dense matrix [default: if that is faster]

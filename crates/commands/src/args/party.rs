@@ -53,7 +53,7 @@ pub enum PartyCommand {
     /// Join the federation with local records, or resume after an interruption
     #[command(after_help = JOIN_EXAMPLES)]
     Join(Box<JoinArgs>),
-    /// Print for each data set what all runs have opened so far, and with which parties
+    /// Print what all runs have opened of each data set, and with which parties
     #[command(after_help = LEDGER_EXAMPLES)]
     Ledger(PartyLedgerArgs),
     /// Replace this party's identity key between runs, and write a hand-over for all others
@@ -83,10 +83,10 @@ pub struct RotateKeyArgs {
 
 #[derive(Debug, Args)]
 pub struct AcceptKeyArgs {
-    /// The configuration that has the fingerprints, which are replaced there
+    /// Configuration file in which to replace the fingerprints
     #[arg(value_name = "FILE.TOML")]
     pub file: PathBuf,
-    /// Hand-overs that `party rotate-key` wrote
+    /// Hand-over files from `party rotate-key`
     #[arg(required = true, value_name = "HANDOVER")]
     pub handovers: Vec<PathBuf>,
 }
@@ -120,11 +120,12 @@ pub struct JoinArgs {
     /// Folder for U.npy, V.npy, trace.csv, run.json and report.html
     #[arg(short, long, value_name = "DIR", required_unless_present = "check")]
     pub out: Option<PathBuf>,
-    /// A text file with a person's name a line, a line a record, if people have several records; it stays here
+    /// Text file with the name of a person per line, one line per record, if people have several records; never sent
     #[arg(long, value_name = "FILE")]
     pub person: Option<PathBuf>,
-    /// Withhold the results, with exit code 3, if a component is a record of this party: their cosine is above this, and more
-    /// than half of this party's part of the component is this person's. They are kept with the party's state instead
+    /// Withhold the results, with exit code 3, if a component reproduces a person of this party: a cosine above
+    /// this, and more than half of this party's part of the component. The files are kept in the party's state
+    /// instead
     #[arg(value_parser = cosine, allow_hyphen_values = true, long, value_name = "X", default_value_t = MAX_RECORD_COSINE)]
     pub max_record_cosine: f64,
     /// Replace the results in an existing folder

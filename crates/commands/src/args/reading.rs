@@ -25,26 +25,27 @@ pub struct ReadArgs {
     pub images: Option<ImageSide>,
 }
 
-/// Which entries of a matrix are unknown, and how much the others count.
+/// Which entries of a matrix are missing, and the weights of the others.
 #[derive(Debug, Args)]
 pub struct KnownArgs {
-    /// Entries that are unknown rather than 0: NaN, and in a text table NA and empty cells (nan); those that a sparse matrix
-    /// does not store (unstored); every zero (zero); or those that are not 0 in a file of the same size
+    /// Missing entries: NaN, and in a text table NA and empty cells (nan); those that a sparse matrix does not
+    /// store (unstored); all zeros (zero); or those that are not 0 in a file of the same size
     #[arg(long, value_parser = missing, value_name = "nan|unstored|zero|FILE", help_heading = "Loss")]
     pub missing: Option<MissingEntries>,
-    /// How much entries count: a file of the same size, or with a number for each row (as a column) or column (as a row)
+    /// Weights of the entries: a file of the same size, or with a number for each row (as a column) or column
+    /// (as a row)
     #[arg(long, value_name = "FILE", help_heading = "Loss")]
     pub weights: Option<PathBuf>,
 }
 
 impl KnownArgs {
-    /// Whether some entries may be unknown, or count more than others.
+    /// Whether entries may be missing or weighted.
     pub fn given(&self) -> bool {
         self.missing.is_some() || self.weights.is_some()
     }
 }
 
-/// `nan`, `unstored`, `zero` or a file.
+/// Parses `nan`, `unstored`, `zero` or a file name.
 fn missing(text: &str) -> Result<MissingEntries, String> {
     if text.is_empty() { Err("give nan, unstored, zero or a file".into()) } else { Ok(text.into()) }
 }

@@ -84,7 +84,7 @@ pub struct SimulateArgs {
     /// Whether contributions are masked (secure) or readable by the coordinator (plain)
     #[arg(long, value_parser = choice(&Aggregation::ALL), default_value = "secure", help_heading = "Security")]
     pub aggregation: Aggregation,
-    /// Check what parties of a federation check: leave out rare features, stop where a record would show in a sum
+    /// Apply the checks of a federation's parties: leave out rare features, stop if a sum would reveal a record
     #[arg(long, help_heading = "Security")]
     pub safeguards: bool,
     /// Number of parties that may collude with each other and the coordinator
@@ -118,7 +118,7 @@ pub struct SimulateArgs {
     /// Records held out as non-members [default: 20% with --audit or --record]
     #[arg(allow_negative_numbers = true, long, value_name = "AMOUNT", help_heading = "Audit")]
     pub holdout: Option<Amount>,
-    /// Text file with the name of a person per line, one line per record: people instead of records are held out
+    /// Text file with the name of a person per line, one line per record; whole people are held out
     #[arg(long, value_name = "FILE", help_heading = "Audit")]
     pub person: Option<PathBuf>,
     /// Highest cosine of a component and a record that dominates it (else exit code 3)

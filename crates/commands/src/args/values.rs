@@ -149,7 +149,7 @@ pub fn area(text: &str) -> Result<f64, String> {
     area.ok_or_else(|| "give a number from 0.5 (guessing) to 1 (certainty)".into())
 }
 
-/// A cosine that can be a limit.
+/// Parses a cosine that can serve as a limit.
 pub fn cosine(text: &str) -> Result<f64, String> {
     let cosine = text.parse::<f64>().ok().filter(|cosine| (0.0..=1.0).contains(cosine));
     cosine.ok_or_else(|| "give a number from 0 to 1 (the same record)".into())

@@ -26,28 +26,28 @@ use crate::{flags, machine, output, report};
 /// The share of records held out by default.
 pub const HOLDOUT: Amount = Amount::Share(0.2);
 
-/// More was found than is allowed.
+/// The audit found more than a limit allows.
 #[derive(Debug, thiserror::Error)]
 pub enum OverLimit {
-    /// By `--max-auc`.
+    /// The limit of `--max-auc` is exceeded.
     #[error("limit exceeded: the AUC {found:.3} is above --max-auc {limit}")]
     Auc { found: f64, limit: f64 },
-    /// By `--max-record-cosine`, in a simulation.
+    /// The limit of `--max-record-cosine` is exceeded in a simulation.
     #[error(
-        "limit exceeded: a component is a single record (cosine {found:.3}, above --max-record-cosine {limit}); its party \
-         would withhold its files, but others would have seen U"
+        "limit exceeded: a component is a single record (cosine {found:.3}, above --max-record-cosine \
+         {limit}); its party would withhold its files, but others would have seen U"
     )]
     Record { found: f64, limit: f64 },
-    /// By `--max-record-cosine`, at a party.
+    /// The limit of `--max-record-cosine` is exceeded at a party.
     #[error(
-        "withheld: a component is a single record of this party (cosine {found:.3}, above --max-record-cosine {limit}); the \
-         other parties and the coordinator have already seen U. {kept} has the files and individuals.json, which says whose \
-         record it is; tell those responsible for it before you use them"
+        "withheld: a component is a single record of this party (cosine {found:.3}, above --max-record-cosine \
+         {limit}); the other parties and the coordinator have already seen U. {kept} has the files and \
+         individuals.json, which identifies the record; inform those responsible for it before you use them"
     )]
     Withheld { found: f64, limit: f64, kept: String },
 }
 
-/// What is allowed.
+/// The limits of an audit.
 #[derive(Clone, Copy)]
 pub struct Allowed {
     /// `--max-auc`.
@@ -131,7 +131,7 @@ pub fn run(args: &AuditArgs, context: &Context) -> Result<()> {
     context.outputs.write_into(dir, output::AUDIT, output::DIR, |file| write(file, &audit))?;
     for (own, party) in audit.owners.iter().zip(1..) {
         let folder = dir.join(format!("{}{party}", output::PARTY));
-        // Of a party that left there is none.
+        // There is no file of a party that left.
         if folder.is_dir() {
             context.outputs.write_into(&folder, output::INDIVIDUALS, output::DIR, |file| write(file, own))?;
         }
@@ -157,12 +157,12 @@ fn text(audit: &Audit) -> String {
     let header = ["seat", "attack", "on", "AUC", "s.e.", "members", "others", "told at 0.1%", "told at 1%"];
     text.push_str(&table(&header, &findings(audit)));
     text.push_str(
-        "  AUC: 0.5 is guessing, 1 is certainty; s.e.: standard error; others: held-out records; told at 1%: the share of \
-         members found while 1% of the others are taken for members, with 95% bounds\n",
+        "  AUC: 0.5 is guessing, 1 is certainty; s.e.: standard error; others: held-out records; told at 1%: \
+         the share of members identified at 1% false positives, with 95% bounds\n",
     );
     text.push_str(&individuals(&audit.individuals));
     if !audit.reconstructions.is_empty() {
-        text.push_str("\nrecords reconstructed from what was seen\n");
+        text.push_str("\nreconstruction of records\n");
         let header = ["seat", "attack", "records tried", "found exactly", "median cosine", "highest"];
         text.push_str(&table(&header, &reconstructions(audit)));
     }
@@ -186,7 +186,8 @@ fn legend(audit: &Audit) -> String {
         Cover::Plain => "  plain: readable numbers\n",
         Cover::Control => "  no data: keys, signatures and what removes the masks from a sum\n",
     };
-    let products = "  U: the components (the factor of the features, in the paper's letters); M V, M S, S U, V V: products of records, components, weights V and sketches S\n";
+    let products = "  U: the components (the factor of the features, in the paper's letters); M V, M S, S U, V \
+     V: products of records, components, weights V and sketches S\n";
     std::iter::once(products).chain(covers.iter().map(meaning)).collect()
 }
 
@@ -250,7 +251,7 @@ fn findings(audit: &Audit) -> Vec<Vec<String>> {
     audit.findings.iter().map(line).collect()
 }
 
-/// The share of members that an attack tells, with its bounds.
+/// The share of members that an attack identifies, with its bounds.
 fn told(rate: &TruePositives) -> String {
     let Some(told) = rate.told else { return "not estimable".into() };
     let Rate { lowest, highest, .. } = told.members;
@@ -258,12 +259,13 @@ fn told(rate: &TruePositives) -> String {
     format!("{}% ({} to {})", percent(told.members.share()), percent(lowest), percent(highest))
 }
 
-/// People next to the components.
+/// The table of people who resemble a component.
 fn individuals(found: &Individuals) -> String {
     let Individuals { people, reproduced, most, highest_cosine, left_out, .. } = found;
     let mut text = format!(
-        "\npeople: is a component a single one?\n  {reproduced} of {people} people are a component (cosine above {most}, and more \
-         than half of its weight); the highest cosine of anyone is {highest_cosine:.3}\n"
+        "\npeople: does a component represent a single person?\n  {reproduced} of {people} people dominate a \
+         component (cosine above {most}, and more than half of its weight); the highest cosine is \
+         {highest_cosine:.3}\n"
     );
     if !left_out.is_empty() {
         let line = |person: &LeftOut| {

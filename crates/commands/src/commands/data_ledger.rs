@@ -29,7 +29,7 @@ pub fn run(args: &PartyLedgerArgs, context: &Context) -> Result<()> {
     context.console.answer(&texts.join("\n"))
 }
 
-/// The ledgers in a folder, none if it is not there.
+/// The ledgers in a folder; none if the folder does not exist.
 fn ledgers(folder: &Path) -> Result<Vec<PathBuf>> {
     let entries = match fs::read_dir(folder) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -82,8 +82,8 @@ fn facts(account: &Account, path: &Path) -> Value {
 
 fn text(account: &Account, path: &Path) -> String {
     let mut text = format!(
-        "{}: chain and signatures unbroken\n{} records of {} features; over all runs {} sums opened, {} of at most {} equations \
-         of dsanls-limited, {} stops by checks\n",
+        "{}: chain and signatures valid\n{} records of {} features; over all runs {} sums opened, {} of at \
+         most {} equations of dsanls-limited, {} stops by checks\n",
         path.display(),
         account.records,
         account.features,

@@ -55,8 +55,8 @@ pub fn run(args: &ExperimentArgs, context: &Context) -> Result<()> {
     Ok(())
 }
 
-/// An error in the program's words. Ctrl-C reaches the runs as well as the experiment, in any order: the exit code is the
-/// same.
+/// An error in the program's words. Ctrl-C reaches the runs and the experiment in any order, and the exit
+/// code is the same in either case.
 fn explain(error: Error) -> anyhow::Error {
     match error {
         Error::Interrupted => Interrupted.into(),

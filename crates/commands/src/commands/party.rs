@@ -67,14 +67,14 @@ fn init(args: &PartyInitArgs, context: &Context) -> Result<()> {
 fn rotate(args: &RotateKeyArgs, context: &Context) -> Result<()> {
     let Rotated { handover, identity } = handover::rotate(&PartyConfig::read(&args.file)?)?;
     context.console.tell(&format!(
-        "this party's identity is {identity} from now on; send {} to the coordinator and to every other party, who accept it \
-         with `partwise coordinator accept-key` and `partwise party accept-key`",
+        "this party's new identity is {identity}; send {} to the coordinator and to every other party, who \
+         accept it with `partwise coordinator accept-key` and `partwise party accept-key`",
         handover.display()
     ));
     Ok(())
 }
 
-/// Accepts hand-overs one after the other, each in the file that the one before has changed.
+/// Accepts hand-overs one after another; each is applied to the file that the previous one has changed.
 pub fn accept(
     args: &AcceptKeyArgs,
     context: &Context,
@@ -82,9 +82,7 @@ pub fn accept(
 ) -> Result<()> {
     for handover in &args.handovers {
         let Accepted { party, identity } = accept(handover)?;
-        context
-            .console
-            .tell(&format!("{}: {party} has the identity {identity} from now on", args.file.display()));
+        context.console.tell(&format!("{}: {party} now has the identity {identity}", args.file.display()));
     }
     Ok(())
 }
@@ -155,7 +153,8 @@ fn read<T: Real>(args: &JoinArgs, context: &Context) -> Result<Records<T>> {
     if args.line.log == Format::Text {
         input::warn_assumptions(context.console, &args.data, &assumptions);
     }
-    // Features by records, whatever the file has; and records by features, to look for them in the result.
+    // Features by records, regardless of the file; and records by features, to compare them with the
+    // components.
     let (matrix, own, names) = match args.records {
         Side::Rows => (matrix.clone().into_transpose(), matrix, &col_labels),
         Side::Columns => (matrix.clone(), matrix.into_transpose(), &row_labels),

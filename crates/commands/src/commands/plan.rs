@@ -122,7 +122,7 @@ impl View<'_> {
         Ok(text)
     }
 
-    /// What is asked for.
+    /// Describes the requested job.
     fn request_text(&self, text: &mut String) -> Result<()> {
         let Job { rows, cols, nonzeros, ref settings, nodes, precision, .. } = self.job;
         let entries = match nonzeros {
@@ -190,7 +190,7 @@ impl View<'_> {
         Ok(())
     }
 
-    /// What other numbers of nodes take.
+    /// Describes the estimates for other numbers of processes.
     fn others_text(&self, text: &mut String, best: &Estimate) -> Result<()> {
         for (other, there) in self.others() {
             let what = match there {

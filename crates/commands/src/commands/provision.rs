@@ -15,7 +15,7 @@ use crate::args::ProvisionArgs;
 use crate::context::Context;
 use crate::output;
 
-/// A demonstration's records are few and nobody's: what would stop on them is off.
+/// A demonstration has few records, which belong to no person, so the checks that would stop on them are off.
 const DEMO_SAFEGUARDS: &str = "
 # For trials with small data: omit this table in production.
 [policy.safeguards]
@@ -90,7 +90,7 @@ fn make(args: &ProvisionArgs) -> Result<()> {
         args.continue_without
     );
     for (name, _) in &identities {
-        // A trial is no use of the data that counts for later runs.
+        // A trial's runs must not count towards the ledgers of real data, so it has its own.
         let ledgers = "ledgers = \"ledgers\"\n";
         let text = party::skeleton(name, &args.federation, &args.address, ledgers, &policy);
         let text = text

@@ -1,4 +1,4 @@
-//! `partwise ranks`: how many components a matrix has.
+//! `partwise ranks`: compares numbers of components of a matrix.
 
 use std::io::Write;
 
@@ -85,8 +85,8 @@ fn settings(args: &RanksArgs, rank: usize) -> Result<CheckedSettings> {
     Ok(settings.checked()?)
 }
 
-/// What fits must have in common to be compared: the input, how it was read, and the settings. Numbers of components and
-/// restarts may be added.
+/// The properties that fits must share to be comparable: the input, how it was read, and the settings.
+/// Numbers of components and restarts may be added.
 fn made_from(args: &RanksArgs, settings: &CheckedSettings) -> Result<serde_json::Value> {
     let settings = Settings { rank: 1, restarts: 1, ..(**settings).clone() };
     Ok(json!({
@@ -143,7 +143,7 @@ fn write_rows(file: &mut dyn Write, rows: &[SurveyRow]) -> std::io::Result<()> {
     Ok(())
 }
 
-/// The result on stdout.
+/// Prints the result on stdout.
 fn answer(args: &RanksArgs, context: &Context, survey: &Survey) -> Result<()> {
     let console = context.console;
     if args.quiet {

@@ -88,7 +88,7 @@ impl<M> Dealt<M> {
         let (Some(matrix), Some(transcript)) = (matrix, transcript) else { return Ok(None) };
         let (settings, dealt, held_out) = (&self.plan.settings, &self.records[..], &self.held_out[..]);
         let people = self.people.as_deref();
-        // In the runs that follow nobody vanishes.
+        // In the additional runs no party disconnects.
         let plan = Plan { loses: None, ..self.plan.clone() };
         let plan = Some(&plan);
         audit::of(&Evidence { transcript, settings, matrix, dealt, held_out, people, plan, u }).map(Some)
@@ -188,7 +188,7 @@ fn on_ranks<T: Real>(args: &SimulateArgs, context: &Context, comm: &dyn Comm) ->
     let ran = run_on_rank_recorded(comm, part, &sizes, &dealt.plan, recorder);
     let ran = ran.map_err(|error| match error {
         Error::Core(error @ (CoreError::Transport { .. } | CoreError::RankLost { .. })) => local(comm, error),
-        // Every process has it.
+        // Every process has the same error.
         error => Agreed(error.wording().named(flags::name)).into(),
     })?;
 
@@ -334,7 +334,7 @@ fn introduce<M>(args: &SimulateArgs, console: Console, dealt: &Dealt<M>) {
         let settings = &dealt.plan.settings;
         let opened = settings.opened_vectors(1);
         console.tell(&format!(
-            "sums open {opened} vectors of {} numbers at most, {:.1} for each record",
+            "sums open at most {opened} vectors of {} numbers, {:.1} per record",
             dealt.features,
             opened as f64 / counts.iter().sum::<usize>().max(1) as f64
         ));
@@ -359,7 +359,10 @@ fn hold_out(
     let Some(people) = people else { return Ok(split::hold_out(records, count, args.seed)) };
     let (kept, held) = split::hold_out_people(people, count, args.seed);
     if kept.is_empty() {
-        bail!("--holdout: whole people with {count} records or more are all there are; give fewer");
+        bail!(
+            "--holdout: holding out whole people until {count} records are held out leaves none for the \
+         parties; give fewer"
+        );
     }
     Ok((kept, held))
 }

@@ -12,9 +12,9 @@ use crate::error::Result;
 pub struct Traffic {
     /// The number of calls.
     pub calls: u64,
-    /// Bytes that this rank handed to it.
+    /// Bytes that this rank handed to the collective.
     pub bytes: u64,
-    /// Seconds in it, waiting for slower ranks included.
+    /// Seconds spent in the collective, including waiting for slower ranks.
     pub seconds: f64,
 }
 
@@ -27,7 +27,7 @@ pub struct Meter {
     pub all_gather: Traffic,
     /// Sums of products, of which every rank receives its own rows.
     pub reduce_scatter: Traffic,
-    /// From rank 0 to all.
+    /// Broadcasts from rank 0 to all ranks.
     pub broadcast: Traffic,
     /// Between two ranks.
     pub message: Traffic,
@@ -38,7 +38,7 @@ impl Meter {
         [self.all_reduce, self.all_gather, self.reduce_scatter, self.broadcast, self.message]
     }
 
-    /// Bytes handed to all of them.
+    /// Bytes handed to all collectives.
     pub fn bytes(&self) -> u64 {
         self.all().iter().map(|traffic| traffic.bytes).sum()
     }
@@ -63,7 +63,7 @@ impl<'a> Metered<'a> {
         Metered { inner: Inner::Borrowed(inner), meter: Arc::default() }
     }
 
-    /// The same meter around another communicator.
+    /// The same meter for another communicator.
     pub fn sharing<'b>(&self, inner: &'b dyn Comm) -> Metered<'b> {
         Metered { inner: Inner::Borrowed(inner), meter: self.meter.clone() }
     }

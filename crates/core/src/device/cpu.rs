@@ -96,12 +96,12 @@ pub struct Updated {
 pub struct MovingRows<'a, T> {
     /// The rows.
     pub factor: &'a mut [T],
-    /// With momentum, its weight and the solver's last result.
+    /// The weight of the momentum and the solver's last result, if momentum is used.
     pub momentum: Option<(f64, &'a mut [T])>,
 }
 
 impl<'a, T> MovingRows<'a, T> {
-    /// Without momentum.
+    /// An update without momentum.
     pub fn plain(factor: &'a mut [T]) -> Self {
         MovingRows { factor, momentum: None }
     }

@@ -26,7 +26,7 @@ pub struct Resident<T> {
 }
 
 impl<T: Real> Resident<T> {
-    /// Rows that are on the host.
+    /// Creates rows that are on the host.
     pub fn new(host: Vec<T>) -> Self {
         Resident { host, remote: None, stale: false }
     }
@@ -104,7 +104,7 @@ impl<T: std::fmt::Debug> std::fmt::Debug for Resident<T> {
 pub struct Loaded<'a, T> {
     /// The block on the host.
     pub host: &'a Block<T>,
-    /// What the device keeps of it.
+    /// The device's copy of the block, if it keeps one.
     pub remote: Option<Box<dyn Any + Send + Sync>>,
 }
 
@@ -130,7 +130,7 @@ pub struct BlockEntries<'a, T> {
 pub struct Moving<'a, T> {
     /// X: the start of the solver, and of the next one afterwards.
     pub rows: &'a mut Resident<T>,
-    /// With momentum, the solver's last result.
+    /// The momentum and the solver's last result, if momentum is used.
     pub momentum: Option<MovingMomentum<'a, T>>,
 }
 
@@ -144,7 +144,7 @@ pub struct MovingMomentum<'a, T> {
 }
 
 impl<'a, T> Moving<'a, T> {
-    /// Without momentum.
+    /// A factor without momentum.
     pub fn plain(rows: &'a mut Resident<T>) -> Self {
         Moving { rows, momentum: None }
     }
@@ -170,7 +170,7 @@ pub struct LossAt<'a, T> {
     pub fixed: &'a mut Resident<T>,
 }
 
-/// Where blocks and factors live, and where half steps run.
+/// A device, on which blocks and factors are stored and half steps run.
 pub trait Device<T: Real>: Send + Sync {
     /// Makes a block ready for half steps.
     fn load<'a>(&self, block: &'a Block<T>) -> Result<Loaded<'a, T>>;

@@ -14,12 +14,12 @@ use crate::real::Real;
 pub enum Assumption {
     /// The first column is data, although it looks like identifiers.
     FirstColumnIsData {
-        /// Its first values, for people.
+        /// The first values, for messages.
         shown: String,
     },
     /// The first line is data, although it looks like column names.
     FirstLineIsData {
-        /// Its first values, for people.
+        /// The first values, for messages.
         shown: String,
     },
     /// A record is a row of the matrix, although it looks like row, column and value of a single entry.
@@ -68,7 +68,7 @@ pub(super) struct Table<'a, T> {
     pub options: &'a ReadOptions,
     pub col_labels: Option<&'a [String]>,
     pub row_labels: Option<&'a Vec<String>>,
-    /// By row.
+    /// The values, row by row.
     pub values: &'a [T],
     pub cols: usize,
     pub beginning: &'a Beginning,

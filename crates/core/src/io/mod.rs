@@ -3,10 +3,10 @@
 //! Files are untrusted: whatever its bytes, a reader returns a matrix or an error, never panics, and allocates
 //! nothing large before the sizes that the file claims are compared with its length and the memory.
 //!
-//! Formats that need further crates are features: `io` has `.npz`, text tables and gzip, `images` JPEG and PNG, `h5ad` AnnData.
-//! A file that a build cannot read is refused with the feature's name.
+//! Formats that need additional crates are Cargo features: `io` for `.npz`, text tables and gzip, `images`
+//! for JPEG and PNG, and `h5ad` for AnnData. If a build cannot read a file, the error names the feature.
 
-// What readers share is unused where they are left out.
+// Helpers of readers that are disabled would be unused.
 #![cfg_attr(not(all(feature = "images", feature = "h5ad")), allow(dead_code, unused_imports))]
 
 use std::io::{self, BufRead};
@@ -63,7 +63,7 @@ mod left_out_tests {
     use super::*;
 
     #[test]
-    fn what_a_build_cannot_read_is_refused_with_the_feature_that_it_lacks() {
+    fn unsupported_files_are_refused_with_the_missing_feature() {
         let folder = tempfile::tempdir().unwrap();
         let options = ReadOptions { memory: 1 << 20, ..ReadOptions::default() };
         for (name, bytes, feature) in [
@@ -96,7 +96,7 @@ pub struct Input<T> {
     pub format: String,
     /// The narrower of the two real types that holds every number of the file's type.
     pub precision: Precision,
-    /// What each column, or row, looks like, if the input is images.
+    /// The image size of a column or row, if the input consists of images.
     pub image: Option<ImageShape>,
     /// The assumptions made for an ambiguous text table.
     pub assumptions: Vec<Assumption>,
@@ -158,8 +158,8 @@ pub struct ReadOptions {
     pub row_names: Presence,
     /// Whether images become columns or rows.
     pub images: ImageSide,
-    /// Whether entries that are no number are missing values, which the matrix then has as NaN: in any format, and `NA` and
-    /// empty cells in a text table.
+    /// Whether entries that are not a number are missing values, which the matrix then has as NaN. In a text
+    /// table, `NA` and empty cells are missing values too.
     pub missing_as_nan: bool,
 }
 
@@ -207,7 +207,7 @@ impl FileFormat {
     }
 }
 
-/// What a build cannot read, and the feature that it lacks.
+/// The file types that a build cannot read, each with its feature.
 fn left_out(folder: bool, ending: &str, compressed: bool) -> Option<(&'static str, &'static str)> {
     let (what, feature, there) = match ending {
         _ if folder => ("images", "images", cfg!(feature = "images")),
@@ -255,9 +255,9 @@ fn read_checked<T: Real>(path: &Path, options: &ReadOptions) -> Result<Input<T>>
 /// A matrix that may have entries that no factorization takes: negative, infinite or NaN.
 #[allow(clippy::large_enum_variant)]
 pub enum Unchecked {
-    /// In memory.
+    /// A matrix in memory.
     Whole(Input<f64>),
-    /// In its file, because the memory does not hold it.
+    /// A matrix that stays in its file, because it exceeds the memory.
     Streamed(stream::Stream),
 }
 
@@ -275,7 +275,7 @@ pub fn read_to_inspect(path: &Path, options: &ReadOptions, transpose: bool) -> R
     Ok(Unchecked::Whole(if transpose { input.into_transpose() } else { input }))
 }
 
-/// Reads a matrix whatever its entries are.
+/// Reads a matrix without restrictions on its entries.
 pub fn read_unchecked<T: Real>(path: &Path, options: &ReadOptions) -> Result<Input<T>> {
     let budget = Budget { path, available: options.memory };
     #[cfg(feature = "images")]

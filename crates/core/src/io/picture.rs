@@ -6,15 +6,15 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ImageSide {
-    /// An image a column.
+    /// One image per column.
     #[default]
     Columns,
-    /// An image a row.
+    /// One image per row.
     Rows,
 }
 
 impl ImageSide {
-    /// Both.
+    /// Both sides.
     pub const ALL: [ImageSide; 2] = [ImageSide::Columns, ImageSide::Rows];
 
     /// The side of the transpose.
@@ -26,15 +26,15 @@ impl ImageSide {
     }
 }
 
-/// How to see a column, or a row, as a picture again.
+/// How to show a column or a row as a picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ImageShape {
-    /// Pixels in a line.
+    /// Width in pixels.
     pub width: u32,
-    /// Lines.
+    /// Height in pixels.
     pub height: u32,
-    /// Bytes of a pixel: 1 for grey, 3 for RGB.
+    /// Bytes per pixel: 1 for grey, 3 for RGB.
     pub channels: u8,
-    /// Which side of the matrix the images are.
+    /// The side of the matrix that consists of images.
     pub images: ImageSide,
 }

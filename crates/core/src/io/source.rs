@@ -22,7 +22,7 @@ const CHUNK: usize = 1 << 16;
 /// No line of a Matrix Market or label file comes near this; a stream without line ends must not fill the memory.
 const LONGEST_LINE: u64 = 1 << 20;
 
-/// What archives are read from.
+/// A source of archives.
 pub(super) trait ReadSeek: Read + Seek {}
 impl<R: Read + Seek> ReadSeek for R {}
 
@@ -37,7 +37,7 @@ pub(super) struct Source<'a> {
     reader: Reader<'a>,
 }
 
-/// Where the bytes come from.
+/// The source of the bytes.
 enum Reader<'a> {
     /// A plain file, in which any place can be sought.
     File(BufReader<File>),
@@ -172,7 +172,7 @@ impl<'a> Source<'a> {
         self.error(&format!("line {}", self.line), problem)
     }
 
-    /// What comes next, without taking it.
+    /// The next bytes, without consuming them.
     pub fn peek(&mut self) -> Result<&[u8]> {
         self.reader.get().fill_buf().map_err(|error| read_error(self.path, self.member.as_deref(), error))
     }

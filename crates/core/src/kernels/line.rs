@@ -1,15 +1,15 @@
-//! One row of M in the entry family: its entries, the model there, and the rows of the fixed factor that belong to them,
-//! gathered into a panel that stays in cache.
+//! One row of M for entry-wise losses: its entries, the model at these entries, and the corresponding rows of
+//! the fixed factor, gathered into a panel that stays in cache.
 //!
-//! All sums over entries are of [`LANES`] partial sums, in this order on any machine.
+//! All sums over entries use [`LANES`] partial sums, in the same order on every machine.
 
 use crate::Real;
 
-/// Entries that are handled at once; the length of a panel is a multiple of it.
+/// The number of entries processed at once; the length of a panel is a multiple of it.
 pub const LANES: usize = 16;
 
-/// The rows of the fixed factor that belong to some entries, turned around: component l of entry j is at
-/// `l * length + j`.
+/// The rows of the fixed factor that belong to a list of entries, transposed: component l of entry j is at `l
+/// * length + j`.
 #[derive(Clone, Debug, Default)]
 pub struct EntryPanel<T> {
     values: Vec<T>,
@@ -25,44 +25,45 @@ impl<T: Real> EntryPanel<T> {
         panel
     }
 
-    /// Makes room for so many entries.
+    /// Reserves space for this many entries.
     pub fn begin(&mut self, entries: usize, k: usize) {
         self.length = entries.next_multiple_of(LANES);
         self.values.clear();
         self.values.resize(self.length * k, T::ZERO);
     }
 
-    /// The row of the fixed factor of an entry.
+    /// Sets the row of the fixed factor for one entry.
     #[inline(always)]
     pub fn set(&mut self, place: usize, row: &[T]) {
         let targets = self.values[place..].iter_mut().step_by(self.length);
         targets.zip(row).for_each(|(target, &value)| *target = value);
     }
 
-    /// Entries, those included that only fill up the lanes.
+    /// The number of entries, including padding.
     pub fn length(&self) -> usize {
         self.length
     }
 
-    /// A component of all entries.
+    /// One component of the rows of all entries.
     #[inline(always)]
     pub fn component(&self, l: usize) -> &[T] {
         &self.values[l * self.length..][..self.length]
     }
 }
 
-/// The entries of a row and the model there.
+/// The entries of a row, and the model at these entries.
 #[derive(Clone, Debug, Default)]
 pub struct EntryRow<T> {
-    /// The entries, zero where lanes are filled up.
+    /// The entries, padded with zeros.
     pub entries: Vec<T>,
-    /// The model.
+    /// The model at each entry.
     models: Vec<T>,
     /// 1 / max{model, floor}.
     inverses: Vec<T>,
 }
 
-/// Sums over the entries m of a row, with x the model there and v one component of the fixed factor.
+/// Sums over the entries m of a row, where x is the model at the entry and v one component of the fixed
+/// factor.
 #[derive(Clone, Copy, Debug)]
 pub struct EntryTerms<T> {
     /// Σ m v / x.
@@ -72,7 +73,7 @@ pub struct EntryTerms<T> {
 }
 
 impl<T: Real> EntryRow<T> {
-    /// Fills up the lanes, and computes the model of a row `x` of the moving factor.
+    /// Pads the entries, and computes the model for a row `x` of the moving factor.
     #[inline(always)]
     pub fn predict(&mut self, panel: &EntryPanel<T>, x: &[T], floor: T) {
         let EntryRow { entries, models, inverses } = self;
@@ -93,7 +94,7 @@ impl<T: Real> EntryRow<T> {
         }
     }
 
-    /// What a step of one component needs.
+    /// The sums for a step of one component.
     #[inline(always)]
     pub fn terms(&self, component: &[T]) -> EntryTerms<T> {
         let (mut ratio, mut curvature) = ([T::ZERO; LANES], [T::ZERO; LANES]);
@@ -125,7 +126,7 @@ impl<T: Real> EntryRow<T> {
         steepest.into_iter().fold(T::ZERO, at_least)
     }
 
-    /// The component of the moving row has changed by so much.
+    /// Updates the model after one component of the moving row has changed by `change`.
     #[inline(always)]
     pub fn shift(&mut self, component: &[T], change: T, floor: T) {
         let models = self.models.as_chunks_mut::<LANES>().0.iter_mut();
@@ -169,7 +170,7 @@ impl<T: Real> EntryRow<T> {
 
 #[inline(always)]
 fn at_least<T: Real>(value: T, floor: T) -> T {
-    // NaN goes on, to be noticed.
+    // NaN is kept, so that it is noticed.
     if value < floor { floor } else { value }
 }
 
@@ -178,8 +179,8 @@ fn total<T: Real>(sums: [T; LANES]) -> T {
     sums.into_iter().fold(T::ZERO, |total, sum| total + sum)
 }
 
-/// ln x for x > 0 to 13 digits, without a branch or a table, so that it is computed for all lanes at once. Of 0 it is a
-/// finite number.
+/// ln x for x > 0 to 13 digits, without branches or tables, so that all lanes are computed at once. For 0 it
+/// returns a finite number.
 #[inline(always)]
 pub fn ln(x: f64) -> f64 {
     const HALF: u64 = 0x3fe6_a09e_667f_3bcd; // √½
@@ -202,7 +203,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_logarithm_is_that_of_the_library() {
+    fn the_logarithm_agrees_with_the_standard_library() {
         for place in 0..100_000 {
             let x = (f64::from(place) * 0.0137 - 600.0).exp();
             let (got, want) = (ln(x), x.ln());
@@ -212,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn sums_over_a_row_are_those_of_the_definition() {
+    fn sums_over_a_row_match_the_definition() {
         let (k, count, floor) = (3, 37, 1e-3);
         let number = |place: usize| ((place * 7919) % 23) as f64 / 7.0;
         let factor: Vec<f64> = (0..count * k).map(number).collect();

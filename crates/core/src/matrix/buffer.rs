@@ -1,4 +1,4 @@
-//! Numbers that a matrix owns, or reads from memory of another owner.
+//! Numbers that a matrix owns, or borrows from the memory of another owner.
 
 use std::any::Any;
 use std::fmt;
@@ -32,14 +32,14 @@ impl<E> Buffer<E> {
 }
 
 impl<E: Clone + Send + Sync + 'static> Buffer<E> {
-    /// Numbers of which clones are no copies.
+    /// Numbers that are shared between clones.
     pub fn shared(numbers: Vec<E>) -> Self {
         let owner = Arc::new(numbers);
         let slice = NonNull::from(owner.as_slice());
         Buffer(Storage::Foreign(slice, owner))
     }
 
-    /// The numbers of [`Buffer::shared`] as a vector, copied only if a clone is left.
+    /// The numbers of [`Buffer::shared`] as a vector, copied only if a clone still exists.
     pub fn unshared(self) -> Vec<E> {
         match self.0 {
             Storage::Owned(numbers) => numbers,
@@ -52,7 +52,7 @@ impl<E: Clone + Send + Sync + 'static> Buffer<E> {
 }
 
 impl<E: Clone> Buffer<E> {
-    /// The numbers for changes, copied first if they belong to another owner.
+    /// Mutable access to the numbers, which are copied first if they belong to another owner.
     pub fn to_mut(&mut self) -> &mut Vec<E> {
         if let Storage::Foreign(..) = self.0 {
             self.0 = Storage::Owned(self.to_vec());
@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shared_numbers_are_copied_only_while_others_hold_them() {
+    fn shared_numbers_are_copied_only_while_clones_exist() {
         let buffer = Buffer::shared(vec![1, 2, 3]);
         let place = buffer.as_ptr();
         let clone = buffer.clone();

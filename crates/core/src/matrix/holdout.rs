@@ -1,4 +1,5 @@
-//! Entries that are hidden from a run to judge its result: chosen by seed, row and column alone.
+//! Entries that are held out of a run to evaluate its result. They depend on the seed, the row and the column
+//! alone.
 
 use chacha20::ChaCha8Rng;
 
@@ -9,37 +10,38 @@ use crate::cancel::Cancel;
 use crate::error::{Error, Result};
 use crate::random::{Purpose, stream, uniform};
 
-/// An entry that is hidden.
+/// A held-out entry.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HeldOut {
-    /// Its row.
+    /// Row of the entry.
     pub row: usize,
-    /// Its column.
+    /// Column of the entry.
     pub col: usize,
-    /// What it is.
+    /// Value of the entry.
     pub value: f64,
-    /// How much it counts, by its weight and the inverse of the probability with which it was chosen.
+    /// Weight of the entry, divided by the probability with which it was chosen.
     pub weight: f64,
 }
 
-/// How many entries are hidden.
+/// Which entries to hold out.
 #[derive(Clone, Copy, Debug)]
 pub struct Holdout {
-    /// The share of the known entries; where those that are not listed are 0, of the listed ones, and as many of the others.
+    /// The share of the known entries. If unlisted entries are 0: this share of the listed entries, and as
+    /// many unlisted ones.
     pub share: f64,
-    /// Which ones.
+    /// The seed that determines the entries.
     pub seed: u64,
 }
 
 impl Holdout {
-    /// Whether a listed entry is hidden.
+    /// Whether a listed entry is held out.
     fn hides(&self, row: &mut ChaCha8Rng, col: usize) -> bool {
-        // Two words for each column.
+        // Each column uses two words of the stream.
         row.set_word_pos(2 * col as u128);
         uniform(row) <= self.share
     }
 
-    /// Columns, ascending, each with this probability.
+    /// Draws columns, each with probability `share`, in ascending order.
     fn draw_columns(&self, row: usize, cols: usize, share: f64) -> Vec<u32> {
         let (mut rng, mut drawn) = (stream(self.seed, Purpose::Holdout, 1, row), Vec::new());
         if share <= 0.0 {
@@ -47,7 +49,7 @@ impl Holdout {
         }
         let mut next = 0.0;
         loop {
-            // The number of columns that are passed over is geometric.
+            // The number of skipped columns has a geometric distribution.
             next += if share < 1.0 { (uniform(&mut rng).ln() / (-share).ln_1p()).floor() } else { 0.0 };
             if next >= cols as f64 {
                 return drawn;
@@ -58,7 +60,7 @@ impl Holdout {
     }
 }
 
-/// The rows of a matrix, whatever it is, as known entries.
+/// Access to the known entries of any matrix, row by row.
 struct Rows<'a, T> {
     matrix: &'a Matrix<T>,
     observed: Option<&'a Observed<T>>,
@@ -93,7 +95,7 @@ impl<T: Real> Rows<'_, T> {
 }
 
 impl<T: Real> Observed<T> {
-    /// The entries of a matrix, or those of `observed` if not all are known, without those that are held out.
+    /// Splits off held-out entries of a matrix, or of `observed` if entries are missing or weighted.
     pub fn hold_out(
         matrix: &Matrix<T>,
         observed: Option<&Observed<T>>,
@@ -141,7 +143,7 @@ impl<T: Real> Observed<T> {
             offsets.push(indices.len());
         }
         if held.is_empty() {
-            return Err(Error::parameter("holdout", "this share of the entries is none; give a larger one"));
+            return Err(Error::parameter("holdout", "this share holds out no entry; give a larger one"));
         }
         let alike = weights.iter().all(|&weight| weight == T::ONE);
         let weights = (!alike).then(|| Csr::new(rows, cols, offsets.clone(), indices.clone(), weights));
@@ -170,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_entries_are_hidden_whatever_they_are_in_the_wanted_number() {
+    fn the_held_out_entries_depend_on_positions_alone_and_have_the_requested_number() {
         let (dense, sparse) = matrices();
         let hold = |matrix: &Matrix<f64>, seed| {
             Observed::hold_out(matrix, None, Holdout { share: 0.1, seed }, &Cancel::default()).unwrap()
@@ -183,7 +185,7 @@ mod tests {
         };
         assert_eq!(ones(&all), ones(&some));
         assert_ne!(ones(&all), ones(&hold(&dense, 2)));
-        // As many zeros as ones, which stand for six times as many.
+        // As many zeros as ones, each with six times the weight.
         let zeros: Vec<f64> =
             some.held().iter().filter(|held| held.value == 0.0).map(|held| held.weight).collect();
         assert!((100..190).contains(&zeros.len()), "{}", zeros.len());

@@ -36,12 +36,12 @@ pub struct Shape {
 pub enum Matrix<T> {
     /// Every entry stored.
     Dense(Dense<T>),
-    /// Only nonzero entries stored.
+    /// A sparse matrix, which stores only nonzero entries.
     Sparse(Csr<T>),
 }
 
 impl<T: Real> Matrix<T> {
-    /// Its sides.
+    /// The numbers of rows and columns.
     pub fn shape(&self) -> Shape {
         Shape { rows: self.rows(), cols: self.cols() }
     }
@@ -98,7 +98,7 @@ impl<T: Real> Matrix<T> {
         }
     }
 
-    /// The first row with an entry that is 0.
+    /// The first row that contains a 0.
     pub fn first_row_with_zero(&self) -> Option<usize> {
         let mut positive = vec![0; self.rows()];
         self.for_each_stored(|row, _, value| positive[row] += usize::from(value > 0.0));

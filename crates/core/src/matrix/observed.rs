@@ -1,4 +1,4 @@
-//! A matrix of which some entries are unknown, or count more or less than others.
+//! A matrix whose entries may be missing or weighted.
 
 use std::ops::Range;
 
@@ -7,63 +7,63 @@ use crate::Real;
 use crate::cancel::Cancel;
 use crate::error::{Error, Result};
 
-/// Which entries are unknown.
+/// Which entries are missing.
 #[derive(Clone, Debug)]
 pub enum Missing<T> {
-    /// Those that are no number.
+    /// Entries that are NaN.
     Nan,
-    /// Those that a sparse matrix does not store.
+    /// Entries that a sparse matrix does not store.
     Unstored,
-    /// Those that are 0, stored or not.
+    /// Entries that are 0, stored or not.
     Zero,
-    /// Those at which this matrix of the same size is not 0.
+    /// Entries at which this mask, a matrix of the same size, is not 0.
     Mask(Matrix<T>),
 }
 
-/// How much entries count: twice as much as if they were there twice.
+/// Weights of entries. Weight 2 is equivalent to having the entry twice.
 #[derive(Clone, Debug)]
 pub enum Weights<T> {
-    /// A number for each entry; those that are not stored count nothing.
+    /// A weight for each entry; unstored weights are 0.
     Entries(Matrix<T>),
-    /// A number for each row.
+    /// A weight for each row.
     Rows(Vec<T>),
-    /// A number for each column.
+    /// A weight for each column.
     Columns(Vec<T>),
 }
 
-/// What the entries are that are not listed.
+/// How entries that are not listed are interpreted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unlisted {
-    /// Unknown.
+    /// As unknown.
     Unknown,
-    /// Zeros, which count once.
+    /// As zeros of weight 1.
     Zero,
 }
 
-/// Entries with weights.
+/// The known entries of a matrix, with their weights.
 #[derive(Clone, Debug)]
 pub struct Observed<T> {
     values: Csr<T>,
     weights: Option<Csr<T>>,
     unlisted: Unlisted,
-    /// Entries that are hidden to judge a result.
+    /// Entries that are held out to evaluate a result.
     held: Vec<HeldOut>,
 }
 
 /// The entries of one row of an [`Observed`] matrix.
 #[derive(Clone, Copy, Debug)]
 pub struct ObservedRow<'a, T> {
-    /// Where the listed ones are.
+    /// The columns of the listed entries.
     pub cols: &'a [u32],
-    /// What they are; 0 where they count nothing.
+    /// The values of the listed entries; 0 if their weight is 0.
     pub values: &'a [T],
-    /// How much they count; once if there is nothing.
+    /// The weights of the listed entries; `None` if all are 1.
     pub weights: Option<&'a [T]>,
-    /// What the others are.
+    /// How entries that are not listed are interpreted.
     pub unlisted: Unlisted,
 }
 
-/// A matrix and what is to be known of its entries.
+/// A matrix with the options for missing entries and weights.
 struct Listing<'a, T> {
     matrix: &'a Matrix<T>,
     missing: Option<&'a Missing<T>>,
@@ -71,8 +71,8 @@ struct Listing<'a, T> {
 }
 
 impl<T: Real> Observed<T> {
-    /// The matrix with what is unknown left out; nothing if every entry is known and counts once. What hidden entries are has
-    /// no influence.
+    /// The known entries of a matrix; `None` if every entry is known with weight 1. The values of missing
+    /// entries have no influence.
     pub fn new(
         matrix: &Matrix<T>,
         missing: Option<&Missing<T>>,
@@ -102,7 +102,10 @@ impl<T: Real> Observed<T> {
             return Ok(None);
         }
         if !counts.iter().any(|&count| count > T::ZERO) {
-            return Err(Error::parameter("missing", "no entry is known; check what marks a missing value"));
+            return Err(Error::parameter(
+                "missing",
+                "every entry is missing; check what marks a missing value",
+            ));
         }
         let weights = (!alike).then(|| Csr::new(rows, cols, offsets.clone(), indices.clone(), counts));
         Ok(Some(Observed::of_parts(
@@ -122,7 +125,7 @@ impl<T: Real> Observed<T> {
         Observed { values, weights, unlisted, held }
     }
 
-    /// Entries that are hidden to judge a result, row by row.
+    /// The held-out entries, row by row.
     pub fn held(&self) -> &[HeldOut] {
         &self.held
     }
@@ -137,17 +140,17 @@ impl<T: Real> Observed<T> {
         self.values.cols()
     }
 
-    /// The listed entries; those that count nothing are 0.
+    /// The values of the listed entries; 0 if their weight is 0.
     pub fn values(&self) -> &Csr<T> {
         &self.values
     }
 
-    /// Whether some entries count more than others.
+    /// Whether entries have weights.
     pub fn is_weighted(&self) -> bool {
         self.weights.is_some()
     }
 
-    /// What the entries are that are not listed.
+    /// How entries that are not listed are interpreted.
     pub fn unlisted(&self) -> Unlisted {
         self.unlisted
     }
@@ -159,7 +162,7 @@ impl<T: Real> Observed<T> {
         ObservedRow { cols, values, weights, unlisted: self.unlisted }
     }
 
-    /// How much the entries of a row count together.
+    /// The sum of the weights in a row.
     pub fn row_weight(&self, row: usize) -> f64 {
         let ObservedRow { cols, weights, unlisted, .. } = self.row(row);
         let listed = match weights {
@@ -196,7 +199,7 @@ impl<T: Real> Observed<T> {
     }
 }
 
-/// An entry of a matrix; nothing where a sparse one stores none.
+/// An entry of a matrix; `None` if a sparse matrix does not store it.
 fn stored<T: Real>(matrix: &Matrix<T>, row: usize, col: usize) -> Option<T> {
     match matrix {
         Matrix::Dense(dense) => Some(dense.get(row, col)),
@@ -220,7 +223,7 @@ impl<T: Real> Listing<'_, T> {
             if other == shape {
                 Ok(())
             } else {
-                Err(Error::parameter(field, format!("{}; give one of its size", problem())))
+                Err(Error::parameter(field, format!("{}; give one of the same size", problem())))
             }
         };
         match self.missing {
@@ -239,7 +242,7 @@ impl<T: Real> Listing<'_, T> {
         }
     }
 
-    /// Whether what a sparse matrix does not store is 0.
+    /// Whether unstored entries of a sparse matrix are 0.
     fn counts_unstored(&self) -> bool {
         matches!(self.missing, None | Some(Missing::Nan | Missing::Mask(_)))
     }
@@ -253,7 +256,7 @@ impl<T: Real> Listing<'_, T> {
         }
     }
 
-    /// The columns of a row that may have to be listed, ascending.
+    /// The columns of a row that may have to be listed, in ascending order.
     fn candidates(&self, row: usize) -> Vec<u32> {
         let all = || (0..self.matrix.cols() as u32).collect();
         let own = match self.matrix {
@@ -279,7 +282,7 @@ impl<T: Real> Listing<'_, T> {
         }
     }
 
-    /// An entry, and how much it counts.
+    /// The value and the weight of an entry.
     fn entry(&self, row: usize, col: usize) -> Result<(T, T)> {
         let value = stored(self.matrix, row, col);
         let hidden = match self.missing {
@@ -353,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_count_as_they_should() {
+    fn entries_have_the_expected_weights() {
         let m = [1.0, 0.0, NAN, 0.0, 2.0, 3.0];
         for matrix in [dense(&m), sparse(&m)] {
             let of = |missing, weights| weights_of(&observed(&matrix, missing, weights).unwrap().unwrap());
@@ -379,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mask_that_hides_nothing_is_none() {
+    fn a_mask_without_missing_entries_has_no_effect() {
         let m = [1.0, 2.0, 4.0, 1.0, 2.0, 3.0];
         for matrix in [dense(&m), sparse(&m)] {
             assert!(observed(&matrix, Some(Missing::Nan), None).unwrap().is_none());
@@ -391,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused() {
+    fn impossible_input_is_refused() {
         let m = dense(&[1.0, 2.0, NAN, 1.0, 2.0, 3.0]);
         let refused = |missing, weights| observed(&m, missing, weights).unwrap_err().to_string();
         assert!(
@@ -406,6 +409,8 @@ mod tests {
         );
         assert!(refused(Some(Missing::Nan), Some(Weights::Columns(vec![1.0; 2]))).contains("2 x 2"));
         assert!(refused(Some(Missing::Unstored), None).starts_with("missing: a dense matrix"));
-        assert!(refused(Some(Missing::Nan), Some(Weights::Rows(vec![0.0; 2]))).contains("no entry is known"));
+        assert!(
+            refused(Some(Missing::Nan), Some(Weights::Rows(vec![0.0; 2]))).contains("every entry is missing")
+        );
     }
 }

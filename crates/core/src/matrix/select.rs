@@ -4,7 +4,7 @@ use super::{Csr, Dense, Matrix, Order, Values};
 use crate::Real;
 
 impl<T: Real> Matrix<T> {
-    /// The entries in the given rows and columns, which must each be different, in the order given.
+    /// Copies the entries in the given rows and columns, which must be distinct, in the given order.
     pub fn select(&self, rows: &[usize], cols: &[usize]) -> Self {
         match self {
             Matrix::Dense(dense) => Matrix::Dense(select_dense(dense, rows, cols)),
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn selected_entries_are_those_of_the_matrix_in_every_layout() {
+    fn selected_entries_equal_the_matrix_in_every_layout() {
         let row_major = Dense::new(3, 4, Order::RowMajor, Values::Real(ENTRIES.to_vec().into()));
         check(&Matrix::Dense(row_major));
         let turned = (0..4).flat_map(|col| (0..3).map(move |row| ENTRIES[row * 4 + col]));

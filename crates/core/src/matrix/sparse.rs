@@ -51,7 +51,7 @@ impl<T: Real> Csr<T> {
         Csr { rows, cols, offsets, indices, values, origin: None }
     }
 
-    /// A matrix from parts that may be wrong, where they are: nothing if they belong to no canonical matrix.
+    /// Builds a matrix from untrusted parts; `None` if they are not in canonical form.
     pub fn checked(
         rows: usize,
         cols: usize,
@@ -101,7 +101,7 @@ impl<T: Real> Csr<T> {
         self.values.len()
     }
 
-    /// Where each row begins, and the end.
+    /// The start of each row, and the end of the last.
     pub fn offsets(&self) -> &[usize] {
         &self.offsets
     }
@@ -116,7 +116,7 @@ impl<T: Real> Csr<T> {
         &self.values
     }
 
-    /// Makes the entries of rows zero, or those of columns; they stay stored.
+    /// Sets the entries of rows or columns to zero; they stay stored.
     pub(crate) fn zero_lines(&mut self, zeroed: &[bool], are_rows: bool) {
         self.origin = None;
         let values = self.values.to_mut();
@@ -136,7 +136,7 @@ impl<T: Real> Csr<T> {
         (&self.indices[range.clone()], &self.values[range])
     }
 
-    /// Takes out offsets, column numbers and values.
+    /// Returns the offsets, column numbers and values.
     pub fn into_parts(self) -> (Vec<usize>, Vec<u32>, Vec<T>) {
         (self.offsets, self.indices.into_vec(), self.values.into_vec())
     }

@@ -40,7 +40,7 @@ pub struct Summary {
     pub dominant_col: Option<Dominant>,
 }
 
-/// A row or column with nearly all of ‖M‖², so that the others hardly count in the factorization.
+/// A row or column with nearly all of ‖M‖², so that the others have little influence on the factorization.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Dominant {
     /// Its index, from 0.
@@ -72,17 +72,17 @@ impl Dominant {
     }
 }
 
-/// The row and the column that dominate a matrix, where there are any.
+/// The row and the column that dominate a matrix, if there are any.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Dominants {
-    /// The row.
+    /// The dominant row.
     pub row: Option<Dominant>,
-    /// The column.
+    /// The dominant column.
     pub col: Option<Dominant>,
 }
 
 impl Dominants {
-    /// Given the squared norms of all rows and of all columns.
+    /// Finds them from the squared norms of all rows and columns.
     pub fn among(rows: &[f64], cols: &[f64]) -> Self {
         Dominants { row: Dominant::among(rows), col: Dominant::among(cols) }
     }

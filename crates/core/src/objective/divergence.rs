@@ -1,9 +1,10 @@
-//! The Kullback-Leibler divergence Σ m ln(m / x) − m + x and the Itakura-Saito divergence Σ m / x − ln(m / x) − 1, of the
-//! entry family: by multiplicative updates (Lee and Seung 2001; Févotte and Idier 2011), the former also by coordinate
-//! descent.
+//! The Kullback-Leibler divergence Σ m ln(m / x) − m + x and the Itakura-Saito divergence Σ m / x − ln(m / x)
+//! − 1. Both are lowered by multiplicative updates (Lee and Seung 2001; Févotte and Idier 2011), the former
+//! also by coordinate descent.
 //!
-//! Entries of M that are zero add Σ x to the former, which column sums of the fixed factor decide: they are never visited.
-//! The latter has no value for them. The model counts as [`FLOOR`] at least, in steps and losses alike.
+//! In the former, zero entries of M contribute Σ x, which follows from column sums of the fixed factor, so
+//! they are never visited. The latter is undefined for them. In steps and losses, the model is clamped to at
+//! least [`FLOOR`].
 
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -19,19 +20,20 @@ use crate::partition::Block;
 use crate::solver::{Solver, Step};
 use crate::threads::Threads;
 
-/// The least that the model counts as, where the mean of M is 1 or more; else its share of the mean. It is that of
-/// scikit-learn.
+/// The lower bound of the model if the mean of M is 1 or more; otherwise it is multiplied by the mean. The
+/// value is that of scikit-learn.
 const FLOOR: f64 = f32::EPSILON as f64;
 
-/// Multiplicative updates take a denominator of 0 as this, and what they bring below the other as 0, as scikit-learn's do.
+/// A denominator of 0 in multiplicative updates is replaced by this, and results below the next constant by
+/// 0, as in scikit-learn.
 const DENOMINATOR: f64 = f32::EPSILON as f64;
 const VANISHED: f64 = f64::EPSILON;
 
-/// The loss of the best constant model is at least this share of the sum of M, or of the number of entries, so that errors
-/// relative to it are finite where M is constant.
+/// The loss of the best constant model is at least this share of the sum of M, or of the number of entries,
+/// so that relative errors are finite for a constant M.
 const LEAST_BASELINE: f64 = 1e-12;
 
-/// Which divergence.
+/// The kind of divergence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     KullbackLeibler,
@@ -43,28 +45,28 @@ enum Kind {
 pub struct Divergence {
     kind: Kind,
     floor: f64,
-    /// Whether entries that are not listed are 0, rather than unknown.
+    /// Whether unlisted entries are 0 rather than unknown.
     zeros: bool,
 }
 
 impl Divergence {
-    /// The Kullback-Leibler divergence from a matrix of this mean.
+    /// The Kullback-Leibler divergence for a matrix with this mean.
     pub fn kullback_leibler(mean: f64, unlisted: Option<Unlisted>) -> Self {
         let zeros = unlisted != Some(Unlisted::Unknown);
         Divergence { kind: Kind::KullbackLeibler, floor: FLOOR * mean.min(1.0), zeros }
     }
 
-    /// The Itakura-Saito divergence from a matrix of this mean.
+    /// The Itakura-Saito divergence for a matrix with this mean.
     pub fn itakura_saito(mean: f64, unlisted: Option<Unlisted>) -> Self {
         Divergence { kind: Kind::ItakuraSaito, ..Divergence::kullback_leibler(mean, unlisted) }
     }
 
-    /// Whether Σ x over all columns is a part of the loss.
+    /// Whether the loss contains Σ x over all columns.
     fn has_column_sums(&self) -> bool {
         self.kind == Kind::KullbackLeibler && self.zeros
     }
 
-    /// The part of an entry's loss that the entry decides, for the model x.
+    /// The part of the loss that depends on the entry, given the model x.
     fn entry_loss(&self, m: f64, x: f64) -> f64 {
         let ratio = m / x.max(self.floor);
         match self.kind {
@@ -96,7 +98,7 @@ impl<T: Real> Objective<T> for Divergence {
             }
             sums
         };
-        // Pieces by size alone, so that the sum does not depend on the threads.
+        // Pieces depend on the size alone, so that the sum does not depend on the number of threads.
         let pieces = threads.map(fixed.chunks(4096 * k).collect(), || (), sum);
         let mut sums = vec![0.0; k];
         pieces.iter().for_each(|piece| sums.iter_mut().zip(piece).for_each(|(sum, term)| *sum += term));
@@ -125,7 +127,7 @@ impl<T: Real> Objective<T> for Divergence {
             let entries = product.entries(row).expect("a block by row");
             let plain = entries.is_plain();
             entries.for_each_weighted(|m, weight, y| {
-                // A zero has no part in it, but for the model in its place.
+                // A zero contributes nothing, except for the model at its position.
                 if plain && m == T::ZERO {
                     return;
                 }
@@ -158,7 +160,7 @@ impl<T: Real> Objective<T> for Divergence {
     }
 
     fn relative(&self, loss: f64, baseline: f64) -> f64 {
-        // Rounding may leave a loss of 0 below it.
+        // Rounding may make a loss of 0 negative.
         if loss < 0.0 { 0.0 } else { loss / baseline }
     }
 
@@ -206,7 +208,7 @@ struct Update<'a, T> {
 }
 
 impl<T: Real> TileStep<T> for Update<'_, T> {
-    /// The loss of the rows; NaN where the step does not know it.
+    /// The loss of the rows; NaN if the step does not compute it.
     fn move_tile(&self, rows: Range<usize>, tile: TileOf<'_, T>) -> f64 {
         let TileOf { product, values, scratch, cancel, .. } = tile;
         let mut x = vec![T::ZERO; self.step.k];
@@ -237,12 +239,12 @@ impl<T: Real> TileStep<T> for Update<'_, T> {
 }
 
 impl<T: Real> Update<'_, T> {
-    /// Whether a row is worked on with all columns, of which few have no entry.
+    /// Whether a row is processed with all columns, because few of them lack an entry.
     fn takes_all(&self, entries: &RowEntries<'_, T>) -> bool {
         entries.is_dense() && 2 * entries.count_positive() >= entries.count()
     }
 
-    /// The sums of a row of which some entries are unknown, or count more than others.
+    /// The sums of a row with missing or weighted entries.
     fn sum_own<'s>(&self, entries: &RowEntries<'_, T>, own: &'s mut OwnSums<T>) -> Sums<'s, T> {
         let OwnSums { exact, with_l1 } = own;
         exact.clear();
@@ -289,23 +291,23 @@ impl<T: Real> Update<'_, T> {
     }
 }
 
-/// Σ w v of each component v, in `f64`, and plus the l1 penalty.
+/// Σ w v for each component v, in `f64`, and with the l1 penalty added.
 #[derive(Clone, Copy)]
 struct Sums<'a, T> {
     exact: &'a [f64],
     with_l1: &'a [T],
-    /// Σ w m ln w, by which the loss of the entries w m is too large.
+    /// Σ w m ln w, which is subtracted from the loss of the entries w m.
     of_weights: f64,
 }
 
-/// Room for the sums of a row.
+/// Buffers for the sums of a row.
 #[derive(Default)]
 struct OwnSums<T> {
     exact: Vec<f64>,
     with_l1: Vec<T>,
 }
 
-/// The loss of a row after a descent, but for Σ x.
+/// The loss of a row after a descent, without Σ x.
 struct Loss<'a, T> {
     row: &'a EntryRow<T>,
 }
@@ -328,7 +330,8 @@ struct Multiply<'a, T> {
     l1: T,
     l2: T,
     floor: T,
-    /// Whether the model is squared in the numerator, and has a part in the denominator: Itakura-Saito.
+    /// Whether to square the model in the numerator and to include it in the denominator, as for
+    /// Itakura-Saito.
     squared: bool,
 }
 
@@ -449,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn multiplicative_updates_are_those_of_the_definition() {
+    fn multiplicative_updates_match_the_definition() {
         let m = counts();
         let (expected, error) = naive(&m, 6);
         for (sparse, workers) in [(false, 1), (false, 3), (true, 1), (true, 3)] {
@@ -460,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn itakura_saito_updates_are_those_of_the_definition() {
+    fn itakura_saito_updates_match_the_definition() {
         let m: Vec<f64> = counts().iter().map(|m| m + 0.3).collect();
         let mut f = start();
         for _ in 0..5 {
@@ -500,14 +503,15 @@ mod tests {
             for pair in done.report.trace.windows(2) {
                 assert!(pair[1].loss <= pair[0].loss * (1.0 + 1e-12), "{pair:?}");
             }
-            // The error that the last step had at hand is that of the definition.
+            // The error that the last step reported agrees with the definition.
             let want = loss(&m, |i, j| model(&done.factors, i, j));
             assert!((done.report.loss.unwrap() - want).abs() < 1e-9 * want, "{:?} {want}", done.report.loss);
             assert!(done.report.relative_error < 1.02 * mu, "{} {mu}", done.report.relative_error);
         }
     }
 
-    /// At a minimum Σ_j (1 − m / x) v_jl is 0 or, where u_il is 0, not below it; so that row sums of the model are those of M.
+    /// At a minimum, Σ_j (1 − m / x) v_jl is 0, or at least 0 where u_il is 0; so row sums of the model equal
+    /// those of M.
     #[test]
     fn auto_ends_where_the_gradient_is_zero() {
         let m = counts();
@@ -570,7 +574,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_lowered_is_refused_by_name() {
+    fn unsupported_solvers_are_refused_by_name() {
         let refused = |algorithm: Algorithm, loss: Loss| {
             let settings = Settings { algorithm, loss, ..Settings::new(K) };
             let monitor = &mut |_: &Progress| false;
@@ -589,9 +593,9 @@ mod tests {
         assert!(refused(Algorithm::Mu, Loss::Is).contains("row 1 "), "the first count is 0");
     }
 
-    /// The fit of rows that were factorized is what they have.
+    /// Fitting the rows that were factorized reproduces their factor.
     #[test]
-    fn new_rows_are_fitted_by_the_same_loss() {
+    fn new_rows_are_fitted_with_the_same_loss() {
         let m = counts();
         let threads = &Threads::new(1).unwrap();
         let f = run(&m, true, 1, &settings(Algorithm::Auto, Loss::Kl, 1500)).factors;

@@ -58,8 +58,8 @@ impl Loss {
         if self == Loss::Frobenius { relative_error * relative_error } else { relative_error }
     }
 
-    /// What a run minimizes on a matrix of this mean; where entries have weights, `unlisted` says what those are that are
-    /// not listed.
+    /// The objective for a matrix with this mean; if entries have weights, `unlisted` says how unlisted
+    /// entries are interpreted.
     pub fn objective<T: Real>(self, mean: f64, unlisted: Option<Unlisted>) -> Box<dyn Objective<T>> {
         match (self, unlisted) {
             (Loss::Frobenius, None) => Box::new(LeastSquares),
@@ -97,7 +97,7 @@ pub struct HalfStep<'a, T> {
     /// Powers of two that the columns of the fixed factor were multiplied by, so that no product overflows; the rows that
     /// are found are multiplied by the same.
     pub scales: Option<&'a [f64]>,
-    /// Whether [`TileStep::move_tile`] is to return what [`Objective::error_at_hand`] wants to know.
+    /// Whether [`TileStep::move_tile`] should return the value for [`Objective::error_at_hand`].
     pub wants_error: bool,
     /// Number of components.
     pub k: usize,
@@ -105,10 +105,10 @@ pub struct HalfStep<'a, T> {
 
 /// A loss that is summed over the entries of M, and how to lower it.
 pub trait Objective<T: Real>: Send + Sync {
-    /// Whether it can be lowered by this solver.
+    /// Whether this solver can lower the objective.
     fn supports(&self, solver: &dyn Solver<T>) -> bool;
 
-    /// What half steps need to know of the fixed factor as a whole, over some of its rows: a sum over rows.
+    /// Summarizes some rows of the fixed factor for half steps. Summaries of several parts are added up.
     fn summarize(&self, threads: &Threads, fixed: &[T], k: usize) -> Vec<f64>;
 
     /// The summary with the accuracy that an evaluation needs.
@@ -116,19 +116,19 @@ pub trait Objective<T: Real>: Send + Sync {
         self.summarize(threads, fixed, k)
     }
 
-    /// The square of a norm of each column of the summarized factor, where the summary has them.
+    /// The squared norm of each column of the summarized factor, if the summary contains it.
     fn squared_sizes(&self, _summary: &[f64], _k: usize) -> Option<Vec<f64>> {
         None
     }
 
-    /// Makes ready for the tiles of a half step.
+    /// Prepares a half step, whose tiles follow.
     fn prepare<'a>(&self, step: &'a HalfStep<'a, T>) -> Box<dyn TileStep<T> + 'a>;
 
-    /// The part of each row's loss that its entries decide. `x` has a row for each row of the block, `fixed` one for each
-    /// column.
+    /// The part of each row's loss that depends on its entries. `x` has one row per row of the block, `fixed` one
+    /// per column.
     fn entry_losses(&self, threads: &Threads, block: &Block<T>, x: &[T], fixed: &[T], k: usize) -> Vec<f64>;
 
-    /// The part of each row's loss that the model alone decides, by the exact summary of the fixed factor.
+    /// The part of each row's loss that depends on the model alone, given the exact summary of the fixed factor.
     fn model_losses(&self, threads: &Threads, x: &[T], summary: &[f64], k: usize) -> Vec<f64>;
 
     /// The relative error from the sums of both parts over all rows; `norm` is ‖M‖², `baseline` the loss of
@@ -154,26 +154,26 @@ pub trait Objective<T: Real>: Send + Sync {
     /// The loss of a relative error.
     fn loss(&self, error: f64, baseline: f64) -> f64;
 
-    /// A relative error with the penalties counted in, as [`Objective::relative`] takes it with a baseline of 1.
+    /// The relative error including penalties, in terms of [`Objective::relative`] with a baseline of 1.
     fn merit(&self, error: f64, penalty: f64, baseline: f64) -> f64;
 
-    /// The relative error below which [`Objective::error_at_hand`] has lost its digits.
+    /// The relative error below which [`Objective::error_at_hand`] is inaccurate due to cancellation.
     fn cancels_below(&self) -> f64 {
         0.0
     }
 
-    /// What the loss is relative to.
+    /// The baseline of the loss.
     fn baseline(&self) -> Baseline;
 
-    /// The lower bound of the baseline, by the sum of M and the number of its entries.
+    /// The lower bound of the baseline, given the sum of M and the number of its entries.
     fn least_baseline(&self, _sum: f64, _count: f64) -> f64 {
         0.0
     }
 
-    /// The loss of one entry m at which the model is x.
+    /// The loss of one entry m, given the model x.
     fn whole_loss(&self, m: f64, x: f64) -> f64;
 
-    /// Whether it has no value where an entry is 0.
+    /// Whether the loss is undefined for entries of 0.
     fn needs_positive_entries(&self) -> bool {
         false
     }
@@ -185,7 +185,7 @@ pub trait Objective<T: Real>: Send + Sync {
     }
 }
 
-/// What a loss is relative to.
+/// The loss to which errors are relative.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Baseline {
     /// ‖M‖², the loss of the empty model.
@@ -194,7 +194,7 @@ pub enum Baseline {
     BestConstant,
 }
 
-/// Numbers of the whole of M.
+/// Constants of the whole matrix M.
 #[derive(Clone, Copy, Debug)]
 pub struct Constants {
     /// ‖M‖_F².
@@ -207,24 +207,24 @@ pub struct Constants {
     pub baseline: f64,
 }
 
-/// A half step that is ready for its tiles.
+/// A prepared half step.
 pub trait TileStep<T: Real>: Sync {
-    /// Moves the rows of one tile, and returns what [`Objective::error_at_hand`] wants to know of them.
+    /// Moves the rows of one tile, and returns their contribution to [`Objective::error_at_hand`].
     fn move_tile(&self, rows: Range<usize>, tile: TileOf<'_, T>) -> f64;
 }
 
-/// What a tile's step works on.
+/// The data of one tile's step.
 pub struct TileOf<'a, T: Real> {
     /// The block of M times the fixed factor, tile by tile, or its entries row by row.
     pub product: &'a Product<'a, T>,
     /// The rows that move.
     pub values: &'a mut Tile<T>,
-    /// Room for the product's tile.
+    /// A buffer for the product's tile.
     pub products: &'a mut Tile<T>,
-    /// Room for what the product gathers.
+    /// A buffer for gathered entries and weights.
     pub scratch: &'a mut Scratch<T>,
-    /// When the product was done, for the clock.
+    /// The time at which the product was finished, for the clock.
     pub multiplied: &'a mut std::time::Instant,
-    /// Whether to continue.
+    /// Signals cancellation.
     pub cancel: &'a Cancel,
 }

@@ -1,16 +1,17 @@
-//! Coordinate descent on the Kullback-Leibler divergence by scalar Newton steps (Hsieh and Dhillon 2011), none of which
-//! can raise it.
+//! Coordinate descent on the Kullback-Leibler divergence by scalar Newton steps (Hsieh and Dhillon 2011),
+//! each of which is guaranteed not to raise it.
 //!
-//! As a function of one entry u of the moving factor the loss is f(u) = s u − Σ m ln(r + v u) with s = Σ v, and
-//! f' = s − h(u) for h = Σ m v / (r + v u). Three steps are known not to raise it:
+//! As a function of one entry u of the moving factor, the loss is f(u) = s u − Σ m ln(r + v u) with s = Σ v,
+//! and its derivative is f' = s − h(u) with h = Σ m v / (r + v u). Three steps cannot raise it:
 //!
-//! * Up, where h > s: Newton's step for 1 / h = 1 / s, which is Newton's own times h / s. 1 / h is concave, so that the
-//!   step does not pass the minimum.
-//! * Down: the multiplicative step to u h / s, which does not pass it either.
-//! * Down: the damped Newton step n / (1 + n ρ) with n = |f'| / f'' and ρ the largest v / (r + v u). It minimizes a bound
-//!   of f that holds because Σ m (−ln(1 − t) − t) ≤ (f'' / ρ²) (−ln(1 − ρ d) − ρ d) for t = d v / (r + v u) ≤ ρ d.
+//! * Up, if h > s: Newton's step for 1 / h = 1 / s, which is Newton's step for f times h / s. 1 / h is
+//!   concave, so the step does not pass the minimum.
+//! * Down: the multiplicative step to u h / s, which does not pass the minimum either.
+//! * Down: the damped Newton step n / (1 + n ρ) with n = |f'| / f'' and ρ the largest v / (r + v u). It
+//!   minimizes an upper bound of f, because Σ m (−ln(1 − t) − t) ≤ (f'' / ρ²) (−ln(1 − ρ d) − ρ d) for
+//!   t = d v / (r + v u) ≤ ρ d.
 //!
-//! The longer one of the latter two is taken, down to 0 at most.
+//! For steps down, the longer of the two is taken, but not below 0.
 
 use pulp::{Simd, WithSimd};
 
@@ -19,21 +20,21 @@ use crate::kernels::{EntryPanel, EntryRow, EntryTerms};
 
 /// Sweeps over the components of one row.
 pub struct Descent<'a, T> {
-    /// The rows of the fixed factor at the row's entries.
+    /// The rows of the fixed factor for the row's entries.
     pub panel: &'a EntryPanel<T>,
-    /// The row's entries, and room for the model.
+    /// The row's entries, and a buffer for the model.
     pub row: &'a mut EntryRow<T>,
     /// The row of the moving factor.
     pub x: &'a mut [T],
-    /// Σ v of each component over all columns that count, plus the l1 penalty.
+    /// Σ v of each component over all relevant columns, plus the l1 penalty.
     pub sums: &'a [T],
-    /// The l2 penalty.
+    /// The weight of the l2 penalty.
     pub l2: T,
-    /// The bound.
+    /// The upper bound of entries.
     pub upper: T,
-    /// The least that the model counts as.
+    /// The lower bound of the model.
     pub floor: T,
-    /// How many sweeps.
+    /// The number of sweeps.
     pub sweeps: usize,
 }
 
@@ -46,7 +47,7 @@ impl<T: Real> WithSimd for Descent<'_, T> {
         row.predict(panel, x, floor);
         for sweep in 0..sweeps {
             for (l, (u, &sum)) in x.iter_mut().zip(sums).enumerate() {
-                // What stayed at 0 in the first sweep waits for the next step.
+                // An entry that stayed at 0 in the first sweep is skipped until the next step.
                 if sweep > 0 && *u == T::ZERO {
                     continue;
                 }
@@ -63,19 +64,19 @@ impl<T: Real> WithSimd for Descent<'_, T> {
     }
 }
 
-/// Where one entry goes.
+/// The new value of one entry.
 #[inline(always)]
 fn newton<T: Real>(u: T, terms: EntryTerms<T>, steepest: impl FnOnce() -> T, sum: T, l2: T) -> T {
     let EntryTerms { ratio, curvature } = terms;
     let slope = l2.mul_add(u, sum - ratio);
     let curvature = curvature + l2;
     if sum <= T::ZERO && ratio <= T::ZERO {
-        // No entry has the component, nor speaks for it.
+        // No entry involves the component, and nothing favours it.
         return T::ZERO;
     }
     if slope < T::ZERO {
         let step = -slope / curvature;
-        // With an l2 penalty Newton's own step, which does not pass the minimum either.
+        // With an l2 penalty, Newton's own step, which does not pass the minimum either.
         return u + if l2 > T::ZERO || sum <= T::ZERO { step } else { step * (ratio / sum) };
     }
     if u == T::ZERO || slope == T::ZERO {
@@ -98,7 +99,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Against f itself, entry by entry.
+        /// Compares with f itself, entry by entry.
         #[test]
         fn no_step_raises_the_scalar_loss(
             entries in prop::collection::vec((0u32..40, 0f64..3.0, 0f64..3.0), 1..12),

@@ -1,7 +1,7 @@
-//! Least squares over the entries that are known, each with its weight: ½ Σ w (m − x)², of the entry family.
+//! Least squares over known entries with weights: ½ Σ w (m − x)², computed entry by entry.
 //!
-//! Every row has a quadratic problem of its own, with the Gram matrix Σ w v vᵀ over its entries. Where a row lacks few
-//! entries, theirs are subtracted from the Gram matrix of all columns instead.
+//! Every row has its own quadratic problem, with the Gram matrix Σ w v vᵀ over its entries. If a row lacks
+//! only few entries, their terms are subtracted from the Gram matrix of all columns instead.
 
 use std::ops::Range;
 
@@ -21,7 +21,7 @@ use crate::threads::Threads;
 /// The sum of weighted squared differences at known entries.
 #[derive(Clone, Copy, Debug)]
 pub struct WeightedLeastSquares {
-    /// What the entries are that are not listed.
+    /// How unlisted entries are interpreted.
     pub unlisted: Unlisted,
 }
 
@@ -55,7 +55,7 @@ impl<T: Real> Objective<T> for WeightedLeastSquares {
                 let model: f64 = x.iter().zip(y).map(|(x, y)| x * y.to_f64()).sum();
                 loss += weight.to_f64() * (m.to_f64() - model).powi(2);
                 if self.unlisted == Unlisted::Zero {
-                    // What the model says of all columns has it too.
+                    // The model's terms over all columns include this one.
                     loss -= model * model;
                 }
             });
@@ -111,7 +111,7 @@ impl<T: Real> Objective<T> for WeightedLeastSquares {
 /// A half step.
 struct Update<'a, T> {
     step: &'a HalfStep<'a, T>,
-    /// The Gram matrix of all columns.
+    /// The Gram matrix over all columns.
     gram: Vec<T>,
 }
 
@@ -120,13 +120,14 @@ struct Update<'a, T> {
 struct RowProblem<T> {
     gram: Vec<T>,
     products: Vec<T>,
-    /// The rows of the fixed factor whose products make up the Gram matrix, by entry, and these times their weights.
+    /// The rows of the fixed factor whose products make up the Gram matrix, by entry.
     rows: Vec<T>,
+    /// These rows times their weights.
     weighted: Vec<T>,
 }
 
 impl<T: Real> TileStep<T> for Update<'_, T> {
-    /// ‖M − X Yᵀ‖² over the rows, but for ‖M‖².
+    /// ‖M − X Yᵀ‖² over the rows, without the term ‖M‖².
     fn move_tile(&self, rows: Range<usize>, tile: TileOf<'_, T>) -> f64 {
         let TileOf { product, values, cancel, .. } = tile;
         let k = self.step.k;
@@ -148,7 +149,7 @@ impl<T: Real> TileStep<T> for Update<'_, T> {
 }
 
 impl<T: Real> Update<'_, T> {
-    /// States the problem of a row, without penalties.
+    /// Sets up the problem of a row, without penalties.
     fn state(&self, entries: &RowEntries<'_, T>, problem: &mut RowProblem<T>) {
         let k = self.step.k;
         let RowProblem { gram, products, rows, weighted } = problem;
@@ -165,7 +166,7 @@ impl<T: Real> Update<'_, T> {
             weighted.extend(y.iter().map(|&y| weight * y));
         };
         let from_all = if entries.unlisted() == Unlisted::Zero {
-            // The other columns count once.
+            // All other columns have weight 1.
             entries.for_each_weighted(|_, weight, y| {
                 if weight != T::ONE {
                     list(y, weight - T::ONE)
@@ -206,7 +207,8 @@ impl<T: Real> Update<'_, T> {
             Step::Descent { sweeps } => {
                 for l in (0..sweeps).flat_map(|_| 0..k) {
                     let weight = gram[l * k + l] + l2;
-                    // A component that no entry of the row has stays as it is where nothing speaks against it.
+                    // A component that no entry of the row involves keeps its value, unless the products
+                    // lower it.
                     if weight > T::ZERO && (T::ONE / weight).to_f64().is_finite() {
                         let slope = products[l] - l1 - image(l, x) - l2 * x[l];
                         let new = x[l] + slope / weight;

@@ -51,12 +51,12 @@ impl<T: Real> Block<T> {
         }
     }
 
-    /// What the entries are that are not listed, where entries have weights.
+    /// How unlisted entries are interpreted, if entries have weights.
     pub fn unlisted(&self) -> Option<Unlisted> {
         if let Block::Observed(observed) = self { Some(observed.unlisted()) } else { None }
     }
 
-    /// How much the entries of each row count together, where they have weights.
+    /// The sum of the weights of each row, if entries have weights.
     pub fn row_weights(&self) -> Option<Vec<f64>> {
         let Block::Observed(observed) = self else { return None };
         Some((0..observed.rows()).map(|row| observed.row_weight(row)).collect())
@@ -90,7 +90,7 @@ impl<T: Real> Block<T> {
         }
     }
 
-    /// The first row with an entry that is 0.
+    /// The first row that contains a 0.
     pub fn first_row_with_zero(&self) -> Option<usize> {
         let positive = |row: usize| match self {
             Block::Dense(dense) => {
@@ -103,7 +103,7 @@ impl<T: Real> Block<T> {
             }
             Block::Observed(observed) => {
                 let row = observed.row(row);
-                // Unknown entries are 0.
+                // Unknown entries are stored as 0.
                 let weight = |place: usize| row.weights.map_or(T::ONE, |weights| weights[place]);
                 let zero = |(place, value): (usize, &T)| *value <= T::ZERO && weight(place) > T::ZERO;
                 !row.values.iter().enumerate().any(zero)

@@ -137,7 +137,7 @@ impl<T: Real> DenseBlock<T> {
 
     /// Bytes by row: whole numbers, exact in any order.
     fn add_bytes(&self, bytes: &[u8], first: usize, sums: &mut [f64], squares: &mut [f64]) {
-        /// The squares of so many bytes fit into 32 bits.
+        /// The sum of this many squared bytes fits into 32 bits.
         const FITS: usize = 1 << 16;
         for (row, (sum, square)) in sums.iter_mut().zip(squares).enumerate() {
             for entries in bytes[(first + row) * self.row_stride..][..self.cols].chunks(FITS) {

@@ -1,4 +1,4 @@
-//! Rows of M that are made zero in both of a shard's blocks.
+//! Sets rows of M to zero in both blocks of a shard.
 
 use std::sync::Arc;
 
@@ -7,14 +7,15 @@ use crate::Real;
 use crate::matrix::Values;
 
 impl<T: Real> Shard<T> {
-    /// Makes rows of M zero. Storage that both blocks share stays shared, and what somebody else reads is copied first.
+    /// Sets rows of M to zero. Storage that both blocks share stays shared; storage with other readers is
+    /// copied first.
     pub fn zero_rows(&mut self, zeroed: &[bool]) {
         let is_shared = match (&self.by_rows, &self.by_cols) {
             (Block::Dense(rows), Block::Dense(cols)) => Arc::ptr_eq(&rows.values, &cols.values),
             _ => false,
         };
         if let (true, Block::Dense(cols)) = (is_shared, &mut self.by_cols) {
-            // Otherwise zeroing would make a copy of its own for each.
+            // Otherwise each block would make its own copy.
             cols.values = Arc::new(Values::Bytes(Vec::new().into()));
         }
         self.by_rows.zero_lines(zeroed, true);
@@ -26,7 +27,7 @@ impl<T: Real> Shard<T> {
 }
 
 impl<T: Real> Block<T> {
-    /// Makes rows zero, or columns.
+    /// Sets rows or columns to zero.
     fn zero_lines(&mut self, zeroed: &[bool], are_rows: bool) {
         match self {
             Block::Dense(block) => block.zero_lines(zeroed, are_rows),
@@ -107,7 +108,7 @@ mod tests {
         entries
     }
 
-    /// Against the entries one by one, for every way to store them.
+    /// Compares with the entries one by one, for every kind of storage.
     #[test]
     fn rows_are_zero_in_both_blocks() {
         let value = |row: usize, col: usize| ((row * 5 + col * 3) % 7) as f64;

@@ -1,4 +1,4 @@
-//! What `auto` chooses where the network is known: exact on the grid, or sketched. By counts and constants, never by a
+//! The choice of `auto` if the network is known: exact on the grid, or sketched. By counts and constants, never by a
 //! clock.
 
 use super::request::Request;
@@ -9,14 +9,14 @@ use crate::io::Presence;
 use crate::plan::{Constants, Job};
 use crate::run::{Algorithm, MatrixSize, RunSettings, Settings, Storage};
 
-/// What messages and arithmetic take.
+/// The costs of messages and arithmetic.
 #[derive(Clone, Debug)]
 pub struct Costs {
     /// The network between the ranks.
     pub network: Network,
     /// The times of this machine.
     pub constants: Constants,
-    /// Where they are from, in words.
+    /// The origin of the costs, in words.
     pub origin: String,
 }
 
@@ -37,7 +37,7 @@ impl Choice {
         (settings.algorithm, settings.samples) = (self.algorithm, self.samples);
     }
 
-    /// What the method did, in words, with the reason for it.
+    /// A description of the method, with the reason for its choice.
     pub fn describe(&self, plan: &str) -> String {
         match self.algorithm {
             Algorithm::Dsanls => format!("auto: {plan}; {}", self.why),
@@ -72,7 +72,7 @@ pub(super) fn choose<T: Real>(request: &Request, settings: &RunSettings, size: M
         grid: None,
         precision: T::PRECISION,
     };
-    // What begins on samples is exact.
+    // A run that starts on samples is exact.
     let algorithm = match request.samples {
         Presence::Yes => Algorithm::Auto,
         Presence::Auto | Presence::No => job.best(&network, &costs.constants),

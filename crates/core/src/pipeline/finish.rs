@@ -1,4 +1,4 @@
-//! What becomes of factors after the last iteration, where they are not left as they are.
+//! The treatment of the factors after the last iteration.
 
 use super::plan::RunPlan;
 use super::source::SharedMatrix;
@@ -10,7 +10,7 @@ use crate::run::{Factorization, Factors, Side, residual_of, residual_of_observed
 use crate::solver::Penalty;
 use crate::threads::Threads;
 
-/// A matrix that is needed once more when the run has taken it.
+/// A matrix that is still needed after the run has consumed it.
 pub(super) enum Again<'a, T> {
     Shared(Box<dyn SharedMatrix<T> + 'a>),
     Observed(Box<Observed<T>>),

@@ -5,9 +5,8 @@
 //! Source -> open -> Opened -> plan -> Planned -> run -> Finished -> record -> FactorizationRecord
 //! ```
 //!
-//! What differs between the ways is a value: the [`Source`], the [`Resources`] and the [`Finish`] of a [`Request`]. Each
-//! step is checked before the next one begins, and only [`plan`] makes what [`run`] takes. Files are written by whoever
-//! has a place for them.
+//! Differences between runs are values: the [`Source`], the [`Resources`] and the [`Finish`] of a [`Request`]. Each
+//! step is checked before the next one begins, and only [`plan`] creates the input of [`run`]. The caller writes the files.
 
 mod choice;
 mod finish;

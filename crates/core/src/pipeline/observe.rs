@@ -1,4 +1,4 @@
-//! What is known of a file's entries: masks and weights from files of their own.
+//! Missing entries and weights that a file's options specify, including masks and weights in separate files.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::io;
 use crate::matrix::{Matrix, Missing, Observed, Weights};
 
-/// The entries of a matrix with what a file's options say of them; nothing if every entry is known and counts once.
+/// The known entries of a matrix according to a file's options; `None` if every entry is known with weight 1.
 pub fn observe<T: Real>(
     matrix: &Matrix<T>,
     file: &FileSource,
@@ -29,7 +29,7 @@ pub fn observe<T: Real>(
     };
     let weights = file.weights.as_deref().map(|path| Ok(weights_for(matrix, read(path)?))).transpose()?;
     Observed::new(matrix, missing.as_ref(), weights.as_ref(), cancel).map_err(|error| match error {
-        // Its own file is at fault.
+        // The error belongs to the mask or weights file.
         Error::Parameter { name, problem } if name == "matrix" => {
             Error::format(&file.path, "entries", problem)
         }
@@ -37,7 +37,8 @@ pub fn observe<T: Real>(
     })
 }
 
-/// A column is for rows and a row for columns, whichever way it stands if its length leaves no doubt.
+/// A column holds weights of rows and a row weights of columns; if the length is unambiguous, the orientation
+/// is ignored.
 fn weights_for<T: Real>(matrix: &Matrix<T>, weights: Matrix<T>) -> Weights<T> {
     let (shape, (m, n)) = (weights.shape(), (matrix.rows(), matrix.cols()));
     if (shape.rows, shape.cols) == (m, n) {

@@ -40,7 +40,7 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// Its sides.
+    /// The numbers of rows and columns.
     pub fn shape(&self) -> Shape {
         Shape { rows: self.rows, cols: self.cols }
     }
@@ -71,7 +71,7 @@ pub struct Opened<'a, T> {
     pub(super) data: Data<'a, T>,
 }
 
-/// Where the matrix is.
+/// The location of the matrix.
 pub(super) enum Data<'a, T> {
     Whole(Matrix<T>),
     Observed(Observed<T>),
@@ -233,7 +233,7 @@ fn open_file<'a, T: Real>(file: FileSource, request: Request) -> Result<Opened<'
             drop(matrix);
             return admit_observed(observed, facts, request, &refuse);
         }
-        // It turned out that every entry is known.
+        // Every entry turned out to be known.
         request = request.with_all_entries()?;
     }
     let (size, settings) = admit(&request, &facts, &matrix, &refuse)?;

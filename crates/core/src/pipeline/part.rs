@@ -32,7 +32,7 @@ pub trait RankReader<T> {
     fn read(&self, place: PlaceOf<'_>) -> Result<RankBlocks<T>>;
 }
 
-/// A rank's part, and what is known of all parts together.
+/// A rank's part, and what is known about all parts together.
 pub(super) struct RankPart<'a, T> {
     pub comm: &'a dyn Comm,
     reader: &'a dyn RankReader<T>,
@@ -77,7 +77,7 @@ pub(super) fn open<'a, T: Real>(
 }
 
 impl<T: Real> RankPart<'_, T> {
-    /// Reads what these settings need, if that is not what is there.
+    /// Reads the part that these settings need, if a different one was read.
     pub fn read_again(self, request: &Request, settings: &RunSettings) -> Result<Self> {
         if settings.access() == self.shard.place.access {
             return Ok(self);

@@ -76,7 +76,7 @@ impl<T> Planned<'_, T> {
         &self.plan
     }
 
-    /// What is known of the matrix.
+    /// What is known about the matrix.
     pub fn facts(&self) -> &Facts {
         &self.facts
     }

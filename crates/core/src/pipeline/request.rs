@@ -26,14 +26,15 @@ pub struct Resources {
 }
 
 impl Resources {
-    /// All available memory, and an unknown network.
+    /// Uses all available memory, and assumes an unknown network.
     pub fn new(machine: Machine) -> Self {
         Resources { machine, memory: None, copies: 1, costs: None, advice: MemoryAdvice::GENERAL }
     }
 
-    /// How often U and V are in memory at once: the current ones, those that were given or read from a checkpoint, the best
-    /// restart so far and its copy for checkpoints, and what a checkpoint is written from. A run that can be resumed counts
-    /// what resuming needs, so that a resumed run has the same blocks and with them the same bits.
+    /// The maximum number of copies of U and V in memory at the same time: the current ones, those given or
+    /// read from a checkpoint, the best restart so far and its copy for checkpoints, and the source of a
+    /// checkpoint being written. A run that can be resumed includes what resuming needs, so that the resumed
+    /// run has the same blocks and therefore the same bits.
     pub fn copies(given: bool, resumable: bool, restarts: usize) -> u64 {
         let (given, restarts) = (given || resumable, restarts > 1);
         1 + u64::from(given) + 2 * u64::from(restarts) + u64::from(resumable) * (1 + u64::from(restarts))
@@ -45,12 +46,12 @@ impl Resources {
     }
 }
 
-/// Advice for too little memory, in words: only the caller knows what its users can change.
+/// The advice for too little memory; only the caller knows what its users can change.
 #[derive(Clone, Copy, Debug)]
 pub struct MemoryAdvice {
-    /// If a factorization is too large for this machine.
+    /// Advice if a factorization is too large for this machine.
     pub too_large: &'static str,
-    /// If a file does not fit a limit and cannot be streamed.
+    /// Advice if a file exceeds the memory limit and cannot be streamed.
     pub unstreamable: &'static str,
 }
 
@@ -99,18 +100,18 @@ impl Request {
         Request { samples, ..self }
     }
 
-    /// What becomes of the factors in the end.
+    /// Sets the treatment of the factors after the run.
     pub fn with_finish(self, finish: Finish) -> Self {
         Request { finish, ..self }
     }
 
-    /// The same for a matrix of which nothing is missing, and nothing counts more than the rest.
+    /// A request for a matrix without missing or weighted entries.
     pub(super) fn with_all_entries(self) -> Result<Self> {
         let settings = Settings { incomplete: false, ..(*self.settings).clone() }.checked()?;
         Ok(Request { settings, ..self })
     }
 
-    /// What the network and this machine cost, for `auto`.
+    /// Sets the costs of the network and of this machine, for `auto`.
     pub fn with_costs(mut self, costs: Option<Costs>) -> Self {
         self.resources.costs = costs;
         self

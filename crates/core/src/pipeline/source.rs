@@ -73,23 +73,23 @@ pub struct FileSource {
     pub row_labels: Option<PathBuf>,
     /// A text file with the names of the file's columns.
     pub col_labels: Option<PathBuf>,
-    /// Which entries are unknown.
+    /// Which entries are missing.
     pub missing: Option<MissingEntries>,
-    /// A file with how much entries count: a matrix of the same size, a column with a number for each row, or a row with one
-    /// for each column.
+    /// A file with the weights of entries: a matrix of the same size, a column with a weight for each row, or
+    /// a row with a weight for each column.
     pub weights: Option<PathBuf>,
 }
 
-/// Which entries of a file are unknown.
+/// Which entries of a file are missing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MissingEntries {
-    /// Those that are no number.
+    /// Entries that are NaN.
     Nan,
-    /// Those that a sparse matrix does not store.
+    /// Entries that a sparse matrix does not store.
     Unstored,
-    /// Those that are 0, stored or not.
+    /// Entries that are 0, stored or not.
     Zero,
-    /// Those at which the matrix in this file is not 0.
+    /// Entries at which the matrix in this file is not 0.
     Mask(PathBuf),
 }
 
@@ -116,7 +116,7 @@ impl From<&str> for MissingEntries {
 }
 
 impl MissingEntries {
-    /// Whether the matrix may have entries that are no number.
+    /// Whether the matrix may contain NaN.
     pub fn allow_nan(&self) -> bool {
         matches!(self, MissingEntries::Nan | MissingEntries::Mask(_))
     }
@@ -126,7 +126,7 @@ impl MissingEntries {
 pub type Labels = (Option<Vec<String>>, Option<Vec<String>>);
 
 impl FileSource {
-    /// The field that says that not all entries are known to a run.
+    /// The field that makes entries missing, held out or weighted.
     pub(super) fn what_hides(&self) -> &'static str {
         match (&self.weights, &self.missing) {
             (Some(_), _) => "weights",
@@ -135,7 +135,7 @@ impl FileSource {
         }
     }
 
-    /// A file of which every entry is known, read as it says itself.
+    /// A file without missing or weighted entries, with default options.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         FileSource {
             path: path.into(),

@@ -19,7 +19,7 @@ const KS: [usize; 5] = [8, 20, 50, 100, 200];
 
 const FOOTPRINTS: [usize; 5] = [1 << 17, 1 << 20, 1 << 22, 1 << 24, 1 << 27];
 
-/// Rows of a factor.
+/// The number of rows of a factor.
 const ROWS: usize = 1 << 16;
 
 /// The longer and the shorter side of a dense block.
@@ -44,7 +44,7 @@ impl Effort {
     pub const FULL: Effort = Effort { repeats: 3, divisor: 1 };
 }
 
-/// A rank that is measured by the processor time of its threads, so that other work on the machine hardly counts.
+/// A rank that is measured by the processor time of its threads, so that other work on the machine has little effect.
 struct Bench {
     threads: Threads,
     pool: PoolTime,
@@ -78,7 +78,7 @@ fn numbers(count: usize) -> Vec<f32> {
     (0..count).map(|_| uniform(&mut rng) as f32).collect()
 }
 
-/// A sparse block with this many rows, each with so many random entries.
+/// A sparse block with this many rows, and this many random entries per row.
 fn sparse(rows: usize, cols: usize, entries: usize) -> Csr<f32> {
     let mut rng = stream(2, Purpose::StartU, 0, 0);
     let mut indices = Vec::with_capacity(rows * entries);
@@ -96,7 +96,7 @@ fn empty(rows: usize, cols: usize) -> Arc<Csr<f32>> {
     Arc::new(Csr::new(rows, cols, vec![0; rows + 1], Vec::new(), Vec::new()))
 }
 
-/// Bytes that are copied, and so on.
+/// The number of bytes that are copied, gathered and summed.
 const LARGE: usize = 64 << 20;
 
 /// Measures; every rank calls this at the same time, and the slowest counts.
@@ -242,7 +242,7 @@ impl Bench {
         seconds.max(0.0) / self.entries() as f64
     }
 
-    /// Seconds of `count` columns of a sample of a tenth, each with so many entries that are added to `lines` rows.
+    /// Seconds of `count` columns of a sample of a tenth, each with this many entries that are added to `lines` rows.
     fn sampled(&self, k: usize, lines: usize, count: usize, entries: usize) -> f64 {
         let block = Block::ByColumn(Arc::new(sparse(10 * count, lines, entries)));
         let (nothing, weights) = (Block::ByColumn(empty(10 * count, lines)), numbers(count * k));
@@ -301,7 +301,7 @@ impl Bench {
     }
 }
 
-/// What was measured of work.
+/// The measured times of work.
 fn times(constants: &mut Constants) -> Vec<&mut f64> {
     let Constants { row, ready, sweep, momentum, gram, .. } = constants;
     let by_k = [row, ready, sweep, momentum, gram];

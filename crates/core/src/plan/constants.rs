@@ -109,7 +109,7 @@ impl Constants {
         interpolate(&self.ks, table, k)
     }
 
-    /// A table's value for so much memory.
+    /// A table's value for this amount of memory.
     pub(super) fn of(&self, table: &[f64], bytes: f64) -> f64 {
         let footprints = &self.footprints;
         // Nothing is slower than main memory, however large the footprint.
@@ -117,7 +117,7 @@ impl Constants {
         interpolate(footprints, table, bytes)
     }
 
-    /// A table's value for k and so much memory.
+    /// A table's value for k and this amount of memory.
     pub(super) fn within(&self, table: &[Vec<f64>], k: f64, bytes: f64) -> f64 {
         let by_k: Vec<f64> = table.iter().map(|row| self.of(row, bytes)).collect();
         self.at(&by_k, k)

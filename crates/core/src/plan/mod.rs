@@ -69,7 +69,7 @@ impl Parts {
         ]
     }
 
-    /// Their sum.
+    /// The sum of all parts.
     pub fn seconds(&self) -> f64 {
         self.named().iter().map(|(_, seconds)| seconds).sum()
     }
@@ -85,7 +85,7 @@ impl Parts {
 pub struct Estimate {
     /// The method; `auto` is the exact method.
     pub algorithm: Algorithm,
-    /// Its process grid.
+    /// The process grid.
     pub grid: Grid,
     /// Seconds per iteration on the busiest rank.
     pub parts: Parts,
@@ -118,7 +118,7 @@ impl Job {
         self.nonzeros.map_or(self.rows as f64 * self.cols as f64, |count| count as f64)
     }
 
-    /// Bytes of so many rows of a factor.
+    /// Bytes of this many rows of a factor.
     fn bytes_of(&self, rows: usize) -> usize {
         rows.saturating_mul(self.settings.rank).saturating_mul(self.precision.bytes() as usize)
     }

@@ -8,9 +8,9 @@ use super::sealed::Sealed;
 pub trait Lanes: Sealed + Sized {
     /// A register of `S`.
     type Vector<S: Simd>: Copy;
-    /// The numbers as registers; what is left over at the end is cut off.
+    /// The numbers as registers, without the remainder at the end.
     fn vectors<S: Simd>(numbers: &[Self]) -> &[Self::Vector<S>];
-    /// The numbers as registers that can be written; what is left over at the end is cut off.
+    /// The numbers as registers that can be written, without the remainder at the end.
     fn vectors_mut<S: Simd>(numbers: &mut [Self]) -> &mut [Self::Vector<S>];
     /// One number in every lane.
     fn splat<S: Simd>(simd: S, number: Self) -> Self::Vector<S>;

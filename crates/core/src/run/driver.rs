@@ -29,11 +29,11 @@ const REDRAWS: usize = 3;
 
 /// The start of a run.
 pub enum Begin<'a, T> {
-    /// As the settings say.
+    /// The start that the settings specify.
     Init,
-    /// From these factors.
+    /// Starts from these factors.
     Given(&'a Factors<T>),
-    /// From the middle of another run.
+    /// Resumes in the middle of another run.
     Middle(&'a Snapshot<T>),
 }
 
@@ -47,7 +47,7 @@ struct Decision {
 /// Consists of the factors, the auxiliary factors of a method, and everything else.
 type Save<'s, T> = dyn FnMut(Factors<T>, Option<Factors<T>>, RunLog) -> Result<()> + 's;
 
-/// What all runs of a factorization share.
+/// The data and resources shared by all runs of a factorization.
 #[derive(Clone, Copy)]
 pub struct Job<'a, T> {
     /// The process's part of M.
@@ -60,7 +60,7 @@ pub struct Job<'a, T> {
     pub groups: &'a Groups<'a>,
     /// The host's threads.
     pub threads: &'a Threads,
-    /// Where half steps run.
+    /// The device on which half steps run.
     pub device: &'a dyn Device<T>,
 }
 
@@ -215,7 +215,7 @@ impl<'a, T: Real> Run<'a, T> {
         Ok(())
     }
 
-    /// The error of the entries that are hidden.
+    /// The error on the held-out entries.
     fn held_out(&mut self) -> Result<Option<HeldOutError>> {
         if self.settings.holdout.is_none() {
             return Ok(None);
@@ -226,7 +226,7 @@ impl<'a, T: Real> Run<'a, T> {
         let mut gathered = links.gather(shard.place, Factor::U, device, &mut self.state.v, k)?;
         device.pull(gathered.rows())?;
         let v = gathered.rows().host();
-        // Losses, squares and weights.
+        // Sums of losses, of squares and of weights.
         let mut sums = [0.0; 3];
         for held in &shard.held {
             let (u, v) = (&u[(held.row - shard.own_rows.start) * k..][..k], &v[held.col * k..][..k]);

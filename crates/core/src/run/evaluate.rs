@@ -60,7 +60,7 @@ pub fn evaluate<T: Real>(
     Ok(Evaluation { error, dead: dead(objective.squared_sizes(&summary, k), k) })
 }
 
-/// The numbers of M with the loss that errors are relative to, for a process that computes one component.
+/// The constants of M, including the baseline of the loss, for a process that computes one component.
 pub fn with_baseline<T: Real>(rank: &Rank<'_, T>, constants: Constants) -> Result<Constants> {
     let &Rank { shard, objective, .. } = rank;
     if objective.baseline() == Baseline::Norm {
@@ -74,7 +74,7 @@ pub fn with_baseline<T: Real>(rank: &Rank<'_, T>, constants: Constants) -> Resul
     Ok(Constants { baseline: loss.max(least), ..constants })
 }
 
-/// Refuses a matrix with an entry that is 0, where the loss has no value there, on every process alike.
+/// Rejects, on every process alike, a matrix with an entry of 0 if the loss is undefined there.
 pub fn refuse_zeros<T: Real>(
     links: &Links<'_>,
     shard: &Shard<T>,
@@ -84,7 +84,7 @@ pub fn refuse_zeros<T: Real>(
         return Ok(());
     }
     let first = shard.place.block(Factor::U).0.start;
-    // The first row over all processes, as the largest of the negative numbers.
+    // The first row over all processes, found as the maximum of negative numbers.
     let zero = shard.by_rows.first_row_with_zero();
     let mut place = [zero.map_or(f64::NEG_INFINITY, |row| -((first + row) as f64))];
     links.all.all_reduce(Reduction::Max, Numbers::F64(&mut place))?;
@@ -94,10 +94,11 @@ pub fn refuse_zeros<T: Real>(
     Err(no_value_at_zero(-place[0] as usize))
 }
 
-/// The error for a row with an entry that is 0.
+/// The error for a row that contains a 0.
 pub fn no_value_at_zero(row: usize) -> Error {
     let problem = format!(
-        "the Itakura-Saito divergence has no value at 0, which row {} (counted from 1) has; give positive entries, or use kl",
+        "the Itakura-Saito divergence is undefined at 0, but row {} (counted from 1) contains a 0; give \
+         positive entries, or use kl",
         row + 1
     );
     Error::parameter("loss", problem)

@@ -101,7 +101,7 @@ pub(crate) struct Task<'a, T> {
     pub monitor: &'a mut dyn Monitor<T>,
 }
 
-/// On in-process workers, arranged as `grid`.
+/// Factorizes on in-process workers, arranged as `grid`.
 pub(crate) fn on_workers<T: Real>(
     matrix: Matrix<T>,
     grid: Grid,
@@ -112,7 +112,7 @@ pub(crate) fn on_workers<T: Real>(
     on_shards(|| shards_until(matrix, grid, access, &machine.cancel), machine, task)
 }
 
-/// Of entries with weights, on in-process workers.
+/// Factorizes weighted entries on in-process workers.
 pub(crate) fn on_observed<T: Real>(
     observed: &Observed<T>,
     machine: &Machine,
@@ -133,7 +133,7 @@ fn on_shards<T: Real>(
     Ok(result)
 }
 
-/// On one worker, which reads the file block by block.
+/// Factorizes on one worker, which reads the file block by block.
 pub(crate) fn on_stream<T: Real>(
     streamed: &Streamed,
     machine: &Machine,

@@ -1,4 +1,4 @@
-//! New rows (or columns) in terms of fixed factors, by the loss that the factors were found with.
+//! Fits new rows (or columns) to fixed factors, with the loss of the factorization.
 
 use std::sync::Arc;
 
@@ -13,16 +13,17 @@ use crate::partition::Block;
 use crate::solver::{CoordinateDescent, Multiplicative, Penalty, Pivoting, Solver};
 use crate::threads::Threads;
 
-/// Steps of a fit at most, and the change of an entry, relative to the largest one, at which it ends.
+/// The maximum number of steps of a fit, and the change of an entry relative to the largest one at which it
+/// ends.
 const STEPS: usize = 1000;
 const SETTLED: f64 = 1e-8;
 
-/// Sweeps in a step.
+/// The number of sweeps per step.
 const SWEEPS: usize = 10;
 
 impl<T: Real> Factors<T> {
-    /// The nonnegative W that fits new rows (or columns) of M best with the other factor fixed: for least squares exactly, as
-    /// [`Factors::transform`] does, for other losses by steps until they change nothing.
+    /// The nonnegative W that best fits new rows (or columns) of M with the other factor fixed: exactly for
+    /// least squares, as in [`Factors::transform`], and iteratively until convergence for other losses.
     pub fn transform_by(
         &self,
         loss: Loss,
@@ -42,7 +43,8 @@ impl<T: Real> Factors<T> {
         self.fit_block(loss, &Block::of(matrix, false), side, terms, threads)
     }
 
-    /// The nonnegative W that fits the known entries of new rows (or columns) of M best with the other factor fixed.
+    /// The nonnegative W that best fits the known entries of new rows (or columns) of M with the other factor
+    /// fixed.
     pub fn transform_observed(
         &self,
         loss: Loss,
@@ -77,20 +79,21 @@ impl<T: Real> Factors<T> {
         let objective = loss.objective::<T>(sums.iter().sum::<f64>() / count, block.unlisted());
         if let (true, Some(row)) = (objective.needs_positive_entries(), block.first_row_with_zero()) {
             let problem = format!(
-                "{loss} has no value at 0, which row {} of the new data has (counted from 1); give positive entries",
+                "{loss} is undefined at 0, but row {} (counted from 1) of the new data contains a 0; give \
+                 positive entries",
                 row + 1
             );
             return Err(Error::parameter("loss", problem));
         }
         let descent = CoordinateDescent { mu: 0.0, sweeps: SWEEPS };
-        // Exactly, where that can be done.
+        // Exactly, if the problem has a closed form.
         let solvers: [&dyn Solver<T>; 3] = [&Pivoting, &descent, &Multiplicative];
         let solver =
             solvers.into_iter().find(|&solver| objective.supports(solver)).unwrap_or(&Multiplicative);
         let (k, summary) = (self.k, objective.summarize_exactly(threads, fixed, self.k));
         let step = HalfStep { solver, summary: &summary, terms, scales: None, wants_error: false, k };
         let product = Product::new(threads, block, Columns::All, fixed, k);
-        // Rows of the mean that the data have.
+        // Start with rows at the mean of the data.
         let total: f64 = summary.iter().sum();
         let level = |sum: &f64| T::from_f64(if total > 0.0 { sum / total } else { 0.0 });
         let mut w: Vec<T> = sums.iter().flat_map(|sum| std::iter::repeat_n(level(sum), k)).collect();
@@ -105,7 +108,7 @@ impl<T: Real> Factors<T> {
     }
 }
 
-/// Whether no row has an entry that changed by more than a share of the row's largest one.
+/// Whether every entry changed by less than a share of the largest entry in its row.
 fn has_settled<T: Real>(before: &[T], after: &[T], k: usize) -> bool {
     before.chunks_exact(k).zip(after.chunks_exact(k)).all(|(before, after)| {
         let largest = after.iter().fold(0.0, |most: f64, value| most.max(value.to_f64()));

@@ -67,7 +67,7 @@ impl Meters<'_> {
         Links { all: &self.all, row: &self.row, column: &self.column }
     }
 
-    /// What it counted.
+    /// The counts of this meter.
     pub fn meter(&self) -> Meter {
         self.all.meter()
     }

@@ -53,7 +53,7 @@ impl RunLog {
         self.iteration
     }
 
-    /// What the method does, in words; before the first iteration, what it is going to try.
+    /// A description of the method; before the first iteration, of what it will try.
     pub fn plan(&self) -> &str {
         &self.plan
     }

@@ -38,7 +38,7 @@ pub struct MatrixSize {
 }
 
 impl MatrixSize {
-    /// Of a matrix in memory.
+    /// The size of a matrix in memory.
     pub fn of<T: Real>(matrix: &Matrix<T>) -> Self {
         let storage = match matrix {
             Matrix::Dense(dense) => Storage::of(dense.values()),
@@ -47,13 +47,13 @@ impl MatrixSize {
         MatrixSize { rows: matrix.rows(), cols: matrix.cols(), storage }
     }
 
-    /// Of entries with weights.
+    /// The size of weighted entries.
     pub fn of_observed<T: Real>(observed: &Observed<T>) -> Self {
         let stored = observed.values().stored() * if observed.is_weighted() { 2 } else { 1 };
         MatrixSize { rows: observed.rows(), cols: observed.cols(), storage: Storage::Sparse(stored) }
     }
 
-    /// Without how it is stored.
+    /// The size without the kind of storage.
     pub fn shape(self) -> Shape {
         Shape { rows: self.rows, cols: self.cols }
     }
@@ -87,7 +87,7 @@ impl MatrixSize {
     }
 }
 
-/// What is factorized, and how.
+/// The matrix and the parameters that determine the memory of a factorization.
 #[derive(Clone, Copy, Debug)]
 pub struct Workload {
     /// The matrix.
@@ -175,12 +175,12 @@ impl Workload {
         self.precision.bytes()
     }
 
-    /// Bytes of so many rows of a factor.
+    /// Bytes of this many rows of a factor.
     fn factor(&self, rows: u64) -> u64 {
         rows.saturating_mul(self.rank as u64).saturating_mul(self.width())
     }
 
-    /// Bytes of so many k x k matrices in f64.
+    /// Bytes of this many k x k matrices in f64.
     fn grams(&self, count: u64) -> u64 {
         (self.rank as u64).saturating_mul(self.rank as u64).saturating_mul(8 * count)
     }

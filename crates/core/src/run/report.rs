@@ -63,10 +63,10 @@ pub struct TraceLine {
     pub elsewhere: Vec<f64>,
     /// ‖M − U Vᵀ‖_F / ‖M‖_F, or the divergence over that of the best constant model.
     pub relative_error: f64,
-    /// The loss, penalties not counted in.
+    /// The loss without penalties.
     #[serde(default)]
     pub loss: f64,
-    /// The error of entries that are hidden, if there are any.
+    /// The error on held-out entries, if there are any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held_out: Option<HeldOutError>,
     /// Bytes that each rank has handed to collectives so far, without error evaluation.
@@ -89,14 +89,14 @@ pub fn write_trace(file: &mut dyn Write, trace: &[TraceLine], clock: &str) -> io
     Ok(())
 }
 
-/// The mean error on entries that are hidden from the run, each weighted by the inverse of the probability with which it
-/// was chosen.
+/// The mean error on entries that were held out of the run, each weighted by the inverse of the probability
+/// with which it was chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HeldOutError {
-    /// The loss per entry.
+    /// The mean loss.
     #[serde(rename = "heldout_loss")]
     pub loss: f64,
-    /// The root of the mean squared difference.
+    /// The root mean squared error.
     #[serde(rename = "heldout_rmse")]
     pub rmse: f64,
 }
@@ -138,7 +138,7 @@ pub struct Report {
     /// The final loss.
     #[serde(default)]
     pub loss: Option<f64>,
-    /// The final error of entries that are hidden.
+    /// The final error on held-out entries.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held_out: Option<HeldOutError>,
     /// Seconds of computing, without error evaluation.

@@ -85,20 +85,20 @@ impl Step {
 pub struct Settings {
     /// The method.
     pub algorithm: Algorithm,
-    /// What is minimised.
+    /// The loss to minimize.
     #[serde(default, skip_serializing_if = "is_default_loss")]
     pub loss: Loss,
-    /// Whether entries of M are missing, or count more than others.
+    /// Whether entries of M are missing or weighted.
     #[serde(default, skip_serializing_if = "is_false")]
     pub incomplete: bool,
-    /// The share of the entries that are hidden from the run, to judge its result.
+    /// The share of the entries that are held out of the run, to evaluate its result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holdout: Option<f64>,
     /// k, the number of components.
     pub rank: usize,
     /// The kind of sketch.
     pub sketch: sketch::SketchKind,
-    /// A sketch to use instead, which is none of the kinds.
+    /// A custom sketch to use instead of the built-in kinds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub custom_sketch: Option<sketch::CustomSketch>,
     /// d: columns of M that the U-subproblem is sketched to; by size if absent.
@@ -350,14 +350,15 @@ impl Settings {
         }
     }
 
-    /// Whether some entries are unknown to the run, or count more than others.
+    /// Whether entries are missing, held out or weighted.
     pub fn is_incomplete(&self) -> bool {
         self.incomplete || self.holdout.is_some()
     }
 
-    /// Whether a component can be drawn again where it died: the step fills the column of U that this empties.
+    /// Whether a dead component can be redrawn: only if the step can refill the column of U that redrawing
+    /// empties.
     pub(super) fn fills_zeros(&self) -> bool {
-        // The Itakura-Saito divergence is lowered by multiplicative updates alone.
+        // Only multiplicative updates lower the Itakura-Saito divergence.
         self.algorithm.spec().fills_zeros && self.loss != Loss::Is
     }
 
@@ -388,7 +389,7 @@ impl Settings {
     /// (d, d'): columns and rows of an m x n matrix that a sketch keeps; n and m where that side is exact.
     ///
     /// By default it follows the footnote of Sec. 3.2: a tenth, for large matrices a hundredth, but never so few
-    /// that they hardly represent the problem (4 k); and if one side is ten times the other, the subproblem with
+    /// that they no longer represent the problem (4 k); and if one side is ten times the other, the subproblem with
     /// the short sum is not sketched.
     pub fn sketch_sizes(&self, m: usize, n: usize) -> (usize, usize) {
         let by_size = |length: usize, other: usize| {
@@ -407,7 +408,7 @@ impl Settings {
     }
 }
 
-/// From this length on a side counts as large.
+/// Sides of at least this length count as large.
 const LARGE: usize = 100_000;
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
-//! Bi-cross-validation (Owen and Perry 2009): a block of rows and columns is held out, the rest is factorized, the held-out
-//! rows and columns are fitted to the factors, and their product is compared with the block.
+//! Bi-cross-validation (Owen and Perry 2009): a block of rows and columns is held out and the rest is
+//! factorized. The held-out rows and columns are then fitted to the factors, and their product is compared
+//! with the block.
 
 use rand::seq::SliceRandom;
 
@@ -14,22 +15,22 @@ use crate::random::{Purpose, stream};
 use crate::run::{Factors, Machine, RunSettings, Side, Task, on_comm, residual_of};
 use crate::threads::Threads;
 
-/// Blocks that are held out, one after the other. Together they cover a fifth of all rows and of all columns each.
+/// The number of held-out blocks. Together they cover each row and each column once.
 pub const FOLDS: usize = 5;
 
-/// One held-out block and what surrounds it.
+/// One held-out block and its surroundings.
 pub struct HeldOut<T> {
-    /// The rows and columns that are kept.
+    /// The retained rows and columns.
     training: Shard<T>,
-    /// Held-out rows in the columns that are kept.
+    /// Held-out rows in the retained columns.
     rows: Matrix<T>,
-    /// Held-out columns in the rows that are kept.
+    /// Held-out columns in the retained rows.
     cols: Matrix<T>,
     /// Held-out rows in held-out columns.
     corner: Matrix<T>,
 }
 
-/// Deals `count` rows or columns out to the folds.
+/// Distributes `count` rows or columns over the folds.
 fn folds(count: usize, seed: u64, side: Side) -> Vec<Vec<usize>> {
     let mut order: Vec<usize> = (0..count).collect();
     order.shuffle(&mut stream(seed, Purpose::Folds, side as usize, 0));
@@ -39,7 +40,7 @@ fn folds(count: usize, seed: u64, side: Side) -> Vec<Vec<usize>> {
     folds
 }
 
-/// Refuses a matrix whose rows or columns are too few for the folds.
+/// Rejects a matrix with too few rows or columns for the folds.
 pub fn check_shape(shape: Shape) -> Result<()> {
     let Shape { rows, cols } = shape;
     if rows < FOLDS || cols < FOLDS {
@@ -53,7 +54,7 @@ pub fn check_shape(shape: Shape) -> Result<()> {
 }
 
 impl<T: Real> HeldOut<T> {
-    /// The block of one fold. Rows and columns are dealt out by the seed alone.
+    /// The block of one fold. Rows and columns are distributed by the seed alone.
     pub fn new(matrix: &Matrix<T>, fold: usize, seed: u64, settings: &RunSettings, cancel: &Cancel) -> Self {
         let held_rows = folds(matrix.rows(), seed, Side::Rows).swap_remove(fold);
         let held_cols = folds(matrix.cols(), seed, Side::Columns).swap_remove(fold);
@@ -82,7 +83,7 @@ impl<T: Real> HeldOut<T> {
         self.loss_of(&factors, &settings, &threads)
     }
 
-    /// The same for given factors of the rows and columns that are kept.
+    /// The held-out loss for given factors of the retained rows and columns.
     fn loss_of(
         &self,
         factors: &Factors<T>,
@@ -136,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn the_held_out_loss_is_that_of_a_naive_twin() {
+    fn the_held_out_loss_equals_a_naive_implementation() {
         let entries = entries();
         let matrix =
             Matrix::Dense(Dense::new(ROWS, COLS, Order::RowMajor, Values::Real(entries.clone().into())));

@@ -1,7 +1,9 @@
-//! How well a hierarchy describes which rows belong together in several runs (Brunet et al. 2004).
+//! Measures how well a hierarchy describes which rows are clustered together in several runs (Brunet et al.
+//! 2004).
 
-/// The cophenetic correlation of average linkage on the consensus of several clusterings of the same rows: the distance
-/// of two rows is the share of clusterings that separate them. `None` if all distances are equal.
+/// The cophenetic correlation of average linkage on the consensus of several clusterings of the same rows,
+/// where the distance between two rows is the share of clusterings that separate them. `None` if all
+/// distances are equal.
 ///
 /// Ties are resolved as SciPy's `linkage(method="average")` does, whose chain of nearest neighbours this is.
 pub fn cophenetic_correlation(clusterings: &[Vec<u16>]) -> Option<f64> {
@@ -33,17 +35,17 @@ fn consensus_distances(clusterings: &[Vec<u16>], rows: usize) -> Vec<f64> {
     distances
 }
 
-/// Average linkage, one merge after the other, not in the order of their heights.
+/// Average linkage: merges in the order in which they are found, not by height.
 struct Linkage {
     size: usize,
     distances: Vec<f64>,
     /// The rows of each cluster; a cluster that was merged into another has none.
     members: Vec<Vec<usize>>,
-    /// Each is the nearest neighbour of the one before.
+    /// A chain of clusters, each the nearest neighbour of the previous one.
     chain: Vec<usize>,
 }
 
-/// Two clusters that become one.
+/// Two clusters that are merged.
 struct Merge {
     a: Vec<usize>,
     b: Vec<usize>,
@@ -62,7 +64,7 @@ impl Linkage {
         }
         loop {
             let x = self.chain[self.chain.len() - 1];
-            // On a tie the one before is preferred: the chain cannot run in circles.
+            // On a tie, the previous cluster is preferred, so that the chain cannot run in circles.
             let before = self.chain.len().checked_sub(2).map(|place| self.chain[place]);
             let mut nearest = before.unwrap_or(x);
             let mut height = before.map_or(f64::INFINITY, |y| self.distances[x * self.size + y]);
@@ -80,7 +82,7 @@ impl Linkage {
         }
     }
 
-    /// Cluster `from` becomes part of cluster `into`.
+    /// Merges cluster `from` into cluster `into`.
     fn join(&mut self, from: usize, into: usize, height: f64) -> Merge {
         let a = std::mem::take(&mut self.members[from]);
         let b = self.members[into].clone();
@@ -121,7 +123,7 @@ impl Correlation {
     fn coefficient(&self) -> Option<f64> {
         let Correlation { count, x, y, xx, yy, xy } = *self;
         let (spread_x, spread_y) = (xx - x * x / count, yy - y * y / count);
-        // Sums of shares that are all equal differ by rounding alone.
+        // Shares that are all equal differ only by rounding.
         let varies = |spread: f64, squares: f64| spread > 1e-12 * squares;
         if !varies(spread_x, xx) || !varies(spread_y, yy) {
             return None;

@@ -1,5 +1,5 @@
-//! Choosing the number of components: for each number, how well it predicts held-out entries and how stable its
-//! components are when the start changes.
+//! Compares numbers of components: how well each predicts held-out entries, and how stable its components are
+//! under different starts.
 
 mod assignment;
 mod blocks;

@@ -5,8 +5,8 @@ use std::sync::mpsc;
 
 use crate::error::{Error, Result};
 
-/// Runs every job on one of `threads` threads and passes each result to `finished` on the calling thread, in the order
-/// in which they end. After an error no further job begins, and the first error is returned.
+/// Runs every job on one of `threads` threads, and passes each result to `finished` on the calling thread, in
+/// order of completion. After an error no further job starts, and the first error is returned.
 pub(super) fn for_each_job<J: Sync, R: Send>(
     threads: usize,
     jobs: &[J],
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn no_job_begins_after_an_error() {
+    fn no_job_starts_after_an_error() {
         let jobs: Vec<usize> = (0..10).collect();
         let mut finished = Vec::new();
         let fail = |&job: &usize| if job == 3 { Err(Error::parameter("rank", "job 3")) } else { Ok(()) };

@@ -1,4 +1,4 @@
-//! How alike the components of several runs are.
+//! The similarity between the components of several runs.
 
 use super::assignment::assign;
 use crate::Real;
@@ -30,12 +30,12 @@ pub(crate) fn normalize(products: &mut [f64], squares_a: &[f64], squares_b: &[f6
     }
 }
 
-/// How alike the components of several runs on the same data are.
+/// The similarity of the components of several runs on the same data.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stability {
     /// The mean of the matched cosines over all pairs of runs.
     pub mean: f64,
-    /// The lowest of them.
+    /// The lowest matched cosine.
     pub worst: f64,
     /// For each component of the reference run, the mean of its matched cosines with the other runs.
     pub of_components: Vec<f64>,
@@ -45,8 +45,8 @@ pub struct Stability {
 }
 
 impl Stability {
-    /// Compares the second factors of at least two runs, each n x k and stored by row. `reference` is the run whose
-    /// components are named.
+    /// Compares the second factors of at least two runs, each n x k and stored by row. The numbering of
+    /// components is that of the run `reference`.
     pub fn of<T: Real>(runs: &[Vec<T>], k: usize, reference: usize) -> Option<Self> {
         let count = runs.len();
         if count < 2 {
@@ -65,7 +65,7 @@ impl Stability {
                     let cosine = scores[component * k + other];
                     sum += cosine;
                     worst = worst.min(cosine);
-                    // The component of the reference run, and the run and component that it is matched with.
+                    // Maps components of the reference run to the matched run and component.
                     let (own, run, label) = match reference {
                         _ if reference == a => (component, b, other),
                         _ if reference == b => (other, a, component),
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_component_that_one_run_lacks_is_the_unstable_one() {
+    fn a_component_missing_from_one_run_is_the_unstable_one() {
         let a = factor(&[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]);
         let b = factor(&[[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]);
         for reference in 0..2 {
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn zero_columns_match_nothing() {
+    fn zero_columns_match_no_component() {
         let a = factor(&[[1.0, 0.0, 0.0], [0.0, 0.0, 0.0]]);
         let stability = Stability::of(&[a.clone(), a], 2, 1).unwrap();
         assert_eq!(stability.of_components, [1.0, 0.0]);

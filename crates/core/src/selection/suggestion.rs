@@ -4,15 +4,15 @@ use serde::{Deserialize, Serialize};
 
 use super::survey::SurveyRow;
 
-/// The least mean stability of components that are worth interpreting.
+/// The minimum mean stability of components that are worth interpreting.
 pub const STABLE: f64 = 0.9;
 
-/// What a survey suggests.
+/// The suggestion of a survey.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Suggestion {
-    /// The number of components; absent if the survey does not decide it.
+    /// The suggested number of components; `None` if the survey is inconclusive.
     pub suggested: Option<usize>,
-    /// Why this number, or why none.
+    /// The reason for the suggestion, or for its absence.
     pub reason: String,
 }
 
@@ -21,7 +21,7 @@ pub struct Suggestion {
 pub fn suggest(rows: &[SurveyRow]) -> Suggestion {
     let none = |reason: String| Suggestion { suggested: None, reason };
     let [first, .., before, last] = rows else {
-        return none("fewer than three numbers of components were tried; try more".into());
+        return none("fewer than three numbers of components were tried; try more of them".into());
     };
     let Some(best) = rows.iter().min_by(|a, b| a.heldout_loss.total_cmp(&b.heldout_loss)) else {
         unreachable!("at least three rows")
@@ -44,21 +44,21 @@ pub fn suggest(rows: &[SurveyRow]) -> Suggestion {
         Some(row) => Suggestion {
             suggested: Some(row.components),
             reason: format!(
-                "the smallest number whose held-out loss is within one standard error of the lowest (at {}) and whose \
-                 components are stable",
+                "the smallest number whose held-out loss is within one standard error of the lowest (at {}) \
+                 and whose components are stable",
                 best.components
             ),
         },
         None => none(format!(
-            "no number with a held-out loss within one standard error of the lowest (at {}) has a stability of {STABLE}; \
-             the components depend on the start",
+            "no number with a held-out loss within one standard error of the lowest (at {}) has a stability \
+             of {STABLE}; their components depend on the start",
             best.components
         )),
     }
 }
 
-/// Whether the held-out loss falls from one number to the next by more than one standard error of the difference, which is
-/// smaller than that of the losses: all numbers share their folds.
+/// Whether the held-out loss falls from one number to the next by more than one standard error of the
+/// difference. This is smaller than the standard error of each loss, because all numbers share their folds.
 fn still_falls(before: &SurveyRow, last: &SurveyRow) -> bool {
     let losses = before.heldout_of_folds.iter().zip(&last.heldout_of_folds);
     let (mean, error) = mean_and_error(&losses.map(|(before, last)| before - last).collect::<Vec<f64>>());

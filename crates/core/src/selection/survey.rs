@@ -1,4 +1,4 @@
-//! Fits for every number of components: restarts on all data, and folds that hold data out.
+//! Fits every number of components: restarts on all data, and folds with held-out data.
 
 use std::collections::BTreeMap;
 
@@ -20,41 +20,41 @@ use crate::partition::{Shard, shards_until};
 use crate::random::{Purpose, stream};
 use crate::run::{CheckedSettings, Machine, Progress, RunSettings, Task, on_comm};
 
-/// Rows at most whose co-membership gives the cophenetic correlation.
+/// The maximum number of rows whose co-membership gives the cophenetic correlation.
 const CONSENSUS_ROWS: usize = 2_000;
 
-/// What to survey.
+/// The parameters of a survey.
 #[derive(Clone, Debug)]
 pub struct SurveyRequest {
-    /// The settings of every fit but its rank, seed and restarts.
+    /// The settings of every fit except for rank, seed and restarts.
     pub settings: CheckedSettings,
-    /// Numbers of components to try.
+    /// The numbers of components to try.
     pub components: Vec<usize>,
-    /// Random starts on all data for each number.
+    /// The number of random starts on all data for each number of components.
     pub restarts: usize,
-    /// Threads; each fit has one.
+    /// The number of threads; each fit uses one.
     pub threads: usize,
-    /// Stops the survey; finished fits are in the store.
+    /// Stops the survey; finished fits stay in the store.
     pub cancel: Cancel,
 }
 
-/// What is kept of a restart.
+/// The stored result of a restart.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RestartFit<T> {
     /// The loss divided by that of the zero model.
     pub loss: f64,
     /// V, n x k by row.
     pub v: Vec<T>,
-    /// The strongest component of each sampled row; k for a row without any.
+    /// The strongest component of each sampled row; k for a row without one.
     pub labels: Vec<u16>,
 }
 
-/// Keeps finished fits, so that a survey that was interrupted can continue.
+/// A store for finished fits, so that an interrupted survey can continue.
 pub trait FitStore<T> {
-    /// A restart that was saved.
+    /// Loads a saved restart.
     fn restart(&self, components: usize, restart: usize) -> Result<Option<RestartFit<T>>>;
 
-    /// The held-out loss of a fold that was saved.
+    /// Loads the saved held-out loss of a fold.
     fn fold(&self, components: usize, fold: usize) -> Result<Option<HeldOutLoss>>;
 
     /// Saves a restart.
@@ -67,7 +67,7 @@ pub trait FitStore<T> {
 /// The held-out loss of one fold; `None` if the block is zero.
 pub type HeldOutLoss = Option<f64>;
 
-/// Keeps nothing.
+/// A store that keeps nothing.
 pub struct NoStore;
 
 impl<T> FitStore<T> for NoStore {
@@ -88,31 +88,31 @@ impl<T> FitStore<T> for NoStore {
     }
 }
 
-/// How far a survey is.
+/// The progress of a survey.
 #[derive(Clone, Copy, Debug)]
 pub struct SurveyProgress {
-    /// Fits that have ended or were in the store.
+    /// The number of fits that have ended or were in the store.
     pub done: usize,
-    /// All fits.
+    /// The total number of fits.
     pub total: usize,
-    /// Those of `done` that were in the store.
+    /// The number of fits that were in the store.
     pub stored: usize,
 }
 
-/// What a survey found for one number of components.
+/// The results for one number of components.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SurveyRow {
-    /// k.
+    /// The number of components.
     pub components: usize,
     /// The mean loss of the restarts, divided by that of the zero model.
     pub loss: f64,
-    /// Its standard error.
+    /// The standard error of the mean loss of the restarts.
     pub loss_se: f64,
     /// The loss of each restart.
     pub losses: Vec<f64>,
     /// The mean loss of held-out blocks, divided by that of the zero model.
     pub heldout_loss: f64,
-    /// Its standard error.
+    /// The standard error of the mean held-out loss.
     pub heldout_se: f64,
     /// The loss of each held-out block.
     pub heldout_of_folds: Vec<f64>,
@@ -128,22 +128,22 @@ pub struct SurveyRow {
     pub component_stability: Vec<f64>,
 }
 
-/// What a survey found, and the components themselves.
+/// The results of a survey, and the components themselves.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Surveyed<T> {
-    /// What it found.
+    /// The results without the components.
     pub survey: Survey,
     /// For each of its rows, V of the restart with the lowest loss, n x k by row.
     pub factors: Vec<Vec<T>>,
 }
 
-/// What a survey found.
+/// The results of a survey.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Survey {
-    /// Which number it suggests.
+    /// The suggested number of components.
     #[serde(flatten)]
     pub suggestion: Suggestion,
-    /// One row for each number, in ascending order.
+    /// One row for each number of components, in ascending order.
     pub rows: Vec<SurveyRow>,
 }
 
@@ -158,7 +158,10 @@ pub fn survey<T: Real>(
     components.sort_unstable();
     components.dedup();
     if components.is_empty() {
-        return Err(Error::parameter("components", "there is no number to try; give a range"));
+        return Err(Error::parameter(
+            "components",
+            "there are no numbers of components to try; give a range",
+        ));
     }
     if request.restarts == 0 {
         return Err(Error::parameter("restarts", "0 is too few; give 1 or more"));
@@ -182,7 +185,7 @@ pub fn survey<T: Real>(
 
 struct Surveyor<'a, 's, T> {
     request: &'a SurveyRequest,
-    /// In ascending order. Fits begin with the largest, which take longest.
+    /// The numbers of components in ascending order. The largest are fitted first, because they take longest.
     components: Vec<usize>,
     store: &'a dyn FitStore<T>,
     observe: &'a mut (dyn FnMut(SurveyProgress) + 's),
@@ -316,14 +319,14 @@ fn strongest<T: Real>(weights: &[T]) -> u16 {
     best.0 as u16
 }
 
-/// Fits that wait for the other restarts with as many components, and the rows that are complete.
+/// Collects fits until all restarts with a number of components have ended, and the rows completed so far.
 struct Collected<T> {
     restarts: usize,
     fits: BTreeMap<usize, BTreeMap<usize, RestartFit<T>>>,
     found: Found<T>,
 }
 
-/// For each number of components, what its restarts have in common and V of the best of them.
+/// The comparison of the restarts for each number of components, and V of the best one.
 type Found<T> = BTreeMap<usize, (SurveyRow, Vec<T>)>;
 
 impl<T: Real> Collected<T> {
@@ -377,7 +380,7 @@ mod tests {
     use crate::random::uniform;
     use crate::run::Settings;
 
-    /// A matrix of `rank` sparse components and noise, relative to the mean.
+    /// A matrix with `rank` sparse components and noise, relative to the mean.
     fn planted(rows: usize, cols: usize, rank: usize, noise: f64, seed: u64) -> Matrix<f64> {
         let mut rng = stream(seed, Purpose::Fill, 0, 0);
         let mut factor = |count: usize| -> Vec<f64> {
@@ -393,7 +396,7 @@ mod tests {
             }
         }
         let scale = noise * entries.iter().sum::<f64>() / entries.len() as f64;
-        // Nearly normal, by the sum of twelve uniform numbers.
+        // An approximately normal number, as the sum of twelve uniform ones.
         let mut normal = || (0..12).map(|_| uniform(&mut rng)).sum::<f64>() - 6.0;
         entries.iter_mut().for_each(|entry| *entry = f64::max(0.0, *entry + scale * normal()));
         Matrix::Dense(Dense::new(rows, cols, Order::RowMajor, Values::Real(entries.into())))

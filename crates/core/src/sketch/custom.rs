@@ -1,4 +1,4 @@
-//! A sketch that a library's user brings: S row by row, of which the rows that are needed are drawn.
+//! Custom sketches: the user's code draws the rows of S that are needed.
 
 use std::fmt;
 use std::ops::Range;
@@ -15,24 +15,25 @@ use crate::threads::Threads;
 
 /// Draws random n x d matrices S with E[S Sᵀ] = I, row by row.
 pub trait DrawRows: Send + Sync {
-    /// What it is called in `run.json` and in checkpoints.
+    /// The name of the sketch in `run.json` and in checkpoints.
     fn name(&self) -> String;
 
-    /// Adds the entries of one row of S that are not zero: column numbers below `size`, each with its value. All randomness
-    /// comes from `random`, 64 bits at a time, which gives the same bits for this row whenever it is asked again.
+    /// Appends the nonzero entries of one row of S: column numbers below `size`, each with its value. All
+    /// randomness must come from `random`, which returns 64 bits per call and repeats the same bits whenever
+    /// the same row is requested.
     fn row(&self, size: SketchSize, random: &mut dyn FnMut() -> u64, entries: &mut Vec<(usize, f64)>);
 }
 
 /// The size of S.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SketchSize {
-    /// n, how many rows or columns of M there are.
+    /// n, the number of rows or columns of M.
     pub rows: usize,
-    /// d, how many are left.
+    /// d, the number of rows or columns after sketching.
     pub cols: usize,
 }
 
-/// A user's sketch, as settings hold it. Files have its name alone.
+/// A custom sketch as part of settings. Files contain only its name.
 #[derive(Clone)]
 pub struct CustomSketch {
     name: String,
@@ -40,22 +41,24 @@ pub struct CustomSketch {
 }
 
 impl CustomSketch {
-    /// The sketch that `draw` draws.
+    /// A sketch whose rows `draw` draws.
     pub fn new(draw: Arc<dyn DrawRows>) -> Self {
         CustomSketch { name: draw.name(), draw: Some(draw) }
     }
 
-    /// Its name.
+    /// The name of the sketch.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The S of an iteration, of as many rows as `distribution` has: the same on every rank.
+    /// Draws S for an iteration, with the number of rows of `distribution`; equal on every rank.
     pub(crate) fn draw(&self, distribution: &Distribution, iteration: usize) -> Result<CustomOperator> {
         let &Distribution { length, size, seed, purpose, .. } = distribution;
         let Some(draw) = &self.draw else {
-            let problem =
-                format!("{} is the name of a sketch that this program does not have; give it", self.name);
+            let problem = format!(
+                "{} is the name of a custom sketch that this program does not have; provide it",
+                self.name
+            );
             return Err(Error::parameter("sketch", problem));
         };
         let (mut offsets, mut entries, mut of_row) = (vec![0], Vec::new(), Vec::new());
@@ -65,7 +68,8 @@ impl CustomSketch {
             if let Some((col, value)) = of_row.iter().find(|(col, value)| *col >= size || !value.is_finite())
             {
                 let problem = format!(
-                    "{} drew the entry {value} in column {col} of {size}; columns count from 0, and entries must be finite",
+                    "{} drew the entry {value} in column {col} of {size}; columns count from 0, and entries \
+                     must be finite",
                     self.name
                 );
                 return Err(Error::parameter("sketch", problem));
@@ -77,7 +81,7 @@ impl CustomSketch {
     }
 }
 
-/// One S by row.
+/// S stored by row.
 pub(crate) struct CustomOperator {
     size: usize,
     offsets: Vec<usize>,
@@ -85,7 +89,7 @@ pub(crate) struct CustomOperator {
 }
 
 impl CustomOperator {
-    /// What [`Operator::project`](super::Operator::project) returns.
+    /// Computes the result of [`Operator::project`](super::Operator::project).
     pub fn project<T: Real>(&self, rows: Range<usize>, factor: &[T], k: usize) -> Vec<T> {
         let mut projected = vec![T::ZERO; self.size * k];
         for (row, values) in rows.zip(factor.chunks_exact(k)) {
@@ -124,7 +128,7 @@ impl CustomOperator {
     }
 }
 
-/// By name: that is all that files have.
+/// Compares by name, which is all that files contain.
 impl PartialEq for CustomSketch {
     fn eq(&self, other: &Self) -> bool {
         self.name == other.name
@@ -155,7 +159,7 @@ mod tests {
     use crate::random::Purpose;
     use crate::sketch::SketchKind;
 
-    /// The count sketch, by the same random bits as Partwise's own would need for a row.
+    /// The count sketch, drawn from the same random bits as the built-in one.
     struct Signs;
 
     impl DrawRows for Signs {
@@ -203,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_outside_and_sketches_known_by_name_alone_are_refused() {
+    fn out_of_range_entries_and_unavailable_sketches_are_refused() {
         let refused = |sketch: &CustomSketch| match sketch.draw(&DISTRIBUTION, 0) {
             Err(Error::Parameter { name, problem }) => format!("{name}: {problem}"),
             _ => String::new(),

@@ -45,7 +45,7 @@ macro_rules! sketches {
                 }
             }
 
-            /// What it is, in one line.
+            /// A one-line description of the kind.
             pub fn help(self) -> &'static str {
                 match self {
                     $(SketchKind::$kind => $help.trim_ascii(),)*
@@ -103,7 +103,7 @@ impl FromStr for SketchKind {
     }
 }
 
-/// What the registry needs of a kind.
+/// The operations that the registry needs of a kind.
 trait Sketch: Sized {
     /// See [`SketchKind::picks_columns`].
     const PICKS_COLUMNS: bool = false;
@@ -111,13 +111,13 @@ trait Sketch: Sized {
     /// The S of an iteration: the same on every rank.
     fn draw(distribution: &Distribution, iteration: usize) -> Self;
 
-    /// Multiplications of M S Sᵀ V for each column of V, with so many stored entries of M: all of M is read, once.
+    /// Multiplications of M S Sᵀ V for each column of V, given the stored entries of M: all of M is read once.
     fn work(_distribution: &Distribution, stored: usize) -> f64 {
         stored as f64
     }
 }
 
-/// Where random matrices S of n x d are drawn from.
+/// The distribution of random matrices S, n x d.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Distribution {
     /// The kind.
@@ -143,7 +143,7 @@ impl Distribution {
         draw_operator(self, iteration)
     }
 
-    /// Multiplications of M S Sᵀ V for each column of V, with so many stored entries of M.
+    /// Multiplications of M S Sᵀ V for each column of V, given the number of stored entries of M.
     pub fn work(&self, stored: usize) -> f64 {
         work(self, stored)
     }
@@ -159,8 +159,8 @@ pub trait Operator<T: Real> {
     /// (S_{rows:})ᵀ V_{rows:}, a rank's summand of Bᵀ: d rows of k.
     fn project(&self, threads: &Threads, rows: Range<usize>, factor: &[T], k: usize) -> Vec<T>;
 
-    /// S Bᵀ where it is not zero: the columns of M that it meets and, for each of them or of the groups that they
-    /// are added up in, a row of k weights. Any S can give [`Columns::All`] with a row for each column of M.
+    /// The nonzero part of S Bᵀ: the columns of M that it selects and a row of k weights for each of them, or for each
+    /// group in which they are summed. Any S can return [`Columns::All`] with a row for each column of M.
     fn lift(&self, threads: &Threads, b: &[T], k: usize) -> (Columns<'_>, Vec<T>);
 }
 

@@ -21,28 +21,28 @@ pub use gradient::GradientDescent;
 pub use multiplicative::Multiplicative;
 pub use pivoting::Pivoting;
 
-/// What a solver does where the problem of a row is not quadratic.
+/// The step of a solver for rows whose problem is not quadratic.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Step {
     /// Multiplicative updates.
     Multiplicative,
     /// Coordinate descent.
     Descent {
-        /// Sweeps over the components.
+        /// The number of sweeps over the components.
         sweeps: usize,
     },
     /// The exact solution of a quadratic problem.
     Exact,
-    /// Needs a quadratic problem that all rows share.
+    /// Any other step, which needs a quadratic problem that all rows share.
     Other,
 }
 
 /// An update of every row of a factor, independently of the other rows.
 pub trait Solver<T: Real>: std::fmt::Debug + Send + Sync {
-    /// Its name.
+    /// The name of the solver.
     fn name(&self) -> &'static str;
 
-    /// What it does where the problem of a row is not quadratic.
+    /// The step for rows whose problem is not quadratic.
     fn step(&self) -> Step {
         Step::Other
     }

@@ -149,7 +149,7 @@ fn active_set(gram: &[f64], product: &[f64], cancel: &Cancel) -> Vec<f64> {
             let at =
                 |place: usize| Some(solution[(place, 0)]).filter(|value| value.is_finite()).unwrap_or(0.0);
             if at(set.len() - 1) <= 0.0 && set[set.len() - 1] == entering && x[entering] == 0.0 {
-                // It only looked promising because of rounding.
+                // The variable only looked promising because of rounding.
                 barred[entering] = true;
                 set.pop();
                 break;

@@ -1,4 +1,5 @@
-//! Missing entries and weights: what is hidden has no influence, and what counts twice is there twice.
+//! Missing entries and weights: hidden entries have no influence, and weight 2 is equivalent to a repeated
+//! row.
 
 use partwise::cancel::Cancel;
 use partwise::matrix::{Csr, Dense, Matrix, Missing, Observed, Order, Values, Weights};
@@ -17,7 +18,7 @@ fn numbers(seed: u64, count: usize) -> Vec<f64> {
     (0..count).map(|_| uniform(&mut rng)).collect()
 }
 
-/// Planted factors with noise, and about a third of the entries hidden.
+/// Planted factors with noise, and about a third of the entries missing.
 fn planted() -> (Vec<f64>, Vec<f64>) {
     let (u, v) = (numbers(1, ROWS * K), numbers(2, COLS * K));
     let noise = numbers(3, ROWS * COLS);
@@ -119,9 +120,9 @@ fn hidden_entries_have_no_influence() {
     }
 }
 
-/// One sweep of U for least squares and for the divergence, from the definition; and the error.
+/// Compares one sweep of U and the error with the definition, for least squares and the divergence.
 #[test]
-fn the_error_is_that_of_the_definition() {
+fn the_error_matches_the_definition() {
     let (m, mask) = planted();
     let weights = numbers(9, ROWS * COLS);
     let weighted = Weights::Entries(dense(&weights));
@@ -165,14 +166,14 @@ fn the_error_is_that_of_the_definition() {
 #[test]
 fn an_empty_mask_is_least_squares() {
     let (m, _) = planted();
-    // A weight that is the same everywhere changes nothing either, by the other family's arithmetic.
+    // A constant weight changes nothing either, although entry-wise code computes the result.
     for (algorithm, loss) in LOWERED {
         let ones = Weights::Rows(vec![1.0 + 1e-15; ROWS]);
         let plain = Settings { incomplete: false, samples: false, ..settings(algorithm, loss, 6) };
         let plain = run_from(Source::Matrix(dense(&m)), &plain, 1, start(ROWS)).result.factors;
         let entries =
             run(observed(&dense(&m), None, Some(ones)), &settings(algorithm, loss, 6)).result.factors;
-        // `auto` sweeps another number of times for each product.
+        // `auto` uses a different number of sweeps per product.
         if (algorithm, loss) != (Algorithm::Auto, Loss::Frobenius) {
             assert_near(&plain, &entries, ROWS, 1e-8, &format!("{algorithm} {loss}"));
         }
@@ -180,7 +181,7 @@ fn an_empty_mask_is_least_squares() {
 }
 
 #[test]
-fn weight_zero_is_missing_and_weight_two_is_a_row_twice() {
+fn weight_zero_means_missing_and_weight_two_a_repeated_row() {
     let (m, mask) = planted();
     for (algorithm, loss) in LOWERED {
         let what = format!("{algorithm} {loss}");
@@ -225,7 +226,7 @@ fn sparse_zeros_count_unless_they_are_missing() {
 }
 
 #[test]
-fn a_row_of_which_nothing_is_known_is_zero() {
+fn a_row_without_known_entries_is_zero() {
     let (m, mut mask) = planted();
     mask[2 * COLS..3 * COLS].fill(1.0);
     for (algorithm, loss) in LOWERED {
@@ -260,7 +261,7 @@ fn planted_factors_are_recovered() {
         (0..m.len()).filter(|&place| mask[place] > 0.0).map(|place| (m[place] - x(place)).powi(2)).sum()
     };
     let ours = error(&|place| model(f, place / 300, place % 300));
-    // What the planted factors leave, with the mean of the noise.
+    // The residual of the planted factors, with the mean of the noise.
     let planted = error(&|place| 4.0 * truth(place) + 0.1);
     assert!(ours < 1.05 * 1.05 * planted, "{share}: {ours} {planted}");
     let threads = Threads::new(1).unwrap();

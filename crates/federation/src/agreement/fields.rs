@@ -12,7 +12,7 @@ use crate::text::Fingerprint;
 /// The purpose of an agreement's digest.
 const PURPOSE: &str = "partwise agreement";
 
-/// The encoding of numbers as words that can be masked, with its version.
+/// The encoding of numbers as words that can be masked, including its version.
 const RANGE: &str = "fixed point in u32 and u64, 2";
 
 /// A party's view of the agreement.
@@ -118,13 +118,13 @@ pub fn offer_bytes(offer: &Offer, terms: &Terms, place: u16, attempt: u32) -> Ve
     encode("partwise offer", AGREEMENT_VERSION, &fields)
 }
 
-/// The digest of what a party contributes to the public seed.
+/// The digest of a party's contribution to the public seed.
 pub fn contribution_digest(contribution: &[u8; 32]) -> [u8; 32] {
     let fields = [Field::new("contribution", *contribution)];
     Sha256::digest(encode("partwise contribution to the seed", AGREEMENT_VERSION, &fields)).into()
 }
 
-/// The public seed of a run, which depends on what every party has contributed.
+/// The public seed of a run, which depends on the contributions of all parties.
 pub fn public_seed(run: &[u8; 32], contributions: &[[u8; 32]]) -> u64 {
     let contributions = contributions.iter().copied().collect::<FieldValue>();
     let fields = [Field::new("run", *run), Field::new("contributions", contributions)];
@@ -164,7 +164,7 @@ pub fn tag_bytes(run: &[u8; 32], tag: TagOf<'_>) -> Vec<u8> {
     encode("partwise tag of feature names", AGREEMENT_VERSION, &fields)
 }
 
-/// What the digest of what is remembered of one other party's ledger is derived from.
+/// The input for the digest of what is remembered of another party's ledger.
 pub fn seen_bytes(run: &[u8; 32], [from, to]: [u16; 2], seen: Option<&Seen>) -> Vec<u8> {
     let fields = [
         Field::new("run", *run),

@@ -13,19 +13,19 @@ use crate::text::{Fingerprint, Hex};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Offer {
-    /// Its identity key.
+    /// The party's identity key.
     pub identity: Hex<32>,
     /// Random.
     pub nonce: Hex<32>,
     /// An X25519 key for the comparison of names.
     pub key: Hex<32>,
-    /// A digest of what it contributes to the public seed.
+    /// The digest of the party's contribution to the public seed.
     pub seed: Hex<32>,
-    /// The number of its features.
+    /// The number of features.
     pub features: usize,
-    /// Where the ledger of its data is.
+    /// The head of the ledger of the party's data.
     pub ledger: LedgerHead,
-    /// A signature over all of it.
+    /// A signature over all other fields.
     pub signature: Hex<64>,
 }
 
@@ -45,23 +45,23 @@ impl Offer {
     }
 }
 
-/// Keyed digests for one other party: of the names of features, as they are and sorted, and of what is remembered of that
-/// party's ledger.
+/// Keyed digests for one other party: of the names of features in order and sorted, and of what is remembered
+/// of that party's ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tags {
-    /// In their order.
+    /// The keyed digest of the names in order.
     pub names: Hex<32>,
-    /// Sorted.
+    /// The keyed digest of the sorted names.
     pub sorted: Hex<32>,
-    /// Where the other party's ledger was in the last run with it.
+    /// The position of the other party's ledger in the last run with it.
     pub seen: Option<Seen>,
-    /// The digest of that.
+    /// The keyed digest of `seen`.
     pub ledger: Hex<32>,
 }
 
 impl Tags {
-    /// Nobody's.
+    /// Empty tags, which belong to no party.
     pub fn none() -> Self {
         Tags { names: Hex([0; 32]), sorted: Hex([0; 32]), seen: None, ledger: Hex([0; 32]) }
     }
@@ -71,14 +71,13 @@ impl Tags {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Agree {
-    /// Field by field.
+    /// The fields of the agreement.
     pub agreement: Agreement,
-    /// Where its ledger is with this run in it, for the others to remember.
+    /// The head of the party's ledger including this run, for the others to remember.
     pub ledger: LedgerHead,
-    /// Over the digest of the agreement, and that.
-    /// What it contributes to the public seed.
+    /// The party's contribution to the public seed.
     pub seed: Hex<32>,
-    /// Over the digest of the agreement.
+    /// A signature over the digest of the agreement and the ledger head.
     pub signature: Hex<64>,
     /// Tags for each party of the roster.
     pub tags: Vec<Tags>,
@@ -92,12 +91,11 @@ pub struct Accord {
     /// and the roster can be long.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agreement: Option<Agreement>,
-    /// Where its ledger is with this run in it.
+    /// The head of the party's ledger including this run.
     pub ledger: LedgerHead,
-    /// Over the digest of the agreement, and that.
-    /// What it contributes to the public seed.
+    /// The party's contribution to the public seed.
     pub seed: Hex<32>,
-    /// Over the digest of the agreement.
+    /// A signature over the digest of the agreement and the ledger head.
     pub signature: Hex<64>,
     /// The tag for the reader.
     pub tags: Tags,

@@ -25,15 +25,16 @@ pub struct Features<'a> {
     pub names: Option<&'a [String]>,
 }
 
-/// The ledger of a party's data, and what it remembers of the others' ledgers.
+/// The ledger of a party's data, and what the party remembers of the others' ledgers.
 pub trait Ledgers {
-    /// The own ledger as it is now.
+    /// The party's own ledger in its current state.
     fn history(&self) -> LedgerHistory;
 
-    /// What is remembered of a ledger of another party.
+    /// The last known state of a ledger of another party.
     fn seen(&self, name: &str, ledger: Hex<32>) -> Option<Seen>;
 
-    /// Notes that a run is about to be agreed to by the party at a place; returns where the ledger is then.
+    /// Records that the party at this place is about to agree to a run; returns the head of the ledger after
+    /// that.
     fn start(&self, run: [u8; 32], terms: &Terms, place: u16) -> Result<LedgerHead>;
 }
 
@@ -48,7 +49,7 @@ pub struct Negotiator<'a> {
     pub identity: &'a Identity,
     /// The features of this party.
     pub features: Features<'a>,
-    /// The ledger of its data, and what it remembers of the others'.
+    /// The ledger of the party's data, and what it remembers of the others' ledgers.
     pub ledgers: &'a dyn Ledgers,
     /// The version of its program.
     pub version: &'a str,
@@ -61,9 +62,9 @@ pub struct RunIdentity {
     pub run: [u8; 32],
     /// The identity keys of all parties, by place.
     pub keys: Vec<IdentityKey>,
-    /// Where everybody's ledger is, by place.
+    /// The heads of all parties' ledgers, by place.
     pub ledgers: Vec<LedgerHead>,
-    /// The seed of U's start and of sketches, which nobody has chosen.
+    /// The seed of U's start and of sketches, which no single party can choose.
     pub public_seed: u64,
 }
 
@@ -73,15 +74,15 @@ struct Understood {
     expected: Vec<Expected>,
 }
 
-/// What another party must send.
+/// The values expected from another party.
 struct Expected {
     key: IdentityKey,
     names: Hex<32>,
     sorted: Hex<32>,
-    /// What both parties share, and nobody else has.
+    /// The secret that only the two parties share.
     shared: Zeroizing<[u8; 32]>,
     ledger: LedgerHead,
-    /// The digest of its contribution to the public seed.
+    /// The digest of the other party's contribution to the public seed.
     seed: [u8; 32],
 }
 
@@ -92,7 +93,8 @@ pub struct Negotiation<'a> {
     /// Digests of the names in order, and sorted.
     names: [[u8; 32]; 2],
     offer: Offer,
-    /// What this party contributes to the public seed. The others have its digest before they show theirs.
+    /// This party's contribution to the public seed. It is revealed once all parties have received its
+    /// digest.
     contribution: [u8; 32],
     secret: ReusableSecret,
     understood: Option<Understood>,
@@ -186,11 +188,11 @@ impl<'a> Negotiation<'a> {
             let follows = accord.ledger.ledger == expected.ledger.ledger
                 && accord.ledger.may_follow(&expected.ledger.seen());
             if !follows || !expected.key.has_signed(&signed, &accord.signature.0) {
-                return Err(dishonest(format!("words that {who} has not signed")));
+                return Err(dishonest(format!("a message that {who} has not signed")));
             }
             if contribution_digest(&accord.seed.0) != expected.seed {
                 return Err(dishonest(format!(
-                    "another contribution of {who} to the seed than it has signed for"
+                    "a contribution of {who} to the seed that differs from the one it signed"
                 )));
             }
             let what = agreement.difference(theirs).or_else(|| self.differing_names(accord, expected));
@@ -209,14 +211,15 @@ impl<'a> Negotiation<'a> {
         })
     }
 
-    /// What this party remembers of another's ledger, which must not be behind that.
+    /// What this party remembers of another party's ledger; an error if the other party's ledger is older.
     fn seen(&self, who: &str, told: &LedgerHead) -> Result<Option<Seen>> {
         let seen = self.party.ledgers.seen(who, told.ledger);
         match seen {
             Some(seen) if !told.may_follow(&seen) => Err(Error::Disagreement {
                 who: who.into(),
                 what: format!(
-                    "its ledger, which has {} entries there and had {} in an earlier run; it was replaced by an old copy",
+                    "its ledger, which has {} entries there and had {} in an earlier run; it was replaced by an \
+                     old copy",
                     told.entries, seen.entries
                 ),
             }),
@@ -224,20 +227,20 @@ impl<'a> Negotiation<'a> {
         }
     }
 
-    /// Whether what another party remembers of this party's ledger is a part of it.
+    /// Checks that what another party remembers of this party's ledger is part of it.
     fn check_seen(&self, run: &[u8; 32], other: u16, accord: &Accord, expected: &Expected) -> Result<()> {
         let Tags { seen, ledger, .. } = &accord.tags;
         let who = self.party.terms.name(other);
         let between = [other, self.party.place];
         if *ledger != derive_tag(&expected.shared, &seen_bytes(run, between, seen.as_ref())) {
-            return Err(dishonest(format!("words about this party's ledger that {who} has not said")));
+            return Err(dishonest(format!("a tag of this party's ledger that {who} has not sent")));
         }
         let history = self.party.ledgers.history();
         match seen {
             Some(seen) if !history.contains(seen) => Err(Error::State {
                 problem: format!(
-                    "the ledger of these data is an old copy: {who} remembers its entry {} otherwise, of {} here; restore the \
-                     newest copy",
+                    "the ledger of these data is an old copy: {who} remembers another entry {}, and there are \
+                     {} here; restore the newest copy",
                     seen.entries,
                     history.hashes.len()
                 ),
@@ -257,7 +260,7 @@ impl<'a> Negotiation<'a> {
         })
     }
 
-    /// Whether all parties have the same number of features.
+    /// Checks that all parties have the same number of features.
     fn check_features(&self, offers: &[Offer]) -> Result<()> {
         let other = (1..).zip(offers).find(|(_, offer)| offer.features != self.offer.features);
         let Some((place, offer)) = other else { return Ok(()) };
@@ -289,7 +292,7 @@ mod tests {
     use crate::agreement::Member;
     use crate::text::Fingerprint;
 
-    /// What a party of a test has.
+    /// The data of a party in a test.
     struct Owned {
         terms: Terms,
         identity: Identity,
@@ -298,7 +301,7 @@ mod tests {
         ledgers: Kept,
     }
 
-    /// A ledger with so many entries, and what is remembered of party b's.
+    /// A ledger with this many entries, and what is remembered of party b's ledger.
     struct Kept {
         ledger: u8,
         entries: u8,
@@ -389,8 +392,8 @@ mod tests {
         assert_ne!(negotiate(&sides)[0].as_ref().unwrap().run, run);
     }
 
-    /// Nobody can choose the public seed: it is another each time, the same at all parties, and whoever has shown the digest of
-    /// a contribution cannot show another one.
+    /// No party can choose the public seed: it differs in each run, is equal at all parties, and a party that
+    /// has shown the digest of a contribution cannot reveal another one.
     #[test]
     fn the_public_seed_is_chosen_by_all() {
         let sides = sides();
@@ -404,7 +407,7 @@ mod tests {
         });
         for (place, result) in results.into_iter().enumerate().filter(|(place, _)| *place != 1) {
             let error = result.unwrap_err().to_string();
-            assert!(error.contains("another contribution of b to the seed"), "{place}: {error}");
+            assert!(error.contains("a contribution of b to the seed that differs"), "{place}: {error}");
         }
     }
 
@@ -445,20 +448,23 @@ mod tests {
         Negotiation::new(party, 1, &mut partwise_secure::entropy().unwrap())
     }
 
-    /// Party b's ledger as others remember it: behind what it tells, a fork, and as it was.
+    /// Party b's ledger as the others remember it: newer than what b reports, forked, and unchanged.
     #[test]
-    fn an_old_copy_of_a_ledger_is_noticed_by_both_sides() {
+    fn an_old_copy_of_a_ledger_is_detected_by_both_sides() {
         let remembered = |entries: u64, hash: u8| Some(Seen { entries, hash: Hex([hash; 32]) });
         let mut changed = sides();
         changed[0].ledgers.seen = remembered(2, 2);
         assert!(negotiate(&changed).iter().all(Result::is_ok));
-        // An old copy that grew on: b finds out, since a cannot.
+        // An old copy that grew again: b notices it, because a cannot.
         changed[0].ledgers.seen = remembered(2, 9);
         let results = negotiate(&changed);
         let error = results[1].as_ref().unwrap_err().to_string();
-        assert!(error.contains("is an old copy: a remembers its entry 2 otherwise, of 3 here"), "{error}");
+        assert!(
+            error.contains("is an old copy: a remembers another entry 2, and there are 3 here"),
+            "{error}"
+        );
         assert!(results[0].is_ok() && results[2].is_ok());
-        // What a remembers cannot be left out or changed on its way.
+        // What a remembers cannot be left out or changed in transit.
         let sides: Vec<Owned> = changed;
         let mut parties: Vec<Negotiation> =
             (1..).zip(&sides).map(|(place, side)| begin(side, place)).collect();
@@ -474,12 +480,12 @@ mod tests {
         let mut accords: Vec<Accord> = agrees.iter().map(accord).collect();
         accords[0].tags.seen = None;
         let error = parties[1].conclude(&accords).unwrap_err().to_string();
-        assert!(error.contains("that a has not said"), "{error}");
-        // Nor can where its ledger is.
+        assert!(error.contains("that a has not sent"), "{error}");
+        // Neither can the head of its ledger.
         let mut accords: Vec<Accord> = agrees.iter().map(accord).collect();
         accords[0].ledger.entries += 1;
         assert!(parties[1].conclude(&accords).unwrap_err().to_string().contains("a has not signed"));
-        // Shorter than it was: a refuses.
+        // A ledger that became shorter: a refuses it.
         let mut changed = sides;
         changed[0].ledgers.seen = remembered(4, 4);
         let mut party = begin(&changed[0], 1);

@@ -12,13 +12,13 @@ use crate::text::{Fingerprint, check_name};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Member {
-    /// Its name.
+    /// The party's name.
     pub name: String,
     /// The fingerprint of its identity key.
     pub identity: Fingerprint,
 }
 
-/// What the coordinator proposes.
+/// The terms that the coordinator proposes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Terms {
@@ -102,7 +102,7 @@ impl Terms {
         words.max().unwrap_or(0).saturating_add(self.roster.len() * 256).saturating_add(64 << 10)
     }
 
-    /// The longest message to a party: all that opens a sum that it has missed.
+    /// The maximum size of a message to a party: everything that opens a sum that it has missed.
     pub fn longest_answer(&self, features: usize) -> usize {
         self.longest_message(features).saturating_mul(self.roster.len())
     }

@@ -21,7 +21,7 @@ pub const PORT: u16 = 7400;
 pub struct CertificateBinding {
     /// A name that the certificate is for.
     pub dns: String,
-    /// The certificate itself, where it is pinned.
+    /// The certificate itself, if it is pinned.
     pub certificate: Option<Fingerprint>,
 }
 

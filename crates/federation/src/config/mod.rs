@@ -22,7 +22,7 @@ use crate::error::{Error, Result};
 pub struct TlsFiles {
     /// The own certificate, with intermediate ones if there are any.
     pub certificate: PathBuf,
-    /// Its key.
+    /// The private key.
     pub key: PathBuf,
     /// The authority that must have signed certificates of the other side.
     pub authority: PathBuf,

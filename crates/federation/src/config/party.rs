@@ -15,7 +15,7 @@ use crate::text::{Fingerprint, check_name};
 pub struct PartyConfig {
     /// The file.
     pub path: PathBuf,
-    /// Its name.
+    /// The party's name.
     pub name: String,
     /// The federation.
     pub federation: String,
@@ -27,11 +27,11 @@ pub struct PartyConfig {
     pub tls: TlsFiles,
     /// The file of the identity key.
     pub identity: PathBuf,
-    /// Where its journal and the list of what it sent are.
+    /// The folder of the party's journal and of the list of what it sent.
     pub state: PathBuf,
-    /// The folder of the ledgers of its data, which outlast the federation.
+    /// The folder of the ledgers of the party's data, which outlast the federation.
     pub ledgers: PathBuf,
-    /// Its policy.
+    /// The party's policy.
     pub policy: Policy,
     /// The other parties by name, with the fingerprints of their identity keys.
     pub peers: BTreeMap<String, Fingerprint>,
@@ -55,7 +55,7 @@ struct PartyText {
     peers: BTreeMap<String, Fingerprint>,
 }
 
-/// The folder of this user: below `XDG_STATE_HOME`, or `.local/state` at home.
+/// The default folder of this user: below `XDG_STATE_HOME`, or `.local/state` in the home folder.
 fn usual_ledgers() -> Option<PathBuf> {
     let folder = |name: &str| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let home = || Some(folder("HOME").or_else(|| folder("USERPROFILE"))?.join(".local/state"));

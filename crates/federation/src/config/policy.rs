@@ -27,23 +27,24 @@ pub struct Policy {
     pub minimum_colluders: usize,
     /// The maximum number of rounds.
     pub maximum_rounds: usize,
-    /// The most components.
+    /// The maximum number of components.
     pub maximum_rank: usize,
-    /// The most local iterations between two exchanges.
+    /// The maximum number of local iterations between two exchanges.
     pub maximum_inner: usize,
-    /// The largest α of damping, which holds U where it is.
+    /// The maximum α of damping, which keeps U in place.
     pub maximum_alpha: f64,
-    /// The largest β of damping.
+    /// The maximum β of damping.
     pub maximum_beta: f64,
-    /// Rosters that are allowed, by the names of the other parties, besides that of all peers.
+    /// Allowed rosters in addition to that of all peers, by the names of the other parties.
     pub rosters: Vec<BTreeSet<String>>,
-    /// The most sums, failed attempts and votes on ranges among them; what follows from the terms, if absent.
+    /// The maximum number of sums, including failed attempts and votes on ranges; derived from the terms if
+    /// absent.
     pub maximum_sums: Option<u64>,
     /// Whether the others may continue without a party that left, which nearly reveals its contribution.
     pub continue_without: bool,
     /// Further accepted risks, by name.
     pub accept: Vec<String>,
-    /// What this party checks by itself during a run.
+    /// The checks of this party during a run.
     pub safeguards: Safeguards,
 }
 
@@ -69,7 +70,7 @@ impl Default for Policy {
     }
 }
 
-/// What the terms ask for, and what is allowed instead.
+/// What the terms request, and what the policy allows instead.
 struct Refusal {
     asked: String,
     allowed: String,
@@ -124,7 +125,7 @@ impl Policy {
         self.allow_risks(settings)
     }
 
-    /// Whether what decides how much a run opens, and how far U is damped, is within bounds.
+    /// Checks the settings that determine how much a run opens, and how far U is damped.
     fn allow_sizes(&self, settings: &Settings) -> Result<(), Refusal> {
         let counts =
             [("rank", settings.rank, self.maximum_rank), ("inner", settings.inner, self.maximum_inner)];
@@ -143,7 +144,7 @@ impl Policy {
         Ok(())
     }
 
-    /// How many sums a party takes part in at most, by these terms.
+    /// The maximum number of sums in which a party takes part under these terms.
     pub fn most_sums(&self, terms: &Terms) -> u64 {
         let default = terms.settings.most_sums(terms.groups.len());
         self.maximum_sums.map_or(default, |most| most.min(default))
@@ -187,7 +188,7 @@ impl PartyConfig {
         Error::Policy { file: self.path.display().to_string(), asked, allowed }
     }
 
-    /// Whether a run by these terms may follow those before it with the same data.
+    /// Checks whether a run under these terms may follow earlier runs with the same data.
     pub fn accept_after(&self, terms: &Terms, account: &Account) -> Result<()> {
         let others = self.others(terms);
         if self.policy.rosters.contains(&others) {
@@ -196,8 +197,8 @@ impl PartyConfig {
         let Some(before) = account.other_roster(terms) else { return Ok(()) };
         let names: Vec<&str> = before.started.roster.iter().map(|member| &member.name[..]).collect();
         let allowed = format!(
-            "another roster than that of the run of {} in {} ({}) with the same data only where it is listed in rosters, since \
-             the difference of both totals is of those who are in one of them only",
+            "a roster other than that of the run of {} in {} ({}) with the same data only if it is listed in \
+             rosters, because the difference of both totals would reveal the parties that are in only one of them",
             before.time,
             before.started.federation,
             names.join(", ")
@@ -211,7 +212,7 @@ impl PartyConfig {
         names.filter(|name| *name != self.name).collect()
     }
 
-    /// Whether the others are all peers, or a roster that is allowed in addition.
+    /// Checks that the others are all peers, or an additionally allowed roster.
     fn allow_roster(&self, terms: &Terms) -> Result<(), Refusal> {
         let others = self.others(terms);
         let peers: BTreeSet<String> = self.peers.keys().filter(|name| **name != self.name).cloned().collect();
@@ -219,7 +220,7 @@ impl PartyConfig {
             return Ok(());
         }
         let missing: Vec<&str> = peers.difference(&others).map(String::as_str).collect();
-        let allowed = format!("one without {} only where it is listed in rosters", missing.join(", "));
+        let allowed = format!("one without {} only if it is listed in rosters", missing.join(", "));
         Err(Refusal::new(run_with(&others), allowed))
     }
 

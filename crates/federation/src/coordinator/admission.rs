@@ -1,4 +1,5 @@
-//! Which certificates are let in, by files that are read again whenever they change: no restart is needed to revoke one.
+//! Decides which certificates are accepted. Its files are reloaded whenever they change, so revoking needs no
+//! restart.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -16,10 +17,10 @@ use crate::error::Result;
 use crate::text::Fingerprint;
 use crate::tls;
 
-/// How often files are looked at.
+/// How often files are checked for changes.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// Who is let in.
+/// The certificates that are accepted.
 pub struct Admission {
     /// The coordinator's side of TLS.
     pub acceptor: TlsAcceptor,
@@ -28,14 +29,14 @@ pub struct Admission {
 }
 
 impl Admission {
-    /// Reads certificates and lists of revoked ones.
+    /// Reads the certificates and the lists of revoked ones.
     pub fn new(files: &TlsFiles, revoked: BTreeSet<Fingerprint>) -> Result<Self> {
         let verifier = tls::client_verifier(files, true)?;
         let acceptor = TlsAcceptor::from(tls::server(files)?);
         Ok(Admission { acceptor, verifier, revoked })
     }
 
-    /// Whose place a certificate is for, with those that it came with.
+    /// The place of the party that this certificate chain belongs to.
     pub fn place(
         &self,
         federation: &FederationConfig,
@@ -45,7 +46,7 @@ impl Admission {
         tls::place(federation, chain.first().ok_or("no certificate")?)
     }
 
-    /// Whether a certificate is let in, or still is.
+    /// Checks that a certificate is accepted, or is still accepted.
     pub fn admits(&self, chain: &[CertificateDer<'_>]) -> Result<(), &'static str> {
         let (own, others) = chain.split_first().ok_or("no certificate")?;
         if self.revoked.contains(&Fingerprint::of(own)) {
@@ -56,10 +57,10 @@ impl Admission {
     }
 }
 
-/// What a file looks like from outside.
+/// The modification time and size of a file.
 type Stamp = Option<(SystemTime, u64)>;
 
-/// When each file was changed.
+/// The stamps of all files.
 fn stamps(federation: &Path, files: &TlsFiles) -> Vec<Stamp> {
     let stamp = |path: &PathBuf| {
         let metadata = std::fs::metadata(path).ok()?;
@@ -70,7 +71,7 @@ fn stamps(federation: &Path, files: &TlsFiles) -> Vec<Stamp> {
     [&own, certificate, key, authority].into_iter().chain(revocations).map(stamp).collect()
 }
 
-/// Reads the files again whenever one has changed, until the runtime ends. What cannot be used changes nothing.
+/// Reloads the files whenever one has changed, until the runtime ends. An unusable file changes nothing.
 pub async fn watch(shared: Arc<Shared>) {
     let path = &shared.federation.path;
     let mut files = shared.federation.tls.clone();
@@ -88,11 +89,12 @@ pub async fn watch(shared: Arc<Shared>) {
             Ok((admission, changed)) => {
                 files = changed;
                 shared.admission.send_replace(Some(Arc::new(admission)));
-                let text = "certificates and revocations were read again; other settings count from the next start on";
+                let text =
+                    "reloaded certificates and revocations; other settings take effect at the next start";
                 shared.log.info(text, json!({ "event": "reloaded" }));
             }
             Err(error) => {
-                let text = format!("{error}; certificates and revocations stay as they were");
+                let text = format!("{error}; the previous certificates and revocations remain in effect");
                 shared.log.warn(&text, json!({ "event": "not-reloaded" }));
             }
         }

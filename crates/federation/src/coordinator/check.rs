@@ -28,7 +28,7 @@ pub fn check(federation: &FederationConfig, insecure: bool) -> Result<Vec<Wordin
     said.push(format!("address: can listen on {}", federation.address).into());
     private::make_folder(&federation.state).map_err(Error::io(&federation.state))?;
     said.push(match journal_path(federation).exists() {
-        true => format!("state: a run is under way in {}", federation.state.display()).into(),
+        true => format!("state: a run is in progress in {}", federation.state.display()).into(),
         false => format!("state: {} can be written", federation.state.display()).into(),
     });
     Ok(said)

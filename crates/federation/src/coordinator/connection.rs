@@ -18,7 +18,7 @@ use crate::io::Counts;
 use crate::rpc::{Ingoing, Outgoing};
 use crate::text::{Hex, unix_seconds};
 
-/// What the streams of a connection need to join.
+/// The resources that the streams of a connection need to join.
 #[derive(Clone)]
 pub struct Joiner {
     pub shared: Arc<Shared>,
@@ -81,7 +81,7 @@ async fn enter(
     let first = ENTER.limit(ingoing.message()).await;
     let first = first.map_err(|Late { .. }| {
         shared.log.reject("a silent party", from);
-        // It may be slow, and can retry.
+        // The party may be slow, and can retry.
         Status::deadline_exceeded("this took too long")
     })?;
     let first = first.map_err(|_| refuse("a malformed first frame"))?.unwrap_or_default();
@@ -150,7 +150,7 @@ async fn closed(writer: &tokio::task::JoinHandle<()>) {
     }
 }
 
-/// Until the connection has ended and everything received is read.
+/// Waits until the connection has ended and everything received is read.
 async fn last_words(gone: &mut watch::Receiver<()>) {
     // Nothing is ever sent.
     let _ = gone.changed().await;

@@ -1,9 +1,11 @@
-//! Connections that have not shown who they are: how many there may be, and which of them makes room for the next.
+//! Connections that are not authenticated yet: their limit, and which of them is closed to make room for
+//! another.
 //!
-//! Nobody is turned away at the door: where there is no room, another half-open connection is closed. It is one of the address
-//! that has most of them, so that a flood from one address takes room from itself; a silent one before one that has said
-//! something; and an address that no party has come from weighs more than one that was seen with a good certificate. Who shows
-//! the certificate of a party leaves this table for the places that are kept for that party.
+//! No new connection is rejected: if there is no room, another half-open connection is closed. It is chosen
+//! from the address with the most connections, so that a flood from one address evicts its own. Silent
+//! connections are closed before those that have sent data, and an address from which no party has connected
+//! weighs more than one that has shown a valid certificate. A connection with a party's certificate leaves
+//! this table for the places reserved for that party.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv6Addr};
@@ -15,20 +17,22 @@ use tokio::sync::Notify;
 
 use crate::io::Counts;
 
-/// Half-open connections at once.
+/// The maximum number of half-open connections.
 pub const MAX_HALF_OPEN: usize = 64;
 
-/// Half-open connections of one address: several parties may be behind one, and restart at the same time.
+/// The maximum number of half-open connections per address: several parties may share one, and restart at the
+/// same time.
 pub const MAX_HALF_OPEN_OF_ADDRESS: usize = 32;
 
-/// A connection of an address that no party has come from counts as so many of one that was seen with a good certificate:
-/// enough for a party that restarts, and too few for a flood from where a party is.
+/// The weight of a connection from an address from which no party has connected, relative to one that has
+/// shown a valid certificate: enough for a party that restarts, and too little for a flood from a party's
+/// address.
 const STRANGENESS: usize = 8;
 
-/// Addresses that parties have come from.
+/// The maximum number of remembered addresses of parties.
 const MAX_FAMILIAR: usize = 1024;
 
-/// An IPv4 address, or what one subscriber has of IPv6.
+/// An IPv4 address, or the prefix that one IPv6 subscriber has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Network(IpAddr);
 
@@ -58,7 +62,7 @@ impl Waiting {
 
 struct Table {
     next: u64,
-    /// By number, which is the order in which they came.
+    /// Half-open connections by number, in the order of their arrival.
     waiting: BTreeMap<u64, Waiting>,
     familiar: BTreeSet<Network>,
     rng: Box<dyn Rng + Send>,
@@ -71,7 +75,7 @@ pub struct Doorway {
 }
 
 impl Doorway {
-    /// With room for so many.
+    /// A table with room for `most` connections.
     pub fn new(most: usize, rng: impl Rng + Send + 'static) -> Arc<Self> {
         let table =
             Table { next: 0, waiting: BTreeMap::new(), familiar: BTreeSet::new(), rng: Box::new(rng) };
@@ -82,7 +86,7 @@ impl Doorway {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a connection in, and closes another if there is no room.
+    /// Admits a connection, and closes another if there is no room.
     pub fn enter(self: &Arc<Self>, from: IpAddr, counts: Arc<Counts>) -> HalfOpen {
         let mut table = self.lock();
         let network = Network::of(from);
@@ -100,7 +104,7 @@ impl Doorway {
 }
 
 impl Table {
-    /// Which connection makes room for another of a network, if one must.
+    /// The connection to close for a new one from this network, if one must be closed.
     fn victim(&mut self, network: Network, most: usize) -> Option<u64> {
         let mut by_network: BTreeMap<Network, Vec<u64>> = BTreeMap::new();
         for (number, waiting) in &self.waiting {
@@ -116,12 +120,13 @@ impl Table {
             return None;
         };
         let silent = crowd.iter().copied().find(|number| self.waiting[number].is_silent());
-        // Of those who speak none can be told from a party, and whoever floods must not know which one goes.
+        // A connection that has sent data may be a party's, and a flooding client must not be able to predict
+        // the victim.
         silent.or_else(|| Some(crowd[(self.rng.next_u64() % crowd.len() as u64) as usize]))
     }
 }
 
-/// A connection that has not shown who it is.
+/// A connection that is not authenticated yet.
 pub struct HalfOpen {
     doorway: Arc<Doorway>,
     number: u64,
@@ -129,12 +134,12 @@ pub struct HalfOpen {
 }
 
 impl HalfOpen {
-    /// Resolves when it has to make room.
+    /// Resolves when the connection must make room for another.
     pub async fn evicted(&self) {
         self.evicted.notified().await;
     }
 
-    /// It has shown that it is a party's, and takes no room here any more.
+    /// Removes the connection from the table once it has shown a party's certificate.
     pub fn admit(&self) {
         let mut table = self.doorway.lock();
         let Some(waiting) = table.waiting.remove(&self.number) else { return };
@@ -173,19 +178,19 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_takes_room_from_itself_and_the_silent_go_first() {
+    fn a_flood_evicts_its_own_connections_and_silent_ones_first() {
         let doorway = Doorway::new(MAX_HALF_OPEN, rng());
-        // Two parties behind the address of the flood, and one elsewhere; all have said something.
+        // Two parties behind the flooding address, and one elsewhere; all have sent data.
         let parties = [1, 1, 2].map(|last| doorway.enter(address(last), counts(9)));
         let flood: Vec<_> = (0..500).map(|_| doorway.enter(address(1), counts(0))).collect();
         assert!(parties.iter().all(is_open));
         assert_eq!(flood.iter().filter(|half_open| is_open(half_open)).count(), MAX_HALF_OPEN_OF_ADDRESS - 2);
-        // The newest of the silent stay.
+        // The newest of the silent connections remain.
         assert!(flood[470..].iter().all(is_open));
     }
 
     #[test]
-    fn addresses_that_parties_came_from_are_kept() {
+    fn addresses_of_parties_are_remembered() {
         let doorway = Doorway::new(MAX_HALF_OPEN, rng());
         doorway.enter(address(1), counts(9)).admit();
         let party = doorway.enter(address(1), counts(0));
@@ -209,16 +214,16 @@ mod tests {
         assert_eq!(prefix("::ffff:192.0.2.1"), Network(address(1)));
     }
 
-    /// Connections that say something: one of an address goes, and not always the same.
+    /// If all connections have sent data, the victim among those of an address is random.
     #[test]
-    fn of_those_who_speak_any_may_go() {
+    fn any_connection_that_has_sent_data_may_be_evicted() {
         let survived = (0..200).filter(|_| {
             let doorway = Doorway::new(MAX_HALF_OPEN, rng());
             let party = doorway.enter(address(1), counts(9));
             let _flood: Vec<_> = (0..63).map(|_| doorway.enter(address(1), counts(9))).collect();
             is_open(&party)
         });
-        // (31 / 32)^32 of them, about 72.
+        // The expected share that remains is (31 / 32)^32, about 72 of them.
         assert!((20..150).contains(&survived.count()));
     }
 }

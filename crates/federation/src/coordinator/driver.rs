@@ -38,7 +38,7 @@ pub enum PartyEvent {
 
 /// A party that has connected.
 pub struct Entrance {
-    /// Its place.
+    /// The place of the party.
     pub place: u16,
     /// The number of its connection.
     pub connection: u64,
@@ -86,7 +86,7 @@ impl Present {
         self.parties.keys().copied().collect()
     }
 
-    /// Records that a party has its result.
+    /// Records that a party has received its result.
     pub fn finished(&self, place: u16) {
         self.shared.status.lock().parties[usize::from(place) - 1].presence = Presence::Finished;
     }
@@ -154,7 +154,7 @@ impl Driver {
         }
     }
 
-    /// Parties leave when they are told that the run is finished.
+    /// Waits until all parties have been told that the run is finished, and have left.
     fn wait_for_leaving(&mut self) {
         let until = Instant::now() + LEAVE.limit;
         while !self.present.parties.is_empty() && Instant::now() < until {
@@ -248,7 +248,7 @@ impl Driver {
                 running.joined(&self.present, place)
             }
             Undertaking::Running(_) => {
-                // It was told which run this is, and reports why it leaves.
+                // The party was told which run this is, and reports why it leaves.
                 self.shared.log.reject("a party without the state of this run", &name);
                 Ok(())
             }

@@ -19,7 +19,7 @@ pub struct Gathering {
     offers: BTreeMap<u16, Offer>,
     agrees: BTreeMap<u16, Agree>,
     ready: BTreeSet<u16>,
-    /// When an answer of all parties was last asked for; nothing if it was said since then who owes one.
+    /// When all parties were last asked for an answer; `None` after the missing parties were reported.
     asked: Option<Instant>,
 }
 
@@ -31,14 +31,14 @@ pub struct GatheredRun {
 }
 
 impl Gathering {
-    /// All parties are connected.
+    /// Starts an attempt once all parties are connected.
     pub fn propose(&mut self, present: &Present) {
         self.interrupt();
         self.asked = Some(Instant::now());
         present.say(&ToParty::Propose { attempt: self.attempt });
     }
 
-    /// Looks for parties that are connected and do not answer.
+    /// Checks for connected parties that do not answer.
     pub fn tick(&mut self, shared: &Shared, present: &Present) {
         let patience = shared.federation.terms.deadline;
         if self.asked.is_none_or(|asked| asked.elapsed().as_secs_f64() < patience) {

@@ -16,7 +16,7 @@ use crate::deadline::{ADMIT, Late, REJECT_GRACE};
 use crate::io::{CountedStream, Counts};
 use crate::{rpc, tls};
 
-/// Half-open connections at once, of so many parties.
+/// The maximum number of half-open connections with this many parties.
 pub fn most_half_open(is_insecure: bool, parties: usize) -> usize {
     // Without TLS there are no certificates.
     if is_insecure { MAX_HALF_OPEN + MAX_CONNECTIONS_PER_PARTY * parties } else { MAX_HALF_OPEN }
@@ -29,7 +29,7 @@ pub async fn accept(shared: Arc<Shared>, listener: TcpListener) {
             Ok(accepted) => accepted,
             // Too many open files, for example.
             Err(_) => {
-                shared.log.reject("a connection beyond the system's limit", "somebody");
+                shared.log.reject("a connection beyond the system's limit", "an unknown client");
                 tokio::time::sleep(Duration::from_millis(100)).await;
                 continue;
             }
@@ -56,7 +56,7 @@ impl Newcomer {
         let from = self.from.ip().to_string();
         let served = tokio::select! {
             served = self.serve(stream) => served,
-            () = self.half_open.evicted() => Err("a half-open connection, which made room for another"),
+            () = self.half_open.evicted() => Err("a half-open connection, closed to make room for another"),
         };
         if let Err(reason) = served {
             self.shared.log.reject(reason, &from);
@@ -118,7 +118,7 @@ impl Newcomer {
     }
 }
 
-/// Until a certificate is not let in any more: why.
+/// Waits until a certificate is no longer accepted; returns the reason.
 async fn refused_later(shared: &Shared, chain: &[CertificateDer<'_>]) -> &'static str {
     let mut changes = shared.admission.subscribe();
     loop {

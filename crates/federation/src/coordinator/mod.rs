@@ -39,18 +39,18 @@ use crate::{private, status, tls};
 
 /// The options of a coordinator.
 pub struct CoordinatorOptions {
-    /// Without TLS, on loopback only.
+    /// Whether to run without TLS, on loopback only.
     pub insecure: bool,
     /// The address of the status page.
     pub status_address: Option<SocketAddr>,
     /// The log.
     pub log: Arc<EventLog>,
-    /// What a dishonest one says instead.
+    /// In tests, the messages of a dishonest coordinator.
     #[cfg(test)]
     pub tamper: Option<Tamper>,
 }
 
-/// What a dishonest coordinator of a test says to a place instead of the bytes of a message.
+/// What a dishonest coordinator of a test sends to a place instead of the bytes of a message.
 #[cfg(test)]
 pub type Tamper = Arc<dyn Fn(u16, &[u8]) -> Option<Vec<u8>> + Send + Sync>;
 
@@ -60,7 +60,7 @@ pub struct FederationOutcome {
     pub factor: Vec<u8>,
     /// The relative error over all parties.
     pub relative_error: f64,
-    /// Rounds done.
+    /// Number of rounds.
     pub rounds: usize,
     /// The errors of both attempts, if the run was repeated; the better one counts.
     pub attempts: Vec<f64>,
@@ -76,7 +76,7 @@ pub struct FederationOutcome {
     pub agreed: bool,
     /// The parties without a result.
     pub missing: Vec<String>,
-    /// Bytes from and to each party.
+    /// Bytes received from and sent to each party.
     pub bytes: Vec<[u64; 2]>,
     /// Number of opened sums.
     pub sums: u64,

@@ -34,7 +34,7 @@ pub struct Staged {
     assembly: Assembly,
     /// Its place among the messages that are assembled at the same time.
     permit: Option<OwnedSemaphorePermit>,
-    /// When it must be complete.
+    /// The deadline for the complete message.
     due: Option<Instant>,
 }
 
@@ -46,7 +46,7 @@ impl FrameReader<'_> {
                 Err(reason) => self.bad(reason)?,
                 Ok(Frame::Control(words)) => match read_control(&words) {
                     Err(reason) => self.bad(reason)?,
-                    Ok(FromParty::Enter { .. }) => self.bad("a second beginning")?,
+                    Ok(FromParty::Enter { .. }) => self.bad("a second first message")?,
                     Ok(words) => {
                         self.tell(|place, connection| PartyEvent::Said { place, connection, words }).await
                     }

@@ -15,9 +15,9 @@ use crate::text::Fingerprint;
 pub struct PartyResult {
     /// The SHA-256 of its U, as an .npy file.
     pub factor: [u8; 32],
-    /// Over all parties.
+    /// The relative error over all parties.
     pub relative_error: f64,
-    /// Rounds done.
+    /// Number of rounds.
     pub rounds: usize,
     /// The errors of both attempts, if the run was repeated.
     pub attempts: Vec<f64>,
@@ -28,7 +28,7 @@ pub struct PartyResult {
 /// The reaction to a reported result.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Reception {
-    /// It is the party's first report.
+    /// The first report of the party.
     New,
     /// The party has sent the same report before.
     Repeated,

@@ -33,9 +33,9 @@ pub struct Shared {
     pub longest: AtomicUsize,
     /// Permits for long messages in transit.
     pub staging: Arc<Semaphore>,
-    /// Connections that have not shown who they are.
+    /// Connections that are not authenticated yet.
     pub doorway: Arc<Doorway>,
-    /// Which certificates are let in; nothing without TLS.
+    /// The accepted certificates; `None` without TLS.
     pub admission: watch::Sender<Option<Arc<Admission>>>,
     /// By place: permits for connections with this party's certificate.
     pub connections: Vec<Arc<Semaphore>>,
@@ -77,12 +77,12 @@ impl Shared {
         })
     }
 
-    /// Says what a party's doings cause.
+    /// Logs an event that a party causes.
     pub fn info_of(&self, name: &str, text: &str, facts: Value) {
         self.log.say_of(name, Level::Info, text, facts);
     }
 
-    /// Warns of what a party's doings cause, on the status page too.
+    /// Logs a warning that a party causes, and shows it on the status page.
     pub fn warn_of(&self, name: &str, text: &str, facts: Value) {
         if self.log.say_of(name, Level::Warn, text, facts) {
             self.status.lock().warn(text.into());

@@ -1,4 +1,4 @@
-//! What a ledger comes to: its runs, what they opened, and with whom they were.
+//! The totals of a ledger: its runs, what they opened, and who took part.
 
 use std::collections::BTreeSet;
 
@@ -8,58 +8,59 @@ use super::{LedgerEntry, RunEnd, RunStarted};
 use crate::agreement::Terms;
 use crate::text::{Fingerprint, Hex};
 
-/// A run of a ledger.
+/// The account of one run.
 #[derive(Clone, Debug)]
 pub struct RunAccount {
-    /// When this party agreed to it.
+    /// The time at which this party agreed to the run.
     pub time: String,
-    /// What was agreed on.
+    /// The terms that were agreed on.
     pub started: RunStarted,
-    /// Sums that were opened: exactly, if the run has ended, else at most.
+    /// The number of opened sums: exact if the run has ended, otherwise an upper bound.
     pub sums: u64,
-    /// Rounds done, if it has ended.
+    /// The number of rounds, if the run has ended.
     pub rounds: Option<usize>,
-    /// How it ended, if it did.
+    /// How the run ended, if it has.
     pub end: Option<RunEnd>,
-    /// The checks that stopped it here.
+    /// The checks of this party that stopped the run.
     pub gate_stops: Vec<String>,
 }
 
 impl RunAccount {
-    /// The sketches of the records that it has opened. Each is in a sum of its own, so that a run which has not ended has
-    /// opened no more of them than sums.
+    /// The sketches of the records that the run has opened. Each is in a separate sum, so a run that has not
+    /// ended has opened at most as many sketches as sums.
     pub fn sketches(&self) -> Option<OpenedSketches> {
         let planned = self.started.sketches?;
         let sums = usize::try_from(self.sums).unwrap_or(usize::MAX);
         Some(OpenedSketches { rounds: self.rounds.unwrap_or(sums).min(planned.rounds), ..planned })
     }
 
-    /// Linear equations in each feature's values over the records, all other parties assumed to collude.
+    /// The number of opened linear equations in each feature's values over the records, if all other parties
+    /// collude.
     pub fn equations(&self) -> usize {
         self.sketches().map_or(0, |opened| opened.rounds.saturating_mul(opened.size))
     }
 
-    /// Everybody in it, by name.
+    /// The names of all parties of the run.
     fn names(&self) -> BTreeSet<&str> {
         self.started.roster.iter().map(|member| &member.name[..]).collect()
     }
 }
 
-/// What a ledger comes to.
+/// The totals of a ledger over all runs.
 #[derive(Clone, Debug, Default)]
 pub struct Account {
     /// The digest of the data.
     pub data: Option<Fingerprint>,
-    /// Records.
+    /// The number of records.
     pub records: usize,
-    /// Features.
+    /// The number of features.
     pub features: usize,
-    /// The runs, from the first to the last.
+    /// The runs, in chronological order.
     pub runs: Vec<RunAccount>,
 }
 
 impl Account {
-    /// Takes the next entry into account.
+    /// Adds the next entry to the totals.
     pub(super) fn take(&mut self, entry: &LedgerEntry, time: &str) -> Result<(), &'static str> {
         match entry {
             LedgerEntry::Created { data, records, features, .. } => {
@@ -87,22 +88,26 @@ impl Account {
     }
 
     fn run_mut(&mut self, run: &Hex<32>) -> Result<&mut RunAccount, &'static str> {
-        self.runs.iter_mut().rev().find(|of| of.started.run == *run).ok_or("is of a run that was not started")
+        self.runs
+            .iter_mut()
+            .rev()
+            .find(|of| of.started.run == *run)
+            .ok_or("refers to a run that was not started")
     }
 
-    /// A run by its digest.
+    /// The run with this digest.
     pub fn run(&self, run: &[u8; 32]) -> Option<&RunAccount> {
         self.runs.iter().rev().find(|of| of.started.run.0 == *run)
     }
 
-    /// The sketches that all runs but this one have opened.
+    /// The sketches opened by all runs except this one.
     pub fn sketches_before(&self, run: &[u8; 32]) -> Vec<OpenedSketches> {
         let others = self.runs.iter().filter(|of| of.started.run.0 != *run);
         others.filter_map(RunAccount::sketches).filter(|opened| opened.rounds > 0).collect()
     }
 
-    /// An earlier run that opened sums over other parties than these terms would: the difference of the totals of both is
-    /// of those who are in one of them only.
+    /// The last run that opened sums over other parties than these terms would. The difference between the
+    /// totals of both runs would reveal the parties that are in only one of them.
     pub fn other_roster(&self, terms: &Terms) -> Option<&RunAccount> {
         let names: BTreeSet<&str> = terms.roster.iter().map(|member| &member.name[..]).collect();
         let differs = |of: &&RunAccount| {
@@ -111,17 +116,17 @@ impl Account {
         self.runs.iter().rev().find(differs)
     }
 
-    /// Sums that were opened over all runs.
+    /// The number of opened sums over all runs.
     pub fn sums(&self) -> u64 {
         self.runs.iter().map(|run| run.sums).sum()
     }
 
-    /// Equations over all runs.
+    /// The number of equations over all runs.
     pub fn equations(&self) -> usize {
         self.runs.iter().map(RunAccount::equations).sum()
     }
 
-    /// Stops by checks over all runs.
+    /// The number of stops by this party's checks over all runs.
     pub fn gate_stops(&self) -> usize {
         self.runs.iter().map(|run| run.gate_stops.len()).sum()
     }

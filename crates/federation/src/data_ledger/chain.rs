@@ -1,4 +1,5 @@
-//! The file of a ledger: one JSON object a line, a hash chain of signed entries, to which one process at a time adds.
+//! The file of a ledger: one JSON object per line, a hash chain of signed entries. One process at a time
+//! appends to it.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{BufRead, BufReader, Seek, SeekFrom, Write};
@@ -33,11 +34,11 @@ struct Body {
 #[serde(deny_unknown_fields)]
 pub struct Line {
     body: Body,
-    /// The hash of the line before.
+    /// The hash of the previous line.
     previous: Fingerprint,
-    /// The identity key of the party that wrote it.
+    /// The identity key of the party that wrote this line.
     identity: Hex<32>,
-    /// Its signature on what was written and the hash of the line before.
+    /// The signature on the body and the hash of the previous line.
     signature: Hex<64>,
 }
 
@@ -49,36 +50,36 @@ fn signed_bytes(body: &Body, previous: &Fingerprint) -> Vec<u8> {
 }
 
 impl Line {
-    /// What was noted.
+    /// The entry of this line.
     pub fn entry(&self) -> &LedgerEntry {
         &self.body.entry
     }
 
-    /// When.
+    /// The time of the entry.
     pub fn time(&self) -> &str {
         &self.body.time
     }
 
-    /// Whether whoever it names has signed it.
+    /// Whether the signature matches the identity key in the line.
     fn is_signed(&self) -> bool {
         let key = IdentityKey::from_bytes(&self.identity.0);
         key.is_some_and(|key| key.has_signed(&signed_bytes(&self.body, &self.previous), &self.signature.0))
     }
 }
 
-/// A ledger that was read, and what it comes to.
+/// A ledger as read from its file, with its totals.
 pub struct Read {
-    /// Its lines.
+    /// The lines of the ledger.
     pub lines: Vec<Line>,
-    /// What they come to.
+    /// The totals over all lines.
     pub account: Account,
-    /// Their hashes.
+    /// The hashes of the lines.
     pub history: LedgerHistory,
-    /// Behind the last whole line.
+    /// The position after the last complete line.
     end: u64,
 }
 
-/// Reads a ledger and checks its chain, its signatures and what its entries refer to.
+/// Reads a ledger, and checks its chain, its signatures and the runs to which its entries refer.
 pub fn read(path: &Path) -> Result<Read> {
     let file = File::open(path).map_err(Error::io(path))?;
     let mut text = BufReader::new(file);
@@ -93,7 +94,7 @@ pub fn read(path: &Path) -> Result<Read> {
         }
         read.take(&bytes).map_err(|what| {
             let problem = format!(
-                "line {} {what}; the ledger was changed after it was written, restore it",
+                "line {} {what}; the ledger was changed after it was written; restore it",
                 read.lines.len() + 1
             );
             Error::file(path, problem)
@@ -104,20 +105,20 @@ pub fn read(path: &Path) -> Result<Read> {
 
 impl Read {
     fn take(&mut self, bytes: &[u8]) -> Result<(), &'static str> {
-        let line: Line = serde_json::from_slice(bytes).map_err(|_| "is not one")?;
+        let line: Line = serde_json::from_slice(bytes).map_err(|_| "is malformed")?;
         if line.previous != self.last() {
             return Err("does not have the hash of the line before");
         }
         if line.body.line != self.lines.len() as u64 + 1 {
-            return Err("has another number");
+            return Err("is out of sequence");
         }
         if !line.is_signed() {
             return Err("is not signed by the identity key in it");
         }
         match line.entry() {
             LedgerEntry::Created { ledger, .. } if self.lines.is_empty() => self.history.ledger = *ledger,
-            LedgerEntry::Created { .. } => return Err("is a second beginning"),
-            _ if self.lines.is_empty() => return Err("is not a ledger's beginning"),
+            LedgerEntry::Created { .. } => return Err("begins the ledger a second time"),
+            _ if self.lines.is_empty() => return Err("does not begin a ledger"),
             _ => {}
         }
         self.account.take(line.entry(), line.time())?;
@@ -131,7 +132,7 @@ impl Read {
     }
 }
 
-/// A ledger that this process adds to, and no other.
+/// A ledger that only this process may append to.
 pub struct DataLedger {
     path: PathBuf,
     file: File,
@@ -141,12 +142,12 @@ pub struct DataLedger {
 }
 
 impl DataLedger {
-    /// The file of a data set's ledger in a folder.
+    /// The path of a data set's ledger in a folder.
     pub fn path_in(folder: &Path, data: &Fingerprint) -> PathBuf {
         folder.join(format!("{}.jsonl", &Hex(data.0).to_string()[..32]))
     }
 
-    /// Opens the ledger of a data set, or begins one, and locks it. One that was tampered with is refused.
+    /// Opens the ledger of a data set, or creates it, and locks it. A modified ledger is refused.
     pub fn open(folder: &Path, data: &DataSet, identity: &Identity) -> Result<Self> {
         private::make_folder(folder).map_err(Error::io(folder))?;
         let path = DataLedger::path_in(folder, &data.digest);
@@ -158,13 +159,13 @@ impl DataLedger {
             Err(TryLockError::WouldBlock) => {
                 return Err(Error::file(
                     path,
-                    "another process runs with the same data; wait until it has ended",
+                    "another process is using the same data; wait until it has ended",
                 ));
             }
             Err(TryLockError::Error(error)) => return Err(Error::io(&path)(error)),
         }
         let read = read(&path)?;
-        // A last line that was not written whole.
+        // Removes an incomplete last line.
         file.set_len(read.end).map_err(Error::io(&path))?;
         let mut ledger = DataLedger { path, file, identity: identity.clone(), data: *data, read };
         match ledger.account().data {
@@ -183,7 +184,7 @@ impl DataLedger {
         Ok(ledger)
     }
 
-    /// Notes an entry: it is on the disk when this returns.
+    /// Appends an entry. It is on disk when this returns.
     pub fn append(&mut self, entry: LedgerEntry) -> Result<()> {
         let body = Body { line: self.read.lines.len() as u64 + 1, time: timestamp(), entry };
         let previous = self.read.last();
@@ -202,58 +203,59 @@ impl DataLedger {
         Ok(())
     }
 
-    /// Notes that a run may open so many sums, a batch ahead of them, unless that is noted.
+    /// Records that a run may open this many sums, a batch in advance, unless this is already recorded.
     pub fn note_sums(&mut self, run: [u8; 32], sums: u64) -> Result<()> {
         let Some(of) = self.account().run(&run) else { return Err(self.unknown_run()) };
         if sums <= of.sums {
             return Ok(());
         }
-        // Sketches count one by one.
+        // Sketches are recorded individually.
         let batch = if of.started.sketches.is_some() { 1 } else { BATCH };
         self.append(LedgerEntry::SumsOpened { run: Hex(run), sums: sums.next_multiple_of(batch) })
     }
 
-    /// A run that the ledger does not have.
+    /// The error for a run that is not in the ledger.
     pub fn unknown_run(&self) -> Error {
-        let problem = "does not have the run that is under way; restore the newest copy of the ledger, or remove the run's journal";
+        let problem = "does not contain the run in progress; restore the newest copy of the ledger, or \
+         remove the run's journal";
         Error::file(&self.path, problem)
     }
 
-    /// What it comes to.
+    /// The totals of the ledger.
     pub fn account(&self) -> &Account {
         &self.read.account
     }
 
-    /// The hashes of its entries.
+    /// The hashes of the ledger's entries.
     pub fn history(&self) -> &LedgerHistory {
         &self.read.history
     }
 
-    /// The data that it is of.
+    /// The data set of the ledger.
     pub fn data(&self) -> &DataSet {
         &self.data
     }
 
-    /// Its file.
+    /// The path of the ledger's file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 }
 
-/// Sums are noted so many at a time, ahead of them: a disk takes its time for each note.
+/// The number of sums that are recorded together in advance, because each write waits for the disk.
 const BATCH: u64 = 32;
 
-/// A ledger that a run and what is around it share.
+/// A ledger that is shared between a run and its callers.
 #[derive(Clone)]
 pub struct SharedLedger(Arc<Mutex<DataLedger>>);
 
 impl SharedLedger {
-    /// Of this ledger.
+    /// Shares this ledger.
     pub fn new(ledger: DataLedger) -> Self {
         SharedLedger(Arc::new(Mutex::new(ledger)))
     }
 
-    /// The ledger, for as long as nobody else has it.
+    /// Locks the ledger.
     pub fn lock(&self) -> MutexGuard<'_, DataLedger> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -308,7 +310,7 @@ mod tests {
         drop(ledger);
         let mut ledger = open(folder.path()).unwrap();
         ledger.append(started(2, &["a", "b", "c"])).unwrap();
-        // Killed after two sums: each may have been a sketch.
+        // A run that was killed after two sums, each of which may have been a sketch.
         (1..=2).for_each(|sums| ledger.note_sums([2; 32], sums).unwrap());
         ledger.note_sums([2; 32], 1).unwrap();
         ledger.append(LedgerEntry::GateStop { run: Hex([2; 32]), gate: "one-hot".into() }).unwrap();
@@ -327,7 +329,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut ledger = open(folder.path()).unwrap();
         let error = open(folder.path()).err().unwrap().to_string();
-        assert!(error.contains("another process runs with the same data"), "{error}");
+        assert!(error.contains("another process is using the same data"), "{error}");
         ledger.append(started(1, &["a", "b", "c"])).unwrap();
         ledger.append(ended(1, 3)).unwrap();
         let path = ledger.path().to_path_buf();
@@ -348,7 +350,7 @@ mod tests {
             let error = open(folder.path()).err().unwrap().to_string();
             assert!(error.contains("the ledger was changed after it was written"), "{error}");
         }
-        // What was not written whole is as if it had never been.
+        // An incomplete line is ignored.
         for cut in [1, lines[2].len() / 2] {
             std::fs::write(&path, &text[..text.len() - cut]).unwrap();
             let mut ledger = open(folder.path()).unwrap();
@@ -356,7 +358,7 @@ mod tests {
             ledger.append(ended(1, 3)).unwrap();
             assert_eq!(read(&path).unwrap().lines.len(), 3);
         }
-        // Other data under this name.
+        // The ledger of other data under this name.
         std::fs::write(&path, &text).unwrap();
         let other = DataSet { digest: Fingerprint([8; 32]), ..DATA };
         let moved = DataLedger::path_in(folder.path(), &other.digest);

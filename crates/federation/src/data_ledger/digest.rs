@@ -1,4 +1,4 @@
-//! The digest by which a data set is known again, whatever file it is in.
+//! The digest that identifies a data set independently of its file.
 
 use partwise::Real;
 use partwise::matrix::Matrix;
@@ -6,14 +6,15 @@ use sha2::{Digest, Sha256};
 
 use crate::text::Fingerprint;
 
-/// A data set, as its ledger knows it.
+/// The digest and size of a data set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DataSet {
-    /// Of all entries in single precision, by record and feature: the same for every file format, orientation and precision.
+    /// Digest of all entries in single precision, by record and feature: independent of file format,
+    /// orientation and precision.
     pub digest: Fingerprint,
-    /// Records.
+    /// The number of records.
     pub records: usize,
-    /// Features.
+    /// The number of features.
     pub features: usize,
 }
 
@@ -21,10 +22,11 @@ pub struct DataSet {
 const MIXERS: [u64; 2] = [0x9e37_79b9_7f4a_7c15, 0xd1b5_4a32_d192_ed03];
 
 impl DataSet {
-    /// `matrix` has a row for each feature and a column for each record.
+    /// Computes the digest of a matrix with one row per feature and one column per record.
     pub fn new<T: Real>(matrix: &Matrix<T>) -> Self {
         let (features, records) = (matrix.rows(), matrix.cols());
-        // Entries come in the order of the layout: a record's are added, so that their order does not count.
+        // Entries come in the order of the layout. Those of a record are added up, so that their order does
+        // not matter.
         let mut sums = vec![[0u64; 2]; records];
         matrix.for_each_stored(|feature, record, value| {
             let bits = (value as f32).to_bits();
@@ -58,7 +60,7 @@ mod tests {
 
     use super::*;
 
-    /// 3 features of 4 records, in a layout.
+    /// 3 features of 4 records, in the given layout.
     fn matrix(order: Order, changed: Option<usize>) -> Matrix<f64> {
         let value = |feature: usize, record: usize| {
             let value = ((feature * 7 + record * 3) % 5) as f64 + 0.1;
@@ -72,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn the_layout_does_not_count_and_every_entry_does() {
+    fn the_layout_does_not_matter_but_every_entry_does() {
         let of = |order, changed| DataSet::new(&matrix(order, changed));
         let digest = of(Order::RowMajor, None);
         assert_eq!(of(Order::ColMajor, None), digest);

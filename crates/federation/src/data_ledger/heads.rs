@@ -1,7 +1,8 @@
-//! Heads of ledgers, as a party remembers them: its own, and those that the others have told.
+//! The heads of ledgers that a party remembers: those of its own, and those that the others have reported.
 //!
-//! A party tells each other one what it remembers of that one's ledger. Whoever was told compares it with its own chain: if
-//! it is not a part of it, an old copy was put in its place. Whoever remembers more than it is told says so as well.
+//! A party tells each other party what it remembers of that party's ledger. The other party compares this
+//! with its own chain; if it is not part of it, the ledger was replaced by an old copy. A party that
+//! remembers a longer ledger than reported objects as well.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,13 +14,13 @@ use crate::error::{Error, Result};
 use crate::private;
 use crate::text::{Fingerprint, Hex};
 
-/// A place in a ledger's chain.
+/// A position in a ledger's chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Seen {
-    /// So many entries.
+    /// The number of entries.
     pub entries: u64,
-    /// The hash of the last one.
+    /// The hash of the last of these entries.
     pub hash: Hex<32>,
 }
 
@@ -29,19 +30,19 @@ pub struct Seen {
 pub struct LedgerHead {
     /// The ledger's random name.
     pub ledger: Hex<32>,
-    /// How many entries it has.
+    /// The number of entries.
     pub entries: u64,
-    /// The hash of the last one.
+    /// The hash of the last entry.
     pub hash: Hex<32>,
 }
 
 impl LedgerHead {
-    /// The place that this is.
+    /// The position of this head.
     pub fn seen(&self) -> Seen {
         Seen { entries: self.entries, hash: self.hash }
     }
 
-    /// Whether a ledger that was at `earlier` can be here by now, as far as the heads tell.
+    /// Whether a ledger that was at `earlier` may be here now, as far as the heads show.
     pub fn may_follow(&self, earlier: &Seen) -> bool {
         self.entries > earlier.entries || self.seen() == *earlier
     }
@@ -52,30 +53,30 @@ impl LedgerHead {
 pub struct LedgerHistory {
     /// The ledger's random name.
     pub ledger: Hex<32>,
-    /// By entry.
+    /// The hash of each entry.
     pub hashes: Vec<Fingerprint>,
 }
 
 impl LedgerHistory {
-    /// That of no ledger.
+    /// The history of a ledger that does not exist.
     pub fn none() -> Self {
         LedgerHistory { ledger: Hex([0; 32]), hashes: Vec::new() }
     }
 
-    /// The end.
+    /// The head of the ledger.
     pub fn head(&self) -> LedgerHead {
         let hash = Hex(self.hashes.last().map_or([0; 32], |hash| hash.0));
         LedgerHead { ledger: self.ledger, entries: self.hashes.len() as u64, hash }
     }
 
-    /// Whether the ledger was at this place once.
+    /// Whether the ledger has ever been at this position.
     pub fn contains(&self, seen: &Seen) -> bool {
         let place = usize::try_from(seen.entries).ok().and_then(|entries| entries.checked_sub(1));
         place.and_then(|place| self.hashes.get(place)).is_some_and(|hash| hash.0 == seen.hash.0)
     }
 }
 
-/// What a party remembers, in a file.
+/// The heads that a party remembers, stored in a file.
 #[derive(Clone, Debug, Default)]
 pub struct Heads {
     path: PathBuf,
@@ -85,20 +86,20 @@ pub struct Heads {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Known {
-    /// By the digest of the data, in hexadecimal.
+    /// Own ledgers, by the digest of the data in hexadecimal.
     own: BTreeMap<String, LedgerHead>,
-    /// By the party's name: a head for each of its ledgers.
+    /// Ledgers of other parties, by the party's name, with one head for each ledger.
     peers: BTreeMap<String, Vec<LedgerHead>>,
 }
 
 /// The name of the file in a party's state.
 const NAME: &str = "heads.json";
 
-/// Ledgers of one party that are remembered: it could tell of any number.
+/// The maximum number of remembered ledgers per party, because a party could report any number.
 const MOST: usize = 1000;
 
 impl Heads {
-    /// Reads what was remembered.
+    /// Reads the remembered heads.
     pub fn read(state: &Path) -> Result<Self> {
         let path = state.join(NAME);
         let known = match std::fs::read(&path) {
@@ -116,18 +117,18 @@ impl Heads {
         Ok(Heads { path, known })
     }
 
-    /// What is remembered of a ledger of another party.
+    /// The remembered position of another party's ledger.
     pub fn of_peer(&self, name: &str, ledger: Hex<32>) -> Option<Seen> {
         let heads = self.known.peers.get(name)?;
         heads.iter().find(|head| head.ledger == ledger).map(LedgerHead::seen)
     }
 
-    /// Whether other ledgers of a party are remembered, and this one is not.
+    /// Whether other ledgers of this party are remembered, but not this one.
     pub fn is_new(&self, name: &str, ledger: Hex<32>) -> bool {
         self.known.peers.contains_key(name) && self.of_peer(name, ledger).is_none()
     }
 
-    /// Remembers what other parties told, by name.
+    /// Remembers the heads that other parties have reported, by name.
     pub fn remember_peers<'n>(&mut self, heads: impl Iterator<Item = (&'n str, LedgerHead)>) -> Result<()> {
         for (name, head) in heads {
             let of_peer = self.known.peers.entry(name.into()).or_default();
@@ -139,28 +140,28 @@ impl Heads {
         self.write()
     }
 
-    /// Whether a ledger of this party is the one that it remembers, or what came of that.
+    /// Checks that an own ledger continues the one that this party remembers.
     pub fn check_own(&self, data: &Fingerprint, history: &LedgerHistory, path: &Path) -> Result<()> {
         let Some(head) = self.known.own.get(&Hex(data.0).to_string()) else { return Ok(()) };
         if head.ledger == history.ledger && history.contains(&head.seen()) {
             return Ok(());
         }
         let problem = format!(
-            "is not the ledger of these data as it was: it had {} entries once; restore the newest copy, or, if it is lost, \
-             remove {} to begin without it",
+            "is not the newest ledger of these data, which had {} entries; restore the newest copy, or, if it \
+             is lost, remove {} to start without it",
             head.entries,
             self.path.display()
         );
         Err(Error::file(path, problem))
     }
 
-    /// Remembers where an own ledger is.
+    /// Remembers the head of an own ledger.
     pub fn remember_own(&mut self, ledger: &DataLedger) -> Result<()> {
         self.known.own.insert(Hex(ledger.data().digest.0).to_string(), ledger.history().head());
         self.write()
     }
 
-    /// Whole or not at all.
+    /// Writes the file atomically.
     fn write(&self) -> Result<()> {
         let text = serde_json::to_vec(&self.known).unwrap_or_default();
         private::replace(&self.path, &text).map_err(Error::io(&self.path))
@@ -176,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn heads_come_back_and_forks_are_told_apart() {
+    fn heads_are_restored_and_forks_are_distinguished() {
         let folder = tempfile::tempdir().unwrap();
         let mut heads = Heads::read(folder.path()).unwrap();
         let told = [("b", head(1, 3, 3)), ("b", head(2, 9, 9)), ("b", head(1, 5, 5))];

@@ -1,9 +1,11 @@
-//! The ledger of a data set, over all of its runs and federations: with whom they were, how many sums they opened, and
-//! which sketches. What single runs show adds up, and a party that forgot earlier ones would begin every budget again.
+//! The ledger of a data set over all of its runs and federations: who took part, how many sums were opened,
+//! and which sketches. What single runs reveal adds up, and without a ledger every run would start with a
+//! fresh budget.
 //!
-//! The ledger is a file in a folder of the user's own, named by a digest of the data and not by their path. Its lines are a
-//! hash chain, each signed by the identity key of the party that wrote it. Every run tells the other parties the head of the
-//! chain, and they remember it, so that an old copy that was put in its place is noticed ([`heads`]).
+//! The ledger is a file in a folder of the user, named by a digest of the data and not by their path. Its
+//! lines form a hash chain, each signed by the identity key of the party that wrote it. In every run, a party
+//! reports the head of the chain to the others, who remember it, so that replacing the ledger by an old copy
+//! is noticed ([`heads`]).
 
 mod account;
 mod chain;
@@ -21,31 +23,31 @@ use serde::{Deserialize, Serialize};
 use crate::agreement::{Member, Terms};
 use crate::text::{Fingerprint, Hex};
 
-/// What is noted about a data set.
+/// An entry about a data set.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum LedgerEntry {
     /// The first entry of a ledger.
     Created {
-        /// Random: names the ledger to other parties, and says nothing of the data.
+        /// A random name of the ledger for the other parties, which reveals nothing about the data.
         ledger: Hex<32>,
         /// The digest of the data.
         data: Fingerprint,
-        /// How many records they have.
+        /// The number of records.
         records: usize,
-        /// How many features.
+        /// The number of features.
         features: usize,
     },
     /// The party is about to agree to a run.
     RunStarted(Box<RunStarted>),
-    /// A run is about to open sums: so many of it may be open from now on.
+    /// A run is about to open sums, up to this number.
     SumsOpened {
         /// The run's digest.
         run: Hex<32>,
-        /// Sums at most.
+        /// The maximum number of opened sums.
         sums: u64,
     },
-    /// A check stopped the run here before an upload.
+    /// A check of this party stopped the run before an upload.
     GateStop {
         /// The run's digest.
         run: Hex<32>,
@@ -54,15 +56,16 @@ pub enum LedgerEntry {
     },
     /// A run has ended.
     RunEnded {
-        /// The run's digest.
+        /// The digest of the run.
         run: Hex<32>,
-        /// How.
+        /// How the run ended.
         end: RunEnd,
-        /// Sums that were opened.
+        /// The number of opened sums.
         sums: u64,
-        /// Rounds done.
+        /// The number of rounds.
         rounds: usize,
-        /// The hash of the last line of the list of what was sent, which this entry's signature vouches for too.
+        /// The hash of the last line of the list of what was sent, which the signature of this entry covers
+        /// too.
         sent: Fingerprint,
     },
 }
@@ -71,28 +74,28 @@ pub enum LedgerEntry {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunStarted {
-    /// The run's digest.
+    /// The digest of the run.
     pub run: Hex<32>,
-    /// The federation.
+    /// The name of the federation.
     pub federation: String,
-    /// This party's name in it.
+    /// The name of this party in the federation.
     pub party: String,
-    /// All parties, this one included.
+    /// All parties, including this one.
     pub roster: Vec<Member>,
-    /// The protocol's name.
+    /// The name of the protocol.
     pub protocol: String,
-    /// How shares travel.
+    /// How contributions are aggregated.
     pub aggregation: String,
-    /// Components.
+    /// The number of components.
     pub rank: usize,
-    /// Rounds at most.
+    /// The maximum number of rounds.
     pub rounds: usize,
-    /// The sketches of the records that it may open, if its protocol opens some.
+    /// The sketches of the records that the run may open, if its protocol opens any.
     pub sketches: Option<OpenedSketches>,
 }
 
 impl RunStarted {
-    /// What these terms come to for the party at a place with so many records.
+    /// The entry for the party at this place with this many records, under these terms.
     pub fn new(run: [u8; 32], terms: &Terms, place: u16, records: usize) -> Self {
         let settings = &terms.settings;
         RunStarted {
@@ -113,10 +116,10 @@ impl RunStarted {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RunEnd {
-    /// With a result.
+    /// The run finished with a result.
     Finished,
-    /// It was refused by what all parties knew after its first sums.
+    /// All parties refused the run after its first sums.
     Refused,
-    /// It was stopped by a check.
+    /// A check stopped the run.
     Stopped,
 }

@@ -50,7 +50,7 @@ const ERROR: u8 = 4;
 const REPLY: usize = 14;
 
 impl CoordinatorEntry {
-    /// As bytes.
+    /// Encodes the record as bytes.
     pub fn encode(&self) -> Vec<u8> {
         match self {
             CoordinatorEntry::Sums(CoordinatorRecord::Epoch { cohort, epoch }) => {
@@ -77,7 +77,7 @@ impl CoordinatorEntry {
         }
     }
 
-    /// From bytes.
+    /// Decodes a record.
     pub fn decode(record: &[u8]) -> Option<Self> {
         let (&[kind, cohort], rest) = record.split_first_chunk()?;
         match (kind, rest.as_chunks().0) {

@@ -20,7 +20,7 @@ pub struct PartyHead {
     pub keys: Vec<Hex<32>>,
     /// This party's place.
     pub place: u16,
-    /// Of U's start and of sketches, chosen by all parties.
+    /// The seed of U's start and of sketches, to which all parties contributed.
     pub public_seed: u64,
     /// The seed of V's start.
     pub private_seed: u64,

@@ -1,4 +1,4 @@
-//! What a party keeps over runs: the ledger of its data, and what it remembers of the others' ledgers.
+//! What a party keeps between runs: the ledger of its data, and what it remembers of the others' ledgers.
 
 use std::cell::RefCell;
 
@@ -22,7 +22,7 @@ use crate::ledger;
 use crate::log::EventLog;
 use crate::text::Hex;
 
-/// The ledger of a party's data, and what it remembers of the others' ledgers.
+/// The ledger of a party's data, and the heads of the others' ledgers that it remembers.
 pub struct Books {
     ledger: SharedLedger,
     heads: RefCell<Heads>,
@@ -63,7 +63,8 @@ impl Books {
         Ok(Books { ledger: SharedLedger::new(ledger), heads: RefCell::new(heads), sent })
     }
 
-    /// Checks the ledger of these data, if there is one, and whether it lets a run by these terms follow; locks nothing.
+    /// Checks the ledger of these data, if it exists, and whether it permits a run under these terms; locks
+    /// nothing.
     pub fn check<T: Real>(party: &PartyConfig, matrix: &Matrix<T>, terms: &Terms) -> Result<()> {
         let digest = DataSet::new(matrix).digest;
         let path = DataLedger::path_in(&party.ledgers, &digest);
@@ -76,32 +77,33 @@ impl Books {
         party.accept_after(terms, &read.account)
     }
 
-    /// Whether a run that was begun is in the ledger.
+    /// Checks that a started run is in the ledger.
     pub fn check_run(&self, run: [u8; 32]) -> Result<()> {
         let ledger = self.ledger.lock();
         ledger.account().run(&run).map(|_| ()).ok_or_else(|| ledger.unknown_run())
     }
 
-    /// Whether a run by these terms may follow those before it.
+    /// Checks whether a run under these terms may follow the earlier ones.
     pub fn accept(&self, party: &PartyConfig, terms: &Terms) -> Result<()> {
         party.accept_after(terms, self.ledger.lock().account())
     }
 
-    /// Remembers where the others' ledgers are.
+    /// Remembers the heads of the others' ledgers.
     pub fn remember(&self, terms: &Terms, place: u16, agreed: &RunIdentity, log: &EventLog) -> Result<()> {
         let mut heads = self.heads.borrow_mut();
         let told = (1..).zip(&agreed.ledgers).filter(|(other, _)| *other != place);
         let told = told.map(|(other, head)| (terms.name(other), *head));
         for (name, _) in told.clone().filter(|(name, head)| heads.is_new(name, head.ledger)) {
             let text = format!(
-                "{name} has a ledger that this party has not seen, so other data than before or no ledger of them"
+                "{name} has a ledger that this party has not seen: its data are new, or their earlier ledger is \
+                 missing"
             );
             log.info(&text, json!({ "event": "new-ledger", "party": name }));
         }
         heads.remember_peers(told)
     }
 
-    /// Notes sums before they are opened.
+    /// Returns a function that records sums before they are opened.
     pub fn before_sum(&self, run: [u8; 32]) -> Box<dyn FnMut(NextSum<'_>) -> SecureResult<()> + Send> {
         let ledger = self.ledger.clone();
         Box::new(move |next| {
@@ -110,12 +112,12 @@ impl Books {
         })
     }
 
-    /// Sketches of these data that earlier runs have opened.
+    /// The sketches of these data that earlier runs have opened.
     pub fn sketches_before(&self, run: [u8; 32]) -> Vec<OpenedSketches> {
         self.ledger.lock().account().sketches_before(&run)
     }
 
-    /// Notes how a run ended; not if it can go on.
+    /// Records how a run ended, unless it can be resumed.
     pub fn end(&self, run: [u8; 32], sums: u64, ended: &SecureResult<Ended>) -> Result<()> {
         let (end, rounds) = match ended {
             Ok(ended) => (RunEnd::Finished, ended.rounds),
@@ -126,7 +128,7 @@ impl Books {
             Err(_) => return Ok(()),
         };
         let mut ledger = self.ledger.lock();
-        // A party that was restarted after its end comes here again.
+        // A party that was restarted after the end of the run gets here again.
         if ledger.account().run(&run).is_some_and(|of| of.end.is_none()) {
             if let Some(gate) = gate_of(ended) {
                 ledger.append(LedgerEntry::GateStop { run: Hex(run), gate })?;
@@ -138,7 +140,7 @@ impl Books {
     }
 }
 
-/// Which of this party's own checks ended a run, if one did.
+/// The name of this party's check that ended a run, if one did.
 fn gate_of(ended: &SecureResult<Ended>) -> Option<String> {
     match ended {
         Err(SecureError::Withheld { reason, .. }) => reason.clone(),

@@ -16,7 +16,7 @@ use crate::text::{Fingerprint, unix_seconds};
 /// A larger difference between clocks is reported, because certificates depend on them.
 const MAX_CLOCK_DIFFERENCE: f64 = 60.0;
 
-/// The message for clocks that differ by so many seconds.
+/// The message for clocks that differ by this many seconds, if it is too much.
 pub(super) fn clock_problem(apart: f64) -> Option<String> {
     (apart.abs() > MAX_CLOCK_DIFFERENCE).then(|| format!("the clocks differ by {apart:.0} s"))
 }

@@ -11,7 +11,8 @@ pub trait Hooks: Send + Sync {
         Ok(partwise_secure::entropy()?.next_u64())
     }
 
-    /// The seed of U's start and of sketches: what all parties have drawn together, and not what the coordinator proposes.
+    /// The seed of U's start and of sketches, to which all parties have contributed, and not what the
+    /// coordinator proposes.
     fn public_seed(&self, drawn: u64, _proposed: u64) -> u64 {
         drawn
     }

@@ -36,7 +36,8 @@ pub fn check_head<T: Real>(head: &PartyHead, given: &PartyData<T>, state: &State
     Err(Error::file(state.journal(), problem))
 }
 
-/// Attempts to agree over one connection: each leaves a line in the ledger.
+/// The maximum number of attempts at an agreement over one connection, each of which leaves a line in the
+/// ledger.
 const MOST_ATTEMPTS: usize = 1000;
 
 /// A party before the run.
@@ -90,7 +91,7 @@ impl<T: Real> Joining<'_, T> {
         }
     }
 
-    /// Until all parties agree; starts with the proposal, if it is known.
+    /// Negotiates until all parties agree; starts with the proposal, if it is known.
     pub fn agree(&self, proposed: Option<Box<Terms>>) -> Result<BegunRun> {
         let agreed = self.negotiate(proposed);
         if let Err(error) = &agreed {
@@ -172,8 +173,7 @@ impl<T: Real> Joining<'_, T> {
             };
             match (words, &mut talk) {
                 (ToParty::Propose { .. }, _) if attempts == MOST_ATTEMPTS => {
-                    let problem =
-                        format!("{MOST_ATTEMPTS} beginnings of an agreement, none of which came to an end");
+                    let problem = format!("{MOST_ATTEMPTS} attempts at an agreement without completing one");
                     return Err(Error::Dishonest { problem });
                 }
                 (ToParty::Propose { attempt }, _) => {
@@ -250,7 +250,7 @@ struct Talk<'a> {
 
 /// The outcome of an attempt.
 enum Negotiated {
-    /// All agree.
+    /// All parties agree.
     Begun(Box<BegunRun>),
     /// Start over, with the proposal if it is known.
     Again(Option<Box<Terms>>),

@@ -41,7 +41,7 @@ use crate::text::{Fingerprint, Hex};
 
 /// The options of a party.
 pub struct PartyOptions {
-    /// Without TLS, on loopback only.
+    /// Whether to run without TLS, on loopback only.
     pub insecure: bool,
     /// The number of threads.
     pub threads: usize,
@@ -72,9 +72,9 @@ pub struct Joined<T> {
     pub u: Vec<T>,
     /// V_r, records x k, by row.
     pub v: Vec<T>,
-    /// Features.
+    /// Number of features.
     pub features: usize,
-    /// Records.
+    /// Number of records.
     pub records: usize,
     /// The relative error of this party, which it keeps to itself.
     pub own_relative_error: f64,

@@ -91,12 +91,12 @@ impl Participant<'_> {
         })
     }
 
-    /// How much the run opens, by which a party can judge what its sums tell.
+    /// Logs how much the run opens, so that a party can judge what its sums reveal.
     fn tell_openings(&self, head: &PartyHead, features: usize, records: usize) {
         let opened = head.terms.settings.opened_vectors(head.terms.groups.len());
         let per_record = opened as f64 / records.max(1) as f64;
         let text = format!(
-            "sums open {opened} vectors of {features} numbers at most, {per_record:.1} for each record of this party"
+            "sums open at most {opened} vectors of {features} numbers, {per_record:.1} per record of this party"
         );
         self.options
             .log
@@ -174,12 +174,12 @@ impl Participant<'_> {
     }
 }
 
-/// Says in this party's own log what became of features that few records have. Nobody else is told.
+/// Logs which features were removed because few records have them. The result is private to this party.
 fn tell_features(log: &EventLog, left_out: usize, zeroed: &[usize]) {
     let numbers: Vec<usize> = zeroed.iter().map(|feature| feature + 1).collect();
     let text = format!(
-        "{left_out} features are left out, since too few parties have them in enough records; {} more are in too few \
-         records of this party and count as if it had none",
+        "{left_out} features are left out because too few parties have them in enough records; {} more occur in \
+         too few records of this party and are treated as absent",
         numbers.len()
     );
     log.warn(&text, json!({ "event": "rare-features", "left_out": left_out, "zeroed": numbers }));

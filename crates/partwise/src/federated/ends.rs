@@ -20,7 +20,8 @@ use crate::fit::replace;
 use crate::matrix::{Float, Matrix, factor};
 use crate::observe::CancelToken;
 
-/// The end that brings the parties together and adds up what they have masked. It sees sums, and nothing of any party.
+/// The coordinator, which connects the parties and adds up their masked contributions. It sees sums, but no
+/// party's data.
 ///
 /// ```no_run
 /// use partwise::Coordinator;
@@ -37,19 +38,20 @@ pub struct Coordinator {
 }
 
 impl Coordinator {
-    /// The coordinator of the federation that a `federation.toml` describes.
+    /// Creates the coordinator of the federation described by a `federation.toml`.
     pub fn from_file(path: impl AsRef<Path>) -> Result<Self> {
         let config = FederationConfig::read(path.as_ref(), false)?;
         Ok(Coordinator { config, insecure: false, status: None })
     }
 
-    /// Whether to do without certificates and encryption: for trials on one machine, and refused on other addresses.
+    /// Whether to run without certificates and encryption, for trials on one machine. Refused for other
+    /// addresses.
     pub fn insecure(mut self, insecure: bool) -> Self {
         self.insecure = insecure;
         self
     }
 
-    /// Shows a status page at this address.
+    /// Serves a status page at this address.
     pub fn status_address(mut self, address: SocketAddr) -> Self {
         self.status = Some(address);
         self
@@ -76,28 +78,28 @@ impl Coordinator {
     }
 }
 
-/// What the coordinator has in the end.
+/// The coordinator's result.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct FederationOutcome {
-    /// V, features x k, which all parties share.
+    /// V, features x k, which is the same at all parties.
     pub v: Matrix<'static>,
-    /// Over all parties.
+    /// The relative error over all parties.
     pub relative_error: f64,
-    /// Exchanges done.
+    /// The number of exchanges.
     pub rounds: usize,
-    /// Why it ended.
+    /// Why the run ended.
     pub stopped_by: Stop,
-    /// The parties that have their results.
+    /// The names of the parties that have their results.
     pub finished: Vec<String>,
-    /// Those that are missing.
+    /// The names of the parties without a result.
     pub missing: Vec<String>,
     /// Whether all parties have the same V.
     pub agreed: bool,
 }
 
-/// Reads V from the bytes of an `.npy` file, by way of a file in the private folder of the coordinator: they came from a party,
-/// and readers of files trust nothing.
+/// Reads V from the bytes of an `.npy` file. They come from a party, so they are written to a file in the
+/// coordinator's private folder and read like any untrusted file.
 fn shared_factor(bytes: &[u8], state: &Path, [features, k]: [usize; 2]) -> Result<Matrix<'static>> {
     let path = state.join("V.npy");
     replace(&path, |file| file.write_all(bytes))?;
@@ -112,7 +114,7 @@ fn shared_factor(bytes: &[u8], state: &Path, [features, k]: [usize; 2]) -> Resul
     Ok(factor(rows, cols, entries))
 }
 
-/// One organization of a federation, with its records.
+/// A party of a federation, with its records.
 ///
 /// ```no_run
 /// use partwise::Party;
@@ -138,48 +140,49 @@ impl fmt::Debug for Party {
 }
 
 impl Party {
-    /// The party that a `party.toml` describes.
+    /// Creates the party described by a `party.toml`.
     pub fn from_file(path: impl AsRef<Path>) -> Result<Self> {
         let config = PartyConfig::read(path.as_ref())?;
         let (threads, cancel) = (machine::cores(), CancelToken::new());
         Ok(Party { config, insecure: false, threads, precision: Precision::F32, cancel })
     }
 
-    /// Makes a folder with a party's keys and its request for a certificate; returns the fingerprint of its identity, for the
-    /// others to pin.
+    /// Creates a folder with a party's keys and its certificate request. Returns the fingerprint of its
+    /// identity, which the others pin.
     pub fn make_identity(folder: impl Into<PathBuf>, federation: &str, name: &str) -> Result<String> {
         let folder = folder.into();
         make_folder(&folder).map_err(CoreError::io(&folder))?;
         Ok(certificates::make_request(&folder, federation, name)?.to_string())
     }
 
-    /// Whether to do without certificates and encryption: for trials on one machine, and refused on other addresses.
+    /// Whether to run without certificates and encryption, for trials on one machine. Refused for other
+    /// addresses.
     pub fn insecure(mut self, insecure: bool) -> Self {
         self.insecure = insecure;
         self
     }
 
-    /// Threads to compute with.
+    /// The number of threads.
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = threads;
         self
     }
 
-    /// The type that factors are computed in.
+    /// The floating-point type of the factors and the arithmetic.
     pub fn precision(mut self, precision: Precision) -> Self {
         self.precision = precision;
         self
     }
 
-    /// A token by which another thread can end it. It can join again later, and goes on from there.
+    /// A token with which another thread can end the run. The party can join again later and resumes.
     pub fn cancel_token(mut self, token: &CancelToken) -> Self {
         self.cancel = token.clone();
         self
     }
 
-    /// Takes part with the rows of this matrix as records. If its columns have names, these are compared with those of the
-    /// other parties, without being shown. `digest` names the data, so that a run that was interrupted is not taken up with
-    /// others: a hash, or a version.
+    /// Takes part in the run, with the rows of this matrix as records. If its columns have names, they are
+    /// compared with those of the other parties without revealing them. `digest` identifies the data, for
+    /// example by a hash or a version, so that an interrupted run is not resumed with other data.
     pub fn join(&self, records: &Matrix<'_>, digest: &str) -> Result<Joined> {
         match self.precision {
             Precision::F32 => self.join_in::<f32>(records, digest),
@@ -221,21 +224,21 @@ impl Party {
     }
 }
 
-/// What a party has in the end.
+/// A party's result.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Joined {
-    /// Its rows of U, records x k, which it keeps to itself.
+    /// The party's rows of U, records x k, which never leave it.
     pub u: Matrix<'static>,
-    /// V, features x k, the same at every party.
+    /// V, features x k, which is the same at every party.
     pub v: Matrix<'static>,
-    /// Over all parties.
+    /// The relative error over all parties.
     pub relative_error: f64,
-    /// On its own records.
+    /// The relative error on the party's own records.
     pub own_relative_error: f64,
-    /// Exchanges done.
+    /// The number of exchanges.
     pub rounds: usize,
-    /// Why it ended.
+    /// Why the run ended.
     pub stopped_by: Stop,
     /// The names of all parties.
     pub parties: Vec<String>,

@@ -1,9 +1,10 @@
-//! Factorizations between parties that keep their records to themselves.
+//! Federated factorization: the parties keep their records.
 //!
-//! Each party has records (rows of M) with the same features (columns). All end with one common V, of the features, and each
-//! with its own rows of U; only masked sums leave a party. [`simulate`] runs all parties in this process, to see what a method
-//! gives and costs. [`Coordinator`] and [`Party`] are the two ends of a federation over the network, to be embedded in a
-//! program of one's own; the guide's page on federations explains the files that they read.
+//! Each party has records (rows of M) with the same features (columns). All parties obtain the same V, and
+//! each obtains its own rows of U; only masked sums leave a party. [`simulate`] runs all parties in this
+//! process, to measure results and costs. [`Coordinator`] and [`Party`] are the two ends of a federation over
+//! the network, for embedding in other programs; the guide's page on federations explains their configuration
+//! files.
 
 #[cfg(feature = "federation")]
 mod ends;

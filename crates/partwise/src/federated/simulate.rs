@@ -1,4 +1,4 @@
-//! All parties in one process.
+//! Simulations of all parties in one process.
 
 use partwise_core::Precision;
 use partwise_core::machine;
@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::matrix::{Float, Matrix, factor};
 use crate::observe::CancelToken;
 
-/// What the parties of a federation agree on.
+/// The settings on which the parties of a federation agree.
 ///
 /// ```
 /// use partwise::federated::{Federation, Protocol};
@@ -31,34 +31,34 @@ pub struct Federation {
     given: Vec<&'static str>,
 }
 
-/// Which party has which records.
+/// The assignment of records to parties.
 #[derive(Clone, Debug)]
 enum Parties {
     Even(usize),
-    /// A party for each record, from 0.
+    /// The party of each record, from 0.
     Of(Vec<usize>),
 }
 
-/// A risk that has to be accepted in as many words; the guide's page on privacy explains each.
+/// A risk that must be accepted explicitly; the guide's page on privacy explains each of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Risk {
-    /// With two parties, the sum less the own share is the other's share.
+    /// With two parties, the sum minus one's own contribution is the other's contribution.
     TwoPartiesSeeEachOther,
-    /// Without masks the coordinator sees every party's share.
+    /// Without masks, the coordinator sees every party's contribution.
     PlainSharesShowRecords,
     /// Sums over many rounds span the records of a party that has few of them.
     PooledSumsShowRecords,
-    /// The sum before a party left minus the one after is nearly that party's share.
+    /// The sum before a party left minus the one after is nearly that party's contribution.
     GoingOnShowsTheLeaver,
-    /// A subsampled sketch of M is columns of M.
+    /// A subsampled sketch of M consists of columns of M.
     SubsamplingOpensRecords,
-    /// Sums over few records show who is among them.
+    /// Sums over few records reveal who is among them.
     FewRecordsShowInSums,
 }
 
 impl Federation {
-    /// A federation by this protocol, with so many components, and the protocol's defaults.
+    /// A federation with this protocol and number of components, and the protocol's defaults.
     pub fn new(protocol: Protocol, components: usize) -> Self {
         Federation {
             settings: Settings::new(protocol, components),
@@ -76,44 +76,44 @@ impl Federation {
         self
     }
 
-    /// How many parties there are; the records are dealt out evenly, in their order.
+    /// Sets the number of parties. The records are distributed evenly, in their order.
     pub fn parties(mut self, parties: usize) -> Self {
         self.parties = Parties::Even(parties);
         self
     }
 
-    /// The party of each record, from 0.
+    /// Sets the party of each record, from 0.
     pub fn party_of_each_record(mut self, parties: Vec<usize>) -> Self {
         self.parties = Parties::Of(parties);
         self
     }
 
-    /// The public seed.
+    /// Sets the public seed.
     pub fn seed(self, seed: u64) -> Self {
         self.set("seed", |settings| settings.seed = seed)
     }
 
-    /// Exchanges at most.
+    /// Sets the maximum number of exchanges.
     pub fn rounds(self, rounds: usize) -> Self {
         self.set("rounds", |settings| settings.rounds = rounds)
     }
 
-    /// Local iterations between two exchanges.
+    /// Sets the number of local iterations between two exchanges.
     pub fn inner(self, inner: usize) -> Self {
         self.set("inner", |settings| settings.inner = inner)
     }
 
-    /// Stop when the error moved by no more than this share of itself per round, over ten rounds.
+    /// Stops when the relative change of the error per round is at most this, over ten rounds.
     pub fn tolerance(self, tolerance: f64) -> Self {
         self.set("tolerance", |settings| settings.tolerance = tolerance)
     }
 
-    /// Whether shares are masked, as they are unless it is chosen.
+    /// Sets the protection of contributions; by default they are masked.
     pub fn aggregation(self, aggregation: Aggregation) -> Self {
         self.set("aggregation", |settings| settings.aggregation = aggregation)
     }
 
-    /// How many parties are assumed to collude.
+    /// Sets the number of parties that are assumed to collude.
     pub fn colluders(self, colluders: usize) -> Self {
         self.set("colluders", |settings| settings.colluders = colluders)
     }
@@ -132,25 +132,25 @@ impl Federation {
         self
     }
 
-    /// The type that factors are computed in.
+    /// Sets the floating-point type of the factors and the arithmetic.
     pub fn precision(mut self, precision: Precision) -> Self {
         self.precision = precision;
         self
     }
 
-    /// Threads of each party.
+    /// Sets the number of threads of each party.
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = threads;
         self
     }
 
-    /// A token by which another thread can end it, without a result.
+    /// Sets a token with which another thread can end the simulation, without a result.
     pub fn cancel_token(mut self, token: &CancelToken) -> Self {
         self.cancel = token.clone();
         self
     }
 
-    /// Whether all parameters are in range, agree, and are used by the protocol.
+    /// Checks that all parameters are in range, consistent, and used by the protocol.
     pub fn check(&self) -> Result<()> {
         self.settings.check()?;
         Ok(self.settings.check_given(self.given.iter().copied())?)
@@ -173,39 +173,39 @@ impl Federation {
     }
 }
 
-/// What all parties of a simulated federation would have.
+/// The result of a simulated federation.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Simulated {
-    /// What each party would have.
+    /// The result of each party.
     pub parties: Vec<PartyFactors>,
-    /// Over all parties.
+    /// The relative error over all parties.
     pub relative_error: f64,
-    /// Exchanges done.
+    /// The number of exchanges.
     pub rounds: usize,
-    /// Why it ended.
+    /// Why the run ended.
     pub stopped_by: Stop,
     /// Seconds on the simulated clock.
     pub seconds: f64,
-    /// Bytes that a party has sent and received, on average.
+    /// The mean number of bytes that a party sent and received.
     pub bytes_per_party: u64,
     /// The relative error over all parties after each round.
     pub errors: Vec<f64>,
 }
 
-/// What one party has in the end.
+/// The result of one party.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct PartyFactors {
-    /// Its rows of U, records x k, which it keeps to itself.
+    /// The party's rows of U, records x k, which in a real federation never leave it.
     pub u: Matrix<'static>,
-    /// V, features x k, the same at every party.
+    /// V, features x k, which is the same at every party.
     pub v: Matrix<'static>,
-    /// ‖M_r − U_r Vᵀ‖ / ‖M_r‖ on its own records.
+    /// ‖M_r − U_r Vᵀ‖ / ‖M_r‖ on the party's own records.
     pub relative_error: f64,
 }
 
-/// Runs in this process what parties would do on theirs; the rows of the matrix are records.
+/// Simulates all parties of a federation in this process. The rows of the matrix are records.
 ///
 /// ```
 /// use partwise::federated::{Federation, Protocol};
@@ -241,7 +241,7 @@ fn simulate_in<T: Float>(matrix: &Matrix<'_>, federation: &Federation) -> Result
         let parts = parts_until(&lent.matrix(cancel), &dealt, cancel)?;
         partwise_secure::simulate(parts, &plan)
     })?;
-    // None vanishes unless a plan says so.
+    // No party disconnects unless a plan requests it.
     let parties = outcome.parties.iter().flatten().map(|party| factors_of(party, features, k)).collect();
     Ok(Simulated {
         parties,
@@ -254,7 +254,7 @@ fn simulate_in<T: Float>(matrix: &Matrix<'_>, federation: &Federation) -> Result
     })
 }
 
-/// The protocols' U belongs to the features; here it belongs to the rows, which are records.
+/// In the protocols, U belongs to the features; here it belongs to the rows, which are records.
 fn factors_of<T: Float>(party: &PartyOutcome<T>, features: usize, k: usize) -> PartyFactors {
     PartyFactors {
         u: factor(party.records, k, party.v.clone()),

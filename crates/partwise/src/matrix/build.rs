@@ -8,14 +8,14 @@ use partwise_core::matrix::{Buffer, Csr, Matrix as CoreMatrix, Order};
 use super::{Element, Float, Matrix};
 use crate::error::{Error, Result};
 
-/// Borrowed numbers, for as long as a `Matrix<'a>` or what is computed from it may read them.
+/// A buffer of borrowed numbers, which a `Matrix<'a>` and everything computed from it may read during `'a`.
 pub(super) fn borrowed<E: Send + Sync>(slice: &[E]) -> Buffer<E> {
-    // SAFETY: every caller puts the buffer into a `Matrix<'a>` with the lifetime of the slice. Whatever copies buffers out of
-    // such a matrix is dropped before the call that borrows the matrix returns.
+    // SAFETY: every caller puts the buffer into a `Matrix<'a>` with the lifetime of the slice. Copies of
+    // buffers made from such a matrix are dropped before the call that borrows the matrix returns.
     unsafe { Buffer::foreign(NonNull::from(slice), Arc::new(())) }
 }
 
-/// A factor, by row.
+/// A factor stored by row.
 pub(crate) fn factor<T: Float>(rows: usize, k: usize, entries: Vec<T>) -> Matrix<'static> {
     Matrix::new(T::dense(rows, k, Order::RowMajor, Buffer::shared(entries)), false)
 }
@@ -24,21 +24,22 @@ fn check_length(rows: usize, cols: usize, length: usize) -> Result<()> {
     if rows.checked_mul(cols) == Some(length) {
         return Ok(());
     }
-    let problem = format!("{length} entries are not those of a {rows} x {cols} matrix");
+    let problem = format!("{length} entries do not make a {rows} x {cols} matrix");
     Err(Error::of_parameter("matrix", problem))
 }
 
-const CSR: &str = "these are not compressed sparse rows: there must be an offset for each row and the end, from 0 to the number of \
-                   entries, a column number for each entry, below the number of columns, and ascending within a row";
+const CSR: &str = "these are not compressed sparse rows: there must be an offset for each row and the end, \
+    from 0 to the number of entries, a column number for each entry, below the number of columns, and \
+    ascending within a row";
 
 impl Matrix<'static> {
-    /// A dense matrix of these entries, row by row, which are not copied.
+    /// Creates a dense matrix of these entries, row by row, without copying them.
     pub fn from_vec<E: Element>(rows: usize, cols: usize, entries: Vec<E>) -> Result<Self> {
         check_length(rows, cols, entries.len())?;
         Ok(Matrix::new(E::dense(rows, cols, Order::RowMajor, Buffer::shared(entries)), false))
     }
 
-    /// A dense matrix of these rows, copied.
+    /// Creates a dense matrix of these rows, which are copied.
     ///
     /// ```
     /// # use partwise::Matrix;
@@ -58,8 +59,9 @@ impl Matrix<'static> {
         Matrix::from_vec(rows.len(), cols, entries)
     }
 
-    /// A sparse matrix by row, as SciPy's `csr_matrix` has it: where each row begins and the last one ends, the column numbers
-    /// and the entries. Within a row, column numbers ascend. Column numbers and entries are not copied.
+    /// Creates a sparse matrix from compressed rows, as in SciPy's `csr_matrix`: the start of each row and
+    /// the end of the last, the column numbers, and the entries. Within a row, column numbers ascend. Column
+    /// numbers and entries are not copied.
     pub fn from_csr<T: Float>(
         rows: usize,
         cols: usize,
@@ -72,7 +74,7 @@ impl Matrix<'static> {
         Ok(Matrix::new(T::stored(CoreMatrix::Sparse(csr)), false))
     }
 
-    /// A sparse matrix by column, as SciPy's `csc_matrix` has it.
+    /// Creates a sparse matrix from compressed columns, as in SciPy's `csc_matrix`.
     pub fn from_csc<T: Float>(
         rows: usize,
         cols: usize,
@@ -83,7 +85,7 @@ impl Matrix<'static> {
         Ok(Matrix::from_csr(cols, rows, offsets, indices, entries)?.into_transpose())
     }
 
-    /// A sparse matrix of these (row, column, entry), in any order; entries of the same place are added up.
+    /// Creates a sparse matrix of (row, column, entry) triplets in any order; duplicates are summed.
     ///
     /// ```
     /// # use partwise::Matrix;
@@ -126,13 +128,13 @@ impl Matrix<'static> {
 }
 
 impl<'a> Matrix<'a> {
-    /// A dense matrix of entries that stay where they are, row by row.
+    /// Creates a dense matrix of borrowed entries, row by row.
     pub fn from_slice<E: Element>(rows: usize, cols: usize, entries: &'a [E]) -> Result<Self> {
         check_length(rows, cols, entries.len())?;
         Ok(Matrix::new(E::dense(rows, cols, Order::RowMajor, borrowed(entries)), false))
     }
 
-    /// A sparse matrix by row of which column numbers and entries stay where they are; see [`Matrix::from_csr`].
+    /// Creates a sparse matrix of borrowed compressed rows; see [`Matrix::from_csr`].
     pub fn from_csr_slices<T: Float>(
         rows: usize,
         cols: usize,

@@ -8,7 +8,7 @@ use super::Stored;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ElementType {
-    /// Bytes, as images have them. They stay bytes while they are factorized.
+    /// Bytes, as in images. They stay bytes during the factorization.
     U8,
     /// Single precision.
     F32,
@@ -19,21 +19,21 @@ pub enum ElementType {
 pub(crate) mod sealed {
     use super::{Buffer, Order, Stored};
 
-    /// What matrices need of an entry's type.
+    /// The operations that matrices need for a type of entries.
     pub trait Sealed: Copy + Send + Sync + 'static {
-        /// A dense matrix of these entries.
+        /// Wraps a dense matrix of these entries.
         fn dense(rows: usize, cols: usize, order: Order, entries: Buffer<Self>) -> Stored;
         /// The entries of a dense matrix of this type, and their order.
         fn entries(stored: &Stored) -> Option<(&[Self], Order)>;
-        /// The same, taken out.
+        /// Takes out the entries of a dense matrix of this type, and their order.
         fn take(stored: Stored) -> Option<Vec<Self>>;
     }
 
-    /// What matrices need of a floating-point type.
+    /// The operations that matrices need for a floating-point type.
     pub trait Float: partwise_core::Real {
         /// The matrix, if it has this type.
         fn of(stored: &Stored) -> Option<&partwise_core::matrix::Matrix<Self>>;
-        /// The other way.
+        /// Wraps a matrix of this type.
         fn stored(matrix: partwise_core::matrix::Matrix<Self>) -> Stored;
     }
 }
@@ -85,7 +85,7 @@ macro_rules! float {
 float!(f32, F32);
 float!(f64, F64);
 
-/// Bytes are in a matrix of the narrower type.
+/// Bytes are stored in a matrix of the narrower type.
 impl sealed::Sealed for u8 {
     fn dense(rows: usize, cols: usize, order: Order, entries: Buffer<Self>) -> Stored {
         Stored::F32(Matrix::Dense(Dense::new(rows, cols, order, Values::Bytes(entries))))

@@ -1,4 +1,4 @@
-//! `faer`: a matrix is read where it is if its columns or its rows are contiguous.
+//! Conversions from and to `faer`. A matrix is read in place if its columns or its rows are contiguous.
 
 use faer::{Mat, MatRef};
 use partwise_core::matrix::{Buffer, Order};
@@ -6,7 +6,7 @@ use partwise_core::matrix::{Buffer, Order};
 use super::build::borrowed;
 use super::{Float, Matrix};
 
-/// Without a copy if there are no gaps between columns, or between rows.
+/// Converts without a copy if there are no gaps between columns, or between rows.
 ///
 /// ```
 /// use faer::mat;
@@ -35,12 +35,12 @@ impl<'a, T: Float> From<MatRef<'a, T>> for Matrix<'a> {
 /// The entries of a matrix without gaps, in the order of memory.
 fn contiguous<T>(view: MatRef<'_, T>) -> &[T] {
     let length = view.nrows() * view.ncols();
-    // SAFETY: the strides were found to be those of a matrix that fills all places from its first entry on, and the view
-    // borrows all of them for as long as the slice lives.
+    // SAFETY: the strides are those of a matrix that fills all positions from its first entry on, and the
+    // view borrows all of them for the lifetime of the slice.
     unsafe { std::slice::from_raw_parts(view.as_ptr(), length) }
 }
 
-/// Copied: columns of a `Mat` begin at aligned places, with gaps between them.
+/// Copies the entries, because columns of a `Mat` are aligned, with gaps between them.
 impl<T: Float> From<Mat<T>> for Matrix<'static> {
     fn from(matrix: Mat<T>) -> Self {
         Matrix::from(matrix.as_ref()).into_owned()
@@ -48,7 +48,7 @@ impl<T: Float> From<Mat<T>> for Matrix<'static> {
 }
 
 impl Matrix<'_> {
-    /// The entries as a view, if the matrix is dense and they are of this type.
+    /// Returns the entries as a view, if the matrix is dense and they have this type.
     pub fn as_faer<T: Float>(&self) -> Option<MatRef<'_, T>> {
         let (entries, order) = T::entries(&self.stored)?;
         Some(match order {
@@ -57,7 +57,7 @@ impl Matrix<'_> {
         })
     }
 
-    /// All entries as a matrix, copied.
+    /// Copies all entries to a matrix.
     pub fn to_faer<T: Float>(&self) -> Mat<T> {
         let entries = self.to_vec::<T>();
         let cols = self.cols();

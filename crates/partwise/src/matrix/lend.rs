@@ -1,4 +1,4 @@
-//! Matrices as the core reads them: in the type that is computed in.
+//! Matrices as the core reads them: in the type of the arithmetic.
 
 use partwise_core::Real;
 use partwise_core::cancel::Cancel;
@@ -8,14 +8,15 @@ use partwise_core::pipeline::SharedMatrix;
 use super::{Float, Matrix, either};
 use crate::error::{Error, Result};
 
-/// A matrix in the type that is computed in, as it is stored.
+/// A matrix in the type of the arithmetic, in its original storage.
 pub(crate) struct Lent<T> {
     matrix: CoreMatrix<T>,
     transposed: bool,
 }
 
 impl Matrix<'_> {
-    /// The matrix for computing in `T`: itself if its entries are of this type or bytes, else converted.
+    /// Returns the matrix for arithmetic in `T`: unchanged if its entries have this type or are bytes,
+    /// otherwise converted.
     pub(crate) fn lend<T: Float>(&self) -> Lent<T> {
         let matrix = match T::of(&self.stored) {
             Some(matrix) => matrix.clone(),
@@ -26,7 +27,7 @@ impl Matrix<'_> {
 }
 
 impl<T: Real> Lent<T> {
-    /// Mᵀ, for a method that reads it both ways.
+    /// Mᵀ, for methods that read M both ways.
     #[cfg(feature = "federation")]
     pub fn turned(&self, cancel: &Cancel) -> CoreMatrix<T> {
         match (&self.matrix, self.transposed) {
@@ -36,7 +37,7 @@ impl<T: Real> Lent<T> {
         }
     }
 
-    /// Refuses a matrix with an entry that is negative or not finite; `given` is the matrix that it was made from.
+    /// Rejects a matrix with a negative or non-finite entry; `given` is the matrix before conversion.
     pub fn check(&self, given: &Matrix<'_>) -> Result<()> {
         let mut bad = None;
         self.matrix.for_each_stored(|row, col, value| {
@@ -46,10 +47,10 @@ impl<T: Real> Lent<T> {
         });
         let Some((row, col)) = bad else { return Ok(()) };
         let value = given.get(row, col);
-        // Finite as it was given, it is beyond the range of the type that is computed in.
+        // The given entry is finite, but exceeds the range of the type of the arithmetic.
         let cure = match value.is_finite() && value >= 0.0 {
             true => "which is beyond f32; compute in f64",
-            false => "where a finite number of at least 0 is needed",
+            false => "but a finite number of at least 0 is needed",
         };
         let problem = format!("row {row}, column {col} (counted from 0) is {value}, {cure}");
         Err(Error::of_parameter("matrix", problem))
@@ -69,7 +70,7 @@ impl<T: Real> SharedMatrix<T> for Lent<T> {
     }
 }
 
-/// The same numbers in another type; bytes stay where they are.
+/// Converts the numbers to another type; bytes stay in place.
 pub(crate) fn converted<S: Real, T: Real>(matrix: &CoreMatrix<S>) -> CoreMatrix<T> {
     let convert = |values: &[S]| -> Buffer<T> {
         Buffer::shared(values.iter().map(|value| T::from_f64(value.to_f64())).collect())

@@ -1,4 +1,4 @@
-//! Matrices: dense or sparse, of an element type that is known at run time, owned or borrowed.
+//! Matrices: dense or sparse, with an element type that is known at run time, owned or borrowed.
 
 mod build;
 mod element;
@@ -25,9 +25,10 @@ use crate::error::{Error, Result};
 
 /// A matrix M, dense or sparse, of `f32`, `f64` or bytes.
 ///
-/// It comes from a file ([`read`](crate::read)), from vectors, from borrowed slices, or from the types of `ndarray`, `faer` and
-/// `sprs`, where the features of these names are on. What is borrowed or moved in is not copied: factorizations read it where
-/// it is. `'a` is the lifetime of what is borrowed; a matrix that owns its entries is a `Matrix<'static>`.
+/// A matrix comes from a file ([`read`](crate::read)), from vectors, from borrowed slices, or from types of
+/// `ndarray`, `faer` and `sprs` if the features of these names are enabled. Entries that are borrowed or
+/// moved in are not copied: factorizations read them in place. `'a` is the lifetime of borrowed entries; a
+/// matrix that owns its entries is a `Matrix<'static>`.
 ///
 /// ```
 /// use partwise::Matrix;
@@ -45,23 +46,23 @@ use crate::error::{Error, Result};
 #[derive(Clone)]
 pub struct Matrix<'a> {
     pub(crate) stored: Stored,
-    /// Whether what is stored is Mᵀ; of a sparse matrix only.
+    /// Whether the stored matrix is Mᵀ; only for sparse matrices.
     pub(crate) transposed: bool,
     pub(crate) row_labels: Option<Vec<String>>,
     pub(crate) col_labels: Option<Vec<String>>,
     pub(crate) image: Option<ImageShape>,
-    /// The entries may be elsewhere: their buffers are valid for this long.
+    /// Entries may be borrowed: their buffers are valid for this lifetime.
     borrowed: PhantomData<&'a [u8]>,
 }
 
-/// The entries, by their type. Bytes are in the narrower one.
+/// The entries by type. Bytes are stored in the narrower type.
 #[derive(Clone)]
 pub enum Stored {
     F32(CoreMatrix<f32>),
     F64(CoreMatrix<f64>),
 }
 
-/// What both types have.
+/// Runs the same code for both types.
 macro_rules! either {
     ($stored:expr, $matrix:ident => $value:expr) => {
         match $stored {
@@ -78,12 +79,12 @@ impl<'a> Matrix<'a> {
         Matrix { stored, transposed, row_labels, col_labels, image, borrowed: PhantomData }
     }
 
-    /// Number of rows, m.
+    /// Returns the number of rows, m.
     pub fn rows(&self) -> usize {
         self.sides().0
     }
 
-    /// Number of columns, n.
+    /// Returns the number of columns, n.
     pub fn cols(&self) -> usize {
         self.sides().1
     }
@@ -93,17 +94,17 @@ impl<'a> Matrix<'a> {
         if self.transposed { (cols, rows) } else { (rows, cols) }
     }
 
-    /// Number of stored entries: all of a dense matrix, and of a sparse one those that are not 0.
+    /// Returns the number of stored entries: all entries of a dense matrix, the nonzeros of a sparse one.
     pub fn stored(&self) -> usize {
         either!(&self.stored, matrix => matrix.stored())
     }
 
-    /// Whether only some entries are stored.
+    /// Returns whether only nonzero entries are stored.
     pub fn is_sparse(&self) -> bool {
         either!(&self.stored, matrix => matches!(matrix, CoreMatrix::Sparse(_)))
     }
 
-    /// The type of the entries.
+    /// Returns the type of the entries.
     pub fn element(&self) -> ElementType {
         match &self.stored {
             _ if self.as_bytes().is_some() => ElementType::U8,
@@ -116,7 +117,7 @@ impl<'a> Matrix<'a> {
         <u8 as element::sealed::Sealed>::entries(&self.stored).map(|(entries, _)| entries)
     }
 
-    /// The entry in a row and a column, counted from 0.
+    /// Returns the entry at a row and a column, counted from 0.
     ///
     /// # Panics
     /// If the matrix has no such row or column.
@@ -132,7 +133,7 @@ impl<'a> Matrix<'a> {
         })
     }
 
-    /// The transpose: the same entries, read the other way, without a copy.
+    /// Returns the transpose, without copying entries.
     ///
     /// ```
     /// # use partwise::Matrix;
@@ -158,7 +159,7 @@ impl<'a> Matrix<'a> {
         }
     }
 
-    /// All entries row by row, zeros of a sparse matrix included.
+    /// Returns all entries row by row, including the zeros of a sparse matrix.
     ///
     /// ```
     /// # use partwise::Matrix;
@@ -177,13 +178,15 @@ impl<'a> Matrix<'a> {
         all
     }
 
-    /// The entries row by row where they are, if the matrix is dense, has them row by row, and they are of this type.
+    /// Returns the entries row by row as a slice, if the matrix is dense, stored by row, and has entries of
+    /// this type.
     pub fn as_slice<E: Element>(&self) -> Option<&[E]> {
         let (entries, order) = E::entries(&self.stored)?;
         (order == Order::RowMajor).then_some(entries)
     }
 
-    /// The entries row by row, without a copy where [`Matrix::as_slice`] has them and this matrix is the only one that does.
+    /// Returns the entries row by row, without a copy if [`Matrix::as_slice`] has them and no clone shares
+    /// them.
     ///
     /// ```
     /// # use partwise::Matrix;
@@ -200,7 +203,8 @@ impl<'a> Matrix<'a> {
         }
     }
 
-    /// The row offsets, the column numbers and the entries, if the matrix is sparse, by row, and of this type.
+    /// Returns the row offsets, the column numbers and the entries, if the matrix is sparse, stored by row,
+    /// and of this type.
     pub fn as_csr<T: Float>(&self) -> Option<(&[usize], &[u32], &[T])> {
         match T::of(&self.stored)? {
             CoreMatrix::Sparse(csr) if !self.transposed => Some((csr.offsets(), csr.indices(), csr.values())),
@@ -208,7 +212,7 @@ impl<'a> Matrix<'a> {
         }
     }
 
-    /// A matrix that owns its entries: itself, with what is borrowed copied.
+    /// Returns a matrix that owns its entries; borrowed entries are copied.
     pub fn into_owned(self) -> Matrix<'static> {
         let stored = match self.stored {
             Stored::F32(matrix) => Stored::F32(owned(matrix)),
@@ -218,23 +222,23 @@ impl<'a> Matrix<'a> {
         Matrix { stored, transposed, row_labels, col_labels, image, borrowed: PhantomData }
     }
 
-    /// The names of the rows, if they have any.
+    /// Returns the names of the rows, if there are any.
     pub fn row_labels(&self) -> Option<&[String]> {
         self.row_labels.as_deref()
     }
 
-    /// The names of the columns, if they have any.
+    /// Returns the names of the columns, if there are any.
     pub fn col_labels(&self) -> Option<&[String]> {
         self.col_labels.as_deref()
     }
 
-    /// The same matrix with a name for each row.
+    /// Returns the matrix with a name for each row.
     pub fn with_row_labels(self, labels: Vec<String>) -> Result<Self> {
         check_labels("row_labels", &labels, self.rows())?;
         Ok(Matrix { row_labels: Some(labels), ..self })
     }
 
-    /// The same matrix with a name for each column.
+    /// Returns the matrix with a name for each column.
     pub fn with_col_labels(self, labels: Vec<String>) -> Result<Self> {
         check_labels("col_labels", &labels, self.cols())?;
         Ok(Matrix { col_labels: Some(labels), ..self })
@@ -245,10 +249,10 @@ fn check_labels(name: &str, labels: &[String], expected: usize) -> Result<()> {
     if labels.len() == expected {
         return Ok(());
     }
-    Err(Error::of_parameter(name, format!("there are {}, where the matrix needs {expected}", labels.len())))
+    Err(Error::of_parameter(name, format!("there are {}, but the matrix needs {expected}", labels.len())))
 }
 
-/// The same matrix with entries of its own.
+/// Copies borrowed entries.
 fn owned<T: Real>(matrix: CoreMatrix<T>) -> CoreMatrix<T> {
     match matrix {
         CoreMatrix::Dense(dense) => {
@@ -267,7 +271,7 @@ fn owned<T: Real>(matrix: CoreMatrix<T>) -> CoreMatrix<T> {
     }
 }
 
-/// What it is, not its entries.
+/// Describes the matrix without its entries.
 impl fmt::Debug for Matrix<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (rows, cols) = self.sides();
@@ -276,7 +280,7 @@ impl fmt::Debug for Matrix<'_> {
     }
 }
 
-/// By sides and entries, whatever their types.
+/// Compares sizes and entries, regardless of their types.
 impl PartialEq for Matrix<'_> {
     fn eq(&self, other: &Self) -> bool {
         self.sides() == other.sides() && self.to_vec::<f64>() == other.to_vec::<f64>()

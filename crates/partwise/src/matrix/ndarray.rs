@@ -1,4 +1,4 @@
-//! `ndarray`: a view is read where it is if its rows or its columns are contiguous.
+//! Conversions from and to `ndarray`. A view is read in place if its rows or its columns are contiguous.
 
 use ndarray::{Array2, ArrayView2, ShapeBuilder};
 use partwise_core::matrix::{Buffer, Order};
@@ -6,7 +6,7 @@ use partwise_core::matrix::{Buffer, Order};
 use super::build::borrowed;
 use super::{Element, Float, Matrix};
 
-/// Without a copy if the view is contiguous by row or by column.
+/// Converts without a copy if the view is contiguous by row or by column.
 ///
 /// ```
 /// use ndarray::array;
@@ -32,7 +32,7 @@ impl<'a, E: Element> From<ArrayView2<'a, E>> for Matrix<'a> {
     }
 }
 
-/// Without a copy if the array is contiguous by row or by column.
+/// Converts without a copy if the array is contiguous by row or by column.
 impl<E: Element> From<Array2<E>> for Matrix<'static> {
     fn from(array: Array2<E>) -> Self {
         let (rows, cols) = array.dim();
@@ -47,7 +47,7 @@ impl<E: Element> From<Array2<E>> for Matrix<'static> {
         let length = array.len();
         let (entries, first) = array.into_raw_vec_and_offset();
         let entries = match first {
-            // What was sliced away at the end of the vector, or before its beginning.
+            // A sliced array may have unused elements at the beginning or end of its vector.
             Some(first) if entries.len() > length => entries[first..first + length].to_vec(),
             _ => entries,
         };
@@ -56,7 +56,7 @@ impl<E: Element> From<Array2<E>> for Matrix<'static> {
 }
 
 impl Matrix<'_> {
-    /// The entries as a view, if the matrix is dense and they are of this type.
+    /// Returns the entries as a view, if the matrix is dense and they have this type.
     pub fn as_ndarray<E: Element>(&self) -> Option<ArrayView2<'_, E>> {
         let (entries, order) = E::entries(&self.stored)?;
         let shape = (self.rows(), self.cols());
@@ -66,7 +66,7 @@ impl Matrix<'_> {
         }
     }
 
-    /// All entries as an array, copied.
+    /// Copies all entries to an array.
     pub fn to_ndarray<T: Float>(&self) -> Array2<T> {
         let (rows, cols) = (self.rows(), self.cols());
         let entries = self.to_vec::<T>();

@@ -1,4 +1,4 @@
-//! `sprs`: matrices by row and by column, with column numbers of 32 bits where they are.
+//! Conversions from and to `sprs`, by row and by column. 32-bit column numbers are read in place.
 
 use partwise_core::matrix::{Buffer, Csr, Matrix as CoreMatrix};
 use sprs::{CsMatI, CsMatViewI};
@@ -7,7 +7,7 @@ use super::build::borrowed;
 use super::{Float, Matrix, either};
 use crate::error::{Error, Result};
 
-/// Column numbers and entries stay where they are.
+/// Converts without copying column numbers and entries.
 ///
 /// ```
 /// use partwise::Matrix;
@@ -31,7 +31,7 @@ impl<'a, T: Float> TryFrom<CsMatViewI<'a, T, u32, usize>> for Matrix<'a> {
     }
 }
 
-/// Column numbers become narrower; entries stay where they are.
+/// Converts column numbers to 32 bits, without copying the entries.
 impl<'a, T: Float> TryFrom<CsMatViewI<'a, T, usize, usize>> for Matrix<'a> {
     type Error = Error;
 
@@ -44,7 +44,7 @@ impl<'a, T: Float> TryFrom<CsMatViewI<'a, T, usize, usize>> for Matrix<'a> {
     }
 }
 
-/// Refuses sides that are longer than 32 bits, and indices that do not ascend.
+/// Rejects matrices with more than 2³² − 1 rows or columns, and indices that do not ascend.
 fn sparse<'a, T: Float>(
     (rows, cols): (usize, usize),
     by_column: bool,
@@ -54,13 +54,17 @@ fn sparse<'a, T: Float>(
 ) -> Result<Matrix<'a>> {
     let (majors, minors) = if by_column { (cols, rows) } else { (rows, cols) };
     let csr = Csr::checked(majors, minors, offsets, indices, entries).ok_or_else(|| {
-        Error::of_parameter("matrix", "a side is longer than 2³² − 1, or indices do not ascend; give others")
+        Error::of_parameter(
+            "matrix",
+            "a side is longer than 2³² − 1, or indices do not ascend; use a smaller \
+         matrix with sorted indices",
+        )
     })?;
     Ok(Matrix::new(T::stored(CoreMatrix::Sparse(csr)), by_column))
 }
 
 impl Matrix<'_> {
-    /// The entries that are not 0 as a matrix by row, copied.
+    /// Copies the nonzero entries to a matrix stored by row.
     pub fn to_sprs<T: Float>(&self) -> CsMatI<T, u32, usize> {
         let (rows, cols) = (self.rows(), self.cols());
         let mut of_rows = vec![Vec::new(); rows];

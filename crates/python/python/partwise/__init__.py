@@ -37,7 +37,7 @@ __all__ = [
     "simulate",
 ]
 
-#: Where names are, which are imported when they are first used: scikit-learn takes a second to import.
+#: The modules of names that are imported at their first use, because importing scikit-learn takes a second.
 _MODULES = {
     "NMF": "_nmf",
     "Joined": "_federation",

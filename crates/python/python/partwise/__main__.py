@@ -10,7 +10,7 @@ from partwise import _partwise
 
 def main() -> None:
     """Runs the program with the arguments of this process, and ends with its exit code."""
-    # The program has handlers of its own, and Python's would wait for it to return.
+    # The program has its own handlers; Python's would only run after it returns.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     script = os.path.abspath(sys.argv[0])
     if os.path.basename(script) == "__main__.py":

@@ -40,7 +40,7 @@ def indices(array: Any) -> NDArray[Any]:
 
 
 def readable(X: Any) -> Any:
-    """A checked X as the compiled part can read it: itself, where it is contiguous or canonical."""
+    """Return a checked X in a form that the compiled part can read: unchanged if it is contiguous or canonical."""
     if isinstance(X, np.ndarray):
         return plain(X)
     if X.dtype == np.uint8:
@@ -78,7 +78,7 @@ def unmasked(X: Any, name: str = "X") -> Any:
 
 
 def checked_factor(factor: Any, shape: tuple[Any, Any], whom: str) -> NDArray[Any]:
-    """A given W or H, in scikit-learn's words where it is wrong."""
+    """Check a given W or H, with scikit-learn's error messages."""
     from sklearn.utils import check_array
     from sklearn.utils.validation import check_non_negative
 
@@ -97,19 +97,19 @@ def checked_factor(factor: Any, shape: tuple[Any, Any], whom: str) -> NDArray[An
 
 
 def checked_weights(X: Any, sample_weight: Any, weights: Any) -> Any:
-    """How much rows or entries of a checked X count, as the compiled part reads it; None if all count once."""
+    """Return the weights of the rows or entries of a checked X for the compiled part; None if all are 1."""
     from sklearn.utils import check_array
     from sklearn.utils.validation import check_non_negative
 
     if sample_weight is not None and weights is not None:
-        raise ValueError("sample_weight and weights are both given; multiply them, and give weights")
+        raise ValueError("sample_weight and weights cannot be combined; give their product as weights")
     if sample_weight is not None:
         counts = check_array(sample_weight, dtype=dtype_of(X), ensure_2d=False)
         if counts.shape != (X.shape[0],):
             raise ValueError(f"sample_weight has the shape {counts.shape}; give {X.shape[0]} numbers, one for each row")
         check_non_negative(counts.reshape(-1, 1), "NMF (sample_weight)")
         if not counts.any():
-            raise ValueError("every sample weight is zero; give at least one that is not")
+            raise ValueError("every sample weight is zero; give at least one positive weight")
         return plain(counts)
     if weights is None:
         return None

@@ -62,25 +62,25 @@ def join(
         This party's records, with entries of at least 0.
     feature_names : list of str, default=None
         Names of the features, which are compared with those of the other parties
-        without being shown. With None the columns' names of a data frame.
+        without revealing them. With None, the column names of a data frame.
     insecure : bool, default=False
-        Do without certificates and encryption: for trials on one machine.
+        Run without certificates and encryption, for trials on one machine.
     n_jobs : int, default=None
-        Threads. With None what OMP_NUM_THREADS says, else all cores; -1 is all
-        cores.
+        Number of threads. With None the value of OMP_NUM_THREADS, else all
+        cores; -1 is all cores.
 
     Returns
     -------
     Joined
-        ``U`` (n_records, n_components), which stays here, ``V`` (n_features,
-        n_components), the same at every party, and ``report``.
+        ``U`` (n_records, n_components), which never leaves this party, ``V``
+        (n_features, n_components), the same at every party, and ``report``.
 
     Raises
     ------
     ConnectionError
         The coordinator cannot be reached, or refuses this party.
     ValueError
-        X or the configuration is wrong, or the parties do not agree.
+        X or the configuration is invalid, or the parties disagree.
     """
     if feature_names is None and hasattr(X, "columns"):
         feature_names = [str(name) for name in X.columns]
@@ -138,21 +138,21 @@ def simulate(
     n_components : int
         Number of components.
     parties : int or array of int of shape (n_records,), default=5
-        How many parties there are, among whom the rows of X are dealt out evenly
-        in their order, or each row's party, counted from 0.
+        Number of parties, to which the rows of X are distributed evenly in their
+        order, or the party of each row, from 0.
     protocol : {'syn-sd', 'pooled', 'syn-ssd-u', 'syn-ssd-v', 'syn-ssd-uv', \
             'asyn-sd', 'asyn-ssd-v', 'dsanls-limited'}, default='syn-sd'
-        What the parties sum.
+        Protocol of the federation, which determines what the parties sum.
     **settings
         Settings of the protocol by their names in ``run.json``, such as
-        ``rounds``, ``seed`` and ``tolerance``, and risks that are accepted, such
-        as ``pooled_sums_show_records=True``.
+        ``rounds``, ``seed`` and ``tolerance``, and accepted risks, such as
+        ``pooled_sums_show_records=True``.
 
     Returns
     -------
     Simulated
-        ``U``, a list of each party's factor, ``V`` (n_features, n_components) and
-        ``report``.
+        ``U``, a list with the factor of each party, ``V`` (n_features,
+        n_components) and ``report``.
 
     Examples
     --------
@@ -194,27 +194,27 @@ def audit(
     colluders: int | None = None,
     n_jobs: int | None = None,
 ) -> dict[str, Any]:
-    """Tell what left the parties, and what attacks find in it, as ``partwise audit`` does.
+    """Report what left the parties and what attacks recover from it, as ``partwise audit`` does.
 
     Parameters
     ----------
     folder : str or path-like
-        A folder that ``partwise simulate --record`` wrote, on which all attacks
-        are run; or a party's state folder, or its ledger, whose chain of hashes
-        is checked. Nothing is written.
+        A folder written by ``partwise simulate --record``, to which all attacks
+        are applied; or a party's state folder or ledger, whose chain of hashes is
+        verified. Nothing is written.
     data : str or path-like, default=None
-        The matrix of the simulation, if it is not where the run found it.
+        The matrix of the simulation. With None, the path in run.json.
     colluders : int, default=None
-        How many parties collude, if not as many as the run had it.
+        Number of colluding parties. With None, as in the run.
     n_jobs : int, default=None
-        Threads. With None what OMP_NUM_THREADS says, else all cores; -1 is all
-        cores.
+        Number of threads. With None the value of OMP_NUM_THREADS, else all
+        cores; -1 is all cores.
 
     Returns
     -------
     dict
         The content of ``audit.json``: ``left``, ``findings``, ``recoveries``,
-        ``highest_auc``, ``verdict``, ...; of a ledger, what left the party.
+        ``highest_auc``, ``verdict``, ...; for a ledger, what left the party.
     """
     told: dict[str, Any] = json.loads(
         _partwise.audit(

@@ -45,7 +45,7 @@ TRACE = np.dtype(
     [("iteration", np.int64), ("seconds", np.float64), ("relative_error", np.float64), ("loss", np.float64)]
 )
 
-#: Losses by scikit-learn's names and numbers, and what Partwise calls them.
+#: Partwise's names of losses, by scikit-learn's names and numbers.
 LOSSES = {
     "frobenius": "frobenius", 2: "frobenius", "kullback-leibler": "kl", 1: "kl", "itakura-saito": "is", 0: "is",
 }
@@ -413,7 +413,7 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         return w
 
     def _missing(self) -> str | None:
-        """What Partwise calls the missing values."""
+        """Return Partwise's name for the missing values."""
         if self.missing_values is None:
             return None
         if isinstance(self.missing_values, str):

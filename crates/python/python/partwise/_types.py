@@ -1,4 +1,4 @@
-"""Types of parameters. The names are those of the compiled part, which a test compares."""
+"""Types of parameters. A test checks that the names match those of the compiled part."""
 
 from typing import Literal, TypedDict
 
@@ -18,7 +18,7 @@ Seed = int | np.random.RandomState | None
 
 
 class Parameters(TypedDict, total=False):
-    """What :class:`partwise.NMF` takes by name, except ``n_components``, ``random_state`` and what a function has itself."""
+    """Keyword parameters that functions pass on to :class:`partwise.NMF`, without ``random_state``."""
 
     init: Init | None
     solver: Solver
@@ -44,13 +44,13 @@ class Parameters(TypedDict, total=False):
 
 
 class SeededParameters(Parameters, total=False):
-    """The same with ``random_state``."""
+    """Keyword parameters that functions pass on to :class:`partwise.NMF`, with ``random_state``."""
 
     random_state: Seed
 
 
 class SimulationSettings(TypedDict, total=False):
-    """Settings of a protocol, by their names in ``run.json``, and risks that are accepted."""
+    """Settings of a protocol, by their names in ``run.json``, and accepted risks."""
 
     seed: int
     rounds: int

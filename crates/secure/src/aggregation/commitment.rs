@@ -1,4 +1,5 @@
-//! What a party fixes before anything is revealed: digests of its masked words and of the secrets of its masks, signed.
+//! What a party fixes before anything is revealed: signed digests of its masked words and of the secrets
+//! behind its masks.
 
 use sha2::{Digest, Sha256};
 
@@ -7,32 +8,34 @@ use super::wire::{Writer, commitment_body};
 use super::{Cohort, PartyShares, Words};
 use crate::error::{Error, Peer};
 
-/// Digests of all that an upload consists of, signed by the party that it is of.
+/// Digests of everything in an upload, signed by the uploading party.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Commitment {
-    /// Whose upload it is.
+    /// The party that uploads.
     pub party: u16,
-    /// Of the masked words.
+    /// Digest of the masked words.
     pub words: [u8; 32],
-    /// Of the seed of the self-mask.
+    /// Digest of the seed of the self-mask.
     pub seed: [u8; 32],
-    /// Of the share of that seed for each party of the list of keys, itself among them.
+    /// Digests of the shares of that seed, one for each party of the list of keys, including this one.
     pub shares: Vec<(u16, [u8; 32])>,
-    /// Of the seed of the mask with each other party of the list of keys. Both ends of a pair have the same.
+    /// Digests of the seeds of the masks with each other party of the list of keys. Both ends of a pair
+    /// compute the same digest.
     pub pairs: Vec<(u16, [u8; 32])>,
-    /// The only parties that these words may be summed with; empty where any may be. Words that were in one sum and would be
-    /// in another without one of its parties would show what that party had.
+    /// The only parties with which these words may be summed; empty if any parties may be. If the same words
+    /// entered a second sum without one of the parties of the first, the difference would reveal what that
+    /// party contributed.
     pub only_with: Vec<u16>,
-    /// Over all of it, for one attempt at one sum.
+    /// Signature over all fields, bound to one attempt at one sum.
     pub signature: [u8; SIGNATURE_BYTES],
 }
 
-/// Who broke the protocol, and how.
+/// Which participant broke the protocol, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Blame {
     /// A party, or 0 for the coordinator.
     pub from: u16,
-    /// What is wrong.
+    /// The description of the violation.
     pub problem: String,
 }
 
@@ -41,7 +44,7 @@ impl Blame {
         Blame { from, problem: problem.into() }
     }
 
-    /// The error of a party, or of the coordinator (0), that has noticed.
+    /// The error of the party, or of the coordinator (0), that detected the violation.
     pub(super) fn noticed_by(self, who: u16) -> Error {
         Error::Dishonest { who: Peer(who), from: Peer(self.from), problem: self.problem }
     }
@@ -81,27 +84,27 @@ impl Context<'_> {
         self.digest(b"partwise pair seed 1", &[one.min(other), one.max(other)], seed)
     }
 
-    /// What a party signs when it uploads.
+    /// The text that a party signs when it uploads.
     pub fn commitment_text(&self, commitment: &Commitment) -> Vec<u8> {
         let mut text = self.text(b"partwise upload 1");
         text.extend(commitment_body(commitment));
         text
     }
 
-    /// The digest of the survivors' commitments: what is summed is fixed by it.
+    /// The digest of the survivors' commitments, which determines what is summed.
     pub fn list_digest(&self, list: &[Commitment]) -> [u8; 32] {
         let bodies: Vec<u8> = list.iter().flat_map(commitment_body).collect();
         self.digest(b"partwise list 1", &[], &bodies)
     }
 
-    /// What a party signs when it is told who survived.
+    /// The text that a party signs when it receives the list of survivors.
     pub fn echo_text(&self, list: &[u8; 32]) -> Vec<u8> {
         let mut text = self.text(b"partwise survivors 2");
         text.extend_from_slice(list);
         text
     }
 
-    /// What a party signs when it reveals its part of what opens a sum.
+    /// The text that a party signs when it reveals its part of what opens a sum.
     pub fn reveal_text(&self, list: &[u8; 32], revealed: &Revealed) -> Vec<u8> {
         let mut writer = Writer(self.text(b"partwise reveal 1"));
         writer.raw(list).by_party(&revealed.shares).by_party(&revealed.seeds);
@@ -109,38 +112,39 @@ impl Context<'_> {
     }
 }
 
-/// What a party reveals, once enough others have signed the same list.
+/// What a party reveals once enough others have signed the same list.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Revealed {
-    /// Who.
+    /// The party that reveals.
     pub party: u16,
-    /// Its shares of the survivors' self-masks.
+    /// The party's shares of the survivors' self-masks.
     pub shares: PartyShares,
-    /// Its pairwise seeds of this attempt with those that did not survive.
+    /// The seeds of this attempt's masks between the party and those that did not survive.
     pub seeds: Vec<(u16, [u8; 32])>,
-    /// Over all of it.
+    /// Signature over all fields.
     pub signature: [u8; SIGNATURE_BYTES],
 }
 
-/// The entry of a party, in a list by party.
+/// The entry of a party in a list keyed by party.
 pub(super) fn of<T>(list: &[(u16, T)], party: u16) -> Option<&T> {
     list.iter().find(|(of, _)| *of == party).map(|(_, item)| item)
 }
 
-/// Who survived.
+/// The parties whose commitments are in the list.
 pub fn survivors(list: &[Commitment]) -> Vec<u16> {
     list.iter().map(|commitment| commitment.party).collect()
 }
 
 impl Cohort {
-    /// Whether the member has signed.
+    /// Whether the signature of this member is valid.
     pub(super) fn has_signed(&self, party: u16, text: &[u8], signature: &[u8; SIGNATURE_BYTES]) -> bool {
         let place = self.place_of(party);
         place.is_some_and(|place| self.members[place].1.has_signed(text, signature))
     }
 }
 
-/// Whether a commitment is for these keys: a digest for each party of the list, its own seed's apart.
+/// Whether a commitment matches this list of keys: one digest of a share for each party, and one of a
+/// pairwise seed for each other party.
 pub fn is_for_keys(commitment: &Commitment, roster: &[u16]) -> bool {
     let others = roster.iter().filter(|party| **party != commitment.party);
     roster.contains(&commitment.party)
@@ -148,11 +152,12 @@ pub fn is_for_keys(commitment: &Commitment, roster: &[u16]) -> bool {
         && commitment.pairs.iter().map(|(party, _)| party).eq(others)
 }
 
-/// Whether these can be the survivors' commitments: each signed, all for the same keys, and no two in conflict.
+/// Checks that a list can be the survivors' commitments: all are signed, match the same keys and do not
+/// contradict each other.
 pub fn check_list(context: Context<'_>, list: &[Commitment]) -> Result<(), Blame> {
     let coordinator = |problem: String| Err(Blame::new(0, problem));
     if !list.windows(2).all(|pair| pair[0].party < pair[1].party) {
-        return coordinator("a list of survivors with a party twice".into());
+        return coordinator("a list of survivors that names a party twice".into());
     }
     let roster: Vec<u16> = list.first().map_or_else(Vec::new, |first| parties_of(&first.shares));
     for commitment in list {
@@ -161,14 +166,14 @@ pub fn check_list(context: Context<'_>, list: &[Commitment]) -> Result<(), Blame
             return coordinator(format!("an upload of party {party} that it did not sign"));
         }
         if !is_for_keys(commitment, &roster) {
-            return coordinator(format!("an upload of party {party} for other keys than the others have"));
+            return coordinator(format!("an upload of party {party} for keys that differ from the others'"));
         }
     }
     for (place, one) in list.iter().enumerate() {
         for other in &list[place + 1..] {
             if of(&one.pairs, other.party) != of(&other.pairs, one.party) {
                 let problem = format!(
-                    "another mask between it and party {} than that party has: one of the two is dishonest",
+                    "a mask shared with party {} that differs from that party's: one of the two is dishonest",
                     other.party
                 );
                 return Err(Blame::new(one.party, problem));

@@ -18,11 +18,11 @@ use super::{Cohort, SumId};
 #[derive(Clone)]
 pub struct Identity(SigningKey);
 
-/// What a party is known by.
+/// The public key that identifies a party.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IdentityKey(VerifyingKey);
 
-/// Bytes of a signature.
+/// Size of a signature in bytes.
 pub const SIGNATURE_BYTES: usize = 64;
 
 impl Identity {
@@ -33,12 +33,12 @@ impl Identity {
         Identity(SigningKey::from_bytes(&secret))
     }
 
-    /// From the secret that it was made of.
+    /// Creates the identity from its secret.
     pub fn from_secret(secret: &[u8; 32]) -> Self {
         Identity(SigningKey::from_bytes(secret))
     }
 
-    /// What others know it by.
+    /// The public key of this identity.
     pub fn key(&self) -> IdentityKey {
         IdentityKey(self.0.verifying_key())
     }
@@ -55,7 +55,7 @@ impl IdentityKey {
         self.0.verify_strict(text, &Signature::from_bytes(signature)).is_ok()
     }
 
-    /// From how it is written down.
+    /// Parses a key; `None` if it is invalid.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         VerifyingKey::from_bytes(bytes.try_into().ok()?).ok().map(IdentityKey)
     }
@@ -122,13 +122,13 @@ pub struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// The beginning of what is signed in this attempt for a purpose.
+    /// The beginning of every text that is signed for a purpose in this attempt.
     pub fn text(&self, purpose: &[u8]) -> Vec<u8> {
         let Context { cohort, place, transcript } = self;
         [purpose, &cohort.run, &[cohort.number], transcript.bytes(), &place.bytes()].concat()
     }
 
-    /// A digest that is of no other attempt, purpose or parties.
+    /// A digest bound to this attempt, its purpose and its parties.
     pub fn digest(&self, purpose: &[u8], parties: &[u16], bytes: &[u8]) -> [u8; 32] {
         let mut hash = Sha256::new_with_prefix(self.text(purpose));
         parties.iter().for_each(|party| hash.update(party.to_le_bytes()));

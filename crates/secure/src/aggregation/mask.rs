@@ -18,19 +18,19 @@ impl Seed {
         Self::filled(|bytes| rng.fill_bytes(bytes))
     }
 
-    /// What `fill` writes.
+    /// Creates a seed whose bytes `fill` writes.
     pub fn filled(fill: impl FnOnce(&mut [u8; 32])) -> Self {
         let mut seed = Seed([0; 32]);
         fill(&mut seed.0);
         seed
     }
 
-    /// What everything of it is derived from.
+    /// The secret from which all keys of the mask are derived.
     pub fn bytes(&self) -> &[u8; 32] {
         &self.0
     }
 
-    /// A key for one purpose. The seed itself is never a key, since its digest is signed.
+    /// Derives a key for one purpose. The seed itself is never used as a key, because its digest is signed.
     pub fn expand(&self, purpose: &[u8]) -> Seed {
         Seed::filled(|key| match Hkdf::<Sha256>::from_prk(&self.0) {
             Ok(seed) if seed.expand(purpose, key).is_ok() => {}
@@ -52,7 +52,7 @@ pub enum Sign {
 }
 
 impl Sign {
-    /// Of the mask between two parties: the lower number adds.
+    /// The sign of the mask between two parties: the one with the lower number adds.
     pub fn between(me: u16, other: u16) -> Sign {
         if me < other { Sign::Add } else { Sign::Subtract }
     }

@@ -1,4 +1,5 @@
-//! Secure aggregation: the coordinator learns the sum of what the parties of a cohort have, and not the summands.
+//! Secure aggregation: the coordinator learns the sum of the contributions of a cohort's parties, but no
+//! contribution.
 //!
 //! It follows Bonawitz et al. 2017, "Practical secure aggregation for privacy-preserving machine learning". In each
 //! round a party adds to its words a mask for every other party of the cohort, which that party subtracts, and a mask
@@ -9,9 +10,9 @@
 //! are two state machines, [`Party`] and [`Hub`], each `handle(Event) -> Vec<Action>`; their drivers have the links and
 //! the clocks.
 //!
-//! Unlike there, keys are never shared: a survivor reveals the pairwise seed of one round. And masks are derived
-//! from the transcript, everything that the coordinator has sent so far: parties that were told different things
-//! have masks that do not cancel.
+//! This differs from the paper in two ways. Keys are never shared: a survivor reveals the pairwise seed of
+//! one round. Masks are derived from the transcript, everything that the coordinator has sent so far, so that
+//! the masks of parties that were told different things do not cancel.
 
 pub(crate) mod commitment;
 mod hub;
@@ -44,7 +45,7 @@ use crate::error::{Error, Result};
 /// Shares of a secret, sealed or open, and the party that each is for.
 pub(crate) type PartyShares = Vec<(u16, Vec<u8>)>;
 
-/// Who sums together, and what all of them agreed on before.
+/// The parties that sum together, and the parameters on which all of them agreed.
 #[derive(Clone, Debug)]
 pub struct Cohort {
     /// A hash of the run: of all parameters that the parties agreed on.
@@ -55,7 +56,7 @@ pub struct Cohort {
     pub members: Vec<(u16, IdentityKey)>,
     /// c, how many parties are assumed to collude with each other and the coordinator.
     pub colluders: usize,
-    /// How many must be in a sum at least, where that is more than c + 2.
+    /// The minimum number of parties in a sum, if it is more than c + 2.
     pub least: usize,
     /// Whether a sum without one that left is accepted; by default all wait for it.
     pub may_leave: bool,
@@ -127,41 +128,41 @@ impl SumId {
     }
 }
 
-/// What happens to a machine.
+/// An event for a state machine.
 #[derive(Debug)]
 pub enum Event {
     /// A message came.
     Message {
         /// The sender; 0 is the coordinator.
         from: u16,
-        /// What it says.
+        /// The message.
         message: Message,
     },
-    /// A party is gone.
+    /// A party has left.
     Lost(u16),
     /// A party has reconnected, without its keys.
     Joined(u16),
-    /// For a party: sum these.
+    /// For a party: these words are to be summed.
     Submit(Words),
     /// For the hub: tell the parties this as the answer to the sum that was opened.
     Answer(Words),
 }
 
-/// What a machine wants done.
+/// An action that a state machine requests.
 #[derive(Debug)]
 pub enum Action {
     /// Send this.
     Send {
         /// The receiver; 0 is the coordinator.
         to: u16,
-        /// What to send.
+        /// The message to send.
         message: Message,
     },
     /// Send this to each of these.
     Tell {
         /// The receivers.
         to: Vec<u16>,
-        /// What to send.
+        /// The message to send.
         message: Message,
     },
     /// At the hub: keep this answer for parties that miss it.
@@ -179,9 +180,9 @@ pub enum Action {
     Opened {
         /// The words.
         words: Words,
-        /// At a party: what the server made of the sum, where it is not the sum.
+        /// At a party: what the server answered, if it differs from the sum.
         answer: Option<Words>,
-        /// Whose words are in the sum.
+        /// The parties whose words are in the sum.
         cohort: Vec<u16>,
     },
     /// The round cannot be closed without this party, for which all wait.

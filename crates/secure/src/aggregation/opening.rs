@@ -1,5 +1,5 @@
-//! How a sum is opened, by the coordinator and by every party itself: masked words that were signed for, and what takes off
-//! their masks, each checked against what was signed before anything was revealed.
+//! How the coordinator and every party open a sum: from masked words that their parties have signed, and from
+//! secrets that remove the masks, each checked against what was signed before anything was revealed.
 
 use super::commitment::{Blame, Commitment, Revealed, of, parties_of, survivors, words_digest};
 use super::keys::{Context, SIGNATURE_BYTES};
@@ -7,31 +7,31 @@ use super::mask::{Seed, Sign, apply};
 use super::sharing::{deal, recover};
 use super::{SumId, Words};
 
-/// All that a party needs to open a sum and to see that it is the one that all signed for.
+/// All that a party needs to open a sum and to verify that it is the one that all have signed.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Opening {
-    /// Which attempt.
+    /// The attempt at the sum.
     pub place: SumId,
-    /// The hash over the list of keys of its epoch.
+    /// The hash over the list of keys of the attempt's epoch.
     pub keys: [u8; 32],
-    /// What the survivors have signed for.
+    /// The survivors' commitments to their uploads.
     pub commitments: Vec<Commitment>,
     /// The survivors' signatures on the list of all commitments.
     pub signatures: Vec<(u16, [u8; SIGNATURE_BYTES])>,
-    /// What takes off the masks, by party.
+    /// The secrets that remove the masks, by party.
     pub revealed: Vec<Revealed>,
-    /// Masked words, as far as they were not passed on before.
+    /// The masked words that were not passed on earlier.
     pub uploads: Vec<(u16, Words)>,
-    /// What the server made of the sum, where it is not the sum.
+    /// What the server answered, if it differs from the sum.
     pub answer: Option<Words>,
 }
 
 /// Why a sum was not opened.
 #[derive(Debug, PartialEq, Eq)]
 pub enum NotOpened {
-    /// Those who are gone would have to reveal more.
+    /// Parties that left would have to reveal more.
     Lacking,
-    /// Something is not what was signed for.
+    /// Something differs from what was signed.
     Blamed(Blame),
 }
 
@@ -41,7 +41,7 @@ impl From<Blame> for NotOpened {
     }
 }
 
-/// Whether enough of the survivors have signed this list, and none another.
+/// Checks that enough of the survivors have signed this list, and that none has signed another.
 pub fn check_signatures(
     context: Context<'_>,
     list: &[Commitment],
@@ -53,7 +53,7 @@ pub fn check_signatures(
     for (party, signature) in signatures.iter().filter(|(party, _)| survivors.contains(party)) {
         if !context.cohort.has_signed(*party, &text, signature) {
             let problem =
-                format!("a list of survivors that party {party} did not sign: it was told another one");
+                format!("a list of survivors that party {party} did not sign: it was sent a different one");
             return Err(Blame::new(0, problem));
         }
         if !signers.contains(party) {
@@ -62,13 +62,13 @@ pub fn check_signatures(
     }
     let needed = context.cohort.threshold();
     if signers.len() < needed {
-        let problem = format!("{} signatures, where {needed} are needed", signers.len());
+        let problem = format!("{} signatures, but {needed} are needed", signers.len());
         return Err(Blame::new(0, problem));
     }
     Ok(())
 }
 
-/// Whether each upload is the one that was signed for.
+/// Checks that each upload matches its commitment.
 pub fn check_uploads<'a>(
     list: &[Commitment],
     upload: impl Fn(u16) -> Option<&'a Words>,
@@ -78,14 +78,18 @@ pub fn check_uploads<'a>(
             return Err(Blame::new(0, format!("no upload of party {party}, which is in the sum")));
         };
         if words_digest(words) != *expected {
-            return Err(Blame::new(0, format!("another upload of party {party} than it has signed")));
+            return Err(Blame::new(
+                0,
+                format!("an upload of party {party} that differs from the one it signed"),
+            ));
         }
     }
     Ok(())
 }
 
-/// The sum of the uploads without its masks. Every secret that was revealed is compared with what was signed; a share that
-/// differs is its sender's fault, and shares that all are as signed, but no deal, are the dealer's.
+/// Computes the sum of the uploads without its masks. Every revealed secret is compared with what was signed.
+/// A share that differs is the fault of its sender; if all shares match but do not belong together, it is the
+/// fault of the dealer.
 pub fn open<'a>(
     context: Context<'_>,
     list: &[Commitment],
@@ -97,7 +101,7 @@ pub fn open<'a>(
     for commitment in list {
         let words = upload(commitment.party);
         let Some(words) = words.filter(|words| sum.as_ref().is_none_or(|sum| sum.fits(words))) else {
-            let problem = format!("no upload of party {} of the size of the others", commitment.party);
+            let problem = format!("no upload of party {} with the size of the others", commitment.party);
             return Err(Blame::new(0, problem).into());
         };
         match &mut sum {
@@ -117,8 +121,8 @@ pub fn open<'a>(
     Ok(sum)
 }
 
-/// Whether what was revealed is what takes off the masks, by the words of each party; returns whose pairwise masks have to be
-/// taken off.
+/// Checks that each party revealed exactly what removes the masks. Returns the parties that left, whose
+/// pairwise masks remain to be removed.
 fn check_revealed(
     context: Context<'_>,
     list: &[Commitment],
@@ -138,7 +142,7 @@ fn check_revealed(
             return Err(Blame::new(0, format!("secrets that party {party} did not reveal")));
         }
         if parties_of(&part.shares) != survivors || parties_of(&part.seeds) != roster {
-            return Err(Blame::new(party, "something else than what takes off the masks"));
+            return Err(Blame::new(party, "secrets other than those that remove the masks"));
         }
     }
     Ok(roster)
@@ -165,12 +169,13 @@ fn self_mask(
     if shares.len() < threshold {
         return Err(NotOpened::Lacking);
     }
-    let inconsistent = || NotOpened::from(Blame::new(dealer, "shares of its mask that do not fit together"));
+    let inconsistent = || NotOpened::from(Blame::new(dealer, "inconsistent shares of its mask"));
     let seed = recover(shares.into_iter().take(threshold), threshold).ok_or_else(inconsistent)?;
     if context.seed_digest(dealer, seed.bytes()) != commitment.seed {
         return Err(inconsistent());
     }
-    // Dealt once more, from the seed alone: whoever has not revealed its share must have had one of these too.
+    // The dealer's shares follow from the seed alone: parties that revealed nothing must also have received
+    // such a share.
     for ((receiver, _), share) in members.iter().zip(deal(&seed, threshold, members.len())) {
         let dealt = context.share_digest(dealer, *receiver, share.bytes());
         if of(&commitment.shares, *receiver).is_some_and(|signed| *signed != dealt) {
@@ -180,7 +185,7 @@ fn self_mask(
     Ok(seed)
 }
 
-/// The seed of the mask between a survivor and a party that is gone.
+/// The seed of the mask between a survivor and a party that left.
 fn mask_with(
     context: Context<'_>,
     commitment: &Commitment,

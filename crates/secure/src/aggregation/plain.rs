@@ -10,9 +10,9 @@ pub enum PlainSum {
     One(Words),
     /// The sum of several.
     Several {
-        /// Of f32.
+        /// Sums of f32 words.
         narrow: Vec<[f64; 2]>,
-        /// Of f64.
+        /// Sums of f64 words.
         wide: Vec<[f64; 2]>,
     },
 }
@@ -36,7 +36,7 @@ impl PlainSum {
         }
     }
 
-    /// As words again.
+    /// Converts the sums to words.
     pub fn into_words(self) -> Words {
         match self {
             PlainSum::One(words) => words,
@@ -48,7 +48,7 @@ impl PlainSum {
     }
 }
 
-/// Knuth's sum without loss, and what was left over before.
+/// Knuth's exact two-term sum, applied to a sum with its rounding error.
 fn add(sum: &mut [f64; 2], term: f64) {
     let [high, low] = *sum;
     let total = high + term;

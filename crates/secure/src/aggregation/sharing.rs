@@ -1,5 +1,6 @@
-//! Seeds cut into shares of which a threshold gives them back (Shamir 1979), by blahaj. The coefficients of the polynomials
-//! follow from the seed: whoever has it can deal it out once more, and compare.
+//! Secret sharing of seeds: a threshold of the shares restores a seed (Shamir 1979), as implemented by
+//! blahaj. The coefficients of the polynomials follow from the seed: anyone who has it can deal it again and
+//! compare.
 
 use blahaj::Sharks;
 use chacha20::ChaCha20Rng;
@@ -8,9 +9,9 @@ use zeroize::{ZeroizeOnDrop, Zeroizing};
 
 use super::mask::Seed;
 
-/// Bytes of what blahaj makes: where the polynomials were evaluated, and a value for each byte of the seed.
+/// Size of a share as made by blahaj: the point of evaluation, and a value for each byte of the seed.
 const VALUE_BYTES: usize = 33;
-/// Bytes of a share: behind the values is a salt, so that its digest tells nothing of it.
+/// Size of a share with the salt at its end, which keeps its digest from revealing anything about it.
 pub const SHARE_BYTES: usize = VALUE_BYTES + 16;
 
 /// A share of a seed. Not printable, wiped when dropped.
@@ -23,20 +24,21 @@ impl Share {
         (bytes.len() == SHARE_BYTES).then(|| Share(bytes.to_vec()))
     }
 
-    /// Another one, that looks the same.
+    /// A different share of the same form.
     #[cfg(test)]
     pub fn damaged(mut self) -> Self {
         self.0[9] ^= 1;
         self
     }
 
-    /// As it travels.
+    /// The bytes of the share, with its salt.
     pub fn bytes(&self) -> &[u8] {
         &self.0
     }
 }
 
-/// `count` shares of a seed, of which `threshold` give it back and fewer tell nothing. The same seed gives the same shares.
+/// Cuts a seed into `count` shares: `threshold` of them restore it, and fewer reveal nothing. The same seed
+/// gives the same shares.
 pub fn deal(seed: &Seed, threshold: usize, count: usize) -> Vec<Share> {
     let mut coefficients = ChaCha20Rng::from_seed(*seed.expand(b"partwise coefficients 1").bytes());
     let mut salts = ChaCha20Rng::from_seed(*seed.expand(b"partwise salts 1").bytes());
@@ -71,7 +73,7 @@ mod tests {
             let shares = deal(&seed, threshold, count);
             assert_eq!(shares.len(), count);
             assert!(shares.iter().all(|share| share.bytes().len() == SHARE_BYTES));
-            // Dealt again they are the same, and those of another seed are not.
+            // Dealing the same seed again gives the same shares, and another seed gives others.
             let again = |seed: &Seed| {
                 deal(seed, threshold, count).iter().map(|share| share.0.clone()).collect::<Vec<_>>()
             };

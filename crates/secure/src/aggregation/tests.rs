@@ -121,7 +121,7 @@ impl Room {
         self.act(0, actions);
     }
 
-    /// Delivers letters until there are none; parties that notice something say why, and stop.
+    /// Delivers letters until there are none; parties that detect a violation stop with an error.
     pub fn run_to_the_end(&mut self, mut fate: impl FnMut(&Letter) -> Fate) {
         while let Err(error) = self.run(&mut fate) {
             let Error::Dishonest { who: Peer(who), .. } = error else { panic!("{error}") };
@@ -422,7 +422,7 @@ fn one_sum_a_round_whatever_the_attempt() {
         assert_eq!(answers.len(), 5);
         for answer in answers {
             let refused = answer.err().map(|error| error.to_string()).unwrap_or_default();
-            let words = "another list of survivors than it revealed masks for";
+            let words = "differs from the one for which it revealed masks";
             assert_eq!(refused.contains(words), noted, "{refused}");
         }
     }
@@ -478,7 +478,7 @@ fn words_of_a_wrong_size_change_nothing() {
         Event::Message { from: 3, message }
     };
     let error = room.hub.handle(upload(3, 0)).unwrap_err();
-    assert!(error.to_string().contains("a size that no sum of this run has"), "{error}");
+    assert!(error.to_string().contains("whose size matches no sum of this run"), "{error}");
     room.submit_all();
     room.run(|_| Fate::Deliver).unwrap();
     assert!(room.answers.values().all(|answers| answers[0].0 == sum(&[1, 2, 3, 4])));
@@ -603,7 +603,7 @@ fn without_leave_all_wait() {
             _ => Fate::Deliver,
         })
         .unwrap_err();
-    assert!(error.to_string().contains("a sum of 4 parties, where 5 must be there"), "{error}");
+    assert!(error.to_string().contains("a sum of 4 parties, but at least 5 are required"), "{error}");
 }
 
 /// The parties keep their place; the attempt in progress starts over.
@@ -740,7 +740,7 @@ fn different_lists_of_survivors_are_noticed() {
             _ => Fate::Deliver,
         })
         .unwrap_err();
-    assert!(error.to_string().contains("was told another one"), "{error}");
+    assert!(error.to_string().contains("was sent a different one"), "{error}");
     assert!(room.seen.iter().all(|(_, _, message)| !matches!(message, Message::Unmask { .. })));
 
     // A coordinator that keeps back the signatures that would show it has too few.
@@ -777,7 +777,7 @@ fn an_inconsistent_coordinator_gets_noise() {
     .unwrap();
     room.submit_all();
     room.hub.careless = true;
-    // It need not come to noise: what party 3 signs is about something else already.
+    // The attempt fails before any noise is opened: party 3 signs for a different transcript.
     let error = room.run(|_| Fate::Deliver).unwrap_err();
     assert!(matches!(error, Error::Dishonest { from: Peer(0), .. }), "{error}");
 
@@ -891,7 +891,7 @@ fn keys_that_others_did_not_sign_are_refused() {
     assert!(forged(|hellos| hellos[1] = hellos[2].clone()).contains("a party twice"));
     assert!(forged(|hellos| hellos[2].party = 9).contains("a party twice"));
     assert!(forged(|hellos| hellos[3].party = 9).contains("not of this cohort"));
-    assert!(forged(|hellos| hellos.truncate(3)).contains("keys of 3 parties, where 4 must be there"));
+    assert!(forged(|hellos| hellos.truncate(3)).contains("keys of 3 parties, but at least 4 are required"));
 }
 
 /// No input from the wire makes a state machine panic.

@@ -29,18 +29,18 @@ impl TranscriptHash {
         Self::of(hash([0; 32], &begin), [0; 32])
     }
 
-    /// After a key exchange.
+    /// The hash after a key exchange.
     pub fn joined(self, epoch: u32, roster: &[u8]) -> Self {
         Self::of(self.answers, hash([0; 32], &[b"roster", &epoch.to_le_bytes(), roster]))
     }
 
-    /// Over the same answers, in an epoch whose list of keys has this hash.
+    /// The hash over the same answers, in an epoch whose list of keys has this hash.
     pub fn with_keys(self, keys: [u8; 32]) -> Self {
         Self::of(self.answers, keys)
     }
 
-    /// After a sum that was fixed by `summands`: the digest of the commitments to them, or without masks the parties. An
-    /// answer that is not the sum is part of it.
+    /// The hash after a sum that is determined by `summands`: the digest of the commitments, or without masks
+    /// the parties. An answer that differs from the sum is part of it.
     pub fn opened(self, place: SumId, summands: &[u8], answer: Option<&Words>) -> Self {
         let answer = answer.map(word_bytes);
         let parts: [&[u8]; 5] = [
@@ -53,7 +53,7 @@ impl TranscriptHash {
         Self::of(hash(self.answers, &parts), self.keys)
     }
 
-    /// After answers that were noted down, before a key exchange.
+    /// Restores the hash after these answers, before a key exchange.
     pub fn recalled(answers: [u8; 32]) -> Self {
         Self::of(answers, [0; 32])
     }

@@ -1,16 +1,17 @@
-//! Dishonest coordinators and parties: whatever they say, honest parties accept the same sum or stop, and say whose fault it is.
+//! Dishonest coordinators and parties: whatever they send, honest parties accept the same sum, or stop and
+//! name the culprit.
 
 use super::tests::{Fate, Letter, Room, share, sum};
 use super::*;
 use crate::error::Error;
 
-/// What a room does with one sum under a fate for each message: why parties have stopped.
+/// Runs one sum in a room with a fate for each message; returns why parties have stopped.
 fn sum_of(room: &mut Room, fate: impl FnMut(&Letter) -> Fate) {
     room.submit_all();
     room.run_to_the_end(fate);
 }
 
-/// All of these have stopped, in these words, and nobody has accepted anything.
+/// Asserts that all of these parties have stopped with these words, and that none has accepted a sum.
 fn assert_stopped(room: &Room, parties: &[u16], from: u16, words: &str) {
     assert_eq!(room.stopped.keys().copied().collect::<Vec<_>>(), parties, "{words}: {:?}", room.stopped);
     for error in room.stopped.values() {
@@ -26,7 +27,8 @@ fn changed(words: &Words) -> Words {
     words
 }
 
-/// One party is given another upload than the others, or all are given the same wrong one: it is not what was signed for.
+/// If one party receives another upload than the others, or all receive the same wrong one, it differs from
+/// what was signed.
 #[test]
 fn a_coordinator_cannot_change_an_upload() {
     for (told, stopped) in [(vec![3], vec![3]), (vec![1, 3, 4], vec![1, 3, 4])] {
@@ -39,7 +41,7 @@ fn a_coordinator_cannot_change_an_upload() {
             }
             _ => Fate::Deliver,
         });
-        let words = "another upload of party 2 than it has signed";
+        let words = "an upload of party 2 that differs from the one it signed";
         for (party, error) in &room.stopped {
             assert!(stopped.contains(party) && error.to_string().contains(words), "{error}");
         }
@@ -51,8 +53,8 @@ fn a_coordinator_cannot_change_an_upload() {
     }
 }
 
-/// A sum that every party is told instead of the one that it opens is no sum: the session takes none in its place, and who is
-/// told another than the rest signs for another transcript.
+/// A sum that the coordinator sends in place of the opened one is not accepted: the session rejects it, and a
+/// party that is told a different one signs another transcript.
 #[test]
 fn parties_open_the_sum_themselves() {
     let mut room = Room::new(4, false);
@@ -66,12 +68,12 @@ fn parties_open_the_sum_themselves() {
     assert!(room.answers.values().all(|answers| answers[0].0 == sum(&[1, 2, 3, 4])));
 }
 
-/// The list of what was signed for cannot be changed, neither one's own entry nor another's.
+/// The list of commitments cannot be changed, neither in one's own entry nor in another's.
 #[test]
 fn a_coordinator_cannot_change_a_digest() {
     for (changed, stopped, words) in [
         (2, vec![1, 3, 4], "an upload of party 2 that it did not sign"),
-        (3, vec![3], "without what it has uploaded"),
+        (3, vec![3], "without this party's upload"),
     ] {
         let mut room = Room::new(4, false);
         sum_of(&mut room, |(_, to, message)| match message {
@@ -87,8 +89,8 @@ fn a_coordinator_cannot_change_a_digest() {
     }
 }
 
-/// A coordinator and a party that choose that party's upload when the sum of the others is known: honest parties have signed
-/// another list.
+/// A coordinator and a party cannot choose that party's upload once the sum of the others is known: honest
+/// parties have signed another list.
 #[test]
 fn an_upload_cannot_be_chosen_after_the_opening() {
     let mut room = Room::new(4, false);
@@ -101,10 +103,10 @@ fn an_upload_cannot_be_chosen_after_the_opening() {
         _ => Fate::Deliver,
     });
     assert_eq!(room.stopped.keys().copied().collect::<Vec<_>>(), [1]);
-    assert!(room.stopped[&1].to_string().contains("another list than it signed"));
+    assert!(room.stopped[&1].to_string().contains("a list that differs from the one it signed"));
 }
 
-/// Party 3 signs for another upload in the first round, after all.
+/// In the first round, party 3 signs another upload after its first one.
 fn late_upload(opening: &Opening, cohort: &Cohort, identity: &Identity) -> Opening {
     let mut opening = opening.clone();
     let transcript = transcript::TranscriptHash::new(cohort).with_keys(opening.keys);
@@ -118,16 +120,16 @@ fn late_upload(opening: &Opening, cohort: &Cohort, identity: &Identity) -> Openi
     opening
 }
 
-/// Signatures of too few parties open nothing, also for a party that has missed the list.
+/// Signatures of too few parties open nothing, even for a party that has missed the list.
 #[test]
-fn whoever_missed_the_list_counts_its_signatures() {
+fn a_party_that_missed_the_list_counts_its_signatures() {
     let mut room = Room::new(4, false);
     sum_of(&mut room, |(_, to, message)| match message {
         Message::Opening(_) if *to == 1 => Fate::Drop,
         _ => Fate::Deliver,
     });
     let Some(Message::Opening(whole)) = room.replies.pop() else { panic!("no opening") };
-    // It restarts, without what it knew of the list.
+    // Party 1 restarts without its knowledge of the list.
     let identity = room.identities[0].clone();
     let mut machine = Party::new(room.hub.cohort().clone(), 1, identity, false).unwrap();
     machine.handle(Event::Submit(share(1))).unwrap();
@@ -138,11 +140,11 @@ fn whoever_missed_the_list_counts_its_signatures() {
     let mut few = Opening::clone(&whole);
     few.signatures.truncate(2);
     let error = opened(&few, &mut machine).unwrap_err().to_string();
-    assert!(error.contains("2 signatures, where 3 are needed"), "{error}");
+    assert!(error.contains("2 signatures, but 3 are needed"), "{error}");
     let late = late_upload(&whole, room.hub.cohort(), &room.identities[2]);
     let error = opened(&late, &mut machine).unwrap_err().to_string();
     assert!(
-        error.contains("a list of survivors that party 1 did not sign: it was told another one"),
+        error.contains("a list of survivors that party 1 did not sign: it was sent a different one"),
         "{error}"
     );
     let mut without = Opening::clone(&whole);
@@ -152,7 +154,7 @@ fn whoever_missed_the_list_counts_its_signatures() {
     let mut secrets = Opening::clone(&whole);
     secrets.revealed.truncate(1);
     let error = opened(&secrets, &mut machine).unwrap_err().to_string();
-    assert!(error.contains("a sum without all that opens it"), "{error}");
+    assert!(error.contains("a sum without everything needed to open it"), "{error}");
     let mut twice = Opening::clone(&whole);
     let repeated = twice.revealed[0].clone();
     twice.revealed.insert(0, repeated);
@@ -162,13 +164,13 @@ fn whoever_missed_the_list_counts_its_signatures() {
     assert!(matches!(&actions[..], [Action::Opened { words, .. }] if *words == sum(&[1, 2, 3, 4])));
 }
 
-/// Everybody, the coordinator among them, learns whose secrets are wrong.
+/// All parties and the coordinator learn whose secrets are wrong.
 #[test]
-fn wrong_secrets_have_a_name() {
+fn wrong_secrets_are_attributed() {
     for (lie, liar, stopped, words) in [
         (Lie::Share, 2, vec![1, 2, 3, 4], "a wrong share of the mask of party 1"),
-        (Lie::Deal, 3, vec![1, 2, 3, 4], "shares of its mask that do not fit together"),
-        (Lie::Seal, 3, vec![1, 2, 4], "a share of its mask that is not the one that it signed for"),
+        (Lie::Deal, 3, vec![1, 2, 3, 4], "inconsistent shares of its mask"),
+        (Lie::Seal, 3, vec![1, 2, 4], "a share of its mask that differs from the one it signed"),
     ] {
         let mut room = Room::new(4, false);
         room.parties.get_mut(&liar).unwrap().lie = Some(lie);
@@ -176,14 +178,15 @@ fn wrong_secrets_have_a_name() {
         assert_stopped(&room, &stopped, liar, words);
         assert_eq!(room.blamed, if lie == Lie::Seal { vec![] } else { vec![liar] }, "{lie:?}");
     }
-    // Of two that have signed for different masks one lies, and nobody can tell which.
+    // If two parties have signed different masks, one of them lies, but it is unknown which.
     let mut room = Room::new(4, false);
     room.parties.get_mut(&3).unwrap().lie = Some(Lie::Pair);
     sum_of(&mut room, |_| Fate::Deliver);
-    assert_stopped(&room, &[1, 2, 3, 4], 1, "another mask between it and party 3 than that party has");
+    assert_stopped(&room, &[1, 2, 3, 4], 1, "a mask shared with party 3 that differs from that party's");
 }
 
-/// With parties that leave too: what is revealed of the masks with them is what both ends signed for.
+/// The same checks hold if parties leave: the revealed secrets of their masks match what both ends have
+/// signed.
 #[test]
 fn a_wrong_seed_of_a_mask_with_a_party_that_left() {
     let mut room = Room::new(6, true);
@@ -191,7 +194,7 @@ fn a_wrong_seed_of_a_mask_with_a_party_that_left() {
     room.run_to_the_end(|(from, _, message)| match message {
         Message::Upload { .. } if *from == 6 => Fate::Lose,
         Message::Opening(opening) => {
-            // A coordinator that changes a secret is found out by its sender's signature.
+            // A coordinator that changes a secret is exposed by the signature of its sender.
             let mut opening = Opening::clone(opening);
             opening.revealed[1].seeds[0].1[0] ^= 1;
             Fate::Change(Message::Opening(Box::new(opening)))
@@ -201,9 +204,9 @@ fn a_wrong_seed_of_a_mask_with_a_party_that_left() {
     assert_stopped(&room, &[1, 2, 3, 4, 5], 0, "secrets that party 2 did not reveal");
 }
 
-/// What was said in one round, attempt or cohort is worth nothing in another.
+/// A message of one round, attempt or cohort is worthless in any other.
 #[test]
-fn messages_of_other_rounds_are_worth_nothing() {
+fn messages_of_other_rounds_are_rejected() {
     let mut room = Room::new(4, false);
     room.submit_all();
     room.run(|_| Fate::Deliver).unwrap();
@@ -216,13 +219,13 @@ fn messages_of_other_rounds_are_worth_nothing() {
             .2
             .clone()
     };
-    // A party that repeats its upload of before, under the new round's number.
+    // Party 2 repeats its earlier upload under the new round's number.
     let Message::Upload { mut place, words, commitment, shares } = of("upload", 2) else { panic!() };
     place.round = 1;
     let replayed = Message::Upload { place, words: words.clone(), commitment, shares };
     let error = room.hub.handle(Event::Message { from: 2, message: replayed }).unwrap_err().to_string();
     assert!(error.contains("an upload that it has not signed"), "{error}");
-    // A coordinator that passes the old words on, and that repeats what opened the sum before.
+    // The coordinator passes the old words on, and repeats what opened the previous sum.
     let mut stopped = Vec::new();
     for late in [false, true] {
         let mut room = Room::new(4, false);
@@ -243,13 +246,14 @@ fn messages_of_other_rounds_are_worth_nothing() {
         stopped.push(room.stopped[&1].to_string());
         assert_eq!(room.answers[&1].len(), 1);
     }
-    assert!(stopped[0].contains("another upload of party 2 than it has signed"), "{stopped:?}");
-    assert!(stopped[1].contains("another list than it signed"), "{stopped:?}");
+    assert!(stopped[0].contains("an upload of party 2 that differs from the one it signed"), "{stopped:?}");
+    assert!(stopped[1].contains("a list that differs from the one it signed"), "{stopped:?}");
 }
 
-/// Numbers that were in a noisy sum over some parties are in no sum over others: the coordinator waits for all of them.
+/// Numbers of a noisy sum over some parties are not used in a sum over others: the coordinator waits for all
+/// of them.
 #[test]
-fn numbers_are_summed_with_the_same_parties_only() {
+fn numbers_are_only_summed_with_the_same_parties() {
     let mut room = Room::new(6, true);
     room.submit_all();
     room.run(|_| Fate::Deliver).unwrap();
@@ -263,7 +267,7 @@ fn numbers_are_summed_with_the_same_parties_only() {
     room.run(|_| Fate::Deliver).unwrap();
     assert!(room.answers.values().all(|answers| answers.len() == 1));
     assert_eq!(room.waiting, [6]);
-    // It comes back, and knows of it from its journal.
+    // The party returns, and knows of it from its journal.
     let mut machine = Party::new(room.hub.cohort().clone(), 6, room.identities[5].clone(), false).unwrap();
     machine.restore_answers(*room.parties[&1].answers());
     machine.promise(everybody.clone());
@@ -273,7 +277,7 @@ fn numbers_are_summed_with_the_same_parties_only() {
     room.run(|_| Fate::Deliver).unwrap();
     assert!((1..=5).all(|party| room.answers[&party][1] == (sum(&everybody), everybody.clone())));
 
-    // Whoever was not in the noisy sum waits until the others have theirs.
+    // A party that was not in the noisy sum waits until the others have their sum.
     let some: Vec<u16> = (1..=5).collect();
     for party in &some {
         room.parties.get_mut(party).unwrap().promise(some.clone());
@@ -287,7 +291,7 @@ fn numbers_are_summed_with_the_same_parties_only() {
     room.run(|_| Fate::Deliver).unwrap();
     assert!(room.answers.values().all(|answers| answers.last().unwrap().1 == everybody));
 
-    // Whoever is gone for good is not waited for afterwards.
+    // A party that left permanently is not waited for afterwards.
     room.lose(6);
     room.submit_all();
     room.run(|_| Fate::Deliver).unwrap();

@@ -8,17 +8,17 @@ use super::{PartyShares, SumId, Words};
 /// A party's part of a key exchange.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hello {
-    /// Who.
+    /// The party that joins.
     pub party: u16,
     /// The sum that it waits for or will send next.
     pub round: u64,
-    /// Its X25519 key in this epoch.
+    /// The party's X25519 key in this epoch.
     pub key: [u8; 32],
     /// Signed by its identity.
     pub signature: [u8; SIGNATURE_BYTES],
 }
 
-/// What parties and the coordinator say to each other.
+/// A message between a party and the coordinator.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Message {
     /// Hub to parties: make new keys.
@@ -37,7 +37,7 @@ pub enum Message {
     Roster {
         /// The epoch, and the attempt that comes next.
         place: SumId,
-        /// By party.
+        /// The parties' messages, by party.
         hellos: Vec<Hello>,
     },
     /// Party to hub: masked words, and shares of the self-mask's seed, sealed for each other party.
@@ -46,27 +46,27 @@ pub enum Message {
         place: SumId,
         /// The words.
         words: Words,
-        /// What it signs for; nothing where words are not masked.
+        /// The commitment to the words; `None` if they are not masked.
         commitment: Option<Box<Commitment>>,
-        /// For whom, and the sealed share.
+        /// The sealed shares by receiver.
         shares: PartyShares,
     },
-    /// Hub to parties: another's masked words, of which each makes the sum itself.
+    /// Hub to parties: another party's masked words, which each party adds up itself.
     Relay {
-        /// Which attempt.
+        /// The attempt at the sum.
         place: SumId,
-        /// Whose.
+        /// The party whose words these are.
         party: u16,
         /// The words.
         words: Words,
     },
-    /// Hub to a party: what those whose words arrived have signed for, and the shares from them.
+    /// Hub to a party: the commitments of the parties whose words arrived, and their shares for this party.
     Survivors {
         /// Which attempt.
         place: SumId,
-        /// By party, ascending.
+        /// The commitments, by party in ascending order.
         commitments: Vec<Commitment>,
-        /// From whom, and the sealed share.
+        /// The sealed shares by sender.
         shares: PartyShares,
     },
     /// Party to hub: its signature on the list of survivors.
@@ -80,23 +80,23 @@ pub enum Message {
     Echoes {
         /// Which attempt.
         place: SumId,
-        /// By party.
+        /// The signatures, by party.
         signatures: Vec<(u16, [u8; SIGNATURE_BYTES])>,
     },
     /// Party to hub: what takes off the masks.
     Unmask {
         /// Which attempt.
         place: SumId,
-        /// What it reveals.
+        /// The secrets that the party reveals.
         revealed: Revealed,
     },
     /// Hub to parties: what opens a sum.
     Opening(Box<Opening>),
-    /// Hub to parties: the answer to a sum of words that are not masked. Nobody can verify it.
+    /// Hub to parties: the answer to a sum of unmasked words, which no party can verify.
     Reply {
         /// Which attempt.
         place: SumId,
-        /// Whose words are in it.
+        /// The parties whose words are in the sum.
         survivors: Vec<u16>,
         /// The sum, or what the server made of it.
         words: Words,
@@ -275,7 +275,7 @@ impl<'a> Reader<'a> {
         Some(Revealed { party, shares, seeds, signature: self.array()? })
     }
 
-    /// Something that is there or not, as a list.
+    /// Encodes an optional value as a list.
     fn optional<I>(&mut self, item: impl FnMut(&mut Self) -> Option<I>) -> Option<Option<I>> {
         let mut list = self.list(item)?;
         (list.len() < 2).then(|| list.pop())
@@ -299,7 +299,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The bytes of what is signed in a commitment.
+/// The bytes of a commitment that are signed.
 pub(super) fn commitment_body(commitment: &Commitment) -> Vec<u8> {
     let Commitment { party, words, seed, shares, pairs, only_with, signature: _ } = commitment;
     let mut writer = Writer::default();
@@ -321,7 +321,7 @@ pub fn words_of(bytes: &[u8]) -> Option<(Words, &[u8])> {
     Some((words, reader.0))
 }
 
-/// The sum that a message is about, from its bytes alone; `None` if it is about none.
+/// The sum that a message belongs to, from its bytes alone; `None` if it belongs to none.
 pub fn round_of(bytes: &[u8]) -> Option<u64> {
     let mut reader = Reader(bytes);
     match reader.array()? {
@@ -340,14 +340,14 @@ pub fn roster_bytes(hellos: &[Hello]) -> Vec<u8> {
 }
 
 impl std::fmt::Debug for Message {
-    /// Its kind alone: what takes off masks is for no log.
+    /// Prints only the kind, because secrets must not be logged.
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         out.write_str(self.kind())
     }
 }
 
 impl Message {
-    /// What it is called in summaries.
+    /// The name of the message's kind in summaries.
     pub fn kind(&self) -> &'static str {
         match self {
             Message::NewEpoch { .. } => KINDS[0],
@@ -364,7 +364,7 @@ impl Message {
         }
     }
 
-    /// Whose words are in the sum that it answers, if it answers one.
+    /// The parties whose words are in the answered sum, if the message is an answer.
     pub fn parties(&self) -> Option<Vec<u16>> {
         match self {
             Message::Reply { survivors, .. } => Some(survivors.clone()),
@@ -378,7 +378,7 @@ impl Message {
         bytes.first().and_then(|&number| KINDS.get(usize::from(number)).copied()).unwrap_or("leave")
     }
 
-    /// As bytes.
+    /// Encodes the message as bytes.
     pub fn encode(&self) -> Vec<u8> {
         let mut writer = Writer::default();
         match self {

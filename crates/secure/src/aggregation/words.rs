@@ -10,7 +10,7 @@ pub struct Words {
 }
 
 impl std::fmt::Debug for Words {
-    /// Their number alone: a party's words are its secret.
+    /// Prints only the number of words, because a party's words are secret.
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(out, "{} narrow and {} wide words", self.narrow.len(), self.wide.len())
     }
@@ -19,14 +19,14 @@ impl std::fmt::Debug for Words {
 /// The numbers of words, which is all that a masked upload reveals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct WordCount {
-    /// Of 32 bits.
+    /// Number of 32-bit words.
     pub narrow: usize,
-    /// Of 64 bits.
+    /// Number of 64-bit words.
     pub wide: usize,
 }
 
 impl WordCount {
-    /// Bytes if every word had 64 bits.
+    /// The size in bytes if every word had 64 bits.
     pub fn most_bytes(self) -> usize {
         self.narrow.saturating_add(self.wide).saturating_mul(8)
     }

@@ -11,7 +11,7 @@ use crate::fixed;
 use crate::protocol::Settings;
 use crate::sum::SumKind;
 
-/// Who attacks a party.
+/// An adversary, by its position relative to the victim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Adversary {
@@ -21,9 +21,9 @@ pub enum Adversary {
     Coordinator,
     /// Another party by itself.
     Party,
-    /// So many other parties, with each other and the coordinator.
+    /// This number of other parties, colluding with each other and the coordinator.
     Colluding(usize),
-    /// All other parties, with the coordinator.
+    /// All other parties, colluding with the coordinator.
     AllOthers,
 }
 
@@ -56,12 +56,12 @@ impl Adversary {
         !matches!(self, Adversary::Everybody | Adversary::Party)
     }
 
-    /// Whether the run was to be safe from it: all but more colluders than it was told of.
+    /// Whether the run was designed to be secure against this adversary: all except more colluders than assumed.
     pub fn is_assumed(self) -> bool {
         self != Adversary::AllOthers
     }
 
-    /// The parties of a cohort that attack one of it: those that follow it, around the table.
+    /// The parties of a cohort that attack one of its members: those that follow it, cyclically.
     fn attackers(self, victim: u16, members: &[u16]) -> Vec<u16> {
         let others = members.len() - 1;
         let count = match self {
@@ -77,20 +77,20 @@ impl Adversary {
 
 /// A matrix that was seen, by row.
 pub struct SeenMatrix {
-    /// What it is of: U, M V, M S, S U.
+    /// The kind of matrix: U, M V, M S, or S U.
     pub kind: SumKind,
     /// Which of these, from 0.
     pub iteration: usize,
     /// How many columns it has.
     pub columns: usize,
-    /// Its numbers.
+    /// The entries of the matrix.
     pub values: Vec<f64>,
 }
 
 /// A sum in which features or sketches of them can be seen.
 struct TellingSum<'a> {
     kind: SumKind,
-    /// Its number among those of its kind and attempt.
+    /// The index of the sum among those of its kind and attempt.
     iteration: usize,
     sum: &'a RecordedSum,
 }
@@ -115,7 +115,7 @@ pub struct View<'a> {
 }
 
 impl<'a> View<'a> {
-    /// What is seen of `victim`.
+    /// The view that the adversary has of `victim`.
     pub fn new(
         transcript: &'a Transcript,
         settings: &'a Settings,
@@ -152,7 +152,7 @@ impl<'a> View<'a> {
         self.sums[place].sum.parties().any(|present| present == party)
     }
 
-    /// What the sum in this place is of.
+    /// The kind of the sum at this place.
     pub fn kind(&self, place: usize) -> SumKind {
         self.sums[place].kind
     }
@@ -165,13 +165,13 @@ impl<'a> View<'a> {
         Some(telling.seen(numbers(sum, &words)))
     }
 
-    /// The numbers of all parts of a sum, as the coordinator opened it or as a party was told.
+    /// The numbers of all parts of a sum, as opened by the coordinator or as told to a party.
     pub fn whole_sum(&self, place: usize) -> Option<Vec<Vec<f64>>> {
         let sum = self.sums[place].sum;
         Some(self.transcript.parts(sum, &self.transcript.opened(sum)?))
     }
 
-    /// How often the run was begun again before this sum.
+    /// The number of times that the run was restarted before this sum.
     pub fn attempt(&self, place: usize) -> u8 {
         self.sums[place].sum.attempt
     }
@@ -209,7 +209,7 @@ impl<'a> View<'a> {
         numbers(sum, &words)
     }
 
-    /// The server's U; where there is one group, the sum that moved it there, by ω, less the party's own.
+    /// The server's U; with a single group, the sum that moved it there, derived by ω, without the party's own share.
     fn told_by_server(&self, place: usize, party: u16) -> Option<Vec<f64>> {
         let TellingSum { iteration: update, sum, .. } = self.sums[place];
         let told = |sum: &RecordedSum| Some(floats(&self.transcript.reply(sum, party)?));
@@ -230,7 +230,7 @@ impl<'a> View<'a> {
 }
 
 impl TellingSum<'_> {
-    /// What is seen of it.
+    /// The visible part of a matrix.
     fn seen(&self, values: Vec<f64>) -> SeenMatrix {
         let &TellingSum { kind, iteration, sum } = self;
         SeenMatrix { kind, iteration, columns: sum.shapes[0].columns, values }
@@ -247,7 +247,7 @@ impl<'a> TellingCohort<'a> {
         (!members.is_empty()).then_some(TellingCohort { sums, members })
     }
 
-    /// Those of its sums of which the numbers were opened.
+    /// The adversary's sums whose numbers were opened.
     fn telling_sums(&self, transcript: &Transcript) -> Vec<TellingSum<'a>> {
         let mut counts: BTreeMap<(bool, SumKind), usize> = BTreeMap::new();
         let mut telling = Vec::new();
@@ -264,12 +264,12 @@ impl<'a> TellingCohort<'a> {
     }
 }
 
-/// Whether a sum is one of numbers: where somebody's were outside the range or withheld, it is noise.
+/// Whether a sum holds numbers. If a party's numbers were out of range or withheld, it is noise.
 fn opened_numbers(transcript: &Transcript, sum: &RecordedSum) -> bool {
     transcript.opened(sum).is_some_and(|words| sum.is_plain() || are_numbers(&words))
 }
 
-/// Whether opened words are numbers, by the flags behind them.
+/// Whether opened words are numbers, according to the flags at their end.
 pub(super) fn are_numbers(words: &Words) -> bool {
     words.wide.last_chunk() == Some(&[0; fixed::FLAGS])
 }

@@ -1,4 +1,4 @@
-//! Records that may have been in a party's data, and scores of them.
+//! Records that may have been in a party's data, and their scores.
 
 use partwise::Real;
 use partwise::kernels::{Columns, Product, gram, multiply};
@@ -21,22 +21,22 @@ pub struct Candidates {
     matrix: Matrix<f64>,
     block: Block<f64>,
     norms: Vec<f64>,
-    /// How many records each person has, members first.
+    /// The number of records of each person, members first.
     people: Vec<usize>,
-    /// How many of the people are members.
+    /// The number of people who are members.
     members: usize,
     /// The records as columns of a dense matrix, for sketches of features.
     turned: Vec<f64>,
 }
 
 impl Candidates {
-    /// Of rows of a matrix, those of each person.
+    /// The people whose records are given rows of a matrix.
     pub fn new<T: Real>(matrix: &Matrix<T>, members: &[Vec<usize>], others: &[Vec<usize>]) -> Self {
         let people = members.iter().chain(others).map(Vec::len).collect();
         Self::of(widen(&rows(matrix, &[members, others].concat().concat())), people, members.len())
     }
 
-    /// The first `members` people are members.
+    /// Groups candidates by person; the first `members` people are members.
     fn of(matrix: Matrix<f64>, people: Vec<usize>, members: usize) -> Self {
         let mut squares = vec![0.0; matrix.rows()];
         matrix.for_each_stored(|record, _, value| squares[record] += value * value);
@@ -50,7 +50,7 @@ impl Candidates {
         }
     }
 
-    /// With features added up.
+    /// The candidates with folded features.
     pub fn folded(&self, folding: &Folding) -> Candidates {
         let (count, size) = (self.matrix.rows(), folding.size);
         let mut values = vec![0.0; count * size];
@@ -76,7 +76,7 @@ impl Candidates {
         self.matrix.for_each_stored(|record, feature, value| turned[feature * count + record] = value);
     }
 
-    /// The scores of people, given those of all records: the mean over a person's records.
+    /// The scores of people: the mean over the records of each.
     pub fn scores(&self, all: Vec<f64>) -> Scores {
         let mut rest = &all[..];
         let mean = |&count: &usize| {
@@ -100,7 +100,7 @@ impl Candidates {
         raise(best, &products, &self.norms, &norms_of_columns(seen, columns));
     }
 
-    /// For `seen` with sketched features: the records are sketched in the same way.
+    /// The candidates for `seen` with sketched features: their records are sketched in the same way.
     pub fn match_sketch(
         &self,
         threads: &Threads,
@@ -165,13 +165,13 @@ impl Candidates {
     }
 }
 
-/// Records in terms of U: X ≈ V Uᵀ.
+/// The records expressed in terms of U: X ≈ V Uᵀ.
 pub struct Weights {
-    /// X U, a row for each record.
+    /// X U, one row per record.
     pub products: Vec<f64>,
     /// Uᵀ U.
     pub gram: Vec<f64>,
-    /// V, a row for each record.
+    /// V, one row per record.
     pub v: Vec<f64>,
 }
 
@@ -180,7 +180,7 @@ fn raise(best: &mut [f64], products: &[f64], records: &[f64], columns: &[f64]) {
     for ((best, products), norm) in best.iter_mut().zip(products.chunks_exact(columns.len())).zip(records) {
         for (product, column) in products.iter().zip(columns) {
             let cosine = product / (norm * column);
-            // Not where either is zero.
+            // Skips records and columns that are zero.
             if cosine > *best && cosine.is_finite() {
                 *best = cosine;
             }
@@ -196,7 +196,7 @@ pub(super) fn norms_of_columns(matrix: &[f64], columns: usize) -> Vec<f64> {
     squares.into_iter().map(f64::sqrt).collect()
 }
 
-/// In f64.
+/// Converts a matrix to f64.
 fn widen<T: Real>(matrix: &Matrix<T>) -> Matrix<f64> {
     match matrix {
         Matrix::Dense(dense) => {

@@ -1,5 +1,5 @@
-//! Adversaries that deviate from the protocol, each in a run of its own: a coordinator that tells all parties the same wrong
-//! sums, and a party that uploads what moves the sums to where it wants them.
+//! Adversaries that deviate from the protocol, each in its own run: a coordinator that sends all parties the
+//! same wrong sums, and a party whose uploads move the sums to where it wants them.
 
 use std::sync::Mutex;
 
@@ -17,17 +17,17 @@ use crate::simulate::simulate_with;
 use crate::split::{parts, rows};
 use crate::sum::SumKind;
 
-/// What the attack of a coordinator is called.
+/// The name of the coordinator's attack.
 pub const WRONG_SUMS: &str = "wrong sums sent to all parties";
 
-/// What the attack of a party is called.
+/// The name of the party's attack.
 pub const WRONG_UPLOADS: &str = "wrong numbers uploaded";
 
 /// The party that deviates.
 const DISHONEST: u16 = 1;
 
-/// Both, where the protocol opens U or M V of all parties under masks, records have features of their own, and the run can
-/// be done again.
+/// Both attacks, if the protocol opens U or M V of all parties under masks, records have individual features,
+/// and the run can be repeated.
 pub fn run<T: Real>(case: &Case<'_, T>, evidence: &Evidence<'_, T>) -> Result<Vec<Reconstruction>> {
     let mut found = Vec::new();
     for (adversary, attack, party) in
@@ -66,7 +66,8 @@ impl Attempt {
             return None;
         }
         let k = settings.rank;
-        // Once for V to fit U, and once with that V alone; once more where the others' part must be guessed.
+        // One sum for V to fit U, and one with that V alone; one more if the part of the others must be
+        // guessed.
         let hold = match (party, is_pooled) {
             (None, true) => 1,
             (None, false) => 2,
@@ -89,7 +90,7 @@ impl Attempt {
         let chunks: Vec<Vec<usize>> =
             holders.chunks(k).map(|chunk| chunk.iter().map(|holder| holder.feature).collect()).collect();
         plan.settings.rounds = hold * (chunks.len() + 1) + 1;
-        // Whoever steers the sums also steers the error by which a run ends.
+        // An adversary that steers the sums also steers the error that ends a run.
         plan.settings.tolerance = 0.0;
         let begun = squares_of_start(case, mean(case));
         let state = Mutex::new(State::default());
@@ -119,7 +120,7 @@ impl Attempt {
             let component = seen.iter().skip(place % k).step_by(k);
             let mut found: Vec<f64> = component.map(|value| value.max(0.0)).collect();
             found.resize(case.features, 0.0);
-            // What it has of the feature itself is what U was fitted to.
+            // The adversary's own share of this feature, to which U was fitted.
             (record[holder.feature], found[holder.feature]) = (0.0, 0.0);
             Reconstructed::new(holder.row, &record, &found)
         };

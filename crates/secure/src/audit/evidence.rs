@@ -15,22 +15,23 @@ use crate::protocol::Settings;
 use crate::split;
 use crate::sum::SumKind;
 
-/// What an audit needs to know of a run.
+/// The data of a run that an audit needs.
 pub struct Evidence<'a, T> {
-    /// What was said.
+    /// The recorded messages.
     pub transcript: &'a Transcript,
-    /// What the parties agreed on.
+    /// The settings on which the parties agreed.
     pub settings: &'a Settings,
-    /// All records, a row each, also those that were held out.
+    /// All records, one per row, including held-out ones.
     pub matrix: &'a Matrix<T>,
     /// The records of each party.
     pub dealt: &'a [Vec<usize>],
     /// Held-out records, by the party of their kind.
     pub held_out: &'a [Vec<usize>],
-    /// Which person each record is of, by number, where people have several; else each is a person's only one.
+    /// The number of the person of each record, if people have several records; otherwise each record is a
+    /// person.
     pub people: Option<&'a [usize]>,
-    /// How to run it again, for what needs other runs: leaving people out, adversaries that deviate. Without it these are
-    /// left out.
+    /// How to repeat the run for attacks that need other runs: those that leave people out, and adversaries
+    /// that deviate. Without it these are skipped.
     pub plan: Option<&'a Plan>,
     /// The final U, features x k, by row.
     pub u: &'a [T],
@@ -45,15 +46,15 @@ pub struct Limits {
     pub records: usize,
     /// Dimensions of the span at most.
     pub directions: usize,
-    /// Records that are sought by linear recovery at most.
+    /// The maximum number of records sought by linear recovery.
     pub unknowns: usize,
-    /// Parties whose records are sought so.
+    /// The number of parties whose records are sought by linear recovery.
     pub recovered: usize,
-    /// People that are left out, each in a run of its own.
+    /// The number of people that are left out, each in a separate run.
     pub reruns: usize,
-    /// Records that are reconstructed from rare features at most, by each adversary.
+    /// The maximum number of records that each adversary reconstructs from rare features.
     pub reconstructed: usize,
-    /// Features at most for which that is tried.
+    /// The maximum number of features for which reconstruction is tried.
     pub reconstructed_features: usize,
     /// Multiplications of one of these: it decides for how many features they are sought.
     pub multiplications: f64,
@@ -85,7 +86,7 @@ impl Limits {
         self.reconstructed.min((affordable as usize).max(1))
     }
 
-    /// At most so many of `0..count`, evenly spread, the first and the last among them.
+    /// At most `most` of the numbers `0..count`, evenly spaced, including the first and the last.
     pub(super) fn pick(&self, count: usize, most: usize) -> Vec<usize> {
         match most {
             _ if count <= most => (0..count).collect(),
@@ -95,8 +96,8 @@ impl Limits {
         }
     }
 
-    /// At most `sums` of those that are of sketched features, or of those that are not: else the many that an attack cannot
-    /// use would crowd out the others.
+    /// At most `sums` places of sums with sketched features, or of the others; otherwise the many sums that an attack
+    /// cannot use would crowd out those that it can.
     pub(super) fn places(&self, view: &View<'_>, sketched: bool) -> Vec<usize> {
         let of: Vec<usize> =
             (0..view.len()).filter(|&place| (view.kind(place) == SumKind::SketchedU) == sketched).collect();
@@ -112,7 +113,7 @@ pub(super) struct Target {
     pub(super) candidates: Candidates,
 }
 
-/// What attacks work on.
+/// The input of the attacks.
 pub struct Case<'a, T> {
     pub(super) transcript: &'a Transcript,
     pub(super) settings: &'a Settings,

@@ -1,4 +1,4 @@
-//! What the audit comes to for the person who is worst off, in plain words: the head of the verdict.
+//! The audit's result for the most exposed person, in plain words, as the head of the verdict.
 
 use partwise::wording::Wording;
 
@@ -6,12 +6,13 @@ use super::finding::Reconstruction;
 use super::verdict::sentence_of;
 use super::{Audit, Finding, Individuals, LeftOut, TruePositives};
 
-/// Whether any person is exposed to an adversary that the run was to be safe from.
+/// Whether any person is exposed to an adversary against which the run should be secure.
 pub fn is_found(audit: &Audit) -> bool {
     audit.individuals.reproduced > 0 || rebuilt(audit).next().is_some() || told(audit).is_some()
 }
 
-/// The worst first; that nobody was found exposed, if so.
+/// The sentences of the verdict about single people, the worst exposure first; or one sentence that none was
+/// found exposed.
 pub fn of(audit: &Audit) -> Vec<Wording> {
     let mut sentences: Vec<Wording> = rebuilt(audit).map(|found| rebuilt_in_words(found).into()).collect();
     if audit.individuals.reproduced > 0 {
@@ -20,18 +21,18 @@ pub fn of(audit: &Audit) -> Vec<Wording> {
     sentences.extend(told(audit).map(|(finding, rate)| told_in_words(finding, rate).into()));
     if sentences.is_empty() {
         sentences.push(
-            "No single person was found exposed by the attacks of this audit, of which each can miss people."
+            "The attacks of this audit found no single person exposed, but each of them can miss people."
                 .into(),
         );
     } else {
-        sentences.insert(0, "Single people are exposed, whatever the averages say:".into());
+        sentences.insert(0, "Single people are exposed, even where averages look safe:".into());
     }
     sentences.extend(not_estimable(audit));
     sentences.extend(stopped(audit));
     sentences
 }
 
-/// Records that were found exactly.
+/// Reconstructions that found records exactly.
 fn rebuilt(audit: &Audit) -> impl Iterator<Item = &Reconstruction> {
     audit.reconstructions.iter().filter(|found| found.adversary.is_assumed() && found.exact > 0)
 }
@@ -49,21 +50,22 @@ fn rebuilt_in_words(found: &Reconstruction) -> String {
 
 fn reproduced(found: &Individuals) -> String {
     let &Individuals { people, reproduced, most, ref left_out, .. } = found;
-    let verb = if reproduced == 1 { "is" } else { "are" };
+    let verb = if reproduced == 1 { "dominates" } else { "dominate" };
     let without = left_out.first().map_or(String::new(), |&LeftOut { cosine, leverage, cosine_without }| {
         format!(
-            " The most exposed one has a cosine of {cosine:.3} with a component of which it is {:.0}%, and {cosine_without:.3} in a run \
-             without it.",
+            " The most exposed one has a cosine of {cosine:.3} with a component of which it makes up {:.0}%, \
+             and {cosine_without:.3} in a run without it.",
             100.0 * leverage
         )
     });
     format!(
-        "{reproduced} of {people} people {verb} a component of the final U, which all parties have: cosine above {most}, and more \
-         than half of the component.{without} Fewer components, or more records of their kind, lower this."
+        "{reproduced} of {people} people {verb} a component of the final U, which all parties have: cosine \
+         above {most}, and more than half of the component.{without} Fewer components, or more records of \
+         their kind, reduce this."
     )
 }
 
-/// The attack that is most certain to tell members while it takes few others for members.
+/// The attack that identifies members with the most certainty at a low rate of false positives.
 fn told(audit: &Audit) -> Option<(&Finding, &TruePositives)> {
     let assumed = audit.findings.iter().filter(|finding| finding.adversary.is_assumed());
     let certain = assumed
@@ -81,7 +83,7 @@ fn told_in_words(finding: &Finding, rate: &TruePositives) -> String {
         format!("{} ({} to {})", percent(rate.share()), percent(rate.lowest), percent(rate.highest))
     });
     format!(
-        "{} tells {bounds} of the members for certain, while it takes {} of others for members ({} on {}, AUC {:.2}).",
+        "{} identifies {bounds} of the members at a false positive rate of {} ({} on {}, AUC {:.2}).",
         sentence_of(finding.adversary),
         percent(rate.false_positives),
         finding.attack,
@@ -90,7 +92,7 @@ fn told_in_words(finding: &Finding, rate: &TruePositives) -> String {
     )
 }
 
-/// What too few held-out records cannot tell.
+/// States which rates cannot be estimated from too few held-out records.
 fn not_estimable(audit: &Audit) -> Option<Wording> {
     let others = audit.findings.iter().map(|finding| finding.auc.others).max()?;
     let rates = audit.findings.iter().flat_map(|finding| &finding.true_positives);
@@ -98,8 +100,8 @@ fn not_estimable(audit: &Audit) -> Option<Wording> {
     let least = missing.fold(f64::INFINITY, f64::min);
     least.is_finite().then(|| {
         Wording::new(format!(
-            "Whether members are told at {:.1}% false positives is not estimable from {others} others; {:.0} or more are needed: \
-             a larger ",
+            "The share of members identified at {:.1}% false positives cannot be estimated from {others} \
+             non-members; at least {:.0} are needed: use a larger ",
             100.0 * least,
             1.0 / least
         ))

@@ -1,4 +1,4 @@
-//! What attacks find.
+//! The results of attacks.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,15 +12,15 @@ use super::statistics::{Auc, Scores};
 pub struct Finding {
     /// The attack.
     pub attack: String,
-    /// Who attacks.
+    /// The adversary.
     #[serde(rename = "seat")]
     pub adversary: Adversary,
-    /// On what.
+    /// What the attack evaluates.
     pub on: String,
-    /// Its AUC.
+    /// The AUC of the attack.
     #[serde(flatten)]
     pub auc: Auc,
-    /// The members that it tells while it takes few others for members.
+    /// The members that the attack identifies at low rates of false positives.
     #[serde(default)]
     pub true_positives: Vec<TruePositives>,
     /// Mean score of members: for matching, the best cosine with what was seen.
@@ -77,12 +77,12 @@ impl Finding {
 /// How much of M follows from (S, M S).
 #[derive(Clone, Debug, Serialize)]
 pub struct Recovery {
-    /// Who attacks.
+    /// The adversary.
     #[serde(rename = "seat")]
     pub adversary: Adversary,
-    /// By which method.
+    /// The method of the attack.
     pub method: &'static str,
-    /// After so many iterations.
+    /// The number of iterations used.
     pub iterations: usize,
     /// Equations for each feature.
     pub equations: usize,
@@ -141,26 +141,26 @@ impl Recovery {
     }
 }
 
-/// Records that an attack reconstructed, which all may know the number of.
+/// How well an attack reconstructed records, in numbers that all parties may know.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Reconstruction {
-    /// Who attacks.
+    /// The adversary.
     #[serde(rename = "seat")]
     pub adversary: Adversary,
-    /// The attack.
+    /// The name of the attack.
     pub attack: String,
-    /// Records that it tried to reconstruct.
+    /// The number of records that the attack tried to reconstruct.
     pub tried: usize,
-    /// Records that it found exactly but for their scale, every entry within a tenth of its value.
+    /// The number of records found exactly up to scale, with every entry within a tenth of its value.
     pub exact: usize,
-    /// The median cosine between a record and what was found.
+    /// The median cosine between a record and its reconstruction.
     pub median_cosine: f64,
-    /// The highest of these cosines.
+    /// The highest cosine between a record and its reconstruction.
     pub highest_cosine: f64,
-    /// What parties said when they noticed a deviation and stopped, if they did.
+    /// The error with which parties noticed a deviation and stopped, if they did.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub noticed: Option<String>,
-    /// The records, for their own parties.
+    /// The individual records, for their own parties.
     #[serde(skip)]
     pub(super) records: Vec<Reconstructed>,
 }
@@ -168,17 +168,17 @@ pub struct Reconstruction {
 /// A record that an attack tried to reconstruct.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Reconstructed {
-    /// Its row in the matrix.
+    /// The record's row in the matrix.
     pub row: usize,
-    /// Its cosine with what was found; 0 if nothing was.
+    /// The cosine between the record and its reconstruction; 0 if there is none.
     pub cosine: f64,
-    /// Whether every entry was found within a tenth of its value, and those that are 0 within a tenth of the smallest other
-    /// one, in the scale that fits best.
+    /// Whether, at the best scale, every entry was found within a tenth of its value, and every zero within a
+    /// tenth of the smallest nonzero entry.
     pub is_exact: bool,
 }
 
 impl Reconstructed {
-    /// Compares the record in a row of the matrix with what was found.
+    /// Compares the record in a row of the matrix with its reconstruction.
     pub fn new(row: usize, record: &[f64], found: &[f64]) -> Self {
         let product = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
         let (both, own, theirs) = (product(record, found), product(record, record), product(found, found));
@@ -198,7 +198,7 @@ impl Reconstructed {
 }
 
 impl Reconstruction {
-    /// Of these records, each counted once, by what comes nearest to it.
+    /// Summarizes an attack, counting each record once with its best reconstruction.
     pub(super) fn new(adversary: Adversary, attack: &str, mut records: Vec<Reconstructed>) -> Self {
         records.sort_by(|a, b| a.row.cmp(&b.row).then(b.cosine.total_cmp(&a.cosine)));
         records.dedup_by_key(|record| record.row);
@@ -220,7 +220,7 @@ impl Reconstruction {
         (self.adversary, &self.attack) == (other.adversary, &other.attack)
     }
 
-    /// Adds that of another run, whose records are other ones.
+    /// Adds the results of another run, which is about different records.
     pub(super) fn pool(&mut self, more: &Reconstruction) {
         let noticed = self.noticed.take().or_else(|| more.noticed.clone());
         let moved = |record: &Reconstructed| Reconstructed { row: record.row + self.shift(), ..*record };
@@ -228,13 +228,13 @@ impl Reconstruction {
         *self = Reconstruction { noticed, ..Reconstruction::new(self.adversary, &self.attack, records) };
     }
 
-    /// A number above those of all rows.
+    /// A number larger than every row so far.
     fn shift(&self) -> usize {
         self.records.iter().map(|record| record.row + 1).max().unwrap_or(0)
     }
 }
 
-/// What one attack finds by one adversary.
+/// The results of one attack by one adversary.
 #[derive(Default)]
 pub struct Found {
     pub(super) findings: Vec<Finding>,

@@ -19,13 +19,13 @@ use crate::error::{Error, Result};
 use crate::net::DEFAULT_WAN;
 use crate::protocol::Settings;
 
-/// What was said.
+/// The name of the file with the recorded messages.
 pub const TRANSCRIPT: &str = "transcript.bin";
 
 /// The folder of a party's results begins so; its number follows.
 pub const PARTY: &str = "party-";
 
-/// What is to be audited, and how.
+/// The folder to audit, and the parameters of the audit.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
     /// The folder of the run.
@@ -144,7 +144,7 @@ fn read_run(dir: &Path) -> Result<RecordedRun> {
     })
 }
 
-/// What the run left, and its data.
+/// The recorded run and its data.
 struct Files<T> {
     transcript: Transcript,
     matrix: Matrix<T>,

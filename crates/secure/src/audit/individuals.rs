@@ -1,8 +1,9 @@
-//! Records next to the columns of the final U: whether a component is one person.
+//! Compares records with the columns of the final U: is a component a single person?
 //!
-//! The cosine says how alike a record and a component are. Where many records are alike that says little, and so does the
-//! cosine in a run without the record, since such runs differ by chance as well. How much of the component's weight is the
-//! person's, its leverage Σ v_ij² / V_jᵀV_j, tells the two apart, and needs no other run.
+//! The cosine measures how similar a record and a component are. It says little if many records are similar
+//! to each other, and neither does the cosine in a run without the record, because such runs also differ by
+//! chance. The leverage, the person's share Σ v_ij² / V_jᵀV_j of the component's weight, distinguishes the
+//! two cases and needs no other run.
 
 use std::collections::BTreeSet;
 
@@ -17,74 +18,76 @@ use crate::error::{Error, Result};
 use crate::split::{by_person, parts};
 use crate::{Plan, simulate};
 
-/// The highest cosine between a record and a component that it makes up, unless asked otherwise.
+/// The default for the highest cosine between a record and a component that it makes up.
 pub const MAX_RECORD_COSINE: f64 = 0.9;
 
-/// A component with a larger share of its weight from one person is more this person than all others together.
+/// If one person has a larger share of a component's weight, the component represents this person more than
+/// all others.
 pub const HALF: f64 = 0.5;
 
-/// How many records a party is shown.
+/// The number of records that a party is shown.
 pub const WORST: usize = 10;
 
-/// A person's record, and the column of U that is most like it.
+/// A person's record, and the column of U that is most similar to it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Likeness {
     /// The record: its row in its party's factor, from 0.
     pub record: usize,
     /// The column of U, from 1.
     pub component: usize,
-    /// How alike they are; 1 is the same but for scale.
+    /// The cosine between the record and the column; 1 if they are equal up to scale.
     pub cosine: f64,
-    /// The share of the component's weight that is this person's.
+    /// The person's share of the component's weight.
     pub leverage: f64,
-    /// The highest cosine with a column of U of a run without this person.
+    /// The highest cosine with a column of U in a run without this person.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub cosine_without: Option<f64>,
 }
 
 impl Likeness {
-    /// Whether the component is this record: more alike than allowed, and more by this person than by all others together.
+    /// Whether the component reproduces this record: the cosine exceeds `most`, and the leverage exceeds a
+    /// half.
     pub fn is_reproduced(&self, most: f64) -> bool {
         self.cosine > most && self.leverage > HALF
     }
 
-    /// How much of the component it is, as alike as they are.
+    /// The exposure of the record, which combines its cosine and its leverage.
     fn exposure(&self) -> f64 {
         self.cosine * self.leverage
     }
 }
 
-/// What all may know of the people in the data, next to the columns of U.
+/// Results about the people in the data that all parties may know.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Individuals {
-    /// How many people there are.
+    /// The number of people.
     pub people: usize,
-    /// How many of them a component reproduces: cosine above `most`, leverage above a half.
+    /// The number of people who are reproduced by a component: cosine above `most`, leverage above a half.
     pub reproduced: usize,
     /// The cosine above which a record counts as reproduced.
     pub most: f64,
     /// The highest cosine of a record with a component.
     pub highest_cosine: f64,
-    /// The highest cosine of a record with a component of which it is more than half, of its own party's part: what parties
-    /// withhold their files by.
+    /// The highest cosine of a record with a component in which its person has more than half of the weight
+    /// of its own party. Parties use it to decide whether to withhold their files.
     pub highest_at_party: f64,
-    /// The people with the highest leverage, each left out once; without saying who they are.
+    /// The people with the highest leverage, each left out of one run, without their identity.
     pub left_out: Vec<LeftOut>,
 }
 
-/// A person with and without being in the data.
+/// The similarity of a person to the components of runs with and without this person.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LeftOut {
     /// The highest cosine of a record of this person with a component.
     pub cosine: f64,
-    /// The share of the component's weight that is this person's.
+    /// The person's share of the component's weight.
     pub leverage: f64,
     /// The highest cosine in the run without this person.
     pub cosine_without: f64,
 }
 
 impl Individuals {
-    /// Adds those of another run.
+    /// Adds the results of another run.
     pub(super) fn pool(&mut self, more: &Individuals) {
         self.people += more.people;
         self.reproduced += more.reproduced;
@@ -94,18 +97,18 @@ impl Individuals {
     }
 }
 
-/// A party's records in terms of U.
+/// A party's records expressed in terms of U.
 struct Fitted {
     people: Vec<Vec<usize>>,
-    /// By record: its component and their cosine.
+    /// The most similar component of each record, and their cosine.
     nearest: Vec<(usize, f64)>,
-    /// v², a row for each record.
+    /// v², one row per record.
     squares: Vec<f64>,
     k: usize,
 }
 
 impl Fitted {
-    /// `people` has for each person the places of its records.
+    /// Fits the records of a party. `people` lists the positions of each person's records.
     fn new(threads: &Threads, records: &Candidates, u: &[f64], k: usize, people: Vec<Vec<usize>>) -> Self {
         let Weights { products, v, .. } = records.weights(threads, u, k);
         let columns = norms_of_columns(u, k);
@@ -131,7 +134,7 @@ impl Fitted {
         sums
     }
 
-    /// Of each person the record that is most of its component, given V_jᵀV_j of all parties.
+    /// The record of each person that has the largest part of its component, given V_jᵀV_j of all parties.
     fn likenesses(&self, diagonal: &[f64]) -> Vec<Likeness> {
         let of_person = |records: &Vec<usize>| {
             let likeness = |&record: &usize| {
@@ -150,18 +153,19 @@ fn by_exposure(a: &Likeness, b: &Likeness) -> std::cmp::Ordering {
     a.exposure().total_cmp(&b.exposure())
 }
 
-/// The most exposed first.
+/// Sorts by exposure, the most exposed first.
 fn worst(mut likenesses: Vec<Likeness>) -> Vec<Likeness> {
     likenesses.sort_by(|a, b| by_exposure(b, a));
     likenesses.truncate(WORST);
     likenesses
 }
 
-/// A party's own records next to the columns of U (features x k, by row): of each person the most exposed record, the worst
-/// people first. `records` has a row for each record, `people` their numbers.
+/// Compares a party's own records with the columns of U (features x k, by row): the most exposed record of
+/// each person, the most exposed people first. `records` has one row per record, `people` the number of each
+/// record's person.
 ///
-/// The other parties' weights are not known here. Leverages are therefore upper bounds: shares of what is the party's own of
-/// a component.
+/// The other parties' weights are unknown here, so leverages are upper bounds: shares of the party's own part
+/// of a component.
 pub fn own_likenesses<T: Real>(
     threads: &Threads,
     records: &Matrix<T>,
@@ -178,20 +182,21 @@ pub fn own_likenesses<T: Real>(
     likenesses
 }
 
-/// The highest cosine with a component of which a person is more than half.
+/// The highest cosine with a component in which a person has more than half of the weight.
 pub fn highest_reproduced(likenesses: &[Likeness]) -> f64 {
     let reproduced = likenesses.iter().filter(|likeness| likeness.leverage > HALF);
     reproduced.map(|likeness| likeness.cosine).fold(0.0, f64::max)
 }
 
-/// What is found of the people of each party, which only it should see, and of all.
+/// Results about the people of each party, which only that party should see, and about all people.
 pub(super) struct People {
-    /// By party, the worst first.
+    /// The people of each party, the most exposed first.
     pub worst: Vec<Vec<Likeness>>,
     pub all: Individuals,
 }
 
-/// All people of all parties; those with the highest leverages are left out of runs of their own, if it can be run again.
+/// Compares all people of all parties with U. If the run can be repeated, those with the highest leverage are
+/// left out of additional runs.
 pub(super) fn people<T: Real>(case: &Case<'_, T>, evidence: &Evidence<'_, T>) -> Result<People> {
     let k = case.settings.rank;
     let fitted: Vec<Fitted> = case.dealt.iter().map(|records| fit(case, evidence, records)).collect();
@@ -231,7 +236,7 @@ pub(super) fn people<T: Real>(case: &Case<'_, T>, evidence: &Evidence<'_, T>) ->
     Ok(People { worst, all: found })
 }
 
-/// The number of people in the data of all parties. One who is in the data of two counts once.
+/// The number of people in the data of all parties. A person in the data of two parties counts once.
 fn count_people(dealt: &[Vec<usize>], people: Option<&[usize]>) -> usize {
     let person = |&record: &usize| people.map_or(record, |people| people[record]);
     dealt.iter().flatten().map(person).collect::<BTreeSet<usize>>().len()
@@ -251,7 +256,8 @@ fn fit<T: Real>(case: &Case<'_, T>, evidence: &Evidence<'_, T>, records: &[usize
     )
 }
 
-/// U of a run without the person whose record is in this row of the matrix; nothing if a party would have no records.
+/// U of a run without the person whose record is in this row of the matrix; `None` if a party would have no
+/// records left.
 pub(super) fn u_without<T: Real>(
     evidence: &Evidence<'_, T>,
     plan: &Plan,
@@ -266,7 +272,7 @@ pub(super) fn u_without<T: Real>(
         return Ok(None);
     }
     let outcome = match simulate(parts(evidence.matrix, &dealt)?, plan) {
-        // One record less can be too few.
+        // With one record fewer there may be too few.
         Err(Error::Risk { .. } | Error::FewRecords { .. }) => return Ok(None),
         outcome => outcome?,
     };
@@ -274,7 +280,7 @@ pub(super) fn u_without<T: Real>(
     Ok(Some(u.iter().map(|value| value.to_f64()).collect()))
 }
 
-/// The highest cosine of a record with a column of a U.
+/// The highest cosine of a record with any column of U.
 fn highest_cosine<T: Real>(case: &Case<'_, T>, row: usize, u: &[f64]) -> f64 {
     let mut best = [0.0];
     Candidates::new(case.matrix, &[vec![row]], &[]).match_columns(

@@ -18,22 +18,22 @@ pub enum Cover {
     Masked,
     /// Not protected.
     Plain,
-    /// No data: keys, signatures, shares of masks, or that a party leaves.
+    /// No data: keys, signatures, shares of masks, or a notice that a party leaves.
     Control,
 }
 
-/// What left a party, of one kind.
+/// Messages of one kind that left a party.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Left {
-    /// Who sent it.
+    /// The party that sent them.
     pub party: u16,
-    /// What it was: what was summed, or the kind of message.
+    /// The kind of sum or message.
     pub kind: String,
     /// Whether it was masked.
     pub cover: Cover,
     /// How many messages.
     pub count: u64,
-    /// Their bytes.
+    /// Bytes of these messages.
     pub bytes: u64,
     /// The adversaries from which it could be read.
     pub readers: Vec<Adversary>,

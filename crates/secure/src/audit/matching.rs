@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::protocol::features_sketch;
 use crate::sum::SumKind;
 
-/// Of what the columns are.
+/// The sources of the columns.
 const CHANNELS: [&str; 3] = ["messages", "sums", "differences"];
 
 /// The attack by one adversary.
@@ -55,7 +55,8 @@ pub fn run<T: Real>(case: &Case<'_, T>, adversary: Adversary) -> Result<Found> {
     Ok(Found { findings: findings.into_iter().filter(Finding::has_scores).collect(), ..Found::default() })
 }
 
-/// One sum in the scale of another: `syn-sd` doubles and halves columns between rounds, which every party can undo.
+/// Brings one sum to the scale of another: `syn-sd` doubles and halves columns between rounds, which every
+/// party can undo.
 pub(super) fn in_scale_of(other: &[f64], sum: &[f64], columns: usize) -> Vec<f64> {
     let norms = norms_of_columns(other, columns).into_iter().zip(norms_of_columns(sum, columns));
     let scales: Vec<f64> = norms

@@ -56,11 +56,11 @@ pub struct Subject {
     pub aggregation: Aggregation,
     /// k.
     pub rank: usize,
-    /// Records of each party.
+    /// Number of records of each party.
     pub records: Vec<usize>,
-    /// Features.
+    /// Number of features.
     pub features: usize,
-    /// Records that were held out.
+    /// Number of held-out records.
     pub held_out: usize,
     /// c.
     pub colluders: usize,
@@ -73,7 +73,7 @@ pub struct Subject {
 pub struct Audit {
     /// The run.
     pub run: Subject,
-    /// What left each party.
+    /// The messages that left each party.
     pub left: Vec<Left>,
     /// Whether the words that the coordinator receives before it sums look random.
     pub words: ChiSquare,
@@ -81,18 +81,18 @@ pub struct Audit {
     pub findings: Vec<Finding>,
     /// How much of M follows from opened sketches.
     pub recoveries: Vec<Recovery>,
-    /// Records that were reconstructed.
+    /// Results of the attacks that reconstruct records.
     pub reconstructions: Vec<Reconstruction>,
-    /// People next to the components.
+    /// How closely people resemble components.
     pub individuals: Individuals,
-    /// What only the party that has a record should see of it, by party; in no file that others have.
+    /// By party, results that only the party that has the records should see; no shared file contains them.
     #[serde(skip)]
     pub owners: Vec<Own>,
     /// The highest AUC by the adversaries that the run was to be safe from, and of the final U.
     pub highest_auc: f64,
-    /// Whether single people are exposed to adversaries that the run was to be safe from, whatever the averages say.
+    /// Whether single people are exposed to adversaries against which the run should be secure.
     pub exposed: bool,
-    /// What it comes to, a sentence each.
+    /// The verdict, in sentences.
     #[serde(serialize_with = "in_words")]
     pub verdict: Vec<Wording>,
     /// How much was computed.
@@ -107,7 +107,7 @@ fn in_words<S: Serializer>(sentences: &[Wording], serializer: S) -> std::result:
 /// An attack by an adversary.
 type Attack<T> = fn(&Case<'_, T>, Adversary) -> Result<Found>;
 
-/// The attacks on what was said.
+/// The attacks on the recorded messages.
 fn attacks<T: Real>() -> [Attack<T>; 4] {
     [recovery::run, matching::run, span::run, trajectory::run]
 }

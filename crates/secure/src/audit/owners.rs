@@ -1,4 +1,4 @@
-//! What only a party should see of its own records: which of them are exposed most.
+//! Results that only a party should see about its own records: which of them are most exposed.
 
 use partwise::Real;
 use serde::{Deserialize, Serialize};
@@ -6,52 +6,52 @@ use serde::{Deserialize, Serialize};
 use super::individuals::{Likeness, WORST};
 use super::{Adversary, Audit, Case};
 
-/// What a party should know of its own records: `individuals.json` in its folder.
+/// What a party should know about its own records: `individuals.json` in its folder.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Own {
-    /// The people that components are most alike to, the worst first.
+    /// The people who are most similar to a component, the most similar first.
     pub components: Vec<Likeness>,
-    /// Those that are told as members with the highest scores, by the attack with the highest AUC.
+    /// The people whom the attack with the highest AUC identifies as members with the highest scores.
     pub members: Vec<Told>,
-    /// Those that were reconstructed best.
+    /// The records that were reconstructed best.
     pub reconstructed: Vec<Rebuilt>,
 }
 
-/// A person that an attack tells as a member.
+/// A person whom an attack identifies as a member.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Told {
     /// The person's records: their rows in the party's factor, from 0.
     pub records: Vec<usize>,
-    /// The attack.
+    /// The name of the attack.
     pub attack: String,
-    /// On what.
+    /// What the attack evaluates.
     pub on: String,
-    /// Who attacks.
+    /// The adversary.
     #[serde(rename = "seat")]
     pub adversary: Adversary,
     /// The score; higher means "was in the data".
     pub score: f64,
-    /// Of how many others, who were in nobody's data, the score is as high.
+    /// The number of non-members with a score at least as high.
     pub others_as_high: usize,
-    /// How many others there are.
+    /// The number of non-members.
     pub others: usize,
 }
 
 /// A record that was reconstructed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Rebuilt {
-    /// Its row in the party's factor, from 0.
+    /// The record's row in the party's factor, from 0.
     pub record: usize,
-    /// Who attacks.
+    /// The adversary.
     #[serde(rename = "seat")]
     pub adversary: Adversary,
-    /// The attack.
+    /// The name of the attack.
     pub attack: String,
-    /// Its cosine with what was found.
+    /// The cosine between the record and its reconstruction.
     pub cosine: f64,
 }
 
-/// For each party, given the people that components are most alike to.
+/// The results for each party, given the people who are most similar to a component.
 pub fn of<T: Real>(case: &Case<'_, T>, audit: &Audit, likenesses: Vec<Vec<Likeness>>) -> Vec<Own> {
     let mut members = told(case, audit);
     let own = |(party, components): (usize, Vec<Likeness>)| Own {
@@ -65,7 +65,7 @@ pub fn of<T: Real>(case: &Case<'_, T>, audit: &Audit, likenesses: Vec<Vec<Likene
 /// The members with the highest scores, by party, of the attack with the highest AUC.
 fn told<T: Real>(case: &Case<'_, T>, audit: &Audit) -> Vec<Vec<Told>> {
     let people: usize = case.targets.iter().map(|target| target.members.len()).sum();
-    // Scores are in the order of the targets; an attack that left one out cannot say whose they are.
+    // Scores are in the order of the targets; an attack that skipped one cannot be assigned to people.
     let assumed = audit.findings.iter().filter(|finding| finding.adversary.is_assumed());
     let complete = assumed.filter(|finding| finding.scores.members.len() == people);
     let Some(worst) = complete.max_by(|a, b| a.auc.value.total_cmp(&b.auc.value)) else { return Vec::new() };
@@ -91,7 +91,7 @@ fn told<T: Real>(case: &Case<'_, T>, audit: &Audit) -> Vec<Vec<Told>> {
     case.targets.iter().map(of_target).collect()
 }
 
-/// The records of a party that were reconstructed best, by whoever came nearest.
+/// The records of a party that were reconstructed best by any adversary.
 fn reconstructed<T: Real>(case: &Case<'_, T>, audit: &Audit, party: usize) -> Vec<Rebuilt> {
     let mut all = Vec::new();
     for reconstruction in &audit.reconstructions {

@@ -1,23 +1,23 @@
-//! How many members an attack tells while it takes few others for members: the rates that an average hides.
+//! How many members an attack identifies at a low rate of false positives, which an average hides.
 //!
-//! Bounds are those of Clopper and Pearson 1934, which hold for any number of records.
+//! The bounds are those of Clopper and Pearson 1934, which hold for any number of records.
 
 use serde::{Deserialize, Serialize};
 
 use super::statistics::Scores;
 
-/// The shares of others that may be taken for members.
+/// The rates of false positives that are evaluated.
 pub const FALSE_POSITIVES: [f64; 2] = [0.001, 0.01];
 
-/// How sure the bounds of a rate are.
+/// The confidence level of the bounds of a rate.
 pub const CONFIDENCE: f64 = 0.95;
 
-/// A share of so many cases, with its bounds.
+/// A share of cases, with its bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Rate {
-    /// How many of the cases.
+    /// The number of cases that count.
     pub count: usize,
-    /// How many cases there are.
+    /// The number of all cases.
     pub of: usize,
     /// The lower bound of the share.
     pub lowest: f64,
@@ -37,32 +37,33 @@ impl Rate {
     }
 }
 
-/// The members that an attack tells at a share of false positives.
+/// The members that an attack identifies at a rate of false positives.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TruePositives {
-    /// The share of others that may be taken for members.
+    /// The rate of false positives.
     pub false_positives: f64,
-    /// What was measured; nothing where there are too few others to set a threshold by: not estimable.
+    /// The measured rates; `None` if there are too few non-members to choose a threshold, so the rate is not
+    /// estimable.
     pub told: Option<Told>,
 }
 
-/// The members and the others above a threshold.
+/// The members and non-members above a threshold.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Told {
-    /// Members above it: true positives.
+    /// Members above the threshold: true positives.
     pub members: Rate,
-    /// Others above it: false positives.
+    /// Non-members above the threshold: false positives.
     pub others: Rate,
 }
 
 impl TruePositives {
-    /// At the lowest threshold that no more than a share of the others is above.
+    /// Counts cases above the lowest threshold that at most this share of the non-members exceeds.
     pub fn at(false_positives: f64, scores: &Scores) -> Self {
         let allowed = (false_positives * scores.others.len() as f64).floor() as usize;
         let mut others = scores.others.clone();
         others.sort_by(|a, b| b.total_cmp(a));
         let told = (allowed > 0 && !scores.members.is_empty()).then(|| {
-            // Ties with it count as below.
+            // Ties with the threshold count as below.
             let threshold = others.get(allowed).copied().unwrap_or(f64::NEG_INFINITY);
             let above = |scores: &[f64]| {
                 Rate::new(scores.iter().filter(|score| **score > threshold).count(), scores.len())
@@ -72,13 +73,13 @@ impl TruePositives {
         TruePositives { false_positives, told }
     }
 
-    /// Whether members are above the threshold more often than others can be, by the bounds of both.
+    /// Whether the bounds of both rates show that members exceed the threshold more often than non-members.
     pub fn is_certain(&self) -> bool {
         self.told.is_some_and(|told| told.members.lowest > told.others.highest)
     }
 }
 
-/// The share at which so few or fewer of the cases would be seen in only (1 − [`CONFIDENCE`]) / 2 of all samples.
+/// The share at which this count or fewer would occur in only (1 − [`CONFIDENCE`]) / 2 of all samples.
 fn upper_bound(count: usize, of: usize) -> f64 {
     if count >= of {
         return 1.0;
@@ -147,7 +148,7 @@ mod tests {
     ];
 
     #[test]
-    fn bounds_are_those_of_scipy() {
+    fn bounds_agree_with_scipy() {
         for (count, of, lowest, highest) in SCIPY {
             let rate = Rate::new(count, of);
             assert!((rate.lowest - lowest).abs() < 1e-9 && (rate.highest - highest).abs() < 1e-9, "{rate:?}");
@@ -158,7 +159,8 @@ mod tests {
         TruePositives::at(false_positives, &Scores { members, others })
     }
 
-    /// 1000 others with scores 0, 1, ..., 999: 990 and above may be taken for members at 1%, 999 at 0.1%.
+    /// 1000 non-members with scores 0, 1, ..., 999: at 1%, 990 and above may be false positives; at 0.1%,
+    /// 999.
     #[test]
     fn rates_of_constructed_scores() {
         let others: Vec<f64> = (0..1000).map(f64::from).collect();
@@ -166,12 +168,13 @@ mod tests {
         let counts = |told: TruePositives| told.told.map(|told| (told.members.count, told.others.count));
         assert_eq!(counts(at(0.01, members.clone(), others.clone())), Some((3, 10)));
         assert_eq!(counts(at(0.001, members.clone(), others.clone())), Some((2, 1)));
-        // Of 999 not one is a thousandth.
+        // Of 999, not a single one is a thousandth.
         assert_eq!(counts(at(0.001, members.clone(), others[1..].to_vec())), None);
         assert_eq!(counts(at(0.01, Vec::new(), others)), None);
-        // Ties with the threshold are no positives.
+        // Ties with the threshold are not positives.
         assert_eq!(counts(at(0.01, vec![1.0; 50], vec![1.0; 200])), Some((0, 0)));
-        // An average hides this: one of a hundred members is told with certainty, the others not at all.
+        // An average hides this: one of a hundred members is identified with certainty, the others not at
+        // all.
         let mut members: Vec<f64> = (0..2000).map(|i| f64::from(i) * 0.5).collect();
         members[..40].fill(1e6);
         let others: Vec<f64> = (0..1000).map(f64::from).collect();

@@ -1,6 +1,6 @@
-//! Linear recovery (Theorem `theorem:nosecure`): S is no secret, so that every opened M S is a set of equations for M.
+//! Linear recovery (Theorem `theorem:nosecure`): S is public, so every opened M S is a set of equations for M.
 //!
-//! With A = M S over all iterations so far, M is sought by least squares, the solution of least norm where there are too
+//! With A = M S over all iterations so far, M is sought by least squares, the solution of least norm if there are too
 //! few equations, and by nonnegative least squares, which needs far fewer.
 
 use faer::{MatMut, MatRef};
@@ -27,7 +27,7 @@ pub fn run<T: Real>(case: &Case<'_, T>, adversary: Adversary) -> Result<Found> {
     if sums.iter().all(|sum| sum.kind != SumKind::SketchedM) {
         return Ok(Found::default());
     }
-    // For the coordinator all parties are one unknown matrix.
+    // The coordinator has no data, so it seeks all parties' records as one unknown matrix.
     let targets = if adversary == Adversary::Coordinator { 1 } else { case.limits.recovered };
     let mut recoveries: Vec<Recovery> = Vec::new();
     for target in case.targets.iter().take(targets) {
@@ -168,7 +168,7 @@ impl Equations {
         solution
     }
 
-    /// Solves the same problem with X ≥ 0, by coordinate descent from 0.
+    /// Solves the same least-squares problem with X ≥ 0, by coordinate descent from 0.
     pub fn nonnegative(&self, threads: &Threads, iterations: usize) -> Vec<f64> {
         let n = self.unknowns;
         let (gram, product) = self.normal(iterations);

@@ -1,8 +1,8 @@
 //! Span: sums such as M V are combinations of records, so that many of them span all records, and a record that lies in
-//! their span was among these. The score is how near it lies.
+//! their span was among these. The score is how close it lies to that span.
 //!
 //! Some records lie near to everything that is common. The second score is by how much the sums make up more of a record
-//! than the final U does, which everybody has: log(distance to U's span / distance to the span of the sums).
+//! than the final U does, which all parties have: log(distance to U's span / distance to the span of the sums).
 //!
 //! At most half as many dimensions are taken as there are features, the first ones: everything lies in the whole space.
 //! Many features are first added up, with random signs, to four times the dimensions; what lies in a span still does.
@@ -71,11 +71,11 @@ fn span<T: Real>(case: &Case<'_, T>, view: &View<'_>, folding: &Folding, shares:
     basis
 }
 
-/// Features added up in groups, each with a sign: the identity where there are few.
+/// Features summed in groups, each with a sign; the identity if there are few.
 pub(super) struct Folding {
-    /// How many groups there are.
+    /// The number of groups.
     pub size: usize,
-    /// By feature.
+    /// The place and the sign of each feature.
     places: Vec<(usize, f64)>,
 }
 
@@ -98,7 +98,7 @@ impl Folding {
         folded
     }
 
-    /// Where a feature goes.
+    /// The place and the sign of a feature.
     pub fn place(&self, feature: usize) -> (usize, f64) {
         self.places[feature]
     }

@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize};
 /// Scores of records that were in the data and of others; higher means "was in it".
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Scores {
-    /// Of members.
+    /// Scores of members.
     pub members: Vec<f64>,
-    /// Of others.
+    /// Scores of non-members.
     pub others: Vec<f64>,
 }
 
@@ -42,7 +42,7 @@ pub struct Auc {
     /// The area.
     #[serde(rename = "auc")]
     pub value: f64,
-    /// Its standard error, after Hanley and McNeil 1982.
+    /// Standard error of the AUC, after Hanley and McNeil 1982.
     pub standard_error: f64,
     /// How many members were scored.
     pub members: usize,
@@ -98,7 +98,7 @@ pub struct ChiSquare {
     pub words: u64,
     /// χ².
     pub statistic: f64,
-    /// Its degrees of freedom.
+    /// Degrees of freedom.
     pub degrees: usize,
     /// How likely random words give at least this.
     pub p: f64,

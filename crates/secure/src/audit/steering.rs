@@ -1,8 +1,10 @@
-//! What a participant that deviates does: it moves U of all parties to where the sums that follow show columns of M Mᵀ.
+//! The strategy of a participant that deviates: it moves U of all parties so that the following sums show
+//! columns of M Mᵀ.
 //!
-//! With a unit vector for each component, U_j = s e_f, V fits it with v_ij = x_if / s, and M V_j is column f of M Mᵀ by s: if
-//! only one record has feature f, that record. Of `pooled` M V is opened as it is. Of the methods that average U, an inflated
-//! "V V" damps all steps, so that what is opened is N U_j and, by a known factor, the same M V_j.
+//! With a multiple of a unit vector for each component, U_j = s e_f, the fitted V has v_ij = x_if / s, and M
+//! V_j is column f of M Mᵀ divided by s. If only one record has feature f, this is a multiple of that record.
+//! `pooled` opens M V directly. For the methods that average U, an inflated "V V" damps all steps, so that
+//! the opened sum is N U_j plus the same M V_j times a known factor.
 
 use std::sync::Mutex;
 
@@ -14,49 +16,49 @@ use crate::session::ALL;
 use crate::simulate::Deviation;
 use crate::sum::SumKind;
 
-/// By how much "V V" is inflated: what is left of the parties' own steps is a thousandth of U and less.
+/// The factor by which "V V" is inflated, which reduces the parties' own steps to a thousandth of U or less.
 const INFLATED: f64 = 1e5;
 
-/// Exponents by which a coordinator widens the range of "V V", in votes of four each.
+/// The exponents by which a coordinator widens the range of "V V", in votes of four each.
 const WIDER: usize = 6;
 
 /// The share of a range that wrong numbers fill.
 const FILLED: f64 = 0.9;
 
-/// Steers a run.
+/// Steers a run towards the features that are sought.
 pub(super) struct Steering {
     /// The party that deviates; the coordinator, if none.
     pub party: Option<u16>,
     pub parties: usize,
-    /// Squared norms of U's columns at the start, which everybody can compute.
+    /// Squared norms of U's columns at the start, which every participant can compute.
     pub begun: Vec<f64>,
-    /// The features that are sought, at most k at a time.
+    /// The features that are sought, at most k per chunk.
     pub chunks: Vec<Vec<usize>>,
-    /// Sums for which U stays where it is moved to; twice as many for the first chunk, since what V was fitted to before has
-    /// to fade.
+    /// The number of sums during which U stays where it was moved. The first chunk takes twice as many, so
+    /// that the effect of the previous U on V fades.
     pub hold: usize,
     pub state: Mutex<State>,
 }
 
-/// What is known so far.
+/// What the attacker knows so far.
 #[derive(Default)]
 pub(super) struct State {
     asked: Option<AskedSum>,
-    /// Sums that tell something so far.
+    /// The number of informative sums so far.
     told: usize,
     /// U of all honest parties after the last sum.
     reference: Option<Vec<f64>>,
-    /// What the party that deviates has uploaded.
+    /// The upload of the party that deviates.
     own: Vec<Vec<f64>>,
-    /// How far the others had moved from U before the last sum, all together; of `pooled` their M V.
+    /// How far the other parties together had moved from U before the last sum; for `pooled`, their M V.
     drift: Vec<f64>,
-    /// What the others had in the last sum.
+    /// The contribution of the other parties to the last sum.
     others: Option<Vec<Vec<f64>>>,
-    /// By chunk, what was opened while U was there: features x k.
+    /// By chunk, what was opened while U was in its place: features x k.
     pub seen: Vec<Vec<f64>>,
 }
 
-/// A sum under way, as all parties know it.
+/// A sum in progress, as known to all parties.
 struct AskedSum {
     kind: SumKind,
     voting: bool,
@@ -69,11 +71,11 @@ impl Steering {
         self.begun.len()
     }
 
-    /// The U that is wanted after sum `told`: s e_f for the features of its chunk, none beyond the last one.
+    /// The desired U after sum `told`: s e_f for the features of its chunk; `None` after the last chunk.
     fn wanted(&self, told: usize, features: usize, scales: impl Fn(usize) -> f64) -> Option<Vec<f64>> {
         let chunk = self.chunks.get((told / self.hold).saturating_sub(1))?;
         let mut u = vec![0.0; features * self.k()];
-        // Components that are left over seek the first feature once more: at zero they would take no part.
+        // Excess components seek the first feature again: at zero they would be inactive.
         for component in 0..self.k() {
             let feature = chunk.get(component).or(chunk.first())?;
             u[feature * self.k() + component] = scales(component);
@@ -81,7 +83,7 @@ impl Steering {
         Some(u)
     }
 
-    /// Takes note of an opened sum: what the honest parties had in it.
+    /// Records an opened sum, and what the honest parties contributed to it.
     fn observe(&self, state: &mut State, kind: SumKind, total: &[Vec<f64>]) {
         let mut others = total.to_vec();
         if self.party.is_some() {
@@ -99,7 +101,8 @@ impl Steering {
         state.told += 1;
     }
 
-    /// U of all honest parties after they were told a sum: its mean, with columns rescaled by powers of two as they do.
+    /// U of all honest parties after they received a sum: its mean, with columns rescaled by powers of two as
+    /// they do.
     fn moved(&self, sum: &[f64]) -> Vec<f64> {
         let mut u: Vec<f64> = sum.iter().map(|value| value / self.parties as f64).collect();
         for (component, begun) in self.begun.iter().enumerate() {
@@ -113,9 +116,9 @@ impl Steering {
         u
     }
 
-    /// The wrong sum that a coordinator tells all, if there is one to tell.
+    /// The wrong sum that a coordinator sends to all parties, if it sends one.
     fn wrong_sum(&self, state: &mut State, sum: &Words) -> Option<Words> {
-        // It is known again before the next sum.
+        // It becomes known again before the next sum.
         let AskedSum { kind, voting, exponents, shapes } = state.asked.take()?;
         if voting {
             return (kind == SumKind::FirstDiagonal).then(|| widened(sum));
@@ -125,7 +128,7 @@ impl Steering {
         }
         let total = fixed::decode(sum, &shapes, &exponents, self.parties);
         let mut told = total.clone();
-        // A word of one party's range, so that it fits in any case.
+        // Words within the range of one party, so that they fit in any case.
         let range = |column: usize| FILLED * f64::from(exponents[column]).exp2();
         let parties = self.parties as f64;
         match kind {
@@ -163,15 +166,15 @@ impl Steering {
         Some(words)
     }
 
-    /// What a party uploads in place of its own numbers, such that the sum is what it wants.
+    /// Replaces a party's upload such that the sum becomes what the party wants.
     fn wrong_upload(&self, state: &mut State, kind: SumKind, parts: &mut [Part]) {
         let (parties, honest) = (self.parties as f64, self.parties as f64 - 1.0);
         let features = parts[0].values.len() / self.k();
         match kind {
             SumKind::FirstDiagonal => parts[0].values[0] *= INFLATED * parties,
             SumKind::U => {
-                // The others are taken to move as they did before from where they were told to be; at first to be where this
-                // party is.
+                // The other parties are assumed to move as they did before, starting where they were told to
+                // be; in the first round, where this party is.
                 let mut theirs = state.reference.clone().unwrap_or_else(|| parts[0].values.clone());
                 theirs.iter_mut().for_each(|value| *value *= honest);
                 theirs
@@ -220,7 +223,7 @@ fn subtract(total: &mut [f64], part: &[f64]) {
     total.iter_mut().zip(part).for_each(|(total, part)| *total -= part);
 }
 
-/// A Gram matrix with nothing but a diagonal.
+/// A Gram matrix with only a diagonal.
 fn identity(weight: f64, k: usize) -> Part {
     let gram: Vec<f64> = (0..k * k).map(|place| if place % (k + 1) == 0 { weight } else { 0.0 }).collect();
     Part::gram(&gram, k)
@@ -267,7 +270,7 @@ impl Recorder for Steering {
         }
     }
 
-    /// What a party is told, which is what was opened.
+    /// What a party is told, which equals what was opened.
     fn opened(&self, cohort: u8, words: &Words) {
         let mut state = self.lock();
         let Some(AskedSum { kind, voting: false, exponents, shapes }) = &state.asked else { return };

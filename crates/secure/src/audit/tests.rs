@@ -159,7 +159,7 @@ fn beginning_anew_does_not_show_the_leaver() {
     }
 }
 
-/// An AUC of 0.6 from twenty records means nothing, from two thousand it does.
+/// An AUC of 0.6 from twenty records means nothing; from two thousand it is significant.
 #[test]
 fn few_records_are_no_proof() {
     let settings = settings(Protocol::SynSd);

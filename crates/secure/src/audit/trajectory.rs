@@ -1,11 +1,14 @@
-//! Reconstruction from rare features, by whoever sees the sums of `pooled` and follows the protocol.
+//! Reconstruction from rare features, by an adversary that sees the sums of `pooled` and follows the
+//! protocol.
 //!
-//! If only record x has feature f, row f of the opened M V is x_f v, in every round: the trajectory of the record's weights.
-//! Everybody can compute U, and a sweep of HALS moves each weight that stays positive to where its equation holds,
+//! If only record x has feature f, row f of the opened M V is x_f v, in every round: the trajectory of the
+//! record's weights. Every participant can compute U, and a sweep of HALS moves each weight that stays
+//! positive to the solution of its equation,
 //!
 //!   u_jᵀ x = Σ_{l ≤ j} u_jᵀu_l v_l(new) + Σ_{l > j} u_jᵀu_l v_l(old),
 //!
-//! which is linear in x. Multiplied by x_f, all on the right is known, and x_f x is sought, by nonnegative least squares.
+//! which is linear in x. After multiplication by x_f, the right-hand side is known, and nonnegative least
+//! squares gives x_f x.
 
 use faer::{MatMut, MatRef};
 use partwise::Real;
@@ -23,13 +26,13 @@ use crate::protocol::{HALS, start_u};
 use crate::split::rows;
 use crate::sum::SumKind;
 
-/// What the attack is called.
+/// The name of the attack.
 pub const ATTACK: &str = "trajectory of a rare feature";
 
-/// A weight below this share of its largest is taken for 0, whose equation does not hold.
+/// A weight below this share of the largest one counts as 0, and its equation is not used.
 const ZERO: f64 = 1e-6;
 
-/// The attack by one adversary.
+/// Runs the attack for one adversary.
 pub fn run<T: Real>(case: &Case<'_, T>, adversary: Adversary) -> Result<Found> {
     let sums = case.settings.protocol.definition().sums(case.settings, case.features);
     let opens = sums.iter().any(|sum| sum.kind == SumKind::ProductV);
@@ -57,15 +60,15 @@ pub fn run<T: Real>(case: &Case<'_, T>, adversary: Adversary) -> Result<Found> {
     Ok(Found { reconstructions: tried.into_iter().collect(), ..Found::default() })
 }
 
-/// The only record that has a feature, of all that cannot be subtracted from the sum.
+/// A feature of a single record, among all records that cannot be subtracted from the sum.
 #[derive(Clone, Copy)]
 pub(super) struct Holder {
     pub feature: usize,
-    /// Its row in the matrix.
+    /// The record's row in the matrix.
     pub row: usize,
 }
 
-/// Features that a single record has, of all parties but the attackers, where that record is the victim's.
+/// The features that a single record of the victim has, and no other record except the attackers' own.
 pub(super) fn rare_features<T: Real>(case: &Case<'_, T>, victim: u16, attackers: &[u16]) -> Vec<Holder> {
     let mut holders: Vec<(usize, Option<usize>)> = vec![(0, None); case.features];
     for (party, records) in (1..).zip(case.dealt).filter(|(party, _)| !attackers.contains(party)) {
@@ -82,18 +85,19 @@ pub(super) fn rare_features<T: Real>(case: &Case<'_, T>, victim: u16, attackers:
     holders.into_iter().enumerate().filter_map(rare).collect()
 }
 
-/// How U moved, which everybody can compute, and the sums that it moved by.
+/// How U moved, which every participant can compute, and the sums by which it moved.
 struct Course {
     features: usize,
     k: usize,
-    /// M V less the attackers' own, from the start on, features x k each.
+    /// M V without the attackers' own contributions, from the start on, features x k each.
     products: Vec<Vec<f64>>,
-    /// U with which V was computed after each of these but the first.
+    /// The U with which V was computed after each of these sums except the first.
     factors: Vec<Vec<f64>>,
 }
 
 impl Course {
-    /// Nothing where a sum is not known, or where they do not lead to the U of this run.
+    /// Derives the path from the sums; `None` if a sum is missing or if the sums do not lead to the U of this
+    /// run.
     fn of<T: Real>(case: &Case<'_, T>, view: &View<'_>) -> Option<Course> {
         let (features, k, settings) = (case.features, case.settings.rank, case.settings);
         let mean = opened_mean(case)?;
@@ -110,13 +114,14 @@ impl Course {
             let product = Product::ready(product, k);
             update(&case.threads, &problem, &product, MovingRows::plain(&mut u), k);
         }
-        // The last sum only tells the error. Of two attempts the better counts, which need not be the first.
+        // The last sum contributes only to the error. The better of two attempts counts, which need not be
+        // the first.
         let last = course.factors.last()?;
         let once = (0..view.len()).all(|place| view.attempt(place) == 0);
         (!once || is_near(last, &case.u)).then_some(course)
     }
 
-    /// The record that alone has a feature, but for its scale.
+    /// The only record that has a feature, up to scale.
     fn solve(&self, threads: &Threads, feature: usize) -> Vec<f64> {
         let (m, k) = (self.features, self.k);
         let row = |round: usize| &self.products[round][feature * k..][..k];
@@ -130,7 +135,7 @@ impl Course {
                 let weights = new[..=j].iter().chain(&old[j + 1..]);
                 let right: f64 =
                     gram[j * k..][..k].iter().zip(weights).map(|(gram, weight)| gram * weight).sum();
-                // Each equation in units of its own.
+                // Each equation is scaled to its own units.
                 let scale = 1.0 / gram[j * k + j].sqrt();
                 equations.extend(u.iter().skip(j).step_by(k).map(|value| value * scale));
                 seen.push(right * scale);
@@ -148,20 +153,20 @@ impl Course {
     }
 }
 
-/// Whether two factors are the same but for rounding.
+/// Whether two factors are equal up to rounding.
 fn is_near(a: &[f64], b: &[f64]) -> bool {
     let squares = |values: &mut dyn Iterator<Item = f64>| values.map(|value| value * value).sum::<f64>();
     squares(&mut a.iter().zip(b).map(|(a, b)| a - b)) <= 1e-6 * squares(&mut b.iter().copied())
 }
 
-/// A transcript and a U that are not of the same run.
+/// The error for a transcript and a U of different runs.
 fn other_run() -> Error {
     let problem =
-        "U does not follow from the recorded sums, as if it were another run's; simulate again with ";
+        "U does not follow from the recorded sums and may belong to another run; simulate again with ";
     Error::Folder { problem: Wording::new(problem).field("record") }
 }
 
-/// The mean entry, by the sums that were opened first.
+/// The mean entry, according to the first opened sums.
 fn opened_mean<T: Real>(case: &Case<'_, T>) -> Option<f64> {
     let sums = || case.transcript.sums().values().flatten();
     let first = |kind: SumKind| {

@@ -42,13 +42,13 @@ pub struct RecordedSum {
     pub shapes: Vec<PartShape>,
     /// The ranges of their columns; none where words are floating-point numbers.
     pub exponents: Vec<i16>,
-    /// What each party had, below its masks: known to itself alone.
+    /// The contribution of each party below its masks, known only to itself.
     shares: BTreeMap<u16, usize>,
-    /// What each party sent.
+    /// The upload of each party.
     uploads: BTreeMap<u16, usize>,
-    /// What each party was told.
+    /// The answer that each party received.
     replies: BTreeMap<u16, usize>,
-    /// The sum that the coordinator opened, if it told the parties something else.
+    /// The sum that the server told the parties, if it differs from the one that was opened.
     opened: Option<usize>,
 }
 
@@ -90,7 +90,7 @@ mod label_or_empty {
     }
 }
 
-/// All of it.
+/// All recorded messages.
 #[derive(Clone, Debug, Default)]
 pub struct Transcript {
     payloads: Vec<Vec<u8>>,
@@ -100,11 +100,11 @@ pub struct Transcript {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Index {
     said: Vec<Said>,
-    /// By cohort, in their order.
+    /// The sums of each cohort, in their order.
     sums: BTreeMap<u8, Vec<RecordedSum>>,
 }
 
-/// What the file begins with.
+/// The first bytes of the file.
 const MAGIC: &[u8; 24] = b"partwise transcript 001\n";
 
 impl Transcript {
@@ -118,12 +118,12 @@ impl Transcript {
         &self.index.sums
     }
 
-    /// What the upload of a party is of, where it is one.
+    /// The sum to which an upload belongs; `None` if the message is not an upload.
     pub fn sum_of(&self, bytes: &[u8]) -> Option<&RecordedSum> {
         self.index.sums.get(bytes.last()?)?.get(usize::try_from(round_of(bytes)?).ok()?)
     }
 
-    /// What a party sent for a sum.
+    /// The upload of a party for a sum.
     pub fn upload(&self, sum: &RecordedSum, party: u16) -> Option<Words> {
         match parse(0, party, &self.payloads[*sum.uploads.get(&party)?]).ok()?.1 {
             Message::Upload { words, .. } => Some(words),
@@ -131,7 +131,7 @@ impl Transcript {
         }
     }
 
-    /// What a party had for a sum, which it knows itself.
+    /// The contribution of a party to a sum, known only to itself.
     pub fn share(&self, sum: &RecordedSum, party: u16) -> Option<Words> {
         match sum.shares.get(&party) {
             Some(&share) => words_of(&self.payloads[share]).map(|(words, _)| words),
@@ -140,13 +140,14 @@ impl Transcript {
         }
     }
 
-    /// What a party was told of a sum: what the server made of it, else what every party has opened itself.
+    /// What a party was told of a sum: the server's answer if there is one, else the sum that every party
+    /// opens itself.
     pub fn reply(&self, sum: &RecordedSum, party: u16) -> Option<Words> {
         let told = self.told(*sum.replies.get(&party)?);
         told.or_else(|| words_of(&self.payloads[sum.opened?]).map(|(words, _)| words))
     }
 
-    /// The words of an answer, if there are some in it.
+    /// The words of an answer, if it contains any.
     fn told(&self, place: usize) -> Option<Words> {
         match parse(1, 0, &self.payloads[place]).ok()?.1 {
             Message::Reply { words, .. } => Some(words),
@@ -155,7 +156,7 @@ impl Transcript {
         }
     }
 
-    /// What the coordinator opened.
+    /// The words that the coordinator opened.
     pub fn opened(&self, sum: &RecordedSum) -> Option<Words> {
         match sum.opened {
             Some(opened) => words_of(&self.payloads[opened]).map(|(words, _)| words),
@@ -259,7 +260,7 @@ impl Transcript {
         let &Passed { from, to, seconds, bytes } = message;
         let kind = Message::kind_of(bytes);
         let is_answer = matches!(kind, "answer" | "opening");
-        // What is passed on is kept where it was uploaded.
+        // Words that are passed on are stored with their upload.
         if kind == "passed on" {
             return;
         }
@@ -304,7 +305,7 @@ struct RecordingState {
 }
 
 impl Recording {
-    /// What was recorded.
+    /// Returns the recorded transcript.
     pub fn finish(self) -> Transcript {
         let mut transcript = self.0.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner()).transcript;
         transcript.forget_echoes();
@@ -317,7 +318,7 @@ impl Recording {
 }
 
 impl Transcript {
-    /// Where the parties were told what was opened, that is kept once.
+    /// Drops answers that equal the opened sum, which is stored once.
     fn forget_echoes(&mut self) {
         let mut sums = std::mem::take(&mut self.index.sums);
         for sum in sums.values_mut().flatten() {

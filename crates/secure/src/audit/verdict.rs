@@ -1,4 +1,4 @@
-//! What an audit comes to, in plain words.
+//! The verdict of an audit, in plain words.
 
 use partwise::wording::Wording;
 
@@ -10,7 +10,7 @@ const GUESSING: f64 = 0.55;
 
 /// A sentence for what was masked, for each adversary, for recovery, and for the result itself.
 pub fn of(audit: &Audit) -> Vec<Wording> {
-    // What one person is exposed to comes before averages.
+    // The exposure of single people comes before averages.
     let mut sentences = exposure::of(audit);
     sentences.push(words(audit).into());
     let floor =
@@ -37,7 +37,7 @@ pub fn of(audit: &Audit) -> Vec<Wording> {
     }
     let of_result = format!(
         "Anyone who has the final U, without any messages, can tell members from others with AUC {floor:.2}{}; no \
-         protocol can be below that, only fewer components or more records can.",
+         protocol can do better; only fewer components or more records help.",
         if floor < GUESSING { ", which is hardly better than guessing" } else { "" }
     );
     sentences.extend([of_result.into(), LIMITS.into()]);
@@ -45,7 +45,8 @@ pub fn of(audit: &Audit) -> Vec<Wording> {
 }
 
 /// What this audit does not cover.
-const LIMITS: &str = "An AUC is an average over people, and other attacks than these exist: nothing here is a guarantee for anyone.";
+const LIMITS: &str = "An AUC is an average over people, and other attacks exist: these results guarantee \
+ nothing for any individual.";
 
 fn by_auc(a: &&Finding, b: &&Finding) -> std::cmp::Ordering {
     a.auc.value.total_cmp(&b.auc.value)
@@ -63,7 +64,8 @@ fn words(audit: &Audit) -> String {
             audit.words.p, audit.words.words
         ),
         _ => format!(
-            "The messages that the coordinator receives do not look random (chi-square p = {:.1e}): do not use this run.",
+            "The messages that the coordinator receives do not look random (chi-square p = {:.1e}): do not use \
+             this run.",
             audit.words.p
         ),
     }

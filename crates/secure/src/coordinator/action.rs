@@ -1,4 +1,4 @@
-//! What the coordinator wants done.
+//! The actions that the coordinator requests.
 
 use crate::aggregation::{Message, Words};
 use crate::protocol::TracePoint;
@@ -13,7 +13,8 @@ pub enum CoordinatorRecord {
         /// The epoch's number.
         epoch: u32,
     },
-    /// The parties for whom masks are about to be revealed in this round, if that may be only a part of the cohort.
+    /// Parties for whom masks are about to be revealed in this round, if these may be only part of the
+    /// cohort.
     Promise {
         /// The cohort.
         cohort: u8,
@@ -24,11 +25,11 @@ pub enum CoordinatorRecord {
     Answer {
         /// The cohort.
         cohort: u8,
-        /// When, in seconds of the run.
+        /// The time in seconds of the run.
         now: f64,
-        /// The answer, a [`Message::Opening`] with all uploads, or without masks a [`Message::Reply`].
+        /// The answer: a [`Message::Opening`] with all uploads, or a [`Message::Reply`] without masks.
         reply: Message,
-        /// The sum, where that is not the answer.
+        /// The sum, if it differs from the answer.
         sum: Option<Words>,
     },
 }
@@ -36,11 +37,11 @@ pub enum CoordinatorRecord {
 /// What is wrong with a message. It changes nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Violation {
-    /// Bytes that are no message.
+    /// The bytes are not a valid message.
     Malformed,
-    /// It is for a cohort that does not exist.
+    /// The message is for a cohort that does not exist.
     UnknownCohort(u8),
-    /// It breaks the protocol, in these words.
+    /// The message violates the protocol as described.
     Protocol(String),
 }
 
@@ -54,7 +55,7 @@ impl Violation {
         }
     }
 
-    /// What exactly is wrong.
+    /// The description of the violation.
     pub fn problem(self) -> String {
         match self {
             Violation::Malformed => "a malformed message".into(),
@@ -66,7 +67,7 @@ impl Violation {
     }
 }
 
-/// What a driver has to do, in this order.
+/// An action for the driver; actions are performed in order.
 pub enum CoordinatorAction {
     /// Store this before the following actions.
     Record(CoordinatorRecord),
@@ -108,7 +109,7 @@ pub enum CoordinatorAction {
     Rejected {
         /// The sender.
         from: u16,
-        /// What is wrong with it.
+        /// The violation.
         violation: Violation,
     },
 }

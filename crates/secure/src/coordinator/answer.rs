@@ -1,11 +1,11 @@
-//! What the coordinator makes of the sums that it opens.
+//! The coordinator's answers to opened sums.
 
 use crate::aggregation::Words;
 use crate::protocol::TracePoint;
 
-/// What the coordinator makes of opened sums.
+/// Determines the coordinator's answers to opened sums.
 pub trait Answer: Send {
-    /// The answer to a sum over so many parties, at this time.
+    /// The answer to a sum over this many parties, at this time.
     fn answer(&mut self, cohort: u8, sum: Words, parties: usize, now: f64) -> Words;
 
     /// Whether a cohort is to be answered later, when another is back.
@@ -21,7 +21,7 @@ pub trait Answer: Send {
         false
     }
 
-    /// The error after the last round, where it is known here.
+    /// The error after the last round, if the server knows it.
     fn last_line(&self) -> Option<TracePoint> {
         None
     }

@@ -1,7 +1,7 @@
-//! The coordinator of all cohorts as a state machine: what its links bring goes in, what is to be done comes out. It has
-//! no sockets, no clocks and no files.
+//! The coordinator of all cohorts as a state machine: its input are events on links, its output are actions. It has no
+//! sockets, no clocks and no files.
 //!
-//! Two drivers feed it. [`crate::server`] does so over links between threads and ranks, where whatever is wrong ends the
+//! Two drivers feed it. [`crate::server`] does so over links between threads and ranks, where any error ends the
 //! run. A federation's coordinator does so over a network: it drops bad messages, keeps the records in a journal, and
 //! looks for parties that keep the others waiting.
 
@@ -34,7 +34,7 @@ struct Activity {
     is_reported: bool,
 }
 
-/// What is to be done because of one event.
+/// The actions that follow from one event.
 struct Turn {
     now: f64,
     actions: Vec<CoordinatorAction>,
@@ -67,7 +67,7 @@ impl<'a> Coordinator<'a> {
         coordinator
     }
 
-    /// From here on the actions contain what a restart needs.
+    /// From here on, actions include the records that a restart needs.
     pub fn keeping_records(mut self) -> Self {
         self.keeps_records = true;
         self
@@ -104,7 +104,7 @@ impl<'a> Coordinator<'a> {
         self.all_active(now);
     }
 
-    /// What happened on a link at this time, and what is to be done.
+    /// Handles an event on a link at this time; returns the actions to perform.
     pub fn handle(&mut self, incoming: Incoming, now: f64) -> Result<Vec<CoordinatorAction>> {
         let mut turn = Turn { now, actions: Vec::new() };
         match incoming {
@@ -166,7 +166,7 @@ impl<'a> Coordinator<'a> {
         self.activity.get(&cohort).is_some_and(|activity| now - activity.last > patience)
     }
 
-    /// Whether the groups of a party, if there are groups, have long had no sum under way.
+    /// Whether all groups of a party, if there are groups, have been inactive for `patience` seconds.
     fn has_quiet_groups(&self, party: u16, now: f64, patience: f64) -> bool {
         let is_member = |hub: &Hub| hub.cohort().members.iter().any(|(member, _)| *member == party);
         let mut groups = self.hubs.iter().filter(|(number, hub)| **number != ALL && is_member(hub));
@@ -178,7 +178,7 @@ impl<'a> Coordinator<'a> {
         numbers.into_iter().try_for_each(|number| self.deliver(number, 0, event(), turn))
     }
 
-    /// Lets a hub deal with an event.
+    /// Passes an event to a hub.
     fn deliver(&mut self, number: u8, from: u16, event: Event, turn: &mut Turn) -> Result<()> {
         let Some(hub) = self.hubs.get_mut(&number) else {
             turn.reject(from, Violation::UnknownCohort(number));
@@ -263,7 +263,7 @@ impl<'a> Coordinator<'a> {
         }
     }
 
-    /// Sends an answer to parties, after a restart is prepared for.
+    /// Sends an answer to parties, after recording what a restart needs.
     fn tell(&mut self, cohort: u8, to: Vec<u16>, message: Message, turn: &mut Turn) {
         if let Message::NewEpoch { .. } = message {
             self.answer.returned(cohort);
@@ -274,7 +274,7 @@ impl<'a> Coordinator<'a> {
         turn.actions.push(CoordinatorAction::Send { to, bytes: addressed(cohort, &message) });
     }
 
-    /// What a restart needs of a message to several parties, besides answers.
+    /// The part of a message to several parties that a restart needs, apart from answers.
     fn record(&self, cohort: u8, message: &Message) -> Option<CoordinatorRecord> {
         match *message {
             Message::NewEpoch { epoch } => Some(CoordinatorRecord::Epoch { cohort, epoch }),

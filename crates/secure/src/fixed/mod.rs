@@ -21,19 +21,20 @@ const STEP: i16 = 4;
 /// Votes of a column.
 pub const VOTES: usize = (2 * LIMIT / STEP) as usize;
 
-/// Words behind masked numbers: not 0 if somebody's numbers are outside their ranges, and if a party withholds its own.
+/// Words appended to masked numbers: not 0 if a party's numbers are out of range, or if a party withholds its
+/// own.
 pub const FLAGS: usize = 2;
 
-/// How far the numbers of a column reach, and how far apart they are as words.
+/// The range of the numbers of a column, and the distance between two adjacent fixed-point values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Precision {
-    /// No party's number is larger.
+    /// The largest absolute value of any party.
     pub reach: f64,
-    /// The distance between two words.
+    /// The distance between two adjacent values.
     pub step: f64,
 }
 
-/// The precision of each column of each part; without ranges numbers reach anywhere.
+/// The precision of each column of each part; infinite ranges if none are known.
 pub fn precision(shapes: &[PartShape], exponents: Option<&[i16]>, parties: usize) -> Vec<Vec<Precision>> {
     let mut exponents = exponents.map(|exponents| exponents.iter());
     let mut column = |width| match exponents.as_mut().and_then(Iterator::next) {
@@ -131,8 +132,9 @@ pub fn decode(words: &Words, shapes: &[PartShape], exponents: &[i16], parties: u
     decoded
 }
 
-/// Ranges for the next sum of this kind: what was opened, and room to grow by a factor of four. No summand of
-/// nonnegative numbers is above their sum; a summand that is outside all the same is noticed, and ranges are agreed on again.
+/// Ranges for the next sum of this kind: the opened values, with room to grow by a factor of four. No summand of
+/// nonnegative numbers exceeds their sum; a summand that is out of range nevertheless is detected, and the parties vote
+/// again.
 pub fn follow(opened: &[Part]) -> Vec<i16> {
     let largest = opened.iter().flat_map(Part::largest);
     largest.map(|largest| (exponent_above(largest) + 2).min(LIMIT)).collect()
@@ -149,7 +151,7 @@ pub fn raised(rng: &mut impl Rng) -> u64 {
     }
 }
 
-/// Whose numbers are summed in which sum.
+/// The party and the sum for which numbers are encoded.
 #[derive(Clone, Copy, Debug)]
 pub struct Contribution {
     /// The party.

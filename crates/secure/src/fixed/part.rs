@@ -29,7 +29,7 @@ impl From<Width> for bool {
 pub struct PartShape {
     /// How many numbers there are.
     pub count: usize,
-    /// In how many columns, each with a range of its own.
+    /// The number of columns, each with its own range.
     pub columns: usize,
     /// How wide its words are.
     #[serde(rename = "wide")]
@@ -53,12 +53,12 @@ impl PartShape {
         PartShape { count, columns: count, width: Width::Wide }
     }
 
-    /// Its words of 32 bits.
+    /// The number of 32-bit words.
     pub fn narrow(&self) -> usize {
         if self.width == Width::Narrow { self.count } else { 0 }
     }
 
-    /// Its words of 64 bits.
+    /// The number of 64-bit words.
     pub fn wide(&self) -> usize {
         if self.width == Width::Wide { self.count } else { 0 }
     }
@@ -92,12 +92,12 @@ impl Part {
         Part { values: values.to_vec(), columns: values.len(), width: Width::Wide }
     }
 
-    /// A part of this shape with nothing in it.
+    /// An empty part of this shape.
     pub fn zeros(&self) -> Part {
         Part { values: vec![0.0; self.values.len()], ..*self }
     }
 
-    /// Its shape.
+    /// The shape of this part.
     pub fn shape(&self) -> PartShape {
         PartShape { count: self.values.len(), columns: self.columns, width: self.width }
     }

@@ -5,7 +5,7 @@ use crate::fixed::{PartShape, precision};
 
 const PARTIES: usize = 4;
 
-/// A sum over four parties of which this is the first, with ranges of 2^10.
+/// A sum over four parties as seen by the first one, with ranges of 2^10.
 struct Case {
     kind: SumKind,
     own: Vec<Part>,
@@ -53,7 +53,7 @@ fn scalars(kind: SumKind, own: &[f64], total: &[f64]) -> Case {
     Case { kind, own: vec![Part::scalars(own)], total: vec![total.to_vec()] }
 }
 
-/// An honest sum of M V, of parties that have opened their norms.
+/// An honest sum of M V among parties that have opened their norms.
 fn product() -> (Known, Case) {
     let parties: Vec<Party> = (0..PARTIES as u64).map(party).collect();
     let total = (0..3).map(|part| {
@@ -76,7 +76,7 @@ fn honest_sums_pass() {
     let (mut known, case) = product();
     case.check(&mut known).unwrap();
     scalars(SumKind::Records, &[5.0], &[20.0]).check(&mut known).unwrap();
-    // A party without records of a feature, and a residual that rounding made negative.
+    // A party may have no records with a feature, and rounding may make a residual negative.
     scalars(SumKind::Norms, &[0.0, 0.0], &[3.0, 3.0]).check(&mut known).unwrap();
     let u = Case {
         kind: SumKind::U,
@@ -86,15 +86,15 @@ fn honest_sums_pass() {
     u.check(&mut known).unwrap();
 }
 
-/// Each of the ways to forge a sum is named.
+/// Each way of forging a sum is detected and named.
 #[test]
-fn what_no_party_can_have_is_refused() {
+fn impossible_sums_are_refused() {
     let refused = |change: &dyn Fn(&mut Case)| {
         let (mut known, mut case) = product();
         change(&mut case);
         case.check(&mut known).unwrap_err()
     };
-    // Less than this party's own share, which alone is nonnegative.
+    // Without this party's own share, which is nonnegative by itself.
     let below = refused(&|case| case.total[0][0] = case.own[0].values[0] * 0.9);
     assert!(below.contains("negative"), "{below}");
     let beyond = refused(&|case| case.total[0][0] = 3.0 * 1024.0 + 100.0);
@@ -103,10 +103,10 @@ fn what_no_party_can_have_is_refused() {
     // An off-diagonal entry larger than the diagonal allows.
     let indefinite = refused(&|case| case.total[1][1] = 500.0);
     assert!(indefinite.contains("semidefinite"), "{indefinite}");
-    // A column of M V that no records of these norms have.
+    // A column of M V that records with these norms cannot have.
     let long = refused(&|case| case.total[0].iter_mut().step_by(3).for_each(|value| *value += 20.0));
     assert!(long.contains("component 1"), "{long}");
-    // A Gram matrix that was scaled down is noticed by the same.
+    // The same check detects a Gram matrix that was scaled down.
     let (own, others) = (party(0).parts[1].values.clone(), 0.01);
     let small = refused(&|case| {
         case.total[1].iter_mut().zip(&own).for_each(|(total, own)| *total = own + others * (*total - own));
@@ -121,7 +121,7 @@ fn totals_that_contradict_each_other_are_refused() {
     assert!(scalars(SumKind::Records, &[5.0], &[20.5]).check(&mut known).is_err());
     scalars(SumKind::Records, &[5.0], &[20.0]).check(&mut known).unwrap();
     known.leave_out(vec![false, true]);
-    // 15 records of two features, whose squares sum to 4: their sum is at most 11.
+    // 15 records of two features whose squares sum to 4: the sum of entries is at most 11.
     assert!(scalars(SumKind::Norms, &[1.0, 1.0], &[13.0, 5.0]).check(&mut known).is_err());
     scalars(SumKind::Norms, &[1.0, 1.0], &[11.0, 5.0]).check(&mut known).unwrap();
     let end = |norm| scalars(SumKind::Error, &[0.5, 1.0, 0.0, 0.0, 0.0], &[2.0, norm, 0.0, 0.0, 0.0]);
@@ -134,7 +134,7 @@ fn totals_that_contradict_each_other_are_refused() {
     };
     assert!(bits(2.5).check(&mut known).is_err() && bits(0.0).check(&mut known).is_err());
     bits(4.0).check(&mut known).unwrap();
-    // A feature that was left out has no row in U.
+    // A feature that was left out has no nonzero row in U.
     let u = |value| Case {
         kind: SumKind::U,
         own: vec![Part::matrix(vec![1.0, 0.0], 1), Part::scalars(&[0.0, 2.0])],

@@ -1,8 +1,9 @@
-//! Attacks on `syn-sd` by a dishonest coordinator and by a dishonest party, and what the safeguards leave of them.
+//! Attacks on `syn-sd` by a dishonest coordinator and by a dishonest party, and how effective they are
+//! against the safeguards.
 //!
-//! Both move the common U where they want it and look at the next sums. What they reach is measured, not prevented: the best
-//! cosine between a record of another party and what they have seen, both without their components along the mean
-//! record, which everything has.
+//! Both move the common U to where they want it and analyze the following sums. Their success is measured,
+//! not prevented: the best cosine between a record of another party and what they have seen, both without
+//! their components along the mean record, which all records share.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -27,24 +28,25 @@ const FEATURES: usize = 60;
 const RANK: usize = 3;
 const ROUNDS: usize = 12;
 
-/// Where an attacker wants the columns of U to go, by how much in the units of U's own size.
+/// Where an attacker moves the columns of U, with amounts relative to the size of U.
 #[derive(Clone, Copy, Debug)]
 enum Plan {
-    /// Nowhere.
+    /// Not at all.
     Honest,
-    /// To a single feature, at once.
+    /// To a single feature, immediately.
     Unit,
-    /// To a single feature, by a share of U's size each round.
+    /// To a single feature, by a share of U's size in each round.
     Drift(f64),
-    /// Each column towards its own largest entries, so that V rests on ever fewer records: no feature need be known.
+    /// Each column towards its own largest entries, so that V depends on ever fewer records: no feature need
+    /// be known.
     Sharpen(f64),
-    /// To a single feature, by so many times the last honest step: within what the parties allow.
+    /// To a single feature, by this multiple of the last honest step, which parties allow.
     DriftWithin(f64),
-    /// The same towards the largest entries.
+    /// Towards the largest entries, by this multiple of the last honest step.
     SharpenWithin(f64),
 }
 
-/// Who attacks.
+/// The participant that attacks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Attacker {
     Coordinator,
@@ -53,7 +55,8 @@ enum Attacker {
 }
 
 impl Plan {
-    /// What is added to a mean of U, which is nonnegative unless the plan knows no measure, after a step of this length.
+    /// The shift added to the mean U after a step of this length. U stays nonnegative unless the plan is
+    /// unrestrained.
     fn shift(self, u: &[f64], step: f64) -> Vec<f64> {
         let (direction, times) = match self {
             Plan::DriftWithin(times) => (Plan::Drift(1.0), times),
@@ -93,14 +96,14 @@ fn distance(one: &[f64], other: &[f64]) -> f64 {
     one.iter().zip(other).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt()
 }
 
-/// The sums of U that an attacker has seen, and the U that it had told before each of them.
+/// The sums of U that an attacker has seen, and the U that it had sent before each of them.
 #[derive(Default)]
 struct Seen {
     sums: Vec<Vec<f64>>,
     told: Vec<Vec<f64>>,
 }
 
-/// A coordinator that adds to what it answers.
+/// A coordinator that adds a shift to its answers.
 struct Forger<'a> {
     plan: Plan,
     ranges: BTreeMap<bool, Vec<i16>>,
@@ -111,7 +114,7 @@ impl Answer for Forger<'_> {
     fn answer(&mut self, _: u8, mut sum: Words, parties: usize, _: f64) -> Words {
         let shapes = [PartShape::matrix(FEATURES, RANK), PartShape::scalars(2)];
         if sum.narrow.len() != FEATURES * RANK {
-            // Votes on the ranges of U and of its two scalars.
+            // Votes on the ranges of U and of its two scalars are passed through.
             if sum.narrow.is_empty() && sum.wide.len() == fixed::VOTES * (RANK + 2) {
                 self.ranges.insert(true, fixed::agreed(&sum));
             }
@@ -121,7 +124,7 @@ impl Answer for Forger<'_> {
         let mut parts = fixed::decode(&sum, &shapes, &exponents, parties);
         let mean: Vec<f64> = parts[0].values.iter().map(|value| value / parties as f64).collect();
         let mut seen = self.seen.lock().unwrap();
-        // The step is that of all parties from what they were told.
+        // The step of all parties, starting from what they were told.
         let step = seen.told.last().map_or(0.0, |told| distance(told, &mean));
         let shift = self.plan.shift(&mean, step);
         seen.sums.push(parts[0].values.clone());
@@ -131,7 +134,7 @@ impl Answer for Forger<'_> {
         for (place, word) in sum.narrow.iter_mut().enumerate() {
             let step = precision[0][place % RANK].step;
             let value = (parts[0].values[place] / step).round();
-            // What does not fit wraps around, as any sum does.
+            // Values out of range wrap around, as in any sum.
             *word = value as i64 as u32;
             parts[0].values[place] = f64::from(*word as i32) * step;
         }
@@ -140,7 +143,7 @@ impl Answer for Forger<'_> {
     }
 }
 
-/// What a dishonest party does in place of [`Synchronous`]: it takes part in all sums, and uploads what moves the mean.
+/// A dishonest party in place of [`Synchronous`]: it takes part in all sums, and uploads what moves the mean.
 fn rogue(
     settings: &Settings,
     plan: Plan,
@@ -176,7 +179,8 @@ fn rogue(
     Ok(())
 }
 
-/// Records of four kinds, each with codes of its own, as rows of M's transpose; one in thirty is unlike all others.
+/// Records of four kinds with separate codes, as rows of M's transpose; one in thirty differs from all
+/// others.
 fn records(party: usize, seed: u64) -> Vec<Vec<f64>> {
     let mut rng = stream(seed, Purpose::Fill, party, 0);
     let mut draw = || uniform(&mut rng);
@@ -199,11 +203,11 @@ fn records(party: usize, seed: u64) -> Vec<Vec<f64>> {
     (0..RECORDS).map(|index| record(index, &mut draw)).collect()
 }
 
-/// What an attack came to.
+/// The outcome of an attack.
 struct Outcome {
-    /// The best cosine to a record of an honest party.
+    /// The best cosine with a record of an honest party.
     cosine: f64,
-    /// Why honest parties stopped.
+    /// The error with which honest parties stopped.
     stopped: Vec<Error>,
 }
 
@@ -211,7 +215,7 @@ fn attack(attacker: Attacker, plan: Plan, seed: u64) -> Outcome {
     attack_on((0..PARTIES).map(|party| records(party, seed)).collect(), attacker, plan, seed)
 }
 
-/// All parties check what those of a federation check by default, but for the attacker.
+/// All parties except the attacker apply the default checks of a federation.
 fn attack_on(data: Vec<Vec<Vec<f64>>>, attacker: Attacker, plan: Plan, seed: u64) -> Outcome {
     let safeguards = Safeguards::default();
     let settings = &Settings { rounds: ROUNDS, tolerance: 0.0, seed, ..Settings::new(Protocol::SynSd, RANK) };
@@ -251,7 +255,7 @@ fn attack_on(data: Vec<Vec<Vec<f64>>>, attacker: Attacker, plan: Plan, seed: u64
                         false => run(settings, &mut local, &mut session, seed + u64::from(me), ALL).map(drop),
                     };
                     let error = ended.err();
-                    // Whoever stops is gone for the others.
+                    // A party that stops leaves the run of the others.
                     let _ = session.leave();
                     error
                 })
@@ -264,8 +268,8 @@ fn attack_on(data: Vec<Vec<Vec<f64>>>, attacker: Attacker, plan: Plan, seed: u64
     Outcome { cosine, stopped }
 }
 
-/// The best cosine between a record and anything that can be made of the sums: their columns, how far these moved from what
-/// had been told before, and the differences of these, both ways.
+/// The best cosine between a record and anything derived from the sums: their columns, how far these moved
+/// from what had been told before, and the differences of these, with both signs.
 fn best_cosine(seen: &Seen, data: &[Vec<Vec<f64>>]) -> f64 {
     let all: Vec<&Vec<f64>> = data.iter().flatten().collect();
     let mean: Vec<f64> =
@@ -304,9 +308,9 @@ fn best_cosine(seen: &Seen, data: &[Vec<Vec<f64>>]) -> f64 {
     cosines.fold(0.0, f64::max)
 }
 
-/// A record a hundred times as large as all others makes up a component.
+/// A record a hundred times as large as all others dominates a component.
 #[test]
-fn a_record_that_would_show_stops_all_and_only_its_party_knows_why() {
+fn a_revealed_record_stops_all_and_only_its_party_knows_why() {
     let mut data: Vec<Vec<Vec<f64>>> = (0..PARTIES).map(|party| records(party, 1)).collect();
     data[1][40].iter_mut().for_each(|value| *value *= 100.0);
     let stopped = attack_on(data, Attacker::Coordinator, Plan::Honest, 1).stopped;
@@ -318,9 +322,10 @@ fn a_record_that_would_show_stops_all_and_only_its_party_knows_why() {
     }
 }
 
-/// A coordinator's sum is not the one that the parties open, and a party's does not fit the others' own shares.
+/// A wrong sum of a coordinator differs from the one that the parties open; a party's does not fit the
+/// others' own shares.
 #[test]
-fn forged_sums_are_noticed() {
+fn forged_sums_are_detected() {
     for attacker in [Attacker::Coordinator, Attacker::Party] {
         let outcome = attack(attacker, Plan::Unit, 0);
         let noticed = |error: &Error| match attacker {
@@ -331,7 +336,8 @@ fn forged_sums_are_noticed() {
     }
 }
 
-/// Of runs with several seeds: the mean of the best cosines, the best of them, and how many runs were stopped.
+/// Results of runs with several seeds: the mean and the maximum of the best cosines, and the number of
+/// stopped runs.
 #[derive(Clone, Copy, Debug)]
 struct Reached {
     mean: f64,
@@ -350,7 +356,7 @@ fn reached(attacker: Attacker, plan: Plan, seeds: u64) -> Reached {
     reached
 }
 
-/// Against honest runs of the same seeds, which nobody stops.
+/// Compares attacks with honest runs of the same seeds, which no party stops.
 fn attacks_reach_no_more_than_honest_runs(seeds: u64) {
     let plans = [
         Plan::Drift(2.0),
@@ -370,7 +376,7 @@ fn attacks_reach_no_more_than_honest_runs(seeds: u64) {
             let attacked = reached(attacker, plan, seeds);
             eprintln!("{attacker:?} {plan:?} {attacked:?}");
             assert!(attacker == Attacker::Party || attacked.stopped as u64 == seeds, "{plan:?} {attacked:?}");
-            // The best of few runs differs by chance more than the mean.
+            // The maximum of few runs varies more by chance than the mean.
             let close = attacked.mean <= honest.mean + 0.02 && attacked.best <= honest.best + 0.05;
             assert!(close, "{attacker:?} {plan:?} {attacked:?}, honest {honest:?}");
         }
@@ -378,12 +384,12 @@ fn attacks_reach_no_more_than_honest_runs(seeds: u64) {
 }
 
 #[test]
-fn attacks_that_pass_reach_no_more_than_an_honest_run() {
+fn undetected_attacks_gain_no_more_than_an_honest_run() {
     attacks_reach_no_more_than_honest_runs(3);
 }
 
 #[test]
 #[ignore = "a minute: 20 seeds"]
-fn attacks_that_pass_reach_no_more_than_honest_runs_of_many_seeds() {
+fn undetected_attacks_gain_no_more_than_honest_runs_of_many_seeds() {
     attacks_reach_no_more_than_honest_runs(20);
 }

@@ -1,6 +1,7 @@
-//! Few rounds: of each sum of M_r V_r and V_rᵀV_r everything is taken that it holds. V_r is fitted to U, not only moved, U
-//! is solved for, and momentum carries U over what plain alternation would take many sums for (Ang and Gillis, 2019:
-//! extrapolation that is withdrawn whenever the error has grown). Each party starts with iterations of its own.
+//! Few rounds: every sum of M_r V_r and V_rᵀV_r is used as fully as possible. V_r is fitted to U until
+//! convergence instead of being moved by one step, U is solved for, and momentum (extrapolation that is
+//! withdrawn whenever the error has grown; Ang and Gillis, 2019) replaces many sums of plain alternation.
+//! Each party starts with local iterations.
 
 use partwise::Real;
 use partwise::solver::CoordinateDescent;
@@ -13,19 +14,19 @@ use crate::risk::Exposure;
 use crate::session::ALL;
 use crate::sum::{SumKind, SumShape};
 
-/// Sweeps that solve for U, given a sum.
+/// The number of sweeps that solve for U, given a sum.
 const SOLVE: CoordinateDescent = CoordinateDescent { mu: 0.0, sweeps: 20 };
-/// The first momentum; what it is multiplied by after each round, by whether the error fell; and its largest.
+/// The initial momentum, its factors after a round in which the error fell or grew, and its maximum.
 const MOMENTUM: f64 = 1.0;
 const GROWTH: f64 = 1.3;
 const DECAY: f64 = 0.5;
 const MOST_MOMENTUM: f64 = 4.0;
 
-/// `few-rounds`.
+/// The protocol `few-rounds`.
 pub(super) struct FewRounds;
 
 impl Definition for FewRounds {
-    /// Iterations of each party by itself, before the first sum.
+    /// The number of local iterations of each party before the first sum.
     fn inner(&self) -> usize {
         50
     }
@@ -55,7 +56,7 @@ impl Definition for FewRounds {
         vec![SumShape::new(SumKind::ProductV, parts)]
     }
 
-    /// M_r V_r, as it is, is of the records' span.
+    /// M_r V_r lies in the span of the records.
     fn enough_records(&self, settings: &Settings, features: usize) -> usize {
         features.max(settings.rank).saturating_mul(2)
     }
@@ -72,7 +73,7 @@ impl Definition for FewRounds {
         Some("syn-sd, or more records per party than there are features, lowers this")
     }
 
-    /// A sum a round. The V_r behind it was fitted to a U that momentum had moved on; what is kept is the solution.
+    /// One sum per round. V_r was fitted to an extrapolated U; the result keeps the solution.
     fn run<T: Real>(&self, run: &mut PartyRun<'_, '_, T>) -> Result<Finish> {
         let PartyRun { settings, local, session, curve, gate, .. } = run;
         let k = settings.rank;
@@ -105,7 +106,7 @@ impl Definition for FewRounds {
     }
 }
 
-/// A party's iterations by itself, from the common U: what remains of them is V_r, so that U is the same at all.
+/// A party's local iterations from the common U. Only V_r is kept, so that U stays equal at all parties.
 fn start_alone<T: Real>(local: &mut Local<T>, iterations: usize) {
     let common = local.u.clone();
     for _ in 0..iterations {
@@ -116,20 +117,20 @@ fn start_alone<T: Real>(local: &mut Local<T>, iterations: usize) {
     local.u = common;
 }
 
-/// A solution, and the error that it has.
+/// A solution for U, and its error.
 struct Solution<T> {
     u: Vec<T>,
     squared_error: f64,
 }
 
-/// How far U is carried on in the direction from one solution to the next.
+/// How far U is extrapolated along the direction between consecutive solutions.
 struct Momentum<T> {
     weight: f64,
     last: Option<Solution<T>>,
 }
 
 impl<T: Real> Momentum<T> {
-    /// The U to fit V to, after a solution: that itself where the error has grown.
+    /// The U to which V is fitted next: extrapolated, or the solution itself if the error has grown.
     fn carry(&mut self, u: Vec<T>, squared_error: f64) -> Vec<T> {
         let last = self.last.replace(Solution { u: u.clone(), squared_error });
         let Some(last) = last else { return u };

@@ -1,8 +1,8 @@
-//! The gate of a party: what it checks on what was opened, and on its own data before each upload.
+//! The gate of a party: its checks of what was opened, and of its own data before each upload.
 //!
-//! What is opened is the same for all, and what cannot be is refused openly. What a party's own records look like is its
-//! own affair: where a single record would show in what it is about to upload, noise goes out in its place with a masked
-//! flag, as for numbers outside their range, and all stop without knowing for whom.
+//! All parties see the same opened values, and openly reject impossible ones. A party's own records stay
+//! private: if a single record would show in an upload, the party uploads noise with a masked flag instead,
+//! as for numbers out of range, and all parties stop without learning whose gate it was.
 
 use partwise::Real;
 
@@ -15,7 +15,7 @@ use crate::sum::SumKind;
 /// A record that supplies less than this share of a column of M_r V_r is not compared with the column of U.
 const COMPARED_SHARE: f64 = 0.1;
 
-/// A record, counted from 0, and how much of something it makes up.
+/// A record, numbered from 0, and the share that it makes up.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RecordShare {
     /// The record.
@@ -29,11 +29,11 @@ pub struct RecordShare {
 pub struct Dominant {
     /// The record, and its share of the column's sum.
     pub of: RecordShare,
-    /// The cosine between it and the column of U.
+    /// The cosine between the record and the column of U.
     pub cosine: f64,
 }
 
-/// Where U was when the parties last agreed on it, and how far this party has moved it since.
+/// U as the parties last agreed on it, and how far this party has moved it since.
 struct Step {
     from: Vec<f64>,
     own: f64,
@@ -43,26 +43,27 @@ struct Step {
 pub(crate) struct Gate {
     limits: Option<Safeguards>,
     step: Option<Step>,
-    /// Records of a party on average.
+    /// The mean number of records per party.
     mean_records: f64,
 }
 
 impl Gate {
-    /// With the thresholds of a session, whose parties have so many records together.
+    /// A gate with the thresholds of a session, whose parties have this many records together.
     pub fn new(session: &Session<'_>, records: f64) -> Self {
         let (limits, mean_records) = (*session.safeguards(), records / session.members(ALL) as f64);
         Gate { limits: limits.gate.then_some(limits), step: None, mean_records }
     }
 
-    /// Before M_r V_r, or a U that was fitted to it, goes out: withholds it where a single record would show.
+    /// Checks M_r V_r, or a U that was fitted to it, before it is uploaded; withholds it if a single record
+    /// would show.
     pub fn before_upload<T: Real>(&self, local: &Local<T>, session: &mut Session<'_>) {
         let Some(limits) = self.limits.as_ref().filter(|limits| limits.watches_records()) else { return };
         let RecordShare { record, share } = local.largest_share();
         if share > limits.record_share {
             let percent = |share: f64| (share * 100.0).round();
             return session.withhold(format!(
-                "record {} of this party makes up {} % of a combination of the components of what would be uploaded, where \
-                 its policy allows {} %",
+                "record {} of this party makes up {}% of a combination of components of the upload, but its \
+                 policy allows at most {}%",
                 record + 1,
                 percent(share),
                 percent(limits.record_share)
@@ -72,38 +73,38 @@ impl Gate {
         let mut near = dominant.filter(|(_, dominant)| dominant.cosine > limits.record_cosine);
         if let Some((component, Dominant { of, cosine })) = near.next() {
             session.withhold(format!(
-                "component {component} of U nearly is record {} of this party (cosine {cosine:.3})",
+                "component {component} of U is nearly equal to record {} of this party (cosine {cosine:.3})",
                 of.record + 1
             ));
         }
     }
 
-    /// Before local steps on a U that all have.
+    /// Remembers the common U before local steps.
     pub fn begin_steps<T: Real>(&mut self, local: &Local<T>) {
         if self.limits.is_some() {
             self.step = Some(Step { from: numbers(&local.u), own: 0.0 });
         }
     }
 
-    /// After them.
+    /// Measures the local steps.
     pub fn end_steps<T: Real>(&mut self, local: &Local<T>) {
         if let Some(step) = &mut self.step {
             step.own = distance(&step.from, &numbers(&local.u));
         }
     }
 
-    /// Refuses a U that was opened, or computed from what was opened, where it cannot be one.
+    /// Rejects a U that was opened, or computed from opened sums, if it is impossible.
     pub fn check_u<T: Real>(&mut self, local: &Local<T>, kind: SumKind, session: &Session<'_>) -> Result<()> {
         let Some(limits) = &self.limits else { return Ok(()) };
         let (u, k) = (numbers(&local.u), local.rank());
         if u.iter().any(|value| !value.is_finite() || *value < 0.0) {
-            return Err(session.implausible(kind, "U is not of nonnegative numbers".into()));
+            return Err(session.implausible(kind, "U has entries that are negative or not finite".into()));
         }
         if let Some((component, share)) =
             most_concentrated(&u, k).filter(|(_, share)| *share > limits.feature_share)
         {
             let problem = format!(
-                "component {} of U is {:.1}% a single feature, more than this party's feature_share allows",
+                "a single feature dominates component {} of U ({:.1}%), more than this party's feature_share allows",
                 component + 1,
                 share * 100.0
             );
@@ -111,12 +112,12 @@ impl Gate {
         }
         if let Some(Step { from, own }) = self.step.take() {
             let moved = distance(&from, &u);
-            // Damped, a step is as long as there are records behind it.
+            // With damping, the length of a step depends on the number of records.
             let own = own * (self.mean_records / local.records() as f64).max(1.0);
             if moved > limits.step * own {
                 let times = moved / own;
                 let problem = format!(
-                    "U moved {times:.1} times as far as by this party's own steps, more than its step allows"
+                    "U moved {times:.1} times as far as this party's own steps would, more than its step allows"
                 );
                 return Err(session.implausible(kind, problem));
             }
@@ -124,8 +125,8 @@ impl Gate {
         Ok(())
     }
 
-    /// Refuses a diagonal of V_rᵀV_r, summed over the parties, that no V fitted to U has: ‖U_j‖² ‖V_j‖² ≤ ‖M‖² where no
-    /// record's model is longer than the record.
+    /// Rejects a diagonal of V_rᵀV_r, summed over the parties, that no V fitted to U has: ‖U_j‖² ‖V_j‖² ≤
+    /// ‖M‖² if no record's model is longer than the record.
     pub fn check_diagonal<T: Real>(
         &self,
         local: &Local<T>,
@@ -137,14 +138,14 @@ impl Gate {
         let longest: f64 = squares.iter().filter(|&&square| square > 0.0).map(|square| 1.0 / square).sum();
         let bound = opened.norm * longest / local.rank() as f64;
         if opened.sum > limits.diagonal * bound {
-            let problem = format!("it is {:.1} times what a V fitted to U can have", opened.sum / bound);
+            let problem = format!("it is {:.1} times the maximum for a V fitted to U", opened.sum / bound);
             return Err(session.implausible(SumKind::FirstDiagonal, problem));
         }
         Ok(())
     }
 }
 
-/// A diagonal of V_rᵀV_r, summed over the parties, and ‖M‖² of all of them.
+/// A diagonal of V_rᵀV_r and ‖M‖², each summed over the parties.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OpenedDiagonal {
     pub sum: f64,

@@ -3,7 +3,7 @@
 //!
 //! Others know S_r and M_r S_r of every iteration so far. Record j is a column of M_r, and it is known for certain once
 //! M_r e_j is a combination of the columns of M_r S_r, that is, once the unit vector e_j lies in the span of the columns
-//! of all S_r so far. The bound is necessary, not sufficient: nonnegativity and sparsity give records away long before.
+//! of all S_r so far. The bound is necessary, not sufficient: nonnegativity and sparsity reveal records long before.
 
 use partwise::random::Purpose;
 use partwise::sketch::{Distribution, SketchKind};
@@ -12,22 +12,23 @@ use serde::{Deserialize, Serialize};
 use super::{Protocol, Settings, limited_sketch};
 use crate::basis::Basis;
 
-/// The sketches of a party's records that a run opens, or may open, one a round.
+/// The sketches of a party's records that a run opens, or may open, one per round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OpenedSketches {
-    /// What they are drawn from.
+    /// The distribution of the sketches.
     pub kind: SketchKind,
-    /// Columns of each.
+    /// The number of columns of each sketch.
     pub size: usize,
-    /// The seed, which all parties know.
+    /// The seed, which is public among the parties.
     pub seed: u64,
-    /// How many there are.
+    /// The number of sketches.
     pub rounds: usize,
 }
 
 impl OpenedSketches {
-    /// Those that a run of these settings may open of a party with so many records; nothing if its protocol opens none.
+    /// The sketches that a run with these settings may open of a party with this many records; `None` if the
+    /// protocol opens none.
     pub fn planned(settings: &Settings, party: u16, records: usize) -> Option<Self> {
         (settings.protocol == Protocol::DsanlsLimited).then(|| {
             let Distribution { kind, size, seed, .. } = limited_sketch(settings, party, records);
@@ -35,14 +36,14 @@ impl OpenedSketches {
         })
     }
 
-    /// What they are drawn from, for so many records.
+    /// The distribution of the sketches for this many records.
     pub(super) fn distribution(&self, records: usize) -> Distribution {
         let &OpenedSketches { kind, size, seed, .. } = self;
         Distribution { kind, length: records, size, seed, purpose: Purpose::SketchU }
     }
 }
 
-/// The span of what was opened, and how near each unit vector is to it.
+/// The span of the opened sketches, and how close each record's unit vector is to it.
 pub struct Budget {
     records: usize,
     basis: Basis,
@@ -50,7 +51,7 @@ pub struct Budget {
     leverage: Vec<f64>,
 }
 
-/// What the span is with one more sketch.
+/// The span after one more sketch.
 struct After {
     fresh: Vec<f64>,
     leverage: Vec<f64>,
@@ -75,13 +76,13 @@ impl Budget {
         shows_none
     }
 
-    /// Takes a sketch into account that was opened before, whatever is known after it.
+    /// Records a sketch that was already opened, even if it determines records.
     pub fn open_before(&mut self, sketch: &[f64], size: usize) {
         let after = self.after(sketch, size);
         self.take(after);
     }
 
-    /// What a sketch adds.
+    /// The state after a sketch.
     fn after(&self, sketch: &[f64], size: usize) -> After {
         let columns = (0..size).flat_map(|col| sketch.iter().skip(col).step_by(size).copied()).collect();
         // What is left of a column within the span is rounding.
@@ -137,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn sketches_of_before_use_up_the_budget_for_good() {
+    fn earlier_sketches_count_against_the_budget() {
         let mut budget = Budget::new(20);
         for seed in 0..6 {
             budget.open_before(&gaussian_like(20, 4, seed), 4);

@@ -128,7 +128,7 @@ impl Definition for Limited {
     }
 }
 
-/// What the sketches have revealed about a party so far.
+/// The sketches that were opened of a party so far.
 struct Guard {
     distribution: Distribution,
     budget: Budget,
@@ -137,7 +137,7 @@ struct Guard {
 }
 
 impl Guard {
-    /// `before` was opened in earlier runs.
+    /// Starts from the sketches `before`, which earlier runs opened.
     fn new<T: Real>(
         settings: &Settings,
         distribution: Distribution,

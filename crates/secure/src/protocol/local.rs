@@ -32,9 +32,9 @@ pub struct Local<T> {
     k: usize,
     /// Sums and sums of squares of each record.
     sizes: RowSums,
-    /// How many records have each feature.
+    /// The number of records that have each feature.
     feature_counts: Vec<usize>,
-    /// Features that no party has, of which U is zero.
+    /// Features that no party has, for which U is zero.
     left_out: Vec<bool>,
     /// The shared factor, or this party's copy of it, by row.
     pub u: Vec<T>,
@@ -92,12 +92,13 @@ impl<T: Real> Local<T> {
         self.sizes.squares.iter().sum()
     }
 
-    /// How many records have each feature.
+    /// The number of records that have each feature.
     pub fn feature_counts(&self) -> &[usize] {
         &self.feature_counts
     }
 
-    /// Treats features as if no record had them; of those that are left out at all parties U is zero too.
+    /// Removes features from all records; for those that are left out at all parties, U is set to zero as
+    /// well.
     pub fn zero_features(&mut self, zeroed: &[bool], left_out: &[bool]) {
         left_out.clone_into(&mut self.left_out);
         if zeroed.contains(&true) {
@@ -166,8 +167,8 @@ impl<T: Real> Local<T> {
         gram(&self.threads, &self.u, self.k)
     }
 
-    /// The record with the largest share, in squares, of a combination of the columns of M_r V_r: its leverage
-    /// w_i (WᵀW)⁻¹ w_iᵀ, where w_i is its row of V_r times its norm.
+    /// The record with the largest share, in squares, of any combination of the columns of M_r V_r: its
+    /// leverage w_i (WᵀW)⁻¹ w_iᵀ, where w_i is its row of V_r times its norm.
     pub fn largest_share(&self) -> RecordShare {
         let k = self.k;
         let rows = || {
@@ -181,7 +182,7 @@ impl<T: Real> Local<T> {
             }
         }
         let trace: f64 = (0..k).map(|j| gram[j * k + j]).sum();
-        // Components that are nearly combinations of others add nothing that can be told from rounding.
+        // Components that nearly are combinations of others add nothing but rounding errors.
         let Some(lower) = cholesky(&gram, k, 1e-9 * trace) else { return RecordShare::default() };
         let leverage = |mut row: Vec<f64>| {
             for i in 0..k {
@@ -194,7 +195,7 @@ impl<T: Real> Local<T> {
         shares.max_by(|a, b| a.share.total_cmp(&b.share)).unwrap_or_default()
     }
 
-    /// For each component the record that supplies most of its column of M_r V_r; compared with the column of U where its
+    /// The record that supplies most of each column of M_r V_r; it is compared with the column of U if its
     /// share is at least `compared`.
     pub fn dominant_records(&self, compared: f64) -> Vec<Dominant> {
         let k = self.k;
@@ -372,12 +373,12 @@ impl<T: Real> Local<T> {
     }
 }
 
-/// The start of U, which everybody can draw.
+/// The start of U, which every party can draw.
 pub(crate) fn start_u<T: Real>(seed: u64, features: usize, k: usize, mean: f64) -> Vec<T> {
     draw(seed, Purpose::StartU, features, k, start_scale(k, mean))
 }
 
-/// E[u v] = scale² / 4 for uniform draws, k of them to make up the mean.
+/// E[u v] = scale² / 4 for uniform draws, and k such products make up the mean.
 fn start_scale(k: usize, mean: f64) -> f64 {
     2.0 * (mean / k as f64).sqrt()
 }

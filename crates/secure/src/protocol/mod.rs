@@ -54,7 +54,7 @@ use synchronous::Synchronous;
 protocols! {
     /// HALS on the pooled matrix, U from the sums of M_r V_r and V_rᵀ V_r.
     Pooled, "pooled", Pooled;
-    /// U solved for from few sums of M_r V_r and V_rᵀ V_r, with momentum.
+    /// U is solved for from few sums of M_r V_r and V_rᵀ V_r, with momentum.
     FewRounds, "few-rounds", FewRounds;
     /// Alg. `Syn_SD`: local NMF, U averaged.
     SynSd, "syn-sd", Synchronous { sketches_features: false, sketches_records: false };
@@ -94,7 +94,7 @@ pub(crate) trait Definition: Sync {
         2
     }
 
-    /// Exchanges of U at most, unless asked otherwise.
+    /// The default maximum number of exchanges of U.
     fn rounds(&self) -> usize {
         Settings::ROUNDS
     }
@@ -126,10 +126,10 @@ pub(crate) trait Definition: Sync {
         Ok(())
     }
 
-    /// What it sums in addition to what all protocols sum.
+    /// The sums of this protocol in addition to those of all protocols.
     fn sums(&self, settings: &Settings, features: usize) -> Vec<SumShape>;
 
-    /// How many vectors of U's length, or sketches of them, a round opens.
+    /// The number of vectors of U's length, or sketches of them, that a round opens.
     fn vectors_of_a_round(&self, settings: &Settings) -> usize {
         settings.rank
     }
@@ -145,7 +145,7 @@ pub(crate) trait Definition: Sync {
         true
     }
 
-    /// What others could learn, in the order in which it is refused.
+    /// What others could learn, in the order in which risks are refused.
     fn risks(&self, exposure: &Exposure<'_>) -> Vec<Option<Error>> {
         vec![exposure.plain_shares(), exposure.few_records()]
     }
@@ -155,13 +155,13 @@ pub(crate) trait Definition: Sync {
         None
     }
 
-    /// What a party does from the start of U and V_r to a U.
+    /// Runs the protocol at a party, from the starts of U and V_r to the final U.
     fn run<T: Real>(&self, run: &mut PartyRun<'_, '_, T>) -> Result<Finish>
     where
         Self: Sized;
 }
 
-/// What a party has while it runs a protocol.
+/// The data and resources of a party while it runs a protocol.
 pub(crate) struct PartyRun<'r, 's, T> {
     pub settings: &'r Settings,
     pub local: &'r mut Local<T>,
@@ -177,13 +177,13 @@ pub(crate) struct PartyRun<'r, 's, T> {
 /// How a protocol ended.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Finish {
-    /// Rounds done.
+    /// The number of rounds.
     pub rounds: usize,
     /// Why it ended.
     pub stopped_by: Stop,
 }
 
-/// What the methods that damp U's steps sum first.
+/// The first sum of methods that damp the steps of U.
 fn first_diagonal_sum() -> SumShape {
     SumShape::scalars(SumKind::FirstDiagonal, 1)
 }

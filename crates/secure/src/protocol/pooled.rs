@@ -62,7 +62,7 @@ impl Definition for Pooled {
         Some("another protocol, or more records per party than features, reduces this")
     }
 
-    /// One sum per iteration, which also has what the error of the last one needs.
+    /// One sum per iteration, which also contains what the error of the previous one needs.
     fn run<T: Real>(&self, run: &mut PartyRun<'_, '_, T>) -> Result<Finish> {
         let PartyRun { settings, local, session, curve, gate, .. } = run;
         let k = settings.rank;

@@ -21,7 +21,7 @@ pub struct Common {
     pub norm: f64,
     /// Mean entry.
     pub mean: f64,
-    /// Records of all.
+    /// The number of records of all parties.
     pub records: f64,
 }
 
@@ -32,7 +32,7 @@ pub struct Ended {
     pub common: Common,
     /// The error over rounds; empty for the asynchronous protocols, where the server has it.
     pub trace: Vec<TracePoint>,
-    /// Rounds done.
+    /// The number of rounds.
     pub rounds: usize,
     /// Why it ended.
     pub stopped_by: Stop,
@@ -160,8 +160,9 @@ impl Attempt<'_> {
     }
 }
 
-/// The first sums of every method: whether any party has fewer records than its part of what is needed, before anything
-/// else is sent, then the records of all together, and the refusal of too few.
+/// The first sums of every method. Before anything else is sent, they determine whether any party has fewer
+/// records than its part of the required number, and then the total number of records; a run with too few
+/// records is rejected.
 fn count_records<T: Real>(
     settings: &Settings,
     local: &Local<T>,
@@ -180,7 +181,7 @@ fn count_records<T: Real>(
     let records = total.parts[0][0].round();
     let opened = OpenedCounts { parties: total.parties, records: records as usize };
     if let Some(few) = guard(total.parties) {
-        // Each part of what is needed is larger where a party is missing.
+        // Each party's part of the required number is larger if a party is missing.
         if total.parties < members && !is_small {
             is_small = session.any(ALL, SumKind::FewRecords, few.is_small(own))?;
         }
@@ -205,7 +206,7 @@ fn meet<T: Real>(local: &Local<T>, session: &mut Session<'_>, counted: RecordCou
     Ok(Common { norm, mean: sum / (records * local.features() as f64), records })
 }
 
-/// The records of this many parties together.
+/// The number of records of this many parties together.
 struct RecordCount {
     records: f64,
     parties: usize,

@@ -154,18 +154,18 @@ impl Settings {
         self.most_rounds(groups).saturating_mul(self.attempts())
     }
 
-    /// How many vectors with an entry for each feature, or sketches of them, all sums of a run open at most: the more of
-    /// them for each record, the more they tell about it.
+    /// The maximum number of vectors with an entry per feature, or sketches of them, that all sums of a run
+    /// open. The larger it is relative to the number of records, the more it tells about them.
     pub fn opened_vectors(&self, groups: usize) -> usize {
         self.all_rounds(groups).saturating_mul(self.protocol.definition().vectors_of_a_round(self))
     }
 
-    /// d of sketches over so many features.
+    /// d of sketches over this many features.
     pub(super) fn sketched_features(&self, features: usize) -> usize {
         self.of_sketches().sketch_sizes(features, features).1.min(features)
     }
 
-    /// In the form of the core library.
+    /// Converts the settings to those of the core library.
     pub(super) fn of_sketches(&self) -> partwise::run::Settings {
         partwise::run::Settings {
             algorithm: partwise::run::Algorithm::Dsanls,
@@ -186,15 +186,15 @@ impl Settings {
         Damping::new(&self.of_sketches(), start)
     }
 
-    /// The sums of a run that does all its rounds once, without votes on ranges and without attempts that fail.
+    /// The number of sums of a run without repeated rounds, votes on ranges or failed attempts.
     pub fn fewest_sums(&self, groups: usize) -> u64 {
         let of_round = 1 + if self.protocol.sketches_features() { self.inner } else { 0 };
         self.most_rounds(groups).saturating_mul(of_round) as u64
     }
 
-    /// How many sums a party takes part in at most, votes and attempts that fail among them, unless it is given another number.
-    /// A sum whose numbers are outside of their ranges takes three; that is seldom, and there is room for as many again, for
-    /// lines that are cut.
+    /// The default limit on the sums in which a party takes part, including votes and failed attempts. A sum
+    /// whose numbers are out of range takes three, but this is rare, and the limit leaves as much room again
+    /// for lost connections.
     pub fn most_sums(&self, groups: usize) -> u64 {
         let room = 6 * self.attempts() as u64;
         self.fewest_sums(groups).saturating_mul(room).saturating_add(100)

@@ -16,7 +16,7 @@ use crate::sum::{SumKind, SumShape};
 
 /// Iterations between two evaluations where the error costs a product more: about a tenth of the time.
 const EVALUATE_EVERY: usize = 10;
-/// In how many parts evaluations divide even a short run.
+/// The number of parts into which evaluations divide even a short run.
 const EVALUATED_PARTS: usize = 4;
 
 /// `syn-sd`, `syn-ssd-u`, `syn-ssd-v` and `syn-ssd-uv`.
@@ -50,9 +50,9 @@ impl Definition for Synchronous {
         settings.rank.saturating_mul(1 + sketched)
     }
 
-    /// T1 rounds of T2 iterations. U's steps are proximal, with the same weight at all parties: one that hardly uses a
-    /// component then hardly moves it, where the minimum of its own problem would lie anywhere; and as the weight grows, the
-    /// mean of all steps becomes a step of the pooled problem.
+    /// T1 rounds of T2 iterations. U's steps are proximal, with the same weight at all parties. A party that barely uses
+    /// a component then barely moves it, whereas the minimum of its own problem could lie anywhere. As the weight grows,
+    /// the mean of all steps approaches a step of the pooled problem.
     fn run<T: Real>(&self, run: &mut PartyRun<'_, '_, T>) -> Result<Finish> {
         let Diagonals { sum, parties } = first_diagonal(run)?;
         let PartyRun { settings, local, session, curve, gate, norm, .. } = run;

@@ -36,12 +36,12 @@ pub(super) struct Speed {
 }
 
 impl Speed {
-    /// Seconds for so many multiplications.
+    /// Seconds for this many multiplications.
     pub fn of_work(self, multiplications: f64) -> f64 {
         multiplications * SECONDS_PER_MULTIPLICATION * self.slowness
     }
 
-    /// Seconds for the masks between so many parties on words of so many bytes.
+    /// Seconds for the masks between this many parties on words with this many bytes.
     pub fn of_masks(self, bytes: usize, parties: usize) -> f64 {
         bytes as f64 * (parties + 1) as f64 * SECONDS_PER_MASK_BYTE * self.slowness
     }

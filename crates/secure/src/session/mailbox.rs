@@ -4,24 +4,24 @@ use std::collections::{BTreeMap, VecDeque};
 
 use crate::aggregation::Message;
 
-/// What was not handled yet, by cohort.
+/// Messages that were not handled yet, by cohort.
 #[derive(Default)]
 pub(super) struct Mailbox {
     messages: BTreeMap<u8, VecDeque<Message>>,
 }
 
-/// What becomes of a message that has come.
+/// What to do with a message that has arrived.
 pub(super) enum Delivery {
-    /// It is to be handled now.
+    /// Handle it now.
     Now(Message),
-    /// It is kept.
+    /// It was kept for later.
     Later,
     /// There are more of that cohort than a run has.
     Overflow,
 }
 
 impl Mailbox {
-    /// Keeps a message that is early, or that comes behind one that is kept; `most` bounds how many there may be.
+    /// Keeps a message that arrives early or after another kept one; `most` limits their number.
     pub fn deliver(&mut self, cohort: u8, message: Message, is_early: bool, most: Option<usize>) -> Delivery {
         let kept = self.messages.entry(cohort).or_default();
         if kept.is_empty() && !is_early {

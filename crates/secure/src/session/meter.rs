@@ -1,4 +1,4 @@
-//! What a party's sums cost it.
+//! The costs of a party's sums.
 
 use std::time::Duration;
 

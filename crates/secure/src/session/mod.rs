@@ -37,18 +37,18 @@ use votes::{Pending, Ranges};
 /// The cohort of all parties.
 pub const ALL: u8 = 0;
 
-/// What an opened sum is.
+/// The result of an opened sum.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Total {
     /// The sums of the parts.
     pub parts: Vec<Vec<f64>>,
     /// How many parties are in them.
     pub parties: usize,
-    /// What the server made of the sum, where it answered something else.
+    /// The server's answer, if it differs from the sum.
     pub answer: Option<Words>,
 }
 
-/// What a cohort has told a party.
+/// A digest of what a cohort has told a party.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct CohortDigest {
     /// The cohort.
@@ -90,11 +90,11 @@ pub struct Session<'a> {
     most_rounds: Option<usize>,
     safeguards: Safeguards,
     known: Known,
-    /// Why this party's next numbers are withheld.
+    /// Why this party's next numbers are withheld, if they are.
     withheld: Option<String>,
     sketches_before: Vec<OpenedSketches>,
     most_sums: Option<u64>,
-    /// How often this party has uploaded words, or had before a restart.
+    /// How often this party has uploaded words, uploads before a restart included.
     attempts: u64,
     /// Whether a party was missing from a sum of this attempt that this party saw.
     pub(crate) incomplete: bool,
@@ -183,7 +183,7 @@ impl<'a> Session<'a> {
         self.link.now()
     }
 
-    /// What the sums have cost so far.
+    /// The costs of the sums so far.
     pub fn meter(&self) -> &Meter {
         &self.meter
     }
@@ -198,7 +198,7 @@ impl<'a> Session<'a> {
         &self.sketches_before
     }
 
-    /// So many multiplications were done.
+    /// Counts multiplications.
     pub fn work(&mut self, multiplications: f64) {
         self.link.spend(self.speed.of_work(multiplications));
     }
@@ -217,9 +217,9 @@ impl<'a> Session<'a> {
     pub fn sum(&mut self, cohort: u8, kind: SumKind, parts: Vec<Part>) -> Result<Total> {
         self.start(cohort, kind, parts)?;
         let total = self.wait()?;
-        // The server of asynchronous protocols answers what is started alone, and tells the end.
+        // In asynchronous protocols, the server answers only sums that use `start` without `sum`, and the end.
         if !self.plain && total.answer.is_some() && kind != SumKind::End {
-            return Err(self.dishonest("an answer in the place of a sum"));
+            return Err(self.dishonest("an answer in place of the sum"));
         }
         Ok(total)
     }
@@ -285,27 +285,27 @@ impl<'a> Session<'a> {
         self.ranges.set(cohort, kind, fixed::follow(like));
     }
 
-    /// The numbers of the next sum are withheld: noise goes out in their place, with a flag by which all stop.
+    /// Withholds the numbers of the next sum: noise is sent instead, with a flag that makes all parties stop.
     pub(crate) fn withhold(&mut self, reason: String) {
         self.withheld = Some(reason);
     }
 
-    /// What this party checks by itself.
+    /// The limits that this party checks by itself.
     pub(crate) fn safeguards(&self) -> &Safeguards {
         &self.safeguards
     }
 
-    /// Features that no party has from here on.
+    /// Sets the features that no party has from now on.
     pub(crate) fn leave_out(&mut self, left_out: Vec<bool>) {
         self.known.leave_out(left_out);
     }
 
-    /// A sum that cannot be one.
+    /// The error for an impossible sum.
     pub(crate) fn implausible(&self, kind: SumKind, problem: String) -> Error {
         Error::Implausible { who: Peer(self.me), sum: kind.label(), problem }
     }
 
-    /// A gate has stopped the run.
+    /// The error after a gate has stopped the run.
     fn stopped(&self) -> Error {
         Error::Withheld { who: Peer(self.me), reason: self.withheld.clone() }
     }

@@ -18,31 +18,31 @@ pub enum Announcement {
     Error {
         /// The round.
         round: usize,
-        /// Over all parties.
+        /// The squared error over all parties.
         squared_error: f64,
     },
-    /// What became of features that few records have. It is for this party's eyes alone.
+    /// Features that were removed because few records have them. The report is private to this party.
     Features {
-        /// Features that no party has from here on.
+        /// The number of features that no party has from now on.
         left_out: usize,
-        /// Features that this party has in too few records, and treats as if it had none: from 0.
+        /// Features, numbered from 0, that this party has in too few records and treats as absent.
         zeroed: Vec<usize>,
     },
     /// A party was missing from sums, and the run is repeated by those who are present.
     Retry,
 }
 
-/// A sum that a party takes part in next.
+/// The sum in which a party takes part next.
 pub struct NextSum<'a> {
-    /// How many sums were answered so far.
+    /// The number of sums answered so far.
     pub answered: u64,
-    /// What is summed.
+    /// The kind of the sum.
     pub kind: SumKind,
-    /// What the party has.
+    /// The party's contribution.
     pub parts: &'a mut Vec<Part>,
 }
 
-/// What is called before each sum.
+/// A function that is called before each sum.
 pub type BeforeSum<'a> = Box<dyn FnMut(NextSum<'_>) -> Result<()> + Send + 'a>;
 
 /// Randomness, a clock, a journal, and a progress callback.
@@ -53,19 +53,21 @@ pub struct SessionOptions<'a> {
     pub clock: Box<dyn Clock + 'a>,
     /// How many times as long this party takes for the same work, where the link has a simulated clock.
     pub slowness: f64,
-    /// Where answers are kept.
+    /// The journal in which answers are stored.
     pub journal: Option<Box<dyn Journal + 'a>>,
     /// Told what all know.
     pub watch: Option<Box<dyn FnMut(Announcement) + Send + 'a>>,
-    /// Called before each sum; an error ends the party. Simulations lose parties so, and let them upload other numbers.
+    /// Called before each sum; an error ends the party. Simulations use it to remove parties and to change
+    /// their uploads.
     pub before_sum: Option<BeforeSum<'a>>,
     /// Where the coordinator says when it is the end: rounds after which it must have.
     pub most_rounds: Option<usize>,
-    /// What this party checks by itself.
+    /// The limits that this party checks by itself.
     pub safeguards: Safeguards,
-    /// Sketches of the same records that earlier runs have opened.
+    /// Sketches of the same records that earlier runs opened.
     pub sketches_before: Vec<OpenedSketches>,
-    /// How many sums the party takes part in at most, attempts that fail and votes on ranges among them.
+    /// The maximum number of sums in which the party takes part, failed attempts and votes on ranges
+    /// included.
     pub most_sums: Option<u64>,
 }
 

@@ -1,9 +1,9 @@
-//! The journal of a party: what it needs to take up its run again, and the way back to where it was.
+//! The journal of a party: what it needs to resume its run, and how it replays the run up to that point.
 
 use crate::aggregation::Words;
 use crate::error::Result;
 
-/// What is kept so that a party can take up its run again.
+/// A record that a party stores to resume its run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Kept {
     /// An answer.
@@ -24,19 +24,19 @@ pub enum Kept {
 pub struct Answered {
     /// The cohort.
     pub cohort: u8,
-    /// Who was in the sum.
+    /// The parties in the sum.
     pub parties: Vec<u16>,
     /// The number of unsuccessful calls of [`Session::poll`](super::Session::poll) before it.
     pub polls: u32,
     /// The hash over all answers of the cohort, this one included.
     pub answers: [u8; 32],
-    /// What was opened.
+    /// The opened words.
     pub words: Words,
-    /// What the server made of it, where it answered something else.
+    /// The server's answer, if it differs from what was opened.
     pub answer: Option<Words>,
 }
 
-/// Where that is kept.
+/// Storage for the records of a party.
 pub trait Journal: Send {
     /// The next from before.
     fn next(&mut self) -> Result<Option<Kept>>;
@@ -99,7 +99,8 @@ impl<'a> Replay<'a> {
         self.polls += 1;
     }
 
-    /// Stores the record that `answered` makes of the number of unsuccessful polls since the previous answer.
+    /// Stores the record that `answered` builds from the number of unsuccessful polls since the previous
+    /// answer.
     pub fn keep_answer(&mut self, answered: impl FnOnce(u32) -> Answered) -> Result<()> {
         let Some(journal) = &mut self.journal else { return Ok(()) };
         journal.keep(&Kept::Answer(answered(std::mem::take(&mut self.polls))))

@@ -10,16 +10,16 @@ use crate::link::{Asked, Incoming};
 use crate::plausible::OpenedSum;
 use crate::sum::SumKind;
 
-/// How often ranges are agreed on once more for one sum. After a vote every honest party's numbers are within them, but for
-/// one that was away while the others voted.
+/// The maximum number of further votes on ranges for one sum. After a vote, the numbers of every honest party
+/// are in range, except those of a party that was absent during the vote.
 const MAX_REVOTES: u32 = 3;
 
-/// Messages of a round to a party, besides the words of each other: whoever was away may have missed all answers of a run,
-/// which may be done twice.
+/// The number of messages per round to a party, apart from the others' masked words: an absent party may have
+/// missed all answers of a run, which may be done twice.
 const MESSAGES_PER_ROUND: usize = 32;
 
 impl Session<'_> {
-    /// Masks and sends: the votes on ranges where none are known, else the numbers.
+    /// Masks and sends the words of this round: votes on ranges if none are known, otherwise the numbers.
     pub(super) fn submit(&mut self) -> Result<()> {
         let begin = self.clock.now();
         let Some(Pending { cohort, kind, .. }) = self.pending else { return Err(self.out_of_turn()) };
@@ -89,7 +89,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Counts attempts at sums, so that nobody can make a party repeat them without end.
+    /// Counts attempts at sums, so that a party cannot be made to repeat them indefinitely.
     fn count_attempt(&mut self) -> Result<()> {
         self.attempts += 1;
         match self.most_sums.filter(|most| self.attempts > *most) {
@@ -159,7 +159,7 @@ impl Session<'_> {
         }
     }
 
-    /// What came early for the sum that is under way now.
+    /// Takes out a message that arrived early for the current sum.
     fn stashed(&mut self) -> Option<(u8, Message)> {
         let cohort = self.pending.as_ref()?.cohort;
         Some((cohort, self.mailbox.take(cohort)?))
@@ -210,7 +210,7 @@ impl Session<'_> {
         Ok(Some(Opened { cohort, parties, words, answer }))
     }
 
-    /// The numbers of a sum; nothing if it was about ranges, or showed that they are too narrow.
+    /// The numbers of a sum; `None` if it was a vote on ranges, or showed that they are too narrow.
     fn finish(&mut self, opened: Opened) -> Result<Option<Total>> {
         let begin = self.clock.now();
         self.meter.sums += 1;
@@ -258,9 +258,9 @@ impl Session<'_> {
         Ok(Some(Total { parts, parties, answer }))
     }
 
-    /// The next round of the same sum. After numbers were outside of their ranges it must be between the same parties: whoever
-    /// sent noise that it knows has seen the sum of the others, and in a sum without one of them the same numbers would show
-    /// what that one had.
+    /// Starts the next round of the same sum. If numbers were out of range, it must be among the same
+    /// parties: a participant whose noise is known to it has seen the sum of the others, and in a sum without
+    /// one of them the same numbers would reveal what that party contributed.
     fn vote_again(&mut self, cohort: u8, present: Vec<u16>, is_bound: bool) -> Result<Option<Total>> {
         if let Some(party) = self.machines.get_mut(&cohort)
             && is_bound
@@ -271,19 +271,19 @@ impl Session<'_> {
         self.submit().map(|()| None)
     }
 
-    /// Refuses a range that no honest party needs.
+    /// Rejects a range that no honest party needs.
     fn check_exponents(&self, kind: SumKind, exponents: &[i16]) -> Result<()> {
         let most = self.safeguards.exponent;
         match exponents.iter().max() {
             Some(&largest) if largest > most => {
-                let problem = format!("a range of 2^{largest}, where this party allows 2^{most} at most");
+                let problem = format!("a range of 2^{largest}, but this party allows at most 2^{most}");
                 Err(self.implausible(kind, problem))
             }
             _ => Ok(()),
         }
     }
 
-    /// Refuses a sum that cannot be one.
+    /// Rejects an impossible sum.
     fn check(&mut self, total: &[Vec<f64>], parties: usize, is_included: bool) -> Result<()> {
         let Some(pending) = &self.pending else { return Err(self.out_of_turn()) };
         let (cohort, kind) = (pending.cohort, pending.kind);

@@ -103,7 +103,7 @@ fn a_range_that_is_too_narrow_opens_noise() {
     let different = |words: &[u32]| words.windows(2).filter(|pair| pair[0] != pair[1]).count();
     assert_eq!((different(narrow[1]), different(narrow[4])), (0, 0));
     assert!(different(narrow[2]) >= 62, "{:?}", narrow[2]);
-    // Outside the range, and not withheld.
+    // Out of range, and not withheld.
     let flags = opened[2].wide.last_chunk::<{ fixed::FLAGS }>().unwrap();
     assert!(flags[0] != 0 && flags[1] == 0, "{flags:?}");
 }
@@ -138,7 +138,7 @@ impl Link for Insistent {
 /// Answers of a cohort that a party is not in end it, and so do more of another cohort than a run has: they would be
 /// kept until its turn comes.
 #[test]
-fn data_that_a_coordinator_makes_a_party_keep_is_bounded() {
+fn data_that_a_coordinator_can_make_a_party_keep_is_bounded() {
     let mut rng = entropy().unwrap();
     let identities: Vec<Identity> = (0..3).map(|_| Identity::new(&mut rng)).collect();
     let members: Vec<_> = (1..).zip(&identities).map(|(party, identity)| (party, identity.key())).collect();
@@ -201,8 +201,8 @@ fn a_short_answer_is_refused() {
                         session.sum(ALL, SumKind::Norms, vec![Part::scalars(&[1.0, 1.0])]).err().unwrap();
                     let words = match plain {
                         true => "shorter than what was asked",
-                        // It is no answer, since each party opens the sum itself.
-                        false => "an answer in the place of a sum",
+                        // This is not an answer, since each party opens the sum itself.
+                        false => "an answer in place of the sum",
                     };
                     assert!(error.to_string().contains(words), "{error}");
                     session.leave().unwrap();

@@ -37,14 +37,14 @@ impl Ranges {
     }
 }
 
-/// A sum under way.
+/// A sum in progress.
 pub(super) struct Pending {
     pub cohort: u8,
     pub kind: SumKind,
     pub parts: Vec<Part>,
     /// Whether this round only agrees on ranges.
     pub voting: bool,
-    /// Whether noise goes out instead of numbers, and all stop.
+    /// Whether noise is sent instead of numbers, and all parties stop.
     pub withheld: bool,
     /// How often its numbers were outside the ranges.
     pub revotes: u32,
@@ -52,7 +52,7 @@ pub(super) struct Pending {
 
 /// How a party's numbers become words.
 pub(super) struct Coding<'a> {
-    /// As they are, without ranges.
+    /// Whether numbers are sent unencoded, without ranges.
     pub plain: bool,
     /// The ranges, if they are known.
     pub exponents: Option<&'a [i16]>,
@@ -60,7 +60,7 @@ pub(super) struct Coding<'a> {
     pub parties: usize,
 }
 
-/// What an answer says.
+/// The interpretation of an answer.
 pub(super) enum Reading {
     /// The ranges of the round that follows.
     Agreed(Vec<i16>),
@@ -75,19 +75,20 @@ pub(super) enum Reading {
 }
 
 impl Pending {
-    /// The words of this round: the votes on ranges where none are known, else the numbers.
+    /// The words of this round: votes on ranges if none are known, otherwise the numbers.
     pub fn words(&self, me: u16, coding: &Coding<'_>, rng: &mut impl Rng) -> Result<Words> {
         if coding.plain {
             return Ok(plain_words(&self.parts));
         }
         let Some(exponents) = coding.exponents else {
-            // What is withheld is not voted on either.
+            // Numbers that are withheld take no part in votes either.
             let zeros = self.withheld.then(|| self.parts.iter().map(Part::zeros).collect::<Vec<_>>());
             let parts = zeros.as_ref().unwrap_or(&self.parts);
             return fixed::votes(parts, Contribution { party: me, kind: self.kind }, rng);
         };
-        // Last the flags, words that are not 0 if somebody's numbers are outside, or withheld. The others' sum must not be
-        // opened then: with the one that follows, in which this party's numbers are, it would show these. So noise goes out.
+        // The flags follow the numbers: words that are not 0 if a party's numbers are out of range or
+        // withheld. The others' sum must not be opened then, because together with the next sum, which
+        // includes this party's numbers, it would reveal them. So noise is sent.
         let encoded = fixed::encode(&self.parts, exponents, coding.parties);
         let flags = if self.withheld { [false, true] } else { [encoded.is_none(), false] };
         let mut words = match encoded {
@@ -120,7 +121,7 @@ impl Pending {
         self.parts.iter().map(Part::shape).collect()
     }
 
-    /// What the answer to this round says.
+    /// Interprets the answer to this round.
     pub fn read(&self, words: &Words, coding: &Coding<'_>) -> Reading {
         if coding.plain {
             return Reading::Bare(plain_numbers(words, &self.shapes()));
@@ -153,7 +154,7 @@ fn plain_words(parts: &[Part]) -> Words {
     words
 }
 
-/// The numbers of parts, from words that are these as they are.
+/// The numbers of parts, converted from plain words.
 pub(crate) fn plain_numbers(words: &Words, shapes: &[PartShape]) -> Vec<Vec<f64>> {
     let (mut narrow, mut wide) = (words.narrow.iter(), words.wide.iter());
     let numbers = |shape: &PartShape| match shape.width {

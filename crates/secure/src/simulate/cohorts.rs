@@ -40,7 +40,7 @@ pub struct RunParties<'a> {
     pub run: [u8; 32],
     /// How many are in every sum at least.
     pub least: usize,
-    /// Their identity keys, in the order of their numbers.
+    /// The identity keys of the parties, by number.
     pub keys: &'a [IdentityKey],
 }
 

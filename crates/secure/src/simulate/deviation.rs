@@ -1,4 +1,4 @@
-//! Participants that deviate from the protocol, to try what the others do.
+//! Participants that deviate from the protocol, to test how the others react.
 
 use crate::aggregation::Words;
 use crate::coordinator::Answer;
@@ -8,17 +8,17 @@ use crate::sum::SumKind;
 
 /// A coordinator or a party that deviates.
 pub(crate) trait Deviation: Sync {
-    /// The party that deviates; the coordinator, if none.
+    /// The party that deviates; `None` for the coordinator.
     fn party(&self) -> Option<u16>;
 
-    /// What the coordinator tells all parties of a cohort in place of a sum.
+    /// The answer that the coordinator sends to all parties of a cohort in place of a sum.
     fn answer(&self, cohort: u8, sum: Words) -> Words;
 
     /// Changes what the party uploads.
     fn upload(&self, kind: SumKind, parts: &mut Vec<Part>);
 }
 
-/// Answers as another does, unless the coordinator deviates.
+/// Forwards to another server, unless the coordinator deviates.
 pub(super) struct Deviating<'a> {
     pub answer: &'a mut dyn Answer,
     pub deviation: Option<&'a dyn Deviation>,

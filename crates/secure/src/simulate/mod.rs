@@ -37,7 +37,7 @@ pub fn simulate_recorded<T: Real>(
     simulate_with(parts, plan, recorder, None)
 }
 
-/// The same, where a participant deviates from the protocol.
+/// Runs a simulation in which a participant deviates from the protocol.
 pub(crate) fn simulate_with<T: Real>(
     parts: Vec<Matrix<T>>,
     plan: &Plan,
@@ -92,7 +92,7 @@ fn joined<R>(thread: std::thread::ScopedJoinHandle<'_, R>) -> R {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// The parties' ends, but for one that was to vanish, or the error that caused the others.
+/// The parties' outcomes without the one that was requested to disconnect, or the error that caused the others.
 fn without_consequences<T>(
     ends: Vec<Result<PartyEnd<T>>>,
     loses: Option<Vanishing>,
@@ -116,11 +116,11 @@ fn without_consequences<T>(
     cause.map_or(Ok(kept), Err)
 }
 
-/// Of two errors the one that caused the other: a link that is lost is a consequence.
+/// The error of the two that caused the other: a lost link is a consequence.
 fn more_telling(one: Error, other: Error) -> Error {
     let rank = |error: &Error| match error {
         Error::LinkLost { .. } => 0,
-        // The party whose gate it was knows why.
+        // Only the party whose gate it was knows the reason, so its error is preferred.
         Error::Left { .. } | Error::Withheld { reason: None, .. } => 1,
         _ => 2,
     };

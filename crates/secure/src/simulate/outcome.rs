@@ -5,18 +5,18 @@ use serde::Serialize;
 use crate::link::Sent;
 use crate::protocol::Stop;
 
-/// What a party has at the end.
+/// The result of a party.
 #[derive(Clone, Debug)]
 pub struct PartyOutcome<T> {
     /// U, features x k, by row.
     pub u: Vec<T>,
     /// V_r, records x k, by row.
     pub v: Vec<T>,
-    /// Its records.
+    /// The number of records.
     pub records: usize,
     /// ‖M_r − U V_rᵀ‖ / ‖M_r‖, which it would keep to itself.
     pub relative_error: f64,
-    /// What left it, by kind of message.
+    /// The messages that left the party, by kind.
     pub sent: Vec<Sent>,
 }
 
@@ -27,22 +27,22 @@ pub struct Traced {
     pub round: usize,
     /// Seconds on the simulated clock.
     pub seconds: f64,
-    /// Over all parties.
+    /// The relative error over all parties.
     pub relative_error: f64,
     /// Bytes that a party has sent and received so far.
     pub bytes: u64,
 }
 
-/// What the exchange cost.
+/// The costs of the exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Cost {
     /// Seconds on this machine, all parties together on its cores.
     pub wall_seconds: f64,
-    /// The same per round.
+    /// Wall-clock seconds per round.
     pub wall_seconds_per_round: f64,
     /// Seconds that the parties spent on masks, shares, signatures and fixed point, added up.
     pub masking_seconds: f64,
-    /// Bytes that a party sent and received, on average.
+    /// The mean number of bytes that a party sent and received.
     pub bytes_per_party: u64,
     /// Bytes that the coordinator sent.
     pub bytes_of_coordinator: u64,
@@ -55,7 +55,7 @@ pub struct Cost {
 /// What a cohort was told.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CohortSummary {
-    /// Its parties.
+    /// The parties of the cohort.
     pub parties: Vec<u16>,
     /// Number of opened sums.
     pub sums: u64,
@@ -68,13 +68,13 @@ pub struct CohortSummary {
 /// How it went.
 #[derive(Clone, Debug)]
 pub struct SimulationOutcome<T> {
-    /// By party; `None` for one that disconnected.
+    /// The results by party; `None` for a party that disconnected.
     pub parties: Vec<Option<PartyOutcome<T>>>,
     /// The error over rounds.
     pub trace: Vec<Traced>,
-    /// Over all parties, at the end.
+    /// The final relative error over all parties.
     pub relative_error: f64,
-    /// Rounds done.
+    /// The number of rounds.
     pub rounds: usize,
     /// The errors of both attempts, if the run was repeated; the better one counts.
     pub attempts: Vec<f64>,
@@ -84,7 +84,7 @@ pub struct SimulationOutcome<T> {
     pub seconds: f64,
     /// The groups of an asynchronous method.
     pub groups: Vec<Vec<u16>>,
-    /// What it cost.
+    /// The costs of the exchange.
     pub cost: Cost,
     /// What the cohorts were told.
     pub transcripts: Vec<CohortSummary>,

@@ -1,4 +1,4 @@
-//! What is simulated, and whether it can be.
+//! The parameters of a simulation, and their validation.
 
 use partwise::cancel::Cancel;
 use partwise::comm::Network;
@@ -10,10 +10,10 @@ use crate::risk;
 use crate::safeguards::Safeguards;
 use crate::session::NextSum;
 
-/// What to simulate.
+/// The parameters of a simulation.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// What the parties agree on.
+    /// The settings on which the parties agree.
     pub settings: Settings,
     /// How many times as long each party takes for the same work; 1 for those that are not named.
     pub slowness: Vec<f64>,
@@ -23,7 +23,7 @@ pub struct Plan {
     pub threads: usize,
     /// A party that vanishes.
     pub loses: Option<Vanishing>,
-    /// What each party checks by itself.
+    /// The limits that each party checks by itself.
     pub safeguards: Safeguards,
     /// Stops the simulation at any point.
     pub cancel: Cancel,
@@ -34,7 +34,7 @@ pub struct Plan {
 pub struct Vanishing {
     /// Which party.
     pub party: u16,
-    /// After how many sums.
+    /// The number of sums after which the party disconnects.
     pub sums: u64,
 }
 
@@ -49,7 +49,8 @@ impl Vanishing {
 }
 
 impl Plan {
-    /// Parties of one thread each and of the same speed, on usual lines, which look at sums and not at their own records.
+    /// A plan for parties with one thread each, equal speed and default lines, which check sums but not their
+    /// own records.
     pub fn new(settings: Settings) -> Self {
         let (slowness, cancel) = (Vec::new(), Cancel::default());
         let safeguards = Safeguards::of_sums();

@@ -16,14 +16,14 @@ use crate::protocol::{self, Aggregation, Ended, Local, Server, TracePoint, party
 use crate::server::{Answer, Echo, Noted, serve};
 use crate::session::{ALL, CohortDigest, Session, SessionOptions, SystemClock};
 
-/// What a party's run comes to, without its factors.
+/// The outcome of a party's run, without its factors.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct PartyReport {
     pub records: usize,
     /// ‖M_r − U V_rᵀ‖ / ‖M_r‖.
     pub relative_error: f64,
     ended: Ended,
-    /// What each of its cohorts was told.
+    /// Digests of what each of the party's cohorts was told.
     digests: Vec<CohortDigest>,
     sent: Vec<Sent>,
     masking_seconds: f64,
@@ -39,9 +39,9 @@ pub(crate) struct PartyEnd<T> {
     pub v: Vec<T>,
 }
 
-/// What the coordinator's run comes to.
+/// The outcome of the coordinator's run.
 pub(crate) struct HubEnd {
-    /// By cohort, as the parties have it.
+    /// Digests by cohort, in the form that the parties have.
     digests: Vec<CohortDigest>,
     trace: Vec<TracePoint>,
     bytes: u64,

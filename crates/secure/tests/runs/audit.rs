@@ -54,7 +54,7 @@ impl Run {
         Run::parted(matrix, parting, parties, settings)
     }
 
-    /// With records that are kept and held out.
+    /// A simulated run with held-out records.
     pub fn parted(
         matrix: Matrix<f32>,
         (kept, held): (Vec<usize>, Vec<usize>),
@@ -359,7 +359,7 @@ fn nothing_leaves_a_party_that_is_not_listed() {
                     _ => TOTALS.contains(&kind) || kind == "features" || shared.contains(&kind),
                 };
                 assert!(listed, "{protocol:?} {left:?}");
-                // A total is a few numbers, with digests and a share for each of six parties.
+                // A total consists of a few numbers, digests, and a share for each of six parties.
                 let signed = if left.cover == Cover::Masked { 6 * 150 } else { 0 };
                 assert!(!TOTALS.contains(&&*left.kind) || left.bytes / left.count < 500 + signed, "{left:?}");
             }
@@ -367,7 +367,7 @@ fn nothing_leaves_a_party_that_is_not_listed() {
     }
 }
 
-/// Every test that the documents name exists.
+/// Every test named in the documentation exists.
 #[test]
 fn the_threat_model_names_tests_that_exist() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");

@@ -1,5 +1,5 @@
-//! The gate must not stop honest runs, and `few-rounds` must come near many rounds: on small tables in `make test`, on real
-//! ones of `PARTWISE_DATA` in `make long-runs`.
+//! The gate must not stop honest runs, and `few-rounds` must come close to the result of many rounds: on
+//! small tables in `make test`, on real tables from `PARTWISE_DATA` in `make long-runs`.
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ use partwise_secure::{Plan, Safeguards, simulate};
 
 const PARTIES: usize = 5;
 
-/// The relative error of a run in which every party checks what it checks by default.
+/// The relative error of a run in which every party applies its default checks.
 fn guarded(matrix: &Matrix<f32>, mut settings: Settings) -> f64 {
     settings.accepted.pooled_sums_show_records = true;
     settings.accepted.few_records_show_in_sums = true;
@@ -28,7 +28,7 @@ fn unguarded(matrix: &Matrix<f32>, mut settings: Settings) -> f64 {
     simulate(parts(matrix, &dealt).unwrap(), &Plan::new(settings)).unwrap().relative_error
 }
 
-/// 600 records of three kinds with noise, a row each.
+/// 600 records of three kinds with noise, one row each.
 fn small(seed: u64) -> Matrix<f32> {
     let (records, features) = (600, 30);
     let mut rng = stream(seed, Purpose::Fill, 0, 0);
@@ -62,7 +62,7 @@ fn honest_runs_pass_the_gate() {
 }
 
 #[test]
-fn few_rounds_come_near_many() {
+fn few_rounds_come_close_to_many() {
     for seed in 0..3 {
         let many = Settings { rounds: 200, ..settings(Protocol::Pooled, seed, 3) };
         let (many, few) =
@@ -71,7 +71,8 @@ fn few_rounds_come_near_many() {
     }
 }
 
-/// A table of `PARTWISE_DATA` with a row for each record, at most so many; nothing where it is absent.
+/// A table from `PARTWISE_DATA` with one row per record, limited to `most` rows; `None` if the file is
+/// absent.
 fn table(name: &str, most: usize) -> Option<Matrix<f32>> {
     let path = PathBuf::from(std::env::var_os("PARTWISE_DATA")?).join(name);
     let options = ReadOptions { memory: 8 << 30, ..Default::default() };
@@ -100,7 +101,7 @@ fn honest_runs_on_real_tables_pass_the_gate() {
 
 #[test]
 #[ignore = "minutes, and needs PARTWISE_DATA"]
-fn few_rounds_come_near_many_on_real_tables() {
+fn few_rounds_come_close_to_many_on_real_tables() {
     for name in ["pcawg.npy.gz", "mnist.npy.gz", "newsgroups.npz"] {
         let Some(matrix) = table(name, 20_000) else { continue };
         let errors = |protocol, rounds| {

@@ -1,4 +1,4 @@
-//! What single people are exposed to, where the average over all says that nobody can be told.
+//! The exposure of single people, in cases where the average over all suggests that nobody can be identified.
 
 use partwise::matrix::{Csr, Dense, Matrix, Order, Values};
 use partwise::random::{Purpose, stream, uniform};
@@ -9,7 +9,7 @@ use partwise_secure::{Plan, simulate};
 
 use super::audit::{Run, settings};
 
-/// Records of a dozen common features each; the features behind these belong to one record each.
+/// Records with a dozen common features each; each of the remaining features belongs to one record.
 fn with_rare_features(records: usize, features: usize, rare: usize, seed: u64) -> Matrix<f32> {
     let mut rng = stream(seed, Purpose::Fill, 0, 0);
     let common = features - rare;
@@ -36,10 +36,10 @@ fn found(audit: &Audit, adversary: Adversary, attack: &str) -> Reconstruction {
     audit.reconstructions.iter().find(same).unwrap_or_else(|| panic!("no {attack} from {adversary}")).clone()
 }
 
-/// Five parties with 800 records each of 250 features, of which nine belong to one record each: nobody is told on average,
-/// and yet most of the nine are reconstructed, from sums alone.
+/// Five parties with 800 records each and 250 features, of which nine belong to one record each: on average
+/// nobody is identified, yet most of the nine records are reconstructed from the sums alone.
 #[test]
-fn rare_features_show_whole_records_in_pooled_sums() {
+fn rare_features_reveal_whole_records_in_pooled_sums() {
     let settings = settings(Protocol::Pooled, Aggregation::Secure, 10, 300);
     let parting = (0..4809).partition(|record| *record < 4000);
     let run = Run::parted(with_rare_features(4809, 250, 9, 1), parting, 5, settings);
@@ -50,16 +50,17 @@ fn rare_features_show_whole_records_in_pooled_sums() {
     assert!(audit.highest_auc < 0.6 && audit.exposed, "{}", audit.highest_auc);
     let first = audit.verdict[..2].iter().map(|sentence| sentence.to_string()).collect::<Vec<_>>().join(" ");
     assert!(first.contains("exposed") && first.contains("exactly"), "{first}");
-    // Each party is told of its own records alone.
+    // Each party learns only about its own records.
     let own: usize = audit.owners.iter().map(|own| own.reconstructed.len()).sum();
     assert_eq!(own, passive.tried);
     let text = serde_json::to_string(&audit).unwrap();
     assert!(!text.contains("owners") && !text.contains("\"record\""), "{text}");
 }
 
-/// Neither a coordinator that sends wrong sums nor a party that uploads wrong numbers reads records, since parties notice.
+/// Neither a coordinator with wrong sums nor a party with wrong uploads obtains records, because parties
+/// notice.
 #[test]
-fn dishonest_participants_are_noticed() {
+fn dishonest_participants_are_detected() {
     for protocol in [Protocol::SynSd, Protocol::Pooled] {
         let settings = settings(protocol, Aggregation::Secure, 5, 40);
         let parting = (0..1209).partition(|record| *record < 1000);
@@ -68,7 +69,7 @@ fn dishonest_participants_are_noticed() {
         let limits = Limits { reruns: 0, sums: 5, ..Limits::default() };
         let audit = run.audit_with(&limits, Some(&plan));
         for (adversary, attack, words) in [
-            (Adversary::Coordinator, "wrong sums sent to all parties", "in the place of a sum"),
+            (Adversary::Coordinator, "wrong sums sent to all parties", "in place of the sum"),
             (Adversary::Party, "wrong numbers uploaded", "implausible sum"),
         ] {
             let found = found(&audit, adversary, attack);
@@ -78,13 +79,13 @@ fn dishonest_participants_are_noticed() {
                 "{protocol:?} {found:?}"
             );
         }
-        // The same seed gives the same answer.
+        // The same seed gives the same result.
         let again = run.audit_with(&limits, Some(&plan));
         assert_eq!(serde_json::to_string(&again).unwrap(), serde_json::to_string(&audit).unwrap());
     }
 }
 
-/// Many alike records, and one that is like nobody else.
+/// Many similar records, and one that is unlike all others.
 fn with_a_loner(records: usize, features: usize) -> Matrix<f32> {
     let mut rng = stream(5, Purpose::Fill, 0, 0);
     let mut values = vec![0f32; records * features];
@@ -100,7 +101,7 @@ fn with_a_loner(records: usize, features: usize) -> Matrix<f32> {
 }
 
 #[test]
-fn a_component_that_is_one_person_is_found_and_gone_without_that_person() {
+fn a_component_of_one_person_is_found_and_disappears_without_that_person() {
     for protocol in [Protocol::Pooled, Protocol::SynSd] {
         let settings = settings(protocol, Aggregation::Secure, 4, 60);
         let parting = (0..480).partition(|record| *record < 400);
@@ -112,10 +113,10 @@ fn a_component_that_is_one_person_is_found_and_gone_without_that_person() {
         let worst = people.left_out[0];
         assert!(worst.cosine > 0.95 && worst.leverage > 0.9 && worst.cosine_without < 0.6, "{worst:?}");
         assert!(people.highest_at_party >= worst.cosine && audit.exposed);
-        // Only its own party is told who.
+        // Only the person's own party learns who it is.
         let shown = audit.owners[0].components[0];
         assert_eq!((shown.record, shown.cosine_without), (7, Some(worst.cosine_without)));
-        // Against a run without the record, as anybody would do it.
+        // Compared with a run without the record, as a user would check it.
         let mut dealt = run.dealt.clone();
         dealt[0].retain(|&record| record != 7);
         let outcome = simulate(parts(&run.matrix, &dealt).unwrap(), &plan).unwrap();
@@ -137,9 +138,9 @@ fn a_component_that_is_one_person_is_found_and_gone_without_that_person() {
     }
 }
 
-/// People with several alike records: told better if whole people are held out and scored.
+/// People with several similar records are identified better if whole people are held out and scored.
 #[test]
-fn people_with_several_records_are_told_as_people() {
+fn people_with_several_records_are_identified_as_people() {
     let (people, each, features) = (60, 10, 100);
     let mut rng = stream(9, Purpose::Fill, 0, 0);
     let own: Vec<f64> = (0..people * features).map(|_| uniform(&mut rng).powi(4)).collect();
@@ -165,7 +166,7 @@ fn people_with_several_records_are_told_as_people() {
     };
     let (record, person) = (of(&by_record), of(&by_person));
     assert_eq!((record.members, record.others), (300, 300));
-    // A person whose records are at two parties is one at each.
+    // A person with records at two parties counts as one person at each.
     assert!((30..40).contains(&person.members) && (30..40).contains(&person.others), "{person:?}");
     assert!(person.value > record.value, "{record:?} {person:?}");
 }

@@ -158,7 +158,7 @@ fn every_method_finds_the_components() {
         }
         // Fixed point costs less than 1e-6; what an asynchronous party computes while it waits depends on the clock.
         if !protocol.is_asynchronous() {
-            // Momentum depends on whether the error fell, by however little.
+            // Momentum depends on whether the error fell, even by a tiny amount.
             let tolerance = if protocol == Protocol::FewRounds { 1e-3 } else { 1e-6 };
             assert!((errors[0] - errors[1]).abs() < tolerance * errors[1], "{protocol:?} {errors:?}");
         }
@@ -300,7 +300,7 @@ fn ranks_fail_together() {
     }
 }
 
-/// Sizes that hardly make sense are computed all the same: fewer records than components, one record, many parties.
+/// Sizes that make little sense are computed nevertheless: fewer records than components, one record, many parties.
 #[test]
 fn small_and_many_parties() {
     let matrix = records(60, 8, 3);

@@ -20,7 +20,7 @@ use sparse::{GatherRows, Slot, scatter, slots};
 /// The selection of a block's columns.
 #[derive(Clone, Copy, Debug)]
 pub enum Columns<'a> {
-    /// All.
+    /// All columns.
     All,
     /// These, ascending.
     Some(&'a [usize]),
@@ -142,7 +142,7 @@ impl<T: Real> RowEntries<'_, T> {
         !matches!(self.line, Line::Observed(_))
     }
 
-    /// What entries are that are not stored.
+    /// How unlisted entries are interpreted.
     pub fn unlisted(&self) -> Unlisted {
         match self.line {
             Line::Observed(row) => row.unlisted,

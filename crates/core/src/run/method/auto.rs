@@ -169,7 +169,7 @@ impl Plan {
         Plan { momentum: self.momentum && u == v, ..self }
     }
 
-    /// For a loss of the entry family: two sweeps per gathering of a row's entries, and no samples.
+    /// The plan for entry-wise losses: two sweeps per gathering of a row's entries, and no samples.
     pub fn by_entries(self) -> Self {
         Plan {
             plain: 0,

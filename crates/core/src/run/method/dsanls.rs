@@ -35,7 +35,7 @@ pub const SPEC: MethodSpec = MethodSpec {
 
 /// A run about to begin.
 pub fn start<'a, T: Real>(beginning: &Beginning<'a, '_, T>) -> Result<Box<dyn Method<T> + 'a>> {
-    // Its sketches are of a problem that is quadratic for all rows alike.
+    // Its sketches need a quadratic problem that all rows share.
     beginning.require(&CoordinateDescent { mu: 1.0, sweeps: 1 })?;
     match beginning.streamed {
         Some(streamed) => Ok(Box::new(streamed::Sampled::new(streamed, beginning))),
@@ -184,7 +184,7 @@ impl SketchedSide {
         self.move_rows(rank, iteration, factor, own, Sketched::By { b, columns, weights }, phases)
     }
 
-    /// The step itself, where the device has the block.
+    /// The step itself, on the device that has the block.
     fn move_rows<T: Real>(
         &mut self,
         rank: &Rank<'_, T>,

@@ -85,7 +85,7 @@ pub struct MethodSpec {
     pub uses: &'static [&'static str],
     /// How it reads M.
     pub access: Access,
-    /// Whether it keeps components balanced where their scale is free.
+    /// Whether the method keeps components balanced if their scale is free.
     pub balances: bool,
     /// Whether runs from the same start differ, because of random draws.
     pub draws: bool,
@@ -135,14 +135,14 @@ pub struct Beginning<'a, 'b, T> {
     pub terms: (Penalty, Penalty),
     /// Statistics of M.
     pub constants: Constants,
-    /// What is minimized.
+    /// The objective.
     pub objective: &'b dyn Objective<T>,
     /// The start.
     pub state: &'b FactorRows<T>,
 }
 
 impl<T: Real> Beginning<'_, '_, T> {
-    /// Refuses a loss that cannot be minimized this way.
+    /// Rejects a loss that this method cannot minimize.
     pub fn require(&self, solver: &dyn Solver<T>) -> Result<()> {
         let Settings { loss, algorithm, .. } = self.settings;
         if self.objective.supports(solver) {
@@ -160,7 +160,7 @@ impl<T: Real> Beginning<'_, '_, T> {
     }
 }
 
-/// What a method sees of its process.
+/// The resources of a process as a method sees them.
 pub struct Rank<'a, T> {
     /// The part of M.
     pub shard: &'a Shard<T>,
@@ -170,9 +170,9 @@ pub struct Rank<'a, T> {
     pub links: Links<'a>,
     /// The host's threads.
     pub threads: &'a Threads,
-    /// Where half steps run.
+    /// The device on which half steps run.
     pub device: &'a dyn Device<T>,
-    /// What is minimised.
+    /// The objective.
     pub objective: &'a dyn Objective<T>,
     /// Number of components.
     pub k: usize,
@@ -215,7 +215,7 @@ pub trait Method<T> {
     /// Called if something else changed the factors, so that nothing kept from the last iteration is valid.
     fn factors_changed(&mut self) {}
 
-    /// What the method does, in words.
+    /// A description of what the method does.
     fn plan(&self) -> String;
 
     /// The state of the method that cannot be recomputed from the factors.

@@ -57,15 +57,15 @@ impl FactorizationRecord {
 pub struct RunSummary {
     /// Iterations done.
     pub iterations: usize,
-    /// The loss at the end, penalties not counted in; not said by early versions.
+    /// The final loss without penalties; missing in early versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loss: Option<f64>,
-    /// The error of entries that were hidden.
+    /// The error on held-out entries.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub held_out: Option<HeldOutError>,
     /// Seconds of computing.
     pub seconds: f64,
-    /// Which clock its seconds are of.
+    /// The clock of its seconds.
     #[serde(default)]
     pub clock: Clock,
     /// The method in words, with what `auto` decided and why.
@@ -78,7 +78,7 @@ pub struct RunSummary {
     /// The final error of each restart.
     #[serde(deserialize_with = "numbers")]
     pub errors_of_restarts: Vec<f64>,
-    /// What users were warned of.
+    /// The warnings of the run.
     #[serde(default)]
     pub warnings: Vec<String>,
     /// Components that died and were redrawn.
@@ -89,7 +89,7 @@ pub struct RunSummary {
     pub bytes_sent: u64,
     /// Bytes that rank 0 handed to collectives for evaluating, stopping, checkpoints and the start.
     pub bytes_evaluate: u64,
-    /// What each rank did.
+    /// The work of each rank.
     #[serde(default)]
     pub ranks: Vec<RankRecord>,
 }
@@ -118,21 +118,21 @@ impl RunSummary {
     }
 }
 
-/// Which clock the seconds of a run are of.
+/// The clock of a run's seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Clock {
-    /// That of the machine.
+    /// The clock of the machine.
     #[default]
     Real,
-    /// That of a modelled network.
+    /// The virtual clock of a modelled network.
     Virtual,
 }
 
-/// What one rank did.
+/// The work of one rank.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RankRecord {
-    /// Its seconds and bytes.
+    /// Seconds and bytes of the rank.
     #[serde(flatten)]
     pub report: RankReport,
     /// The most bytes that the process has had; only processes of their own have them.
@@ -145,7 +145,7 @@ pub struct RankRecord {
 pub struct MethodRecord {
     /// The method, as given.
     pub algorithm: Algorithm,
-    /// See [`Settings::loss`]; not said by early versions, which had one.
+    /// See [`Settings::loss`]; missing in early versions, which had only one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loss_name: Option<Loss>,
     /// See [`Settings::holdout`].
@@ -169,7 +169,7 @@ pub struct MethodRecord {
     pub trace_every: usize,
     /// See [`Settings::sketch`].
     pub sketch: Option<SketchKind>,
-    /// The name of a sketch that is none of the kinds.
+    /// The name of a custom sketch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub custom_sketch: Option<String>,
     /// The number of columns that was used.
@@ -257,7 +257,7 @@ pub struct ReadingRecord {
     pub row_labels: Option<String>,
     /// The file of column labels, as given.
     pub col_labels: Option<String>,
-    /// Which entries are unknown, as given: `nan`, `unstored`, `zero` or a file.
+    /// Which entries are missing, as given: `nan`, `unstored`, `zero` or a file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missing: Option<String>,
     /// The file of weights, as given.
@@ -265,7 +265,7 @@ pub struct ReadingRecord {
     pub weights: Option<String>,
 }
 
-/// What a factorization was computed with.
+/// The machine and the resources of a factorization.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MachineRecord {
     /// The element type.
@@ -283,7 +283,7 @@ pub struct MachineRecord {
     /// How the ranks of an exact method were arranged.
     #[serde(default)]
     pub grid: Option<String>,
-    /// What carried messages between processes, if there were several.
+    /// The transport of messages between processes, if there were several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transport: Option<Transport>,
     /// How processes summed.
@@ -291,7 +291,7 @@ pub struct MachineRecord {
     pub reduction: Option<SumOrder>,
 }
 
-/// Who adds up over MPI ranks.
+/// How sums over MPI ranks are computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SumOrder {
@@ -313,7 +313,7 @@ pub struct InputRecord {
     pub sha256: String,
     /// The format in words.
     pub format: String,
-    /// Rows as factorized.
+    /// Number of rows as factorized.
     pub rows: usize,
     /// Columns as factorized.
     pub cols: usize,
@@ -324,7 +324,7 @@ pub struct InputRecord {
 /// How a matrix was read that stayed in its file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StreamedRecord {
-    /// Whether blocks are of rows or of columns.
+    /// Whether blocks consist of rows or of columns.
     pub lines: Side,
     /// Number of blocks.
     pub blocks: usize,
@@ -332,7 +332,7 @@ pub struct StreamedRecord {
     pub block_bytes: u64,
     /// Passes over the file, or over samples of it.
     pub passes: u64,
-    /// Bytes that were read.
+    /// Number of bytes read.
     pub bytes_read: u64,
 }
 

@@ -45,26 +45,26 @@ pub struct RunRecord {
     pub version: String,
     /// See [`FORMAT_VERSION`].
     pub format_version: u32,
-    /// ‖M − U Vᵀ‖_F / ‖M‖_F at the end; NaN, written as `null`, where there is none.
+    /// ‖M − U Vᵀ‖_F / ‖M‖_F at the end; NaN, written as `null`, if there is none.
     pub relative_error: f64,
-    /// What the kinds of runs do not have in common.
+    /// The part that depends on the kind of run.
     #[serde(flatten)]
     pub kind: RunKind,
 }
 
-/// What kind of run it was.
+/// The kinds of runs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum RunKind {
     /// One matrix, in one process or under MPI.
     Factorization(Box<FactorizationRecord>),
-    /// Parties that were simulated in one process or under MPI.
+    /// A simulation of parties in one process or under MPI.
     Simulation(Box<SimulationRecord>),
     /// A federation, as its coordinator or one of its parties saw it.
     Federation(Box<FederationRecord>),
 }
 
-/// What has to be known of a file before the rest of it can be read.
+/// The part of a file that is needed before the rest can be interpreted.
 #[derive(Deserialize)]
 struct Head {
     #[serde(default)]
@@ -167,7 +167,7 @@ impl RunRecord {
         Some(if self.transpose() { shape.images.other() } else { shape.images })
     }
 
-    /// What the parties of a run agreed on, if there were any.
+    /// The settings on which the parties of a run agreed, if there were any.
     pub fn protocol(&self) -> Option<&ProtocolSettings> {
         match &self.kind {
             RunKind::Factorization(_) => None,
@@ -185,7 +185,7 @@ impl RunRecord {
         }
     }
 
-    /// What users were warned of.
+    /// The warnings of the run.
     pub fn warnings(&self) -> &[String] {
         match &self.kind {
             RunKind::Factorization(run) => &run.summary.warnings,
@@ -221,7 +221,7 @@ impl RunRecord {
         }
     }
 
-    /// What carried messages between processes, if there were several.
+    /// The transport of messages between processes, if there were several.
     pub fn transport(&self) -> Option<Transport> {
         match &self.kind {
             RunKind::Factorization(run) => run.machine.transport,
@@ -235,7 +235,7 @@ impl RunRecord {
         matches!(&self.kind, RunKind::Factorization(run) if run.summary.clock == Clock::Virtual)
     }
 
-    /// What was minimized.
+    /// The loss that was minimized.
     pub fn loss_name(&self) -> Loss {
         match &self.kind {
             RunKind::Factorization(run) => run.method.loss_name.unwrap_or_default(),
@@ -243,7 +243,7 @@ impl RunRecord {
         }
     }
 
-    /// Seconds on the clock of the run, where the record says them.
+    /// Seconds on the clock of the run, if recorded.
     pub fn seconds(&self) -> Option<f64> {
         match &self.kind {
             RunKind::Factorization(run) => Some(run.summary.seconds),
@@ -254,7 +254,7 @@ impl RunRecord {
 }
 
 impl<'de> Deserialize<'de> for RunRecord {
-    /// A federation is known by its name, a simulation by its list of parties; what is left is a factorization.
+    /// A federation is recognized by its name, a simulation by its list of parties; other records are factorizations.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         use serde::de::Error;
 
@@ -275,7 +275,7 @@ impl<'de> Deserialize<'de> for RunRecord {
     }
 }
 
-/// What carried messages between processes.
+/// A transport of messages between processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Transport {

@@ -15,9 +15,9 @@ use crate::run::Side;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SimulationRecord {
-    /// Rounds done.
+    /// Number of rounds.
     pub rounds: usize,
-    /// Rounds of an attempt at most.
+    /// Maximum number of rounds of an attempt.
     pub max_rounds: usize,
     /// If the run was done twice, the error of both attempts.
     #[serde(deserialize_with = "numbers")]
@@ -26,19 +26,19 @@ pub struct SimulationRecord {
     pub stopped_by: String,
     /// Seconds on the simulated clock; under MPI on the real one.
     pub seconds: f64,
-    /// What became of each party.
+    /// The outcome of each party.
     pub parties: Vec<SimulatedParty>,
     /// The groups of an asynchronous method.
     pub groups: Vec<Vec<u16>>,
-    /// What the exchange cost.
+    /// The cost of the exchange.
     pub cost: CostRecord,
-    /// What was opened, by cohort.
+    /// What was opened, for each cohort.
     pub transcripts: Vec<TranscriptRecord>,
     /// Whether the records are the rows or the columns of the file.
     pub records: Side,
     /// Which factor all parties share.
     pub shared_factor: SharedFactor,
-    /// Who had which records, as given.
+    /// The distribution of records, as given.
     pub split: String,
     /// How many times as long each party took for the same work.
     pub speeds: Vec<f64>,
@@ -59,18 +59,18 @@ pub struct SimulationRecord {
     pub input: InputRecord,
     /// How a record is a picture.
     pub image: Option<ImageShape>,
-    /// What users were warned of.
+    /// The warnings of the run.
     pub warnings: Vec<String>,
-    /// What an audit needs, if messages were kept.
+    /// The input of an audit, if messages were kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recorded: Option<RecordedData>,
-    /// What the parties agreed on.
+    /// The settings on which the parties agreed.
     #[serde(flatten)]
     pub settings: ProtocolSettings,
 }
 
 impl SimulationRecord {
-    /// What the parties agreed on, but for the number of rounds: it is that of the rounds done.
+    /// The settings on which the parties agreed, with the actual number of rounds.
     pub fn settings<S: DeserializeOwned>(&self) -> serde_json::Result<S> {
         let mut fields = self.settings.fields.clone();
         fields.insert("rounds".into(), self.rounds.into());
@@ -95,7 +95,7 @@ pub struct ProtocolSettings {
 }
 
 impl ProtocolSettings {
-    /// Those of a protocol.
+    /// The settings of a protocol.
     pub fn new(settings: &impl Serialize) -> serde_json::Result<Self> {
         serde_json::from_value(serde_json::to_value(settings)?)
     }
@@ -127,7 +127,7 @@ pub enum SharedFactor {
     /// Records are columns. Early versions did not say so, and wrote the shared factor as U whatever the data were.
     #[default]
     U,
-    /// Records are rows.
+    /// The rows of the matrix are records.
     V,
 }
 
@@ -168,38 +168,38 @@ impl SharedFactor {
 /// A party of a simulation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SimulatedParty {
-    /// Its number, from 1.
+    /// Number of the party, from 1.
     pub party: usize,
-    /// Its name, if a file gave one.
+    /// Name of the party, if a file specifies it.
     #[serde(default)]
     pub name: Option<String>,
-    /// What became of it.
+    /// Outcome of the party.
     #[serde(flatten)]
     pub end: SimulatedEnd,
 }
 
-/// What became of a simulated party.
+/// The outcome of a simulated party.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum SimulatedEnd {
-    /// It stayed to the end.
+    /// The party stayed to the end.
     Stayed(PartyResult),
-    /// It left.
+    /// The party left.
     Left {
         /// True.
         left: bool,
     },
 }
 
-/// What a simulated party has at the end.
+/// The result of a simulated party.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PartyResult {
     /// How many records it has.
     pub records: usize,
-    /// Its own relative error.
+    /// The relative error of this party.
     #[serde(deserialize_with = "number")]
     pub relative_error: f64,
-    /// What it sent, by kind of message.
+    /// The messages that the party sent, by kind.
     pub sent: Vec<SentRecord>,
 }
 
@@ -210,20 +210,20 @@ pub struct SentRecord {
     pub kind: String,
     /// How many.
     pub count: u64,
-    /// Their bytes.
+    /// Bytes of these messages.
     pub bytes: u64,
 }
 
-/// What the exchange of a simulation cost.
+/// The cost of a simulation's exchange.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CostRecord {
     /// Seconds on this machine.
     pub wall_seconds: f64,
-    /// The same per round.
+    /// Seconds on this machine per round.
     pub wall_seconds_per_round: f64,
     /// Seconds that all parties spent on masks, shares, signatures and fixed point.
     pub masking_seconds: f64,
-    /// Bytes that a party sent and received, on average.
+    /// Mean number of bytes that a party sent and received.
     pub bytes_per_party: u64,
     /// Bytes that the coordinator sent.
     pub bytes_of_coordinator: u64,
@@ -238,7 +238,7 @@ pub struct CostRecord {
 /// What a cohort was told.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TranscriptRecord {
-    /// Its parties.
+    /// The parties of the cohort.
     pub parties: Vec<u16>,
     /// Number of opened sums.
     pub sums: u64,
@@ -263,7 +263,7 @@ pub struct RecordedData {
     pub dealt: Vec<Vec<usize>>,
     /// Held-out records, by the party of their kind.
     pub held_out: Vec<Vec<usize>>,
-    /// The number of the person that each record of the matrix is of, if people have several.
+    /// The number of the person of each record of the matrix, if people have several records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub people: Option<Vec<usize>>,
 }
@@ -271,15 +271,15 @@ pub struct RecordedData {
 /// A federation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FederationRecord {
-    /// Its name.
+    /// Name of the federation.
     pub federation: String,
-    /// What carried the messages.
+    /// The transport of messages.
     pub transport: Transport,
     /// The digest that all signed.
     pub run: String,
     /// The names of its parties.
     pub parties: Vec<String>,
-    /// Rounds done.
+    /// Number of rounds.
     pub rounds: usize,
     /// If the run was done twice, the error of both attempts.
     #[serde(default, deserialize_with = "numbers")]
@@ -291,15 +291,15 @@ pub struct FederationRecord {
     /// Which factor all parties share.
     #[serde(default)]
     pub shared_factor: SharedFactor,
-    /// What the parties agreed on.
+    /// The settings on which the parties agreed.
     pub settings: ProtocolSettings,
-    /// What only this end of it knows.
+    /// The part that only this end knows.
     #[serde(flatten)]
     pub end: FederationEnd,
 }
 
 impl FederationRecord {
-    /// What the party says, if it is a party's record.
+    /// The party's part, if the record is a party's.
     pub fn party(&self) -> Option<&PartyRecord> {
         match &self.end {
             FederationEnd::Party(party) => Some(party),
@@ -308,7 +308,7 @@ impl FederationRecord {
     }
 }
 
-/// Whose record of a federation it is: a party's has the key `party`.
+/// Whether the record is a party's or the coordinator's: a party's has the key `party`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum FederationEnd {
@@ -318,12 +318,12 @@ pub enum FederationEnd {
     Coordinator(CoordinatorRecord),
 }
 
-/// What a party of a federation knows.
+/// The part of a record that only a party knows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PartyRecord {
-    /// Its name.
+    /// Name of the party.
     pub party: String,
-    /// Its own relative error.
+    /// The relative error of this party.
     #[serde(deserialize_with = "number")]
     pub own_relative_error: f64,
     /// How many records it has.
@@ -334,7 +334,7 @@ pub struct PartyRecord {
     pub precision: Precision,
 }
 
-/// What the coordinator of a federation knows.
+/// The part of a record that only the coordinator knows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CoordinatorRecord {
     /// The parties that have their results.
@@ -347,7 +347,7 @@ pub struct CoordinatorRecord {
     pub sums: u64,
     /// Key exchanges since the last start.
     pub epochs: u64,
-    /// By party, since the last start.
+    /// Bytes by party, since the last start.
     pub bytes: Vec<LinkBytes>,
     /// The most bytes that the coordinator has had.
     pub peak_memory: u64,
@@ -356,8 +356,8 @@ pub struct CoordinatorRecord {
 /// Bytes on the socket to a party, TLS included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkBytes {
-    /// From it.
+    /// Bytes received from the party.
     pub received: u64,
-    /// To it.
+    /// Bytes sent to the party.
     pub sent: u64,
 }

@@ -27,8 +27,8 @@ const STRETCHES: usize = 256;
 /// is there; then Y ← a damped step from Mᵀ X and Xᵀ X over these lines, weighted so that E[S Sᵀ] = I.
 ///
 /// What X_b moves to depends on Y and on its own lines alone, so that the mean of Y's problem over all samples is that
-/// after a whole step of X; stretches that are not drawn move later, with a newer Y. Every so many iterations all of
-/// them are taken, undamped, and the error falls out of the products at hand.
+/// after a whole step of X; stretches that are not drawn move later, with a newer Y. At regular intervals all of
+/// them are drawn, undamped, and the error follows from the available products.
 pub struct Sampled<'a, T> {
     streamed: &'a Streamed,
     /// Of (X, Y).

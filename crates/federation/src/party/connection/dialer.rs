@@ -245,7 +245,7 @@ async fn connect(addresses: &[SocketAddr]) -> Result<TcpStream, DialFailure> {
     Err(failure)
 }
 
-/// Why a connection has ended that nothing can be sent over.
+/// The reason why a connection ended before anything could be sent over it.
 async fn ending(mut ingoing: rpc::Ingoing) -> Result<Option<String>> {
     let last = async {
         loop {

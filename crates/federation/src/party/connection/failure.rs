@@ -14,12 +14,12 @@ pub enum DialFailure {
     Permanent(Error),
 }
 
-/// A retry may be quicker.
+/// A retry may help, and may be made sooner.
 pub fn late(late: Late) -> DialFailure {
     DialFailure::Temporary(late.to_string())
 }
 
-/// Why a connection ended, unless a retry cannot help.
+/// The reason why a connection ended, unless a retry cannot help.
 pub fn why(status: &Status) -> Result<Option<String>> {
     match of_status(status) {
         DialFailure::Permanent(error) => Err(error),

@@ -21,7 +21,7 @@ use crate::ledger::{Cover, Ledger};
 use crate::tls;
 use dialer::{Content, Dialer, Parcel, TlsEnd};
 
-/// What comes.
+/// An event of the connection.
 pub enum ConnectionEvent {
     /// Connected: the coordinator's proposal, its clock, and the run in progress.
     Welcome { terms: Box<Terms>, time: f64, run: Option<[u8; 32]> },
@@ -31,11 +31,11 @@ pub enum ConnectionEvent {
     Message(Vec<u8>),
     /// The connection was lost, and is retried.
     Lost,
-    /// The connection failed for good.
+    /// The connection failed permanently.
     Failed(Error),
 }
 
-/// How long the last words of a party that stops may take.
+/// The deadline for the last message of a party that stops.
 const FAREWELL: Duration = Duration::from_millis(100);
 
 /// The number of long messages that are read ahead.
@@ -62,7 +62,7 @@ pub struct Connection {
     cancel: Cancel,
 }
 
-/// A runtime that does not wait long for what cannot be cancelled, such as resolving a name.
+/// A runtime whose shutdown does not wait long for tasks that cannot be cancelled, such as resolving a name.
 struct Background(Option<Runtime>);
 
 impl Background {
@@ -151,12 +151,13 @@ impl Connection {
         self.send("control", Cover::Public, Content::Say(words));
     }
 
-    /// Says that this party stops. The ledger counts what its own checks have stopped; what is sent is the same.
+    /// Notifies the coordinator that this party stops. The ledger distinguishes stops by the party's own
+    /// checks; the message is the same.
     pub fn stop(&self, by_own_checks: bool) {
         let kind = if by_own_checks { "stop by own checks" } else { "control" };
         let stopping = FromParty::Stopping { reason: Reason::Trouble };
         self.send(kind, Cover::Public, Content::Say(stopping));
-        // What was said should arrive.
+        // The last message should still arrive.
         std::thread::sleep(FAREWELL);
     }
 

@@ -1,4 +1,4 @@
-//! How a hub handles the messages of parties. After an error nothing has changed.
+//! How a hub handles the messages of parties. An error leaves its state unchanged.
 
 use super::uploads::MaskedUpload;
 use super::{Hub, Phase};
@@ -18,7 +18,7 @@ impl Hub {
             return Err(Self::broken(from, "a message, though it is not of this cohort"));
         }
         match message {
-            // From an attempt that was given up.
+            // The message belongs to an abandoned attempt.
             Message::Hello { epoch, .. } if epoch < self.place.epoch => Ok(self.too_late(from)),
             Message::Upload { place, .. } | Message::Echo { place, .. } | Message::Unmask { place, .. }
                 if place < self.place =>
@@ -61,8 +61,8 @@ impl Hub {
         Ok(actions)
     }
 
-    /// Words, with what was signed for and sealed shares of the self-mask's seed where they are masked. Those are passed on at
-    /// once: that is what takes longest.
+    /// Collects the words of a party; if they are masked, also the commitment and the sealed shares of the
+    /// self-mask's seed. Masked words are passed on immediately, because transferring them takes longest.
     fn collect(
         &mut self,
         from: u16,
@@ -74,7 +74,7 @@ impl Hub {
             return Err(Self::out_of_turn(from));
         }
         if self.sizes.as_ref().is_some_and(|sizes| !sizes.contains(&words.count())) {
-            return Err(Self::broken(from, "words of a size that no sum of this run has"));
+            return Err(Self::broken(from, "words whose size matches no sum of this run"));
         }
         if self.uploads.has(from) {
             return Err(Self::broken(from, "a second upload for one attempt"));
@@ -96,18 +96,15 @@ impl Hub {
                 self.uploads.add_masked(from, MaskedUpload { words, commitment, shares });
             }
             _ => {
-                return Err(Self::broken(
-                    from,
-                    "words that are masked where they should not be, or not masked",
-                ));
+                return Err(Self::broken(from, "words that are masked but should not be, or the reverse"));
             }
         }
         actions.extend(self.try_close()?);
         Ok(actions)
     }
 
-    /// These words were in a sum over these parties before, and must not be in one over others: keys are exchanged among those
-    /// alone, where they were for more or fewer.
+    /// Restricts the round to `list`: these words were part of a sum over these parties and must not enter a
+    /// sum over others. Keys are exchanged again among exactly these parties if the present ones differ.
     fn bind(&mut self, list: Vec<u16>) -> Vec<Action> {
         let others = self.roster.iter().copied();
         let others = others.filter(|party| !list.contains(party) && !self.absent.contains(party));
@@ -140,17 +137,17 @@ impl Hub {
         }
         let others = self.roster.iter().copied().filter(|party| *party != from);
         if !is_for_keys(commitment, &self.roster) || !others.eq(parties_of(shares)) {
-            return Err(Self::broken(from, "an upload for other keys than it was told"));
+            return Err(Self::broken(from, "an upload for keys that differ from those it was sent"));
         }
         if words_digest(words) != commitment.words {
-            return Err(Self::broken(from, "other words than it has signed"));
+            return Err(Self::broken(from, "words that differ from those it signed"));
         }
         let only = &commitment.only_with;
         let possible = only.windows(2).all(|pair| pair[0] < pair[1])
             && only.iter().all(|party| self.cohort.place_of(*party).is_some())
             && (only.is_empty() || only.contains(&from) && only.len() >= self.cohort.quorum(false));
         if !possible || self.promised.as_ref().is_some_and(|list| !only.is_empty() && only != list) {
-            return Err(Self::broken(from, "words for a sum with others than the rest has"));
+            return Err(Self::broken(from, "words for a sum over other parties than the rest expects"));
         }
         Ok(())
     }
@@ -175,7 +172,8 @@ impl Hub {
         Ok(self.try_echoes())
     }
 
-    /// What takes off the masks. Whether it does is for every party to see: it is told whose secrets are wrong.
+    /// Collects the secrets that remove the masks. Every party verifies them itself and learns whose are
+    /// wrong.
     fn unmask(&mut self, from: u16, revealed: Revealed) -> Result<Vec<Action>> {
         let Phase::Unmasking(unmasking) = &self.phase else { return Err(Self::out_of_turn(from)) };
         if !self.survivors.contains(&from) || unmasking.revealed.contains_key(&from) {
@@ -190,7 +188,7 @@ impl Hub {
         let takes_off_masks = revealed.shares.iter().map(|(of, _)| of).eq(&self.survivors)
             && revealed.seeds.iter().map(|(of, _)| of).eq(gone);
         if !takes_off_masks {
-            return Err(Self::broken(from, "something else than what takes off the masks"));
+            return Err(Self::broken(from, "secrets other than those that remove the masks"));
         }
         if let Phase::Unmasking(unmasking) = &mut self.phase {
             unmasking.revealed.insert(from, revealed);

@@ -21,21 +21,21 @@ enum Phase {
     Echoing(Vec<Commitment>, BTreeMap<u16, [u8; SIGNATURE_BYTES]>),
     Unmasking(Unmasking),
     Answering(Answering),
-    /// A party broke the protocol, and all have been told.
+    /// A party broke the protocol, and all parties have been notified.
     Blamed,
 }
 
-/// A list that was signed, while the masks are taken off.
+/// A signed list whose masks are being removed.
 struct Unmasking {
     list: Vec<Commitment>,
     signatures: Vec<(u16, [u8; SIGNATURE_BYTES])>,
     revealed: BTreeMap<u16, Revealed>,
 }
 
-/// A sum that is to be answered.
+/// A sum that waits for its answer.
 struct Answering {
     sum: Words,
-    /// What opened it, where it was masked.
+    /// What opened the sum, if it was masked.
     opening: Option<Opening>,
 }
 
@@ -47,17 +47,17 @@ pub struct Hub {
     transcript: TranscriptHash,
     phase: Phase,
     absent: BTreeSet<u16>,
-    /// Who has a key in this epoch.
+    /// The parties that have a key in this epoch.
     roster: Vec<u16>,
     uploads: Uploads,
     survivors: Vec<u16>,
     /// The list for which masks of this round may have been revealed. No other will be answered.
     promised: Option<Vec<u16>>,
-    /// Who has come back meanwhile, and joins with the next round.
+    /// The parties that have returned meanwhile, and join with the next round.
     returning: BTreeSet<u16>,
     /// The possible sizes of uploads; any size if unknown.
     sizes: Option<Vec<WordCount>>,
-    /// What was ignored since the last call, from which party and why.
+    /// Messages ignored since the last call: the party and the reason.
     pub ignored: Vec<(u16, &'static str)>,
     /// Passes on signatures that it should reject, as a dishonest coordinator would.
     #[cfg(test)]
@@ -163,7 +163,7 @@ impl Hub {
         self.transcript.bytes()
     }
 
-    /// Its cohort.
+    /// The cohort of this hub.
     pub fn cohort(&self) -> &Cohort {
         &self.cohort
     }
@@ -175,7 +175,7 @@ impl Hub {
 
     /// Handles an event.
     ///
-    /// After an error nothing has changed.
+    /// An error leaves the state unchanged.
     pub fn handle(&mut self, event: Event) -> Result<Vec<Action>> {
         match event {
             Event::Message { from, message } => self.message(from, message),
@@ -226,7 +226,7 @@ impl Hub {
         self.to_all(&self.invited(), Message::NewEpoch { epoch: self.place.epoch })
     }
 
-    /// Who may be in this round's sum.
+    /// The parties that may take part in this round's sum.
     fn invited(&self) -> Vec<u16> {
         match &self.promised {
             Some(list) => list.clone(),
@@ -335,7 +335,7 @@ impl Hub {
                 let round = self.place.round;
                 missing.map(|&party| Action::Waiting { party, round }).into_iter().collect()
             }
-            // The parties see for themselves, and stop.
+            // The parties verify this themselves, and stop.
             Err(NotOpened::Blamed(blame)) => {
                 let mut actions = self.to_all(&self.survivors, Message::Opening(Box::new(opening)));
                 self.phase = Phase::Blamed;

@@ -1,4 +1,4 @@
-//! What has arrived in an attempt.
+//! The uploads of an attempt.
 
 use std::collections::BTreeMap;
 
@@ -6,8 +6,8 @@ use crate::aggregation::commitment::Commitment;
 use crate::aggregation::plain::PlainSum;
 use crate::aggregation::{PartyShares, WordCount, Words};
 
-/// Masked words are kept by party until the sum is opened. Plain ones are added up as they come, those of different sizes
-/// apart, until it is clear which is wrong.
+/// The uploads of one attempt. Masked words are kept by party until the sum is opened. Plain words are added
+/// up as they arrive, separately for each size, until it is clear which size is wrong.
 #[derive(Default)]
 pub(super) struct Uploads {
     arrived: BTreeMap<u16, Arrived>,
@@ -20,7 +20,7 @@ struct Arrived {
     masked: Option<MaskedUpload>,
 }
 
-/// Words that are masked, with what was signed for and the sealed shares by receiver.
+/// Masked words, with their commitment and the sealed shares by receiver.
 pub(super) struct MaskedUpload {
     pub words: Words,
     pub commitment: Commitment,
@@ -38,12 +38,12 @@ impl Uploads {
         self.arrived.contains_key(&party)
     }
 
-    /// Whose uploads have arrived.
+    /// The parties whose uploads have arrived.
     pub fn parties(&self) -> Vec<u16> {
         self.arrived.keys().copied().collect()
     }
 
-    /// Adds words as they are.
+    /// Adds plain words.
     pub fn add_plain(&mut self, from: u16, words: Words) {
         let size = words.count();
         self.arrived.insert(from, Arrived { size, masked: None });
@@ -70,12 +70,12 @@ impl Uploads {
         self.arrived.extract_if(.., |_, upload| upload.size != size).map(|(party, _)| party).collect()
     }
 
-    /// The sum, where words are as they are.
+    /// The sum of plain words.
     pub fn take_plain_sum(&mut self) -> Option<Words> {
         self.plain.pop_first().map(|(_, sum)| sum.into_words())
     }
 
-    /// What masked uploads were signed for, by party.
+    /// The commitments to the masked uploads, by party.
     pub fn commitments(&self) -> Vec<Commitment> {
         self.masked().map(|(_, upload)| upload.commitment.clone()).collect()
     }
@@ -94,7 +94,7 @@ impl Uploads {
         self.arrived.get(&party)?.masked.as_ref().map(|upload| &upload.words)
     }
 
-    /// All masked words, by party.
+    /// Takes out all masked words, by party.
     pub fn take_words(&mut self) -> Vec<(u16, Words)> {
         let arrived = std::mem::take(&mut self.arrived).into_iter();
         arrived.filter_map(|(party, upload)| Some((party, upload.masked?.words))).collect()

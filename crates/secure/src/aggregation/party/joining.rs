@@ -9,7 +9,7 @@ use crate::aggregation::{Action, Message};
 use crate::error::Result;
 
 impl Party {
-    /// A new key; an attempt under way is given up, and its words are masked again.
+    /// Joins with a new key. An attempt in progress is abandoned, and its words are masked again.
     pub(super) fn join(&mut self, epoch: u32) -> Vec<Action> {
         let key = match std::mem::replace(&mut self.state, PartyState::Ready) {
             PartyState::Joining(key) if epoch == self.place.epoch => key,
@@ -32,7 +32,7 @@ impl Party {
             return Err(self.broken("a second list of keys in one epoch"));
         };
         if !hellos.windows(2).all(|pair| pair[0].party < pair[1].party) {
-            return Err(self.broken("a list of keys with a party twice"));
+            return Err(self.broken("a list of keys that names a party twice"));
         }
         let mut pairs = BTreeMap::new();
         let mut present = false;
@@ -49,7 +49,7 @@ impl Party {
             if hello.party == self.me {
                 present = hello.key == key.public();
             } else {
-                let pair = key.pair(&hello.key).ok_or_else(|| self.broken("a key that hides nothing"))?;
+                let pair = key.pair(&hello.key).ok_or_else(|| self.broken("a key that shares no secret"))?;
                 pairs.insert(hello.party, pair);
             }
         }

@@ -15,25 +15,26 @@ use super::{Action, Cohort, Event, Message, SumId, Words};
 use crate::entropy::entropy;
 use crate::error::{Error, Peer, Result};
 
-/// How far a party is in an attempt. Each step is taken once: there is no way back but a new epoch, with new keys.
+/// The progress of a party in an attempt. Each step is taken once; only a new epoch with new keys starts
+/// over.
 enum PartyState {
-    /// Its key is sent, the others' are not here yet.
+    /// The party has sent its key and waits for those of the others.
     Joining(EpochKey),
-    /// Nothing is under way.
+    /// No attempt is in progress.
     Ready,
-    /// Its words are sent.
+    /// The party has sent its words.
     Uploaded {
         sent: Sent,
-        /// Its own share of its own seed.
+        /// The party's own share of its own seed.
         own_share: Share,
     },
-    /// A list of survivors is signed.
+    /// The party has signed a list of survivors.
     Echoed { sent: Words, list: Vec<Commitment>, shares: BTreeMap<u16, Share> },
-    /// The masks of the others are given up.
+    /// The party has revealed its part of what removes the masks.
     Unmasked { sent: Words, list: Vec<Commitment> },
 }
 
-/// What it has uploaded.
+/// The upload of the party in this attempt.
 struct Sent {
     words: Words,
     commitment: Commitment,
@@ -48,35 +49,35 @@ pub struct Party {
     place: SumId,
     transcript: TranscriptHash,
     state: PartyState,
-    /// What it shares with each other party of the roster.
+    /// The secrets shared with each other party of the roster.
     pairs: BTreeMap<u16, Pair>,
-    /// What is to be summed in this round.
+    /// The words to be summed in this round.
     pending: Option<Words>,
-    /// The list of survivors that it has revealed masks for with these numbers. In a later attempt it answers no other: the
-    /// difference of the two would be somebody's words.
+    /// The survivors for whom this party has revealed masks with its current numbers. In a later attempt it
+    /// answers no other list, because the difference of the two sums would reveal a party's words.
     revealed_for: Option<Vec<u16>>,
-    /// The others' masked words of this attempt, as they were passed on.
+    /// The others' masked words of this attempt, as passed on by the coordinator.
     relayed: BTreeMap<u16, Words>,
-    /// The sum is not secret: words go out as they are, and the answer comes at once.
+    /// Whether the sum is not secret: words are sent unmasked, and the answer follows immediately.
     plain: bool,
-    /// How it breaks the protocol.
+    /// How this party breaks the protocol, in tests.
     #[cfg(test)]
     pub lie: Option<Lie>,
 }
 
-/// How a dishonest party of a test breaks the protocol, with signatures on all that it says.
+/// How a dishonest party of a test breaks the protocol, with valid signatures on all its messages.
 #[cfg(test)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lie {
-    /// It reveals another share of the first party's mask than it was given.
+    /// The party reveals a share of the first party's mask that differs from the one it received.
     Share,
-    /// The last share of its own mask is one of another seed.
+    /// The last share of the party's own mask belongs to another seed.
     Deal,
-    /// The share that it seals is not the one that it signs for.
+    /// The share that the party seals differs from the one that it signs.
     Seal,
-    /// It signs for another mask with the first party than the one that the two share.
+    /// The party signs a different mask with the first party than the one that the two share.
     Pair,
-    /// It masks with something else, so that no sum is one of numbers.
+    /// The party masks with something else, so that the sum is noise.
     Words,
 }
 
@@ -86,7 +87,7 @@ impl Party {
         Self::with_entropy(cohort, me, identity, plain, entropy()?)
     }
 
-    /// A party whose keys and masks come from this generator, which nobody else may know.
+    /// A party whose keys and masks come from this generator, which must be secret.
     pub fn with_entropy(
         cohort: Cohort,
         me: u16,
@@ -120,45 +121,45 @@ impl Party {
         })
     }
 
-    /// Its number.
+    /// The number of this party.
     pub fn me(&self) -> u16 {
         self.me
     }
 
-    /// Its cohort.
+    /// The cohort of this party.
     pub fn cohort(&self) -> &Cohort {
         &self.cohort
     }
 
-    /// Whether words go out as they are.
+    /// Whether words are sent unmasked.
     pub fn is_plain(&self) -> bool {
         self.plain
     }
 
-    /// Whether a sum is opened though somebody is missing.
+    /// Whether a sum is opened although a party is missing.
     pub fn may_miss(&self) -> bool {
         self.cohort.may_leave && self.cohort.members.len() > self.cohort.quorum(self.plain)
     }
 
-    /// Takes note of an answer from before a restart, after which the hash over all answers was this.
+    /// Restores an answer from before a restart, given the hash over all answers up to it.
     pub fn restore_answers(&mut self, answers: [u8; 32]) {
         self.transcript = TranscriptHash::recalled(answers);
         self.place.round += 1;
         self.revealed_for = None;
     }
 
-    /// Takes note of the list that it has revealed masks for with the numbers that come next: in this round before a restart,
-    /// or in a round that showed them to be outside of their ranges.
+    /// Restores the list of survivors for whom masks were revealed with the next numbers: in this round
+    /// before a restart, or in a round that found the numbers out of range.
     pub fn promise(&mut self, survivors: Vec<u16>) {
         self.revealed_for = Some(survivors);
     }
 
-    /// The list that it has revealed masks for in this round, where another one might be asked for.
+    /// The survivors for whom masks were revealed in this round, if another list might be requested.
     pub fn promised(&self) -> Option<&[u16]> {
         self.revealed_for.as_deref().filter(|_| self.cohort.may_leave)
     }
 
-    /// The first message.
+    /// The messages with which a party begins.
     pub fn begin(&mut self) -> Vec<Action> {
         if self.plain {
             return Vec::new();
@@ -166,7 +167,7 @@ impl Party {
         self.join(self.place.epoch)
     }
 
-    /// The hash over all that it was told.
+    /// The hash over everything that this party was told.
     pub fn transcript(&self) -> &[u8; 32] {
         self.transcript.bytes()
     }
@@ -176,12 +177,12 @@ impl Party {
         self.transcript.answers()
     }
 
-    /// How many sums it has seen answered.
+    /// The number of answered sums.
     pub fn rounds(&self) -> u64 {
         self.place.round
     }
 
-    /// What happened, and what is to be done.
+    /// Handles an event, and returns the resulting actions.
     pub fn handle(&mut self, event: Event) -> Result<Vec<Action>> {
         match event {
             Event::Submit(words) => {
@@ -233,7 +234,7 @@ impl Party {
             Message::Reply { place, survivors, words } if self.plain && place.round == self.place.round => {
                 self.reply(place, survivors, words)
             }
-            // What belongs to an attempt that was given up is late, not wrong; an answer may be told twice.
+            // A message of an abandoned attempt is late, not wrong, and an answer may arrive twice.
             Message::Reply { place, .. } if place.round < self.place.round => Ok(Vec::new()),
             Message::Opening(opening) if opening.place.round < self.place.round => Ok(Vec::new()),
             Message::Survivors { place, .. }
@@ -247,14 +248,15 @@ impl Party {
         }
     }
 
-    /// Whether a sum over so many hides each of them; without leave to go on, all must be there.
-    fn enough(&self, count: usize, of: &str) -> Result<()> {
+    /// Checks that a sum over this many parties hides each of them; if parties may not leave, all must be
+    /// present.
+    fn enough(&self, count: usize, what: &str) -> Result<()> {
         let needed = match self.cohort.may_leave {
             true => self.cohort.quorum(self.plain),
             false => self.cohort.members.len(),
         };
         if count < needed {
-            return Err(self.broken(format!("{of} of {count} parties, where {needed} must be there")));
+            return Err(self.broken(format!("{what} of {count} parties, but at least {needed} are required")));
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! A party's part in a sum: it commits, signs what all have committed to, reveals, and opens the sum itself.
+//! A party's part in a sum: it commits, signs the list of all commitments, reveals, and opens the sum itself.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::aggregation::{Action, Message, SumId, Words};
 use crate::error::Result;
 
 impl Party {
-    /// What masks, keys and signatures of this attempt are derived from.
+    /// What the masks, keys and signatures of this attempt are derived from.
     fn context(&self) -> Context<'_> {
         Context { cohort: &self.cohort, place: self.place, transcript: &self.transcript }
     }
@@ -24,7 +24,7 @@ impl Party {
         apply(key.bytes(), sign, words);
     }
 
-    /// Masks the words, and signs what they and the secrets of their masks are.
+    /// Masks the words, and signs digests of them and of the secrets behind their masks.
     pub(super) fn upload(&mut self) -> Vec<Action> {
         let Some(mut words) = self.pending.clone() else { return Vec::new() };
         let (me, place) = (self.me, self.place);
@@ -98,15 +98,16 @@ impl Party {
         dealt
     }
 
-    /// Keeps another's masked words until it is clear who survives.
+    /// Keeps another party's masked words until it is clear who survives.
     pub(super) fn relay(&mut self, party: u16, words: Words) -> Result<Vec<Action>> {
         if !self.pairs.contains_key(&party) || self.relayed.insert(party, words).is_some() {
-            return Err(self.broken(format!("words of party {party} that are not due")));
+            return Err(self.broken(format!("unexpected words of party {party}")));
         }
         Ok(Vec::new())
     }
 
-    /// Signs the list. The state has moved on then: a second list finds no [`PartyState::Uploaded`].
+    /// Signs the list of survivors. This changes the state, so a second list no longer finds
+    /// [`PartyState::Uploaded`].
     pub(super) fn survivors(
         &mut self,
         list: Vec<Commitment>,
@@ -119,10 +120,10 @@ impl Party {
         let roster: Vec<u16> = parties_of(&sent.commitment.shares);
         let survivors = survivors(&list);
         if !survivors.iter().all(|party| roster.contains(party)) {
-            return Err(self.broken("a list of survivors that is not one of parties of this epoch"));
+            return Err(self.broken("a list of survivors that are not parties of this epoch"));
         }
         if !list.contains(&sent.commitment) {
-            return Err(self.broken("a list of survivors without what it has uploaded"));
+            return Err(self.broken("a list of survivors without this party's upload"));
         }
         check_list(context, &list).map_err(|blame| blame.noticed_by(self.me))?;
         self.may_sum_with(&survivors)?;
@@ -139,7 +140,7 @@ impl Party {
         Ok(Self::send(Message::Echo { place: self.place, signature }))
     }
 
-    /// The share from a party, which is the one that it has signed for.
+    /// The share that a party has sent, checked against its commitment.
     fn unseal(&self, from: u16, list: &[Commitment], sealed: &[u8]) -> Result<Share> {
         let context = self.context();
         let direction = Direction { from, to: self.me };
@@ -150,25 +151,26 @@ impl Party {
         let signed = list.iter().find(|commitment| commitment.party == from);
         let digest = (self.me, context.share_digest(from, self.me, share.bytes()));
         if signed.is_some_and(|commitment| !commitment.shares.contains(&digest)) {
-            return Err(self.broken_by(from, "a share of its mask that is not the one that it signed for"));
+            return Err(self.broken_by(from, "a share of its mask that differs from the one it signed"));
         }
         Ok(share)
     }
 
-    /// Whether its words may be in a sum with these: of enough parties, and of no others than its words were summed with
-    /// before.
+    /// Checks that the words of this party may be summed with those of `survivors`: enough parties, and
+    /// exactly those with which these words were summed before, if they were.
     fn may_sum_with(&self, survivors: &[u16]) -> Result<()> {
         self.enough(survivors.len(), "a sum")?;
         match &self.revealed_for {
-            Some(before) if before != survivors => {
-                Err(self.broken("another list of survivors than it revealed masks for with these numbers"))
-            }
+            Some(before) if before != survivors => Err(self.broken(
+                "a list of survivors that differs from the one for which it revealed masks with \
+                 these numbers",
+            )),
             _ => Ok(()),
         }
     }
 
-    /// Reveals, once enough others have signed the same list: for each party either its share of the self-mask or the
-    /// pairwise seed, never both.
+    /// Reveals secrets once enough others have signed the same list: for each party either the share of its
+    /// self-mask or the pairwise seed, never both.
     pub(super) fn echoes(&mut self, signatures: &[(u16, [u8; SIGNATURE_BYTES])]) -> Result<Vec<Action>> {
         let (sent, list, shares) = match std::mem::replace(&mut self.state, PartyState::Ready) {
             PartyState::Echoed { sent, list, shares } => (sent, list, shares),
@@ -200,10 +202,11 @@ impl Party {
         Ok(Self::send(Message::Unmask { place: self.place, revealed }))
     }
 
-    /// Opens the sum. Whoever has missed what came before finds all of it in the message, and checks it too.
+    /// Opens the sum. The message contains everything that a party may have missed, and the party checks that
+    /// as well.
     pub(super) fn opening(&mut self, opening: Opening) -> Result<Vec<Action>> {
         let Some(pending) = &self.pending else {
-            return Err(self.broken("an answer that nobody asked for"));
+            return Err(self.broken("an answer that was not requested"));
         };
         let Opening { place, keys, commitments: list, signatures, revealed, uploads, answer } = opening;
         let transcript = self.transcript.with_keys(keys);
@@ -215,7 +218,7 @@ impl Party {
                 if place == self.place =>
             {
                 if *signed != list {
-                    return Err(self.broken("an answer about another list than it signed"));
+                    return Err(self.broken("an answer about a list that differs from the one it signed"));
                 }
                 own = Some(sent);
                 matches!(self.state, PartyState::Unmasked { .. }) && keys == *self.transcript.keys()
@@ -237,26 +240,26 @@ impl Party {
         check_uploads(&list, upload).map_err(blamed)?;
         let sum = open(context, &list, &revealed, upload).map_err(|problem| match problem {
             NotOpened::Blamed(blame) => blame.noticed_by(self.me),
-            NotOpened::Lacking => self.broken("a sum without all that opens it"),
+            NotOpened::Lacking => self.broken("a sum without everything needed to open it"),
         })?;
         if !sum.fits(pending) {
-            return Err(self.broken("a sum of another size than what was asked"));
+            return Err(self.broken("a sum of a different size than requested"));
         }
         let list = context.list_digest(&list);
         self.transcript = self.transcript.opened(place, &list, answer.as_ref());
         self.answered(survivors, sum, answer)
     }
 
-    /// An answer to plain words, which nobody can verify.
+    /// Accepts an answer to plain words, which no party can verify.
     pub(super) fn reply(&mut self, place: SumId, survivors: Vec<u16>, words: Words) -> Result<Vec<Action>> {
         if self.pending.is_none() {
-            return Err(self.broken("an answer that nobody asked for"));
+            return Err(self.broken("an answer that was not requested"));
         }
         let known = |party: &u16| self.cohort.place_of(*party).is_some();
         if !survivors.windows(2).all(|pair| pair[0] < pair[1]) || !survivors.iter().all(known) {
-            return Err(self.broken("an answer about others than parties of this cohort"));
+            return Err(self.broken("an answer about parties outside this cohort"));
         }
-        self.enough(survivors.len(), "an answer about")?;
+        self.enough(survivors.len(), "the answer to a sum")?;
         let parties: Vec<u8> = survivors.iter().flat_map(|party| party.to_le_bytes()).collect();
         self.transcript = self.transcript.opened(place, &parties, Some(&words));
         self.answered(survivors, words, None)

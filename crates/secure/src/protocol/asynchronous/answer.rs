@@ -20,7 +20,7 @@ pub(super) struct ServerAnswer {
 }
 
 impl ServerAnswer {
-    /// What the server made of a sum.
+    /// The server's answer to a sum.
     pub fn of(total: &Total, session: &Session<'_>) -> Result<Self> {
         let answer = total.answer.as_ref();
         answer.map(Self::read).ok_or_else(|| session.dishonest("a sum without the server's U"))

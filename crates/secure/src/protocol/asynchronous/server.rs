@@ -9,7 +9,7 @@ use crate::fixed::{self, FLAGS, Part, PartShape, Width};
 use crate::server::Answer;
 use crate::session::ALL;
 
-/// What the server knows of a group.
+/// The state of a group at the server.
 struct Group {
     size: usize,
     /// How many were in its last sum.
@@ -19,9 +19,9 @@ struct Group {
     /// The sum of its members' diagonals.
     diagonal: f64,
     updates: usize,
-    /// The server's t when the group was last heard.
+    /// The server's t when the group last contributed.
     heard: usize,
-    /// Its sum will be answered later.
+    /// Whether the group's sum will be answered later.
     held: bool,
     stopped: bool,
 }
@@ -39,11 +39,11 @@ pub struct Server {
     settings: Settings,
     groups: BTreeMap<u8, Group>,
     updates: usize,
-    /// t of ω_t, the number of updates but for those that [`Server::returned`] takes back.
+    /// t of ω_t: the number of updates, minus those that [`Server::returned`] takes back.
     t: usize,
     u: Vec<f64>,
     ended: bool,
-    /// Rounds of the attempt before.
+    /// The number of rounds of the previous attempt.
     before: usize,
     /// The error over updates, from what the groups last had.
     pub trace: Vec<TracePoint>,
@@ -82,7 +82,7 @@ impl Server {
         *self = Server { before, trace, ..Server::new(&self.settings, &sizes) };
     }
 
-    /// Exchanges of a group, on average.
+    /// The mean number of exchanges per group.
     fn rounds(&self) -> usize {
         self.updates.div_ceil(self.groups.len())
     }
@@ -109,8 +109,9 @@ impl Server {
         held
     }
 
-    /// A group has returned. U has become that of the others meanwhile, so t is reset to its value when the group
-    /// was last heard, but at most to half of what ends the run: they continue together for long enough.
+    /// Handles the return of a group. U has become that of the others meanwhile, so t is reset to its value
+    /// when the group last contributed, but at most to half of the t that ends the run: they continue
+    /// together for long enough.
     pub fn returned(&mut self, number: u8) {
         let half = self.limit() / 2;
         let away = self.groups.get(&number).filter(|group| self.is_away(group));
@@ -130,7 +131,7 @@ impl Server {
         vec![Part::matrix(u, self.settings.rank), Part::scalars(&scalars)]
     }
 
-    /// The sums of a group; `None` if these words are about ranges.
+    /// The sums of a group; `None` if these words are votes on ranges.
     fn numbers(&mut self, number: u8, sum: &Words, parties: usize) -> Option<GroupSum> {
         let group = self.groups.get_mut(&number)?;
         if self.settings.aggregation == Aggregation::Plain {
@@ -154,7 +155,7 @@ impl Server {
     }
 
     fn update(&mut self, number: u8, sum: &GroupSum, now: f64) {
-        // Not before every group was heard.
+        // Wait until every group has contributed.
         let unheard = self.groups.values().any(|group| group.squared_error.is_none());
         let limit = self.limit();
         if self.t < limit || unheard {
@@ -211,7 +212,7 @@ impl Answer for Server {
         let Some(opened) = self.numbers(cohort, &sum, parties) else { return sum };
         self.update(cohort, &opened, now);
         let stop = self.groups.get(&cohort).is_some_and(|group| group.stopped);
-        // Over the groups that were heard.
+        // The sum is over the groups that have contributed.
         let heard = self.groups.values().filter(|group| group.squared_error.is_some());
         let (sums, count) =
             heard.fold((0.0, 0), |(sums, count), group| (sums + group.diagonal, count + group.present));
