@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 import traceback
+import unittest.mock
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -229,7 +230,14 @@ class Runner:
             output = io.StringIO()
             try:
                 code = compile(ast.Module([statement], []), where, "exec")
-                with contextlib.redirect_stdout(output), contextlib.chdir(self.folder), warnings.catch_warnings(), self.limited():
+                with (
+                    contextlib.redirect_stdout(output),
+                    contextlib.chdir(self.folder),
+                    # The same home folder as that of commands, which has the ledgers.
+                    unittest.mock.patch.dict(os.environ, self.environment),
+                    warnings.catch_warnings(),
+                    self.limited(),
+                ):
                     warnings.simplefilter("error")
                     exec(code, self.names)
             except Exception:

@@ -41,7 +41,7 @@ def lines_by_mypy(script: Path) -> list[int]:
     command = [sys.executable, "-m", "mypy", "--strict", "--output=json", f"--cache-dir={script.parent / 'cache'}", str(script)]
     found = subprocess.run(command, capture_output=True, text=True, cwd=script.parent)
     assert found.returncode in (0, 1), found.stderr
-    problems = [json.loads(line) for line in found.stdout.splitlines()]
+    problems = [json.loads(line) for line in found.stdout.splitlines() if line]
     return [problem["line"] for problem in problems if problem["severity"] == "error"]
 
 

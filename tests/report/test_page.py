@@ -348,7 +348,7 @@ def test_bad_folders(partwise, tmp_path):
     assert "has no party-1" in partwise("report", tmp_path, code=2)
     (tmp_path / "run.json").unlink()
     (tmp_path / "trace.csv").write_text("iteration,seconds,relative_error\n1,2\n")
-    assert "trace.csv: line 2: not a line of an error curve" in partwise("report", tmp_path, code=2)
+    assert "trace.csv, line 2: not a line of an error curve" in partwise("report", tmp_path, code=2)
 
 
 def test_a_folder_in_its_place_is_said_before_any_work(partwise, tmp_path):

@@ -95,7 +95,8 @@ def select_rank(
     >>> from partwise import select_rank
     >>> generator = np.random.default_rng(0)
     >>> X = generator.exponential(size=(60, 3)) @ generator.exponential(size=(3, 40))
-    >>> select_rank(X + 0.1 * generator.random(X.shape), range(2, 6), random_state=0).suggested
+    >>> noise = 0.1 * generator.normal(size=X.shape)
+    >>> select_rank(np.maximum(X + noise, 0), range(2, 6), random_state=0).suggested
     3
     """
     from sklearn.utils import check_array, check_random_state

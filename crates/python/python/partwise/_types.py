@@ -12,7 +12,7 @@ Sketch = Literal["subsample", "gaussian", "count", "srht"]
 SketchSolver = Literal["pcd", "pgd"]
 Normalize = Literal["balanced", "none", "u", "v", "sum-u", "sum-v"]
 Protocol = Literal[
-    "pooled", "syn-sd", "syn-ssd-u", "syn-ssd-v", "syn-ssd-uv", "asyn-sd", "asyn-ssd-v", "dsanls-limited"
+    "pooled", "few-rounds", "syn-sd", "syn-ssd-u", "syn-ssd-v", "syn-ssd-uv", "asyn-sd", "asyn-ssd-v", "dsanls-limited"
 ]
 Seed = int | np.random.RandomState | None
 
@@ -23,6 +23,7 @@ class Parameters(TypedDict, total=False):
     init: Init | None
     solver: Solver
     beta_loss: float | str
+    missing_values: float | str | None
     tol: float
     max_iter: int
     alpha_W: float

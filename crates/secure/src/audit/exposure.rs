@@ -99,14 +99,13 @@ fn not_estimable(audit: &Audit) -> Option<Wording> {
     let missing = rates.filter(|rate| rate.told.is_none()).map(|rate| rate.false_positives);
     let least = missing.fold(f64::INFINITY, f64::min);
     least.is_finite().then(|| {
-        Wording::new(format!(
+        format!(
             "The share of members identified at {:.1}% false positives cannot be estimated from {others} \
-             non-members; at least {:.0} are needed: use a larger ",
+             non-members; hold out at least {:.0} records.",
             100.0 * least,
             1.0 / least
-        ))
-        .field("holdout")
-        .text(".")
+        )
+        .into()
     })
 }
 
