@@ -5,7 +5,7 @@
 //! The ledger is a file in a folder of the user, named by a digest of the data and not by their path. Its
 //! lines form a hash chain, each signed by the identity key of the party that wrote it. In every run, a party
 //! reports the head of the chain to the others, who remember it, so that replacing the ledger by an old copy
-//! is noticed ([`heads`]).
+//! is noticed (`heads`).
 
 mod account;
 mod chain;

@@ -15,7 +15,7 @@ use partwise_secure::split::{self, Split};
 use partwise_secure::{Plan, Safeguards, Vanishing};
 use partwise_secure::{factors, risk};
 
-use super::super::audit::{self};
+use super::super::audit;
 use crate::args::SimulateArgs;
 use crate::console::Console;
 use crate::context::Context;

@@ -12,7 +12,7 @@ use partwise::run::record::Transport;
 use partwise::{Precision, Real};
 use partwise_secure::audit::{Recording, Transcript};
 use partwise_secure::link::Recorder;
-use partwise_secure::split::{self};
+use partwise_secure::split;
 use partwise_secure::{DataSizes, Error, OnRank, run_on_rank_recorded, simulate, simulate_recorded};
 
 use dealing::{introduce, read};

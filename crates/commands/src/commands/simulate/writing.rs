@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use partwise::Real;
-use partwise::io::{self};
+use partwise::io;
 use partwise::run::record::{
     CostRecord, PartyResult, ProtocolSettings, RUN_FILE, RunKind, RunRecord, SentRecord, SharedFactor,
     SimulatedEnd, SimulatedParty, SimulationRecord, TranscriptRecord, Transport, name_of,
@@ -12,7 +12,7 @@ use partwise_secure::factors;
 use partwise_secure::protocol::Stop;
 use partwise_secure::{PartyOutcome, SimulationOutcome};
 
-use super::super::audit::{self};
+use super::super::audit;
 use super::dealing::Dealt;
 use crate::args::SimulateArgs;
 use crate::console::Console;
