@@ -69,7 +69,7 @@ impl Fault {
     /// Kills the party once the sent bytes have left it.
     fn strike_later(&self, way: Way) {
         if self.way == way && self.struck.load(Ordering::Relaxed) {
-            std::thread::sleep(Duration::from_millis(300));
+            std::thread::sleep(Duration::from_secs(1));
             signal("-KILL");
         }
     }
