@@ -6,23 +6,29 @@ use std::path::Path;
 use std::time::Instant;
 
 use partwise_core::Error as CoreError;
-use partwise_core::pipeline::{self, Finished, Source as CoreSource, Start};
+use partwise_core::cancel::Cancel;
+use partwise_core::matrix::{Holdout, Observed as CoreObserved, ObservedRow};
+use partwise_core::pipeline::{
+    self, FileSource, Finished, MissingEntries, SharedMatrix, Source as CoreSource, Start,
+};
 use partwise_core::run::{Directive, Factors, Monitor, Progress as CoreProgress, Settings, Snapshot};
 
 use crate::error::{Error, Result};
-use crate::matrix::{Float, Matrix};
+use crate::matrix::{Float, Lent, Matrix, Observed};
 use crate::model::Model;
 use crate::nmf::{self, Nmf};
 use crate::observe::{Observer, Progress};
 use crate::options::Every;
 use crate::read::Reader;
 
-/// The inputs of [`Nmf::fit`]: a matrix in memory, or a file.
+/// What [`Nmf::fit`] takes: a matrix in memory, what is known of one, or a file.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Source<'a> {
     /// A matrix in memory.
     Matrix(&'a Matrix<'a>),
+    /// A matrix in memory of which not every entry is known, or counts once.
+    Observed(&'a Observed<'a>),
     /// A file.
     File(&'a Reader),
 }
@@ -33,37 +39,91 @@ impl<'a> From<&'a Matrix<'a>> for Source<'a> {
     }
 }
 
+impl<'a> From<&'a Observed<'a>> for Source<'a> {
+    fn from(observed: &'a Observed<'a>) -> Self {
+        Source::Observed(observed)
+    }
+}
+
 impl<'a> From<&'a Reader> for Source<'a> {
     fn from(reader: &'a Reader) -> Self {
         Source::File(reader)
     }
 }
 
-pub(crate) fn fit<T: Float>(nmf: &Nmf, source: Source<'_>, observer: &mut dyn Observer) -> Result<Model> {
-    let request = nmf.request()?;
-    let cancel = nmf.cancel.0.clone();
-    cancel.scope(|| {
-        let start = start::<T>(nmf)?;
-        match source {
-            Source::Matrix(matrix) => {
-                let lent = matrix.lend::<T>();
-                lent.check(matrix)?;
-                let opened = pipeline::open(CoreSource::Shared(&lent, "matrix"), request)?;
-                let finished = run(nmf, opened, start, &fingerprint(&lent), observer)?;
-                let mut model = Model::new(finished);
-                model.name_rows(matrix);
-                Ok(model)
-            }
-            Source::File(reader) => {
-                let file = reader.source();
-                let note =
-                    if nmf.checkpoint.is_some() { fingerprint_of_file(&file.path)? } else { String::new() };
-                let note = format!("{note} {:?} {}", file.options, file.transpose);
-                let opened = pipeline::open(CoreSource::File(file), request)?;
-                Ok(Model::new(run(nmf, opened, start, &note, observer)?))
-            }
+/// Entries in memory, in the type that is computed in.
+pub(crate) enum Entries<T> {
+    /// All of a matrix.
+    All(Lent<T>),
+    /// The known ones.
+    Known(CoreObserved<T>),
+}
+
+impl<T: Float> Entries<T> {
+    /// The entries of a matrix, checked; `observed` says what is known of them.
+    pub fn of(matrix: &Matrix<'_>, observed: Option<&Observed<'_>>, cancel: &Cancel) -> Result<Self> {
+        if let Some(known) = observed.map(|observed| observed.observe(cancel)).transpose()?.flatten() {
+            return Ok(Entries::Known(known));
         }
-    })
+        let lent = matrix.lend::<T>();
+        lent.check(matrix)?;
+        Ok(Entries::All(lent))
+    }
+}
+
+pub(crate) fn fit<T: Float>(nmf: &Nmf, source: Source<'_>, observer: &mut dyn Observer) -> Result<Model> {
+    let incomplete = match &source {
+        Source::Matrix(_) => false,
+        Source::Observed(_) => true,
+        Source::File(reader) => reader.source().missing.is_some() || reader.source().weights.is_some(),
+    };
+    // What is wrong with the parameters is said before anything is read.
+    nmf.request(incomplete)?;
+    let cancel = nmf.cancel.0.clone();
+    let mut model = cancel.scope(|| match source {
+        Source::Matrix(matrix) => fit_entries::<T>(nmf, matrix, None, observer),
+        Source::Observed(observed) => fit_entries::<T>(nmf, observed.matrix(), Some(observed), observer),
+        Source::File(reader) => {
+            let start = start::<T>(nmf)?;
+            let file = reader.source().clone();
+            let note = if nmf.checkpoint.is_some() { fingerprint_of_source(&file)? } else { String::new() };
+            let opened = pipeline::open(CoreSource::File(file), nmf.request(incomplete)?)?;
+            Ok(Model::new(run(nmf, opened, start, &note, observer)?))
+        }
+    })?;
+    model.describe(nmf.records, nmf.image_shape)?;
+    Ok(model)
+}
+
+/// Factorizes what is in memory.
+fn fit_entries<T: Float>(
+    nmf: &Nmf,
+    matrix: &Matrix<'_>,
+    observed: Option<&Observed<'_>>,
+    observer: &mut dyn Observer,
+) -> Result<Model> {
+    let (start, cancel) = (start::<T>(nmf)?, &nmf.cancel.0);
+    let mut entries = Entries::<T>::of(matrix, observed, cancel)?;
+    let note = if nmf.checkpoint.is_some() { fingerprint(&entries) } else { String::new() };
+    let request = nmf.request(matches!(entries, Entries::Known(_)))?;
+    if let Some(share) = nmf.settings.holdout {
+        let holdout = Holdout { share, seed: nmf.settings.seed };
+        let known = if let Entries::Known(known) = &entries { Some(known) } else { None };
+        entries = Entries::Known(matrix.hold_out(known, holdout, cancel)?);
+    }
+    let finished = match entries {
+        Entries::All(lent) => {
+            let opened = pipeline::open(CoreSource::Shared(&lent, "matrix"), request)?;
+            run(nmf, opened, start, &note, observer)?
+        }
+        Entries::Known(known) => {
+            let opened = pipeline::open(CoreSource::Observed(known), request)?;
+            run(nmf, opened, start, &note, observer)?
+        }
+    };
+    let mut model = Model::new(finished);
+    model.name_rows(matrix);
+    Ok(model)
 }
 
 fn run<T: Float>(
@@ -165,13 +225,45 @@ pub(crate) fn replace(
 }
 
 /// Distinguishes a matrix from others of the same size.
-fn fingerprint<T: Float>(lent: &crate::matrix::Lent<T>) -> String {
+fn fingerprint<T: Float>(entries: &Entries<T>) -> String {
     let mut hash = Fnv::default();
-    let (matrix, transposed) = partwise_core::pipeline::SharedMatrix::stored(lent);
-    matrix.for_each_stored(|row, col, value| {
-        [row as u64, col as u64, value.to_bits()].into_iter().for_each(|word| hash.add(word));
-    });
+    let transposed = match entries {
+        Entries::All(lent) => {
+            let (matrix, transposed) = SharedMatrix::stored(lent);
+            matrix.for_each_stored(|row, col, value| {
+                [row as u64, col as u64, value.to_bits()].into_iter().for_each(|word| hash.add(word));
+            });
+            transposed
+        }
+        Entries::Known(known) => {
+            for row in 0..known.rows() {
+                let ObservedRow { cols, values, weights, .. } = known.row(row);
+                for (place, (&col, value)) in cols.iter().zip(values).enumerate() {
+                    let weight = weights.map_or(1.0, |weights| weights[place].to_f64());
+                    [row as u64, col.into(), value.to_f64().to_bits(), weight.to_bits()]
+                        .into_iter()
+                        .for_each(|word| hash.add(word));
+                }
+            }
+            false
+        }
+    };
     format!("{:016x} {transposed}", hash.0)
+}
+
+/// Tells a file, and how it is read, from others.
+fn fingerprint_of_source(file: &FileSource) -> Result<String> {
+    let mut note = fingerprint_of_file(&file.path)?;
+    note += &format!(" {:?} {}", file.options, file.transpose);
+    match &file.missing {
+        Some(MissingEntries::Mask(mask)) => note += &format!(" mask {}", fingerprint_of_file(mask)?),
+        Some(missing) => note += &format!(" missing {missing}"),
+        None => {}
+    }
+    if let Some(weights) = &file.weights {
+        note += &format!(" weights {}", fingerprint_of_file(weights)?);
+    }
+    Ok(note)
 }
 
 fn fingerprint_of_file(path: &Path) -> Result<String> {

@@ -19,7 +19,7 @@
 //!
 //! *The first eight of sixteen components of 1797 handwritten digits, 8 x 8 pixels each.*
 //!
-//! # Getting started
+//! # Begin
 //!
 //! ```toml
 //! [dependencies]
@@ -67,11 +67,13 @@
 //! # Ok::<(), partwise::Error>(())
 //! ```
 //!
+//! Entries may be unknown or count more than others: [`Matrix::observed`] and [`Reader::missing`] say so, and
+//! [`Nmf::holdout`] hides some to measure the error on them.
+//!
 //! # Parameters
 //!
-//! [`Nmf`] is a builder with all parameters: method, sketch, penalties, start, restarts, stopping, threads,
-//! workers, memory. The choices are in [`options`]. Values are checked when the builder is used, and an
-//! [`Error`] names the invalid parameter:
+//! [`Nmf`] is a builder with every parameter: method, loss, sketch, penalties, start, restarts, when to stop, threads, workers, memory.
+//! The choices are in [`options`]. Values are checked when the builder is used, and an [`Error`] names the parameter:
 //!
 //! ```
 //! use partwise::Nmf;
@@ -166,7 +168,7 @@ pub use sketch::Sketch;
 /// Types that occur in signatures but are rarely needed by name.
 pub mod types {
     pub use crate::fit::Source;
-    pub use crate::matrix::{Element, ElementType, Float};
-    pub use crate::model::TracePoint;
+    pub use crate::matrix::{Element, ElementType, Float, Observed};
+    pub use crate::model::{HeldOutError, TracePoint};
     pub use crate::sketch::SketchSize;
 }

@@ -1,24 +1,27 @@
 //! The result of a factorization.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use partwise_core::Error as CoreError;
 use partwise_core::cancel::Cancel;
-use partwise_core::io::{labels, npy};
-use partwise_core::pipeline::{self, Facts, Finished, solve_rows};
+use partwise_core::io::{ImageShape, ImageSide, labels, npy};
+use partwise_core::pipeline::{self, Facts, FileSource, Finished, MissingEntries, solve_rows};
 use partwise_core::run::record::{
     FactorizationRecord, InputRecord, MethodRecord, RUN_FILE, RunKind, RunRecord,
 };
-use partwise_core::run::{Factorization, Factors, Report, Settings, write_trace};
+use partwise_core::run::{Factorization, Factors, Report, Settings, Side, TraceLine, write_trace};
 use partwise_core::solver::Penalty;
 use partwise_core::threads::Threads;
 use partwise_core::{Precision, machine};
 
 use crate::error::{Error, Result};
-use crate::fit::replace;
-use crate::matrix::{Float, Matrix, factor};
-use crate::options::Stop;
+use crate::fit::{Source, replace};
+use crate::matrix::{Float, Matrix, Observed, factor};
+use crate::options::{Missing, Stop};
+use crate::read::Reader;
+
+pub use partwise_core::run::HeldOutError;
 
 /// A factorization M ≈ U Vᵀ: its factors, how the run went, and the fit of new data.
 ///
@@ -51,13 +54,17 @@ pub struct Model {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct TracePoint {
-    /// Number of iterations.
+    /// Iterations done.
     pub iteration: usize,
     /// Seconds of computing so far, without evaluating errors; on the first modelled network, if there is
     /// one.
     pub seconds: f64,
     /// ‖M − U Vᵀ‖ / ‖M‖.
     pub relative_error: f64,
+    /// The loss, penalties not counted in.
+    pub loss: f64,
+    /// The error on entries that are hidden from the run, if there are any.
+    pub held_out: Option<HeldOutError>,
     /// Bytes that each worker has sent so far.
     pub bytes_sent: u64,
 }
@@ -87,6 +94,25 @@ impl Model {
         self.record.image = matrix.image;
     }
 
+    /// Takes what the builder says of rows and columns.
+    pub(crate) fn describe(&mut self, records: Option<Side>, image: Option<ImageShape>) -> Result<()> {
+        self.record.records = records;
+        let Some(shape) = image else { return Ok(()) };
+        let ImageShape { width, height, channels, images } = shape;
+        let size = (width as usize).saturating_mul(height as usize).saturating_mul(channels.into());
+        let (what, length) = match images {
+            ImageSide::Rows => ("row", self.v.rows()),
+            ImageSide::Columns => ("column", self.u.rows()),
+        };
+        if size != length {
+            let problem =
+                format!("{width} x {height} x {channels} is {size} numbers, but a {what} has {length}");
+            return Err(Error::of_parameter("image_shape", problem));
+        }
+        self.record.image = Some(shape);
+        Ok(())
+    }
+
     /// Returns U, m x k: the weight of each component in each row of M. Its row labels are those of M's rows.
     pub fn u(&self) -> &Matrix<'static> {
         &self.u
@@ -108,9 +134,30 @@ impl Model {
         self.u.cols()
     }
 
-    /// Returns ‖M − U Vᵀ‖ / ‖M‖ in Frobenius norms.
+    /// ‖M − U Vᵀ‖ / ‖M‖ in Frobenius norms, over the known entries. With another loss than least squares: the loss over that of
+    /// the best constant model.
     pub fn relative_error(&self) -> f64 {
         self.report.relative_error
+    }
+
+    /// The loss that was minimized, penalties not counted in; nothing of a folder by an early version that does not say it.
+    ///
+    /// ```
+    /// use partwise::options::Loss;
+    /// use partwise::{Matrix, Nmf};
+    ///
+    /// let counts = Matrix::from_rows(&[[5.0, 3.0, 0.0], [4.0, 0.0, 1.0], [1.0, 1.0, 5.0]])?;
+    /// let model = Nmf::new(2).loss(Loss::Kl).fit(&counts)?;
+    /// assert!(model.loss().unwrap() > 0.0);
+    /// # Ok::<(), partwise::Error>(())
+    /// ```
+    pub fn loss(&self) -> Option<f64> {
+        self.report.loss
+    }
+
+    /// The error on the entries that [`Nmf::holdout`](crate::Nmf::holdout) hid from the run, if it hid any.
+    pub fn held_out(&self) -> Option<HeldOutError> {
+        self.report.held_out
     }
 
     /// Returns the relative error of each restart.
@@ -118,7 +165,7 @@ impl Model {
         &self.errors
     }
 
-    /// Returns the number of iterations.
+    /// Iterations done.
     pub fn iterations(&self) -> usize {
         self.report.iterations
     }
@@ -140,9 +187,9 @@ impl Model {
 
     /// Returns the error curve.
     pub fn trace(&self) -> Vec<TracePoint> {
-        let point = |line: &partwise_core::run::TraceLine| {
-            let &partwise_core::run::TraceLine { iteration, seconds, relative_error, bytes_sent, .. } = line;
-            TracePoint { iteration, seconds, relative_error, bytes_sent }
+        let point = |line: &TraceLine| {
+            let &TraceLine { iteration, seconds, relative_error, loss, held_out, bytes_sent, .. } = line;
+            TracePoint { iteration, seconds, relative_error, loss, held_out, bytes_sent }
         };
         self.report.trace.iter().map(point).collect()
     }
@@ -180,39 +227,90 @@ impl Model {
     /// assert_eq!(wrong.parameter(), Some("matrix"));
     /// # Ok::<(), partwise::Error>(())
     /// ```
-    pub fn transform(&self, new_rows: &Matrix<'_>) -> Result<Matrix<'static>> {
-        match self.record.machine.precision {
-            Precision::F32 => self.solve::<f32>(new_rows, &self.v, self.terms.0),
-            Precision::F64 => self.solve::<f64>(new_rows, &self.v, self.terms.0),
-        }
+    ///
+    /// Unknown entries of new rows have no influence; a file is read as a whole.
+    ///
+    /// ```
+    /// # use partwise::options::Missing;
+    /// # use partwise::{Matrix, Nmf};
+    /// # let m = Matrix::from_rows(&[[5.0, 3.0, 0.0], [4.0, 0.0, 1.0], [1.0, 1.0, 5.0]])?;
+    /// # let model = Nmf::new(2).fit(&m)?;
+    /// let row = Matrix::from_rows(&[[5.0, f64::NAN, 0.0]])?;
+    /// let w = model.transform(&row.observed().missing(Missing::Nan))?;
+    /// assert_eq!((w.rows(), w.cols()), (1, 2));
+    /// # Ok::<(), partwise::Error>(())
+    /// ```
+    pub fn transform<'a>(&self, new_rows: impl Into<Source<'a>>) -> Result<Matrix<'static>> {
+        self.solve_source(new_rows.into(), Side::Rows)
     }
 
     /// Returns the rows of V that fit new columns of M best, exactly, with U fixed and including penalties of
     /// V.
-    pub fn transform_columns(&self, new_columns: &Matrix<'_>) -> Result<Matrix<'static>> {
-        let rows = new_columns.clone().into_transpose();
+    pub fn transform_columns<'a>(&self, new_columns: impl Into<Source<'a>>) -> Result<Matrix<'static>> {
+        self.solve_source(new_columns.into(), Side::Columns)
+    }
+
+    fn solve_source(&self, source: Source<'_>, side: Side) -> Result<Matrix<'static>> {
+        let (matrix, observed) = match source {
+            Source::Matrix(matrix) => (matrix, None),
+            Source::Observed(observed) => (observed.matrix(), Some(observed)),
+            Source::File(reader) => {
+                let read = ReadEntries::of(reader)?;
+                return self.solve_in(&read.matrix, Some(&read.observed()), side);
+            }
+        };
+        self.solve_in(matrix, observed, side)
+    }
+
+    fn solve_in(
+        &self,
+        matrix: &Matrix<'_>,
+        observed: Option<&Observed<'_>>,
+        side: Side,
+    ) -> Result<Matrix<'static>> {
         match self.record.machine.precision {
-            Precision::F32 => self.solve::<f32>(&rows, &self.u, self.terms.1),
-            Precision::F64 => self.solve::<f64>(&rows, &self.u, self.terms.1),
+            Precision::F32 => self.solve::<f32>(matrix, observed, side),
+            Precision::F64 => self.solve::<f64>(matrix, observed, side),
         }
     }
 
     fn solve<T: Float>(
         &self,
-        rows: &Matrix<'_>,
-        fixed: &Matrix<'_>,
-        terms: Penalty,
+        matrix: &Matrix<'_>,
+        observed: Option<&Observed<'_>>,
+        side: Side,
     ) -> Result<Matrix<'static>> {
+        let (fixed, terms, rows, labels) = match side {
+            Side::Rows => (&self.v, self.terms.0, matrix.rows(), &matrix.row_labels),
+            Side::Columns => (&self.u, self.terms.1, matrix.cols(), &matrix.col_labels),
+        };
         let k = self.components();
         let factors = Factors { rows: 0, cols: fixed.rows(), k, u: Vec::new(), v: fixed.to_vec::<T>() };
         let threads = Threads::new(machine::cores())?;
         // As for the rows of the run, a bound is not enforced.
         let terms = Penalty { upper: f64::INFINITY, ..terms };
         let loss = self.record.method.loss_name.unwrap_or_default();
-        let solve = || solve_rows(&rows.lend::<T>(), &factors, loss, terms, None, &threads);
-        let solved = Cancel::default().scope(|| solve().map_err(Error::from))?;
-        let mut solved = factor(rows.rows(), k, solved);
-        solved.row_labels = rows.row_labels.clone();
+        let cancel = Cancel::default();
+        let solved = cancel.scope(|| -> Result<Vec<T>> {
+            let known = observed.map(|observed| observed.observe::<T>(&cancel)).transpose()?.flatten();
+            let solved = match (known, side) {
+                (Some(known), Side::Rows) => {
+                    factors.transform_observed(loss, &known, Side::Rows, terms, &threads)
+                }
+                (Some(known), Side::Columns) => {
+                    let known = known.transpose_until(&cancel);
+                    factors.transform_observed(loss, &known, Side::Rows, terms, &threads)
+                }
+                (None, Side::Rows) => solve_rows(&matrix.lend::<T>(), &factors, loss, terms, None, &threads),
+                (None, Side::Columns) => {
+                    let turned = matrix.clone().into_transpose();
+                    solve_rows(&turned.lend::<T>(), &factors, loss, terms, None, &threads)
+                }
+            };
+            Ok(solved?)
+        })?;
+        let mut solved = factor(rows, k, solved);
+        solved.row_labels = labels.clone();
         Ok(solved)
     }
 
@@ -296,6 +394,37 @@ impl Model {
         let report = report_of(&record, relative_error);
         let errors = record.summary.errors_of_restarts.clone();
         Ok(Model { u, v, report, errors, record: *record, terms })
+    }
+}
+
+/// A matrix from a file, with what other files say of its entries.
+struct ReadEntries {
+    matrix: Matrix<'static>,
+    missing: Option<Missing>,
+    mask: Option<Matrix<'static>>,
+    weights: Option<Matrix<'static>>,
+}
+
+impl ReadEntries {
+    fn of(reader: &Reader) -> Result<Self> {
+        let FileSource { missing, weights, transpose, .. } = reader.source();
+        let other = |path: &PathBuf| Reader::new(path).transpose(*transpose).read();
+        let (missing, mask) = match missing {
+            None => (None, None),
+            Some(MissingEntries::Nan) => (Some(Missing::Nan), None),
+            Some(MissingEntries::Unstored) => (Some(Missing::Unstored), None),
+            Some(MissingEntries::Zero) => (Some(Missing::Zero), None),
+            Some(MissingEntries::Mask(path)) => (None, Some(other(path)?)),
+        };
+        let weights = weights.as_ref().map(other).transpose()?;
+        Ok(ReadEntries { matrix: reader.read()?, missing, mask, weights })
+    }
+
+    fn observed(&self) -> Observed<'_> {
+        let observed = self.matrix.observed();
+        let observed = self.missing.into_iter().fold(observed, Observed::missing);
+        let observed = self.mask.iter().fold(observed, Observed::mask);
+        self.weights.iter().fold(observed, Observed::weights)
     }
 }
 

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use partwise_core::io::Presence;
+use partwise_core::io::{ImageShape, Presence};
 use partwise_core::machine;
 use partwise_core::pipeline::{Costs, Finish, MemoryAdvice, Request, Resources};
 use partwise_core::plan::Constants;
-use partwise_core::run::{Machine, Settings};
+use partwise_core::run::{Machine, Settings, Side};
 
 use crate::error::{Error, Result};
 use crate::fit::{self, Source};
@@ -53,6 +53,8 @@ pub struct Nmf {
     memory: Option<u64>,
     samples: Presence,
     finish: Finish,
+    pub(crate) records: Option<Side>,
+    pub(crate) image_shape: Option<ImageShape>,
     pub(crate) start: Option<Start>,
     pub(crate) checkpoint: Option<Checkpoint>,
     pub(crate) resume: bool,
@@ -87,6 +89,8 @@ impl Nmf {
             memory: None,
             samples: Presence::Auto,
             finish: Finish::AsIterated,
+            records: None,
+            image_shape: None,
             start: None,
             checkpoint: None,
             resume: false,
@@ -108,6 +112,27 @@ impl Nmf {
     /// Sets the loss. The default is least squares.
     pub fn loss(self, loss: Loss) -> Self {
         self.set("loss", |settings| settings.loss = loss)
+    }
+
+    /// Hides this share of the entries from the run and measures the error on them: [`Model::held_out`]. Which ones follows from
+    /// the seed. Where entries that a sparse matrix does not store are 0, it is this share of the stored entries, and as many of
+    /// the others.
+    ///
+    /// ```
+    /// # std::env::set_current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).ok();
+    /// use partwise::Nmf;
+    ///
+    /// let digits = partwise::read("data/digits.npy")?;
+    /// let held_out_rmse = |components| -> partwise::Result<f64> {
+    ///     let model = Nmf::new(components).iterations(30).holdout(0.1).fit(&digits)?;
+    ///     Ok(model.held_out().map_or(f64::NAN, |held_out| held_out.rmse))
+    /// };
+    /// assert!(held_out_rmse(10)? < held_out_rmse(2)?);
+    /// # Ok::<(), partwise::Error>(())
+    /// ```
+    pub fn holdout(mut self, share: f64) -> Self {
+        self.settings.holdout = Some(share);
+        self
     }
 
     /// Sets the sketch of `dsanls`. The default draws columns of M without replacement.
@@ -310,6 +335,19 @@ impl Nmf {
         self
     }
 
+    /// Whether samples are the rows or the columns of M. The run does not depend on it; [`Model::write`] says it to the program's
+    /// commands, of which `partwise report` shows samples.
+    pub fn records(mut self, side: Side) -> Self {
+        self.records = Some(side);
+        self
+    }
+
+    /// The size of rows or columns that are images, for [`Model::write`]; images from files bring it with them.
+    pub fn image_shape(mut self, shape: ImageShape) -> Self {
+        self.image_shape = Some(shape);
+        self
+    }
+
     /// Saves checkpoints of the run to this file, and a final one if the run ends early.
     pub fn checkpoint(mut self, path: impl Into<PathBuf>, every: Every) -> Self {
         self.checkpoint = Some(Checkpoint { path: path.into(), every });
@@ -330,10 +368,11 @@ impl Nmf {
 
     /// Checks that all parameters are in range and consistent, as far as possible without a matrix.
     pub fn check(&self) -> Result<()> {
-        self.request().map(drop)
+        self.request(false).map(drop)
     }
 
-    /// Factorizes a matrix, or the content of a file: `&Matrix` or `&Reader`.
+    /// Factorizes a matrix, or what is in a file: `&Matrix`, `&Reader`, or the `&Observed` of a matrix some of whose entries are
+    /// unknown ([`Matrix::observed`]).
     pub fn fit<'a>(&self, source: impl Into<Source<'a>>) -> Result<Model> {
         self.fit_with(source, &mut Silent)
     }
@@ -362,9 +401,9 @@ impl Nmf {
         }
     }
 
-    /// Builds the request to the pipeline.
-    pub(crate) fn request(&self) -> Result<Request> {
-        let mut settings = self.settings.clone();
+    /// What the pipeline is asked for, for a matrix that may be `incomplete`: entries may be unknown, or count more than others.
+    pub(crate) fn request(&self, incomplete: bool) -> Result<Request> {
+        let mut settings = Settings { incomplete, ..self.settings.clone() };
         let (alpha, beta) = settings.solver.damping();
         if !self.given.contains("alpha") {
             settings.alpha = alpha;

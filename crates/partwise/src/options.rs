@@ -3,10 +3,23 @@
 pub use partwise_core::Precision;
 pub use partwise_core::comm::Network;
 pub use partwise_core::grid::Grid;
-pub use partwise_core::io::{ImageSide, Presence};
+pub use partwise_core::io::{ImageShape, ImageSide, Presence};
 pub use partwise_core::objective::Loss;
-pub use partwise_core::run::{Algorithm as Method, Amount, Init, Normalize, SketchedSolver, Step, Stop};
+pub use partwise_core::run::{
+    Algorithm as Method, Amount, Init, Normalize, Side, SketchedSolver, Step, Stop,
+};
 pub use partwise_core::sketch::SketchKind;
+
+/// Which entries of a matrix are unknown, rather than what they seem to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Missing {
+    /// Those that are NaN; in a text table also `NA` and empty cells.
+    Nan,
+    /// Those that a sparse matrix does not store.
+    Unstored,
+    /// Those that are 0, stored or not.
+    Zero,
+}
 
 /// When to save a checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq)]

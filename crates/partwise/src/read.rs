@@ -4,11 +4,12 @@ use std::path::{Path, PathBuf};
 
 use partwise_core::io::{self, ImageSide, Input, Presence, ReadOptions};
 use partwise_core::matrix::{Matrix as CoreMatrix, Values};
-use partwise_core::pipeline::FileSource;
+use partwise_core::pipeline::{FileSource, MissingEntries};
 use partwise_core::{Precision, machine};
 
 use crate::error::Result;
 use crate::matrix::{Matrix, Stored};
+use crate::options::Missing;
 
 /// Reads a matrix; the file name determines format and compression.
 ///
@@ -90,10 +91,46 @@ impl Reader {
         self
     }
 
-    /// Reads the whole file into memory.
+    /// Which entries are unknown; none unless it is said.
+    ///
+    /// ```
+    /// use partwise::options::Missing;
+    /// use partwise::{Nmf, Reader};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("table.csv");
+    ///
+    /// std::fs::write(&path, "a,b,c\n5,3,NA\n4,,1\n1,1,5\n").unwrap();
+    /// let model = Nmf::new(1).fit(&Reader::new(&path).missing(Missing::Nan))?;
+    /// assert!(model.predict(0, 2) > 0.0); // what is not known
+    /// # Ok::<(), partwise::Error>(())
+    /// ```
+    pub fn missing(mut self, missing: Missing) -> Self {
+        self.source.missing = Some(match missing {
+            Missing::Nan => MissingEntries::Nan,
+            Missing::Unstored => MissingEntries::Unstored,
+            Missing::Zero => MissingEntries::Zero,
+        });
+        self
+    }
+
+    /// A matrix file of the same size: where it is not 0, entries are unknown. Takes the place of [`Reader::missing`].
+    pub fn mask(mut self, path: impl Into<PathBuf>) -> Self {
+        self.source.missing = Some(MissingEntries::Mask(path.into()));
+        self
+    }
+
+    /// How much entries count: a matrix file of the same size, or with a number for each row (as a column) or for each column (as
+    /// a row). An entry of weight 2 counts as if it were there twice.
+    pub fn weights(mut self, path: impl Into<PathBuf>) -> Self {
+        self.source.weights = Some(path.into());
+        self
+    }
+
+    /// Reads all of it into memory. Unknown entries are NaN where the file has no number; weights are not read.
     pub fn read(&self) -> Result<Matrix<'static>> {
-        let FileSource { path, options, transpose, .. } = &self.source;
-        let options = ReadOptions { memory: machine::available_memory(), ..*options };
+        let FileSource { path, options, transpose, missing, .. } = &self.source;
+        let missing_as_nan = missing.as_ref().is_some_and(MissingEntries::allow_nan);
+        let options = ReadOptions { memory: machine::available_memory(), missing_as_nan, ..*options };
         let mut input = io::read::<f64>(path, &options)?;
         if *transpose {
             input = input.into_transpose();
@@ -110,8 +147,8 @@ impl Reader {
         Ok(matrix)
     }
 
-    pub(crate) fn source(&self) -> FileSource {
-        self.source.clone()
+    pub(crate) fn source(&self) -> &FileSource {
+        &self.source
     }
 }
 

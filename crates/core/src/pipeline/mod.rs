@@ -32,4 +32,4 @@ pub use request::{Finish, MemoryAdvice, Request, Resources};
 pub use run::{Finished, run};
 pub use source::{FileSource, MissingEntries, SharedMatrix, Source};
 
-pub use observe::observe;
+pub use observe::{observe, weights_for};

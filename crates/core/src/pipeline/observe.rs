@@ -39,7 +39,7 @@ pub fn observe<T: Real>(
 
 /// A column holds weights of rows and a row weights of columns; if the length is unambiguous, the orientation
 /// is ignored.
-fn weights_for<T: Real>(matrix: &Matrix<T>, weights: Matrix<T>) -> Weights<T> {
+pub fn weights_for<T: Real>(matrix: &Matrix<T>, weights: Matrix<T>) -> Weights<T> {
     let (shape, (m, n)) = (weights.shape(), (matrix.rows(), matrix.cols()));
     if (shape.rows, shape.cols) == (m, n) {
         return Weights::Entries(weights);

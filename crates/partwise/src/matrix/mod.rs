@@ -7,6 +7,7 @@ mod faer;
 mod lend;
 #[cfg(feature = "ndarray")]
 mod ndarray;
+mod observed;
 #[cfg(feature = "sprs")]
 mod sprs;
 
@@ -20,6 +21,7 @@ use partwise_core::matrix::{Buffer, Csr, Dense, Matrix as CoreMatrix, Order, Val
 pub(crate) use build::factor;
 pub use element::{Element, ElementType, Float};
 pub(crate) use lend::{Lent, converted};
+pub use observed::Observed;
 
 use crate::error::{Error, Result};
 
