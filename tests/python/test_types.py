@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import partwise
-from partwise import _partwise, _types
+from partwise import _nmf, _partwise, _types
 
 PREFIX = """
 import numpy as np
@@ -20,6 +20,7 @@ X = np.ones((6, 4))
 
 RIGHT = PREFIX + """
 model = NMF(2, solver="hals", init="nndsvda", random_state=0)
+known = NMF(2, beta_loss="kullback-leibler", missing_values=np.nan).fit(X)
 W = model.fit_transform(X)
 print(W.shape, W @ model.components_)
 W, H, n_iter = partwise.non_negative_factorization(X, n_components=2, tol=1e-3)
@@ -31,6 +32,8 @@ WRONG = [
     'NMF(2, solver="hls")',
     'NMF(2, sovler="hals")',
     'partwise.non_negative_factorization(X, sovler="hals")',
+    'NMF(2, beta_loss="kullback")',
+    'NMF(2, missing_values="zero")',
     'partwise.simulate(X, 2, protocol="sin-sd")',
     "partwise.simulate(X, 2, ronds=3)",
     "NMF(2).fit_transform(X).fit()",
@@ -79,6 +82,15 @@ def test_types_have_the_choices_of_the_compiled_part() -> None:
     assert names(_types.SketchSolver) == choices["solver"]
     assert names(_types.Normalize) == choices["normalize"]
     assert names(_types.Protocol) == choices["protocol"]
+    assert set(typing.get_type_hints(_types.SimulationSettings)) == choices["simulation"]
+    assert set(_nmf.LOSSES.values()) == choices["loss"]
+    literal, number = typing.get_args(_types.BetaLoss)
+    assert (names(literal), number) == ({name for name in _nmf.LOSSES if isinstance(name, str)}, float)
+
+
+def test_docstrings_list_the_choices() -> None:
+    for protocol in _partwise.choices()["protocol"]:
+        assert repr(protocol) in str(partwise.simulate.__doc__), protocol
 
 
 def test_types_have_the_parameters_of_the_estimator() -> None:

@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use partwise::options::{Every, Init, Method, Precision, SketchKind};
+use partwise::options::{Every, ImageShape, ImageSide, Init, Method, Missing, Precision, Side, SketchKind};
 use partwise::{CancelToken, ErrorKind, Matrix, Model, Nmf, Progress, Reader, Result, Sketch};
 
 /// A matrix of rank 3 with some noise, and zeros.
@@ -203,4 +203,136 @@ fn a_file_is_factorized_like_its_matrix() {
     assert_eq!((from_file.u(), from_file.v()), (from_memory.u(), from_memory.v()));
     let missing = nmf.fit(&Reader::new("no/such/file.npy")).unwrap_err();
     assert_eq!(missing.kind(), ErrorKind::Io);
+}
+
+/// Entries that are hidden are filled with values that would spoil the result if they were read.
+#[test]
+fn unknown_entries_have_no_influence() {
+    let hidden = |row: usize, col: usize| (row * 7 + col * 3).is_multiple_of(5);
+    let filled = |with: f64| {
+        let of = |place: usize, entry: f64| if hidden(place / 30, place % 30) { with } else { entry + 1.0 };
+        sample(40, 30).into_iter().enumerate().map(|(place, entry)| of(place, entry)).collect::<Vec<f64>>()
+    };
+    let matrix = |with| Matrix::from_vec(40, 30, filled(with)).unwrap();
+    let mask: Vec<u8> = (0..1200).map(|place| hidden(place / 30, place % 30).into()).collect();
+    let mask = Matrix::from_vec(40, 30, mask).unwrap();
+    let (nan, zero, large) = (matrix(f64::NAN), matrix(0.0), matrix(1e6));
+    let nmf = Nmf::new(3).iterations(30).precision(Precision::F64);
+    let expected = nmf.fit(&nan.observed().missing(Missing::Nan)).unwrap();
+    assert!(expected.relative_error() < 0.2, "{}", expected.relative_error());
+    for observed in [
+        zero.observed().missing(Missing::Zero),
+        large.observed().mask(&mask),
+        large.observed().missing(Missing::Zero).mask(&mask),
+    ] {
+        let model = nmf.fit(&observed).unwrap();
+        assert_eq!((model.u(), model.v()), (expected.u(), expected.v()));
+        assert_eq!(expected.transform(&observed).unwrap(), model.transform(&observed).unwrap());
+    }
+    let weights: Vec<f64> = mask.to_vec::<f64>().iter().map(|hidden| 1.0 - hidden).collect();
+    let weights = Matrix::from_vec(40, 30, weights).unwrap();
+    let weighted = nmf.fit(&large.observed().weights(&weights)).unwrap();
+    assert!((weighted.relative_error() - expected.relative_error()).abs() < 1e-9);
+    // New columns are solved for by the same known entries.
+    let columns = expected.transform_columns(&large.observed().mask(&mask)).unwrap();
+    assert_eq!(columns, expected.transform_columns(&nan.observed().missing(Missing::Nan)).unwrap());
+    assert_eq!((columns.rows(), columns.cols()), (30, 3));
+
+    let refused = |model: Result<Model>| error_of(model).0.unwrap_or_default();
+    assert_eq!(refused(nmf.fit(&nan)), "matrix");
+    assert_eq!(refused(nmf.fit(&large.observed().missing(Missing::Unstored))), "missing");
+    assert_eq!(
+        refused(nmf.fit(&large.observed().mask(&Matrix::from_vec(2, 1, vec![0.0; 2]).unwrap()))),
+        "missing"
+    );
+    let negative = Matrix::from_vec(1, 30, vec![-1.0; 30]).unwrap();
+    assert_eq!(refused(nmf.fit(&large.observed().weights(&negative))), "weights");
+    let sketched = nmf.clone().method(Method::Dsanls);
+    assert_eq!(refused(sketched.fit(&nan.observed().missing(Missing::Nan))), "method");
+}
+
+#[test]
+fn what_is_unknown_in_a_file_is_as_in_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let cell = |row: usize, col: usize| match (row + 2 * col) % 6 {
+        0 => "NA".to_string(),
+        rest => format!("{}", rest * (row + 1)),
+    };
+    let line = |row: usize| (0..5).map(|col| cell(row, col)).collect::<Vec<_>>().join(",");
+    let table: String = (0..8).map(|row| line(row) + "\n").collect();
+    std::fs::write(at("table.csv"), table).unwrap();
+    let weights: String = (0..8).map(|row| format!("{}\n", row % 3)).collect();
+    std::fs::write(at("weights.csv"), weights).unwrap();
+    let mask: String = (0..8).map(|row| if row == 2 { "1,0,0,0,0\n" } else { "0,0,0,0,0\n" }).collect();
+    std::fs::write(at("mask.csv"), mask).unwrap();
+
+    let nmf = Nmf::new(2).iterations(20).seed(3);
+    let file = Reader::new(at("table.csv")).missing(Missing::Nan);
+    let read = file.read().unwrap();
+    assert!(read.get(0, 0).is_nan());
+    let from_file = nmf.fit(&file).unwrap();
+    let from_memory = nmf.fit(&read.observed().missing(Missing::Nan)).unwrap();
+    assert_eq!((from_file.u(), from_file.v()), (from_memory.u(), from_memory.v()));
+    assert_eq!(from_file.transform(&file).unwrap().rows(), 8);
+
+    let numbers = Reader::new(at("weights.csv")).read().unwrap();
+    let by_file = nmf.fit(&file.clone().weights(at("weights.csv"))).unwrap();
+    let by_memory = nmf.fit(&read.observed().missing(Missing::Nan).weights(&numbers)).unwrap();
+    assert_eq!((by_file.u(), by_file.v()), (by_memory.u(), by_memory.v()));
+    assert_ne!(by_file.v(), from_file.v());
+
+    // A mask hides its entries, and no others: what is no number remains wrong.
+    let masked = nmf.fit(&file.clone().mask(at("mask.csv")));
+    assert_eq!(masked.unwrap_err().kind(), ErrorKind::Data);
+    assert_eq!(nmf.fit(&Reader::new(at("table.csv"))).unwrap_err().kind(), ErrorKind::Data);
+
+    // Another mask is another matrix.
+    let whole = Reader::new(at("weights.csv"));
+    std::fs::write(at("mask.csv"), "1\n".to_string() + &"0\n".repeat(7)).unwrap();
+    let saving = Nmf::new(1).iterations(6).tolerance(0.0).checkpoint(at("run"), Every::Iterations(2));
+    saving.fit(&whole.clone().mask(at("mask.csv"))).unwrap();
+    let again = saving.clone().resume(true);
+    again.fit(&whole.clone().mask(at("mask.csv"))).unwrap();
+    assert_eq!(error_of(again.fit(&whole)).0.as_deref(), Some("resume"));
+}
+
+#[test]
+fn held_out_entries_judge_the_result() {
+    let rmse = |components: usize, matrix: &Matrix<'_>| {
+        let model = Nmf::new(components).iterations(60).holdout(0.2).seed(1).fit(matrix).unwrap();
+        assert!(model.trace().last().unwrap().held_out.is_some());
+        model.held_out().unwrap().rmse
+    };
+    for matrix in [dense(), sparse()] {
+        assert!(rmse(3, &matrix) < rmse(1, &matrix));
+    }
+    assert!(Nmf::new(2).fit(&dense()).unwrap().held_out().is_none());
+    // From a file, the same entries are hidden.
+    std::env::set_current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).unwrap();
+    let (file, nmf) = (Reader::new("data/digits.npy"), Nmf::new(4).iterations(5).holdout(0.1));
+    let (from_file, from_memory) = (nmf.fit(&file).unwrap(), nmf.fit(&file.read().unwrap()).unwrap());
+    assert_eq!(from_file.held_out(), from_memory.held_out());
+    assert_eq!(from_file.v(), from_memory.v());
+    for share in [0.0, 1.0, f64::NAN] {
+        let refused = Nmf::new(2).holdout(share).check().unwrap_err();
+        assert_eq!(refused.parameter(), Some("holdout"));
+    }
+    let folder = tempfile::tempdir().unwrap();
+    from_file.write(folder.path()).unwrap();
+    let read = Model::read(folder.path()).unwrap();
+    assert_eq!((read.held_out(), read.loss()), (from_file.held_out(), from_file.loss()));
+}
+
+#[test]
+fn the_program_is_told_of_samples_and_images() {
+    let folder = tempfile::tempdir().unwrap();
+    let image = |width, height| ImageShape { width, height, channels: 1, images: ImageSide::Columns };
+    let nmf = Nmf::new(2).iterations(3).records(Side::Columns).image_shape(image(8, 5));
+    nmf.fit(&dense()).unwrap().write(folder.path()).unwrap();
+    let record: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(folder.path().join("run.json")).unwrap()).unwrap();
+    assert_eq!((record["records"].as_str(), record["image"]["width"].as_u64()), (Some("columns"), Some(8)));
+    let wrong = nmf.image_shape(image(8, 8)).fit(&dense());
+    assert_eq!(error_of(wrong).0.as_deref(), Some("image_shape"));
 }

@@ -141,7 +141,7 @@ def simulate(
         Number of parties, to which the rows of X are distributed evenly in their
         order, or the party of each row, from 0.
     protocol : {'syn-sd', 'pooled', 'syn-ssd-u', 'syn-ssd-v', 'syn-ssd-uv', \
-            'asyn-sd', 'asyn-ssd-v', 'dsanls-limited'}, default='syn-sd'
+            'asyn-sd', 'asyn-ssd-v', 'dsanls-limited', 'few-rounds'}, default='syn-sd'
         Protocol of the federation, which determines what the parties sum.
     **settings
         Settings of the protocol by their names in ``run.json``, such as

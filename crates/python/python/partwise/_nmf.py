@@ -19,7 +19,9 @@ from partwise._checks import (
     DTYPES, amount, checked_factor, checked_weights, dtype_of, finite, number, one_of, readable, threads, unmasked,
 )
 from partwise._progress import Callback, Line, Lines, joined
-from partwise._types import Init, Normalize, Seed, SeededParameters, Sketch, SketchSolver, Solver
+from partwise._types import (
+    BetaLoss, Init, MissingValues, Normalize, Seed, SeededParameters, Sketch, SketchSolver, Solver,
+)
 
 #: The default solver.
 DEFAULT_SOLVER: Solver = "auto"
@@ -217,7 +219,7 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         *,
         init: Init | None = None,
         solver: Solver = DEFAULT_SOLVER,
-        beta_loss: float | str = "frobenius",
+        beta_loss: BetaLoss = "frobenius",
         tol: float = 1e-4,
         max_iter: int = 200,
         random_state: Seed = None,
@@ -234,7 +236,7 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         n_init: int = 1,
         target_error: float | None = None,
         time_limit: float | None = None,
-        missing_values: float | str | None = None,
+        missing_values: MissingValues = None,
         n_jobs: int | None = None,
         callback: Callback | None = None,
         progress: bool = False,

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from partwise import _partwise
 from partwise._checks import finite, number, one_of, readable, threads, unmasked
-from partwise._types import Seed, Solver
+from partwise._types import BetaLoss, Seed, Solver
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ def select_rank(
     *,
     n_restarts: int = 10,
     solver: Solver = "auto",
-    beta_loss: float | str = "frobenius",
+    beta_loss: BetaLoss = "frobenius",
     tol: float = 1e-4,
     max_iter: int = 500,
     random_state: Seed = None,

@@ -14,6 +14,8 @@ Normalize = Literal["balanced", "none", "u", "v", "sum-u", "sum-v"]
 Protocol = Literal[
     "pooled", "few-rounds", "syn-sd", "syn-ssd-u", "syn-ssd-v", "syn-ssd-uv", "asyn-sd", "asyn-ssd-v", "dsanls-limited"
 ]
+BetaLoss = Literal["frobenius", "kullback-leibler", "itakura-saito"] | float
+MissingValues = Literal["unstored"] | float | None
 Seed = int | np.random.RandomState | None
 
 
@@ -22,8 +24,7 @@ class Parameters(TypedDict, total=False):
 
     init: Init | None
     solver: Solver
-    beta_loss: float | str
-    missing_values: float | str | None
+    beta_loss: BetaLoss
     tol: float
     max_iter: int
     alpha_W: float
@@ -39,6 +40,7 @@ class Parameters(TypedDict, total=False):
     n_init: int
     target_error: float | None
     time_limit: float | None
+    missing_values: MissingValues
     n_jobs: int | None
     callback: Callback | None
     progress: bool
