@@ -82,7 +82,7 @@ impl Default for Limits {
 impl Limits {
     /// The number of reconstructions per adversary. Their cost grows with the cube of the number of features.
     pub(super) fn reconstructions(&self, features: usize) -> usize {
-        let affordable = 10.0 * self.multiplications / (features as f64).powi(3);
+        let affordable = 3.0 * self.multiplications / (features as f64).powi(3);
         self.reconstructed.min((affordable as usize).max(1))
     }
 
