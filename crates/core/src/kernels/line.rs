@@ -152,6 +152,14 @@ impl<T: Real> EntryRow<T> {
         total(sums)
     }
 
+    /// m / x.
+    #[inline(always)]
+    pub fn ratios_into(&self, target: &mut [T]) {
+        for ((target, &m), &inverse) in target.iter_mut().zip(&self.entries).zip(&self.inverses) {
+            *target = m * inverse;
+        }
+    }
+
     /// Σ m ln(m / x) − m.
     #[inline(always)]
     pub fn kullback_leibler(&self) -> f64 {

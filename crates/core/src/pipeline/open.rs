@@ -326,6 +326,7 @@ fn open_stream<'a, T: Real>(file: &FileSource, stream: Stream, request: Request)
     let labels = row_labels.iter().chain(&col_labels).flatten();
     let demand = Demand {
         copies: request.resources.copies,
+        ratios: settings.loss != Loss::Frobenius,
         kept: labels.map(|label| (size_of::<String>() + label.capacity() + 16) as u64).sum(),
         ..Demand::new(request.resources.memory(), settings.rank, machine.threads)
     };
