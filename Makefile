@@ -37,7 +37,7 @@ BENCH := $(if $(CASES),--cases $(CASES)) $(if $(QUICK),--quick) $(if $(FRESH),--
 .PHONY: help book test test-all fmt fmt-check clippy doc unit doctest oracle oracle-long report chromium-installed mpi mpi-installed mpich bench-mpi bench-plan \
 	bench-network paper privacy \
 	bench bench-claims bench-seeds bench-losses bench-limits bench-report bench-kernels bench-memory bench-python \
-	wheel installed python sdist docs deny fuzz fuzz-short fuzz-seeds federation stress long-runs clean
+	wheel installed python sdist docs deny fuzz fuzz-short fuzz-seeds federation stress long-runs oracle-long clean
 
 # `make test MPI=no` does without MPI. Otherwise all Cargo calls choose the same packages, so that dependencies build once.
 MPI ?= yes
