@@ -34,10 +34,10 @@ FUZZ_SHORT := 20
 CASES ?=
 BENCH := $(if $(CASES),--cases $(CASES)) $(if $(QUICK),--quick) $(if $(FRESH),--fresh)
 
-.PHONY: help book test test-all fmt fmt-check clippy doc unit doctest oracle report chromium-installed mpi mpi-installed mpich bench-mpi bench-plan \
+.PHONY: help book test test-all fmt fmt-check clippy doc unit doctest oracle oracle-long report chromium-installed mpi mpi-installed mpich bench-mpi bench-plan \
 	bench-network paper privacy \
-	bench bench-claims bench-seeds bench-limits bench-report bench-kernels bench-memory bench-python \
-	wheel installed python sdist docs deny fuzz fuzz-short fuzz-seeds federation stress long-runs clean
+	bench bench-claims bench-seeds bench-losses bench-limits bench-report bench-kernels bench-memory bench-python \
+	wheel installed python sdist docs deny fuzz fuzz-short fuzz-seeds federation stress long-runs oracle-long clean
 
 # `make test MPI=no` does without MPI. Otherwise all Cargo calls choose the same packages, so that dependencies build once.
 MPI ?= yes
@@ -90,6 +90,7 @@ help:
 	@echo 'make bench-python  the Python package against the program'
 	@echo 'make bench-claims  the claims of the paper on general NMF'
 	@echo 'make bench-seeds  auto against HALS over five seeds'
+	@echo 'make bench-losses  time to the Kullback-Leibler divergence of scikit-learn after 50 and 500 iterations'
 	@echo 'make bench-limits  iterations against their kernels, threads, memory, sparse products against SciPy'
 	@echo 'make bench-kernels  each kernel against its floor'
 	@echo 'make bench-report  tables and curves of make bench from existing measurements'
@@ -115,6 +116,12 @@ test-all: test sdist long-runs federation stress mpich deny fuzz-short
 long-runs:
 	$(CARGO) test --release --locked -p partwise-core --test methods -- --ignored
 	$(CARGO) test --release --locked -p partwise-secure -- --ignored
+	$(MAKE) oracle-long
+
+# Signatures of real mutations by scikit-learn's best of 20 runs.
+oracle-long: $(VENV)/ready
+	$(CARGO) build --release $(PACKAGES) $(PROGRAMS) --locked
+	PARTWISE_LONG=1 PARTWISE_BIN='$(BUILT)/release/partwise' $(PYTEST) tests/oracle/test_losses.py -k stable
 
 # Trials of federations that take minutes (docs/federation.md). Network namespaces need root.
 federation: chromium-installed
@@ -228,6 +235,11 @@ bench-claims:
 bench-seeds:
 	$(CARGO) build --release --locked -p partwise-cli
 	$(PYTHON) bench/seeds.py '$(BUILT)/release/partwise'
+
+# Processor time to the divergences of scikit-learn's multiplicative updates.
+bench-losses: $(BENCH_VENV)/ready
+	$(CARGO) build --release --locked -p partwise-cli
+	$(BENCH_VENV)/bin/python bench/losses.py '$(BUILT)/release/partwise'
 
 # Iterations against their kernels, threads, memory, sparse products: docs/performance/limits-*.csv.
 bench-limits: $(BENCH_VENV)/ready

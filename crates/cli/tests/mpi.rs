@@ -135,6 +135,67 @@ fn every_other_method_has_the_error_and_in_f64_the_factors_of_one_process() {
     }
 }
 
+/// Complete rows and columns per process, with the results of in-process workers.
+#[test]
+fn losses_and_known_entries_have_the_results_of_workers() {
+    let desk = Desk::new();
+    let (rows, cols, values) = sparse();
+    desk.write("m.npz", npz_bytes(rows, cols, &values));
+    let npy = |values: &[f64]| npy_bytes("<f8", &format!("({rows}, {cols})"), &f64_bytes(values));
+    let hidden: Vec<bool> = (0..rows * cols).map(|place| place * 13 % 7 == 2).collect();
+    let gaps: Vec<f64> =
+        values.iter().zip(&hidden).map(|(&value, &hidden)| if hidden { f64::NAN } else { value }).collect();
+    desk.write("gaps.npy", npy(&gaps));
+    desk.write("gaps.csv", table_bytes(cols, &gaps, ","));
+    desk.write("positive.npy", npy(&values.iter().map(|value| value + 1.0).collect::<Vec<f64>>()));
+    let mask: Vec<f64> = hidden.iter().map(|&hidden| f64::from(u8::from(hidden))).collect();
+    desk.write("mask.npz", npz_bytes(rows, cols, &mask));
+    let weights: Vec<f64> = (0..rows * cols).map(|place| (place % 5) as f64 / 2.0).collect();
+    desk.write("weights.npy", npy(&weights));
+    for words in [
+        "m.npz --loss kl",
+        "m.npz --loss kl --algorithm mu --l1-u 0.01",
+        "positive.npy --loss is",
+        "gaps.npy --missing nan",
+        "gaps.csv --missing nan --loss kl",
+        "m.npz --missing unstored",
+        "m.npz --missing mask.npz --weights weights.npy --loss kl",
+        "m.npz --weights weights.npy --algorithm bpp",
+        "m.npz --holdout 20% --loss kl",
+        "gaps.npy --missing nan --holdout 10% --transpose",
+    ] {
+        let common = format!(
+            "factorize {words} --rank 3 --iterations 20 --tolerance 0 --precision f64 --seed 4 --quiet --force"
+        );
+        for ranks in [2, 3] {
+            desk.run(&format!("{common} --nodes {ranks} --threads 1 --out workers"));
+            run(&desk, ranks, &format!("{common} --threads 1 --reduction ordered --out many"));
+            same(&desk, "workers", "many");
+            let (one, other) = (desk.json("workers/run.json"), desk.json("many/run.json"));
+            for key in ["relative_error", "loss", "loss_name", "heldout_loss", "heldout_rmse", "missing"] {
+                assert_eq!(one[key], other[key], "{words} {ranks} {key}");
+            }
+        }
+    }
+    desk.write("far.npy", npy_bytes("<f8", "(2, 2)", &f64_bytes(&[1.0; 4])));
+    for (words, expected) in [
+        ("m.npz --loss is", &["--loss", "row 1 (counted from 1)"][..]),
+        ("m.npz --missing far.npy", &["--missing", "it is 2 x 2, but the matrix is 53 x 37"]),
+        ("gaps.npy", &["gaps.npy", "NaN"]),
+        ("gaps.npy --missing nan --algorithm dsanls", &["--algorithm", "needs every entry"]),
+        ("m.npz --holdout 0.00001", &["--holdout", "this share of the entries is none"]),
+    ] {
+        refused(&desk, 2, &format!("factorize {words} --rank 2 --out x"), expected);
+    }
+    desk.run("split m.npz --nodes 2 --out parts");
+    refused(
+        &desk,
+        2,
+        "factorize parts --missing unstored --rank 2 --out x",
+        &["--missing", "the file that was split"],
+    );
+}
+
 #[test]
 fn every_format_is_read_in_parts() {
     let desk = Desk::new();

@@ -28,7 +28,8 @@ pub fn choices() -> HashMap<&'static str, Vec<String>> {
 fn simulation() -> Vec<String> {
     let mut settings = json!(Settings::new(Protocol::SynSd, 1));
     let risks = settings["accepted"].take();
-    let of = |object: &Value| object.as_object().map_or(Vec::new(), |fields| fields.keys().cloned().collect());
+    let of =
+        |object: &Value| object.as_object().map_or(Vec::new(), |fields| fields.keys().cloned().collect());
     let mut names: Vec<String> = [of(&settings), of(&risks)].concat();
     names.retain(|name| !["accepted", "protocol", "rank"].contains(&&name[..]));
     names

@@ -59,6 +59,20 @@ fn workers_and_resumed_runs_give_the_same_result() {
 }
 
 #[test]
+fn a_divergence_from_a_file_larger_than_memory_is_that_in_memory() {
+    let desk = Desk::new();
+    let values: Vec<f64> = (0..4000 * 1500).map(|place: usize| (place * 7919 % 11) as f64).collect();
+    desk.write("m.npy", npy_bytes("<f8", "(4000, 1500)", &f64_bytes(&values)));
+    let common = "factorize m.npy --rank 2 --loss kl --algorithm mu --iterations 3 --tolerance 0 --quiet";
+    desk.run(&format!("{common} --out whole"));
+    let said = desk.run(&format!("{} --memory 22MiB --out streamed", common.replace("--quiet", "")));
+    assert_says(&said, &["streamed by rows"]);
+    let error = |out: &str| number(&desk.json(&format!("{out}/run.json")), "relative_error");
+    let (whole, streamed) = (error("whole"), error("streamed"));
+    assert!((whole - streamed).abs() <= 1e-5 * whole, "{whole} {streamed}");
+}
+
+#[test]
 fn missing_values_are_left_out_in_every_format() {
     let desk = Desk::new();
     let values = counts();
@@ -128,7 +142,9 @@ fn conflicting_options_are_refused_by_name() {
         ("m.csv --loss kl --algorithm dsanls", &["--loss", "dsanls"]),
         ("m.csv --loss is", &["--loss", "row 1 (counted from 1)"]),
         ("m.csv --loss huber", &["'huber'", "frobenius, kl, is"]),
-        ("large.npy --loss kl --memory 24MiB", &["--loss", "in memory", "--memory"]),
+        ("large.npy --loss is --memory 24MiB", &["--loss", "in memory", "--memory"]),
+        ("large.npy --loss kl --algorithm hals --memory 24MiB", &["--loss", "auto or mu", "--memory"]),
+        ("large.npy --holdout 10% --memory 24MiB", &["--holdout", "in memory", "--memory"]),
         ("large.npy --missing nan --memory 24MiB", &["--missing", "in memory", "--memory"]),
         ("m.csv --missing unstored", &["--missing", "a dense matrix stores every entry"]),
         ("m.csv --missing gaps.csv", &["gaps.csv", "NA"]),

@@ -10,7 +10,7 @@ use partwise::error::Error;
 use partwise::io::ImageShape;
 use partwise::matrix::{Dominants, Shape};
 use partwise::partition::Access;
-use partwise::pipeline::{self, Facts, Opened, Planned, RunPlan, Source, Start};
+use partwise::pipeline::{self, Facts, MissingEntries, Opened, Planned, RunPlan, Source, Start};
 use partwise::run::{Directive, Monitor, Progress, Settings, Snapshot, headline};
 use partwise::wording::many;
 use partwise::{Precision, Real};
@@ -92,6 +92,14 @@ fn open_parts(args: &FactorizeArgs, team: Team<'_>, comm: &dyn Comm) -> Result<P
     let input = team.agree(parts::open(&args.file, comm.size()))?;
     let print = team.agree(input.fingerprint())?;
     team.agree(same_file(comm, &print, &args.file))?;
+    let mask = match &args.known.missing {
+        Some(MissingEntries::Mask(path)) => Some(path),
+        _ => None,
+    };
+    for path in mask.into_iter().chain(&args.known.weights) {
+        let print = team.agree(PartedInput::File(path.clone()).fingerprint())?;
+        team.agree(same_file(comm, &print, path))?;
+    }
     Ok(input)
 }
 

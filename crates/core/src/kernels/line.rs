@@ -81,12 +81,10 @@ impl<T: Real> EntryRow<T> {
         inverses.resize(panel.length, T::ZERO);
         models.clear();
         models.resize(panel.length, T::ZERO);
+        // Entry by entry over whole slices, which compilers vectorize; over chunks of lanes they do not.
         for (l, &value) in x.iter().enumerate().filter(|(_, value)| **value != T::ZERO) {
-            let lanes = models.as_chunks_mut::<LANES>().0.iter_mut();
-            for (models, v) in lanes.zip(panel.component(l).as_chunks::<LANES>().0) {
-                for i in 0..LANES {
-                    models[i] = value.mul_add(v[i], models[i]);
-                }
+            for (model, &v) in models.iter_mut().zip(panel.component(l)) {
+                *model = value.mul_add(v, *model);
             }
         }
         for (inverse, &model) in inverses.iter_mut().zip(&*models) {
@@ -118,9 +116,16 @@ impl<T: Real> EntryRow<T> {
         let inverses = self.inverses.as_chunks::<LANES>().0.iter();
         let entries = self.entries.as_chunks::<LANES>().0.iter();
         for ((m, inverse), v) in entries.zip(inverses).zip(component.as_chunks::<LANES>().0) {
+            // Step by step, so that every step is vectorized.
+            let mut shares = [T::ZERO; LANES];
             for i in 0..LANES {
-                let share = if m[i] > T::ZERO { v[i] * inverse[i] } else { T::ZERO };
-                steepest[i] = at_least(steepest[i], share);
+                shares[i] = v[i] * inverse[i];
+            }
+            for i in 0..LANES {
+                shares[i] = if m[i] > T::ZERO { shares[i] } else { T::ZERO };
+            }
+            for i in 0..LANES {
+                steepest[i] = at_least(steepest[i], shares[i]);
             }
         }
         steepest.into_iter().fold(T::ZERO, at_least)
@@ -129,13 +134,12 @@ impl<T: Real> EntryRow<T> {
     /// Updates the model after one component of the moving row has changed by `change`.
     #[inline(always)]
     pub fn shift(&mut self, component: &[T], change: T, floor: T) {
-        let models = self.models.as_chunks_mut::<LANES>().0.iter_mut();
-        let inverses = self.inverses.as_chunks_mut::<LANES>().0.iter_mut();
-        for ((models, inverse), v) in models.zip(inverses).zip(component.as_chunks::<LANES>().0) {
-            for i in 0..LANES {
-                models[i] = change.mul_add(v[i], models[i]);
-                inverse[i] = T::ONE / at_least(models[i], floor);
-            }
+        // As in `predict`.
+        let terms = self.models.iter_mut().zip(&mut self.inverses).zip(component);
+        for ((model, inverse), &v) in terms {
+            let shifted = change.mul_add(v, *model);
+            *model = shifted;
+            *inverse = T::ONE / at_least(shifted, floor);
         }
     }
 
@@ -151,6 +155,14 @@ impl<T: Real> EntryRow<T> {
             }
         }
         total(sums)
+    }
+
+    /// m / x.
+    #[inline(always)]
+    pub fn ratios_into(&self, target: &mut [T]) {
+        for ((target, &m), &inverse) in target.iter_mut().zip(&self.entries).zip(&self.inverses) {
+            *target = m * inverse;
+        }
     }
 
     /// Σ m ln(m / x) − m.

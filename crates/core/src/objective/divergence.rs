@@ -12,10 +12,11 @@ use std::sync::OnceLock;
 use pulp::{Simd, WithSimd};
 
 use super::newton::Descent;
+use super::ratios::ratios;
 use super::{Baseline, Constants, HalfStep, Objective, TileOf, TileStep};
 use crate::Real;
-use crate::kernels::{Columns, EntryPanel, EntryRow, Product, RowEntries, TILE};
-use crate::matrix::Unlisted;
+use crate::kernels::{Columns, EntryPanel, EntryRow, Product, RowEntries, TILE, clamp};
+use crate::matrix::{Matrix, Unlisted};
 use crate::partition::Block;
 use crate::solver::{Solver, Step};
 use crate::threads::Threads;
@@ -188,6 +189,10 @@ impl<T: Real> Objective<T> for Divergence {
             }
     }
 
+    fn summand(&self, threads: &Threads, block: &Block<T>, x: &[T], y: &[T], k: usize) -> Option<Matrix<T>> {
+        Some(ratios(threads, block, (x, y), T::from_f64(self.floor), k))
+    }
+
     fn needs_positive_entries(&self) -> bool {
         self.kind == Kind::ItakuraSaito
     }
@@ -210,6 +215,9 @@ struct Update<'a, T> {
 impl<T: Real> TileStep<T> for Update<'_, T> {
     /// The loss of the rows; NaN if the step does not compute it.
     fn move_tile(&self, rows: Range<usize>, tile: TileOf<'_, T>) -> f64 {
+        if tile.product.is_ready() {
+            return self.move_by_sums(rows, tile);
+        }
         let TileOf { product, values, scratch, cancel, .. } = tile;
         let mut x = vec![T::ZERO; self.step.k];
         let mut own = OwnSums::default();
@@ -239,6 +247,20 @@ impl<T: Real> TileStep<T> for Update<'_, T> {
 }
 
 impl<T: Real> Update<'_, T> {
+    /// The multiplicative step of the Kullback-Leibler divergence by Σ m v / x, which the product is.
+    fn move_by_sums(&self, rows: Range<usize>, tile: TileOf<'_, T>) -> f64 {
+        let TileOf { product, values, products, scratch, .. } = tile;
+        let HalfStep { terms, k, .. } = *self.step;
+        let (l2, upper) = (T::from_f64(terms.l2), T::from_f64(terms.upper));
+        product.tile(rows.clone(), scratch, products);
+        for l in 0..k {
+            for (x, &up) in values.values[l * TILE..][..rows.len()].iter_mut().zip(products.column(l)) {
+                *x = clamp(*x * quotient(up, self.sums[l], l2, *x), upper);
+            }
+        }
+        f64::NAN
+    }
+
     /// Whether a row is processed with all columns, because few of them lack an entry.
     fn takes_all(&self, entries: &RowEntries<'_, T>) -> bool {
         entries.is_dense() && 2 * entries.count_positive() >= entries.count()
@@ -321,6 +343,13 @@ impl<T: Real> WithSimd for Loss<'_, T> {
     }
 }
 
+/// What an entry is multiplied by, with an l2 penalty.
+#[inline(always)]
+fn quotient<T: Real>(up: T, down: T, l2: T, x: T) -> T {
+    let down = l2.mul_add(x, down);
+    up / if down == T::ZERO { T::from_f64(DENOMINATOR) } else { down }
+}
+
 /// The multiplicative update of one row.
 struct Multiply<'a, T> {
     panel: &'a EntryPanel<T>,
@@ -351,9 +380,7 @@ impl<T: Real> WithSimd for Multiply<'_, T> {
                     row.weighted(v, |_, inverse| inverse) + l1,
                 ),
             };
-            let down = l2.mul_add(*x, down);
-            let down = if down == T::ZERO { T::from_f64(DENOMINATOR) } else { down };
-            let ratio = up / down;
+            let ratio = quotient(up, down, l2, *x);
             let new = *x * if squared { T::from_f64(ratio.to_f64().sqrt()) } else { ratio };
             *x = if new < T::from_f64(VANISHED) { T::ZERO } else { new };
         }
@@ -363,7 +390,7 @@ impl<T: Real> WithSimd for Multiply<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::matrix::{Csr, Dense, Matrix, Order, Values};
+    use crate::matrix::{Csr, Dense, Order, Values};
     use crate::objective::Loss;
     use crate::run::{
         Algorithm, Factorization, Factors, Machine, Progress, Settings, Side, StartFrom, factorize,

@@ -9,6 +9,7 @@ mod divergence;
 mod least_squares;
 pub mod losses;
 mod newton;
+mod ratios;
 mod weighted;
 
 use std::ops::Range;
@@ -16,7 +17,7 @@ use std::ops::Range;
 use crate::Real;
 use crate::cancel::Cancel;
 use crate::kernels::{Product, Scratch, Tile};
-use crate::matrix::Unlisted;
+use crate::matrix::{Matrix, Unlisted};
 use crate::partition::Block;
 use crate::registry::registry;
 use crate::solver::{Penalty, Solver};
@@ -172,6 +173,19 @@ pub trait Objective<T: Real>: Send + Sync {
 
     /// The loss of one entry m, given the model x.
     fn whole_loss(&self, m: f64, x: f64) -> f64;
+
+    /// What a step of the columns' factor Y sums over the rows of a block, which are those of X: nothing if Mᵀ X is summed,
+    /// else another matrix that takes the place of M. Steps of [`TileStep`] on the sums follow.
+    fn summand(
+        &self,
+        _threads: &Threads,
+        _block: &Block<T>,
+        _x: &[T],
+        _y: &[T],
+        _k: usize,
+    ) -> Option<Matrix<T>> {
+        None
+    }
 
     /// Whether the loss is undefined for entries of 0.
     fn needs_positive_entries(&self) -> bool {

@@ -150,31 +150,35 @@ fn stored_both_ways<T: Real>(part: Matrix<T>, access: Access, cancel: &Cancel) -
 
 /// Distributes weighted entries to processes: complete rows and complete columns.
 pub fn observed_shards<T: Real>(observed: &Observed<T>, processes: usize, cancel: &Cancel) -> Vec<Shard<T>> {
+    (0..processes).map(|rank| observed_shard(observed, processes, rank, cancel)).collect()
+}
+
+/// One process's part of weighted entries.
+pub fn observed_shard<T: Real>(
+    observed: &Observed<T>,
+    processes: usize,
+    rank: usize,
+    cancel: &Cancel,
+) -> Shard<T> {
     let (rows, cols, stored) = (observed.rows(), observed.cols(), observed.values().stored());
-    let shard = |rank| {
-        let place = Placement { rows, cols, grid: Grid::tall(processes), rank, access: Access::Lines };
-        let part = |factor| {
-            let (rows, cols) = place.block(factor);
-            observed.part(rows, cols)
-        };
-        Shard {
-            rows,
-            cols,
-            stored,
-            place,
-            own_rows: place.own(Factor::U),
-            own_cols: place.own(Factor::V),
-            by_rows: Block::Observed(Arc::new(part(Factor::U))),
-            by_cols: Block::Observed(Arc::new(part(Factor::V).transpose_until(cancel))),
-            held: observed
-                .held()
-                .iter()
-                .filter(|held| place.own(Factor::U).contains(&held.row))
-                .copied()
-                .collect(),
-        }
+    let place = Placement { rows, cols, grid: Grid::tall(processes), rank, access: Access::Lines };
+    let part = |factor| {
+        let (rows, cols) = place.block(factor);
+        observed.part(rows, cols)
     };
-    (0..processes).map(shard).collect()
+    let own_rows = place.own(Factor::U);
+    let held = observed.held().iter().filter(|held| own_rows.contains(&held.row)).copied().collect();
+    Shard {
+        rows,
+        cols,
+        stored,
+        place,
+        own_rows,
+        own_cols: place.own(Factor::V),
+        by_rows: Block::Observed(Arc::new(part(Factor::U))),
+        by_cols: Block::Observed(Arc::new(part(Factor::V).transpose_until(cancel))),
+        held,
+    }
 }
 
 /// Distributes M to the ranks of a grid. A single rank gets M itself, without a copy for an exact method on a dense

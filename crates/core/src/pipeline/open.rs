@@ -123,6 +123,7 @@ impl<T: Real> Opened<'_, T> {
             // Weighted entries are not compared.
             Data::Observed(_) => Dominants::default(),
             Data::Streamed(streamed) => streamed.dominant(),
+            Data::Part(part) if part.squares.is_empty() => Dominants::default(),
             Data::Part(part) => {
                 let (rows, cols) = part.squares.split_at(self.facts.rows);
                 Dominants::among(rows, cols)
@@ -210,34 +211,51 @@ fn open_file<'a, T: Real>(file: FileSource, request: Request) -> Result<Opened<'
         }
         return open_stream(&file, stream, request);
     }
-    let input = read::<T>(&file, memory).map_err(|error| match error {
+    let ReadFile { matrix, facts, observed } = read_file(&file, &request)?;
+    let refuse = |problem| Error::format(&file.path, "entries", problem);
+    if let Some(observed) = observed {
+        drop(matrix);
+        return admit_observed(observed, facts, request, &refuse);
+    }
+    // It may have turned out that every entry is known.
+    let request = if known { request } else { request.with_all_entries()? };
+    let (size, settings) = admit(&request, &facts, &matrix, &refuse)?;
+    Ok(Opened { facts, size, request, settings, data: Data::Whole(matrix) })
+}
+
+/// A file as a whole.
+pub(super) struct ReadFile<T> {
+    /// The matrix, with NaN for what is missing.
+    pub matrix: Matrix<T>,
+    /// What is known about it.
+    pub facts: Facts,
+    /// Its entries, if some are missing, held out, or count more than others.
+    pub observed: Option<Observed<T>>,
+}
+
+/// Reads a whole file, and the files that say which of its entries count.
+pub(super) fn read_file<T: Real>(file: &FileSource, request: &Request) -> Result<ReadFile<T>> {
+    let (limited, memory) = (request.resources.memory.is_some(), request.resources.memory());
+    let input = read::<T>(file, memory).map_err(|error| match error {
         Error::Memory { what, needed, available, .. } if limited => {
             Error::Memory { what, needed, available, cure: request.resources.advice.unstreamable.into() }
         }
         error => error,
     })?;
     let Input { matrix, row_labels, col_labels, format, image, assumptions, .. } = input;
-    let mut request = request;
     let name = file.path.display().to_string();
     let facts = Facts::new(name, matrix.shape(), matrix.stored(), format);
     let facts = Facts { row_labels, col_labels, image, assumptions, ..facts };
-    let refuse = |problem| Error::format(&file.path, "entries", problem);
-    if !known {
-        let cancel = &request.resources.machine.cancel;
-        let mut observed = observe(&matrix, &file, memory, cancel)?;
-        if let Some(share) = holdout {
-            let holdout = Holdout { share, seed: request.settings.seed };
-            observed = Some(Observed::hold_out(&matrix, observed.as_ref(), holdout, cancel)?);
-        }
-        if let Some(observed) = observed {
-            drop(matrix);
-            return admit_observed(observed, facts, request, &refuse);
-        }
-        // Every entry turned out to be known.
-        request = request.with_all_entries()?;
+    let cancel = &request.resources.machine.cancel;
+    let mut observed = match file.missing.is_some() || file.weights.is_some() {
+        true => observe(&matrix, file, memory, cancel)?,
+        false => None,
+    };
+    if let Some(share) = request.settings.holdout {
+        let holdout = Holdout { share, seed: request.settings.seed };
+        observed = Some(Observed::hold_out(&matrix, observed.as_ref(), holdout, cancel)?);
     }
-    let (size, settings) = admit(&request, &facts, &matrix, &refuse)?;
-    Ok(Opened { facts, size, request, settings, data: Data::Whole(matrix) })
+    Ok(ReadFile { matrix, facts, observed })
 }
 
 /// Opens weighted entries if they and the available memory allow the run.
@@ -247,10 +265,22 @@ fn admit_observed<'a, T: Real>(
     request: Request,
     refuse: &dyn Fn(Wording) -> Error,
 ) -> Result<Opened<'a, T>> {
+    let (facts, settings) = check_observed(&observed, facts, &request, refuse)?;
+    let size = MatrixSize::of_observed(&observed);
+    request.check_available("the factorization", request.in_memory::<T>(size, settings.algorithm).most())?;
+    Ok(Opened { facts, size, request, settings, data: Data::Observed(observed) })
+}
+
+/// What is known about weighted entries, and the settings for them, if the loss has a value for all of them.
+pub(super) fn check_observed<T: Real>(
+    observed: &Observed<T>,
+    facts: Facts,
+    request: &Request,
+    refuse: &dyn Fn(Wording) -> Error,
+) -> Result<(Facts, RunSettings)> {
     let facts =
         Facts { stored: observed.values().stored(), unknown: Some(observed.unknown_lines()), ..facts };
-    let size = MatrixSize::of_observed(&observed);
-    let settings = request.settings.for_matrix(size.rows, size.cols)?;
+    let settings = request.settings.for_matrix(observed.rows(), observed.cols())?;
     if settings.loss == Loss::Is && observed.is_weighted() {
         return Err(Error::parameter(
             "weights",
@@ -261,8 +291,7 @@ fn admit_observed<'a, T: Real>(
     if let Some(problem) = range_problem::<T>(largest) {
         return Err(refuse(problem));
     }
-    request.check_available("the factorization", request.in_memory::<T>(size, settings.algorithm).most())?;
-    Ok(Opened { facts, size, request, settings, data: Data::Observed(observed) })
+    Ok((facts, settings))
 }
 
 /// Reads a whole file; label files replace the labels of the file.
@@ -297,6 +326,7 @@ fn open_stream<'a, T: Real>(file: &FileSource, stream: Stream, request: Request)
     let labels = row_labels.iter().chain(&col_labels).flatten();
     let demand = Demand {
         copies: request.resources.copies,
+        ratios: settings.loss != Loss::Frobenius,
         kept: labels.map(|label| (size_of::<String>() + label.capacity() + 16) as u64).sum(),
         ..Demand::new(request.resources.memory(), settings.rank, machine.threads)
     };

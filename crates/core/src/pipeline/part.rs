@@ -2,7 +2,7 @@
 
 use std::cell::OnceCell;
 
-use super::open::{Data, Facts, Opened};
+use super::open::{Data, Facts, Opened, ReadFile, check_observed, read_file};
 use super::request::Request;
 use super::source::FileSource;
 use crate::Real;
@@ -10,7 +10,7 @@ use crate::comm::{Comm, Numbers, Reduction, agree};
 use crate::error::{Error, Result};
 use crate::grid::{Factor, Placement};
 use crate::matrix::{Matrix, Shape, range_problem};
-use crate::partition::Shard;
+use crate::partition::{Shard, observed_shard};
 use crate::run::{CheckedSettings, Layout, MatrixSize, RunSettings};
 
 /// Computes a rank's place from the size of the matrix, m x n.
@@ -37,7 +37,7 @@ pub(super) struct RankPart<'a, T> {
     pub comm: &'a dyn Comm,
     reader: &'a dyn RankReader<T>,
     pub shard: Shard<T>,
-    /// The squared norms of all rows and then of all columns of M.
+    /// The squared norms of all rows and then of all columns of M; none for weighted entries.
     pub squares: Vec<f64>,
 }
 
@@ -57,9 +57,15 @@ pub(super) fn open<'a, T: Real>(
     file: FileSource,
     request: Request,
 ) -> Result<Opened<'a, T>> {
+    let mut request = request;
     if request.settings.is_incomplete() {
-        let problem = "it is not supported over several processes yet; use in-process workers";
-        return Err(Error::parameter(file.what_hides(), problem));
+        let part = agree(comm, read_observed(comm, &file, &request))?;
+        if let Some(ObservedPart { facts, size, settings, shard }) = part {
+            let data = Data::Part(RankPart { comm, reader, shard, squares: Vec::new() });
+            return Ok(Opened { facts, size, request, settings, data });
+        }
+        // It turned out that every entry is known.
+        request = request.with_all_entries()?;
     }
     let read = read_all(comm, reader, &request, &request.settings)?;
     let ReadPart { settings, shard, format, largest, squares } = read;
@@ -74,6 +80,41 @@ pub(super) fn open<'a, T: Real>(
     let size = MatrixSize::of_shard(&shard);
     let data = Data::Part(RankPart { comm, reader, shard, squares });
     Ok(Opened { facts, size, request, settings, data })
+}
+
+/// A rank's part of entries of which some are missing, held out, or count more than others.
+struct ObservedPart<T> {
+    facts: Facts,
+    size: MatrixSize,
+    settings: RunSettings,
+    shard: Shard<T>,
+}
+
+/// Reads the whole file, because that decides which entries count, and keeps this rank's part; nothing if every entry counts
+/// once.
+fn read_observed<T: Real>(
+    comm: &dyn Comm,
+    file: &FileSource,
+    request: &Request,
+) -> Result<Option<ObservedPart<T>>> {
+    if file.path.is_dir() {
+        let problem =
+            "it needs the whole matrix, but this folder has its parts; give the file that was split";
+        return Err(Error::parameter(file.what_hides(), problem));
+    }
+    let ReadFile { matrix, facts, observed } = read_file::<T>(file, request)?;
+    drop(matrix);
+    let Some(observed) = observed else { return Ok(None) };
+    let refuse = |problem| Error::format(&file.path, "entries", problem);
+    let (facts, settings) = check_observed(&observed, facts, request, &refuse)?;
+    let machine = &request.resources.machine;
+    let grid = settings.grid(machine.grid, facts.shape(), comm.size())?;
+    let size = MatrixSize::of_observed(&observed);
+    let layout = Layout::Node { grid, sketch: settings.sketch() };
+    let needed = request.footprint::<T>(size, settings.algorithm, layout).most();
+    request.check_available("a rank's work on its part", needed)?;
+    let shard = observed_shard(&observed, comm.size(), comm.rank(), &machine.cancel);
+    Ok(Some(ObservedPart { facts, size, settings, shard }))
 }
 
 impl<T: Real> RankPart<'_, T> {

@@ -6,6 +6,7 @@
 use std::ops::Deref;
 
 use super::factorize::StartFrom;
+use super::method::Algorithm;
 use super::settings::{Init, Settings};
 use super::streamed::Streamed;
 use crate::Real;
@@ -110,12 +111,13 @@ impl RunSettings {
                     .field("memory");
             return Err(Error::parameter("init", problem));
         }
-        if self.loss != Loss::Frobenius {
-            let problem = Wording::new(format!(
-                "{} needs the matrix in memory; use {}, or raise ",
-                self.loss,
-                Loss::Frobenius
-            ));
+        let why = match (self.loss, self.algorithm) {
+            (Loss::Frobenius, _) | (Loss::Kl, Algorithm::Auto | Algorithm::Mu) => None,
+            (Loss::Kl, _) => Some("by this method needs the matrix in memory; use auto or mu, or raise "),
+            (Loss::Is, _) => Some("needs the matrix in memory; use frobenius or kl, or raise "),
+        };
+        if let Some(why) = why {
+            let problem = Wording::new(format!("{} {why}", self.loss));
             return Err(Error::parameter("loss", problem.field("memory")));
         }
         match self.algorithm.uses("sketch") {
@@ -128,7 +130,7 @@ impl RunSettings {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::{Algorithm, Amount};
+    use crate::run::Amount;
 
     fn refused<R>(result: Result<R>) -> String {
         match result {

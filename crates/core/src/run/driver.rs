@@ -18,7 +18,7 @@ use crate::comm::{Comm, Numbers, Reduction, sum_exactly};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::grid::Factor;
-use crate::objective::Objective;
+use crate::objective::{Loss, Objective};
 use crate::partition::Shard;
 use crate::solver::Penalty;
 use crate::threads::Threads;
@@ -26,6 +26,9 @@ use crate::wording::Wording;
 
 /// How often a dead component is redrawn before it is left dead.
 const REDRAWS: usize = 3;
+
+/// Iterations between two evaluations of a divergence from a streamed matrix.
+const EVERY_IF_STREAMED: usize = 5;
 
 /// The start of a run.
 pub enum Begin<'a, T> {
@@ -109,11 +112,18 @@ impl<'a, T: Real> Run<'a, T> {
         }
         let objective = settings.loss.objective::<T>(known.constants.mean, shard.by_rows.unlisted());
         refuse_zeros(&overhead.links(), shard, &*objective)?;
-        known.constants = with_baseline(&job.rank(overhead.links(), &*objective, 1), known.constants)?;
+        known.constants = match streamed {
+            Some(streamed) => streamed.with_baseline(job.threads, &*objective, known.constants)?,
+            None => with_baseline(&job.rank(overhead.links(), &*objective, 1), known.constants)?,
+        };
         let terms = settings.terms(shard.rows, shard.cols, known.constants.norm);
         let state = first_state(job, &overhead.links(), settings, seed, &known, terms, &begin)?;
         let sizes = Sizes { rows: shard.rows, cols: shard.cols, stored: shard.stored };
-        let by_cost = || (settings.algorithm.spec().evaluate_every)(settings, &sizes);
+        let by_cost = || match streamed {
+            // An evaluation is another pass over the file.
+            Some(_) if settings.loss != Loss::Frobenius => EVERY_IF_STREAMED,
+            _ => (settings.algorithm.spec().evaluate_every)(settings, &sizes),
+        };
         let every = settings.trace_every.unwrap_or_else(by_cost);
         let (links, constants) = (overhead.links(), known.constants);
         let beginning = Beginning {
@@ -161,7 +171,7 @@ impl<'a, T: Real> Run<'a, T> {
         let evaluation = match self.job.streamed {
             Some(streamed) => {
                 self.state.pull(self.job.device)?;
-                streamed.evaluate(self.job.threads, constants, &self.state, k)
+                streamed.evaluate(self.job.threads, &*self.objective, constants, &self.state, k)
             }
             None => {
                 let rank = self.job.rank(self.overhead.links(), &*self.objective, k);
@@ -263,7 +273,8 @@ impl<'a, T: Real> Run<'a, T> {
                 self.trace(error)?;
             }
             // Multiplicative updates could not fill the column of U that a redraw empties.
-            if iteration < self.settings.iterations && self.settings.fills_zeros() {
+            let fills = self.job.streamed.is_none() || self.settings.loss == Loss::Frobenius;
+            if iteration < self.settings.iterations && fills && self.settings.fills_zeros() {
                 self.redraw(&dead)?;
             }
         }

@@ -270,7 +270,9 @@ impl Workload {
     fn streamed(&self, threads: u64, copies: u64, line_length: u64) -> u64 {
         let sides = self.size.sides();
         let factors = self.factor(sides).saturating_mul(copies);
-        let sums = self.factor(line_length);
+        // Panels of the other factor's rows, of which the entry family has one for all threads and one for each.
+        let panels = if self.access == Access::Lines { 1 + threads } else { 0 };
+        let sums = self.factor(line_length).saturating_mul(1 + panels);
         // Sums of rows and columns exist before the factors; the record of empty ones stays.
         let survey = sides.saturating_mul(16);
         let flags = sides.saturating_mul(2);

@@ -60,12 +60,6 @@ impl Balance {
         factors.iter().any(|&factor| factor != 1.0).then_some(Balance(factors))
     }
 
-    /// Computes the same from the Gram matrices of U and V.
-    pub fn of_grams(gram_u: &[f64], gram_v: &[f64], k: usize) -> Option<Self> {
-        let diagonal = |gram: &[f64]| gram.iter().copied().step_by(k + 1).collect::<Vec<f64>>();
-        Balance::needed(&diagonal(gram_u), &diagonal(gram_v))
-    }
-
     /// For a given start: a component that is zero in one factor can have any scale in the other, and may have one at
     /// which products are infinite or zero; it is brought to a norm near 1 there.
     pub fn of_start(squares_u: &[f64], squares_v: &[f64]) -> Option<Self> {

@@ -7,6 +7,7 @@ use partwise::Real;
 use partwise::io::stream::Stream;
 use partwise::io::{ImageSide, Input, Presence, ReadOptions, WriteOptions, read, write};
 use partwise::matrix::{Dense, Dominants, Matrix, Order, Values};
+use partwise::objective::Loss;
 use partwise::run::{
     Algorithm, Amount, Demand, Directive, Factorization, Init, Monitor, Progress, Settings, Snapshot,
     StartFrom, Streamed, factorize_streamed,
@@ -116,6 +117,39 @@ fn the_bits_are_those_of_the_matrix_in_memory_in_f32() {
 #[test]
 fn the_bits_are_those_of_the_matrix_in_memory_in_f64() {
     same_bits::<f64>(1100, 41, 2);
+}
+
+/// Multiplicative steps sum over lines, whatever the blocks; `auto` moves the factor of the lines by coordinate descent.
+#[test]
+fn the_kullback_leibler_divergence_falls_as_in_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    for path in files::<f64>(folder.path(), 67, 41) {
+        for transpose in [false, true] {
+            let matrix = load::<f64>(&path, transpose);
+            let of = |algorithm, iterations| Settings {
+                loss: Loss::Kl,
+                trace_every: Some(1),
+                l1_u: 1e-4,
+                ..settings(algorithm, 4, iterations)
+            };
+            let whole = run(&matrix, 1, 1, &of(Algorithm::Mu, 20));
+            for (block, threads) in [(1, 1), (3000, 2), (1 << 20, 1)] {
+                let file = streamed::<f64>(&path, transpose, block, 4);
+                let got = factors::<f64>(&file, threads, &of(Algorithm::Mu, 20));
+                let place = format!("{} {transpose} {block}", path.display());
+                same_curve(&got, &whole, &place);
+                let largest = whole.factors.u.iter().copied().fold(0.0, f64::max);
+                for (a, b) in got.factors.u.iter().zip(&whole.factors.u) {
+                    assert!((a - b).abs() <= 1e-9 * largest, "{place}: {a} {b}");
+                }
+                let auto = factors::<f64>(&file, threads, &of(Algorithm::Auto, 20));
+                let trace = &auto.report.trace;
+                assert!(trace.windows(2).all(|pair| pair[1].loss <= pair[0].loss * (1.0 + 1e-6)), "{place}");
+                let (error, of_mu) = (auto.report.relative_error, whole.report.relative_error);
+                assert!(error < 1.02 * of_mu, "{place}: {error} {of_mu}");
+            }
+        }
+    }
 }
 
 #[test]
@@ -271,6 +305,9 @@ fn matrices_that_cannot_be_streamed_are_refused() {
     );
     let few = Settings { sketch_cols: Some(Amount::Count(9)), ..dsanls };
     assert!(refused(few).starts_with("sketch_cols: "));
+    for (algorithm, loss) in [(Algorithm::Hals, Loss::Kl), (Algorithm::Mu, Loss::Is)] {
+        assert!(refused(Settings { loss, ..settings(algorithm, 4, 5) }).starts_with("loss: "));
+    }
     let vectors = Settings { init: Init::Nndsvd, ..settings(Algorithm::Hals, 4, 5) };
     assert!(refused(vectors).starts_with("init: "));
     let stream = Stream::open(&path, false, MEMORY).unwrap().unwrap();
@@ -325,11 +362,18 @@ fn a_resumed_run_ends_with_the_same_bits() {
     let folder = tempfile::tempdir().unwrap();
     for path in files::<f32>(folder.path(), 700, 41) {
         for transpose in [false, true] {
-            for algorithm in
-                [Algorithm::Auto, Algorithm::Hals, Algorithm::Mu, Algorithm::Bpp, Algorithm::Dsanls]
-            {
+            for (algorithm, loss) in [
+                (Algorithm::Auto, Loss::Frobenius),
+                (Algorithm::Hals, Loss::Frobenius),
+                (Algorithm::Mu, Loss::Frobenius),
+                (Algorithm::Bpp, Loss::Frobenius),
+                (Algorithm::Dsanls, Loss::Frobenius),
+                (Algorithm::Auto, Loss::Kl),
+                (Algorithm::Mu, Loss::Kl),
+            ] {
                 let file = streamed::<f32>(&path, transpose, 1000, 4);
-                let settings = file.adjusted(Settings { trace_every: Some(5), ..settings(algorithm, 4, 17) });
+                let settings = Settings { loss, trace_every: Some(5), ..settings(algorithm, 4, 17) };
+                let settings = file.adjusted(settings);
                 let straight = factors::<f32>(&file, 1, &settings);
                 let mut keeper = Keeper(7, None);
                 factorize_streamed(&file, 1, &settings, None, &mut keeper).unwrap();
@@ -337,7 +381,7 @@ fn a_resumed_run_ends_with_the_same_bits() {
                 let from = Some(StartFrom::Snapshot(&snapshot));
                 let resumed =
                     factorize_streamed(&file, 2, &settings, from, &mut |_: &Progress| false).unwrap();
-                assert!(resumed.factors == straight.factors, "{} {algorithm:?}", path.display());
+                assert!(resumed.factors == straight.factors, "{} {algorithm:?} {loss}", path.display());
                 same_curve(&resumed, &straight, "resumed");
             }
         }

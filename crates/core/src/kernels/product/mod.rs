@@ -277,6 +277,11 @@ impl<'a, T: Real> Product<'a, T> {
         Product { weights: &[], k, source: Origin::Ready(product.into()) }
     }
 
+    /// Whether it was computed before.
+    pub fn is_ready(&self) -> bool {
+        matches!(self.source, Origin::Ready(_))
+    }
+
     /// The rows of weights.
     pub fn weights(&self) -> &'a [T] {
         self.weights

@@ -23,7 +23,7 @@ use crate::run::report::Phases;
 use crate::run::sample::rows_of;
 use crate::run::scale::Balance;
 use crate::run::start::{FactorRows, MatrixStats};
-use crate::run::streamed;
+use crate::run::streamed::{self, Streamed};
 use crate::sketch::{Distribution, SketchKind};
 use crate::solver::{CoordinateDescent, Multiplicative, Penalty, Solver};
 
@@ -39,6 +39,9 @@ pub fn start<'a, T: Real>(beginning: &Beginning<'a, '_, T>) -> Result<Box<dyn Me
     beginning.require(&CoordinateDescent::HALS)?;
     let k = settings.rank;
     if let Some(streamed) = streamed {
+        if settings.loss == Loss::Kl {
+            return Ok(Box::new(on_lines(streamed, beginning)));
+        }
         let plan = Plan::of(shard.rows, shard.cols, shard.stored, k).streamed();
         let descent = |sweeps| -> Box<dyn Solver<T>> { Box::new(CoordinateDescent { mu: 0.0, sweeps }) };
         let solvers = (descent(plan.sweeps.0), descent(plan.sweeps.1));
@@ -49,6 +52,18 @@ pub fn start<'a, T: Real>(beginning: &Beginning<'a, '_, T>) -> Result<Box<dyn Me
         auto.plan = auto.plan.by_entries();
     }
     Ok(Box::new(if settings.samples { auto } else { auto.without_samples() }))
+}
+
+/// The Kullback-Leibler divergence from a streamed matrix: coordinate descent for the factor of the file's lines, which are
+/// read whole, and multiplicative updates, which sum over lines, for the other.
+fn on_lines<'a, T: Real>(streamed: &'a Streamed, beginning: &Beginning<'a, '_, T>) -> streamed::Exact<'a, T> {
+    let descent = Box::new(CoordinateDescent { mu: 0.0, sweeps: SWEEPS_BY_ENTRIES });
+    let (lines, other, solvers): (_, _, streamed::Solvers<T>) = match streamed.stream().by_columns() {
+        true => ("V", "U", (Box::new(Multiplicative), descent)),
+        false => ("U", "V", (descent, Box::new(Multiplicative))),
+    };
+    let plan = format!("auto: coordinate descent of {lines}, multiplicative updates of {other} (streamed)");
+    streamed::Exact::new(plan, streamed, solvers, beginning)
 }
 
 /// The current and the maximum weight of the momentum.

@@ -1,4 +1,5 @@
-//! The exact methods (HALS, MU, ANLS/BPP), one pass per iteration.
+//! The exact methods (HALS, MU, ANLS/BPP), one pass per iteration; and the Kullback-Leibler divergence, whose multiplicative
+//! steps sum over lines as well.
 
 use super::{PassOver, Streamed};
 use crate::Real;
@@ -6,8 +7,8 @@ use crate::comm::Alone;
 use crate::device::{MovingRows, update_tiles};
 use crate::error::Result;
 use crate::grid::Factor;
-use crate::kernels::{Product, gram};
-use crate::objective::{Constants, HalfStep, LeastSquares};
+use crate::kernels::Product;
+use crate::objective::{Constants, HalfStep};
 use crate::run::evaluate::Evaluation;
 use crate::run::method::exact::{evaluation, scales_columns, unscaled};
 use crate::run::method::{Beginning, Method, Rank};
@@ -42,14 +43,14 @@ pub struct Exact<'a, T> {
 
 /// The summary of a fixed factor.
 struct Fixed {
-    /// The Gram matrix of its scaled columns.
-    gram: Vec<f64>,
+    /// The summary of its scaled columns.
+    summary: Vec<f64>,
     /// The powers of two by which they were multiplied.
     scales: Option<Vec<f64>>,
 }
 
 impl Fixed {
-    /// Scales the columns of a factor, which [`Fixed::release`] undoes, and forms their Gram matrix.
+    /// Scales the columns of a factor, which [`Fixed::release`] undoes, and summarizes them.
     fn new<T: Real>(
         rank: &Rank<'_, T>,
         rows: &mut [T],
@@ -59,11 +60,18 @@ impl Fixed {
         if let Some(scales) = &scales {
             scale_columns(rows, scales);
         }
-        Fixed { gram: phases.product(|| gram(rank.threads, rows, rank.k)), scales }
+        Fixed { summary: phases.product(|| rank.objective.summarize(rank.threads, rows, rank.k)), scales }
     }
 
     fn half_step<'a, T>(&'a self, solver: &'a dyn Solver<T>, terms: Penalty, k: usize) -> HalfStep<'a, T> {
-        HalfStep { solver, summary: &self.gram, terms, scales: self.scales.as_deref(), wants_error: true, k }
+        HalfStep {
+            solver,
+            summary: &self.summary,
+            terms,
+            scales: self.scales.as_deref(),
+            wants_error: true,
+            k,
+        }
     }
 
     /// The scales of a factor that was solved for while this one was fixed, which restore the size of M.
@@ -100,7 +108,7 @@ impl<'a, T: Real> Exact<'a, T> {
         Exact { plan, streamed, solvers, terms, constants, of_v: None, sums, current: false, scales_columns }
     }
 
-    /// Scales a factor by its own entries, if requested, and forms its Gram matrix.
+    /// Scales a factor by its own entries, if requested, and summarizes it.
     fn fix(&self, rank: &Rank<'_, T>, rows: &mut [T], phases: &mut Phases) -> Result<Fixed> {
         let scales = match self.scales_columns {
             true => Some(column_scales(&Alone, rows, rank.k)?),
@@ -134,7 +142,14 @@ impl<'a, T: Real> Exact<'a, T> {
         }
         let for_u = of_v.half_step(&*self.solvers.0, self.terms.0, k);
         let scales = of_v.inverse();
-        let over = PassOver { x: u, y: v, sums: &mut self.sums, scales: scales.as_deref(), k };
+        let over = PassOver {
+            objective: rank.objective,
+            x: u,
+            y: v,
+            sums: &mut self.sums,
+            scales: scales.as_deref(),
+            k,
+        };
         streamed.step(rank.threads, &streamed.blocks, Some(&for_u), over, phases)?;
         let of_u = Fixed::new(rank, u, scales, phases);
         of_u.release(u);
@@ -155,14 +170,28 @@ impl<'a, T: Real> Exact<'a, T> {
         let (u, v) = (state.u.host_mut(), state.v.host_mut());
         let of_v = self.take_of_v(rank, v, phases)?;
         if !self.current {
-            let over = PassOver { x: v, y: u, sums: &mut self.sums, scales: of_v.scales.as_deref(), k };
+            let over = PassOver {
+                objective: rank.objective,
+                x: v,
+                y: u,
+                sums: &mut self.sums,
+                scales: of_v.scales.as_deref(),
+                k,
+            };
             streamed.step(rank.threads, &streamed.blocks, None, over, phases)?;
         }
         self.step_of_sums(rank, Factor::U, &of_v, u, phases);
         let of_u = self.fix(rank, u, phases)?;
         let for_v = of_u.half_step(&*self.solvers.1, self.terms.1, k);
         let scales = of_u.inverse();
-        let over = PassOver { x: v, y: u, sums: &mut self.sums, scales: scales.as_deref(), k };
+        let over = PassOver {
+            objective: rank.objective,
+            x: v,
+            y: u,
+            sums: &mut self.sums,
+            scales: scales.as_deref(),
+            k,
+        };
         let cross = streamed.step(rank.threads, &streamed.blocks, Some(&for_v), over, phases)?;
         self.current = true;
         of_u.release(u);
@@ -186,7 +215,7 @@ impl<'a, T: Real> Exact<'a, T> {
         };
         let (step, product) =
             (fixed.half_step(solver, terms, rank.k), Product::ready(&self.sums[..], rank.k));
-        let updated = update_tiles(rank.threads, &LeastSquares, &step, &product, MovingRows::plain(rows));
+        let updated = update_tiles(rank.threads, rank.objective, &step, &product, MovingRows::plain(rows));
         phases.add(&updated);
         updated.cross
     }
@@ -206,11 +235,14 @@ impl<T: Real> Method<T> for Exact<'_, T> {
             true => self.iterate_columns(rank, state, phases)?,
             false => self.iterate_rows(rank, state, phases)?,
         };
-        let gram_u = unscaled(&of_u.gram, of_u.scales.as_deref());
-        let gram_v = unscaled(&of_v.gram, of_v.scales.as_deref());
-        let seen = evaluation(rank.objective, self.constants, cross, (&gram_u, &gram_v), k);
-        let balance =
-            Balance::of_grams(&gram_u, &gram_v, k).filter(|_| Penalty::leave_scale_free(self.terms));
+        let plain_u = unscaled(&of_u.summary, of_u.scales.as_deref());
+        let plain_v = unscaled(&of_v.summary, of_v.scales.as_deref());
+        let seen = evaluation(rank.objective, self.constants, cross, (&plain_u, &plain_v), k);
+        let squares = |summary: &[f64]| rank.objective.squared_sizes(summary, k);
+        let balance = match (squares(&plain_u), squares(&plain_v)) {
+            (Some(u), Some(v)) if Penalty::leave_scale_free(self.terms) => Balance::needed(&u, &v),
+            _ => None,
+        };
         self.of_v = match balance {
             Some(balance) => {
                 if self.current {

@@ -29,7 +29,7 @@ use crate::io::stream::Stream;
 use crate::kernels::{Columns, Product, gram_in_f64, multiply_add};
 use crate::matrix::{Csr, Dominants};
 use crate::objective::losses::{crosses, quadratic_forms, residuals};
-use crate::objective::{Constants, HalfStep, LeastSquares, relative_error};
+use crate::objective::{Baseline, Constants, HalfStep, Objective, relative_error};
 use crate::partition::{Access, Block, Shard};
 use crate::run::memory::Footprint;
 use crate::run::scale::scale_columns;
@@ -50,11 +50,13 @@ pub struct Streamed {
 
 /// The input of a pass.
 struct PassOver<'a, T> {
+    /// What is minimized.
+    objective: &'a dyn Objective<T>,
     /// The factor of the file's lines.
     x: &'a mut [T],
     /// The other one.
     y: &'a [T],
-    /// Receives Mᵀ X.
+    /// Receives Mᵀ X, or the sums over X of what the objective has in the place of M.
     sums: &'a mut [T],
     /// The factors by which the columns of X are multiplied before they are summed, if they could overflow.
     scales: Option<&'a [f64]>,
@@ -146,7 +148,8 @@ impl Streamed {
         Ok(())
     }
 
-    /// One pass over some blocks, in order: X ← a half step on their lines, if there is one, and `sums` ← Mᵀ X over them.
+    /// One pass over some blocks, in order: X ← a half step on their lines, if there is one, and `sums` ← what a step of Y
+    /// takes from them.
     /// Returns ⟨M Y, X⟩ with the new X.
     fn step<T: Real>(
         &self,
@@ -156,7 +159,7 @@ impl Streamed {
         pass: PassOver<'_, T>,
         phases: &mut Phases,
     ) -> Result<f64> {
-        let PassOver { x, y, sums, scales, k } = pass;
+        let PassOver { objective, x, y, sums, scales, k } = pass;
         sums.fill(T::ZERO);
         let mut cross = 0.0;
         let mut scaled = Vec::new();
@@ -164,10 +167,12 @@ impl Streamed {
             let x = &mut x[lines.start * k..lines.end * k];
             if let Some(half_step) = half_step {
                 let product = Product::new(threads, by_line, Columns::All, y, k);
-                let updated = update_tiles(threads, &LeastSquares, half_step, &product, MovingRows::plain(x));
+                let updated = update_tiles(threads, objective, half_step, &product, MovingRows::plain(x));
                 phases.add(&updated);
                 cross += updated.cross;
             }
+            let summand = phases.product(|| objective.summand(threads, by_line, x, y, k));
+            let summand = summand.map(|matrix| Block::both_ways(matrix).1);
             let x = match scales {
                 None => &*x,
                 Some(scales) => {
@@ -177,14 +182,59 @@ impl Streamed {
                     &scaled
                 }
             };
-            phases.product(|| multiply_add(threads, turned, x, k, sums));
+            phases.product(|| multiply_add(threads, summand.as_ref().unwrap_or(turned), x, k, sums));
         })?;
         Ok(cross)
     }
 
-    /// One pass that evaluates the factors: from the residual itself, or for a sparse M from products in `f64`. Sums
-    /// run over lines in order, whatever the blocks.
+    /// One pass that evaluates the factors.
     pub(super) fn evaluate<T: Real>(
+        &self,
+        threads: &Threads,
+        objective: &dyn Objective<T>,
+        constants: Constants,
+        state: &FactorRows<T>,
+        k: usize,
+    ) -> Result<Evaluation> {
+        if objective.baseline() == Baseline::Norm {
+            return self.evaluate_squares(threads, constants, state, k);
+        }
+        let (u, v) = (state.u.host(), state.v.host());
+        let (x, y) = self.sides(u, v);
+        let of_v = objective.summarize_exactly(threads, v, k);
+        let of_y =
+            if self.stream.by_columns() { objective.summarize_exactly(threads, u, k) } else { of_v.clone() };
+        let (mut entries, mut model) = (0.0, 0.0);
+        self.pass(&self.blocks, &mut Phases::default(), |lines, by_line, _, _| {
+            let x = &x[lines.start * k..lines.end * k];
+            objective.entry_losses(threads, by_line, x, y, k).iter().for_each(|term| entries += term);
+            objective.model_losses(threads, x, &of_y, k).iter().for_each(|term| model += term);
+        })?;
+        let error = objective.relative_error(constants, entries, model);
+        Ok(Evaluation { error, dead: dead(objective.squared_sizes(&of_v, k), k) })
+    }
+
+    /// The numbers of M with the loss that errors are relative to, by one pass.
+    pub(super) fn with_baseline<T: Real>(
+        &self,
+        threads: &Threads,
+        objective: &dyn Objective<T>,
+        constants: Constants,
+    ) -> Result<Constants> {
+        if objective.baseline() == Baseline::Norm {
+            return Ok(constants);
+        }
+        let ones = vec![T::ONE; self.stream.rows()];
+        let means = vec![T::from_f64(constants.mean); self.stream.cols()];
+        let to_one = Constants { baseline: 1.0, ..constants };
+        let loss = self.evaluate(threads, objective, to_one, &FactorRows::new(ones, means), 1)?.error;
+        let least = objective.least_baseline(constants.mean * constants.count, constants.count);
+        Ok(Constants { baseline: loss.max(least), ..constants })
+    }
+
+    /// The error of a least-squares fit: from the residual itself, or for a sparse M from products in `f64`. Sums
+    /// run over lines in order, whatever the blocks.
+    fn evaluate_squares<T: Real>(
         &self,
         threads: &Threads,
         constants: Constants,

@@ -29,12 +29,14 @@ pub struct Demand {
     pub threads: usize,
     /// The maximum size of a block in bytes.
     pub largest_block: u64,
+    /// Whether another matrix is formed from each block: the ratios of the Kullback-Leibler divergence.
+    pub ratios: bool,
 }
 
 impl Demand {
     /// A run with one copy of its factors and nothing else.
     pub fn new(memory: u64, rank: usize, threads: usize) -> Self {
-        Demand { memory, rank, copies: 1, kept: 0, threads, largest_block: LARGEST_BLOCK }
+        Demand { memory, rank, copies: 1, kept: 0, threads, largest_block: LARGEST_BLOCK, ratios: false }
     }
 
     /// The memory of everything except the blocks.
@@ -45,7 +47,7 @@ impl Demand {
         let workload = Workload {
             size,
             algorithm: Algorithm::Auto,
-            access: Access::Whole,
+            access: if self.ratios { Access::Lines } else { Access::Whole },
             rank,
             precision: T::PRECISION,
         };
@@ -60,7 +62,7 @@ pub struct Cut {
     pub blocks: Vec<Range<usize>>,
     /// Bytes of the largest block.
     pub block_bytes: u64,
-    /// The memory of the run, two blocks included.
+    /// The memory of the run, two blocks and what is formed from one included.
     pub footprint: Footprint,
 }
 
@@ -73,11 +75,17 @@ pub fn blocks<T: Real>(stream: &Stream, demand: &Demand) -> Result<Cut> {
         stream.bytes_of::<T>(0..1)
     };
     let footprint = demand.footprint::<T>(stream);
-    let room = demand.memory.saturating_sub(footprint.most()) / 2;
+    // Bytes of what is formed from a block, as a multiple of it.
+    let ratios = match (demand.ratios, stream.is_bytes()) {
+        (false, _) => 0,
+        (true, false) => 1,
+        (true, true) => T::PRECISION.bytes(),
+    };
+    let room = demand.memory.saturating_sub(footprint.most()) / (2 + ratios);
     if longest > room {
         return Err(Error::Memory {
             what: format!("{}: streaming it", stream.path().display()),
-            needed: footprint.most().saturating_add(2 * longest),
+            needed: footprint.most().saturating_add((2 + ratios) * longest),
             available: demand.memory,
             cure: Wording::new("raise ")
                 .field("memory")
@@ -91,7 +99,7 @@ pub fn blocks<T: Real>(stream: &Stream, demand: &Demand) -> Result<Cut> {
     let fitting = (room / 2).min(demand.largest_block).max(longest);
     let blocks = cut::<T>(stream, fitting);
     let block_bytes = blocks.iter().map(|lines| stream.bytes_of::<T>(lines.clone())).max().unwrap_or(0);
-    Ok(Cut { blocks, block_bytes, footprint: Footprint { matrix: 2 * block_bytes, ..footprint } })
+    Ok(Cut { blocks, block_bytes, footprint: Footprint { matrix: (2 + ratios) * block_bytes, ..footprint } })
 }
 
 /// Cuts lines into blocks of at most `bytes`, at least one line each. Dense blocks have a multiple of [`DEPTH`]

@@ -144,7 +144,7 @@ impl<T: Real> Method<T> for Sampled<'_, T> {
             k,
         };
         let blocks: Vec<_> = stretches.iter().flat_map(|lines| self.streamed.blocks_of(lines)).collect();
-        let pass = PassOver { x, y, sums: &mut self.sums, scales: None, k };
+        let pass = PassOver { objective: rank.objective, x, y, sums: &mut self.sums, scales: None, k };
         self.streamed.step(threads, &blocks, Some(&half_step), pass, phases)?;
         // By chunk, so that the sum does not depend on the blocks.
         let mut gram_x = vec![0.0; k * k];
