@@ -37,12 +37,12 @@ pub struct Blame {
 }
 
 impl Blame {
-    pub(super) fn new(from: u16, problem: impl Into<String>) -> Self {
+    pub(crate) fn new(from: u16, problem: impl Into<String>) -> Self {
         Blame { from, problem: problem.into() }
     }
 
     /// The error of a party, or of the coordinator (0), that has noticed.
-    pub(super) fn noticed_by(self, who: u16) -> Error {
+    pub(crate) fn noticed_by(self, who: u16) -> Error {
         Error::Dishonest { who: Peer(who), from: Peer(self.from), problem: self.problem }
     }
 }

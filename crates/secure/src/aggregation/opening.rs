@@ -5,7 +5,7 @@ use super::commitment::{Blame, Commitment, Revealed, of, parties_of, survivors, 
 use super::keys::{Context, SIGNATURE_BYTES};
 use super::mask::{Seed, Sign, apply};
 use super::sharing::{deal, recover};
-use super::{SumId, Words};
+use super::{OrderTip, SumId, Words};
 
 /// All that a party needs to open a sum and to see that it is the one that all signed for.
 #[derive(Clone, PartialEq, Eq)]
@@ -22,8 +22,8 @@ pub struct Opening {
     pub revealed: Vec<Revealed>,
     /// Masked words, as far as they were not passed on before.
     pub uploads: Vec<(u16, Words)>,
-    /// What the server made of the sum, where it is not the sum.
-    pub answer: Option<Words>,
+    /// The order of the sums of all cohorts up to this one, where it has a place there.
+    pub order: Option<OrderTip>,
 }
 
 /// Why a sum was not opened.

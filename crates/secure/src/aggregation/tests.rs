@@ -89,7 +89,7 @@ impl Room {
                     missed.for_each(|message| self.letters.push_back((who, to, message.clone())));
                 }
                 Action::Opened { words, .. } if who == 0 => {
-                    let actions = self.hub.handle(Event::Answer(words)).unwrap();
+                    let actions = self.hub.handle(Event::Answer { words, after: None }).unwrap();
                     self.act(0, actions);
                 }
                 Action::Opened { words, cohort, .. } => {
@@ -762,15 +762,15 @@ fn different_lists_of_survivors_are_noticed() {
     assert!(error.to_string().contains("3 signatures, where 4 are needed"), "{error}");
 }
 
-/// A coordinator that tells one party another sum opens noise from then on.
+/// A coordinator that tells one party another order of sums opens noise from then on.
 #[test]
 fn an_inconsistent_coordinator_gets_noise() {
     let mut room = Room::new(4, false);
     room.submit_all();
     room.run(|(_, to, message)| match message {
         Message::Opening(opening) if *to == 3 => {
-            let answer = Some(sum(&[1]));
-            Fate::Change(Message::Opening(Box::new(Opening { answer, ..Opening::clone(opening) })))
+            let order = Some(OrderTip::default());
+            Fate::Change(Message::Opening(Box::new(Opening { order, ..Opening::clone(opening) })))
         }
         _ => Fate::Deliver,
     })

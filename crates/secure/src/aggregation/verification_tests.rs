@@ -51,15 +51,15 @@ fn a_coordinator_cannot_change_an_upload() {
     }
 }
 
-/// A sum that every party is told instead of the one that it opens is no sum: the session takes none in its place, and who is
-/// told another than the rest signs for another transcript.
+/// An order of sums that every party is told does not change the sum: the session compares it with its own, and who is told
+/// another than the rest signs for another transcript.
 #[test]
 fn parties_open_the_sum_themselves() {
     let mut room = Room::new(4, false);
     sum_of(&mut room, |(_, _, message)| match message {
         Message::Opening(opening) => {
-            let answer = Some(sum(&[1]));
-            Fate::Change(Message::Opening(Box::new(Opening { answer, ..Opening::clone(opening) })))
+            let order = Some(OrderTip::default());
+            Fate::Change(Message::Opening(Box::new(Opening { order, ..Opening::clone(opening) })))
         }
         _ => Fate::Deliver,
     });

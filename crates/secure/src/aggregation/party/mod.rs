@@ -197,7 +197,7 @@ impl Party {
                 Err(Error::Dishonest { who: Peer(self.me), from: Peer(from), problem })
             }
             Event::Lost(_) => Err(Error::LinkLost { who: Peer(self.me), peer: Peer(0) }),
-            Event::Joined(_) | Event::Answer(_) => Ok(Vec::new()),
+            Event::Joined(_) | Event::Answer { .. } => Ok(Vec::new()),
         }
     }
 
@@ -249,10 +249,7 @@ impl Party {
 
     /// Whether a sum over so many hides each of them; without leave to go on, all must be there.
     fn enough(&self, count: usize, of: &str) -> Result<()> {
-        let needed = match self.cohort.may_leave {
-            true => self.cohort.quorum(self.plain),
-            false => self.cohort.members.len(),
-        };
+        let needed = self.cohort.needed(self.plain);
         if count < needed {
             return Err(self.broken(format!("{of} of {count} parties, where {needed} must be there")));
         }

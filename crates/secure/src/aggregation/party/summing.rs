@@ -8,7 +8,7 @@ use crate::aggregation::keys::{Context, Direction, SIGNATURE_BYTES};
 use crate::aggregation::mask::{Seed, Sign, apply};
 use crate::aggregation::opening::{NotOpened, Opening, check_signatures, check_uploads, open};
 use crate::aggregation::sharing::{Share, deal};
-use crate::aggregation::{Action, Message, SumId, Words};
+use crate::aggregation::{Action, FixedSum, Message, SumId, Words};
 use crate::error::Result;
 
 impl Party {
@@ -205,7 +205,7 @@ impl Party {
         let Some(pending) = &self.pending else {
             return Err(self.broken("an answer that nobody asked for"));
         };
-        let Opening { place, keys, commitments: list, signatures, revealed, uploads, answer } = opening;
+        let Opening { place, keys, commitments: list, signatures, revealed, uploads, order } = opening;
         let transcript = self.transcript.with_keys(keys);
         let context = Context { cohort: &self.cohort, place, transcript: &transcript };
         let blamed = |blame: crate::aggregation::commitment::Blame| blame.noticed_by(self.me);
@@ -243,8 +243,9 @@ impl Party {
             return Err(self.broken("a sum of another size than what was asked"));
         }
         let list = context.list_digest(&list);
-        self.transcript = self.transcript.opened(place, &list, answer.as_ref());
-        self.answered(survivors, sum, answer)
+        self.transcript = self.transcript.ordered(place, &list, order.as_ref());
+        let fixed = FixedSum { epoch: place.epoch, list, order };
+        self.answered(survivors, sum, Some(fixed))
     }
 
     /// An answer to plain words, which nobody can verify.
@@ -257,12 +258,11 @@ impl Party {
             return Err(self.broken("an answer about others than parties of this cohort"));
         }
         self.enough(survivors.len(), "an answer about")?;
-        let parties: Vec<u8> = survivors.iter().flat_map(|party| party.to_le_bytes()).collect();
-        self.transcript = self.transcript.opened(place, &parties, Some(&words));
+        self.transcript = self.transcript.replied(place, &survivors, &words);
         self.answered(survivors, words, None)
     }
 
-    fn answered(&mut self, cohort: Vec<u16>, words: Words, answer: Option<Words>) -> Result<Vec<Action>> {
+    fn answered(&mut self, cohort: Vec<u16>, words: Words, fixed: Option<FixedSum>) -> Result<Vec<Action>> {
         self.pending = None;
         self.revealed_for = None;
         self.relayed.clear();
@@ -271,6 +271,6 @@ impl Party {
         if !matches!(self.state, PartyState::Joining(_)) {
             self.state = PartyState::Ready;
         }
-        Ok(vec![Action::Opened { words, answer, cohort }])
+        Ok(vec![Action::Opened { words, fixed, cohort }])
     }
 }
