@@ -265,7 +265,7 @@ pub fn frame() -> Vec<Vec<u8>> {
         signatures: vec![(1, [1; 64])],
         revealed: vec![revealed.clone()],
         uploads: vec![(1, words.clone())],
-        answer: None,
+        order: None,
     };
     let signed = Some(Box::new(commitment.clone()));
     let messages = [
