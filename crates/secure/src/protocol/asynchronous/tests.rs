@@ -12,7 +12,7 @@ use crate::link::{Incoming, Link};
 use crate::net::{DEFAULT_WAN, NetLink, network};
 use crate::protocol::{Local, Protocol};
 use crate::server::serve;
-use crate::session::{SessionOptions, SystemClock, addressed, parse};
+use crate::session::{Journal, Kept, SessionOptions, SystemClock, addressed, parse};
 use crate::simulate::RunParties;
 
 const GROUPS: [[u16; 3]; 2] = [[1, 2, 3], [4, 5, 6]];
@@ -49,9 +49,88 @@ impl Link for Tampering {
     }
 }
 
+fn settings() -> Settings {
+    Settings { rounds: 8, ..Settings::new(Protocol::AsynSd, 2) }
+}
+
+/// A party's run of the whole method; its U.
+fn run_party(me: u16, session: &mut Session<'_>) -> Result<Vec<f32>> {
+    let values = (0..60).map(|entry| ((entry * 7 + me) % 5) as f32).collect();
+    let matrix = Dense::new(6, 10, Order::RowMajor, Values::Real(values));
+    let mut local = Local::<f32>::new(Matrix::Dense(matrix), &settings(), Threads::new(1)?)?;
+    let group = if me < 4 { 1 } else { 2 };
+    crate::protocol::run(&settings(), &mut local, session, me.into(), group)?;
+    Ok(local.u)
+}
+
+/// A journal in memory, and how much of it was read.
+#[derive(Default)]
+struct Notes {
+    kept: Vec<Kept>,
+    read: usize,
+}
+
+impl Journal for &Mutex<Notes> {
+    fn next(&mut self) -> Result<Option<Kept>> {
+        let mut notes = self.lock().unwrap();
+        notes.read += 1;
+        Ok(notes.kept.get(notes.read - 1).cloned())
+    }
+
+    fn keep(&mut self, kept: &Kept) -> Result<()> {
+        self.lock().unwrap().kept.push(kept.clone());
+        Ok(())
+    }
+}
+
+/// A line on which nothing comes.
+struct Dead;
+
+impl Link for Dead {
+    fn send(&mut self, _: u16, _: Vec<u8>) -> Result<()> {
+        Ok(())
+    }
+
+    fn receive(&mut self, _: Option<f64>) -> Result<Incoming> {
+        Ok(Incoming::Lost(0))
+    }
+
+    fn now(&self) -> f64 {
+        0.0
+    }
+}
+
 /// Party 1's U, or why it stopped, and the others' U.
 fn run(tamper: Tamper) -> (Result<Vec<f32>, String>, Vec<Vec<f32>>) {
-    let settings = &Settings { rounds: 8, ..Settings::new(Protocol::AsynSd, 2) };
+    run_noted(tamper, &Mutex::default())
+}
+
+/// Party 1 keeps a journal, from which it computes the same once more, without a coordinator.
+#[test]
+fn a_journal_has_all_that_a_party_has_seen() {
+    let notes = Mutex::default();
+    let u = run_noted(|_, opening| vec![opening], &notes).0.unwrap();
+    let kept = notes.lock().unwrap().kept.len();
+    assert!(notes.lock().unwrap().kept.iter().any(|kept| matches!(kept, Kept::Other(_))));
+    notes.lock().unwrap().read = 0;
+    let mut rng = entropy().unwrap();
+    let identities: Vec<Identity> = (0..6).map(|_| Identity::new(&mut rng)).collect();
+    let keys: Vec<_> = identities.iter().map(Identity::key).collect();
+    let parties = RunParties { run: [1; 32], least: 0, keys: &keys };
+    let cohorts = crate::cohorts(&settings(), &parties, &GROUPS.map(Vec::from)).unwrap();
+    let machine = |cohort: &Cohort| Party::new(cohort.clone(), 1, identities[0].clone(), false).unwrap();
+    let mut options = SessionOptions::new(entropy().unwrap(), SystemClock::start());
+    options.journal = Some(Box::new(&notes));
+    options.other_groups = vec![cohorts[2].clone()];
+    let machines = cohorts[..2].iter().map(machine).collect();
+    let mut session = Session::join(Dead, machines, options).unwrap();
+    assert_eq!(run_party(1, &mut session).unwrap(), u);
+    drop(session);
+    assert_eq!(notes.lock().unwrap().kept.len(), kept);
+}
+
+fn run_noted(tamper: Tamper, notes: &Mutex<Notes>) -> (Result<Vec<f32>, String>, Vec<Vec<f32>>) {
+    let settings = &settings();
     let mut rng = entropy().unwrap();
     let identities: Vec<Identity> = (0..6).map(|_| Identity::new(&mut rng)).collect();
     let keys: Vec<_> = identities.iter().map(Identity::key).collect();
@@ -73,14 +152,13 @@ fn run(tamper: Tamper) -> (Result<Vec<f32>, String>, Vec<Vec<f32>>) {
                 let machines = own.map(|cohort| machine(cohort).unwrap()).collect();
                 let mut options = SessionOptions::new(entropy().unwrap(), SystemClock::start());
                 options.other_groups = vec![cohorts[usize::from(3 - group)].clone()];
+                if me == 1 {
+                    options.journal = Some(Box::new(notes));
+                }
                 let mut session = Session::join(link, machines, options).unwrap();
-                let values = (0..60).map(|entry| ((entry * 7 + me) % 5) as f32).collect();
-                let matrix = Dense::new(6, 10, Order::RowMajor, Values::Real(values));
-                let mut local =
-                    Local::<f32>::new(Matrix::Dense(matrix), settings, Threads::new(1).unwrap()).unwrap();
-                let ended = crate::protocol::run(settings, &mut local, &mut session, me.into(), group);
+                let ended = run_party(me, &mut session);
                 let left = session.leave();
-                let end = ended.map(|_| local.u.clone()).map_err(|error| error.to_string());
+                let end = ended.map_err(|error| error.to_string());
                 ends.lock().unwrap().push((me, end));
                 drop(left);
             });
