@@ -265,7 +265,7 @@ fn messages() -> Vec<Message> {
         signatures: vec![(1, [1; 64])],
         revealed: vec![revealed.clone()],
         uploads: vec![(1, words.clone())],
-        answer: None,
+        order: None,
     };
     let signed = Some(Box::new(commitment.clone()));
     vec![

@@ -276,7 +276,7 @@ fn a_dishonest_coordinator_is_detected() {
             let cases: [(Tamper, &str); 3] = [
                 (other_words, "an upload of party 2 that differs from the one it signed"),
                 (other_digest, "an upload of party 2 that it did not sign"),
-                (other_sum, "an answer in place of the sum"),
+                (other_order, "a place in the order of sums for one that has none"),
             ];
             for (tamper, words) in cases {
                 scope.spawn(move || {
@@ -304,9 +304,9 @@ fn other_digest(message: Message) -> Option<Message> {
     Some(Message::Survivors { place, commitments, shares })
 }
 
-fn other_sum(message: Message) -> Option<Message> {
+fn other_order(message: Message) -> Option<Message> {
     let Message::Opening(mut opening) = message else { return None };
-    opening.answer = Some(partwise_secure::aggregation::Words { narrow: Vec::new(), wide: vec![1, 2, 3] });
+    opening.order = Some(partwise_secure::aggregation::OrderTip::default());
     Some(Message::Opening(opening))
 }
 

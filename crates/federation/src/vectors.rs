@@ -6,10 +6,12 @@ use std::convert::Infallible;
 use std::path::Path;
 
 use partwise_secure::aggregation::wire::Hello;
-use partwise_secure::aggregation::{Commitment, Identity, Message, Opening, Revealed, SumId, Words};
-use partwise_secure::coordinator::CoordinatorRecord;
+use partwise_secure::aggregation::{
+    Commitment, Identity, Message, Opening, OrderTip, Revealed, SumId, Words,
+};
+use partwise_secure::coordinator::{CohortSum, CoordinatorRecord};
 use partwise_secure::protocol::{Protocol, Settings, Stop};
-use partwise_secure::session::{Answered, Kept, addressed, parse};
+use partwise_secure::session::{Answered, Kept, OtherSum, addressed, parse};
 use rand::{TryCryptoRng, TryRng};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -274,7 +276,9 @@ fn revealed() -> Revealed {
     Revealed { party: 2, shares, seeds, signature: [7; 64] }
 }
 
-fn opening(uploads: Vec<(u16, Words)>, answer: Option<Words>) -> Message {
+const TIP: OrderTip = OrderTip { count: 3, head: [4; 32] };
+
+fn opening(uploads: Vec<(u16, Words)>, order: Option<OrderTip>) -> Message {
     Message::Opening(Box::new(Opening {
         place: SumId { epoch: 1, round: 2, attempt: 3 },
         keys: [8; 32],
@@ -282,7 +286,7 @@ fn opening(uploads: Vec<(u16, Words)>, answer: Option<Words>) -> Message {
         signatures: vec![(1, [1; 64]), (2, [2; 64])],
         revealed: vec![revealed()],
         uploads,
-        answer,
+        order,
     }))
 }
 
@@ -312,7 +316,7 @@ fn messages_of_the_sums_are_pinned() {
         Message::Echoes { place, signatures: vec![(1, [1; 64]), (2, [2; 64])] },
         Message::Unmask { place, revealed: revealed() },
         opening(Vec::new(), None),
-        opening(vec![(1, words())], Some(words())),
+        opening(vec![(1, words())], Some(TIP)),
         reply(),
     ];
     let vector = |message: &Message| {
@@ -358,13 +362,14 @@ fn journals_are_pinned() {
     let data = "sha256".into();
     let head = PartyHead { run, terms, keys, place: 2, public_seed: 7, private_seed: u64::MAX, data };
     let mut journal = JournalFile::create(&path, &head).unwrap();
-    let answered = |answer| {
+    let answered = |order| {
         let (parties, words) = (vec![1, 300], words());
-        Kept::Answer(Answered { cohort: 2, parties, polls: 5, answers: [6; 32], words, answer })
+        Kept::Answer(Answered { cohort: 2, parties, polls: 5, answers: [6; 32], words, epoch: 4, order })
     };
-    for kept in
-        [answered(None), answered(Some(words())), Kept::Promise { cohort: 3, survivors: vec![1, 2, 300] }]
-    {
+    let sum = CohortSum { cohort: 3, epoch: 1, parties: 4, words: words() };
+    let promise = Kept::Promise { cohort: 3, survivors: vec![1, 2, 300] };
+    let other = Kept::Other(OtherSum { sum, answers: [8; 32], order: TIP });
+    for kept in [answered(None), answered(Some(TIP)), promise, other] {
         let record = encode_kept(&kept);
         assert_eq!(decode_kept(&record).unwrap(), kept);
         journal.append(&record).unwrap();

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use partwise::wording::Wording;
 
 use crate::aggregation::{Cohort, Hub, Words};
-pub use crate::coordinator::{Answer, Echo};
+pub use crate::coordinator::{Answer, CohortSum, Echo};
 use crate::coordinator::{Coordinator, CoordinatorAction};
 use crate::error::{Error, Peer, Result};
 use crate::link::{Incoming, Link, Recorder};
@@ -19,9 +19,13 @@ pub struct Noted<'a> {
 }
 
 impl Answer for Noted<'_> {
-    fn answer(&mut self, cohort: u8, sum: Words, parties: usize, now: f64) -> Words {
-        self.recorder.opened(cohort, &sum);
-        self.answer.answer(cohort, sum, parties, now)
+    fn answer(&mut self, sum: CohortSum, now: f64) -> Words {
+        self.recorder.opened(sum.cohort, &sum.words);
+        self.answer.answer(sum, now)
+    }
+
+    fn is_ordered(&self) -> bool {
+        self.answer.is_ordered()
     }
 }
 
@@ -83,6 +87,7 @@ fn act(link: &mut dyn Link, coordinator: &Coordinator<'_>, action: CoordinatorAc
             Err(Error::Dishonest { who: Peer(0), from: Peer(from), problem: violation.problem() })
         }
         CoordinatorAction::Record(_)
+        | CoordinatorAction::PassOn { .. }
         | CoordinatorAction::Evaluated(_)
         | CoordinatorAction::Ignored { .. } => Ok(0),
     }

@@ -148,6 +148,13 @@ impl Running {
         self.results.has(place)
     }
 
+    /// The group of a party, where the sums of other groups are passed on.
+    fn group_of(&self, party: u16) -> Option<u8> {
+        let is_masked = self.head.terms.settings.aggregation == Aggregation::Secure;
+        let mut groups = (1..).zip(&self.head.terms.groups).filter(|_| is_masked);
+        groups.find(|(_, members)| members.contains(&party)).map(|(number, _)| number)
+    }
+
     fn may_leave(&self) -> bool {
         self.head.terms.settings.accepted.going_on_shows_the_leaver
     }
@@ -192,12 +199,19 @@ impl Running {
                 to.into_iter().for_each(|place| present.send(place, OutboxItem::Message(bytes.clone())));
             }
             CoordinatorAction::CatchUp { to, cohort, round } => {
-                let (path, answers) = (self.answers.path().into(), self.answers.since(cohort, round));
+                let answers = self.answers.since(cohort, round, self.group_of(to));
+                let path = self.answers.path().into();
                 let text =
                     format!("{} missed {} answers and receives them now", present.name(to), answers.len());
                 let name = present.name(to);
                 self.shared.info_of(name, &text, json!({ "event": "catch-up", "party": name }));
                 present.send(to, OutboxItem::Answers { path, answers });
+            }
+            CoordinatorAction::PassOn { to, answers } => {
+                for place in to {
+                    let (path, answers) = (self.answers.path().into(), self.answers.at(&answers));
+                    present.send(place, OutboxItem::Answers { path, answers });
+                }
             }
             CoordinatorAction::Wait { party, round, .. } => self.wait(present, party, round),
             CoordinatorAction::Evaluated(line) => self.add_point(line.round, line.squared_error)?,

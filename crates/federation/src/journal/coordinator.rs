@@ -8,6 +8,7 @@ use bytes::Bytes;
 use partwise_secure::aggregation::Message;
 use partwise_secure::aggregation::wire::{word_bytes, words_of};
 use partwise_secure::coordinator::CoordinatorRecord;
+use partwise_secure::session::ALL;
 use serde::{Deserialize, Serialize};
 
 use super::{list_bytes, list_of};
@@ -135,10 +136,30 @@ impl AnswerIndex {
         self.answers.push(StoredAnswer { cohort, offset: record + REPLY as u64, length });
     }
 
-    /// The positions of a cohort's answers, starting with a round.
-    pub fn since(&self, cohort: u8, round: u64) -> Vec<StoredAnswer> {
-        let of_cohort = self.answers.iter().filter(|answer| answer.cohort == cohort);
-        of_cohort.skip(round as usize).copied().collect()
+    /// The positions of a cohort's answers, starting with a round. Where a party is in a group, each comes behind the sums of
+    /// other groups since the answer of its own before.
+    pub fn since(&self, cohort: u8, round: u64, group: Option<u8>) -> Vec<StoredAnswer> {
+        let (mut found, mut others, mut rounds) = (Vec::new(), Vec::new(), 0);
+        for answer in &self.answers {
+            if answer.cohort == cohort {
+                if rounds >= round {
+                    found.append(&mut others);
+                    found.push(*answer);
+                }
+                rounds += 1;
+            }
+            match group {
+                Some(group) if answer.cohort == group => others.clear(),
+                Some(_) if answer.cohort != ALL && answer.cohort != cohort => others.push(*answer),
+                _ => {}
+            }
+        }
+        found
+    }
+
+    /// The answers with these places among all.
+    pub fn at(&self, places: &[usize]) -> Vec<StoredAnswer> {
+        places.iter().filter_map(|place| self.answers.get(*place).copied()).collect()
     }
 
     /// The file.

@@ -25,7 +25,7 @@ use crate::private;
 const PREFIX: usize = 12;
 
 /// The version of the order of sums in a run: answers of another version would be taken for other sums.
-const SUMS: u32 = 3;
+const SUMS: u32 = 4;
 
 /// The first record.
 #[derive(Serialize, Deserialize)]
@@ -170,9 +170,9 @@ fn list_of(bytes: &[u8]) -> Option<Vec<u16>> {
 
 #[cfg(test)]
 mod tests {
-    use partwise_secure::aggregation::{Message, SumId, Words};
-    use partwise_secure::coordinator::CoordinatorRecord;
-    use partwise_secure::session::{Answered, Kept};
+    use partwise_secure::aggregation::{Message, OrderTip, SumId, Words};
+    use partwise_secure::coordinator::{CohortSum, CoordinatorRecord};
+    use partwise_secure::session::{Answered, Kept, OtherSum};
 
     use super::*;
     use crate::status::CurvePoint;
@@ -222,7 +222,7 @@ mod tests {
             (serde_json::json!(7), "cannot resume"),
             (
                 serde_json::json!({ "agreement": AGREEMENT_VERSION, "sums": 1, "head": 7 }),
-                "sums of version 1, not 3",
+                "sums of version 1, not ",
             ),
             (serde_json::json!({ "sums": SUMS, "head": 7 }), "agreed on in version 1, not "),
             (
@@ -247,11 +247,14 @@ mod tests {
     #[test]
     fn records_come_back() {
         let words = Words { narrow: vec![1, 2, 3], wide: vec![4] };
-        let answered = |answer| {
+        let tip = OrderTip { count: 3, head: [7; 32] };
+        let answered = |order| {
             let (parties, words) = (vec![1, 300], words.clone());
-            Kept::Answer(Answered { cohort: 2, parties, polls: 5, answers: [6; 32], words, answer })
+            Kept::Answer(Answered { cohort: 2, parties, polls: 5, answers: [6; 32], words, epoch: 4, order })
         };
-        let answers = [answered(None), answered(Some(words.clone()))];
+        let sum = CohortSum { cohort: 3, epoch: 1, parties: 4, words: words.clone() };
+        let other = Kept::Other(OtherSum { sum, answers: [8; 32], order: tip });
+        let answers = [answered(None), answered(Some(tip)), other];
         for kept in answers.into_iter().chain([Kept::Promise { cohort: 3, survivors: vec![1, 2, 300] }]) {
             let record = encode_kept(&kept);
             assert_eq!(decode_kept(&record).unwrap(), kept);
@@ -283,9 +286,9 @@ mod tests {
             let Some(CoordinatorEntry::Sums(back)) = CoordinatorEntry::decode(&record) else { panic!() };
             assert_eq!(back, answer);
         }
-        assert_eq!(answers.since(9, 0).len(), 2);
-        assert_eq!(answers.since(8, 0).len(), 0);
-        let bytes = read_answer(&path, answers.since(9, 1)[0]).unwrap();
+        assert_eq!(answers.since(9, 0, None).len(), 2);
+        assert_eq!(answers.since(8, 0, None).len(), 0);
+        let bytes = read_answer(&path, answers.since(9, 1, None)[0]).unwrap();
         let (cohort, message) = partwise_secure::session::parse(1, 0, &bytes).unwrap();
         assert_eq!((cohort, message), (9, reply));
     }

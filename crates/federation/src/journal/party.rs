@@ -1,7 +1,9 @@
 //! A party's journal: the answers that it received.
 
+use partwise_secure::aggregation::OrderTip;
 use partwise_secure::aggregation::wire::{word_bytes, words_of};
-use partwise_secure::session::{Answered, Journal, Kept};
+use partwise_secure::coordinator::CohortSum;
+use partwise_secure::session::{Answered, Journal, Kept, OtherSum};
 use serde::{Deserialize, Serialize};
 
 use super::{JournalFile, list_bytes, list_of};
@@ -49,6 +51,7 @@ fn in_words(error: Error) -> partwise_secure::Error {
 /// The first byte of a record.
 const PROMISE: u8 = 0;
 const ANSWER: u8 = 1;
+const OTHER: u8 = 2;
 
 pub(crate) fn encode_kept(kept: &Kept) -> Vec<u8> {
     match kept {
@@ -59,8 +62,18 @@ pub(crate) fn encode_kept(kept: &Kept) -> Vec<u8> {
             record.extend_from_slice(&list_bytes(&answered.parties));
             record.extend_from_slice(&answered.polls.to_le_bytes());
             record.extend_from_slice(&answered.answers);
+            record.extend_from_slice(&answered.epoch.to_le_bytes());
             record.extend_from_slice(&word_bytes(&answered.words));
-            answered.answer.iter().for_each(|answer| record.extend_from_slice(&word_bytes(answer)));
+            answered.order.iter().for_each(|order| record.extend_from_slice(&order.bytes()));
+            record
+        }
+        Kept::Other(OtherSum { sum, answers, order }) => {
+            let mut record = vec![OTHER, sum.cohort];
+            record.extend_from_slice(&sum.epoch.to_le_bytes());
+            record.extend_from_slice(&(sum.parties as u16).to_le_bytes());
+            record.extend_from_slice(answers);
+            record.extend_from_slice(&order.bytes());
+            record.extend_from_slice(&word_bytes(&sum.words));
             record
         }
     }
@@ -71,16 +84,30 @@ pub(crate) fn decode_kept(record: &[u8]) -> Option<Kept> {
     if kind == PROMISE {
         return Some(Kept::Promise { cohort, survivors: list_of(rest)? });
     }
+    if kind == OTHER {
+        return decode_other(cohort, rest).map(Kept::Other);
+    }
     let (count, rest) = rest.split_first_chunk()?;
     let (parties, rest) = rest.split_at_checked(2 * usize::from(u16::from_le_bytes(*count)))?;
     let (polls, rest) = rest.split_first_chunk()?;
     let (answers, rest) = rest.split_first_chunk()?;
+    let (epoch, rest) = rest.split_first_chunk()?;
     let (words, rest) = words_of(rest)?;
-    let (answer, rest) = match rest {
-        [] => (None, rest),
-        answer => words_of(answer).map(|(answer, rest)| (Some(answer), rest))?,
+    let order = match rest {
+        [] => None,
+        order => Some(OrderTip::from_bytes(order.try_into().ok()?)),
     };
-    let (parties, polls) = (list_of(parties)?, u32::from_le_bytes(*polls));
-    let answered = Answered { cohort, parties, polls, answers: *answers, words, answer };
-    rest.is_empty().then_some(Kept::Answer(answered))
+    let (parties, polls, epoch) = (list_of(parties)?, u32::from_le_bytes(*polls), u32::from_le_bytes(*epoch));
+    Some(Kept::Answer(Answered { cohort, parties, polls, answers: *answers, words, epoch, order }))
+}
+
+fn decode_other(cohort: u8, bytes: &[u8]) -> Option<OtherSum> {
+    let (epoch, rest) = bytes.split_first_chunk()?;
+    let (parties, rest) = rest.split_first_chunk()?;
+    let (answers, rest) = rest.split_first_chunk()?;
+    let (order, rest) = rest.split_first_chunk()?;
+    let (words, rest) = words_of(rest)?;
+    let (epoch, parties) = (u32::from_le_bytes(*epoch), usize::from(u16::from_le_bytes(*parties)));
+    let sum = CohortSum { cohort, epoch, parties, words };
+    rest.is_empty().then_some(OtherSum { sum, answers: *answers, order: OrderTip::from_bytes(order) })
 }

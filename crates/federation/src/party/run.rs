@@ -5,7 +5,7 @@ use std::time::Instant;
 use partwise::Real;
 use partwise::threads::Threads;
 use partwise_secure::Error as SecureError;
-use partwise_secure::aggregation::{Identity, IdentityKey, Party};
+use partwise_secure::aggregation::{Cohort, Identity, IdentityKey, Party};
 use partwise_secure::protocol::{self, Aggregation, Local, Settings};
 use partwise_secure::session::{ALL, Announcement, Session, SessionOptions, SystemClock};
 use serde_json::json;
@@ -48,7 +48,9 @@ impl Participant<'_> {
         self.connection.set_run(Some(head.run.0));
         let settings = &Settings { seed: head.public_seed, ..head.terms.settings.clone() };
         let plain = settings.aggregation == Aggregation::Plain;
-        let machines = self.machines(&head, plain)?;
+        let (own, others) = self.cohorts(&head)?;
+        let machine = |cohort| Ok(Party::new(cohort, head.place, self.identity.clone(), plain)?);
+        let machines = own.into_iter().map(machine).collect::<Result<Vec<Party>>>()?;
         let group = machines.last().map_or(ALL, |machine| machine.cohort().number);
         let threads = Threads::new(self.options.threads)?.with_cancel(&self.options.cancel);
         let mut local = Local::new(given.matrix, settings, threads)?;
@@ -61,6 +63,7 @@ impl Participant<'_> {
         self.tell_openings(&head, local.features(), local.records());
         session_options.before_sum = Some(self.books.before_sum(head.run.0));
         session_options.sketches_before = self.books.sketches_before(head.run.0);
+        session_options.other_groups = others;
         let mut session = Session::join(self.link(&head, plain), machines, session_options)?;
         let ended = protocol::run(settings, &mut local, &mut session, head.private_seed, group);
         let sums = session.meter().sums;
@@ -103,15 +106,14 @@ impl Participant<'_> {
             .info(&text, json!({ "event": "openings", "vectors": opened, "per_record": per_record }));
     }
 
-    /// The state machines of this party's cohorts.
-    fn machines(&self, head: &PartyHead, plain: bool) -> Result<Vec<Party>> {
+    /// This party's cohorts, and the groups that it is not in.
+    fn cohorts(&self, head: &PartyHead) -> Result<(Vec<Cohort>, Vec<Cohort>)> {
         let keys: Option<Vec<IdentityKey>> =
             head.keys.iter().map(|key| IdentityKey::from_bytes(&key.0)).collect();
         let malformed = "has a malformed identity key; remove it to start a new run";
         let keys = keys.ok_or_else(|| Error::file(self.state.journal(), malformed))?;
         let cohorts = head.terms.cohorts(head.run.0, &keys)?.into_iter();
-        let own = cohorts.filter(|cohort| cohort.members.iter().any(|(member, _)| *member == head.place));
-        own.map(|cohort| Ok(Party::new(cohort, head.place, self.identity.clone(), plain)?)).collect()
+        Ok(cohorts.partition(|cohort| cohort.members.iter().any(|(member, _)| *member == head.place)))
     }
 
     fn link(&self, head: &PartyHead, plain: bool) -> PartyLink {

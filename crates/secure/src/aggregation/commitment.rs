@@ -40,12 +40,12 @@ pub struct Blame {
 }
 
 impl Blame {
-    pub(super) fn new(from: u16, problem: impl Into<String>) -> Self {
+    pub(crate) fn new(from: u16, problem: impl Into<String>) -> Self {
         Blame { from, problem: problem.into() }
     }
 
     /// The error of the party, or of the coordinator (0), that detected the violation.
-    pub(super) fn noticed_by(self, who: u16) -> Error {
+    pub(crate) fn noticed_by(self, who: u16) -> Error {
         Error::Dishonest { who: Peer(who), from: Peer(self.from), problem: self.problem }
     }
 }
@@ -115,7 +115,7 @@ impl Context<'_> {
 /// What a party reveals once enough others have signed the same list.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Revealed {
-    /// The party that reveals.
+    /// Who.
     pub party: u16,
     /// The party's shares of the survivors' self-masks.
     pub shares: PartyShares,

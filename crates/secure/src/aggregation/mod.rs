@@ -18,7 +18,9 @@ pub(crate) mod commitment;
 mod hub;
 mod keys;
 mod mask;
+mod observer;
 pub(crate) mod opening;
+mod order;
 mod party;
 mod plain;
 mod sharing;
@@ -33,7 +35,9 @@ mod words;
 pub use commitment::{Blame, Commitment, Revealed};
 pub use hub::Hub;
 pub use keys::{Identity, IdentityKey};
+pub use observer::{ObservedSum, Observer};
 pub use opening::Opening;
+pub use order::{OrderTip, TIP_BYTES};
 #[cfg(test)]
 pub(crate) use party::Lie;
 pub use party::Party;
@@ -85,6 +89,14 @@ impl Cohort {
             // Without masks nothing is hidden, however large the sum.
             true => self.least.clamp(1, self.members.len().max(1)),
             false => self.threshold().max(self.smallest()),
+        }
+    }
+
+    /// How many must be in a sum: without leave to go on, all.
+    pub(crate) fn needed(&self, plain: bool) -> usize {
+        match self.may_leave {
+            true => self.quorum(plain),
+            false => self.members.len(),
         }
     }
 
@@ -144,8 +156,24 @@ pub enum Event {
     Joined(u16),
     /// For a party: these words are to be summed.
     Submit(Words),
-    /// For the hub: tell the parties this as the answer to the sum that was opened.
-    Answer(Words),
+    /// For the hub: answer the sum that was opened.
+    Answer {
+        /// What to tell parties whose words are not masked; others open the sum themselves.
+        words: Words,
+        /// The order of sums before this one, where it has a place there.
+        after: Option<OrderTip>,
+    },
+}
+
+/// What fixed a sum that a party has opened.
+#[derive(Clone, Copy, Debug)]
+pub struct FixedSum {
+    /// The epoch that it was opened in.
+    pub epoch: u32,
+    /// The digest of the list of commitments.
+    pub list: [u8; 32],
+    /// The order of sums with it, where it has a place there.
+    pub order: Option<OrderTip>,
 }
 
 /// An action that a state machine requests.
@@ -155,14 +183,14 @@ pub enum Action {
     Send {
         /// The receiver; 0 is the coordinator.
         to: u16,
-        /// The message to send.
+        /// What to send.
         message: Message,
     },
     /// Send this to each of these.
     Tell {
         /// The receivers.
         to: Vec<u16>,
-        /// The message to send.
+        /// What to send.
         message: Message,
     },
     /// At the hub: keep this answer for parties that miss it.
@@ -180,8 +208,8 @@ pub enum Action {
     Opened {
         /// The words.
         words: Words,
-        /// At a party: what the server answered, if it differs from the sum.
-        answer: Option<Words>,
+        /// At a party: what fixed the sum, and the place that it was given in the order of sums.
+        fixed: Option<FixedSum>,
         /// The parties whose words are in the sum.
         cohort: Vec<u16>,
     },

@@ -5,7 +5,7 @@ use super::commitment::{Blame, Commitment, Revealed, of, parties_of, survivors, 
 use super::keys::{Context, SIGNATURE_BYTES};
 use super::mask::{Seed, Sign, apply};
 use super::sharing::{deal, recover};
-use super::{SumId, Words};
+use super::{OrderTip, SumId, Words};
 
 /// All that a party needs to open a sum and to verify that it is the one that all have signed.
 #[derive(Clone, PartialEq, Eq)]
@@ -22,8 +22,8 @@ pub struct Opening {
     pub revealed: Vec<Revealed>,
     /// The masked words that were not passed on earlier.
     pub uploads: Vec<(u16, Words)>,
-    /// What the server answered, if it differs from the sum.
-    pub answer: Option<Words>,
+    /// The order of the sums of all cohorts up to this one, where it has a place there.
+    pub order: Option<OrderTip>,
 }
 
 /// Why a sum was not opened.

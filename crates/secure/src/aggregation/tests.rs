@@ -35,6 +35,8 @@ pub(super) struct Room {
     /// All that the hub has answered.
     pub replies: Vec<Message>,
     pub identities: Vec<Identity>,
+    /// The order of sums before the next one, where that has a place there.
+    pub order: Option<OrderTip>,
 }
 
 fn cohort(parties: u16, colluders: usize, may_leave: bool) -> (Cohort, Vec<Identity>) {
@@ -64,6 +66,7 @@ impl Room {
             seen: Vec::new(),
             replies: Vec::new(),
             identities: identities.clone(),
+            order: None,
         };
         for (party, identity) in (1..).zip(identities) {
             let mut machine = Party::new(cohort.clone(), party, identity, plain).unwrap();
@@ -89,7 +92,7 @@ impl Room {
                     missed.for_each(|message| self.letters.push_back((who, to, message.clone())));
                 }
                 Action::Opened { words, .. } if who == 0 => {
-                    let actions = self.hub.handle(Event::Answer(words)).unwrap();
+                    let actions = self.hub.handle(Event::Answer { words, after: self.order }).unwrap();
                     self.act(0, actions);
                 }
                 Action::Opened { words, cohort, .. } => {
@@ -762,15 +765,15 @@ fn different_lists_of_survivors_are_noticed() {
     assert!(error.to_string().contains("3 signatures, where 4 are needed"), "{error}");
 }
 
-/// A coordinator that tells one party another sum opens noise from then on.
+/// A coordinator that tells one party another order of sums opens noise from then on.
 #[test]
 fn an_inconsistent_coordinator_gets_noise() {
     let mut room = Room::new(4, false);
     room.submit_all();
     room.run(|(_, to, message)| match message {
         Message::Opening(opening) if *to == 3 => {
-            let answer = Some(sum(&[1]));
-            Fate::Change(Message::Opening(Box::new(Opening { answer, ..Opening::clone(opening) })))
+            let order = Some(OrderTip::default());
+            Fate::Change(Message::Opening(Box::new(Opening { order, ..Opening::clone(opening) })))
         }
         _ => Fate::Deliver,
     })

@@ -3,7 +3,7 @@
 use sha2::{Digest, Sha256};
 
 use super::wire::word_bytes;
-use super::{Cohort, SumId, Words};
+use super::{Cohort, OrderTip, SumId, Words};
 
 /// The hash so far: equal at all parties as long as all were told the same. Of the lists of keys it includes only
 /// the last one: only its keys are in use, and a party that was away knows the answers that it missed, but no list
@@ -25,7 +25,7 @@ impl TranscriptHash {
             .collect();
         let rules = [cohort.number, cohort.may_leave.into()];
         let colluders = (cohort.colluders as u64).to_le_bytes();
-        let begin = [b"partwise transcript 2", &cohort.run[..], &rules, &colluders, &members];
+        let begin = [b"partwise transcript 3", &cohort.run[..], &rules, &colluders, &members];
         Self::of(hash([0; 32], &begin), [0; 32])
     }
 
@@ -39,17 +39,23 @@ impl TranscriptHash {
         Self::of(self.answers, keys)
     }
 
-    /// The hash after a sum that is determined by `summands`: the digest of the commitments, or without masks
-    /// the parties. An answer that differs from the sum is part of it.
-    pub fn opened(self, place: SumId, summands: &[u8], answer: Option<&Words>) -> Self {
-        let answer = answer.map(word_bytes);
-        let parts: [&[u8]; 5] = [
-            b"opened",
-            &place.bytes(),
-            summands,
-            &[answer.is_some().into()],
-            answer.as_deref().unwrap_or_default(),
-        ];
+    /// After a sum that was fixed by the list of commitments with this digest, and the order of sums with it, where it has a
+    /// place there.
+    pub fn ordered(self, place: SumId, list: &[u8; 32], order: Option<&OrderTip>) -> Self {
+        let order = order.map(OrderTip::bytes);
+        self.opened(place, list, order.as_ref().map(|tip| &tip[..]))
+    }
+
+    /// After an answer of these parties without masks.
+    pub fn replied(self, place: SumId, parties: &[u16], words: &Words) -> Self {
+        let parties: Vec<u8> = parties.iter().flat_map(|party| party.to_le_bytes()).collect();
+        self.opened(place, &parties, Some(&word_bytes(words)))
+    }
+
+    fn opened(self, place: SumId, summands: &[u8], answer: Option<&[u8]>) -> Self {
+        let has_answer = [answer.is_some().into()];
+        let parts: [&[u8]; 5] =
+            [b"opened", &place.bytes(), summands, &has_answer, answer.unwrap_or_default()];
         Self::of(hash(self.answers, &parts), self.keys)
     }
 

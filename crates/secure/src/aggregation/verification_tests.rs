@@ -53,15 +53,15 @@ fn a_coordinator_cannot_change_an_upload() {
     }
 }
 
-/// A sum that the coordinator sends in place of the opened one is not accepted: the session rejects it, and a
-/// party that is told a different one signs another transcript.
+/// An order of sums that every party is told does not change the sum: the session compares it with its own, and who is told
+/// another than the rest signs for another transcript.
 #[test]
 fn parties_open_the_sum_themselves() {
     let mut room = Room::new(4, false);
     sum_of(&mut room, |(_, _, message)| match message {
         Message::Opening(opening) => {
-            let answer = Some(sum(&[1]));
-            Fate::Change(Message::Opening(Box::new(Opening { answer, ..Opening::clone(opening) })))
+            let order = Some(OrderTip::default());
+            Fate::Change(Message::Opening(Box::new(Opening { order, ..Opening::clone(opening) })))
         }
         _ => Fate::Deliver,
     });
@@ -303,4 +303,31 @@ fn numbers_are_only_summed_with_the_same_parties() {
         room.run(|_| Fate::Deliver).unwrap();
     }
     assert!(some.iter().all(|party| room.answers[party].len() == 7), "{:?}", room.answers);
+}
+
+/// Who is not in a cohort opens its sums as its members do. Who was told another order of sums than the members can be shown
+/// none of their later sums: what the members sign is bound to the order that they were told.
+#[test]
+fn whoever_was_told_another_order_is_shown_no_more() {
+    let mut room = Room::new(4, false);
+    let orders = [1, 2].map(|count| OrderTip { count, head: [count as u8; 32] });
+    for order in orders {
+        room.order = Some(order);
+        sum_of(&mut room, |_| Fate::Deliver);
+    }
+    let openings = room.replies.iter().map(|reply| match reply {
+        Message::Opening(opening) => Opening::clone(opening),
+        _ => panic!("a reply to masked words"),
+    });
+    let openings: Vec<Opening> = openings.collect();
+    let mut observer = Observer::new(room.hub.cohort().clone());
+    for opening in &openings {
+        let observed = observer.open(opening).unwrap();
+        assert_eq!((observed.words, observed.parties), (sum(&[1, 2, 3, 4]), vec![1, 2, 3, 4]));
+    }
+    let mut observer = Observer::new(room.hub.cohort().clone());
+    let order = Some(OrderTip { count: 5, head: [5; 32] });
+    observer.open(&Opening { order, ..openings[0].clone() }).unwrap();
+    let blame = observer.open(&openings[1]).err().unwrap();
+    assert!(blame.problem.contains("an upload of party 1 that it did not sign"), "{}", blame.problem);
 }

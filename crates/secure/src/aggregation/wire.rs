@@ -3,7 +3,7 @@
 use super::commitment::{Commitment, Revealed, survivors};
 use super::keys::SIGNATURE_BYTES;
 use super::opening::Opening;
-use super::{PartyShares, SumId, Words};
+use super::{OrderTip, PartyShares, SumId, Words};
 
 /// A party's part of a key exchange.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -172,7 +172,7 @@ impl Writer {
     }
 
     fn opening(&mut self, opening: &Opening) -> &mut Self {
-        let Opening { place, keys, commitments, signatures, revealed, uploads, answer } = opening;
+        let Opening { place, keys, commitments, signatures, revealed, uploads, order } = opening;
         self.place(place).raw(keys).commitments(commitments).by_party(signatures).length(revealed.len());
         revealed.iter().for_each(|part| {
             self.revealed(part);
@@ -181,9 +181,9 @@ impl Writer {
         uploads.iter().for_each(|(party, words)| {
             self.raw(&party.to_le_bytes()).words(words);
         });
-        self.length(answer.iter().len());
-        answer.iter().for_each(|words| {
-            self.words(words);
+        self.length(order.iter().len());
+        order.iter().for_each(|tip| {
+            self.raw(&tip.bytes());
         });
         self
     }
@@ -289,7 +289,7 @@ impl<'a> Reader<'a> {
             signatures: self.fixed()?,
             revealed: self.list(Reader::revealed)?,
             uploads: self.list(|reader| Some((reader.party()?, reader.words()?)))?,
-            answer: self.optional(Reader::words)?,
+            order: self.optional(|reader| Some(OrderTip::from_bytes(&reader.array()?)))?,
         })
     }
 
@@ -369,6 +369,15 @@ impl Message {
         match self {
             Message::Reply { survivors, .. } => Some(survivors.clone()),
             Message::Opening(opening) => Some(survivors(&opening.commitments)),
+            _ => None,
+        }
+    }
+
+    /// The epoch of the sum that it answers, if it answers one.
+    pub fn epoch(&self) -> Option<u32> {
+        match self {
+            Message::Reply { place, .. } => Some(place.epoch),
+            Message::Opening(opening) => Some(opening.place.epoch),
             _ => None,
         }
     }
@@ -467,7 +476,7 @@ mod tests {
         };
         let revealed = Revealed { party: 1, shares: shares.clone(), seeds: digests, signature: [6; 64] };
         let signatures = vec![(1, [1; 64]), (2, [2; 64])];
-        let opening = |uploads, answer| {
+        let opening = |uploads, order| {
             Message::Opening(Box::new(Opening {
                 place,
                 keys: [9; 32],
@@ -475,7 +484,7 @@ mod tests {
                 signatures: signatures.clone(),
                 revealed: vec![revealed.clone()],
                 uploads,
-                answer,
+                order,
             }))
         };
         let upload =
@@ -492,7 +501,7 @@ mod tests {
             Message::Echoes { place, signatures: signatures.clone() },
             Message::Unmask { place, revealed: revealed.clone() },
             opening(Vec::new(), None),
-            opening(vec![(1, words.clone())], Some(words.clone())),
+            opening(vec![(1, words.clone())], Some(OrderTip { count: 3, head: [2; 32] })),
             Message::Reply { place, survivors: vec![2], words: words.clone() },
         ]
     }

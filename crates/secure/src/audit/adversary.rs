@@ -110,8 +110,6 @@ pub struct View<'a> {
     attackers: Vec<u16>,
     /// The informative sums of the victim's cohort.
     sums: Vec<TellingSum<'a>>,
-    /// Whether there is one group only, whose sums follow from the server's answers.
-    one_group: bool,
 }
 
 impl<'a> View<'a> {
@@ -134,7 +132,7 @@ impl<'a> View<'a> {
             attackers = cohorts[place].members[..1].to_vec();
         }
         let sums = cohorts.get(place).map_or_else(Vec::new, |cohort| cohort.telling_sums(transcript));
-        View { transcript, settings, adversary, victim, attackers, sums, one_group: cohorts.len() == 1 }
+        View { transcript, settings, adversary, victim, attackers, sums }
     }
 
     /// The parties that collude with the coordinator.
@@ -176,8 +174,8 @@ impl<'a> View<'a> {
         self.sums[place].sum.attempt
     }
 
-    /// The sum minus the adversaries' own contributions. In asynchronous protocols a party only receives the
-    /// server's U.
+    /// The sum minus the adversaries' own contributions. In asynchronous protocols every party opens the sums of all groups;
+    /// without masks it only receives the server's U.
     pub fn sum(&self, place: usize) -> Option<SeenMatrix> {
         let telling = &self.sums[place];
         let sum = telling.sum;
@@ -187,7 +185,7 @@ impl<'a> View<'a> {
                     && self.settings.protocol.is_asynchronous()
                     && sum.is_plain() =>
             {
-                self.told_by_server(place, party)?
+                floats(&self.transcript.reply(sum, party)?)
             }
             _ => self.less_own(sum, self.transcript.opened(sum)?),
         };
@@ -207,25 +205,6 @@ impl<'a> View<'a> {
             words.narrow.iter_mut().zip(&share.narrow).for_each(|(sum, own)| *sum = sum.wrapping_sub(*own));
         }
         numbers(sum, &words)
-    }
-
-    /// The server's U; with a single group, the sum that moved it there, derived by ω, without the party's own share.
-    fn told_by_server(&self, place: usize, party: u16) -> Option<Vec<f64>> {
-        let TellingSum { iteration: update, sum, .. } = self.sums[place];
-        let told = |sum: &RecordedSum| Some(floats(&self.transcript.reply(sum, party)?));
-        let new = told(sum)?;
-        if !self.one_group || sum.is_plain() {
-            return Some(new);
-        }
-        let omega = self.settings.rho / (self.settings.rho + update as f64);
-        let old = if place == 0 { vec![0.0; new.len()] } else { told(self.sums[place - 1].sum)? };
-        let parties = sum.parties().count() as f64;
-        let mut values: Vec<f64> =
-            new.iter().zip(old).map(|(new, old)| parties * (new - (1.0 - omega) * old) / omega).collect();
-        for share in self.attackers.iter().filter_map(|&party| self.transcript.share(sum, party)) {
-            values.iter_mut().zip(numbers(sum, &share)).for_each(|(sum, own)| *sum -= own);
-        }
-        Some(values)
     }
 }
 

@@ -9,6 +9,7 @@ use super::matching::in_scale_of;
 use super::verdict::membership;
 use super::{Auc, Evidence, Finding, Limits, Recording, Transcript, audit, standard_error};
 use crate::protocol::{Aggregation, Protocol, Settings};
+use crate::session::ALL;
 use crate::split::{Split, parts};
 use crate::sum::SumKind;
 use crate::{Plan, Vanishing, simulate_recorded};
@@ -97,6 +98,11 @@ fn groups_and_single_clients_are_distinguished() {
     let grouped = transcript(&secure, 6, None);
     let others = View::new(&grouped, &secure, Adversary::AllOthers, 5);
     assert_eq!(others.attackers().len(), 2, "the two of its group");
+    // A party of another group opens the same sums as the coordinator.
+    for sum in grouped.sums().iter().filter(|(cohort, _)| **cohort != ALL).flat_map(|(_, sums)| sums) {
+        let opened = grouped.opened(sum);
+        assert!(opened.is_some() && (1..=6).all(|party| grouped.reply(sum, party) == opened));
+    }
     let plain = Settings { aggregation: Aggregation::Plain, ..secure };
     let single = transcript(&plain, 4, None);
     let coordinator = View::new(&single, &plain, Adversary::Coordinator, 3);

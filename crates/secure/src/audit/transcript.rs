@@ -140,8 +140,7 @@ impl Transcript {
         }
     }
 
-    /// What a party was told of a sum: the server's answer if there is one, else the sum that every party
-    /// opens itself.
+    /// What a party was told of a sum: what the server made of it without masks, else the sum, which it has opened itself.
     pub fn reply(&self, sum: &RecordedSum, party: u16) -> Option<Words> {
         let told = self.told(*sum.replies.get(&party)?);
         told.or_else(|| words_of(&self.payloads[sum.opened?]).map(|(words, _)| words))
@@ -151,7 +150,6 @@ impl Transcript {
     fn told(&self, place: usize) -> Option<Words> {
         match parse(1, 0, &self.payloads[place]).ok()?.1 {
             Message::Reply { words, .. } => Some(words),
-            Message::Opening(opening) => opening.answer,
             _ => None,
         }
     }
@@ -267,9 +265,9 @@ impl Transcript {
         let place = match (bytes.last(), round_of(bytes)) {
             (Some(&cohort), Some(round)) if kind == "upload" || is_answer => {
                 let sums = self.index.sums.entry(cohort).or_default();
-                // All parties receive the same answer, which is stored once.
-                let known = sum_at(sums, round as usize).replies.values().next().copied();
-                let known = known.filter(|&known| is_answer && self.payloads[known] == bytes);
+                // Parties receive the same answer, or that with all uploads, each of which is stored once.
+                let mut known = sum_at(sums, round as usize).replies.values().copied();
+                let known = known.find(|&known| is_answer && self.payloads[known] == bytes);
                 let place = known.unwrap_or_else(|| self.keep(bytes.to_vec()));
                 let sum = sum_at(self.index.sums.entry(cohort).or_default(), round as usize);
                 if kind == "upload" {

@@ -87,6 +87,13 @@ pub enum CoordinatorAction {
         /// The first round whose answer it lacks.
         round: u64,
     },
+    /// Send these parties answers of cohorts that they are not in, by their places among all that were to be stored.
+    PassOn {
+        /// The parties.
+        to: Vec<u16>,
+        /// The places.
+        answers: Vec<usize>,
+    },
     /// A cohort's round cannot be closed without this party.
     Wait {
         /// The cohort.

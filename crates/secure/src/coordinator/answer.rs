@@ -3,18 +3,33 @@
 use crate::aggregation::Words;
 use crate::protocol::TracePoint;
 
+/// A sum of a cohort that was opened.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CohortSum {
+    /// The cohort.
+    pub cohort: u8,
+    /// The epoch of its keys: where this is another than before, a party has returned.
+    pub epoch: u32,
+    /// How many parties are in it.
+    pub parties: usize,
+    /// The sum.
+    pub words: Words,
+}
+
 /// Determines the coordinator's answers to opened sums.
 pub trait Answer: Send {
-    /// The answer to a sum over this many parties, at this time.
-    fn answer(&mut self, cohort: u8, sum: Words, parties: usize, now: f64) -> Words;
+    /// What parties whose words are not masked are told of a sum that was opened at this time.
+    fn answer(&mut self, sum: CohortSum, now: f64) -> Words;
 
-    /// Whether a cohort is to be answered later, when another is back.
-    fn holds(&mut self, _cohort: u8) -> bool {
+    /// Whether the sum that was answered last has a place in the order of sums that all parties see.
+    fn is_ordered(&self) -> bool {
         false
     }
 
-    /// The keys of a cohort are exchanged again: one of its parties is back.
-    fn returned(&mut self, _cohort: u8) {}
+    /// Whether a cohort's sum of this epoch is to be answered later, when another cohort is back.
+    fn holds(&mut self, _cohort: u8, _epoch: u32) -> bool {
+        false
+    }
 
     /// Whether answers follow from more than the sum: then a restart needs all sums again.
     fn computes(&self) -> bool {
@@ -28,16 +43,16 @@ pub trait Answer: Send {
 }
 
 impl<A: Answer + ?Sized> Answer for &mut A {
-    fn answer(&mut self, cohort: u8, sum: Words, parties: usize, now: f64) -> Words {
-        (**self).answer(cohort, sum, parties, now)
+    fn answer(&mut self, sum: CohortSum, now: f64) -> Words {
+        (**self).answer(sum, now)
     }
 
-    fn holds(&mut self, cohort: u8) -> bool {
-        (**self).holds(cohort)
+    fn is_ordered(&self) -> bool {
+        (**self).is_ordered()
     }
 
-    fn returned(&mut self, cohort: u8) {
-        (**self).returned(cohort);
+    fn holds(&mut self, cohort: u8, epoch: u32) -> bool {
+        (**self).holds(cohort, epoch)
     }
 
     fn computes(&self) -> bool {
@@ -53,7 +68,7 @@ impl<A: Answer + ?Sized> Answer for &mut A {
 pub struct Echo;
 
 impl Answer for Echo {
-    fn answer(&mut self, _: u8, sum: Words, _: usize, _: f64) -> Words {
-        sum
+    fn answer(&mut self, sum: CohortSum, _: f64) -> Words {
+        sum.words
     }
 }

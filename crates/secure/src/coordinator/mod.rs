@@ -7,25 +7,20 @@
 
 mod action;
 mod answer;
+mod order;
 #[cfg(test)]
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 pub use action::{CoordinatorAction, CoordinatorRecord, Violation};
-pub use answer::{Answer, Echo};
+pub use answer::{Answer, CohortSum, Echo};
 
 use crate::aggregation::{Action, Blame, Cohort, Event, Hub, Message, Words};
 use crate::error::{Error, Result};
 use crate::link::Incoming;
 use crate::session::{ALL, addressed, parse};
-
-/// A sum that was opened and not yet answered.
-struct Opened {
-    cohort: u8,
-    words: Words,
-    parties: usize,
-}
+use order::{Order, Untold};
 
 /// The time of the last event in a cohort.
 struct Activity {
@@ -46,7 +41,8 @@ pub struct Coordinator<'a> {
     answer: Box<dyn Answer + 'a>,
     keeps_records: bool,
     /// Sums that are answered when another cohort is back.
-    held: Vec<Opened>,
+    held: Vec<CohortSum>,
+    order: Order,
     activity: BTreeMap<u8, Activity>,
     /// The last epoch of each cohort before a restart.
     restored_epochs: BTreeMap<u8, u32>,
@@ -55,7 +51,9 @@ pub struct Coordinator<'a> {
 impl<'a> Coordinator<'a> {
     /// The coordinator of these hubs, each with the number of its cohort.
     pub fn new(hubs: Vec<(u8, Hub)>, answer: impl Answer + 'a) -> Self {
+        let groups = hubs.iter().map(|(number, _)| *number).filter(|number| *number != ALL);
         let mut coordinator = Coordinator {
+            order: Order::new(groups),
             hubs: hubs.into_iter().collect(),
             answer: Box::new(answer),
             keeps_records: false,
@@ -70,6 +68,7 @@ impl<'a> Coordinator<'a> {
     /// From here on, actions include the records that a restart needs.
     pub fn keeping_records(mut self) -> Self {
         self.keeps_records = true;
+        self.order.keeping_records();
         self
     }
 
@@ -78,7 +77,6 @@ impl<'a> Coordinator<'a> {
         match record {
             CoordinatorRecord::Epoch { cohort, epoch } => {
                 self.restored_epochs.insert(cohort, epoch);
-                self.answer.returned(cohort);
             }
             CoordinatorRecord::Promise { cohort, survivors } => {
                 if let Some(hub) = self.hubs.get_mut(&cohort) {
@@ -89,8 +87,12 @@ impl<'a> Coordinator<'a> {
                 if let Some(hub) = self.hubs.get_mut(&cohort) {
                     hub.record_answer(&reply);
                 }
-                if let (Some(sum), Some(parties)) = (sum, reply.parties()) {
-                    self.answer.answer(cohort, sum, parties.len(), now);
+                self.order.note(cohort, &reply);
+                if is_ordered(&reply) {
+                    self.told(cohort);
+                }
+                if let (Some(words), Some(parties), Some(epoch)) = (sum, reply.parties(), reply.epoch()) {
+                    self.answer.answer(CohortSum { cohort, epoch, parties: parties.len(), words }, now);
                 }
             }
         }
@@ -215,7 +217,8 @@ impl<'a> Coordinator<'a> {
                     turn.actions.push(CoordinatorAction::CatchUp { to, cohort: number, round });
                 }
                 Action::Opened { words, cohort, .. } => {
-                    self.opened(Opened { cohort: number, words, parties: cohort.len() }, turn)?;
+                    let epoch = self.hubs.get(&number).map_or(0, Hub::epoch);
+                    self.opened(CohortSum { cohort: number, epoch, parties: cohort.len(), words }, turn)?;
                 }
                 Action::Keep(answer) => self.keep(number, answer, None, turn),
                 Action::Blame(Blame { from, problem }) => {
@@ -234,20 +237,29 @@ impl<'a> Coordinator<'a> {
     }
 
     /// A sum was opened: it is answered, unless another cohort is waited for.
-    fn opened(&mut self, opened: Opened, turn: &mut Turn) -> Result<()> {
-        let Opened { cohort, words, parties } = opened;
-        if self.answer.holds(cohort) {
-            self.held.push(Opened { cohort, words, parties });
+    fn opened(&mut self, sum: CohortSum, turn: &mut Turn) -> Result<()> {
+        let cohort = sum.cohort;
+        if self.answer.holds(cohort, sum.epoch) {
+            self.held.push(sum);
             return Ok(());
         }
         self.is_active(cohort, turn.now);
-        let mut sum = (self.keeps_records && self.answer.computes()).then(|| words.clone());
-        let answer = self.answer.answer(cohort, words, parties, turn.now);
+        let mut kept = (self.keeps_records && self.answer.computes()).then(|| sum.words.clone());
+        let words = self.answer.answer(sum, turn.now);
+        let after = self.answer.is_ordered().then_some(self.order.tip);
         let Some(hub) = self.hubs.get_mut(&cohort) else { return Ok(()) };
-        for action in hub.handle(Event::Answer(answer))? {
+        for action in hub.handle(Event::Answer { words, after })? {
             match action {
-                Action::Keep(answer) => self.keep(cohort, answer, sum.take(), turn),
-                Action::Tell { to, message } => self.tell(cohort, to, message, turn),
+                Action::Keep(answer) => {
+                    self.order.note(cohort, &answer);
+                    self.keep(cohort, answer, kept.take(), turn);
+                }
+                Action::Tell { to, message } => {
+                    if is_ordered(&message) {
+                        self.tell_others(cohort, &to, turn);
+                    }
+                    self.tell(cohort, to, message, turn);
+                }
                 _ => {}
             }
         }
@@ -265,13 +277,41 @@ impl<'a> Coordinator<'a> {
 
     /// Sends an answer to parties, after recording what a restart needs.
     fn tell(&mut self, cohort: u8, to: Vec<u16>, message: Message, turn: &mut Turn) {
-        if let Message::NewEpoch { .. } = message {
-            self.answer.returned(cohort);
-        }
         if self.keeps_records {
             turn.actions.extend(self.record(cohort, &message).map(CoordinatorAction::Record));
         }
         turn.actions.push(CoordinatorAction::Send { to, bytes: addressed(cohort, &message) });
+    }
+
+    /// Before an answer of a cohort that has a place in the order of sums, each of its parties is told the sums of other
+    /// groups that it has not seen: it computes itself what follows from all of them.
+    fn tell_others(&mut self, cohort: u8, to: &[u16], turn: &mut Turn) {
+        for group in self.groups_of(cohort) {
+            let Some(hub) = self.hubs.get(&group) else { continue };
+            let members = to.iter().copied().filter(|party| hub.cohort().place_of(*party).is_some());
+            let to: Vec<u16> = members.collect();
+            match self.order.untold(group) {
+                Untold::Messages(messages) => {
+                    let send = |bytes| CoordinatorAction::Send { to: to.clone(), bytes };
+                    turn.actions.extend(messages.into_iter().map(send));
+                }
+                Untold::Kept(answers) if answers.is_empty() => {}
+                Untold::Kept(answers) => turn.actions.push(CoordinatorAction::PassOn { to, answers }),
+            }
+        }
+        self.told(cohort);
+    }
+
+    fn told(&mut self, cohort: u8) {
+        self.groups_of(cohort).into_iter().for_each(|group| self.order.told(group));
+    }
+
+    /// A group, or all of them for the cohort of all parties.
+    fn groups_of(&self, cohort: u8) -> Vec<u8> {
+        match cohort {
+            ALL => self.hubs.keys().copied().filter(|number| *number != ALL).collect(),
+            group => vec![group],
+        }
     }
 
     /// The part of a message to several parties that a restart needs, apart from answers.
@@ -286,6 +326,11 @@ impl<'a> Coordinator<'a> {
             _ => None,
         }
     }
+}
+
+/// Whether an answer has a place in the order of sums.
+fn is_ordered(answer: &Message) -> bool {
+    matches!(answer, Message::Opening(opening) if opening.order.is_some())
 }
 
 impl Turn {

@@ -187,11 +187,11 @@ fn a_party_that_delays_the_others_is_overdue_once() {
 struct Held(Arc<Mutex<bool>>);
 
 impl Answer for Held {
-    fn answer(&mut self, _: u8, sum: Words, _: usize, _: f64) -> Words {
-        sum
+    fn answer(&mut self, sum: CohortSum, _: f64) -> Words {
+        sum.words
     }
 
-    fn holds(&mut self, _: u8) -> bool {
+    fn holds(&mut self, _: u8, _: u32) -> bool {
         *self.0.lock().unwrap()
     }
 

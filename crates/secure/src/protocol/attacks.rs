@@ -18,7 +18,7 @@ use crate::entropy::entropy;
 use crate::features::leave_out_rare;
 use crate::fixed::{self, PartShape};
 use crate::safeguards::Safeguards;
-use crate::server::{Answer, serve};
+use crate::server::{Answer, CohortSum, serve};
 use crate::session::{SessionOptions, SystemClock};
 use crate::simulate::{RunParties, cohorts};
 
@@ -111,7 +111,8 @@ struct Forger<'a> {
 }
 
 impl Answer for Forger<'_> {
-    fn answer(&mut self, _: u8, mut sum: Words, parties: usize, _: f64) -> Words {
+    fn answer(&mut self, sum: CohortSum, _: f64) -> Words {
+        let CohortSum { words: mut sum, parties, .. } = sum;
         let shapes = [PartShape::matrix(FEATURES, RANK), PartShape::scalars(2)];
         if sum.narrow.len() != FEATURES * RANK {
             // Votes on the ranges of U and of its two scalars are passed through.

@@ -5,6 +5,7 @@ mod envelope;
 mod mailbox;
 mod meter;
 mod options;
+mod order;
 mod replay;
 mod rounds;
 #[cfg(test)]
@@ -15,7 +16,8 @@ use std::collections::BTreeMap;
 
 use chacha20::ChaCha20Rng;
 
-use crate::aggregation::{Party, Words};
+use crate::aggregation::{OrderTip, Party, Words};
+use crate::coordinator::CohortSum;
 use crate::error::{Error, Peer, Result};
 use crate::fixed::{self, Part};
 use crate::link::Link;
@@ -29,8 +31,9 @@ pub use envelope::{addressed, parse};
 use mailbox::Mailbox;
 pub use meter::Meter;
 pub use options::{Announcement, BeforeSum, NextSum, SessionOptions};
+use order::Order;
 use replay::Replay;
-pub use replay::{Answered, Journal, Kept};
+pub use replay::{Answered, Journal, Kept, OtherSum};
 pub(crate) use votes::plain_numbers;
 use votes::{Pending, Ranges};
 
@@ -44,7 +47,7 @@ pub struct Total {
     pub parts: Vec<Vec<f64>>,
     /// How many parties are in them.
     pub parties: usize,
-    /// The server's answer, if it differs from the sum.
+    /// Without masks, what the server made of the sum.
     pub answer: Option<Words>,
 }
 
@@ -65,7 +68,9 @@ struct Opened {
     /// The parties whose words are in it.
     parties: Vec<u16>,
     words: Words,
-    answer: Option<Words>,
+    epoch: u32,
+    /// The order of sums with it, where it has a place there.
+    order: Option<OrderTip>,
 }
 
 /// A party's connection to its cohorts.
@@ -82,6 +87,8 @@ pub struct Session<'a> {
     opened: Option<Opened>,
     replay: Replay<'a>,
     mailbox: Mailbox,
+    /// The order of the sums of all groups, where there are groups whose sums are masked.
+    order: Option<Order>,
     clock: Box<dyn Clock + 'a>,
     speed: Speed,
     meter: Meter,
@@ -108,7 +115,9 @@ impl<'a> Session<'a> {
         let Some((me, plain)) = machines.first().map(|first| (first.me(), first.is_plain())) else {
             return Err(Error::parameter("cohorts", "a party has no records; give it at least one"));
         };
-        let machines = machines.into_iter().map(|party| (party.cohort().number, party)).collect();
+        let machines: BTreeMap<u8, Party> =
+            machines.into_iter().map(|party| (party.cohort().number, party)).collect();
+        let has_group = !plain && machines.keys().any(|number| *number != ALL);
         let SessionOptions {
             entropy,
             clock,
@@ -120,6 +129,7 @@ impl<'a> Session<'a> {
             most_sums,
             safeguards,
             sketches_before,
+            other_groups,
         } = options;
         let mut session = Session {
             link: Box::new(link),
@@ -133,6 +143,7 @@ impl<'a> Session<'a> {
             opened: None,
             replay: Replay::new(journal),
             mailbox: Mailbox::default(),
+            order: has_group.then(|| Order::new(other_groups)),
             clock,
             speed: Speed { slowness },
             meter: Meter::default(),
@@ -216,12 +227,21 @@ impl<'a> Session<'a> {
     /// The sum over a cohort of what each of it has of this kind.
     pub fn sum(&mut self, cohort: u8, kind: SumKind, parts: Vec<Part>) -> Result<Total> {
         self.start(cohort, kind, parts)?;
-        let total = self.wait()?;
-        // In asynchronous protocols, the server answers only sums that use `start` without `sum`, and the end.
-        if !self.plain && total.answer.is_some() && kind != SumKind::End {
-            return Err(self.dishonest("an answer in place of the sum"));
-        }
-        Ok(total)
+        self.wait()
+    }
+
+    /// The number and size of every group, in their order.
+    pub(crate) fn groups(&self) -> Vec<(u8, usize)> {
+        let own = self.machines.keys().filter(|number| **number != ALL);
+        let mut groups: Vec<(u8, usize)> = own.map(|number| (*number, self.size(*number))).collect();
+        groups.extend(self.order.iter().flat_map(Order::others));
+        groups.sort_unstable();
+        groups
+    }
+
+    /// The sums of all groups up to the last answer to this party, in their order, which it has not taken before.
+    pub(crate) fn applied(&mut self) -> Vec<CohortSum> {
+        self.order.as_mut().map_or_else(Vec::new, Order::take)
     }
 
     /// Waits for the started sum.

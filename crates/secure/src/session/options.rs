@@ -3,6 +3,7 @@
 use chacha20::ChaCha20Rng;
 
 use super::{Clock, Journal};
+use crate::aggregation::Cohort;
 use crate::error::Result;
 use crate::fixed::Part;
 use crate::protocol::leak::OpenedSketches;
@@ -66,6 +67,8 @@ pub struct SessionOptions<'a> {
     pub safeguards: Safeguards,
     /// Sketches of the same records that earlier runs opened.
     pub sketches_before: Vec<OpenedSketches>,
+    /// Where sums are those of groups: the groups that this party is not in.
+    pub other_groups: Vec<Cohort>,
     /// The maximum number of sums in which the party takes part, failed attempts and votes on ranges
     /// included.
     pub most_sums: Option<u64>,
@@ -84,6 +87,7 @@ impl<'a> SessionOptions<'a> {
             most_rounds: None,
             safeguards: Safeguards::of_sums(),
             sketches_before: Vec::new(),
+            other_groups: Vec::new(),
             most_sums: None,
         }
     }

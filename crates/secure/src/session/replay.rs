@@ -1,6 +1,7 @@
 //! The journal of a party: what it needs to resume its run, and how it replays the run up to that point.
 
-use crate::aggregation::Words;
+use crate::aggregation::{OrderTip, Words};
+use crate::coordinator::CohortSum;
 use crate::error::Result;
 
 /// A record that a party stores to resume its run.
@@ -8,6 +9,8 @@ use crate::error::Result;
 pub enum Kept {
     /// An answer.
     Answer(Answered),
+    /// A sum of a group that the party is not in.
+    Other(OtherSum),
     /// The parties for whom masks are about to be revealed in this round of a cohort, if that may be only some of
     /// them. A party that forgot it could be asked for a second sum over others, and the difference would be one
     /// party's words.
@@ -32,8 +35,21 @@ pub struct Answered {
     pub answers: [u8; 32],
     /// The opened words.
     pub words: Words,
-    /// The server's answer, if it differs from what was opened.
-    pub answer: Option<Words>,
+    /// The epoch of its keys.
+    pub epoch: u32,
+    /// The order of the sums of all groups with it, where it has a place there.
+    pub order: Option<OrderTip>,
+}
+
+/// A sum of a group that a party is not in.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OtherSum {
+    /// The sum.
+    pub sum: CohortSum,
+    /// The hash over all answers of the group, this one included.
+    pub answers: [u8; 32],
+    /// The order of the sums of all groups with it.
+    pub order: OrderTip,
 }
 
 /// Storage for the records of a party.
@@ -43,6 +59,14 @@ pub trait Journal: Send {
 
     /// Keeps this.
     fn keep(&mut self, kept: &Kept) -> Result<()>;
+}
+
+/// What a journal has between two answers.
+pub(super) enum Restored {
+    /// For whom masks are about to be revealed in a cohort.
+    Promise(u8, Vec<u16>),
+    /// A sum of another group.
+    Other(OtherSum),
 }
 
 /// A journal that is read first, then appended to. While it is read, nothing is sent.
@@ -64,11 +88,12 @@ impl<'a> Replay<'a> {
         self.next.is_some()
     }
 
-    /// Reads up to the next answer; `promise` receives the promises before it.
-    pub fn advance(&mut self, mut promise: impl FnMut(u8, Vec<u16>)) -> Result<()> {
+    /// Reads up to the next answer; `restore` receives what is before it.
+    pub fn advance(&mut self, mut restore: impl FnMut(Restored)) -> Result<()> {
         loop {
             match self.journal.as_mut().map_or(Ok(None), |journal| journal.next())? {
-                Some(Kept::Promise { cohort, survivors }) => promise(cohort, survivors),
+                Some(Kept::Promise { cohort, survivors }) => restore(Restored::Promise(cohort, survivors)),
+                Some(Kept::Other(other)) => restore(Restored::Other(other)),
                 Some(Kept::Answer(answered)) => {
                     self.next = Some(answered);
                     return Ok(());
@@ -104,6 +129,12 @@ impl<'a> Replay<'a> {
     pub fn keep_answer(&mut self, answered: impl FnOnce(u32) -> Answered) -> Result<()> {
         let Some(journal) = &mut self.journal else { return Ok(()) };
         journal.keep(&Kept::Answer(answered(std::mem::take(&mut self.polls))))
+    }
+
+    /// Stores a sum of a group that this party is not in.
+    pub fn keep_other(&mut self, other: OtherSum) -> Result<()> {
+        let Some(journal) = &mut self.journal else { return Ok(()) };
+        journal.keep(&Kept::Other(other))
     }
 
     /// Stores for whom masks are about to be revealed.

@@ -1,9 +1,11 @@
 //! The rounds of a sum: what goes out, what comes in, and what an answer leads to.
 
 use super::mailbox::Delivery;
+use super::replay::Restored;
 use super::votes::{Coding, Pending, Reading};
 use super::{ALL, Answered, Opened, Session, Total, addressed, parse};
-use crate::aggregation::{Action, Event, Message, Party};
+use crate::aggregation::{Action, Event, FixedSum, Message, OrderTip, Party, Words};
+use crate::coordinator::CohortSum;
 use crate::error::{Error, Peer, Result};
 use crate::fixed;
 use crate::link::{Asked, Incoming};
@@ -75,8 +77,9 @@ impl Session<'_> {
                     self.meter.bytes += bytes.len() as u64;
                     self.link.send(to, bytes)?;
                 }
-                Action::Opened { words, answer, cohort } => {
-                    self.opened = Some(Opened { cohort: number, parties: cohort, words, answer });
+                Action::Opened { words, fixed, cohort } => {
+                    let (epoch, order) = self.place_in_order(number, fixed, &words, cohort.len())?;
+                    self.opened = Some(Opened { cohort: number, parties: cohort, words, epoch, order });
                 }
                 // The coordinator's.
                 Action::Waiting { .. }
@@ -118,6 +121,7 @@ impl Session<'_> {
                     None => continue,
                 }
             }
+            self.see_others()?;
             if let Some((cohort, message)) = self.stashed() {
                 self.handle(cohort, Event::Message { from: 0, message })?;
                 continue;
@@ -146,7 +150,7 @@ impl Session<'_> {
         let (number, message) = parse(self.me, from, bytes)?;
         self.meter.masking += self.clock.now().saturating_sub(begin);
         if !self.machines.contains_key(&number) {
-            return Err(self.dishonest("a message of a cohort that this party is not in"));
+            return self.receive_other(number, message);
         }
         let is_early = matches!(message, Message::Reply { .. } | Message::Opening(_))
             && self.pending.as_ref().is_none_or(|pending| pending.cohort != number);
@@ -159,6 +163,55 @@ impl Session<'_> {
         }
     }
 
+    /// A message of a cohort that this party is not in: all that opens a sum of another group.
+    fn receive_other(&mut self, number: u8, message: Message) -> Result<()> {
+        let most = self.most_rounds.map(|rounds| rounds.saturating_mul(MESSAGES_PER_ROUND));
+        let me = self.me;
+        match (&mut self.order, message) {
+            (Some(order), Message::Opening(opening)) if order.observes(number) => {
+                order.keep(number, *opening, most).map_err(|blame| blame.noticed_by(me))
+            }
+            _ => Err(self.dishonest("a message of a cohort that this party is not in")),
+        }
+    }
+
+    /// Opens and notes the sums of other groups whose turn it is.
+    fn see_others(&mut self) -> Result<()> {
+        let begin = self.clock.now();
+        while let Some(order) = &mut self.order
+            && let Some(other) = order.next().map_err(|blame| blame.noticed_by(self.me))?
+        {
+            self.replay.keep_other(other)?;
+        }
+        self.meter.masking += self.clock.now().saturating_sub(begin);
+        Ok(())
+    }
+
+    /// The epoch of a sum, and its place in the order of sums, which this party has computed itself.
+    fn place_in_order(
+        &mut self,
+        cohort: u8,
+        fixed: Option<FixedSum>,
+        words: &Words,
+        parties: usize,
+    ) -> Result<(u32, Option<OrderTip>)> {
+        let Some(fixed) = fixed else { return Ok((0, None)) };
+        let is_end = self.pending.as_ref().is_some_and(|pending| pending.kind == SumKind::End);
+        let me = self.me;
+        match &mut self.order {
+            Some(order) if cohort != ALL || is_end => {
+                let (epoch, words) = (fixed.epoch, words.clone());
+                let sum = (cohort != ALL).then_some(CohortSum { cohort, epoch, parties, words });
+                let tip = order.own(&fixed, sum).map_err(|blame| blame.noticed_by(me))?;
+                Ok((epoch, Some(tip)))
+            }
+            _ if fixed.order.is_some() => {
+                Err(self.dishonest("a place in the order of sums for one that has none"))
+            }
+            _ => Ok((fixed.epoch, None)),
+        }
+    }
+
     /// Takes out a message that arrived early for the current sum.
     fn stashed(&mut self) -> Option<(u8, Message)> {
         let cohort = self.pending.as_ref()?.cohort;
@@ -168,7 +221,7 @@ impl Session<'_> {
     /// Notes an answer in the journal.
     fn keep_answer(&mut self, opened: &Opened) -> Result<()> {
         let Some(party) = self.machines.get(&opened.cohort) else { return Ok(()) };
-        let Opened { cohort, parties, words, answer } = opened;
+        let Opened { cohort, parties, words, epoch, order } = opened;
         let answers = *party.answers();
         self.replay.keep_answer(|polls| Answered {
             cohort: *cohort,
@@ -176,7 +229,8 @@ impl Session<'_> {
             polls,
             answers,
             words: words.clone(),
-            answer: answer.clone(),
+            epoch: *epoch,
+            order: *order,
         })
     }
 
@@ -190,10 +244,17 @@ impl Session<'_> {
 
     /// Reads the journal up to its next answer.
     pub(super) fn look_up(&mut self) -> Result<()> {
-        let machines = &mut self.machines;
-        self.replay.advance(|cohort, survivors| {
-            if let Some(party) = machines.get_mut(&cohort) {
-                party.promise(survivors);
+        let (machines, order) = (&mut self.machines, &mut self.order);
+        self.replay.advance(|restored| match restored {
+            Restored::Promise(cohort, survivors) => {
+                if let Some(party) = machines.get_mut(&cohort) {
+                    party.promise(survivors);
+                }
+            }
+            Restored::Other(other) => {
+                if let Some(order) = order {
+                    order.restore_other(other);
+                }
             }
         })
     }
@@ -205,16 +266,20 @@ impl Session<'_> {
         if let Some(party) = self.machines.get_mut(&kept.cohort) {
             party.restore_answers(kept.answers);
         }
+        let Answered { cohort, parties, words, epoch, order: tip, .. } = kept;
+        if let (Some(order), Some(tip)) = (&mut self.order, tip) {
+            let (words, parties) = (words.clone(), parties.len());
+            order.restore_own(tip, (cohort != ALL).then_some(CohortSum { cohort, epoch, parties, words }));
+        }
         self.look_up()?;
-        let Answered { cohort, parties, words, answer, .. } = kept;
-        Ok(Some(Opened { cohort, parties, words, answer }))
+        Ok(Some(Opened { cohort, parties, words, epoch, order: tip }))
     }
 
     /// The numbers of a sum; `None` if it was a vote on ranges, or showed that they are too narrow.
     fn finish(&mut self, opened: Opened) -> Result<Option<Total>> {
         let begin = self.clock.now();
         self.meter.sums += 1;
-        let Opened { cohort, parties: present, words, answer } = opened;
+        let Opened { cohort, parties: present, words, .. } = opened;
         let size = self.size(cohort);
         self.incomplete |= present.len() < size;
         let Some(pending) = &mut self.pending else { return Err(self.out_of_turn()) };
@@ -252,7 +317,7 @@ impl Session<'_> {
                 parts
             }
         };
-        let (parties, answer) = (present.len(), if self.plain { Some(words) } else { answer });
+        let (parties, answer) = (present.len(), self.plain.then_some(words));
         self.pending = None;
         self.meter.masking += self.clock.now().saturating_sub(begin);
         Ok(Some(Total { parts, parties, answer }))
@@ -298,7 +363,7 @@ impl Session<'_> {
             total,
             precision: &precision,
             parties,
-            is_answered: cohort != ALL,
+            is_answered: self.plain && cohort != ALL,
         };
         self.known.check(&sum).map_err(|problem| self.implausible(kind, problem))
     }

@@ -1,7 +1,7 @@
 //! Participants that deviate from the protocol, to test how the others react.
 
 use crate::aggregation::Words;
-use crate::coordinator::Answer;
+use crate::coordinator::{Answer, CohortSum};
 use crate::fixed::Part;
 use crate::protocol::TracePoint;
 use crate::sum::SumKind;
@@ -25,20 +25,19 @@ pub(super) struct Deviating<'a> {
 }
 
 impl Answer for Deviating<'_> {
-    fn answer(&mut self, cohort: u8, sum: Words, parties: usize, now: f64) -> Words {
-        let sum = match self.deviation {
-            Some(deviation) => deviation.answer(cohort, sum),
-            None => sum,
-        };
-        self.answer.answer(cohort, sum, parties, now)
+    fn answer(&mut self, mut sum: CohortSum, now: f64) -> Words {
+        if let Some(deviation) = self.deviation {
+            sum.words = deviation.answer(sum.cohort, sum.words);
+        }
+        self.answer.answer(sum, now)
     }
 
-    fn holds(&mut self, cohort: u8) -> bool {
-        self.answer.holds(cohort)
+    fn is_ordered(&self) -> bool {
+        self.answer.is_ordered()
     }
 
-    fn returned(&mut self, cohort: u8) {
-        self.answer.returned(cohort);
+    fn holds(&mut self, cohort: u8, epoch: u32) -> bool {
+        self.answer.holds(cohort, epoch)
     }
 
     fn computes(&self) -> bool {

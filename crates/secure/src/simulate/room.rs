@@ -107,6 +107,8 @@ impl<'a> Room<'a> {
         let link = Recorded::new(link, me, &summary);
         let mut options = SessionOptions::new(entropy()?, SystemClock::start());
         options.safeguards = self.plan.safeguards;
+        options.other_groups =
+            self.cohorts.iter().filter(|cohort| cohort.place_of(me).is_none()).cloned().collect();
         options.slowness = self.plan.slowness_of(me);
         options.most_sums = Some(settings.most_sums(self.groups.len()));
         options.before_sum = self.plan.loses.filter(|vanishing| vanishing.party == me).map(Vanishing::hook);

@@ -163,7 +163,7 @@ impl Room {
                 Action::Opened { words, cohort, .. } if who == 0 => {
                     let (narrow, wide) = (words.narrow.clone(), words.wide.clone());
                     self.opened.push(Opened { parties: cohort, narrow, wide });
-                    let actions = self.hub.handle(Event::Answer(words)).unwrap();
+                    let actions = self.hub.handle(Event::Answer { words, after: None }).unwrap();
                     self.act(0, actions);
                 }
                 Action::Opened { .. } | Action::Keep(_) => {}

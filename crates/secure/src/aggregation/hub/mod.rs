@@ -10,7 +10,7 @@ use super::keys::{Context, SIGNATURE_BYTES};
 use super::opening::{NotOpened, Opening, open};
 use super::transcript::TranscriptHash;
 use super::wire::{Hello, roster_bytes};
-use super::{Action, Cohort, Event, Message, SumId, WordCount, Words};
+use super::{Action, Cohort, Event, Message, OrderTip, SumId, WordCount, Words};
 use crate::error::Result;
 use uploads::Uploads;
 
@@ -20,7 +20,8 @@ enum Phase {
     Collecting,
     Echoing(Vec<Commitment>, BTreeMap<u16, [u8; SIGNATURE_BYTES]>),
     Unmasking(Unmasking),
-    Answering(Answering),
+    /// A sum is to be answered, with what opened it where it was masked.
+    Answering(Option<Opening>),
     /// A party broke the protocol, and all parties have been notified.
     Blamed,
 }
@@ -30,13 +31,6 @@ struct Unmasking {
     list: Vec<Commitment>,
     signatures: Vec<(u16, [u8; SIGNATURE_BYTES])>,
     revealed: BTreeMap<u16, Revealed>,
-}
-
-/// A sum that waits for its answer.
-struct Answering {
-    sum: Words,
-    /// What opened the sum, if it was masked.
-    opening: Option<Opening>,
 }
 
 /// The coordinator of a cohort.
@@ -114,15 +108,14 @@ impl Hub {
     pub fn record_answer(&mut self, answer: &Message) {
         let (round, transcript) = match answer {
             Message::Reply { place, survivors, words } => {
-                let parties: Vec<u8> = survivors.iter().flat_map(|party| party.to_le_bytes()).collect();
-                (place.round, self.transcript.opened(*place, &parties, Some(words)))
+                (place.round, self.transcript.replied(*place, survivors, words))
             }
             Message::Opening(opening) => {
-                let Opening { place, keys, commitments, answer, .. } = &**opening;
+                let Opening { place, keys, commitments, order, .. } = &**opening;
                 let transcript = self.transcript.with_keys(*keys);
                 let context = Context { cohort: &self.cohort, place: *place, transcript: &transcript };
                 let list = context.list_digest(commitments);
-                (place.round, self.transcript.opened(*place, &list, answer.as_ref()))
+                (place.round, self.transcript.ordered(*place, &list, order.as_ref()))
             }
             _ => return,
         };
@@ -197,7 +190,7 @@ impl Hub {
                 self.absent.remove(&party);
                 Ok(self.new_epoch())
             }
-            Event::Answer(words) => Ok(self.answer(words)),
+            Event::Answer { words, after } => Ok(self.answer(words, after)),
             Event::Submit(_) => Ok(Vec::new()),
         }
     }
@@ -323,7 +316,7 @@ impl Hub {
             signatures: unmasking.signatures.clone(),
             revealed: unmasking.revealed.values().cloned().collect(),
             uploads: Vec::new(),
-            answer: None,
+            order: None,
         };
         let Opening { commitments, revealed, .. } = &opening;
         match open(self.context(), commitments, revealed, |party| self.uploads.words_of(party)) {
@@ -346,27 +339,27 @@ impl Hub {
     }
 
     fn opened(&mut self, sum: Words, opening: Option<Opening>) -> Vec<Action> {
-        self.phase = Phase::Answering(Answering { sum: sum.clone(), opening });
-        vec![Action::Opened { words: sum, answer: None, cohort: self.survivors.clone() }]
+        self.phase = Phase::Answering(opening);
+        vec![Action::Opened { words: sum, fixed: None, cohort: self.survivors.clone() }]
     }
 
-    fn answer(&mut self, words: Words) -> Vec<Action> {
-        let answering = match std::mem::replace(&mut self.phase, Phase::Collecting) {
-            Phase::Answering(answering) => answering,
+    fn answer(&mut self, words: Words, after: Option<OrderTip>) -> Vec<Action> {
+        let opening = match std::mem::replace(&mut self.phase, Phase::Collecting) {
+            Phase::Answering(opening) => opening,
             phase => {
                 self.phase = phase;
                 return Vec::new();
             }
         };
         let mut actions = Vec::new();
-        let (message, kept) = match answering.opening {
+        let (message, kept) = match opening {
             None => {
                 let message = Message::Reply { place: self.place, survivors: self.survivors.clone(), words };
                 (message.clone(), message)
             }
             Some(opening) => {
-                let answer = (words != answering.sum).then_some(words);
-                let opening = Opening { answer, ..opening };
+                let list = self.context().list_digest(&opening.commitments);
+                let opening = Opening { order: after.map(|tip| tip.after(&list)), ..opening };
                 let kept = Opening { uploads: self.uploads.take_words(), ..opening.clone() };
                 (Message::Opening(Box::new(opening)), Message::Opening(Box::new(kept)))
             }

@@ -198,7 +198,7 @@ impl Party {
                 Err(Error::Dishonest { who: Peer(self.me), from: Peer(from), problem })
             }
             Event::Lost(_) => Err(Error::LinkLost { who: Peer(self.me), peer: Peer(0) }),
-            Event::Joined(_) | Event::Answer(_) => Ok(Vec::new()),
+            Event::Joined(_) | Event::Answer { .. } => Ok(Vec::new()),
         }
     }
 
@@ -251,10 +251,7 @@ impl Party {
     /// Checks that a sum over this many parties hides each of them; if parties may not leave, all must be
     /// present.
     fn enough(&self, count: usize, what: &str) -> Result<()> {
-        let needed = match self.cohort.may_leave {
-            true => self.cohort.quorum(self.plain),
-            false => self.cohort.members.len(),
-        };
+        let needed = self.cohort.needed(self.plain);
         if count < needed {
             return Err(self.broken(format!("{what} of {count} parties, but at least {needed} are required")));
         }

@@ -8,7 +8,7 @@ use crate::aggregation::keys::{Context, Direction, SIGNATURE_BYTES};
 use crate::aggregation::mask::{Seed, Sign, apply};
 use crate::aggregation::opening::{NotOpened, Opening, check_signatures, check_uploads, open};
 use crate::aggregation::sharing::{Share, deal};
-use crate::aggregation::{Action, Message, SumId, Words};
+use crate::aggregation::{Action, FixedSum, Message, SumId, Words};
 use crate::error::Result;
 
 impl Party {
@@ -206,9 +206,9 @@ impl Party {
     /// as well.
     pub(super) fn opening(&mut self, opening: Opening) -> Result<Vec<Action>> {
         let Some(pending) = &self.pending else {
-            return Err(self.broken("an answer that was not requested"));
+            return Err(self.broken("an answer that nobody asked for"));
         };
-        let Opening { place, keys, commitments: list, signatures, revealed, uploads, answer } = opening;
+        let Opening { place, keys, commitments: list, signatures, revealed, uploads, order } = opening;
         let transcript = self.transcript.with_keys(keys);
         let context = Context { cohort: &self.cohort, place, transcript: &transcript };
         let blamed = |blame: crate::aggregation::commitment::Blame| blame.noticed_by(self.me);
@@ -246,26 +246,26 @@ impl Party {
             return Err(self.broken("a sum of a different size than requested"));
         }
         let list = context.list_digest(&list);
-        self.transcript = self.transcript.opened(place, &list, answer.as_ref());
-        self.answered(survivors, sum, answer)
+        self.transcript = self.transcript.ordered(place, &list, order.as_ref());
+        let fixed = FixedSum { epoch: place.epoch, list, order };
+        self.answered(survivors, sum, Some(fixed))
     }
 
     /// Accepts an answer to plain words, which no party can verify.
     pub(super) fn reply(&mut self, place: SumId, survivors: Vec<u16>, words: Words) -> Result<Vec<Action>> {
         if self.pending.is_none() {
-            return Err(self.broken("an answer that was not requested"));
+            return Err(self.broken("an answer that nobody asked for"));
         }
         let known = |party: &u16| self.cohort.place_of(*party).is_some();
         if !survivors.windows(2).all(|pair| pair[0] < pair[1]) || !survivors.iter().all(known) {
             return Err(self.broken("an answer about parties outside this cohort"));
         }
         self.enough(survivors.len(), "the answer to a sum")?;
-        let parties: Vec<u8> = survivors.iter().flat_map(|party| party.to_le_bytes()).collect();
-        self.transcript = self.transcript.opened(place, &parties, Some(&words));
+        self.transcript = self.transcript.replied(place, &survivors, &words);
         self.answered(survivors, words, None)
     }
 
-    fn answered(&mut self, cohort: Vec<u16>, words: Words, answer: Option<Words>) -> Result<Vec<Action>> {
+    fn answered(&mut self, cohort: Vec<u16>, words: Words, fixed: Option<FixedSum>) -> Result<Vec<Action>> {
         self.pending = None;
         self.revealed_for = None;
         self.relayed.clear();
@@ -274,6 +274,6 @@ impl Party {
         if !matches!(self.state, PartyState::Joining(_)) {
             self.state = PartyState::Ready;
         }
-        Ok(vec![Action::Opened { words, answer, cohort }])
+        Ok(vec![Action::Opened { words, fixed, cohort }])
     }
 }

@@ -1,12 +1,12 @@
-//! The server's answer: its U in place of the matrix, and after the group's sums whether this is the end and the
-//! mean diagonal over all parties.
+//! The server's answer: its U, whether this is the end, and the mean diagonal over all parties. Without masks it is what
+//! the coordinator says, with U in the place of the matrix and the rest after the group's sums.
 
 use partwise::Real;
 
 use super::Local;
 use crate::aggregation::Words;
 use crate::error::Result;
-use crate::session::{Session, Total};
+use crate::session::Session;
 
 /// The positions of the end flag and the mean diagonal in the wide words of an answer: after the two scalars.
 const STOP: usize = 2;
@@ -20,12 +20,6 @@ pub(super) struct ServerAnswer {
 }
 
 impl ServerAnswer {
-    /// The server's answer to a sum.
-    pub fn of(total: &Total, session: &Session<'_>) -> Result<Self> {
-        let answer = total.answer.as_ref();
-        answer.map(Self::read).ok_or_else(|| session.dishonest("a sum without the server's U"))
-    }
-
     pub fn read(words: &Words) -> Self {
         let u = words.narrow.iter().map(|&word| f32::from_bits(word)).collect();
         let word = |place: usize| words.wide.get(place).copied().unwrap_or(0);

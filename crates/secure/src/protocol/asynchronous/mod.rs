@@ -3,6 +3,8 @@
 
 mod answer;
 mod server;
+#[cfg(test)]
+mod tests;
 
 use partwise::Real;
 use partwise::run::Damping;
@@ -14,7 +16,7 @@ use super::{
 };
 use crate::error::Result;
 use crate::fixed::{Part, PartShape};
-use crate::session::{ALL, Session};
+use crate::session::{ALL, Session, Total};
 use crate::sum::{SumKind, SumShape};
 use answer::ServerAnswer;
 pub use server::Server;
@@ -51,6 +53,7 @@ impl Definition for Asynchronous {
             iteration: 0,
         };
         let mut rounds = 0;
+        let mut server = OwnServer { server: Server::new(settings, &session.groups()), group: *group };
         loop {
             let mut own_error = 0.0;
             for inner in 0..settings.inner {
@@ -75,7 +78,7 @@ impl Definition for Asynchronous {
                 None => session.wait()?,
             };
             rounds += 1;
-            let answer = ServerAnswer::of(&total, session)?;
+            let answer = server.after(&total, session);
             answer.give(local, session)?;
             diagonal = answer.diagonal;
             gate.check_u(local, SumKind::U, session)?;
@@ -92,20 +95,47 @@ impl Definition for Asynchronous {
                 );
             }
         }
-        take_last_u(local, session)?;
+        take_last_u(local, session, &mut server)?;
         Ok(Finish { rounds, stopped_by: Stop::Rounds })
+    }
+}
+
+/// The server as a party computes it: from all sums of all groups, in the order in which they are applied.
+struct OwnServer {
+    server: Server,
+    group: u8,
+}
+
+impl OwnServer {
+    /// What follows from the sums up to this one. Without masks it is what the coordinator says.
+    fn after(&mut self, total: &Total, session: &mut Session<'_>) -> ServerAnswer {
+        match &total.answer {
+            Some(words) => ServerAnswer::read(words),
+            None => {
+                session.applied().iter().for_each(|sum| self.server.apply(sum, 0.0));
+                self.server.state_of(self.group)
+            }
+        }
     }
 }
 
 /// All take the server's last U, which a party that is missing only now has influenced. (With a known range there
 /// is nothing to agree on first.)
-fn take_last_u<T: Real>(local: &mut Local<T>, session: &mut Session<'_>) -> Result<()> {
+fn take_last_u<T: Real>(
+    local: &mut Local<T>,
+    session: &mut Session<'_>,
+    server: &mut OwnServer,
+) -> Result<()> {
     let incomplete = session.incomplete;
     let one = vec![Part::scalars(&[1.0])];
     session.expect(ALL, SumKind::End, &one);
     let total = session.sum(ALL, SumKind::End, one)?;
     session.incomplete = incomplete;
-    ServerAnswer::of(&total, session)?.give(local, session)
+    let answer = server.after(&total, session);
+    if total.answer.is_none() && !server.server.is_done() {
+        return Err(session.dishonest("an end before all groups are done"));
+    }
+    answer.give(local, session)
 }
 
 /// What a party sends: its U, the error that it had with the U that it was sent, and the diagonal of its V_rᵀV_r.

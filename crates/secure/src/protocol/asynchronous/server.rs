@@ -1,10 +1,13 @@
-//! The server of the asynchronous methods: U moves by ω_t = ρ / (ρ + t) towards each mean of a group that is opened.
+//! The server of the asynchronous methods: U moves by ω_t = ρ / (ρ + t) towards each mean of a group that is opened. The
+//! coordinator decides when a sum is applied. With masks, what follows from that is computed by every party with a server of
+//! its own: it is told all sums in the order in which they are applied, and verifies them.
 
 use std::collections::BTreeMap;
 
 use super::super::{Aggregation, Settings, TracePoint};
 use super::answer::{ServerAnswer, words_of};
 use crate::aggregation::Words;
+use crate::coordinator::CohortSum;
 use crate::fixed::{self, FLAGS, Part, PartShape, Width};
 use crate::server::Answer;
 use crate::session::ALL;
@@ -14,6 +17,8 @@ struct Group {
     size: usize,
     /// How many were in its last sum.
     present: usize,
+    /// The epoch of its last sum.
+    epoch: u32,
     ranges: Option<Vec<i16>>,
     squared_error: Option<f64>,
     /// The sum of its members' diagonals.
@@ -39,10 +44,12 @@ pub struct Server {
     settings: Settings,
     groups: BTreeMap<u8, Group>,
     updates: usize,
-    /// t of ω_t: the number of updates, minus those that [`Server::returned`] takes back.
+    /// t of ω_t, the number of updates but for those that are taken back when a group returns.
     t: usize,
     u: Vec<f64>,
     ended: bool,
+    /// Whether the sum that was answered last is one of a group, or ends the run.
+    is_ordered: bool,
     /// The number of rounds of the previous attempt.
     before: usize,
     /// The error over updates, from what the groups last had.
@@ -55,6 +62,7 @@ impl Server {
         let group = |size| Group {
             size,
             present: size,
+            epoch: 0,
             ranges: None,
             squared_error: None,
             diagonal: 0.0,
@@ -70,6 +78,7 @@ impl Server {
             t: 0,
             u: Vec::new(),
             ended: false,
+            is_ordered: false,
             before: 0,
             trace: Vec::new(),
         }
@@ -99,9 +108,10 @@ impl Server {
 
     /// Whether a group is to be answered later: another is away, and this one would end the run, or would have fewer
     /// rounds left than it may need when that one is back.
-    pub fn holds(&mut self, number: u8) -> bool {
+    pub fn holds(&mut self, number: u8, epoch: u32) -> bool {
         let Some(group) = self.groups.get(&number) else { return false };
-        let last = self.t + 1 >= self.limit() || group.updates + self.settings.rounds >= self.limit();
+        let t = self.returned_t(group, epoch).unwrap_or(self.t);
+        let last = t + 1 >= self.limit() || group.updates + self.settings.rounds >= self.limit();
         let held = last && self.groups.iter().any(|(&other, group)| other != number && self.is_away(group));
         if let Some(group) = self.groups.get_mut(&number) {
             group.held = held;
@@ -109,15 +119,26 @@ impl Server {
         held
     }
 
-    /// Handles the return of a group. U has become that of the others meanwhile, so t is reset to its value
-    /// when the group last contributed, but at most to half of the t that ends the run: they continue
-    /// together for long enough.
-    pub fn returned(&mut self, number: u8) {
-        let half = self.limit() / 2;
-        let away = self.groups.get(&number).filter(|group| self.is_away(group));
-        let Some(heard) = away.map(|group| group.heard) else { return };
-        self.t = heard.min(half);
-        self.groups.values_mut().for_each(|group| group.heard = group.heard.min(self.t));
+    /// t when a sum comes with new keys from a group that was away. U has become that of the others meanwhile, so t is reset
+    /// to its value when the group was last heard, but at most to half of what ends the run: they continue together for long
+    /// enough.
+    fn returned_t(&self, group: &Group, epoch: u32) -> Option<usize> {
+        (group.epoch != epoch && self.is_away(group)).then(|| group.heard.min(self.limit() / 2))
+    }
+
+    fn returns(&mut self, number: u8, epoch: u32) {
+        let Some(group) = self.groups.get_mut(&number) else { return };
+        // Whether it was held is the coordinator's decision, and no party knows.
+        group.held = false;
+        let group = &self.groups[&number];
+        let t = self.returned_t(group, epoch);
+        if let Some(t) = t {
+            self.t = t;
+            self.groups.values_mut().for_each(|group| group.heard = group.heard.min(t));
+        }
+        if let Some(group) = self.groups.get_mut(&number) {
+            group.epoch = epoch;
+        }
     }
 
     /// U as the parties have it.
@@ -144,6 +165,10 @@ impl Server {
             return None;
         }
         let columns = self.settings.rank;
+        let is_u = sum.narrow.len() % columns == 0 && sum.wide.len() == 2 + FLAGS;
+        if !is_u || !(self.u.is_empty() || self.u.len() == sum.narrow.len()) {
+            return None;
+        }
         let exponents = group.ranges.take().filter(|ranges| ranges.len() == columns + 2)?;
         if sum.wide.last_chunk() != Some(&[0; FLAGS]) {
             return None;
@@ -196,28 +221,58 @@ impl Server {
     }
 }
 
+impl Server {
+    /// Applies what a group has opened: numbers move U, votes tell the ranges of the numbers that follow.
+    pub(super) fn apply(&mut self, sum: &CohortSum, now: f64) {
+        self.returns(sum.cohort, sum.epoch);
+        if let Some(opened) = self.numbers(sum.cohort, &sum.words, sum.parties) {
+            self.update(sum.cohort, &opened, now);
+        }
+    }
+
+    /// What a group goes on with.
+    pub(super) fn state_of(&self, group: u8) -> ServerAnswer {
+        let stop = self.groups.get(&group).is_some_and(|group| group.stopped);
+        // The sum is over the groups that have contributed.
+        let heard = self.groups.values().filter(|group| group.squared_error.is_some());
+        let (sums, count) =
+            heard.fold((0.0, 0), |(sums, count), group| (sums + group.diagonal, count + group.present));
+        ServerAnswer { u: self.u_in_f32(), stop, diagonal: sums / count as f64 }
+    }
+
+    /// Whether no group does any more.
+    pub(super) fn is_done(&self) -> bool {
+        self.groups.values().all(|group| group.stopped)
+    }
+}
+
 impl Answer for Server {
-    fn answer(&mut self, cohort: u8, mut sum: Words, parties: usize, now: f64) -> Words {
-        if cohort == ALL {
-            if !self.ended && self.groups.values().all(|group| group.stopped) {
-                self.ended = true;
-                sum.narrow = words_of(&self.u_in_f32());
+    fn answer(&mut self, sum: CohortSum, now: f64) -> Words {
+        let is_plain = self.settings.aggregation == Aggregation::Plain;
+        if sum.cohort == ALL {
+            self.is_ordered = !self.ended && self.is_done();
+            self.ended |= self.is_ordered;
+            let mut words = sum.words;
+            if self.is_ordered && is_plain {
+                words.narrow = words_of(&self.u_in_f32());
             }
-            return sum;
+            return words;
         }
         // A group starts over: a party was missing, and the run is repeated.
         if self.ended && self.settings.attempts() > 1 {
             self.restart();
         }
-        let Some(opened) = self.numbers(cohort, &sum, parties) else { return sum };
-        self.update(cohort, &opened, now);
-        let stop = self.groups.get(&cohort).is_some_and(|group| group.stopped);
-        // The sum is over the groups that have contributed.
-        let heard = self.groups.values().filter(|group| group.squared_error.is_some());
-        let (sums, count) =
-            heard.fold((0.0, 0), |(sums, count), group| (sums + group.diagonal, count + group.present));
-        ServerAnswer { u: self.u_in_f32(), stop, diagonal: sums / count as f64 }.write(&mut sum);
-        sum
+        self.is_ordered = true;
+        self.apply(&sum, now);
+        let mut words = sum.words;
+        if is_plain {
+            self.state_of(sum.cohort).write(&mut words);
+        }
+        words
+    }
+
+    fn is_ordered(&self) -> bool {
+        self.is_ordered
     }
 }
 

@@ -19,8 +19,13 @@ fn plain(rounds: usize) -> Settings {
 
 /// What the server answers a group of one, whose U has the group's number everywhere.
 fn answer(server: &mut Server, group: u8) -> ServerAnswer {
+    answer_in(server, group, 0)
+}
+
+/// The same, with keys of this epoch.
+fn answer_in(server: &mut Server, group: u8, epoch: u32) -> ServerAnswer {
     let sum = Words { narrow: vec![f32::from(group).to_bits(); 4], wide: vec![1f64.to_bits(); 2] };
-    ServerAnswer::read(&server.answer(group, sum, 1, 0.0))
+    ServerAnswer::read(&server.answer(CohortSum { cohort: group, epoch, parties: 1, words: sum }, 0.0))
 }
 
 /// A group that others keep waiting does no more rounds than all together were to do.
@@ -33,30 +38,29 @@ fn a_group_stops_although_another_never_uploaded() {
     assert!(answer(&mut server, 2).stop);
 }
 
-/// The others continue without a group, but not to the end of the run; when it returns, all continue together for
-/// half of it.
+/// The others continue without a group, but not to the end of the run; when it returns, with new keys, all continue together
+/// for half of it.
 #[test]
 fn a_group_that_was_away_is_made_up_for() {
     let settings = plain(20);
     let mut server = Server::new(&settings, &[(1, 1), (2, 1)]);
-    let answer = |server: &mut Server, group: u8| {
-        assert!(!server.holds(group));
-        answer(server, group)
+    let answer = |server: &mut Server, group: u8, epoch: u32| {
+        assert!(!server.holds(group, epoch));
+        answer_in(server, group, epoch)
     };
     for _ in 0..5 {
-        answer(&mut server, 1);
-        answer(&mut server, 2);
+        answer(&mut server, 1, 0);
+        answer(&mut server, 2, 0);
     }
     let mut alone = 0;
-    while !server.holds(1) {
-        assert!(!answer(&mut server, 1).stop);
+    while !server.holds(1, 0) {
+        assert!(!answer(&mut server, 1, 0).stop);
         alone += 1;
     }
     assert_eq!(alone, 15, "its own rounds are done");
-    server.returned(2);
     let mut rounds = 0;
     let last = loop {
-        let (first, second) = (answer(&mut server, 1), answer(&mut server, 2));
+        let (second, first) = (answer(&mut server, 2, 1), answer(&mut server, 1, 0));
         rounds += 1;
         if first.stop || second.stop {
             break second;
@@ -64,9 +68,21 @@ fn a_group_that_was_away_is_made_up_for() {
     };
     assert_eq!(rounds, 15, "as many as were left");
     assert!((1.4..1.6).contains(&last.u[0]), "U is of both groups alike: {}", last.u[0]);
-    // A short absence does not count.
-    server.returned(1);
-    assert_eq!(server.t, 40);
+}
+
+/// New keys after a short absence do not count, and neither does a long wait for a group that was there all the time.
+#[test]
+fn only_a_group_that_was_away_sets_back() {
+    let settings = plain(20);
+    let mut server = Server::new(&settings, &[(1, 1), (2, 1)]);
+    for epoch in 0..5 {
+        answer_in(&mut server, 1, epoch);
+        answer(&mut server, 2);
+    }
+    assert_eq!(server.t, 10);
+    (0..8).for_each(|_| drop(answer_in(&mut server, 1, 4)));
+    answer(&mut server, 2);
+    assert_eq!(server.t, 19);
 }
 
 /// Of two groups that are away, one returns: for the other all is held as before.
@@ -76,16 +92,16 @@ fn who_returns_does_not_return_for_others() {
     let mut server = Server::new(&settings, &[(1, 1), (2, 1), (3, 1)]);
     [1, 2, 3].iter().cycle().take(9).for_each(|&group| drop(answer(&mut server, group)));
     [1, 2].iter().cycle().take(20).for_each(|&group| drop(answer(&mut server, group)));
-    while !server.holds(1) {
+    while !server.holds(1, 0) {
         answer(&mut server, 1);
     }
-    server.returned(2);
-    assert_eq!(server.t, 29);
-    assert!(server.holds(1), "the third is still away");
-    assert!(!server.holds(2), "it has rounds to do");
-    server.returned(3);
-    assert_eq!(server.t, 9);
-    assert!(!server.holds(1));
+    assert!(!server.holds(2, 1), "it has rounds to do");
+    answer_in(&mut server, 2, 1);
+    assert_eq!(server.t, 30);
+    assert!(server.holds(1, 0), "the third is still away");
+    answer_in(&mut server, 3, 1);
+    assert_eq!(server.t, 10);
+    assert!(!server.holds(1, 0));
 }
 
 /// A coordinator that never says that it is the end does not get more rounds than were agreed on.
