@@ -10,8 +10,9 @@ use crate::comm::{Comm, Numbers, Reduction, agree};
 use crate::error::{Error, Result};
 use crate::grid::{Factor, Placement};
 use crate::matrix::{Matrix, Shape, range_problem};
+use crate::objective::Loss;
 use crate::partition::{Shard, observed_shard};
-use crate::run::{CheckedSettings, Layout, MatrixSize, RunSettings};
+use crate::run::{CheckedSettings, Layout, MatrixSize, RunSettings, no_value_at_zero};
 
 /// Computes a rank's place from the size of the matrix, m x n.
 pub type PlaceOf<'a> = &'a dyn Fn(usize, usize) -> Result<Placement>;
@@ -69,6 +70,7 @@ pub(super) fn open<'a, T: Real>(
     }
     let read = read_all(comm, reader, &request, &request.settings)?;
     let ReadPart { settings, shard, format, largest, squares } = read;
+    agree(comm, check_zeros(&settings, &shard))?;
     let mut largest = [largest];
     comm.all_reduce(Reduction::Max, Numbers::F64(&mut largest))?;
     let refused = |problem| Err(Error::format(&file.path, "entries", problem));
@@ -114,7 +116,17 @@ fn read_observed<T: Real>(
     let needed = request.footprint::<T>(size, settings.algorithm, layout).most();
     request.check_available("a rank's work on its part", needed)?;
     let shard = observed_shard(&observed, comm.size(), comm.rank(), &machine.cancel);
+    check_zeros(&settings, &shard)?;
     Ok(Some(ObservedPart { facts, size, settings, shard }))
+}
+
+/// Refuses a part with an entry that is 0, where the loss has no value there.
+fn check_zeros<T: Real>(settings: &RunSettings, shard: &Shard<T>) -> Result<()> {
+    if settings.loss != Loss::Is {
+        return Ok(());
+    }
+    let row = shard.by_rows.first_row_with_zero();
+    row.map_or(Ok(()), |row| Err(no_value_at_zero(shard.own_rows.start + row)))
 }
 
 impl<T: Real> RankPart<'_, T> {
