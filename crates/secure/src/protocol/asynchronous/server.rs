@@ -165,7 +165,7 @@ impl Server {
             return None;
         }
         let columns = self.settings.rank;
-        let is_u = sum.narrow.len() % columns == 0 && sum.wide.len() == 2 + FLAGS;
+        let is_u = sum.narrow.len().is_multiple_of(columns) && sum.wide.len() == 2 + FLAGS;
         if !is_u || !(self.u.is_empty() || self.u.len() == sum.narrow.len()) {
             return None;
         }
