@@ -183,7 +183,7 @@ fn losses_and_known_entries_have_the_results_of_workers() {
         ("m.npz --missing far.npy", &["--missing", "it is 2 x 2, but the matrix is 53 x 37"]),
         ("gaps.npy", &["gaps.npy", "NaN"]),
         ("gaps.npy --missing nan --algorithm dsanls", &["--algorithm", "needs every entry"]),
-        ("m.npz --holdout 0.00001", &["--holdout", "this share of the entries is none"]),
+        ("m.npz --holdout 0.00001", &["--holdout", "this share holds out no entry"]),
     ] {
         refused(&desk, 2, &format!("factorize {words} --rank 2 --out x"), expected);
     }

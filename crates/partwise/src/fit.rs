@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use partwise_core::Error as CoreError;
@@ -11,6 +11,7 @@ use partwise_core::matrix::{Holdout, Observed as CoreObserved, ObservedRow};
 use partwise_core::pipeline::{
     self, FileSource, Finished, MissingEntries, SharedMatrix, Source as CoreSource, Start,
 };
+use partwise_core::run::record::ReadingRecord;
 use partwise_core::run::{Directive, Factors, Monitor, Progress as CoreProgress, Settings, Snapshot};
 
 use crate::error::{Error, Result};
@@ -77,6 +78,7 @@ pub(crate) fn fit<T: Float>(nmf: &Nmf, source: Source<'_>, observer: &mut dyn Ob
         Source::Observed(_) => true,
         Source::File(reader) => reader.source().missing.is_some() || reader.source().weights.is_some(),
     };
+    let reading = reading(&source);
     // What is wrong with the parameters is said before anything is read.
     nmf.request(incomplete)?;
     let cancel = nmf.cancel.0.clone();
@@ -91,8 +93,33 @@ pub(crate) fn fit<T: Float>(nmf: &Nmf, source: Source<'_>, observer: &mut dyn Ob
             Ok(Model::new(run(nmf, opened, start, &note, observer)?))
         }
     })?;
-    model.describe(nmf.records, nmf.image_shape)?;
+    model.describe(reading, nmf.records, nmf.image_shape)?;
     Ok(model)
+}
+
+/// What the record of a run says of its source.
+fn reading(source: &Source<'_>) -> ReadingRecord {
+    let name = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string());
+    match source {
+        Source::Matrix(_) => ReadingRecord::default(),
+        Source::Observed(observed) => {
+            let missing = observed.says_missing().map(|missing| missing.entries().to_string());
+            ReadingRecord { missing, ..ReadingRecord::default() }
+        }
+        Source::File(reader) => {
+            let FileSource { options, transpose, row_labels, col_labels, missing, weights, .. } =
+                reader.source();
+            ReadingRecord {
+                transpose: *transpose,
+                header: options.header,
+                row_names: options.row_names,
+                row_labels: name(row_labels),
+                col_labels: name(col_labels),
+                missing: missing.as_ref().map(ToString::to_string),
+                weights: name(weights),
+            }
+        }
+    }
 }
 
 /// Factorizes what is in memory.

@@ -8,7 +8,7 @@ use partwise_core::cancel::Cancel;
 use partwise_core::io::{ImageShape, ImageSide, labels, npy};
 use partwise_core::pipeline::{self, Facts, FileSource, Finished, MissingEntries, solve_rows};
 use partwise_core::run::record::{
-    FactorizationRecord, InputRecord, MethodRecord, RUN_FILE, RunKind, RunRecord,
+    FactorizationRecord, InputRecord, MethodRecord, RUN_FILE, ReadingRecord, RunKind, RunRecord,
 };
 use partwise_core::run::{Factorization, Factors, Report, Settings, Side, TraceLine, write_trace};
 use partwise_core::solver::Penalty;
@@ -94,9 +94,14 @@ impl Model {
         self.record.image = matrix.image;
     }
 
-    /// Takes what the builder says of rows and columns.
-    pub(crate) fn describe(&mut self, records: Option<Side>, image: Option<ImageShape>) -> Result<()> {
-        self.record.records = records;
+    /// Takes what the source and the builder say of rows, columns and entries.
+    pub(crate) fn describe(
+        &mut self,
+        reading: ReadingRecord,
+        records: Option<Side>,
+        image: Option<ImageShape>,
+    ) -> Result<()> {
+        (self.record.reading, self.record.records) = (reading, records);
         let Some(shape) = image else { return Ok(()) };
         let ImageShape { width, height, channels, images } = shape;
         let size = (width as usize).saturating_mul(height as usize).saturating_mul(channels.into());
@@ -228,7 +233,8 @@ impl Model {
     /// # Ok::<(), partwise::Error>(())
     /// ```
     ///
-    /// Unknown entries of new rows have no influence; a file is read as a whole.
+    /// Unknown entries of new rows have no influence; a file is read as a whole. A matrix, or a file, of which nothing is said has
+    /// the missing entries that were said of M: NaN, those that are not stored, or zeros.
     ///
     /// ```
     /// # use partwise::options::Missing;
@@ -255,11 +261,22 @@ impl Model {
             Source::Matrix(matrix) => (matrix, None),
             Source::Observed(observed) => (observed.matrix(), Some(observed)),
             Source::File(reader) => {
-                let read = ReadEntries::of(reader)?;
-                return self.solve_in(&read.matrix, Some(&read.observed()), side);
+                let FileSource { missing, weights, .. } = reader.source();
+                let said = missing.is_some() || weights.is_some();
+                let read = match self.missing().filter(|_| !said) {
+                    Some(missing) => ReadEntries::of(&reader.clone().missing(missing))?,
+                    None => ReadEntries::of(reader)?,
+                };
+                let observed = said.then(|| read.observed());
+                return self.solve_in(&read.matrix, observed.as_ref(), side);
             }
         };
         self.solve_in(matrix, observed, side)
+    }
+
+    /// Which entries of M were unknown, if that is known of new rows too.
+    fn missing(&self) -> Option<Missing> {
+        Missing::of(&self.record.reading.missing.as_deref()?.into())
     }
 
     fn solve_in(
@@ -268,6 +285,10 @@ impl Model {
         observed: Option<&Observed<'_>>,
         side: Side,
     ) -> Result<Matrix<'static>> {
+        // A dense matrix stores every entry.
+        let missing = self.missing().filter(|&missing| missing != Missing::Unstored || matrix.is_sparse());
+        let as_in_the_run = missing.map(|missing| matrix.observed().missing(missing));
+        let observed = observed.or(as_in_the_run.as_ref());
         match self.record.machine.precision {
             Precision::F32 => self.solve::<f32>(matrix, observed, side),
             Precision::F64 => self.solve::<f64>(matrix, observed, side),
@@ -409,13 +430,11 @@ impl ReadEntries {
     fn of(reader: &Reader) -> Result<Self> {
         let FileSource { missing, weights, transpose, .. } = reader.source();
         let other = |path: &PathBuf| Reader::new(path).transpose(*transpose).read();
-        let (missing, mask) = match missing {
-            None => (None, None),
-            Some(MissingEntries::Nan) => (Some(Missing::Nan), None),
-            Some(MissingEntries::Unstored) => (Some(Missing::Unstored), None),
-            Some(MissingEntries::Zero) => (Some(Missing::Zero), None),
-            Some(MissingEntries::Mask(path)) => (None, Some(other(path)?)),
+        let mask = match missing {
+            Some(MissingEntries::Mask(path)) => Some(other(path)?),
+            _ => None,
         };
+        let missing = missing.as_ref().and_then(Missing::of);
         let weights = weights.as_ref().map(other).transpose()?;
         Ok(ReadEntries { matrix: reader.read()?, missing, mask, weights })
     }

@@ -1,5 +1,7 @@
 //! The choices that [`Nmf`](crate::Nmf) and [`Reader`](crate::Reader) offer.
 
+use partwise_core::pipeline::MissingEntries;
+
 pub use partwise_core::Precision;
 pub use partwise_core::comm::Network;
 pub use partwise_core::grid::Grid;
@@ -19,6 +21,27 @@ pub enum Missing {
     Unstored,
     /// Those that are 0, stored or not.
     Zero,
+}
+
+impl Missing {
+    /// The name in run records.
+    pub(crate) fn entries(self) -> MissingEntries {
+        match self {
+            Missing::Nan => MissingEntries::Nan,
+            Missing::Unstored => MissingEntries::Unstored,
+            Missing::Zero => MissingEntries::Zero,
+        }
+    }
+
+    /// The choice of a run record, unless it is a file.
+    pub(crate) fn of(entries: &MissingEntries) -> Option<Self> {
+        match entries {
+            MissingEntries::Nan => Some(Missing::Nan),
+            MissingEntries::Unstored => Some(Missing::Unstored),
+            MissingEntries::Zero => Some(Missing::Zero),
+            MissingEntries::Mask(_) => None,
+        }
+    }
 }
 
 /// When to save a checkpoint.

@@ -105,11 +105,7 @@ impl Reader {
     /// # Ok::<(), partwise::Error>(())
     /// ```
     pub fn missing(mut self, missing: Missing) -> Self {
-        self.source.missing = Some(match missing {
-            Missing::Nan => MissingEntries::Nan,
-            Missing::Unstored => MissingEntries::Unstored,
-            Missing::Zero => MissingEntries::Zero,
-        });
+        self.source.missing = Some(missing.entries());
         self
     }
 

@@ -219,7 +219,7 @@ fn unknown_entries_have_no_influence() {
     let (nan, zero, large) = (matrix(f64::NAN), matrix(0.0), matrix(1e6));
     let nmf = Nmf::new(3).iterations(30).precision(Precision::F64);
     let expected = nmf.fit(&nan.observed().missing(Missing::Nan)).unwrap();
-    assert!(expected.relative_error() < 0.2, "{}", expected.relative_error());
+    assert!(expected.relative_error() < 0.3, "{}", expected.relative_error());
     for observed in [
         zero.observed().missing(Missing::Zero),
         large.observed().mask(&mask),
@@ -237,6 +237,16 @@ fn unknown_entries_have_no_influence() {
     let columns = expected.transform_columns(&large.observed().mask(&mask)).unwrap();
     assert_eq!(columns, expected.transform_columns(&nan.observed().missing(Missing::Nan)).unwrap());
     assert_eq!((columns.rows(), columns.cols()), (30, 3));
+
+    // What was missing from M is missing from new rows, unless something is said of them; also of a model that is read.
+    let folder = tempfile::tempdir().unwrap();
+    expected.write(folder.path()).unwrap();
+    for model in [&expected, &Model::read(folder.path()).unwrap()] {
+        let of = |matrix: &Matrix<'_>| model.transform(matrix).unwrap();
+        assert_eq!(of(&nan), model.transform(&nan.observed().missing(Missing::Nan)).unwrap());
+        assert_ne!(of(&zero), of(&nan));
+        assert!(model.transform(&nan.observed()).is_err());
+    }
 
     let refused = |model: Result<Model>| error_of(model).0.unwrap_or_default();
     assert_eq!(refused(nmf.fit(&nan)), "matrix");
@@ -274,7 +284,9 @@ fn what_is_unknown_in_a_file_is_as_in_memory() {
     let from_file = nmf.fit(&file).unwrap();
     let from_memory = nmf.fit(&read.observed().missing(Missing::Nan)).unwrap();
     assert_eq!((from_file.u(), from_file.v()), (from_memory.u(), from_memory.v()));
-    assert_eq!(from_file.transform(&file).unwrap().rows(), 8);
+    let again = from_file.transform(&file).unwrap();
+    assert_eq!((again.rows(), &again), (8, &from_file.transform(&Reader::new(at("table.csv"))).unwrap()));
+    assert_eq!(again, from_file.transform(&read).unwrap());
 
     let numbers = Reader::new(at("weights.csv")).read().unwrap();
     let by_file = nmf.fit(&file.clone().weights(at("weights.csv"))).unwrap();

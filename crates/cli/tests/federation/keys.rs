@@ -474,11 +474,11 @@ fn an_identity_is_handed_over_between_runs() {
     for party in [2, 3] {
         for _ in 0..2 {
             let (code, said) = accept("party", &file(party), &handover);
-            assert!(code == Some(0) && said.contains("party-1 has the identity sha256:"), "{said}");
+            assert!(code == Some(0) && said.contains("party-1 now has the identity sha256:"), "{said}");
         }
     }
     let (code, said) = accept("party", &file(1), &handover);
-    assert!(code == Some(2) && said.contains("is of party-1, which is not in"), "{said}");
+    assert!(code == Some(2) && said.contains("belongs to party-1, which is not in"), "{said}");
     run(true);
     // A second hand-over is only accepted after the first, and the request is signed by the new key.
     good(program().args(["party", "rotate-key"]).arg(file(1)));

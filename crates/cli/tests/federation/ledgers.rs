@@ -143,7 +143,7 @@ fn another_roster_needs_consent() {
     let (without, _) = text.split_at(text.rfind("\n[[party]]").unwrap());
     fs::write(&file, without).unwrap();
     trial.parties = 3;
-    refused(&trial, 1, "allows one without party-4 only where it is listed in rosters");
+    refused(&trial, 1, "allows one without party-4 only if it is listed in rosters");
     for party in 1..=3 {
         let path = trial.party_folder(party).join("party.toml");
         let text = fs::read_to_string(&path).unwrap();

@@ -78,6 +78,11 @@ impl<'a> Observed<'a> {
         self.matrix
     }
 
+    /// What it says of missing entries, unless a mask does.
+    pub(crate) fn says_missing(&self) -> Option<Missing> {
+        self.missing
+    }
+
     /// The known entries; nothing if every entry is known and counts once.
     pub(crate) fn observe<T: Float>(&self, cancel: &Cancel) -> Result<Option<CoreObserved<T>>> {
         let missing = match (self.missing, self.mask) {

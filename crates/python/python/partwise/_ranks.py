@@ -94,10 +94,10 @@ def select_rank(
     >>> import numpy as np
     >>> from partwise import select_rank
     >>> generator = np.random.default_rng(0)
-    >>> X = generator.exponential(size=(60, 3)) @ generator.exponential(size=(3, 40))
-    >>> noise = 0.1 * generator.normal(size=X.shape)
-    >>> select_rank(np.maximum(X + noise, 0), range(2, 6), random_state=0).suggested
-    3
+    >>> X = generator.exponential(size=(80, 4)) @ generator.exponential(size=(4, 50))
+    >>> noise = 0.3 * generator.normal(size=X.shape)
+    >>> select_rank(np.maximum(X + noise, 0), range(2, 8), n_restarts=5, random_state=0).suggested
+    4
     """
     from sklearn.utils import check_array, check_random_state
 

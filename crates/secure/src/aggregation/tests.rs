@@ -762,7 +762,7 @@ fn different_lists_of_survivors_are_noticed() {
             _ => Fate::Deliver,
         })
         .unwrap_err();
-    assert!(error.to_string().contains("3 signatures, where 4 are needed"), "{error}");
+    assert!(error.to_string().contains("3 signatures, but 4 are needed"), "{error}");
 }
 
 /// A coordinator that tells one party another order of sums opens noise from then on.

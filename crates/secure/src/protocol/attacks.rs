@@ -129,6 +129,8 @@ impl Answer for Forger<'_> {
         let step = seen.told.last().map_or(0.0, |told| distance(told, &mean));
         let shift = self.plan.shift(&mean, step);
         seen.sums.push(parts[0].values.clone());
+        // Parties follow the sum that they open themselves.
+        self.ranges.insert(true, fixed::follow(&parts));
         parts[0].values.iter_mut().zip(&shift).for_each(|(value, by)| *value += by * parties as f64);
         seen.told.push(parts[0].values.iter().map(|value| value / parties as f64).collect());
         let precision = fixed::precision(&shapes[..1], Some(&exponents[..RANK]), parties);
@@ -139,7 +141,6 @@ impl Answer for Forger<'_> {
             *word = value as i64 as u32;
             parts[0].values[place] = f64::from(*word as i32) * step;
         }
-        self.ranges.insert(true, fixed::follow(&parts));
         sum
     }
 }
@@ -265,8 +266,8 @@ fn attack_on(data: Vec<Vec<Vec<f64>>>, attacker: Attacker, plan: Plan, seed: u64
         parties.into_iter().filter_map(|party| party.join().unwrap()).collect()
     });
     let honest = if attacker == Attacker::Party { PARTIES - 1 } else { PARTIES };
-    let cosine = best_cosine(&seen.lock().unwrap(), &data[..honest]);
-    Outcome { cosine, stopped }
+    let seen = std::mem::take(&mut *seen.lock().unwrap());
+    Outcome { cosine: best_cosine(&seen, &data[..honest]), stopped }
 }
 
 /// The best cosine between a record and anything derived from the sums: their columns, how far these moved
@@ -323,18 +324,20 @@ fn a_revealed_record_stops_all_and_only_its_party_knows_why() {
     }
 }
 
-/// A wrong sum of a coordinator differs from the one that the parties open; a party's does not fit the
-/// others' own shares.
+/// Parties open the sums themselves: unit vectors from the coordinator are not used. If they were, parties would stop, as
+/// they do if a party uploads the same.
+#[test]
+fn wrong_sums_of_a_coordinator_are_not_used() {
+    let stopped = attack(Attacker::Coordinator, Plan::Unit, 0).stopped;
+    assert!(stopped.is_empty(), "{stopped:?}");
+}
+
+/// A wrong sum of a party does not fit the others' own shares.
 #[test]
 fn forged_sums_are_detected() {
-    for attacker in [Attacker::Coordinator, Attacker::Party] {
-        let outcome = attack(attacker, Plan::Unit, 0);
-        let noticed = |error: &Error| match attacker {
-            Attacker::Coordinator => matches!(error, Error::Dishonest { from, .. } if from.0 == 0),
-            Attacker::Party => matches!(error, Error::Implausible { .. }),
-        };
-        assert!(outcome.stopped.iter().any(noticed), "{attacker:?} {:?}", outcome.stopped);
-    }
+    let outcome = attack(Attacker::Party, Plan::Unit, 0);
+    let noticed = |error: &Error| matches!(error, Error::Implausible { .. });
+    assert!(outcome.stopped.iter().any(noticed), "{:?}", outcome.stopped);
 }
 
 /// Results of runs with several seeds: the mean and the maximum of the best cosines, and the number of
@@ -369,18 +372,16 @@ fn attacks_reach_no_more_than_honest_runs(seeds: u64) {
         Plan::SharpenWithin(1.5),
         Plan::SharpenWithin(0.5),
     ];
-    for attacker in [Attacker::Coordinator, Attacker::Party] {
-        let honest = reached(attacker, Plan::Honest, seeds);
-        eprintln!("{attacker:?} {honest:?}");
-        assert_eq!(honest.stopped, 0, "{attacker:?}");
-        for plan in plans {
-            let attacked = reached(attacker, plan, seeds);
-            eprintln!("{attacker:?} {plan:?} {attacked:?}");
-            assert!(attacker == Attacker::Party || attacked.stopped as u64 == seeds, "{plan:?} {attacked:?}");
-            // The maximum of few runs varies more by chance than the mean.
-            let close = attacked.mean <= honest.mean + 0.02 && attacked.best <= honest.best + 0.05;
-            assert!(close, "{attacker:?} {plan:?} {attacked:?}, honest {honest:?}");
-        }
+    let attacker = Attacker::Party;
+    let honest = reached(attacker, Plan::Honest, seeds);
+    eprintln!("{attacker:?} {honest:?}");
+    assert_eq!(honest.stopped, 0, "{attacker:?}");
+    for plan in plans {
+        let attacked = reached(attacker, plan, seeds);
+        eprintln!("{attacker:?} {plan:?} {attacked:?}");
+        // The maximum of few runs varies more by chance than the mean.
+        let close = attacked.mean <= honest.mean + 0.02 && attacked.best <= honest.best + 0.05;
+        assert!(close, "{attacker:?} {plan:?} {attacked:?}, honest {honest:?}");
     }
 }
 
