@@ -69,7 +69,7 @@ impl Order {
         let Some(claimed) = opening.order else {
             return Err(Blame::new(0, "a sum of another group without its place in the order of sums"));
         };
-        // One that was told before is told again to whoever was away.
+        // A party that was away may receive a sum that it has already applied.
         if claimed.count > self.tip.count {
             self.early.insert(claimed.count, (cohort, opening));
         }
